@@ -1,0 +1,1 @@
+"""Hushlist: a web filter for mitmproxy whose block lists need not reveal what they block."""

@@ -1,0 +1,5 @@
+"""Lists: a source's text becomes rules that know where they stand.
+
+``source`` reads octets into lines and collects what is wrong with them, ``document`` reads YAML into nodes with lines,
+and each format has its reader: ``yaml_rules``, ``hashed_uris``, ``plain``. ``formats`` names them.
+"""

@@ -1,0 +1,205 @@
+"""A YAML document as nodes that know their line, and typed access to them that reports instead of raising.
+
+It is built from the parser's events, so that nothing is ever constructed but text, lists and mappings: no tags, and no
+aliases, hence no document that grows when it is read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import Any, TypeVar
+
+import yaml
+
+from hushlist.lists.source import Report, numbered_lines
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DEEPEST = 16
+_NULL = ("", "~", "null", "Null", "NULL")
+
+
+@dataclass(frozen=True, slots=True)
+class Node:
+    """A value and the line where it begins; ``None`` is YAML's null, every other scalar is its text."""
+
+    line: int
+    value: str | list[Node] | dict[str, Node] | None
+
+    @property
+    def kind(self) -> str:
+        """What the value is, as the reports call it."""
+        match self.value:
+            case None:
+                return "nothing"
+            case str():
+                return "text"
+            case list():
+                return "a list"
+            case dict():
+                return "a mapping"
+
+    def __str__(self) -> str:
+        return repr(self.value) if isinstance(self.value, str) else self.kind
+
+
+def read_document(octets: bytes, report: Report) -> Node | None:
+    """The one document of a YAML file, or ``None`` with errors in the report."""
+    before = len(report.errors)
+    text = "\n".join(line for _, line in numbered_lines(octets, report))
+    if len(report.errors) > before:
+        return None
+    builder = _Builder(report)
+    try:
+        for event in yaml.parse(text, Loader=_LOADER):
+            if not builder.accepts(event):
+                return None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        why = ", ".join(filter(None, (error.context, error.problem)))
+        report.error(_line(mark), "YAML", why)
+    except yaml.reader.ReaderError as error:
+        report.error(text.count("\n", 0, error.position) + 1, "YAML", f"{error.reason}: {_code_point(error)}")
+    if len(report.errors) > before:
+        return None
+    return builder.root or Node(1, None)
+
+
+def _line(mark: Any) -> int:
+    return 0 if mark is None else mark.line + 1
+
+
+def _code_point(error: yaml.reader.ReaderError) -> str:
+    character = error.character
+    return f"U+{character:04X}" if isinstance(character, int) else repr(character)
+
+
+class _Builder:
+    """Nodes from events; what is not wanted in a rule file is reported where it stands."""
+
+    def __init__(self, report: Report) -> None:
+        self.root: Node | None = None
+        self._report = report
+        self._open: list[Node] = []
+        self._keys: list[Node | None] = []
+
+    def accepts(self, event: yaml.Event) -> bool:
+        """Take the event; false where reading on makes no sense."""
+        line = _line(event.start_mark)
+        match event:
+            case yaml.AliasEvent():
+                self._report.error(line, f"*{event.anchor}", "aliases are not supported")
+                return False
+            case yaml.NodeEvent() if event.anchor is not None:
+                self._report.error(line, f"&{event.anchor}", "anchors are not supported")
+                return False
+            case yaml.ScalarEvent() | yaml.CollectionStartEvent() if event.tag is not None:
+                self._report.error(line, event.tag, "tags are not supported")
+                return False
+            case yaml.DocumentStartEvent() if self.root is not None:
+                self._report.error(line, "---", "there is more than one document in the file")
+                return False
+            case yaml.ScalarEvent():
+                plain_null = event.style is None and event.value in _NULL
+                self._place(Node(line, None if plain_null else event.value))
+            case yaml.CollectionStartEvent():
+                if len(self._open) == _DEEPEST:
+                    self._report.error(line, "YAML", f"nested deeper than {_DEEPEST} levels")
+                    return False
+                node = Node(line, {} if isinstance(event, yaml.MappingStartEvent) else [])
+                self._place(node)
+                self._open.append(node)
+                self._keys.append(None)
+            case yaml.CollectionEndEvent():
+                self._open.pop()
+                self._keys.pop()
+        return True
+
+    def _place(self, node: Node) -> None:
+        if not self._open:
+            self.root = node
+            return
+        parent, key = self._open[-1].value, self._keys[-1]
+        if isinstance(parent, list):
+            parent.append(node)
+        elif isinstance(parent, dict) and key is None:
+            self._keys[-1] = node
+        elif isinstance(parent, dict) and key is not None:
+            self._keys[-1] = None
+            if not isinstance(key.value, str):
+                self._report.error(key.line, str(key), "a key has to be text")
+            elif key.value in parent:
+                first = parent[key.value].line
+                self._report.error(key.line, key.value, f"the key is given twice (first in line {first})")
+            else:
+                parent[key.value] = Node(node.line if node.value is not None else key.line, node.value)
+
+
+_Choice = TypeVar("_Choice", bound=str)
+
+
+class Fields:
+    """Typed access to a mapping; whatever does not fit is an error in the report, and reads as if it were absent."""
+
+    def __init__(self, node: Node, known: Iterable[str], report: Report) -> None:
+        self.line = node.line
+        self._report = report
+        self._values: Mapping[str, Node] = {}
+        known = tuple(known)
+        if not isinstance(node.value, dict):
+            report.error(node.line, str(node), f"expected a mapping with {', '.join(known)}")
+            return
+        self._values = node.value
+        for key, value in node.value.items():
+            if key not in known:
+                report.error(value.line, key, f"unknown key (known: {', '.join(known)})")
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._values
+
+    def line_of(self, key: str) -> int:
+        """The line of a key's value, or of the mapping."""
+        return self._values[key].line if key in self._values else self.line
+
+    def text(self, key: str) -> str | None:
+        """Text that is not empty, or ``None``."""
+        node = self._values.get(key)
+        if node is None:
+            return None
+        if isinstance(node.value, str) and node.value.strip():
+            return node.value
+        self._report.error(node.line, key, f"expected text, not {node.kind if node.value != '' else 'nothing'}")
+        return None
+
+    def choice(self, key: str, choices: Iterable[_Choice]) -> _Choice | None:
+        """One of some words, or ``None``."""
+        text = self.text(key)
+        choices = tuple(choices)
+        for choice in choices:
+            if choice == text:
+                return choice
+        if text is not None:
+            self._report.error(self.line_of(key), f"{key}: {text}", f"expected one of {', '.join(choices)}")
+        return None
+
+    def day(self, key: str) -> date | None:
+        """A day such as 2026-12-31, or ``None``."""
+        text = self.text(key)
+        if text is None:
+            return None
+        try:
+            return date.fromisoformat(text)
+        except ValueError:
+            self._report.error(self.line_of(key), f"{key}: {text}", "expected a day such as 2026-12-31")
+            return None
+
+    def items(self, key: str) -> Iterator[Node]:
+        """The items of a list; none where it is absent."""
+        node = self._values.get(key)
+        if node is None:
+            return
+        if isinstance(node.value, list):
+            yield from node.value
+        else:
+            self._report.error(node.line, key, f"expected a list, not {node.kind}")

@@ -1,0 +1,100 @@
+"""Reader of YAML rule lists; ``rules/README.md`` is their reference.
+
+>>> report = Report("x.yaml")
+>>> rules = read_yaml(b"rules: [ads.example, {sha256: ba7816bf}]", Defaults(), report)
+>>> [str(rule.pattern) for rule in rules]
+['ads.example/', 'sha256:ba7816bf']
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from hushlist.errors import UrlError
+from hushlist.lists.document import Fields, Node, read_document
+from hushlist.lists.hashed_uris import read_hashed_uri
+from hushlist.lists.patterns import parse_address_range, parse_expression, parse_expression_hash
+from hushlist.lists.source import Defaults, OwnTerms, Report
+from hushlist.match.rule import Action, ExpressionHash, Pattern, Rule
+from hushlist.url.hashed import VARIANTS
+
+#: what a rule can ask for
+RULE_ACTIONS = (Action.ALLOW, Action.BLOCK, Action.TAG)
+#: what a list says for all its rules, in its head or where a policy names it
+DEFAULTS_KEYS = ("name", "action", "category", "reason", "variant")
+
+_PARSERS: dict[str, Callable[[str], Pattern]] = {
+    "expression": parse_expression,
+    "sha256": parse_expression_hash,
+    "address": parse_address_range,
+}
+_PATTERN_KEYS = (*_PARSERS, "uri")
+_RULE_KEYS = (*_PATTERN_KEYS, "action", "category", "reason", "expires")
+
+
+def read_yaml(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
+    """All rules of a list; where the report has errors, those that could be read."""
+    document = read_document(octets, report)
+    if document is None:
+        return []
+    fields = Fields(document, ("description", *DEFAULTS_KEYS, "rules"), report)
+    fields.text("description")
+    if isinstance(document.value, dict) and "rules" not in fields:
+        report.error(document.line, "rules", "the list has none; an empty one is written 'rules: []'")
+    defaults = read_defaults(fields).behind(defaults)
+    read = (_read_rule(node, defaults, report) for node in fields.items("rules"))
+    return [rule for rule in read if rule is not None]
+
+
+def read_defaults(fields: Fields) -> Defaults:
+    """What a mapping says for all rules of a list."""
+    return Defaults(
+        name=fields.text("name"),
+        action=fields.choice("action", RULE_ACTIONS),
+        category=fields.text("category"),
+        reason=fields.text("reason"),
+        variant=fields.choice("variant", VARIANTS),
+    )
+
+
+def _read_rule(node: Node, defaults: Defaults, report: Report) -> Rule | None:
+    if isinstance(node.value, str):
+        key = "uri" if node.value.lower().startswith("hashed:") else "expression"
+        return _make_rule(key, node.value, node.line, OwnTerms(), defaults, report)
+    if not isinstance(node.value, dict):
+        report.error(node.line, "rule", f"expected an expression, a hashed URI or a mapping, not {node.kind}")
+        return None
+    fields = Fields(node, _RULE_KEYS, report)
+    own = OwnTerms(
+        action=fields.choice("action", RULE_ACTIONS),
+        category=fields.text("category"),
+        reason=fields.text("reason"),
+        expires=fields.day("expires"),
+    )
+    given = [key for key in _PATTERN_KEYS if key in fields]
+    if len(given) != 1:
+        what = " and ".join(given) or "rule"
+        report.error(node.line, what, f"expected exactly one of {', '.join(_PATTERN_KEYS)}")
+        return None
+    text = fields.text(given[0])
+    line = fields.line_of(given[0])
+    return None if text is None else _make_rule(given[0], text, line, own, defaults, report)
+
+
+def _make_rule(key: str, text: str, line: int, own: OwnTerms, defaults: Defaults, report: Report) -> Rule | None:
+    if key == "uri":
+        uri = read_hashed_uri(text, line, defaults, report)
+        return None if uri is None else defaults.rule(uri, report, line, own)
+    try:
+        rule = defaults.rule(_PARSERS[key](text), report, line, own)
+    except UrlError as error:
+        report.error(line, text, error.reason)
+        return None
+    except ValueError as error:
+        report.error(line, text, str(error))
+        return None
+    if rule.action is Action.ALLOW and isinstance(rule.pattern, ExpressionHash) and not rule.pattern.is_full:
+        # "a prefix that an attacker can collide with must never open a door"
+        report.error(line, text, "only a full hash of 64 hexadecimal digits can allow, not a prefix of one")
+        return None
+    return rule

@@ -1,0 +1,77 @@
+"""Host-suffix/path-prefix expressions, the most specific first.
+
+>>> from hushlist.url.parts import split_web
+>>> for expression in expressions(split_web(b"http://a.b.c/1/2.html?param=1")): print(expression.decode())
+a.b.c/1/2.html?param=1
+a.b.c/1/2.html
+a.b.c/1/
+a.b.c/
+b.c/1/2.html?param=1
+b.c/1/2.html
+b.c/1/
+b.c/
+
+Spec: Safe Browsing v4, URLs and Hashing, Suffix/prefix expressions
+"""
+
+from __future__ import annotations
+
+from hushlist.url.host import is_address
+from hushlist.url.parts import Parts
+
+# "Up to four hostnames formed by starting with the last five components and successively removing the leading
+# component. The top-level domain can be skipped."
+DEEPEST_HOST = 5
+# "The four paths that can be formed by starting at the root (/) and successively appending path components, including
+# a trailing slash." The root has no component, so the deepest has three.
+DEEPEST_PATH = 3
+
+
+def expressions(parts: Parts) -> list[bytes]:
+    """At most 30 expressions of a canonical URL, each once."""
+    assert parts.host is not None
+    paths = path_prefixes(parts.path, parts.query)
+    return [host + path for host in host_suffixes(parts.host) for path in paths]
+
+
+def own_expression(parts: Parts) -> bytes:
+    """The most specific expression of a canonical URL: what a rule that is written as this URL stands for."""
+    assert parts.host is not None
+    return parts.host + path_prefixes(parts.path, parts.query, deepest=0)[0]
+
+
+def host_suffixes(host: bytes, deepest: int = DEEPEST_HOST) -> list[bytes]:
+    """The host, and its suffixes of at most ``deepest`` and at least two labels, the longest first.
+
+    "If the host is an IP address, these additional hostnames should not be checked."
+
+    >>> host_suffixes(b"a.b.c.d.e.f.g")[:2]
+    [b'a.b.c.d.e.f.g', b'c.d.e.f.g']
+    """
+    labels = host.rsplit(b".", deepest)
+    if len(labels) < 3 or is_address(host):
+        return [host]
+    suffix = labels.pop()
+    found = [suffix := labels.pop() + b"." + suffix for _ in range(len(labels) - 1)]
+    found.append(host)
+    found.reverse()
+    return found
+
+
+def path_prefixes(path: bytes, query: bytes | None, deepest: int = DEEPEST_PATH) -> list[bytes]:
+    """The path with its query, without it, and its folders down to ``deepest`` components, the deepest first.
+
+    An empty query "gives no expression of its own".
+
+    >>> path_prefixes(b"/1/2/3/4/5.html", None)
+    [b'/1/2/3/4/5.html', b'/1/2/3/', b'/1/2/', b'/1/', b'/']
+    """
+    folders: list[bytes] = []
+    end = path.find(b"/") + 1
+    while end and len(folders) <= deepest:
+        if end < len(path):
+            folders.append(path[:end])
+        end = path.find(b"/", end) + 1
+    folders.reverse()
+    exact = [path + b"?" + query, path] if query else [path]
+    return exact + folders

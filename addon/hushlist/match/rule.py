@@ -1,0 +1,69 @@
+"""A rule: what it fits, what it asks for, and where it stands."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, datetime
+from enum import StrEnum
+from ipaddress import IPv4Network, IPv6Network
+
+from hushlist.match.hashing import FULL_LENGTH
+from hushlist.url.hashed import HashedUri
+
+
+class Action(StrEnum):
+    """What a rule asks for, and what a decision says; ``PASS`` is the decision where no rule is final."""
+
+    ALLOW = "allow"
+    BLOCK = "block"
+    TAG = "tag"
+    PASS = "pass"  # noqa: S105
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """A rule in the clear: fits the expression and everything below it, however deep."""
+
+    #: canonical: host and path, such as ``b"video.example/live/"``
+    value: bytes
+
+    def __str__(self) -> str:
+        return self.value.decode("ascii")
+
+
+@dataclass(frozen=True, slots=True)
+class ExpressionHash:
+    """The SHA-256 of an expression, or the first 4 to 31 octets of it."""
+
+    value: bytes
+
+    @property
+    def is_full(self) -> bool:
+        """Whether it is a full hash, which alone can allow."""
+        return len(self.value) == FULL_LENGTH
+
+    def __str__(self) -> str:
+        return f"sha256:{self.value.hex()}"
+
+
+Pattern = Expression | ExpressionHash | HashedUri | IPv4Network | IPv6Network
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One rule of one list."""
+
+    pattern: Pattern
+    action: Action
+    #: name of the list, the file it was read from, and the line there, counted from 1
+    list: str
+    source: str
+    line: int
+    category: str | None = None
+    reason: str | None = None
+    #: the last day on which the rule holds, in UTC
+    expires: date | None = None
+
+    def holds_at(self, now: datetime) -> bool:
+        """Whether the rule has not expired; ``now`` is in UTC."""
+        return self.expires is None or now.date() <= self.expires

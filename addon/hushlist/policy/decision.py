@@ -1,0 +1,99 @@
+"""From matches to a decision.
+
+"The first layer in which a rule with a final action (allow or block) matches decides. Within a layer the most specific
+matching expression wins; at the same expression allow beats block. Tags of every match in every layer are always
+collected."
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from hushlist.match.index import Match
+from hushlist.match.rule import Action
+
+_FINAL = (Action.ALLOW, Action.BLOCK)
+#: where the names and readings of one request disagree, the strictest holds
+_STRICTEST_FIRST = (Action.BLOCK, Action.ALLOW, Action.TAG, Action.PASS)
+
+
+@dataclass(frozen=True, slots=True)
+class LayerMatch:
+    """A match and the layer whose rule it is."""
+
+    layer: str
+    match: Match
+
+    def as_dict(self) -> dict[str, str | int | None]:
+        """Plain types, as JSON and mitmproxy's metadata need them."""
+        rule = self.match.rule
+        return {
+            "expression": self.match.expression.decode("utf-8", "backslashreplace"),
+            "rule": str(rule.pattern),
+            "action": rule.action.value,
+            "category": rule.category,
+            "reason": rule.reason,
+            "expires": None if rule.expires is None else rule.expires.isoformat(),
+            "list": rule.list,
+            "source": rule.source,
+            "line": rule.line,
+            "layer": self.layer,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is done with a request, and everything that says why."""
+
+    action: Action
+    #: the canonical URL; of several that the request goes by, the one that decided
+    url: bytes
+    #: every match in every layer, by layer, the most specific first
+    matches: tuple[LayerMatch, ...] = ()
+    #: the match that decided; one of ``matches``
+    winner: LayerMatch | None = None
+    #: why the request could not be read, where that decided
+    fault: str | None = None
+
+    @property
+    def tags(self) -> tuple[LayerMatch, ...]:
+        """The matches that tag."""
+        return tuple(found for found in self.matches if found.match.rule.action is Action.TAG)
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain types: str, int, None, list and dict."""
+        return {
+            "action": self.action.value,
+            "canonical": self.url.decode("ascii", "backslashreplace"),
+            "fault": self.fault,
+            "winner": None if self.winner is None else self.winner.as_dict(),
+            "matches": [found.as_dict() for found in self.matches],
+        }
+
+
+def decide(url: bytes, layers: Sequence[tuple[str, Sequence[Match]]]) -> Decision:
+    """The decision for one canonical URL, from its matches in every layer, the first layer first."""
+    found = tuple(
+        LayerMatch(name, match) for name, matches in layers for match in sorted(matches, key=_precedence, reverse=True)
+    )
+    # Sorted by layer and precedence, the first final match is the one that the first layer with any decides by.
+    winner = next((match for match in found if match.match.rule.action in _FINAL), None)
+    if winner is not None:
+        return Decision(winner.match.rule.action, url, found, winner)
+    if found:
+        return Decision(Action.TAG, url, found, found[0])
+    return Decision(Action.PASS, url)
+
+
+def _precedence(match: Match) -> tuple[tuple[int, int], bool]:
+    return match.specificity, match.rule.action is Action.ALLOW
+
+
+def strictest(decisions: Sequence[Decision]) -> Decision:
+    """One decision for a request that goes by several names: the strictest, with the matches of all."""
+    if len(decisions) == 1:
+        return decisions[0]
+    first = min(decisions, key=lambda decision: _STRICTEST_FIRST.index(decision.action))
+    matches = tuple(dict.fromkeys(found for decision in decisions for found in decision.matches))
+    return Decision(first.action, first.url, matches, first.winner, first.fault)

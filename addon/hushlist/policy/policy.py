@@ -1,0 +1,136 @@
+"""The policy file: layers of lists, read into a ``Policy`` as a whole or not at all.
+
+``rules/README.md`` is the reference of its format.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+
+from hushlist.errors import Problem, SourceError
+from hushlist.lists.document import Fields, Node, read_document
+from hushlist.lists.formats import FORMATS, format_of
+from hushlist.lists.source import Report, read_octets
+from hushlist.lists.yaml_rules import DEFAULTS_KEYS, read_defaults
+from hushlist.match.rule import Action, Rule
+
+#: a file's identity: modification time in ns, size in octets, inode; ``None`` where there is no such file
+Fingerprint = tuple[int, int, int] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Layer:
+    """Rules that are asked together."""
+
+    name: str
+    rules: tuple[Rule, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Policy:
+    """Everything that decides; immutable."""
+
+    source: str
+    layers: tuple[Layer, ...]
+    #: for a request that cannot be read: block or pass
+    unparsable: Action
+    #: every file that the policy came from, as it was before it was read
+    files: dict[Path, Fingerprint]
+    warnings: tuple[Problem, ...] = ()
+
+
+class PolicyError(SourceError):
+    """A policy cannot be used; ``files`` are those that were read, to know when trying again makes sense."""
+
+    def __init__(self, problems: Iterable[Problem], files: dict[Path, Fingerprint]) -> None:
+        super().__init__(problems)
+        self.files = files
+
+
+def fingerprint(path: Path) -> Fingerprint:
+    """What changes when a file does."""
+    try:
+        stat = path.stat()
+    except OSError:
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+
+
+def load_policy(path: Path) -> Policy:
+    """Read a policy and all its lists.
+
+    Raises:
+        PolicyError: with every problem of every file.
+    """
+    loader = _Loader(path)
+    policy = loader.load()
+    errors = [problem for report in loader.reports for problem in report.errors]
+    if policy is None or errors:
+        raise PolicyError(errors, loader.files)
+    return policy
+
+
+_UNPARSABLE = (Action.BLOCK, Action.PASS)
+
+
+class _Loader:
+    """Reads one policy; remembers the files and what was wrong with them."""
+
+    def __init__(self, path: Path) -> None:
+        self.files: dict[Path, Fingerprint] = {}
+        self.reports: list[Report] = []
+        self._path = path
+
+    def load(self) -> Policy | None:
+        octets, report = self._read(self._path)
+        document = None if octets is None else read_document(octets, report)
+        if document is None:
+            return None
+        fields = Fields(document, ("unparsable", "layers"), report)
+        unparsable = fields.choice("unparsable", _UNPARSABLE) or Action.BLOCK
+        if isinstance(document.value, dict) and "layers" not in fields:
+            report.error(document.line, "layers", "the policy has none")
+        layers = [self._layer(node, report) for node in fields.items("layers")]
+        names = [layer.name for layer in layers]
+        for name in {name for name in names if names.count(name) > 1}:
+            report.error(fields.line_of("layers"), name, "more than one layer has this name")
+        warnings = tuple(problem for report in self.reports for problem in report.warnings)
+        return Policy(str(self._path), tuple(layers), unparsable, self.files, warnings)
+
+    def _read(self, path: Path) -> tuple[bytes | None, Report]:
+        report = Report(str(path))
+        self.reports.append(report)
+        self.files[path] = fingerprint(path)
+        return read_octets(path, report), report
+
+    def _layer(self, node: Node, report: Report) -> Layer:
+        fields = Fields(node, ("name", "lists"), report)
+        name = fields.text("name")
+        if name is None and isinstance(node.value, dict):
+            report.error(node.line, "layer", "it has no name")
+        rules = [rule for item in fields.items("lists") for rule in self._list(item, report)]
+        return Layer(name or "", tuple(rules))
+
+    def _list(self, node: Node, report: Report) -> list[Rule]:
+        entry = Node(node.line, {"file": node}) if isinstance(node.value, str) else node
+        fields = Fields(entry, ("file", "format", *DEFAULTS_KEYS), report)
+        defaults = read_defaults(fields)
+        name = fields.text("file")
+        if name is None:
+            if isinstance(entry.value, dict) and "file" not in fields:
+                report.error(node.line, "list", "it names no file")
+            return []
+        path = self._path.parent / name
+        form = fields.choice("format", FORMATS) or format_of(path)
+        if form is None:
+            known = ", ".join(FORMATS)
+            report.error(fields.line_of("file"), name, f"its name tells no format: give one of {known}")
+            return []
+        if fingerprint(path) is None:
+            report.error(fields.line_of("file"), name, "there is no such file")
+            self.files[path] = None
+            return []
+        octets, own_report = self._read(path)
+        return [] if octets is None else FORMATS[form](octets, defaults, own_report)

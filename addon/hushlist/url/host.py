@@ -1,0 +1,147 @@
+"""Hosts: dots, internationalized names, and the addresses in all their spellings."""
+
+from __future__ import annotations
+
+import re
+from ipaddress import AddressValueError, IPv4Address, IPv6Address, IPv6Network
+
+import idna
+
+# "Dots other than U+002E separate labels, as in a browser": ideographic, fullwidth and halfwidth full stop (UTS 46)
+_OTHER_DOTS = re.compile(b"|".join(dot.encode() for dot in "\u3002\uff0e\uff61"))
+#: octets; a DNS name has at most 253, and a letter that needs Punycode at most 4, so no longer name can exist
+_LONGEST_IDN = 4 * 253
+_LONGEST_LABEL = 63
+#: what no browser accepts in a host: a name that maps to one of these is refused, lest it shift the URL's parts
+_FORBIDDEN = re.compile(r"[\x00-\x20\x7f#%/:<>?@\[\\\]^|]")
+
+
+def separate_labels(host: bytes) -> bytes:
+    """Write every dot that separates labels as U+002E."""
+    return host if host.isascii() else _OTHER_DOTS.sub(b".", host)
+
+
+def to_ascii(host: bytes) -> bytes:
+    """A-labels of an internationalized name, by UTS 46; a name that is refused is given back as it is.
+
+    >>> to_ascii("bücher.example".encode()), to_ascii(b"\\x01\\x80.com")
+    (b'xn--bcher-kva.example', b'\\x01\\x80.com')
+
+    Deviation: IDNA 2008's narrower code points are not asked for: a browser sends ``xn--n3h.com`` for U+2603.com, so
+    that is what a rule for it must become.
+
+    Spec: UTS 46, 4.2 (non-transitional, UseSTD3ASCIIRules=false)
+    """
+    if host.isascii() or len(host) > _LONGEST_IDN:
+        return host
+    try:
+        mapped = idna.uts46_remap(host.decode(), std3_rules=False, transitional=False)
+        labels = [_to_a_label(label) for label in mapped.split(".")]
+    except (UnicodeError, idna.IDNAError):
+        return host
+    return b".".join(labels)
+
+
+def _to_a_label(label: str) -> bytes:
+    if _FORBIDDEN.search(label):
+        raise idna.IDNAError("forbidden in a host")
+    a_label = label.encode() if label.isascii() else b"xn--" + label.encode("punycode")
+    if len(a_label) > _LONGEST_LABEL:
+        raise idna.IDNAError("label too long")
+    return a_label
+
+
+_DOTS = re.compile(rb"\.{2,}")
+
+
+def collapse_dots(host: bytes) -> bytes:
+    """Remove leading and trailing dots, replace consecutive dots with one.
+
+    >>> collapse_dots(b".www..example...")
+    b'www.example'
+
+    Spec: Safe Browsing v4, Canonicalization, host, 1 and 2
+    """
+    return _DOTS.sub(b".", host.strip(b"."))
+
+
+def normalize_address(host: bytes) -> bytes:
+    """The one spelling of an address; a name is given back as it is.
+
+    >>> normalize_address(b"0x7f.1"), normalize_address(b"[0:0::1]"), normalize_address(b"[::ffff:1.2.3.4]")
+    (b'127.0.0.1', b'[::1]', b'1.2.3.4')
+
+    Spec: Safe Browsing v4, Canonicalization, host, 3: "all legal IP-address encodings, including octal, hex, and
+    fewer than four components"; RFC 5952 for IPv6
+    """
+    address = parse_address(host)
+    if address is None:
+        return host
+    return str(address).encode() if isinstance(address, IPv4Address) else b"[%s]" % str(address).encode()
+
+
+def is_address(host: bytes) -> bool:
+    """Whether a canonical host is an address, which has no parent domain."""
+    return host.startswith(b"[") or (host[-1:].isdigit() and parse_ipv4(host) is not None)
+
+
+def parse_address(host: bytes) -> IPv4Address | IPv6Address | None:
+    """The address that a host is, or ``None``; an IPv6 address that stands for an IPv4 one is that one."""
+    if host.startswith(b"["):
+        return _embedded(parse_ipv6(host[1:-1])) if host.endswith(b"]") else None
+    return parse_ipv4(host)
+
+
+_NAT64 = IPv6Network("64:ff9b::/96")  # RFC 6052, 2.1: the well-known prefix
+
+
+def _embedded(address: IPv6Address | None) -> IPv4Address | IPv6Address | None:
+    if address is None:
+        return None
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address.ipv4_mapped or address
+
+
+def parse_ipv6(text: bytes) -> IPv6Address | None:
+    """An IPv6 address without its brackets, any zone left out, or ``None``."""
+    if b":" not in text or not text.isascii():
+        return None
+    try:
+        return IPv6Address(text.split(b"%", 1)[0].decode())
+    except AddressValueError:
+        return None
+
+
+_IPV4_PARTS = re.compile(rb"[0-9a-fA-FxX]+(?:\.[0-9a-fA-FxX]+){0,3}")
+_IPV4_PART = re.compile(rb"0[xX]0*(?P<hex>[0-9a-fA-F]+)|0+(?P<octal>[0-7]*)|(?P<decimal>[1-9][0-9]*)")
+_BASES = {"hex": 16, "octal": 8, "decimal": 10}
+#: octal digits of 2**32 - 1; a part with more significant ones is too large in any base
+_MOST_DIGITS = 11
+
+
+def parse_ipv4(host: bytes) -> IPv4Address | None:
+    """An IPv4 address in any form that ``inet_aton`` reads, or ``None``.
+
+    >>> parse_ipv4(b"3279880203"), parse_ipv4(b"0x12.0x43.0104.1"), parse_ipv4(b"276.2.3")
+    (IPv4Address('195.127.0.11'), IPv4Address('18.67.68.1'), None)
+    """
+    if not host[:1].isdigit() or not _IPV4_PARTS.fullmatch(host):
+        return None
+    *parts, last = (_part_value(part) for part in host.split(b"."))
+    if last is None or last >> 8 * (4 - len(parts)):
+        return None
+    value = last
+    for position, part in enumerate(parts):
+        if part is None or part > 255:
+            return None
+        value |= part << 8 * (3 - position)
+    return IPv4Address(value)
+
+
+def _part_value(part: bytes) -> int | None:
+    match = _IPV4_PART.fullmatch(part)
+    if match is None or match.lastgroup is None:
+        return None
+    digits = match[match.lastgroup]
+    return int(digits or b"0", _BASES[match.lastgroup]) if len(digits) <= _MOST_DIGITS else None

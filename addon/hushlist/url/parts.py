@@ -1,0 +1,151 @@
+"""A URL in parts, and the two ways to split one.
+
+``split_generic`` is RFC 3986's: any URI, nothing presumed. ``split_web`` is the web filter's: the text is presumed to
+name a host, so ``www.example.com/`` and ``example.com:443/x`` are URLs too.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import NamedTuple
+
+from hushlist.errors import UrlError
+from hushlist.url.host import parse_ipv6
+
+
+class Parts(NamedTuple):
+    """The components of a URI, delimiters left out; ``None`` where the component and its delimiter are missing.
+
+    Spec: RFC 3986, 3 and 5.3 ("undefined" is kept apart from "empty")
+    """
+
+    scheme: bytes | None
+    userinfo: bytes | None
+    #: with brackets where it is an IP literal; ``None`` where the URI has no authority
+    host: bytes | None
+    port: bytes | None
+    path: bytes
+    query: bytes | None = None
+    fragment: bytes | None = None
+
+    @property
+    def authority(self) -> bytes | None:
+        """``[userinfo@]host[:port]``, or ``None``."""
+        if self.host is None:
+            return None
+        user = b"" if self.userinfo is None else self.userinfo + b"@"
+        return user + self.host + (b"" if self.port is None else b":" + self.port)
+
+    def join(self) -> bytes:
+        """Put the parts together again.
+
+        >>> split_generic(b"http://u@h:1/p?q#f").join()
+        b'http://u@h:1/p?q#f'
+
+        Spec: RFC 3986, 5.3
+        """
+        authority = self.authority
+        return b"".join(
+            (
+                b"" if self.scheme is None else self.scheme + b":",
+                b"" if authority is None else b"//" + authority,
+                self.path,
+                b"" if self.query is None else b"?" + self.query,
+                b"" if self.fragment is None else b"#" + self.fragment,
+            )
+        )
+
+
+def to_bytes(url: bytes | str) -> bytes:
+    """The octets of a URL: text as UTF-8, octets that were smuggled into text as surrogates as they were."""
+    if isinstance(url, bytes):
+        return url
+    try:
+        return url.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:  # a surrogate that stands for no octet
+        return url.encode("utf-8", "surrogatepass")
+
+
+# Spec: RFC 3986, Appendix B, as one expression that cannot backtrack: every class excludes what follows it.
+_GENERIC = re.compile(rb"(?:([^:/?#]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
+_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*")
+
+
+def split_generic(uri: bytes) -> Parts:
+    """Split any URI reference; never fails.
+
+    >>> split_generic(b"mailto:clive@demon.net").path
+    b'clive@demon.net'
+
+    Spec: RFC 3986, Appendix B
+    """
+    match = _GENERIC.fullmatch(uri)
+    assert match is not None
+    scheme, authority, path, query, fragment = match.groups()
+    if scheme is not None and not _SCHEME.fullmatch(scheme):
+        # "a path segment that contains a colon character" is no scheme where it cannot be one (RFC 3986, 4.2)
+        path, scheme, authority = uri[: match.end(3)], None, None
+    if authority is None:
+        return Parts(scheme, None, None, None, path, query, fragment)
+    return Parts(scheme, *split_authority(authority), path, query, fragment)
+
+
+_WITH_AUTHORITY = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*)://|//")
+#: a scheme that no authority follows; ``host:80`` and ``host:80/x`` are none
+_OPAQUE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:(?![0-9]*(?:[/?]|$))")
+_AUTHORITY_END = re.compile(rb"[/?\\]")
+
+
+def split_web(url: bytes) -> Parts:
+    r"""Split the URL of something on the web; the scheme may be missing, the path is never empty.
+
+    A backslash ends the authority, as in a browser. There is no fragment: whoever has one splits it off before.
+
+    >>> split_web(b"example.com:443/abc?x").host
+    b'example.com'
+
+    Raises:
+        UrlError: the text names no host.
+    """
+    match = _WITH_AUTHORITY.match(url)
+    if match is not None:
+        scheme, rest = match[1], url[match.end() :]
+    elif parse_ipv6(url.split(b"/", 1)[0]) is None and _OPAQUE.match(url):
+        raise UrlError(url, "it names no host")
+    else:
+        scheme, rest = None, url
+    end = _AUTHORITY_END.search(rest)
+    authority, tail = (rest, b"") if end is None else (rest[: end.start()], rest[end.start() :])
+    userinfo, host, port = split_authority(authority)
+    if not host:
+        raise UrlError(url, "it names no host")
+    path, mark, query = tail.partition(b"?")
+    return Parts(scheme, userinfo, host, port, rooted(path), query if mark else None)
+
+
+def rooted(path: bytes) -> bytes:
+    """The path with a slash in front.
+
+    Spec: Safe Browsing v4: "The URL must include a path component; that is, it must have at least one slash"
+    """
+    return path if path.startswith(b"/") else b"/" + path
+
+
+def split_authority(authority: bytes) -> tuple[bytes | None, bytes, bytes | None]:
+    """``(userinfo, host, port)``; an IPv6 address without its brackets gets them.
+
+    >>> split_authority(b"me@[::1]:80"), split_authority(b"::1")
+    ((b'me', b'[::1]', b'80'), (None, b'[::1]', None))
+    """
+    userinfo: bytes | None
+    userinfo, at, host = authority.rpartition(b"@")
+    if not at:
+        userinfo = None
+    if host.startswith(b"[") and b"]" in host:
+        end = host.rindex(b"]") + 1
+        host, rest = host[:end], host[end:]
+        return userinfo, host, rest[1:] if rest.startswith(b":") else None
+    if host.count(b":") > 1 and parse_ipv6(host) is not None:
+        return userinfo, b"[" + host + b"]", None
+    host, colon, port = host.partition(b":")
+    return userinfo, host, port if colon else None

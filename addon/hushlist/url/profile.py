@@ -1,0 +1,70 @@
+"""A profile: an ordered tuple of named canonicalization steps, so that two profiles differ as data.
+
+A step is a pure function whose name is the step's name. Steps in ``prepare`` work on the octets before they are
+split; steps in ``steps`` work on the parts.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from hushlist.url.parts import Parts, to_bytes
+
+Preparation = Callable[[bytes], bytes]
+Step = Callable[[Parts], Parts]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """See the module."""
+
+    name: str
+    prepare: tuple[Preparation, ...]
+    split: Callable[[bytes], Parts]
+    steps: tuple[Step, ...]
+
+    def parse(self, url: bytes | str) -> Parts:
+        """Prepare and split, nothing else.
+
+        Raises:
+            UrlError: what ``split`` refuses.
+        """
+        octets = to_bytes(url)
+        for prepare in self.prepare:
+            octets = prepare(octets)
+        return self.split(octets)
+
+    def apply(self, parts: Parts) -> Parts:
+        """Run the steps.
+
+        Raises:
+            UrlError: a step left nothing of the host.
+        """
+        for step in self.steps:
+            parts = step(parts)
+        return parts
+
+    def canonicalize(self, url: bytes | str) -> bytes:
+        """The canonical URL.
+
+        Raises:
+            UrlError: it cannot be split.
+        """
+        return self.apply(self.parse(url)).join()
+
+    def trace(self, url: bytes | str) -> Iterator[tuple[str, bytes]]:
+        """Every step's name with the whole URL as it stands after it; consumers compare neighbours to see changes.
+
+        Raises:
+            UrlError: it cannot be split.
+        """
+        octets = to_bytes(url)
+        for prepare in self.prepare:
+            octets = prepare(octets)
+            yield prepare.__name__, octets
+        parts = self.split(octets)
+        yield self.split.__name__, parts.join()
+        for step in self.steps:
+            parts = step(parts)
+            yield step.__name__, parts.join()

@@ -1,0 +1,155 @@
+"""The Safe Browsing profile: what rules in the clear and SHA-256 rules are compared by.
+
+>>> canonicalize("http://www.GOOgle.com:80/a/../%2531%20?q#frag")
+b'http://www.google.com/1%20?q'
+
+Deviation: the URL is split before it is unescaped, and again after: user information is dropped by the first split, so
+that ``http://good%2F@bad/`` has the host that a browser would ask.
+
+Deviation: a server may read a path in another way than the specification does; ``readings`` gives all of them.
+
+Spec: Safe Browsing v4, URLs and Hashing, Canonicalization
+"""
+
+from __future__ import annotations
+
+from hushlist.errors import UrlError
+from hushlist.url import host, path, percent
+from hushlist.url.parts import Parts, split_web
+from hushlist.url.profile import Profile, Step
+
+
+def strip_spaces(url: bytes) -> bytes:
+    """Remove white space and control characters around the URL, as a browser does."""
+    return url.strip(bytes(range(0x21)))
+
+
+def remove_tab_cr_lf(url: bytes) -> bytes:
+    """Remove "tab (0x09), CR (0x0d), and LF (0x0a) characters"; "do not remove escape sequences for these"."""
+    return url.translate(None, b"\t\r\n")
+
+
+def split_fragment(url: bytes) -> tuple[bytes, bytes | None]:
+    """``(url, fragment)``: "if the URL ends in a fragment, remove the fragment"."""
+    url, mark, fragment = url.partition(b"#")
+    return url, fragment if mark else None
+
+
+def remove_fragment(url: bytes) -> bytes:
+    """The URL up to its fragment."""
+    return split_fragment(url)[0]
+
+
+def remove_userinfo(parts: Parts) -> Parts:
+    """ "The scheme, username, password, and port are discarded"."""
+    return parts if parts.userinfo is None else parts._replace(userinfo=None)
+
+
+def unescape_repeatedly(parts: Parts) -> Parts:
+    """ "Repeatedly percent-unescape the URL until it has no more percent-escapes"."""
+    octets = parts.join() if parts.scheme else parts._replace(scheme=None).join()[2:]
+    return split_web(percent.unescape_repeatedly(octets)) if b"%" in octets else parts
+
+
+def complete_scheme(parts: Parts) -> Parts:
+    """A lower-case scheme; http where there is none."""
+    scheme = (parts.scheme or b"http").lower()
+    return parts if scheme == parts.scheme else parts._replace(scheme=scheme)
+
+
+def remove_port(parts: Parts) -> Parts:
+    """ "The scheme, username, password, and port are discarded"."""
+    return parts if parts.port is None else parts._replace(port=None)
+
+
+def canonicalize_host(parts: Parts) -> Parts:
+    """A-labels, single dots, the one spelling of an address, lower case.
+
+    Raises:
+        UrlError: nothing is left of the host.
+    """
+    assert parts.host is not None
+    name = host.collapse_dots(host.to_ascii(host.separate_labels(parts.host)))
+    name = host.normalize_address(name).lower()
+    if not name:
+        raise UrlError(parts.join(), "it names no host")
+    return parts if name == parts.host else parts._replace(host=name)
+
+
+def resolve_dot_segments(parts: Parts) -> Parts:
+    """ "Resolve the sequences '/../' and '/./' in the path"; "do not apply these to the query parameters"."""
+    return parts._replace(path=path.remove_dot_segments(parts.path)) if b"/." in parts.path else parts
+
+
+def collapse_slashes(parts: Parts) -> Parts:
+    """ "Replace runs of consecutive slashes with a single slash character"."""
+    return parts._replace(path=path.collapse_slashes(parts.path)) if b"//" in parts.path else parts
+
+
+def escape(parts: Parts) -> Parts:
+    """ "Percent-escape all characters that are <= ASCII 32, >= 127, '#', or '%'"."""
+    assert parts.host is not None
+    return parts._replace(
+        host=percent.escape(parts.host),
+        path=percent.escape(parts.path),
+        query=None if parts.query is None else percent.escape(parts.query),
+    )
+
+
+_OPEN: tuple[Step, ...] = (
+    remove_userinfo,
+    unescape_repeatedly,
+    complete_scheme,
+    remove_userinfo,
+    remove_port,
+    canonicalize_host,
+)
+
+SAFEBROWSING = Profile(
+    "safebrowsing",
+    prepare=(strip_spaces, remove_tab_cr_lf, remove_fragment),
+    split=split_web,
+    steps=(*_OPEN, resolve_dot_segments, collapse_slashes, escape),
+)
+
+parse = SAFEBROWSING.parse
+canonicalize = SAFEBROWSING.canonicalize
+
+
+def slashes_from_backslashes(parts: Parts) -> Parts:
+    """Take backslashes for slashes, as some servers do."""
+    return parts._replace(path=path.slashes_from_backslashes(parts.path))
+
+
+# The first is the profile's own. nginx merges slashes before it resolves dot segments; some applications resolve
+# nothing; IIS takes a backslash for a slash.
+_PATH_READINGS: tuple[tuple[Step, ...], ...] = (
+    (resolve_dot_segments, collapse_slashes),
+    (collapse_slashes, resolve_dot_segments),
+    (collapse_slashes,),
+    (slashes_from_backslashes, resolve_dot_segments, collapse_slashes),
+    (slashes_from_backslashes, collapse_slashes, resolve_dot_segments),
+    (slashes_from_backslashes, collapse_slashes),
+)
+
+
+def readings(parts: Parts) -> tuple[Parts, ...]:
+    r"""The canonical form, and behind it every other that a server may give to the path; nearly always one alone.
+
+    >>> [r.path for r in readings(parse(b"http://h.example/x//../bad"))]
+    [b'/x/bad', b'/bad', b'/x/../bad']
+
+    Raises:
+        UrlError: nothing is left of the host.
+    """
+    for step in _OPEN:
+        parts = step(parts)
+    if b"/.." not in parts.path and b"\\" not in parts.path:
+        return (escape(collapse_slashes(resolve_dot_segments(parts))),)
+    return tuple(dict.fromkeys(_read(parts, steps) for steps in _PATH_READINGS))
+
+
+def _read(parts: Parts, steps: tuple[Step, ...]) -> Parts:
+    for step in steps:
+        parts = step(parts)
+    return escape(parts)
