@@ -14,7 +14,6 @@ from datetime import UTC, datetime
 
 from hushlist.errors import UrlError
 from hushlist.match.index import Index, Match
-from hushlist.match.rule import Action
 from hushlist.policy.decision import Decision, decide, strictest
 from hushlist.policy.policy import Policy
 from hushlist.url import percent, safebrowsing
@@ -133,6 +132,3 @@ def _uris(request: Request, forms: Sequence[Parts]) -> Iterator[Parts]:
         yield Parts(request.scheme, None, host, port, path, query if mark else None, request.fragment)
     for form in forms:
         yield form._replace(port=port, fragment=request.fragment)
-
-
-__all__ = ["Action", "Engine", "Request", "canonical_forms", "request_of"]

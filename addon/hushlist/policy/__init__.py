@@ -1,1 +1,13 @@
 """The policy: its file, its layers, and the decision that they come to."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_PACKAGE = Path(__file__).resolve().parent.parent
+
+
+def shipped_policy() -> Path:
+    """The policy that a fresh checkout or an installed package runs with."""
+    installed = _PACKAGE / "rules" / "policy.yaml"
+    return installed if installed.is_file() else _PACKAGE.parent.parent / "rules" / "policy.yaml"

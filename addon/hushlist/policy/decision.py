@@ -25,11 +25,22 @@ class LayerMatch:
     layer: str
     match: Match
 
+    def __str__(self) -> str:
+        """For people: what fits, by which list, file and line, and the reason."""
+        rule = self.match.rule
+        reason = f": {rule.reason}" if rule.reason else ""
+        return f"{self.expression} by {rule.list} ({rule.source}:{rule.line}){reason}"
+
+    @property
+    def expression(self) -> str:
+        """What the rule fits, as text."""
+        return self.match.expression.decode("utf-8", "backslashreplace")
+
     def as_dict(self) -> dict[str, str | int | None]:
         """Plain types, as JSON and mitmproxy's metadata need them."""
         rule = self.match.rule
         return {
-            "expression": self.match.expression.decode("utf-8", "backslashreplace"),
+            "expression": self.expression,
             "rule": str(rule.pattern),
             "action": rule.action.value,
             "category": rule.category,
@@ -55,6 +66,10 @@ class Decision:
     winner: LayerMatch | None = None
     #: why the request could not be read, where that decided
     fault: str | None = None
+
+    def __str__(self) -> str:
+        """Why, for people; empty where nothing fits."""
+        return self.fault or ("" if self.winner is None else str(self.winner))
 
     @property
     def tags(self) -> tuple[LayerMatch, ...]:

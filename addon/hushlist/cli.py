@@ -1,0 +1,244 @@
+"""``hushlist``: what the proxy would do, from the command line.
+
+Exit codes: 0 nothing found, 1 something is blocked, 2 wrong usage or bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
+from typing import BinaryIO
+
+from hushlist.engine import Engine, canonical_forms, request_of
+from hushlist.errors import SourceError, UrlError
+from hushlist.match.expressions import expressions
+from hushlist.match.hashing import full_hash
+from hushlist.match.rule import Action
+from hushlist.policy import shipped_policy
+from hushlist.policy.decision import Decision
+from hushlist.policy.policy import load_policy
+from hushlist.url.parts import Parts
+from hushlist.url.safebrowsing import SAFEBROWSING
+
+GOOD, FOUND, BAD = 0, 1, 2
+
+
+def run() -> None:
+    """The console script."""
+    try:
+        code = main()
+        sys.stdout.flush()
+    except BrokenPipeError:  # whoever read our output has seen enough
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        code = BAD
+    except KeyboardInterrupt:
+        code = BAD
+    sys.exit(code)
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command and return its exit code."""
+    arguments = _parser().parse_args(argv)
+    for stream in (sys.stdout, sys.stderr):
+        if hasattr(stream, "reconfigure"):
+            stream.reconfigure(errors="backslashreplace")
+    try:
+        return int(arguments.command(arguments))
+    except SourceError as error:
+        print(error, file=sys.stderr)
+        return BAD
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        prog="hushlist",
+        description="Canonicalize URLs, hash their expressions, and ask a policy what it does with them and why.",
+        epilog="Exit codes: 0 nothing found, 1 something is blocked, 2 wrong usage or bad input.",
+    )
+    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    _add_command(commands, canonicalize, "print the canonical URL, one a line; an empty line where there is none")
+    _add_command(
+        commands, print_expressions, "print the expressions, the most specific first, one a line", "expressions"
+    )
+    _add_command(commands, hash_expressions, "print each expression, a tab, and its SHA-256", "hash")
+    for command, text in (
+        (check, "decide by a policy: what is done, with which URL, by which rule"),
+        (explain, "show every step from a URL to its decision"),
+    ):
+        with_policy = _add_command(commands, command, text)
+        with_policy.add_argument(
+            "--policy", type=Path, metavar="FILE", help="the policy file (default: the one that is shipped)"
+        )
+        if command is check:
+            with_policy.add_argument("--json", action="store_true", help="print one JSON object a line")
+    return parser
+
+
+def _add_command(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    command: Callable[[argparse.Namespace], int],
+    text: str,
+    name: str = "",
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name or command.__name__, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    parser.add_argument("urls", nargs="+", metavar="URL", help="a URL; '-' reads one a line from standard input")
+    parser.set_defaults(command=command)
+    return parser
+
+
+def _urls(arguments: argparse.Namespace) -> Iterator[bytes]:
+    """The URLs as octets, as they were given; a line's end belongs to no URL."""
+    for url in arguments.urls:
+        if url == "-":
+            yield from _lines(sys.stdin.buffer)
+        else:
+            yield os.fsencode(url)
+
+
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    return (line.removesuffix(b"\n").removesuffix(b"\r") for line in stream)
+
+
+def _each(urls: Iterable[bytes], show: Callable[[bytes], object]) -> int:
+    """Show each URL; one that cannot be read is named on standard error, and the rest goes on."""
+    code = GOOD
+    for url in urls:
+        try:
+            show(url)
+        except UrlError as error:
+            print(f"hushlist: {error}", file=sys.stderr)
+            code = BAD
+    return code
+
+
+# -- canonicalize, expressions, hash ---------------------------------------------------------------------------------
+
+
+def canonicalize(arguments: argparse.Namespace) -> int:
+    """One canonical URL a line, in order; an empty line keeps the order where there is none."""
+    code = GOOD
+    for url in _urls(arguments):
+        try:
+            canonical = SAFEBROWSING.canonicalize(url).decode("ascii")
+        except UrlError as error:
+            print(f"hushlist: {error}", file=sys.stderr)
+            canonical, code = "", BAD
+        print(canonical)
+    return code
+
+
+def print_expressions(arguments: argparse.Namespace) -> int:
+    """The expressions of each URL."""
+    return _each(_urls(arguments), lambda url: _print_lines(_expressions(url)))
+
+
+def hash_expressions(arguments: argparse.Namespace) -> int:
+    """The expressions of each URL with their full hashes."""
+    return _each(_urls(arguments), lambda url: _print_lines(map(_with_hash, _expressions(url))))
+
+
+def _expressions(url: bytes) -> Iterator[str]:
+    return (expression.decode("ascii") for expression in expressions(_canonical_parts(url)))
+
+
+def _canonical_parts(url: bytes) -> Parts:
+    return SAFEBROWSING.apply(SAFEBROWSING.parse(url))
+
+
+def _with_hash(expression: str) -> str:
+    return f"{expression}\t{full_hash(expression.encode('ascii')).hex()}"
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    for line in lines:
+        print(line)
+
+
+# -- check -------------------------------------------------------------------------------------------------------------
+
+
+def check(arguments: argparse.Namespace) -> int:
+    """Decide each URL; empty lines are none."""
+    engine = _engine(arguments)
+    show = _print_json if arguments.json else _print_text
+    code = GOOD
+    for url in filter(None, _urls(arguments)):
+        decision, fault = _decide(engine, url)
+        show(_readable(url), decision)
+        if fault is not None:
+            print(f"hushlist: {fault}", file=sys.stderr)
+            code = BAD
+        elif decision.action is Action.BLOCK:
+            code = max(code, FOUND)
+    return code
+
+
+def _engine(arguments: argparse.Namespace) -> Engine:
+    policy = load_policy(arguments.policy or shipped_policy())
+    for problem in policy.warnings:
+        print(f"warning: {problem}", file=sys.stderr)
+    return Engine(policy)
+
+
+def _decide(engine: Engine, url: bytes) -> tuple[Decision, UrlError | None]:
+    try:
+        return engine.decide(request_of(url)), None
+    except UrlError as error:
+        return Decision(engine.policy.unparsable, url, fault=error.reason), error
+
+
+def _readable(url: bytes) -> str:
+    return url.decode("utf-8", "backslashreplace")
+
+
+def _print_json(url: str, decision: Decision) -> None:
+    print(json.dumps({"url": url, **decision.as_dict()}, ensure_ascii=False))
+
+
+def _print_text(url: str, decision: Decision) -> None:
+    print(f"{decision.action.value:<5}  {url}  {decision}".rstrip())
+
+
+# -- explain -----------------------------------------------------------------------------------------------------------
+
+
+def explain(arguments: argparse.Namespace) -> int:
+    """Every step, for a person to read."""
+    engine = _engine(arguments)
+    return _each(_urls(arguments), lambda url: _print_lines(_explanation(engine, url)))
+
+
+def _explanation(engine: Engine, url: bytes) -> Iterator[str]:
+    request = request_of(url)
+    yield f"URL          {_readable(url)}"
+    yield from _steps(url)
+    decision = engine.decide(request)
+    if decision.fault is None:
+        for form in canonical_forms(request):
+            yield f"\nCanonical    {form.join().decode('ascii')}"
+            yield "Expressions and their SHA-256, the most specific first"
+            yield from (f"  {full_hash(found).hex()}  {found.decode('ascii')}" for found in expressions(form))
+    yield "\nMatches" if decision.matches else "\nMatches      none"
+    for found in decision.matches:
+        rule = found.match.rule
+        won = "  <- decides" if found == decision.winner else ""
+        category = f" [{rule.category}]" if rule.category else ""
+        yield f"  layer {found.layer}: {rule.action.value} {found}{category}{won}"
+        yield f"    rule as written: {rule.pattern}"
+    for layer in engine.policy.layers:
+        asked = sum(found.layer == layer.name for found in decision.matches)
+        yield f"Layer        {layer.name}: {len(layer.rules)} rules, {asked} fit"
+    yield f"Decision     {decision.action.value}" + (f" ({decision.fault})" if decision.fault else "")
+
+
+def _steps(url: bytes) -> Iterator[str]:
+    """The profile's steps that changed something."""
+    before = url
+    for name, after in SAFEBROWSING.trace(url):
+        if after != before:
+            yield f"  {name:<22} {_readable(after)}"
+        before = after

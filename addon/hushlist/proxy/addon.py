@@ -1,0 +1,191 @@
+"""The addon: options, hooks, and what is done with a decision.
+
+Every hook decides on purpose what happens when it fails: the request is refused. mitmproxy itself would log the
+exception and let the flow pass.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from pathlib import Path
+from typing import TYPE_CHECKING
+from weakref import WeakKeyDictionary
+
+from mitmproxy import ctx, exceptions, http
+from mitmproxy.net.http.http1.read import expected_http_body_size
+
+from hushlist.engine import Engine, Request
+from hushlist.match.rule import Action
+from hushlist.policy import shipped_policy
+from hushlist.policy.decision import Decision
+from hushlist.policy.policy import PolicyError, load_policy
+from hushlist.proxy import answer, notes
+from hushlist.proxy.reload import watch
+from hushlist.proxy.wire import request_of_flow
+
+if TYPE_CHECKING:
+    from mitmproxy.addonmanager import Loader
+
+logger = logging.getLogger(__name__)
+
+MODES = ("block", "tag", "off")
+_NO_BODY = ("GET", "HEAD", "OPTIONS", "TRACE")
+
+
+class Hushlist:
+    """What a script puts into ``addons``."""
+
+    name = "hushlist"
+
+    def __init__(self) -> None:
+        #: ``None`` until a policy could be loaded; until then every request is refused
+        self._engine: Engine | None = None
+        self._decided: WeakKeyDictionary[http.HTTPFlow, Request] = WeakKeyDictionary()
+        self._watcher: asyncio.Task[None] | None = None
+        self._is_running = False
+        self._strategy_before: str | None = None
+
+    # -- options -------------------------------------------------------------------------------------------------
+
+    def load(self, loader: Loader) -> None:
+        """mitmproxy's hook: declare the options."""
+        loader.add_option(
+            "hushlist_policy",
+            str,
+            "",
+            "The policy file (YAML) that names layers and lists. Empty: the one that is shipped with Hushlist. "
+            "It is read again when it or one of its lists changes.",
+        )
+        loader.add_option(
+            "hushlist_mode",
+            str,
+            "block",
+            "block: what the policy blocks is answered with a block page. "
+            "tag: it passes, and is marked as what would be blocked. off: nothing is decided.",
+            choices=MODES,
+        )
+
+    def configure(self, updated: set[str]) -> None:
+        """mitmproxy's hook: validate the options; state is swapped only after everything succeeded.
+
+        Raises:
+            OptionsError: the policy cannot be used; the message has every problem with file and line.
+        """
+        if "hushlist_policy" in updated or (self._engine is None and ctx.options.hushlist_mode != "off"):
+            self._use(self._load_engine())
+            self._restart_watcher()
+        if updated & {"hushlist_mode", "connection_strategy"}:
+            self._keep_lazy()
+
+    def _load_engine(self) -> Engine:
+        try:
+            return Engine(load_policy(self._policy_path()))
+        except PolicyError as error:
+            raise exceptions.OptionsError(f"hushlist_policy cannot be used:\n{error}") from error
+
+    def _policy_path(self) -> Path:
+        given = ctx.options.hushlist_policy
+        return Path(given).expanduser() if given else shipped_policy()
+
+    def _use(self, engine: Engine) -> None:
+        self._engine = engine
+        policy = engine.policy
+        for problem in policy.warnings:
+            logger.warning("hushlist: %s", problem)
+        rules = sum(len(layer.rules) for layer in policy.layers)
+        logger.info("hushlist: %d rules of %d files, by %s", rules, len(policy.files), policy.source)
+
+    def _keep_lazy(self) -> None:
+        """While the filter is on, no connection is made to an origin before its request is decided."""
+        is_lazy = ctx.options.connection_strategy == "lazy"
+        if ctx.options.hushlist_mode == "off":
+            before, self._strategy_before = self._strategy_before, None
+            if before is not None:
+                ctx.options.update(connection_strategy=before)
+        elif not is_lazy:
+            self._strategy_before = ctx.options.connection_strategy
+            ctx.options.update(connection_strategy="lazy")
+
+    # -- life ----------------------------------------------------------------------------------------------------
+
+    def running(self) -> None:
+        """mitmproxy's hook: from now on the files are watched."""
+        self._is_running = True
+        self._restart_watcher()
+
+    def done(self) -> None:
+        """mitmproxy's hook: leave nothing running."""
+        if self._watcher is not None:
+            self._watcher.cancel()
+            self._watcher = None
+
+    def _restart_watcher(self) -> None:
+        if not self._is_running or self._engine is None:
+            return
+        self.done()
+        watching = watch(self._policy_path(), self._engine.policy.files, self._use)
+        self._watcher = asyncio.get_running_loop().create_task(watching, name="hushlist: watch rules")
+
+    # -- requests ------------------------------------------------------------------------------------------------
+
+    def requestheaders(self, flow: http.HTTPFlow) -> None:
+        """mitmproxy's hook: decide before any of the body, which may be streamed, goes on."""
+        self._filter(flow)
+
+    def request(self, flow: http.HTTPFlow) -> None:
+        """mitmproxy's hook: decide again where another addon has changed the request since."""
+        self._filter(flow)
+
+    def _filter(self, flow: http.HTTPFlow) -> None:
+        mode = ctx.options.hushlist_mode
+        if mode == "off":
+            return
+        try:
+            decision = self._decide(flow)
+            if decision is None:
+                return
+            blocks = decision.action is Action.BLOCK
+            notes.annotate(flow, decision, would_block=blocks and mode == "tag")
+            if blocks and mode == "block":
+                _refuse(flow, answer.explain(decision))
+        except Exception:
+            logger.exception("hushlist: the filter failed, the request is refused")
+            _refuse(flow, answer.Explanation(flow.request.url, "The filter failed; nothing passes it unseen."))
+
+    def _decide(self, flow: http.HTTPFlow) -> Decision | None:
+        """The decision, or ``None`` where this very request has been decided before."""
+        request = request_of_flow(flow)
+        if self._decided.get(flow) == request:
+            return None
+        if self._engine is None:
+            return Decision(Action.BLOCK, request.url, fault="the filter has no policy that it can use")
+        decision = self._engine.decide(request)
+        self._decided[flow] = request
+        return decision
+
+
+def _refuse(flow: http.HTTPFlow, explanation: answer.Explanation) -> None:
+    """Answer in the origin's place; a flow that is not live, or has its answer, is left as it is."""
+    if not flow.live or flow.response is not None or flow.error is not None:
+        return
+    if _may_stream(flow.request):
+        if flow.killable:
+            flow.kill()
+        return
+    flow.response = answer.answer(flow.request, explanation)
+
+
+def _may_stream(request: http.Request) -> bool:
+    """Whether mitmproxy streams the body on, or may begin to: then no answer can be set, and the flow is killed.
+
+    A request without a body that turns out to have one is cut by mitmproxy itself, since it has an answer already.
+    """
+    if request.stream:
+        return True
+    if not ctx.options.stream_large_bodies or request.method.upper() in _NO_BODY:
+        return False
+    try:
+        return expected_http_body_size(request, None) is None
+    except ValueError:
+        return True

@@ -1,0 +1,36 @@
+"""A decision written on a flow, where mitmproxy's filters, its files and its interfaces show it.
+
+``~meta hushlist``, ``~marker`` and ``~comment`` find it. Metadata is plain types only, so that saved flows load again.
+"""
+
+from __future__ import annotations
+
+from mitmproxy import http
+
+from hushlist.match.rule import Action
+from hushlist.policy.decision import Decision
+
+KEY = "hushlist"
+_COMMENT = "hushlist: "
+BLOCKED = ":no_entry:"
+WOULD_BLOCK = ":warning:"
+TAGGED = ":label:"
+
+
+def annotate(flow: http.HTTPFlow, decision: Decision, *, would_block: bool = False) -> None:
+    """Note a decision; one without any match or fault leaves no trace, and what a person noted stays."""
+    if decision.action is Action.PASS and decision.fault is None:
+        return
+    flow.metadata[KEY] = {**decision.as_dict(), "would_block": would_block}
+    marker = _marker(decision, would_block)
+    if marker and flow.marked in ("", BLOCKED, WOULD_BLOCK, TAGGED):
+        flow.marked = marker
+    if not flow.comment or flow.comment.startswith(_COMMENT):
+        verb = "would block" if would_block else decision.action.value
+        flow.comment = f"{_COMMENT}{verb} {decision}"
+
+
+def _marker(decision: Decision, would_block: bool) -> str:
+    if decision.action is Action.BLOCK:
+        return WOULD_BLOCK if would_block else BLOCKED
+    return TAGGED if decision.tags else ""

@@ -1,0 +1,53 @@
+"""Reloading: a policy is read again when a file that it came from has changed and then stood still.
+
+Files are looked at and read in a thread, never in the proxy's event loop; what was read is used only if no file changed
+meanwhile, so that no decision is made by half a list.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable
+from pathlib import Path
+
+from hushlist.engine import Engine
+from hushlist.policy.policy import Fingerprint, PolicyError, fingerprint, load_policy
+
+logger = logging.getLogger(__name__)
+
+#: seconds between two looks at the files; a change has to be seen twice
+INTERVAL = 0.5
+
+_Files = dict[Path, Fingerprint]
+
+
+def look(files: _Files) -> _Files:
+    """The files' fingerprints now."""
+    return {path: fingerprint(path) for path in files}
+
+
+async def watch(policy: Path, files: _Files, swap: Callable[[Engine], None]) -> None:
+    """Hand a new engine to ``swap`` whenever the files have changed; runs until it is cancelled.
+
+    A change that cannot be read is logged, and tried again when a file changes again.
+    """
+    last_seen = files
+    while True:
+        await asyncio.sleep(INTERVAL)
+        seen = await asyncio.to_thread(look, files)
+        stands_still, last_seen = seen == last_seen, seen
+        if seen == files or not stands_still:
+            continue
+        try:
+            engine = await asyncio.to_thread(lambda: Engine(load_policy(policy)))
+        except PolicyError as error:
+            # the problems say where; a traceback would say nothing more
+            logger.error("hushlist: the change is not used, the last good rules stay:\n%s", error)  # noqa: TRY400
+            files = {**seen, **error.files}
+        else:
+            if await asyncio.to_thread(look, engine.policy.files) != engine.policy.files:
+                continue  # changed while it was read
+            files = engine.policy.files
+            swap(engine)
+        last_seen = files

@@ -1,0 +1,28 @@
+"""A flow as the engine's request: raw octets, and every host that it goes by."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from mitmproxy import http
+
+from hushlist.engine import Request
+from hushlist.url.parts import split_authority, to_bytes
+
+
+def request_of_flow(flow: http.HTTPFlow) -> Request:
+    """The request, by its target first, then by its Host headers or authority, then by the TLS server name."""
+    data = flow.request.data
+    return Request(data.scheme.lower(), tuple(dict.fromkeys(_hosts(flow))), data.port, data.path)
+
+
+def _hosts(flow: http.HTTPFlow) -> Iterator[bytes]:
+    data = flow.request.data
+    yield to_bytes(data.host)
+    if data.authority:
+        yield split_authority(data.authority)[1]
+    for name, value in data.headers.fields:
+        if name.lower() == b"host":
+            yield split_authority(value.strip())[1]
+    if flow.client_conn.sni:
+        yield to_bytes(flow.client_conn.sni)
