@@ -82,7 +82,8 @@ class Hushlist:
         try:
             return Engine(load_policy(self._policy_path()))
         except PolicyError as error:
-            raise exceptions.OptionsError(f"hushlist_policy cannot be used:\n{error}") from error
+            # not "from error": mitmproxy prints the chain, and the problems say where
+            raise exceptions.OptionsError(f"hushlist_policy cannot be used:\n{error}") from None
 
     def _policy_path(self) -> Path:
         given = ctx.options.hushlist_policy
