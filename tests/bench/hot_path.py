@@ -109,9 +109,8 @@ def main() -> None:
         octets = tracemalloc.get_traced_memory()[0]
         tracemalloc.stop()
         decide = seconds(lambda filled=filled: [filled.decide(request) for request in asked]) / len(asked)  # type: ignore[misc]
-        print(
-            f"decide, rules {name:<15} {decide * 1e6:8.1f} µs   ({octets / count:.0f} octets a rule, {built:.1f} s to build)"
-        )
+        size = f"({octets / count:.0f} octets a rule, {built:.1f} s to build)"
+        print(f"decide, rules {name:<15} {decide * 1e6:8.1f} µs   {size}")
     print(f"\nattacks of {LONG // 1024} KiB    canonicalize      decide")
     for name, url in ATTACKS.items():
         request = _request(url)

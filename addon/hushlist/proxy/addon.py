@@ -72,7 +72,8 @@ class Hushlist:
         Raises:
             OptionsError: the policy cannot be used; the message has every problem with file and line.
         """
-        if "hushlist_policy" in updated or (self._engine is None and ctx.options.hushlist_mode != "off"):
+        is_first_needed = "hushlist_mode" in updated and ctx.options.hushlist_mode != "off" and self._engine is None
+        if "hushlist_policy" in updated or is_first_needed:
             self._use(self._load_engine())
             self._restart_watcher()
         if updated & {"hushlist_mode", "connection_strategy"}:
@@ -132,20 +133,23 @@ class Hushlist:
 
     def requestheaders(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: decide before any of the body, which may be streamed, goes on."""
-        self._filter(flow)
+        self._filter(flow, again=True)
 
     def request(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: decide again where another addon has changed the request since."""
-        self._filter(flow)
+        self._filter(flow, again=False)
 
-    def _filter(self, flow: http.HTTPFlow) -> None:
+    def _filter(self, flow: http.HTTPFlow, *, again: bool) -> None:
+        """Decide and act; a request that was decided before only if ``again``, as a replay has to be."""
         mode = ctx.options.hushlist_mode
         if mode == "off":
             return
         try:
-            decision = self._decide(flow)
-            if decision is None:
+            request = request_of_flow(flow)
+            if not again and self._decided.get(flow) == request:
                 return
+            decision = self._decide(request)
+            self._decided[flow] = request
             blocks = decision.action is Action.BLOCK
             notes.annotate(flow, decision, would_block=blocks and mode == "tag")
             if blocks and mode == "block":
@@ -154,16 +158,10 @@ class Hushlist:
             logger.exception("hushlist: the filter failed, the request is refused")
             _refuse(flow, answer.Explanation(flow.request.url, "The filter failed; nothing passes it unseen."))
 
-    def _decide(self, flow: http.HTTPFlow) -> Decision | None:
-        """The decision, or ``None`` where this very request has been decided before."""
-        request = request_of_flow(flow)
-        if self._decided.get(flow) == request:
-            return None
+    def _decide(self, request: Request) -> Decision:
         if self._engine is None:
             return Decision(Action.BLOCK, request.url, fault="the filter has no policy that it can use")
-        decision = self._engine.decide(request)
-        self._decided[flow] = request
-        return decision
+        return self._engine.decide(request)
 
 
 def _refuse(flow: http.HTTPFlow, explanation: answer.Explanation) -> None:

@@ -20,6 +20,7 @@ logger = logging.getLogger(__name__)
 INTERVAL = 0.5
 
 _Files = dict[Path, Fingerprint]
+_UNREAD: Fingerprint = (-1, -1, -1)
 
 
 def look(files: _Files) -> _Files:
@@ -39,15 +40,18 @@ async def watch(policy: Path, files: _Files, swap: Callable[[Engine], None]) -> 
         stands_still, last_seen = seen == last_seen, seen
         if seen == files or not stands_still:
             continue
+        last_seen = files = seen
         try:
             engine = await asyncio.to_thread(lambda: Engine(load_policy(policy)))
         except PolicyError as error:
             # the problems say where; a traceback would say nothing more
             logger.error("hushlist: the change is not used, the last good rules stay:\n%s", error)  # noqa: TRY400
-            files = {**seen, **error.files}
+            last_seen = files = {**seen, **error.files}
+        except Exception:
+            logger.exception("hushlist: the change is not used, the last good rules stay")
         else:
-            if await asyncio.to_thread(look, engine.policy.files) != engine.policy.files:
-                continue  # changed while it was read
-            files = engine.policy.files
-            swap(engine)
-        last_seen = files
+            if await asyncio.to_thread(look, engine.policy.files) == engine.policy.files:
+                last_seen = files = engine.policy.files
+                swap(engine)
+            else:  # changed while it was read: what is there now is one more change
+                files = dict.fromkeys(engine.policy.files, _UNREAD)
