@@ -21,7 +21,11 @@ from hushlist.match.rule import Action
 from hushlist.policy import shipped_policy
 from hushlist.policy.decision import Decision
 from hushlist.policy.policy import load_policy
+from hushlist.url.compare import LADDER, compare
+from hushlist.url.hashed import ALGORITHMS, VARIANTS, HashKey, hash_uri
 from hushlist.url.parts import Parts
+from hushlist.url.profiles import PROFILES
+from hushlist.url.protocol import redirected_profile
 from hushlist.url.safebrowsing import SAFEBROWSING
 
 GOOD, FOUND, BAD = 0, 1, 2
@@ -60,11 +64,12 @@ def _parser() -> argparse.ArgumentParser:
         epilog="Exit codes: 0 nothing found, 1 something is blocked, 2 wrong usage or bad input.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
-    _add_command(commands, canonicalize, "print the canonical URL, one a line; an empty line where there is none")
+    _add_canonicalize(commands)
     _add_command(
         commands, print_expressions, "print the expressions, the most specific first, one a line", "expressions"
     )
-    _add_command(commands, hash_expressions, "print each expression, a tab, and its SHA-256", "hash")
+    _add_hash(commands)
+    _add_compare(commands)
     for command, text in (
         (check, "decide by a policy: what is done, with which URL, by which rule"),
         (explain, "show every step from a URL to its decision"),
@@ -84,10 +89,77 @@ def _add_command(
     text: str,
     name: str = "",
 ) -> argparse.ArgumentParser:
-    parser = commands.add_parser(name or command.__name__, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    parser = _add_parser(commands, command, text, name)
     parser.add_argument("urls", nargs="+", metavar="URL", help="a URL; '-' reads one a line from standard input")
+    return parser
+
+
+def _add_parser(
+    commands: argparse._SubParsersAction[argparse.ArgumentParser],
+    command: Callable[[argparse.Namespace], int],
+    text: str,
+    name: str = "",
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name or command.__name__, help=text, description=f"{text[0].upper()}{text[1:]}.")
     parser.set_defaults(command=command)
     return parser
+
+
+def _add_canonicalize(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "print the canonical URL, one a line; an empty line where there is none"
+    parser = _add_command(commands, canonicalize, text)
+    parser.add_argument(
+        "--profile", choices=PROFILES, default="safebrowsing", help="how to canonicalize (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--list-profiles", action=_ListProfiles, nargs=0, help="print each profile with its steps in order, and exit"
+    )
+
+
+class _ListProfiles(argparse.Action):
+    """Prints all profiles and exits, as ``--help`` does."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Called by argparse."""
+        for name, profile in PROFILES.items():
+            print(f"{name}: {', '.join(profile.step_names)}")
+        parser.exit(GOOD)
+
+
+def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "print the lowest rung on which two URLs are equivalent: simple, syntax, scheme, protocol, or different"
+    parser = _add_parser(commands, compare_urls, text, "compare")
+    parser.add_argument("a", metavar="A", help="a URL or IRI")
+    parser.add_argument("b", metavar="B", help="a URL or IRI")
+    parser.add_argument("--base", metavar="URL", help="what relative references are resolved against")
+    parser.add_argument(
+        "--redirect",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("FROM", "TO"),
+        help="a permanent redirect that was seen, for the rung protocol; may be given again and again",
+    )
+    parser.add_argument("--explain", action="store_true", help="show what each step changed")
+
+
+def _add_hash(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    parser = _add_command(
+        commands, print_hashes, "print each expression, a tab, and its SHA-256; or hashed URIs", "hash"
+    )
+    uri = parser.add_argument_group("hashed URIs")
+    uri.add_argument("--uri", action="store_true", help="print the hashed URI of each URL instead")
+    uri.add_argument(
+        "--algorithm", choices=ALGORITHMS, default="sha1", help="the hash algorithm (default: %(default)s)"
+    )
+    uri.add_argument(
+        "--variant",
+        choices=VARIANTS,
+        default="n",
+        help="how to canonicalize: n tends to false negatives, p to false positives (default: %(default)s)",
+    )
+    uri.add_argument("--keep-query", action="store_true", help="hash the query too, where there is one")
+    uri.add_argument("--keep-fragment", action="store_true", help="hash the fragment too, where there is one")
 
 
 def _urls(arguments: argparse.Namespace) -> Iterator[bytes]:
@@ -123,7 +195,7 @@ def canonicalize(arguments: argparse.Namespace) -> int:
     code = GOOD
     for url in _urls(arguments):
         try:
-            canonical = SAFEBROWSING.canonicalize(url).decode("ascii")
+            canonical = _readable(PROFILES[arguments.profile].canonicalize(url))
         except UrlError as error:
             print(f"hushlist: {error}", file=sys.stderr)
             canonical, code = "", BAD
@@ -136,8 +208,11 @@ def print_expressions(arguments: argparse.Namespace) -> int:
     return _each(_urls(arguments), lambda url: _print_lines(_expressions(url)))
 
 
-def hash_expressions(arguments: argparse.Namespace) -> int:
-    """The expressions of each URL with their full hashes."""
+def print_hashes(arguments: argparse.Namespace) -> int:
+    """The expressions of each URL with their full hashes, or its hashed URI."""
+    if arguments.uri:
+        key = HashKey(arguments.algorithm, arguments.variant, arguments.keep_query, arguments.keep_fragment)
+        return _each(_urls(arguments), lambda url: print(hash_uri(url, key)))
     return _each(_urls(arguments), lambda url: _print_lines(map(_with_hash, _expressions(url))))
 
 
@@ -156,6 +231,25 @@ def _with_hash(expression: str) -> str:
 def _print_lines(lines: Iterable[str]) -> None:
     for line in lines:
         print(line)
+
+
+# -- compare -----------------------------------------------------------------------------------------------------------
+
+
+def compare_urls(arguments: argparse.Namespace) -> int:
+    """The rung on which two URLs are equivalent; the exit code is 1 where they are different."""
+    try:
+        ladder = (*LADDER, redirected_profile(arguments.redirect)) if arguments.redirect else LADDER
+        comparison = compare(os.fsencode(arguments.a), os.fsencode(arguments.b), base=arguments.base, ladder=ladder)
+    except UrlError as error:
+        print(f"hushlist: {error}", file=sys.stderr)
+        return BAD
+    print(comparison.rung or "different")
+    if arguments.explain:
+        for side in (comparison.a, comparison.b):
+            print(_readable(side.original))
+            _print_lines(f"  {change.step:<28} {_readable(change.after)}" for change in side.changes)
+    return GOOD if comparison.rung else FOUND
 
 
 # -- check -------------------------------------------------------------------------------------------------------------
@@ -196,7 +290,7 @@ def _readable(url: bytes) -> str:
 
 
 def _print_json(url: str, decision: Decision) -> None:
-    print(json.dumps({"url": url, **decision.as_dict()}, ensure_ascii=False))
+    print(json.dumps({"url": url, **decision.as_dict()}))
 
 
 def _print_text(url: str, decision: Decision) -> None:
@@ -218,7 +312,7 @@ def _explanation(engine: Engine, url: bytes) -> Iterator[str]:
     yield from _steps(url)
     decision = engine.decide(request)
     if decision.fault is None:
-        for form in canonical_forms(request):
+        for form in canonical_forms(request, request.hosts[0]):
             yield f"\nCanonical    {form.join().decode('ascii')}"
             yield "Expressions and their SHA-256, the most specific first"
             yield from (f"  {full_hash(found).hex()}  {found.decode('ascii')}" for found in expressions(form))

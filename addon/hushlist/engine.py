@@ -8,16 +8,19 @@ The proxy, the command line and the audits are faces of it, and never decide any
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from hushlist.errors import UrlError
 from hushlist.match.index import Index, Match
+from hushlist.match.learned import Learned
+from hushlist.match.rule import Action
 from hushlist.policy.decision import Decision, decide, strictest
 from hushlist.policy.policy import Policy
 from hushlist.url import percent, safebrowsing
-from hushlist.url.parts import Parts, rooted, split_authority, split_web, to_bytes
+from hushlist.url.parts import Parts, rooted, split_web, split_web_authority, to_bytes
+from hushlist.url.protocol import is_slash_redirect, slash_twin
 
 #: a request goes by its target, its Host headers or authority, its SNI; one with more hosts is an attack
 MOST_HOSTS = 8
@@ -42,7 +45,7 @@ class Request:
     def url(self) -> bytes:
         """The request's URL by its target, for people to read."""
         port = b"" if self.port == _DEFAULT_PORTS.get(self.scheme) else b":%d" % self.port
-        host = split_authority(self.hosts[0])[1] if self.hosts else b""
+        host = split_web_authority(self.hosts[0])[1] if self.hosts else b""
         return self.scheme + b"://" + host + port + self.target
 
 
@@ -57,7 +60,7 @@ def request_of(url: bytes | str) -> Request:
     (b'www.example.com',)
 
     Raises:
-        UrlError: the URL names no host.
+        UrlError: the URL names no host, or a port that is none.
     """
     octets = safebrowsing.remove_tab_cr_lf(safebrowsing.strip_spaces(to_bytes(url)))
     octets, fragment = safebrowsing.split_fragment(octets)
@@ -65,6 +68,8 @@ def request_of(url: bytes | str) -> Request:
     assert parts.host is not None
     scheme = (parts.scheme or b"http").lower()
     port = int(parts.port) if parts.port and _PORT.fullmatch(parts.port) else _DEFAULT_PORTS.get(scheme, 0)
+    if parts.port and not (_PORT.fullmatch(parts.port) and port < 1 << 16):
+        raise UrlError(octets, "its port is no number up to 65535")
     target = parts.path if parts.query is None else parts.path + b"?" + parts.query
     return Request(scheme, (parts.host,), port, target, fragment)
 
@@ -72,48 +77,104 @@ def request_of(url: bytes | str) -> Request:
 class Engine:
     """Decides by one policy; immutable, so that it can be swapped and shared between threads."""
 
-    def __init__(self, policy: Policy) -> None:
+    def __init__(self, policy: Policy, learned: Learned | None = None) -> None:
         self.policy = policy
+        self._learned = learned
         self._layers = tuple((layer.name, Index(layer.rules)) for layer in policy.layers)
         self._has_uris = any(index.has_uris for _, index in self._layers)
 
     def decide(self, request: Request, now: datetime | None = None) -> Decision:
         """The decision for a request at a moment (UTC; the present one where none is given). Never raises.
 
-        A request whose parts cannot be read is decided by the policy's ``unparsable``.
+        Each host that it goes by is decided, and the strictest decision holds. One that cannot be read is decided by
+        the policy's ``unparsable``; so is what is too much to be read.
         """
         now = now or datetime.now(UTC)
-        try:
-            forms = canonical_forms(request)
-        except UrlError as error:
-            return Decision(self.policy.unparsable, request.url, fault=error.reason)
-        uris = tuple(_uris(request, forms)) if self._has_uris else ()
-        return strictest([self._decide(form, uris, now) for form in forms])
+        hosts = tuple(dict.fromkeys(request.hosts))
+        decisions = [self._decide_host(request, host, now) for host in hosts[:MOST_HOSTS]]
+        if not 0 < len(hosts) <= MOST_HOSTS:
+            decisions.append(self._unparsable(request, f"the request goes by {len(hosts)} hosts"))
+        return strictest(decisions)
 
-    def _decide(self, form: Parts, uris: Sequence[Parts], now: datetime) -> Decision:
-        layers = [(name, _holding((*index.find(form), *index.find_uris(uris)), now)) for name, index in self._layers]
+    def _unparsable(self, request: Request, fault: str) -> Decision:
+        return Decision(self.policy.unparsable, request.url, fault=fault)
+
+    def _decide_host(self, request: Request, host: bytes, now: datetime) -> Decision:
+        try:
+            forms = canonical_forms(request, host)
+        except UrlError as error:
+            return self._unparsable(request, error.reason)
+        return strictest(
+            [self._decide_form(request, host, form, now, is_first=not place) for place, form in enumerate(forms)]
+        )
+
+    def _decide_form(self, request: Request, host: bytes, form: Parts, now: datetime, *, is_first: bool) -> Decision:
+        uris = tuple(_uris(request, host, form, is_first=is_first)) if self._has_uris else ()
+        twin = self._twin(request, form)
+        layers = []
+        for name, index in self._layers:
+            matches = [*index.find(form)]
+            # A hashed URI is canonical by its own rules: those of another reading of the path are no allowance.
+            matches += (match for match in index.find_uris(uris) if is_first or match.rule.action is not Action.ALLOW)
+            if twin is not None:
+                matches += _by_redirect(matches, index.find(twin))
+            layers.append((name, [match for match in matches if match.rule.holds_at(now)]))
         return decide(form.join(), layers)
 
+    def learn(self, request: Request, location: bytes) -> None:
+        """Take note of a permanent redirect, if all it changes is a trailing slash and the request has but one name.
 
-def _holding(matches: Sequence[Match], now: datetime) -> Sequence[Match]:
-    return [match for match in matches if match.rule.holds_at(now)]
+        The path stands for all its queries: "the common conventions" are about the path alone.
+        """
+        if self._learned is None:
+            return
+        try:
+            (host,) = set(request.hosts)
+            (form,) = canonical_forms(request, host)
+            if is_slash_redirect(request.url, location):
+                self._learned.learn((request.scheme, form.host or b"", request.port), form.path)
+        except ValueError:  # more forms than one, or a UrlError: nothing certain is told
+            return
+
+    def _twin(self, request: Request, form: Parts) -> Parts | None:
+        """The same resource by its other name, where the origin has redirected from one to the other."""
+        if self._learned is None or not self._learned.knows(
+            (request.scheme, form.host or b"", request.port), form.path
+        ):
+            return None
+        return form._replace(path=slash_twin(form.path) or form.path)
 
 
-def canonical_forms(request: Request) -> tuple[Parts, ...]:
-    """Every canonical URL of a request: each host that it goes by, with each reading of its path.
+def _by_redirect(own: Sequence[Match], twins: Iterable[Match]) -> Iterator[Match]:
+    """The matches of the twin that the request does not have itself."""
+    rules = {id(match.rule) for match in own}
+    return (match._replace(via=_VIA) for match in twins if id(match.rule) not in rules)
+
+
+_VIA = "rung protocol: its origin redirects between this path with and without a trailing slash"
+
+
+def canonical_forms(request: Request, host: bytes) -> tuple[Parts, ...]:
+    """Every canonical URL of a request by one of its hosts: the reading that is canonical, then the others.
+
+    A browser never sends a fragment, but a server that is sent one may cut it off; so both are readings.
 
     Raises:
-        UrlError: a host cannot be one, or there are too many.
+        UrlError: the host cannot be one.
     """
-    hosts = dict.fromkeys(request.hosts)
-    if not 0 < len(hosts) <= MOST_HOSTS:
-        raise UrlError(b" ".join(list(hosts)[:MOST_HOSTS]), f"the request goes by {len(hosts)} hosts")
-    path, mark, query = safebrowsing.remove_tab_cr_lf(request.target).partition(b"?")
-    parts = Parts(request.scheme, None, None, None, rooted(path), query if mark else None)
-    forms = (form for host in hosts for form in safebrowsing.readings(parts._replace(host=_one_host(host))))
+    scheme = request.scheme if _SCHEME.fullmatch(request.scheme) else b"http"
+    host = _one_host(safebrowsing.remove_tab_cr_lf(host))
+    target = safebrowsing.remove_tab_cr_lf(request.target)
+    cut, fragment = safebrowsing.split_fragment(target)
+    targets = (target,) if fragment is None else (target, cut)
+    forms: list[Parts] = []
+    for one in targets:
+        path, mark, query = one.partition(b"?")
+        forms += safebrowsing.readings(Parts(scheme, None, host, None, rooted(path), query if mark else None))
     return tuple(dict.fromkeys(forms))
 
 
+_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*")
 _DELIMITERS = re.compile(rb"[/?#@\\]")
 
 
@@ -121,14 +182,13 @@ def _one_host(host: bytes) -> bytes:
     """A host with its brackets; its octets may not shift the URL's parts, not even when they are unescaped."""
     if _DELIMITERS.search(percent.unescape_repeatedly(host)):
         raise UrlError(host, "there is a delimiter in the host")
-    return split_authority(host)[1]
+    return split_web_authority(host)[1]
 
 
-def _uris(request: Request, forms: Sequence[Parts]) -> Iterator[Parts]:
-    """The URIs that a hashed URI may have been made of: as requested, and canonical, with the port that was asked."""
+def _uris(request: Request, host: bytes, form: Parts, *, is_first: bool) -> Iterator[Parts]:
+    """The URIs that a hashed URI may have been made of, with the port that was asked: canonical, and as requested."""
     port = str(request.port).encode()
-    path, mark, query = request.target.partition(b"?")
-    for host in dict.fromkeys(request.hosts):
+    yield form._replace(port=port, fragment=request.fragment)
+    if is_first:
+        path, mark, query = request.target.partition(b"?")
         yield Parts(request.scheme, None, host, port, path, query if mark else None, request.fragment)
-    for form in forms:
-        yield form._replace(port=port, fragment=request.fragment)

@@ -6,10 +6,12 @@ aliases, hence no document that grows when it is read.
 
 from __future__ import annotations
 
+import re
+from bisect import bisect_left
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import date
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import yaml
 
@@ -17,6 +19,7 @@ from hushlist.lists.source import Report, numbered_lines
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DEEPEST = 16
+_SURROGATE = re.compile("[\ud800-\udfff]")
 _NULL = ("", "~", "null", "Null", "NULL")
 
 
@@ -31,7 +34,7 @@ class Node:
     def kind(self) -> str:
         """What the value is, as the reports call it."""
         match self.value:
-            case None:
+            case None | "":
                 return "nothing"
             case str():
                 return "text"
@@ -50,7 +53,8 @@ def read_document(octets: bytes, report: Report) -> Node | None:
     text = "\n".join(line for _, line in numbered_lines(octets, report))
     if len(report.errors) > before:
         return None
-    builder = _Builder(report)
+    lines = _Lines(text)
+    builder = _Builder(report, lines)
     try:
         for event in yaml.parse(text, Loader=_LOADER):
             if not builder.accepts(event):
@@ -58,16 +62,23 @@ def read_document(octets: bytes, report: Report) -> Node | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         why = ", ".join(filter(None, (error.context, error.problem)))
-        report.error(_line(mark), "YAML", why)
+        report.error(0 if mark is None else lines.line(mark.index), "YAML", why)
     except yaml.reader.ReaderError as error:
-        report.error(text.count("\n", 0, error.position) + 1, "YAML", f"{error.reason}: {_code_point(error)}")
+        report.error(lines.line(error.position), "YAML", f"{error.reason}: {_code_point(error)}")
     if len(report.errors) > before:
         return None
     return builder.root or Node(1, None)
 
 
-def _line(mark: Any) -> int:
-    return 0 if mark is None else mark.line + 1
+class _Lines:
+    """Line numbers as editors count them; YAML itself sees a line's end in other characters too."""
+
+    def __init__(self, text: str) -> None:
+        self._ends = [match.start() for match in re.finditer("\n", text)]
+
+    def line(self, position: int) -> int:
+        """The line of a character, counted from 1."""
+        return bisect_left(self._ends, position) + 1
 
 
 def _code_point(error: yaml.reader.ReaderError) -> str:
@@ -78,7 +89,8 @@ def _code_point(error: yaml.reader.ReaderError) -> str:
 class _Builder:
     """Nodes from events; what is not wanted in a rule file is reported where it stands."""
 
-    def __init__(self, report: Report) -> None:
+    def __init__(self, report: Report, lines: _Lines) -> None:
+        self._lines = lines
         self.root: Node | None = None
         self._report = report
         self._open: list[Node] = []
@@ -86,7 +98,7 @@ class _Builder:
 
     def accepts(self, event: yaml.Event) -> bool:
         """Take the event; false where reading on makes no sense."""
-        line = _line(event.start_mark)
+        line = self._lines.line(event.start_mark.index if event.start_mark else 0)
         match event:
             case yaml.AliasEvent():
                 self._report.error(line, f"*{event.anchor}", "aliases are not supported")
@@ -101,8 +113,11 @@ class _Builder:
                 self._report.error(line, "---", "there is more than one document in the file")
                 return False
             case yaml.ScalarEvent():
-                plain_null = event.style is None and event.value in _NULL
-                self._place(Node(line, None if plain_null else event.value))
+                is_plain = event.implicit[0]
+                if _SURROGATE.search(event.value):
+                    self._report.error(line, "YAML", "a surrogate is no character")
+                    return False
+                self._place(Node(line, None if is_plain and event.value in _NULL else event.value))
             case yaml.CollectionStartEvent():
                 if len(self._open) == _DEEPEST:
                     self._report.error(line, "YAML", f"nested deeper than {_DEEPEST} levels")
@@ -169,7 +184,8 @@ class Fields:
             return None
         if isinstance(node.value, str) and node.value.strip():
             return node.value
-        self._report.error(node.line, key, f"expected text, not {node.kind if node.value != '' else 'nothing'}")
+        kind = "white space" if isinstance(node.value, str) and node.value else node.kind
+        self._report.error(node.line, key, f"expected text, not {kind}")
         return None
 
     def choice(self, key: str, choices: Iterable[_Choice]) -> _Choice | None:

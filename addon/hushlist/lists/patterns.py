@@ -13,6 +13,7 @@ from hushlist.match.expressions import own_expression
 from hushlist.match.hashing import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.match.rule import Expression, ExpressionHash
 from hushlist.url import safebrowsing
+from hushlist.url.host import EMBEDDING
 
 _WHITE_SPACE = re.compile(r"\s")
 
@@ -61,6 +62,6 @@ def parse_address_range(text: str) -> IPv4Network | IPv6Network:
         ValueError: it is none, or bits are set behind the prefix.
     """
     network = ip_network(text)
-    if isinstance(network, IPv6Network) and network.network_address.ipv4_mapped and network.prefixlen >= 96:
-        raise ValueError("IPv4-mapped addresses are compared as IPv4: write the range as IPv4")
+    if isinstance(network, IPv6Network) and any(map(network.subnet_of, EMBEDDING)):
+        raise ValueError("addresses that stand for IPv4 ones are compared as these: write the range as IPv4")
     return network

@@ -22,7 +22,7 @@ def read_domains(octets: bytes, defaults: Defaults, report: Report) -> list[Rule
         if _PATH_OR_QUERY.search(entry):
             report.warn(line, entry, "left out: a domain has no path")
         else:
-            rules += _expression_rule(entry.removeprefix("*"), line, defaults, report)
+            rules += _expression_rule(entry, line, defaults, report)
     return rules
 
 
@@ -56,7 +56,7 @@ def read_hosts(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
 
 def _expression_rule(text: str, line: int, defaults: Defaults, report: Report) -> list[Rule]:
     try:
-        return [defaults.rule(parse_expression(text), report, line)]
+        return [defaults.rule(parse_expression(text.removeprefix("*.")), report, line)]
     except UrlError as error:
         report.warn(line, text, f"left out: {error.reason}")
         return []

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import insort
 from collections.abc import Iterator
 from dataclasses import dataclass, field, fields
 from datetime import date
@@ -16,7 +17,10 @@ LONGEST_LINE = 1 << 16
 
 @dataclass(slots=True)
 class Report:
-    """What is wrong with one source: errors make it unusable, warnings name what was left out or will not do."""
+    """What is wrong with one source: errors make it unusable, warnings name what was left out or will not do.
+
+    Both are in the order of their lines.
+    """
 
     source: str
     errors: list[Problem] = field(default_factory=list)
@@ -24,11 +28,15 @@ class Report:
 
     def error(self, line: int, what: str, why: str) -> None:
         """The source cannot be used."""
-        self.errors.append(Problem(self.source, line, _shorten(what), why))
+        insort(self.errors, Problem(self.source, line, _shorten(what), why), key=_line)
 
     def warn(self, line: int, what: str, why: str) -> None:
         """The source can be used, but not quite as it is written."""
-        self.warnings.append(Problem(self.source, line, _shorten(what), why))
+        insort(self.warnings, Problem(self.source, line, _shorten(what), why), key=_line)
+
+
+def _line(problem: Problem) -> int:
+    return problem.line
 
 
 def _shorten(what: str) -> str:
@@ -79,8 +87,8 @@ def read_octets(path: Path, report: Report) -> bytes | None:
     """A file's octets, or ``None`` with an error in the report."""
     try:
         return path.read_bytes()
-    except OSError as error:
-        report.error(0, path.name, error.strerror or str(error))
+    except (OSError, ValueError) as error:  # ValueError: no file can have that name
+        report.error(0, path.name, getattr(error, "strerror", None) or str(error))
         return None
 
 
@@ -96,12 +104,18 @@ def numbered_lines(octets: bytes, report: Report) -> Iterator[tuple[int, str]]:
     if octets.startswith(_OTHER_ENCODINGS):
         report.error(1, "byte order mark", "the file is in UTF-16; lists are in UTF-8")
         return
-    for number, line in enumerate(octets.removeprefix(_BYTE_ORDER_MARK).split(b"\n"), start=1):
-        if len(line) > LONGEST_LINE:
-            report.error(number, "line", f"it is {len(line)} octets long; {LONGEST_LINE} are the most")
+    start = len(_BYTE_ORDER_MARK) if octets.startswith(_BYTE_ORDER_MARK) else 0
+    number = 0
+    while start <= len(octets):
+        number += 1
+        end = octets.find(b"\n", start)
+        end = len(octets) if end < 0 else end
+        line_start, start = start, end + 1
+        if end - line_start > LONGEST_LINE:
+            report.error(number, "line", f"it is {end - line_start} octets long; {LONGEST_LINE} are the most")
             continue
         try:
-            yield number, line.removesuffix(b"\r").decode()
+            yield number, octets[line_start:end].removesuffix(b"\r").decode()
         except UnicodeDecodeError as error:
             report.error(number, repr(error.object[error.start : error.end]), f"not UTF-8 (at octet {error.start})")
 

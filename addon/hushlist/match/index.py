@@ -29,6 +29,8 @@ class Match(NamedTuple):
     #: compares as "the order in which the expressions are generated" does, the larger the more specific: octets of the
     #: host, then of the path. A whole URI is above every expression, an address range below, by its prefix length.
     specificity: tuple[int, int]
+    #: how the request came by this expression, where not by its own URL
+    via: str | None = None
 
 
 _WHOLE_URI = 1 << 32

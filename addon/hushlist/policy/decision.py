@@ -29,7 +29,8 @@ class LayerMatch:
         """For people: what fits, by which list, file and line, and the reason."""
         rule = self.match.rule
         reason = f": {rule.reason}" if rule.reason else ""
-        return f"{self.expression} by {rule.list} ({rule.source}:{rule.line}){reason}"
+        via = f", {self.match.via}" if self.match.via else ""
+        return f"{self.expression} by {rule.list} ({rule.source}:{rule.line}{via}){reason}"
 
     @property
     def expression(self) -> str:
@@ -50,6 +51,7 @@ class LayerMatch:
             "source": rule.source,
             "line": rule.line,
             "layer": self.layer,
+            "via": self.match.via,
         }
 
 
@@ -109,6 +111,11 @@ def strictest(decisions: Sequence[Decision]) -> Decision:
     """One decision for a request that goes by several names: the strictest, with the matches of all."""
     if len(decisions) == 1:
         return decisions[0]
-    first = min(decisions, key=lambda decision: _STRICTEST_FIRST.index(decision.action))
+    first = min(decisions, key=_strictness)
     matches = tuple(dict.fromkeys(found for decision in decisions for found in decision.matches))
     return Decision(first.action, first.url, matches, first.winner, first.fault)
+
+
+def _strictness(decision: Decision) -> tuple[int, bool]:
+    """Of two that are as strict, the one that says why comes first."""
+    return _STRICTEST_FIRST.index(decision.action), not str(decision)

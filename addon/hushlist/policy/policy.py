@@ -53,7 +53,7 @@ def fingerprint(path: Path) -> Fingerprint:
     """What changes when a file does."""
     try:
         stat = path.stat()
-    except OSError:
+    except (OSError, ValueError):  # ValueError: no file can have that name
         return None
     return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
@@ -94,7 +94,7 @@ class _Loader:
             report.error(document.line, "layers", "the policy has none")
         layers = [self._layer(node, report) for node in fields.items("layers")]
         names = [layer.name for layer in layers]
-        for name in {name for name in names if names.count(name) > 1}:
+        for name in {name for name in names if name and names.count(name) > 1}:
             report.error(fields.line_of("layers"), name, "more than one layer has this name")
         warnings = tuple(problem for report in self.reports for problem in report.warnings)
         return Policy(str(self._path), tuple(layers), unparsable, self.files, warnings)

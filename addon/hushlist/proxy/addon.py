@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
@@ -16,6 +17,7 @@ from mitmproxy import ctx, exceptions, http
 from mitmproxy.net.http.http1.read import expected_http_body_size
 
 from hushlist.engine import Engine, Request
+from hushlist.match.learned import Learned
 from hushlist.match.rule import Action
 from hushlist.policy import shipped_policy
 from hushlist.policy.decision import Decision
@@ -23,6 +25,8 @@ from hushlist.policy.policy import PolicyError, load_policy
 from hushlist.proxy import answer, notes
 from hushlist.proxy.reload import watch
 from hushlist.proxy.wire import request_of_flow
+from hushlist.url.parts import to_bytes
+from hushlist.url.protocol import PERMANENT
 
 if TYPE_CHECKING:
     from mitmproxy.addonmanager import Loader
@@ -41,6 +45,7 @@ class Hushlist:
     def __init__(self) -> None:
         #: ``None`` until a policy could be loaded; until then every request is refused
         self._engine: Engine | None = None
+        self._learned = Learned()
         self._decided: WeakKeyDictionary[http.HTTPFlow, Request] = WeakKeyDictionary()
         self._watcher: asyncio.Task[None] | None = None
         self._is_running = False
@@ -65,6 +70,13 @@ class Hushlist:
             "tag: it passes, and is marked as what would be blocked. off: nothing is decided.",
             choices=MODES,
         )
+        loader.add_option(
+            "hushlist_learn",
+            bool,
+            True,
+            "Learn from permanent redirects of an origin for which of its paths a trailing slash makes no difference, "
+            "so that a rule for one fits the other. It is forgotten after a day, and when this is turned off.",
+        )
 
     def configure(self, updated: set[str]) -> None:
         """mitmproxy's hook: validate the options; state is swapped only after everything succeeded.
@@ -76,15 +88,20 @@ class Hushlist:
         if "hushlist_policy" in updated or is_first_needed:
             self._use(self._load_engine())
             self._restart_watcher()
+        if "hushlist_learn" in updated and not ctx.options.hushlist_learn:
+            self._learned.forget()
         if updated & {"hushlist_mode", "connection_strategy"}:
             self._keep_lazy()
 
     def _load_engine(self) -> Engine:
         try:
-            return Engine(load_policy(self._policy_path()))
+            return self._read_engine(self._policy_path())
         except PolicyError as error:
             # not "from error": mitmproxy prints the chain, and the problems say where
             raise exceptions.OptionsError(f"hushlist_policy cannot be used:\n{error}") from None
+
+    def _read_engine(self, policy: Path) -> Engine:
+        return Engine(load_policy(policy), self._learned)
 
     def _policy_path(self) -> Path:
         given = ctx.options.hushlist_policy
@@ -126,7 +143,8 @@ class Hushlist:
         if not self._is_running or self._engine is None:
             return
         self.done()
-        watching = watch(self._policy_path(), self._engine.policy.files, self._use)
+        read = partial(self._read_engine, self._policy_path())
+        watching = watch(read, self._engine.policy.files, self._use)
         self._watcher = asyncio.get_running_loop().create_task(watching, name="hushlist: watch rules")
 
     # -- requests ------------------------------------------------------------------------------------------------
@@ -162,6 +180,14 @@ class Hushlist:
         if self._engine is None:
             return Decision(Action.BLOCK, request.url, fault="the filter has no policy that it can use")
         return self._engine.decide(request)
+
+    def response(self, flow: http.HTTPFlow) -> None:
+        """mitmproxy's hook: learn from a permanent redirect of the origin itself."""
+        response, request = flow.response, self._decided.get(flow)
+        if response is None or response.status_code not in PERMANENT or request is None or not flow.live:
+            return
+        if self._engine is not None and ctx.options.hushlist_learn and flow.server_conn.timestamp_start is not None:
+            self._engine.learn(request, to_bytes(response.headers.get("location", "")))
 
 
 def _refuse(flow: http.HTTPFlow, explanation: answer.Explanation) -> None:

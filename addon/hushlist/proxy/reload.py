@@ -12,7 +12,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from hushlist.engine import Engine
-from hushlist.policy.policy import Fingerprint, PolicyError, fingerprint, load_policy
+from hushlist.policy.policy import Fingerprint, PolicyError, fingerprint
 
 logger = logging.getLogger(__name__)
 
@@ -28,8 +28,8 @@ def look(files: _Files) -> _Files:
     return {path: fingerprint(path) for path in files}
 
 
-async def watch(policy: Path, files: _Files, swap: Callable[[Engine], None]) -> None:
-    """Hand a new engine to ``swap`` whenever the files have changed; runs until it is cancelled.
+async def watch(read: Callable[[], Engine], files: _Files, swap: Callable[[Engine], None]) -> None:
+    """Hand a new engine, by ``read``, to ``swap`` whenever the files have changed; runs until it is cancelled.
 
     A change that cannot be read is logged, and tried again when a file changes again.
     """
@@ -42,7 +42,7 @@ async def watch(policy: Path, files: _Files, swap: Callable[[Engine], None]) -> 
             continue
         last_seen = files = seen
         try:
-            engine = await asyncio.to_thread(lambda: Engine(load_policy(policy)))
+            engine = await asyncio.to_thread(read)
         except PolicyError as error:
             # the problems say where; a traceback would say nothing more
             logger.error("hushlist: the change is not used, the last good rules stay:\n%s", error)  # noqa: TRY400

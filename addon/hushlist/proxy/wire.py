@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from mitmproxy import http
 
 from hushlist.engine import Request
-from hushlist.url.parts import split_authority, to_bytes
+from hushlist.url.parts import split_web_authority, to_bytes
 
 
 def request_of_flow(flow: http.HTTPFlow) -> Request:
@@ -20,9 +20,9 @@ def _hosts(flow: http.HTTPFlow) -> Iterator[bytes]:
     data = flow.request.data
     yield to_bytes(data.host)
     if data.authority:
-        yield split_authority(data.authority)[1]
+        yield split_web_authority(data.authority)[1]
     for name, value in data.headers.fields:
         if name.lower() == b"host":
-            yield split_authority(value.strip())[1]
+            yield split_web_authority(value.strip())[1]
     if flow.client_conn.sni:
         yield to_bytes(flow.client_conn.sni)

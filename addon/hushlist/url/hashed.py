@@ -19,6 +19,7 @@ from hushlist.url import path, percent
 from hushlist.url.host import parse_ipv6
 from hushlist.url.parts import Parts, split_generic, to_bytes
 from hushlist.url.profile import Profile
+from hushlist.url.rfc3986 import DEFAULT_PORTS, lowercase_scheme, protect_path
 
 # -- 4.1, 4.2: the grammar ---------------------------------------------------------------------------------------
 
@@ -120,8 +121,13 @@ def hash_uri(url: bytes | str, key: HashKey) -> HashedUri:
     'hashed:sha1=31a79a96e0404778a3b95cb426b04b6114a604a5+frag'
 
     A flag stands only for a component that is there (step 5: "if a #fragment or ?query was retained").
+
+    Raises:
+        UrlError: the URL is relative, and there is nothing that it could be relative to.
     """
     parts = split_generic(to_bytes(url))
+    if parts.scheme is None:
+        raise UrlError(url, "it has no scheme; a hashed URI is made of an absolute one")
     used = key._replace(
         query=key.query and parts.query is not None, fragment=key.fragment and parts.fragment is not None
     )
@@ -151,18 +157,12 @@ def matching_strings(parts: Parts, key: HashKey) -> tuple[bytes, ...]:
 
 # -- Appendix A: the two variants --------------------------------------------------------------------------------
 
-_DEFAULT_PORTS = {b"http": 80, b"https": 443, b"ws": 80, b"wss": 443, b"ftp": 21}
 _WEB = (b"http", b"https")
 
 
 def is_hierarchical(parts: Parts) -> bool:
     """ "Those that use the production "hier_part"": the others, such as mailto:, keep all but their scheme's case."""
     return parts.host is not None or parts.path.startswith(b"/")
-
-
-def lowercase_scheme(parts: Parts) -> Parts:
-    """4.3 (2): "the scheme name is converted to lowercase"."""
-    return parts if parts.scheme is None else parts._replace(scheme=parts.scheme.lower())
 
 
 def normalize_web_escapes(parts: Parts) -> Parts:
@@ -182,14 +182,14 @@ def normalize_web_escapes(parts: Parts) -> Parts:
 def remove_dot_segments(parts: Parts) -> Parts:
     """4.3 (2): "a relative URI is converted to the equivalent absolute URI", which no dot segment outlives."""
     absolute = is_hierarchical(parts) and parts.path.startswith(b"/")
-    return parts._replace(path=path.remove_dot_segments(parts.path)) if absolute else parts
+    return protect_path(parts._replace(path=path.remove_dot_segments(parts.path))) if absolute else parts
 
 
 def delete_default_port(parts: Parts) -> Parts:
     """A (3): "if the port is the default port for the scheme, it is deleted"; an empty one is never recomposed."""
     if not parts.port:
         return parts._replace(port=None)
-    default = str(_DEFAULT_PORTS.get(parts.scheme or b"", "")).encode()
+    default = DEFAULT_PORTS.get(parts.scheme or b"")
     return parts._replace(port=None) if parts.port.lstrip(b"0") == default else parts
 
 

@@ -92,15 +92,14 @@ def parse_address(host: bytes) -> IPv4Address | IPv6Address | None:
     return parse_ipv4(host)
 
 
-_NAT64 = IPv6Network("64:ff9b::/96")  # RFC 6052, 2.1: the well-known prefix
+#: IPv6 addresses that stand for IPv4 ones: mapped (RFC 4291, 2.5.5.2), NAT64's well-known prefix (RFC 6052, 2.1)
+EMBEDDING = (IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"))
 
 
 def _embedded(address: IPv6Address | None) -> IPv4Address | IPv6Address | None:
-    if address is None:
-        return None
-    if address in _NAT64:
+    if address is not None and any(address in network for network in EMBEDDING):
         return IPv4Address(int(address) & 0xFFFFFFFF)
-    return address.ipv4_mapped or address
+    return address
 
 
 def parse_ipv6(text: bytes) -> IPv6Address | None:
@@ -114,7 +113,7 @@ def parse_ipv6(text: bytes) -> IPv6Address | None:
 
 
 _IPV4_PARTS = re.compile(rb"[0-9a-fA-FxX]+(?:\.[0-9a-fA-FxX]+){0,3}")
-_IPV4_PART = re.compile(rb"0[xX]0*(?P<hex>[0-9a-fA-F]+)|0+(?P<octal>[0-7]*)|(?P<decimal>[1-9][0-9]*)")
+_IPV4_PART = re.compile(rb"0[xX](?P<hex>[0-9a-fA-F]+)|0(?P<octal>[0-7]*)|(?P<decimal>[1-9][0-9]*)")
 _BASES = {"hex": 16, "octal": 8, "decimal": 10}
 #: octal digits of 2**32 - 1; a part with more significant ones is too large in any base
 _MOST_DIGITS = 11
@@ -143,5 +142,5 @@ def _part_value(part: bytes) -> int | None:
     match = _IPV4_PART.fullmatch(part)
     if match is None or match.lastgroup is None:
         return None
-    digits = match[match.lastgroup]
+    digits = match[match.lastgroup].lstrip(b"0")
     return int(digits or b"0", _BASES[match.lastgroup]) if len(digits) <= _MOST_DIGITS else None

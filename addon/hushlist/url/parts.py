@@ -93,6 +93,7 @@ def split_generic(uri: bytes) -> Parts:
 _WITH_AUTHORITY = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*)://|//")
 #: a scheme that no authority follows; ``host:80`` and ``host:80/x`` are none
 _OPAQUE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:(?![0-9]*(?:[/?]|$))")
+_ONE_SLASH = re.compile(rb"(?:https?|wss?|ftp):/", re.IGNORECASE)
 _AUTHORITY_END = re.compile(rb"[/?\\]")
 
 
@@ -112,15 +113,28 @@ def split_web(url: bytes) -> Parts:
         scheme, rest = match[1], url[match.end() :]
     elif parse_ipv6(url.split(b"/", 1)[0]) is None and _OPAQUE.match(url):
         raise UrlError(url, "it names no host")
+    elif _ONE_SLASH.match(url):
+        raise UrlError(url, "expected '//' behind the scheme")
     else:
         scheme, rest = None, url
     end = _AUTHORITY_END.search(rest)
     authority, tail = (rest, b"") if end is None else (rest[: end.start()], rest[end.start() :])
-    userinfo, host, port = split_authority(authority)
+    userinfo, host, port = split_web_authority(authority)
     if not host:
         raise UrlError(url, "it names no host")
     path, mark, query = tail.partition(b"?")
     return Parts(scheme, userinfo, host, port, rooted(path), query if mark else None)
+
+
+def split_web_authority(authority: bytes) -> tuple[bytes | None, bytes, bytes | None]:
+    """The same, but an IPv6 address without its brackets gets them.
+
+    >>> split_web_authority(b"::1")
+    (None, b'[::1]', None)
+    """
+    if authority.count(b":") > 1 and parse_ipv6(authority) is not None:
+        return None, b"[" + authority + b"]", None
+    return split_authority(authority)
 
 
 def rooted(path: bytes) -> bytes:
@@ -132,10 +146,12 @@ def rooted(path: bytes) -> bytes:
 
 
 def split_authority(authority: bytes) -> tuple[bytes | None, bytes, bytes | None]:
-    """``(userinfo, host, port)``; an IPv6 address without its brackets gets them.
+    """``(userinfo, host, port)``.
 
-    >>> split_authority(b"me@[::1]:80"), split_authority(b"::1")
-    ((b'me', b'[::1]', b'80'), (None, b'[::1]', None))
+    >>> split_authority(b"me@[::1]:80"), split_authority(b"h:")
+    ((b'me', b'[::1]', b'80'), (None, b'h', b''))
+
+    Spec: RFC 3986, 3.2
     """
     userinfo: bytes | None
     userinfo, at, host = authority.rpartition(b"@")
@@ -143,9 +159,7 @@ def split_authority(authority: bytes) -> tuple[bytes | None, bytes, bytes | None
         userinfo = None
     if host.startswith(b"[") and b"]" in host:
         end = host.rindex(b"]") + 1
-        host, rest = host[:end], host[end:]
-        return userinfo, host, rest[1:] if rest.startswith(b":") else None
-    if host.count(b":") > 1 and parse_ipv6(host) is not None:
-        return userinfo, b"[" + host + b"]", None
+        rest, colon, port = host[end:].partition(b":")
+        return userinfo, host[:end] + rest, port if colon else None
     host, colon, port = host.partition(b":")
     return userinfo, host, port if colon else None

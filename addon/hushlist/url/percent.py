@@ -69,12 +69,22 @@ def _normal_escape(match: re.Match[bytes]) -> bytes:
     return bytes((octet,)) if octet in _UNRESERVED else b"%" + match[1].upper()
 
 
+# A percent sign that begins no escape, and behind it the escape of a digit that would complete one.
+_INCOMPLETE = re.compile(rb"(%[0-9A-Fa-f]?%(?:3[0-9]|[46][1-6]))")
+
+
 def normalize_escapes(data: bytes) -> bytes:
     """Decode the escapes of unreserved characters, once, and write the others in upper case.
 
-    >>> normalize_escapes(b"/a%62c%2f")
-    b'/abc%2F'
+    >>> normalize_escapes(b"/a%62c%2f"), normalize_escapes(b"%%34%31")
+    (b'/abc%2F', b'%%341')
+
+    Decoding one never makes another, so that doing it again changes nothing.
 
     Spec: RFC 3986, 6.2.2.1 and 6.2.2.2
     """
-    return _ESCAPE.sub(_normal_escape, data) if b"%" in data else data
+    if b"%" not in data:
+        return data
+    pieces = _INCOMPLETE.split(data)
+    pieces[::2] = (_ESCAPE.sub(_normal_escape, piece) for piece in pieces[::2])
+    return b"".join(pieces)

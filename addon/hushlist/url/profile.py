@@ -24,6 +24,11 @@ class Profile:
     split: Callable[[bytes], Parts]
     steps: tuple[Step, ...]
 
+    @property
+    def step_names(self) -> tuple[str, ...]:
+        """The names of all steps, in the order in which they run."""
+        return tuple(step.__name__ for step in (*self.prepare, self.split, *self.steps))
+
     def parse(self, url: bytes | str) -> Parts:
         """Prepare and split, nothing else.
 

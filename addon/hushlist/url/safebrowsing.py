@@ -69,7 +69,8 @@ def canonicalize_host(parts: Parts) -> Parts:
         UrlError: nothing is left of the host.
     """
     assert parts.host is not None
-    name = host.collapse_dots(host.to_ascii(host.separate_labels(parts.host)))
+    name = host.collapse_dots(host.separate_labels(parts.host))
+    name = host.collapse_dots(host.to_ascii(name))  # other letters may map to dots, too
     name = host.normalize_address(name).lower()
     if not name:
         raise UrlError(parts.join(), "it names no host")

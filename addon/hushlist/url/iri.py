@@ -1,0 +1,232 @@
+"""The rungs of the comparison ladder, for IRIs and URIs alike, and what prepares text for them.
+
+>>> SYNTAX.canonicalize("eXAMPLE://a/./b/../b/%63/%7bfoo%7d/rosé")
+b'example://a/b/c/%7Bfoo%7D/ros%C3%A9'
+>>> SCHEME.canonicalize("http://résumé.example.org:80")
+b'http://xn--rsum-bpad.example.org/'
+
+A URI is an IRI of US-ASCII characters, and mapping it to a URI changes nothing in it: so there is one profile for each
+rung. Each begins with the steps of the one below, hence what is equivalent on a rung stays so further up. A normal form
+is a URI, made "only for local comparison": "its original form MUST be preserved" (4.2.3) by whoever holds it.
+
+No rung normalizes characters: "Equivalence of IRIs MUST rely on the assumption that IRIs are appropriately
+pre-character-normalized" (4.2.2). Nor does one undo what the text that carries an IRI did to it: "this preprocessing is
+usually done when the protocol or format is parsed" (3). ``undo_html_escapes``, ``undo_xml_escapes`` and
+``convert_to_ucs`` are there to be called before.
+
+Spec: draft-ietf-iri-comparison-00; RFC 3986, 6.2; RFC 3987, 3.1 for the mapping
+"""
+
+from __future__ import annotations
+
+import codecs
+import html
+import re
+import unicodedata
+from collections.abc import Iterator
+from html.entities import html5
+from itertools import groupby
+
+from hushlist.errors import UrlError
+from hushlist.url import host as hosts
+from hushlist.url import rfc3986
+from hushlist.url.parts import Parts, split_generic
+from hushlist.url.profile import Profile
+
+# -- 3: preparation for comparison -------------------------------------------------------------------------------
+
+_HTML_ESCAPE = re.compile(r"&(?:#(?:[xX](?P<hex>[0-9A-Fa-f]+)|(?P<decimal>[0-9]+));?|(?P<name>[A-Za-z0-9]+)(;|=)?)")
+_XML_ESCAPE = re.compile(r"&(?:#(?:x(?P<hex>[0-9A-Fa-f]+)|(?P<decimal>[0-9]+))|(?P<name>amp|lt|gt|quot|apos));")
+#: digits, leading zeroes left out; no code point has more in either base
+_MOST_DIGITS = 7
+
+
+def undo_html_escapes(text: str) -> str:
+    """The value of an HTML attribute that is written as ``text``.
+
+    >>> undo_html_escapes("http://example.org/ros&eacute;?a&amp;b&copy=1")
+    'http://example.org/rosé?a&b&copy=1'
+
+    Spec: draft-ietf-iri-comparison-00, 3; HTML, 13.2.5.73: behind a name without ";", in an attribute, "=" and
+    alphanumerics leave it as it stands
+    """
+    return _HTML_ESCAPE.sub(_html_character, text)
+
+
+def _html_character(match: re.Match[str]) -> str:
+    if match["name"] is not None:
+        name, end = match["name"], match[4]
+        if end == ";" and name + ";" in html5:
+            return html5[name + ";"]
+        return html5[name] if end is None and name in html5 else match[0]
+    digits, base = _digits(match)
+    return html.unescape(f"&#{int(digits, base)};") if len(digits) <= _MOST_DIGITS else "\ufffd"
+
+
+def _digits(match: re.Match[str]) -> tuple[str, int]:
+    """The digits of a character reference, and their base."""
+    digits, base = (match["hex"], 16) if match["hex"] else (match["decimal"], 10)
+    return digits.lstrip("0") or "0", base
+
+
+def undo_xml_escapes(text: str) -> str:
+    """The text that XML writes as ``text``; entities that a DTD would have to declare stay as they are.
+
+    >>> undo_xml_escapes("http://example.org/ros&#xE9;?a&amp;b&eacute;")
+    'http://example.org/rosé?a&b&eacute;'
+
+    Raises:
+        UrlError: a character reference is to none of XML's characters.
+
+    Spec: draft-ietf-iri-comparison-00, 3; XML 1.0, 4.1 and 4.6
+    """
+    return _XML_ESCAPE.sub(_xml_character, text)
+
+
+_XML_CHARACTER = re.compile("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+
+
+def _xml_character(match: re.Match[str]) -> str:
+    if match["name"] is not None:
+        return html5[match["name"] + ";"]
+    digits, base = _digits(match)
+    code = int(digits, base) if len(digits) <= _MOST_DIGITS else 0
+    if code > 0x10FFFF or not _XML_CHARACTER.match(chr(code)):
+        raise UrlError(match.string, "the reference is to no character of XML", match.start())
+    return chr(code)
+
+
+def convert_to_ucs(octets: bytes, encoding: str) -> str:
+    """Text from octets; in NFC if, and only if, their encoding is none of Unicode's.
+
+    >>> convert_to_ucs(b"Vi\\xea\\xf2t", "windows-1258") == "Vi\\u1ec7t"
+    True
+    >>> convert_to_ucs("re\\u0301sume\\u0301".encode(), "utf-8") == "re\\u0301sume\\u0301"
+    True
+
+    "IRIs already in Unicode MUST NOT be normalized"; but in the "conversion from a non-UCS-based character encoding to
+    a UCS-based character encoding ... NFC or a normalizing transcoder using NFC MUST be used".
+
+    Raises:
+        UrlError: there is no such encoding, or the octets are no text in it.
+
+    Spec: draft-ietf-iri-comparison-00, 4.2.2
+    """
+    try:
+        name = codecs.lookup(encoding).name
+        text = octets.decode(encoding)
+    except UnicodeError as error:
+        raise UrlError(octets, f"no text in {encoding}: {error}") from error
+    except (LookupError, ValueError) as error:
+        raise UrlError(encoding, "no known character encoding") from error
+    return text if name.startswith("utf") else normalize_nfc(text)
+
+
+def normalize_nfc(text: str) -> str:
+    """Normalization Form C.
+
+    ``unicodedata`` puts marks in order one by one, in time that grows with the square of their number; so they are put
+    in order before.
+    """
+    if text.isascii():
+        return text
+    decomposed = "".join(unicodedata.normalize("NFD", character) for character in text)
+    return unicodedata.normalize("NFC", "".join(_in_canonical_order(decomposed)))
+
+
+def _in_canonical_order(decomposed: str) -> Iterator[str]:
+    for _, run in groupby(decomposed, key=lambda character: unicodedata.combining(character) > 0):
+        yield from sorted(run, key=unicodedata.combining)
+
+
+# -- 4.2.3, 4.3: the steps that only an IRI needs ----------------------------------------------------------------
+
+_NOT_IN_URI = re.compile(rb"[^A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]")
+
+
+def _escape_octet(match: re.Match[bytes]) -> bytes:
+    return b"%%%02X" % match[0][0]
+
+
+def _mapped(data: bytes) -> bytes:
+    return _NOT_IN_URI.sub(_escape_octet, data)
+
+
+def map_to_uri(parts: Parts) -> Parts:
+    """4.2.3: "the percent-encoding of both IRIs to be compared has to be aligned; for example, by converting both IRIs
+    to URIs".
+
+    The host too is percent-encoded here: that "IDN components and their conversions to punycode" are equivalent is
+    known only to the scheme (4.3). US-ASCII characters that no URI has, such as space and "{", are mapped like the
+    others, as RFC 3987, 3.1 permits: "differences in percent-encoding (except for the percent-encoding of reserved
+    characters) MUST always result in the same resource".
+    """
+    user, host, port, query, fragment = parts.userinfo, parts.host, parts.port, parts.query, parts.fragment
+    return parts._replace(
+        userinfo=None if user is None else _mapped(user),
+        host=None if host is None else _mapped(host),
+        port=None if port is None else _mapped(port),
+        path=_mapped(parts.path),
+        query=None if query is None else _mapped(query),
+        fragment=None if fragment is None else _mapped(fragment),
+    )
+
+
+_ESCAPED_NON_ASCII = re.compile(rb"%([89A-F][0-9A-F])")
+
+
+def _a_labels(host: bytes) -> bytes:
+    """A-labels of a host that is mapped to a URI's; one that is no name, or that UTS 46 refuses, as it is."""
+    decoded = _ESCAPED_NON_ASCII.sub(lambda match: bytes((int(match[1], 16),)), host)
+    name = hosts.to_ascii(decoded)
+    return _mapped(name) if name and name.isascii() else host
+
+
+def convert_to_a_labels(parts: Parts) -> Parts:
+    """4.3: "Scheme-based normalization may also consider IDN components and their conversions to punycode as
+    equivalent", "either in their ireg-name part or elsewhere", which is ``mailto``.
+
+    Deviation: "For legibility purposes, they SHOULD NOT be converted into ASCII Compatible Encoding": here nobody reads
+    them, and two U-labels can stand for one A-label, but not the reverse.
+
+    Only for schemes whose hosts are known to be looked up in the DNS.
+    """
+    if parts.host is not None and parts.scheme in rfc3986.DEFAULT_PORTS:
+        return parts._replace(host=_a_labels(parts.host))
+    return rfc3986.change_mail_hosts(parts, _a_labels)
+
+
+# -- 4: the ladder -----------------------------------------------------------------------------------------------
+
+#: 4.1: "the comparison function MUST NOT map IRIs to URIs". Text is compared as UTF-8, which gives every sequence of
+#: characters octets of its own: equal octets are equal "codepoint by codepoint".
+SIMPLE = Profile("simple", prepare=(), split=split_generic, steps=())
+#: 4.2: "case normalization, character normalization, percent-encoding normalization, and removal of dot-segments", of
+#: which the second "MUST rely on the assumption" that it was done before
+SYNTAX = Profile(
+    "syntax",
+    prepare=(),
+    split=split_generic,
+    steps=(
+        map_to_uri,
+        rfc3986.lowercase_scheme,
+        rfc3986.normalize_escapes,
+        rfc3986.lowercase_host,
+        rfc3986.remove_dots,
+    ),
+)
+#: 4.3. "Normalization should not remove delimiters when their associated component is empty unless it is licensed to do
+#: so by the scheme specification": "?", "#", and the "@" and ":" of user information stay.
+SCHEME = Profile(
+    "scheme",
+    prepare=(),
+    split=split_generic,
+    steps=(
+        *SYNTAX.steps,
+        convert_to_a_labels,
+        rfc3986.lowercase_mail_host,
+        rfc3986.remove_port,
+        rfc3986.normalize_default_host,
+        rfc3986.complete_path,
+    ),
+)

@@ -1,0 +1,227 @@
+"""Reference resolution, and the steps of the comparison ladder that every URI takes.
+
+>>> resolve("../g;x?y#s", "http://a/b/c/d;p?q")
+b'http://a/b/g;x?y#s'
+
+The rungs themselves are in ``iri``: they are these steps behind one that changes nothing in a URI.
+
+Spec: RFC 3986, 5.2 and 6.2
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+
+from hushlist.errors import UrlError
+from hushlist.url import path as absolute_path
+from hushlist.url import percent
+from hushlist.url.parts import Parts, split_generic, to_bytes
+
+# -- 5.2: relative resolution ------------------------------------------------------------------------------------
+
+
+def resolve(reference: bytes | str, base: bytes | str) -> bytes:
+    """The target of a reference, by the strict algorithm: a scheme that is the base's own is not ignored.
+
+    >>> resolve("?y", "http://a/b/c/d;p?q"), resolve("http:g", "http://a/b/c/d;p?q")
+    (b'http://a/b/c/d;p?y', b'http:g')
+
+    Nothing but dot segments is normalized ("Normalization of the base URI ... is optional", 5.2.1).
+
+    Raises:
+        UrlError: the base has no scheme.
+
+    Spec: RFC 3986, 5.2.2 and 5.3; for IRIs the same
+    """
+    octets = to_bytes(base)
+    base_parts = split_generic(octets)
+    if base_parts.scheme is None:
+        raise UrlError(octets, "a base has a scheme: a relative reference cannot be one", 0)
+    return transform_reference(split_generic(to_bytes(reference)), base_parts).join()
+
+
+def transform_reference(reference: Parts, base: Parts) -> Parts:
+    """The parts of the target; ``base`` has a scheme.
+
+    Spec: RFC 3986, 5.2.2, "Transform References"
+    """
+    if reference.scheme is not None:
+        target = reference._replace(path=remove_dot_segments(reference.path))
+    elif reference.host is not None:
+        target = reference._replace(scheme=base.scheme, path=remove_dot_segments(reference.path))
+    elif not reference.path:
+        query = base.query if reference.query is None else reference.query
+        target = base._replace(query=query, fragment=reference.fragment)
+    else:
+        path = reference.path if reference.path.startswith(b"/") else merge(reference.path, base)
+        target = base._replace(path=remove_dot_segments(path), query=reference.query, fragment=reference.fragment)
+    return protect_path(target)
+
+
+def merge(path: bytes, base: Parts) -> bytes:
+    """Put a relative path where the last segment of the base's was.
+
+    Spec: RFC 3986, 5.2.3
+    """
+    if base.host is not None and not base.path:
+        return b"/" + path
+    directory, slash, _ = base.path.rpartition(b"/")
+    return directory + slash + path
+
+
+_RELATIVE_PREFIXES = re.compile(rb"(?:\.\.?/)*")
+_SEGMENT = re.compile(rb"/[^/]*|[^/]+")
+
+
+def remove_dot_segments(path: bytes) -> bytes:
+    """Remove "." and ".." from any path, one without a slash in front included, in linear time.
+
+    >>> remove_dot_segments(b"mid/content=5/../6"), remove_dot_segments(b"../a"), remove_dot_segments(b"a/../b")
+    (b'mid/6', b'a', b'/b')
+
+    Spec: RFC 3986, 5.2.4
+    """
+    prefix = _RELATIVE_PREFIXES.match(path)
+    path = path[prefix.end() :] if prefix else path  # 2A
+    if path in (b".", b".."):  # 2D
+        return b""
+    if path.startswith(b"/") or b"/." not in path:
+        return absolute_path.remove_dot_segments(path)
+    segments, output = _SEGMENT.findall(path), list[bytes]()
+    for segment in segments:
+        if segment == b"/..":  # 2C
+            del output[-1:]
+        elif segment != b"/.":  # 2E; 2B else
+            output.append(segment)
+    if segments[-1] in (b"/.", b"/.."):
+        output.append(b"/")
+    return b"".join(output)
+
+
+_LOOKS_LIKE_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:")
+
+
+def protect_path(parts: Parts) -> Parts:
+    """Keep a path from being read as an authority or a scheme, by a dot segment in front of it.
+
+    >>> protect_path(Parts(b"s", None, None, None, b"//b")).join()
+    b's:/.//b'
+
+    "If a URI does not contain an authority component, then the path cannot begin with two slash characters" (3.3).
+    "A path segment that contains a colon character (e.g., "this:that") cannot be used as the first segment of a
+    relative-path reference ... Such a segment must be preceded by a dot-segment (e.g., "./this:that")" (4.2).
+
+    Deviation: 5.2.4 leaves ``//b`` of ``s:/a/..//b``, and 5.3 would recompose that to another URI's ``s://b``.
+    """
+    if parts.host is not None:
+        return parts
+    if parts.path.startswith(b"//"):
+        return parts._replace(path=b"/." + parts.path)
+    if parts.scheme is None and _LOOKS_LIKE_SCHEME.match(parts.path):
+        return parts._replace(path=b"./" + parts.path)
+    return parts
+
+
+# -- 6.2.2: syntax-based normalization ---------------------------------------------------------------------------
+
+
+def lowercase_scheme(parts: Parts) -> Parts:
+    """6.2.2.1: "the scheme and host are case-insensitive and therefore should be normalized to lowercase"."""
+    return parts if parts.scheme is None else parts._replace(scheme=parts.scheme.lower())
+
+
+def normalize_escapes(parts: Parts) -> Parts:
+    """6.2.2.1 and 6.2.2.2: upper-case hex, "decoding any percent-encoded octet that corresponds to an unreserved
+    character"."""
+    user, host, port, query, fragment = parts.userinfo, parts.host, parts.port, parts.query, parts.fragment
+    return protect_path(
+        parts._replace(
+            userinfo=None if user is None else percent.normalize_escapes(user),
+            host=None if host is None else percent.normalize_escapes(host),
+            port=None if port is None else percent.normalize_escapes(port),
+            path=percent.normalize_escapes(parts.path),
+            query=None if query is None else percent.normalize_escapes(query),
+            fragment=None if fragment is None else percent.normalize_escapes(fragment),
+        )
+    )
+
+
+def _lowercase(host: bytes) -> bytes:
+    """A host in lower case, its escapes in upper."""
+    return percent.normalize_escapes(host.lower())
+
+
+def lowercase_host(parts: Parts) -> Parts:
+    """6.2.2.1: "the scheme and host are case-insensitive and therefore should be normalized to lowercase"; but the
+    digits of an escape "should be normalized to use uppercase letters"."""
+    return parts if parts.host is None else parts._replace(host=_lowercase(parts.host))
+
+
+def remove_dots(parts: Parts) -> Parts:
+    """6.2.2.3: "normalizers should remove dot-segments by applying the remove_dot_segments algorithm to the path"
+    where they "occur in non-relative paths".
+
+    Deviation: a path without a slash in front is left alone, behind a scheme too. 5.2.4 would turn ``s:a/../b`` into
+    ``s:/b``, and cut what only looks like segments out of ``mailto:a/../b@c``; the ladder is there to be climbed
+    "while strictly avoiding false positives" (6.1).
+    """
+    if not parts.path.startswith(b"/") or b"/." not in parts.path:
+        return parts
+    return protect_path(parts._replace(path=remove_dot_segments(parts.path)))
+
+
+# -- 6.2.3: scheme-based normalization ---------------------------------------------------------------------------
+
+DEFAULT_PORTS = {b"http": b"80", b"https": b"443", b"ws": b"80", b"wss": b"443", b"ftp": b"21"}
+
+
+def remove_port(parts: Parts) -> Parts:
+    """ "An explicit ":port", for which the port is empty or the default for the scheme, is equivalent to one where the
+    port and its ":" delimiter are elided".
+
+    An empty port is no port under any scheme; of the schemes whose default is known, a port is a number "in decimal"
+    (3.2.3), so that ``:0080`` is ``:80``.
+    """
+    if parts.scheme is None or parts.port is None:
+        return parts
+    port = parts.port
+    if parts.scheme in DEFAULT_PORTS and port.isdigit():
+        port = port.lstrip(b"0") or b"0"
+    removed = not port or port == DEFAULT_PORTS.get(parts.scheme)
+    return parts._replace(port=None if removed else port)
+
+
+def complete_path(parts: Parts) -> Parts:
+    """ "In general, a URI that uses the generic syntax for authority with an empty path should be normalized to a path
+    of "/" "."""
+    if parts.scheme is None or parts.host is None or parts.path:
+        return parts
+    return parts._replace(path=b"/")
+
+
+def normalize_default_host(parts: Parts) -> Parts:
+    """ "When a scheme defines a default for authority and a URI reference to that default is desired, the reference
+    should be normalized to an empty authority ... If, however, either the userinfo or port subcomponents are
+    non-empty, then the host should be given explicitly".
+
+    Only ``file`` has such a default: an empty host and "localhost" both mean the end user's machine (3.2.2).
+    """
+    if parts.scheme != b"file" or parts.host not in (b"", b"localhost"):
+        return parts
+    return parts._replace(host=b"localhost" if parts.userinfo or parts.port else b"")
+
+
+def change_mail_hosts(parts: Parts, change: Callable[[bytes], bytes]) -> Parts:
+    """A ``mailto`` URI with each address's host changed: "a subcomponent of path to contain an Internet hostname"."""
+    if parts.scheme != b"mailto" or parts.host is not None or b"@" not in parts.path:
+        return parts
+    addresses = (address.rpartition(b"@") for address in parts.path.split(b","))
+    changed = (local + at + (change(host) if at else host) for local, at, host in addresses)
+    return parts._replace(path=b",".join(changed))
+
+
+def lowercase_mail_host(parts: Parts) -> Parts:
+    """ "mailto:Joe@Example.COM" is equivalent to "mailto:Joe@example.com", even though the generic syntax considers
+    the path component to be case-sensitive"."""
+    return change_mail_hosts(parts, _lowercase)
