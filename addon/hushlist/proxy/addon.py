@@ -21,7 +21,7 @@ from hushlist.match.learned import Learned
 from hushlist.match.rule import Action
 from hushlist.policy import shipped_policy
 from hushlist.policy.decision import Decision
-from hushlist.policy.policy import PolicyError, load_policy
+from hushlist.policy.policy import Fingerprint, PolicyError, load_policy
 from hushlist.proxy import answer, notes
 from hushlist.proxy.reload import watch
 from hushlist.proxy.wire import request_of_flow
@@ -45,6 +45,8 @@ class Hushlist:
     def __init__(self) -> None:
         #: ``None`` until a policy could be loaded; until then every request is refused
         self._engine: Engine | None = None
+        #: what to watch: the files of the policy in force, or of the one that could not be used
+        self._files: dict[Path, Fingerprint] = {}
         self._learned = Learned()
         self._decided: WeakKeyDictionary[http.HTTPFlow, Request] = WeakKeyDictionary()
         self._watcher: asyncio.Task[None] | None = None
@@ -81,9 +83,25 @@ class Hushlist:
     def configure(self, updated: set[str]) -> None:
         """mitmproxy's hook: validate the options; state is swapped only after everything succeeded.
 
+        At the start there is no good state to keep: the error is logged, which ends mitmdump, and where it does not
+        end, every request is refused.
+
         Raises:
-            OptionsError: the policy cannot be used; the message has every problem with file and line.
+            OptionsError: an option cannot be used; the message has every problem with file and line.
         """
+        try:
+            self._configure(updated)
+        except exceptions.OptionsError as error:
+            if self._is_running:
+                raise
+            # the problems say where; the traceback that mitmproxy prints would say nothing more
+            logger.error("hushlist: %s", error)  # noqa: TRY400
+
+    def _configure(self, updated: set[str]) -> None:
+        if ctx.options.hushlist_mode not in MODES:
+            raise exceptions.OptionsError(
+                f"hushlist_mode cannot be {ctx.options.hushlist_mode!r}, only one of {', '.join(MODES)}"
+            )
         is_first_needed = "hushlist_mode" in updated and ctx.options.hushlist_mode != "off" and self._engine is None
         if "hushlist_policy" in updated or is_first_needed:
             self._use(self._load_engine())
@@ -97,6 +115,7 @@ class Hushlist:
         try:
             return self._read_engine(self._policy_path())
         except PolicyError as error:
+            self._files = self._files or error.files
             # not "from error": mitmproxy prints the chain, and the problems say where
             raise exceptions.OptionsError(f"hushlist_policy cannot be used:\n{error}") from None
 
@@ -108,7 +127,7 @@ class Hushlist:
         return Path(given).expanduser() if given else shipped_policy()
 
     def _use(self, engine: Engine) -> None:
-        self._engine = engine
+        self._engine, self._files = engine, engine.policy.files
         policy = engine.policy
         for problem in policy.warnings:
             logger.warning("hushlist: %s", problem)
@@ -140,11 +159,11 @@ class Hushlist:
             self._watcher = None
 
     def _restart_watcher(self) -> None:
-        if not self._is_running or self._engine is None:
+        if not self._is_running:
             return
         self.done()
         read = partial(self._read_engine, self._policy_path())
-        watching = watch(read, self._engine.policy.files, self._use)
+        watching = watch(read, self._files, self._use)
         self._watcher = asyncio.get_running_loop().create_task(watching, name="hushlist: watch rules")
 
     # -- requests ------------------------------------------------------------------------------------------------
@@ -170,7 +189,7 @@ class Hushlist:
             self._decided[flow] = request
             blocks = decision.action is Action.BLOCK
             notes.annotate(flow, decision, would_block=blocks and mode == "tag")
-            if blocks and mode == "block":
+            if blocks and mode != "tag":
                 _refuse(flow, answer.explain(decision))
         except Exception:
             logger.exception("hushlist: the filter failed, the request is refused")
@@ -210,6 +229,8 @@ def _may_stream(request: http.Request) -> bool:
         return True
     if not ctx.options.stream_large_bodies or request.method.upper() in _NO_BODY:
         return False
+    if not request.is_http10 and not request.is_http11 and "content-length" not in request.headers:
+        return True
     try:
         return expected_http_body_size(request, None) is None
     except ValueError:
