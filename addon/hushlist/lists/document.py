@@ -15,7 +15,9 @@ from typing import TypeVar
 
 import yaml
 
+from hushlist.errors import UrlError
 from hushlist.lists.source import Report, numbered_lines
+from hushlist.url.hrn import parse_hrn
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DEEPEST = 16
@@ -198,6 +200,18 @@ class Fields:
         if text is not None:
             self._report.error(self.line_of(key), f"{key}: {text}", f"expected one of {', '.join(choices)}")
         return None
+
+    def name(self, key: str) -> str | None:
+        """An ``hrn:`` name in normal form, or ``None``."""
+        text = self.text(key)
+        if text is None:
+            return None
+        try:
+            return str(parse_hrn(text))
+        except UrlError as error:
+            at = "" if error.position is None else f" (at character {error.position + 1})"
+            self._report.error(self.line_of(key), f"{key}: {text}", error.reason + at)
+            return None
 
     def day(self, key: str) -> date | None:
         """A day such as 2026-12-31, or ``None``."""

@@ -47,7 +47,9 @@ def _shorten(what: str) -> str:
 class Defaults:
     """What holds for the rules of a list that do not say otherwise themselves; ``None`` where nothing is said."""
 
+    #: the list's ``hrn:`` name, and what people call it
     name: str | None = None
+    title: str | None = None
     action: Action | None = None
     category: str | None = None
     reason: str | None = None
@@ -70,6 +72,7 @@ class Defaults:
             category=own.category or self.category,
             reason=own.reason or self.reason,
             expires=own.expires,
+            title=self.title,
         )
 
 

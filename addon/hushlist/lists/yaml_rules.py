@@ -21,7 +21,7 @@ from hushlist.url.hashed import VARIANTS
 #: what a rule can ask for
 RULE_ACTIONS = (Action.ALLOW, Action.BLOCK, Action.TAG)
 #: what a list says for all its rules, in its head or where a policy names it
-DEFAULTS_KEYS = ("name", "action", "category", "reason", "variant")
+DEFAULTS_KEYS = ("name", "title", "action", "category", "reason", "variant")
 
 _PARSERS: dict[str, Callable[[str], Pattern]] = {
     "expression": parse_expression,
@@ -49,9 +49,10 @@ def read_yaml(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
 def read_defaults(fields: Fields) -> Defaults:
     """What a mapping says for all rules of a list."""
     return Defaults(
-        name=fields.text("name"),
+        name=fields.name("name"),
+        title=fields.text("title"),
         action=fields.choice("action", RULE_ACTIONS),
-        category=fields.text("category"),
+        category=fields.name("category"),
         reason=fields.text("reason"),
         variant=fields.choice("variant", VARIANTS),
     )
@@ -67,7 +68,7 @@ def _read_rule(node: Node, defaults: Defaults, report: Report) -> Rule | None:
     fields = Fields(node, _RULE_KEYS, report)
     own = OwnTerms(
         action=fields.choice("action", RULE_ACTIONS),
-        category=fields.text("category"),
+        category=fields.name("category"),
         reason=fields.text("reason"),
         expires=fields.day("expires"),
     )

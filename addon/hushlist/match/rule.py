@@ -55,14 +55,23 @@ class Rule:
 
     pattern: Pattern
     action: Action
-    #: name of the list, the file it was read from, and the line there, counted from 1
+    #: the list's ``hrn:`` name, or its file's where it has none; the file it was read from, and the line there,
+    #: counted from 1
     list: str
     source: str
     line: int
+    #: an ``hrn:`` name
     category: str | None = None
     reason: str | None = None
     #: the last day on which the rule holds, in UTC
     expires: date | None = None
+    #: what people call the list
+    title: str | None = None
+
+    @property
+    def label(self) -> str:
+        """What to call the rule's list."""
+        return self.title or self.list
 
     def holds_at(self, now: datetime) -> bool:
         """Whether the rule has not expired; ``now`` is in UTC."""

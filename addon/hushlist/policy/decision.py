@@ -30,7 +30,7 @@ class LayerMatch:
         rule = self.match.rule
         reason = f": {rule.reason}" if rule.reason else ""
         via = f", {self.match.via}" if self.match.via else ""
-        return f"{self.expression} by {rule.list} ({rule.source}:{rule.line}{via}){reason}"
+        return f"{self.expression} by {rule.label} ({rule.source}:{rule.line}{via}){reason}"
 
     @property
     def expression(self) -> str:
@@ -48,6 +48,7 @@ class LayerMatch:
             "reason": rule.reason,
             "expires": None if rule.expires is None else rule.expires.isoformat(),
             "list": rule.list,
+            "title": rule.title,
             "source": rule.source,
             "line": rule.line,
             "layer": self.layer,

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -98,6 +99,8 @@ class Hushlist:
             logger.error("hushlist: %s", error)  # noqa: TRY400
 
     def _configure(self, updated: set[str]) -> None:
+        if updated & {"hushlist_mode", "connection_strategy"}:
+            self._keep_lazy()
         if ctx.options.hushlist_mode not in MODES:
             raise exceptions.OptionsError(
                 f"hushlist_mode cannot be {ctx.options.hushlist_mode!r}, only one of {', '.join(MODES)}"
@@ -108,8 +111,6 @@ class Hushlist:
             self._restart_watcher()
         if "hushlist_learn" in updated and not ctx.options.hushlist_learn:
             self._learned.forget()
-        if updated & {"hushlist_mode", "connection_strategy"}:
-            self._keep_lazy()
 
     def _load_engine(self) -> Engine:
         try:
@@ -124,7 +125,10 @@ class Hushlist:
 
     def _policy_path(self) -> Path:
         given = ctx.options.hushlist_policy
-        return Path(given).expanduser() if given else shipped_policy()
+        try:
+            return Path(given).expanduser() if given else shipped_policy()
+        except RuntimeError as error:
+            raise exceptions.OptionsError(f"hushlist_policy cannot be {given!r}: {error}") from error
 
     def _use(self, engine: Engine) -> None:
         self._engine, self._files = engine, engine.policy.files
@@ -190,10 +194,10 @@ class Hushlist:
             blocks = decision.action is Action.BLOCK
             notes.annotate(flow, decision, would_block=blocks and mode == "tag")
             if blocks and mode != "tag":
-                _refuse(flow, answer.explain(decision))
+                _refuse(flow, partial(answer.answer, explanation=answer.explain(decision)))
         except Exception:
             logger.exception("hushlist: the filter failed, the request is refused")
-            _refuse(flow, answer.Explanation(flow.request.url, "The filter failed; nothing passes it unseen."))
+            _refuse(flow, answer.failure)
 
     def _decide(self, request: Request) -> Decision:
         if self._engine is None:
@@ -209,7 +213,7 @@ class Hushlist:
             self._engine.learn(request, to_bytes(response.headers.get("location", "")))
 
 
-def _refuse(flow: http.HTTPFlow, explanation: answer.Explanation) -> None:
+def _refuse(flow: http.HTTPFlow, respond: Callable[[http.Request], http.Response]) -> None:
     """Answer in the origin's place; a flow that is not live, or has its answer, is left as it is."""
     if not flow.live or flow.response is not None or flow.error is not None:
         return
@@ -217,7 +221,7 @@ def _refuse(flow: http.HTTPFlow, explanation: answer.Explanation) -> None:
         if flow.killable:
             flow.kill()
         return
-    flow.response = answer.answer(flow.request, explanation)
+    flow.response = respond(flow.request)
 
 
 def _may_stream(request: http.Request) -> bool:

@@ -128,7 +128,7 @@ def _explain_rule(url: str, winner: LayerMatch) -> Explanation:
         url=url,
         reason=rule.reason or "A rule of the filter blocks it.",
         category=rule.category,
-        list=rule.list,
+        list=rule.label,
         rule=f"{PurePath(rule.source).name}:{rule.line}",
         expression=winner.expression,
     )
@@ -157,10 +157,16 @@ def answer(request: http.Request, explanation: Explanation) -> http.Response:
     return response
 
 
+def failure(_: http.Request) -> http.Response:
+    """The response where the filter itself failed: made of nothing that could fail again."""
+    headers = {"Content-Type": "text/plain; charset=utf-8", **_HEADERS}
+    return http.Response.make(STATUS, b"The filter failed; nothing passes it unseen.\n", headers)
+
+
 def _body(kind: Kind, explanation: Explanation) -> tuple[str, bytes]:
     match kind:
         case Kind.PAGE:
-            return "text/html; charset=utf-8", page(explanation).encode()
+            return "text/html; charset=utf-8", page(explanation).encode("utf-8", "backslashreplace")
         case Kind.IMAGE:
             return "image/gif", _PIXEL
         case Kind.SCRIPT:
@@ -172,7 +178,7 @@ def _body(kind: Kind, explanation: Explanation) -> tuple[str, bytes]:
         case Kind.MEDIA:
             return "text/plain; charset=utf-8", b""
         case Kind.WEBSOCKET:
-            return "text/plain; charset=utf-8", f"Blocked: {explanation.reason}\n".encode()
+            return "text/plain; charset=utf-8", f"Blocked: {explanation.reason}\n".encode("utf-8", "backslashreplace")
 
 
 def page(explanation: Explanation) -> str:

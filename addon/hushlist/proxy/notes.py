@@ -15,17 +15,24 @@ _COMMENT = "hushlist: "
 BLOCKED = ":no_entry:"
 WOULD_BLOCK = ":warning:"
 TAGGED = ":label:"
+_MARKERS = (BLOCKED, WOULD_BLOCK, TAGGED)
 
 
 def annotate(flow: http.HTTPFlow, decision: Decision, *, would_block: bool = False) -> None:
-    """Note a decision; one without any match or fault leaves no trace, and what a person noted stays."""
+    """Note a decision in the place of an earlier one; one without any match or fault leaves no trace.
+
+    What a person noted stays.
+    """
+    flow.metadata.pop(KEY, None)
+    if flow.marked in _MARKERS:
+        flow.marked = ""
+    if flow.comment.startswith(_COMMENT):
+        flow.comment = ""
     if decision.action is Action.PASS and decision.fault is None:
         return
     flow.metadata[KEY] = {**decision.as_dict(), "would_block": would_block}
-    marker = _marker(decision, would_block)
-    if marker and flow.marked in ("", BLOCKED, WOULD_BLOCK, TAGGED):
-        flow.marked = marker
-    if not flow.comment or flow.comment.startswith(_COMMENT):
+    flow.marked = flow.marked or _marker(decision, would_block)
+    if not flow.comment:
         verb = "would block" if would_block else decision.action.value
         flow.comment = f"{_COMMENT}{verb} {decision}"
 

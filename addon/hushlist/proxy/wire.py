@@ -20,9 +20,14 @@ def _hosts(flow: http.HTTPFlow) -> Iterator[bytes]:
     data = flow.request.data
     yield to_bytes(data.host)
     if data.authority:
-        yield split_web_authority(data.authority)[1]
+        yield _host(data.authority)
     for name, value in data.headers.fields:
         if name.lower() == b"host":
-            yield split_web_authority(value.strip())[1]
+            yield _host(value.strip())
     if flow.client_conn.sni:
         yield to_bytes(flow.client_conn.sni)
+
+
+def _host(authority: bytes) -> bytes:
+    """The host of an authority; one with a user in it is no host that a client would send, and stays as it is."""
+    return authority if b"@" in authority else split_web_authority(authority)[1]

@@ -35,9 +35,7 @@ def uchars(also: str = "", *, least: int = 0) -> st.SearchStrategy[str]:
 def hosts() -> st.SearchStrategy[str]:
     domainlabel = st.from_regex(rf"[{ALPHADIGIT}]([{ALPHADIGIT}-]{{0,4}}[{ALPHADIGIT}])?", fullmatch=True)
     toplabel = st.from_regex(rf"[abzABZ]([{ALPHADIGIT}-]{{0,4}}[{ALPHADIGIT}])?", fullmatch=True)
-    hostname = st.builds(
-        lambda labels, top: ".".join([*labels, top]), st.lists(domainlabel, max_size=3), toplabel
-    )
+    hostname = st.builds(lambda labels, top: ".".join([*labels, top]), st.lists(domainlabel, max_size=3), toplabel)
     hostnumber = st.lists(st.from_regex("[0-9]{1,4}", fullmatch=True), min_size=4, max_size=4).map(".".join)
     return hostname | hostnumber
 
@@ -372,9 +370,7 @@ def test_any_other_text_raises_only_our_error_with_a_position_inside_it(text: st
         *("a@b.c/%41", "abc.com/a/../"),
     ],
 )
-@pytest.mark.parametrize(
-    "before", ["", "hrn://", "hrn://abc.com/", f"hrn://-/{UUID}/", "hrn://-/", "hrn://1.2.3."]
-)
+@pytest.mark.parametrize("before", ["", "hrn://", "hrn://abc.com/", f"hrn://-/{UUID}/", "hrn://-/", "hrn://1.2.3."])
 @pytest.mark.parametrize("after", ["", "/a", "@abc.com", "\n"])
 def test_long_input_takes_linear_time(before: str, repeated: str, after: str) -> None:
     text = before + repeated * (LONG // len(repeated)) + after

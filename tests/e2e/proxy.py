@@ -1,0 +1,256 @@
+"""Runs mitmdump with the filter as a user would, and the clients that talk to it."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import socket
+import ssl
+import subprocess
+import sysconfig
+import threading
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPResponse
+from pathlib import Path
+
+import httpx
+
+from e2e.origin import LOOPBACK, Origin
+
+CHECKOUT = Path(__file__).parents[2]
+FILTER = CHECKOUT / "addon" / "filter.py"
+SCRIPTS = Path(__file__).parent / "scripts"
+MITMDUMP = Path(sysconfig.get_path("scripts")) / "mitmdump"
+
+#: seconds within which anything that is waited for has to happen, on a busy machine too
+PATIENCE = 30.0
+
+
+@dataclass(frozen=True)
+class Answer:
+    """A response as a raw client reads it."""
+
+    status: int
+    headers: Mapping[str, str]
+    body: bytes
+
+
+class Log:
+    """The lines that a process prints, collected while it runs."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self._process = process
+        self._lines: list[str] = []
+        self._grown = threading.Condition()
+        self._ended = False
+        self._thread = threading.Thread(target=self._collect, daemon=True)
+        self._thread.start()
+
+    def __len__(self) -> int:
+        return len(self._lines)
+
+    def text(self, start: int = 0) -> str:
+        """Everything from line ``start`` on."""
+        return "".join(self._lines[start:])
+
+    def wait_for(self, pattern: str, start: int = 0) -> re.Match[str]:
+        """The first match of a regular expression in the log from line ``start`` on.
+
+        Raises: AssertionError if the process ends without it, or nothing comes in time.
+        """
+        with self._grown:
+            self._grown.wait_for(lambda: self._ended or re.search(pattern, self.text(start)), PATIENCE)
+            match = re.search(pattern, self.text(start))
+        assert match, f"no {pattern!r} in the log:\n{self.text()}"
+        return match
+
+    def close(self) -> None:
+        """Wait for the end of the process's output."""
+        self._thread.join(PATIENCE)
+
+    def _collect(self) -> None:
+        assert self._process.stdout
+        with self._process.stdout as stdout:
+            for line in stdout:
+                with self._grown:
+                    self._lines.append(line)
+                    self._grown.notify_all()
+        with self._grown:
+            self._ended = True
+            self._grown.notify_all()
+
+
+class _TLS(ssl.SSLContext):
+    """Offers HTTP/2 first, as browsers do. httpx offers it last, and mitmproxy takes what comes first."""
+
+    def set_alpn_protocols(self, alpn_protocols: Iterable[str]) -> None:
+        super().set_alpn_protocols(sorted(alpn_protocols, key="h2".__ne__))
+
+
+class Proxy:
+    """A running mitmdump: where it listens, what it logs, and clients for it."""
+
+    def __init__(self, process: subprocess.Popen[str], log: Log, port: int, authority: Path) -> None:
+        self.process = process
+        self.log = log
+        self.port = port
+        self.url = f"http://{LOOPBACK}:{port}"
+        #: the certificate authority that clients have to trust
+        self.authority = authority
+
+    def tls(self) -> ssl.SSLContext:
+        """What a client needs to trust the certificates that the proxy makes."""
+        context = _TLS(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(self.authority)
+        return context
+
+    def client(self, *, http2: bool = False, timeout: float = PATIENCE) -> httpx.Client:
+        """A client that sends everything through the proxy."""
+        return httpx.Client(proxy=self.url, verify=self.tls(), http2=http2, trust_env=False, timeout=timeout)
+
+    def get(self, url: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
+        """One request by a client of its own, hence over a connection of its own."""
+        with self.client() as client:
+            return client.get(url, headers=headers)
+
+    def stop(self) -> None:
+        """End it before its block does, so that the flows which it saves are complete."""
+        stop(self.process, self.log)
+
+    def connect(self) -> socket.socket:
+        return socket.create_connection((LOOPBACK, self.port), timeout=PATIENCE)
+
+    def tunnel(self, host: str, port: int) -> socket.socket:
+        """A connection through the proxy, as CONNECT makes it."""
+        connection = self.connect()
+        connection.sendall(b"CONNECT %s:%d HTTP/1.1\r\n\r\n" % (host.encode(), port))
+        answer = read_answer(connection, "CONNECT")
+        assert answer.status == 200, answer
+        return connection
+
+    def send(self, head: bytes, method: str = "GET") -> Answer:
+        """Send exactly these bytes, read one answer.
+
+        Raises: ConnectionError if the connection ends without one.
+        """
+        with self.connect() as connection:
+            connection.sendall(head)
+            return read_answer(connection, method)
+
+
+def read_answer(connection: socket.socket, method: str = "GET") -> Answer:
+    """Read one response; its body too, if ``method`` gives it one."""
+    with HTTPResponse(connection, method=method) as response:
+        response.begin()
+        body = b"" if method == "CONNECT" else response.read()
+        return Answer(response.status, {name.lower(): value for name, value in response.getheaders()}, body)
+
+
+def request_head(target: bytes, *hosts: bytes, method: bytes = b"GET", headers: Sequence[bytes] = ()) -> bytes:
+    """The head of an HTTP/1.1 request, with a Host line for each of ``hosts``."""
+    lines = [b"%s %s HTTP/1.1" % (method, target), *(b"Host: " + host for host in hosts), *headers]
+    return b"\r\n".join([*lines, b"Connection: close", b"", b""])
+
+
+@contextmanager
+def mitmdump(
+    folder: Path,
+    origin: Origin,
+    *,
+    policy: Path | None = None,
+    mode: str | None = None,
+    proxy_mode: str = "regular",
+    options: Mapping[str, object] | None = None,
+    scripts: Sequence[str] = (),
+    save: Path | None = None,
+) -> Iterator[Proxy]:
+    """A mitmdump with the filter on a free port of loopback, until the block ends.
+
+    ``folder`` takes its configuration and certificate authority, ``scripts`` are those of tests/e2e/scripts to
+    load after the filter, ``save`` is the file for the flows that it records.
+    """
+    arguments = [
+        *_arguments(folder, policy, mode, options, scripts),
+        *("--mode", proxy_mode, "--listen-host", LOOPBACK, "--listen-port", "0"),
+        *("-s", str(SCRIPTS / "upstream.py")),
+        *("--set", f"upstream_http={origin.http_port}", "--set", f"upstream_https={origin.https_port}"),
+        *(("-w", str(save)) if save else ()),
+    ]
+    process = subprocess.Popen(
+        arguments,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="backslashreplace",
+        env=_environment(folder),
+    )
+    log = Log(process)
+    try:
+        port = int(log.wait_for(rf"listening at {re.escape(LOOPBACK)}:(\d+)")[1])
+        log.wait_for("mitmproxy has started")
+        yield Proxy(process, log, port, folder / "mitmproxy-ca-cert.pem")
+    finally:
+        stop(process, log)
+        print(log.text())  # pytest shows it with a failure
+
+
+def stop(process: subprocess.Popen[str], log: Log) -> None:
+    """End a process as Control-C does, which has mitmdump write its files; by force if it does not listen."""
+    process.send_signal(signal.SIGINT)
+    try:
+        process.wait(PATIENCE)
+    finally:
+        process.kill()
+        log.close()
+
+
+def run_mitmdump(
+    folder: Path,
+    *arguments: str,
+    policy: Path | None = None,
+    mode: str | None = None,
+    options: Mapping[str, object] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run a mitmdump with the filter that ends by itself; stderr comes with stdout."""
+    return subprocess.run(
+        [*_arguments(folder, policy, mode, options), *arguments],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="backslashreplace",
+        env=_environment(folder),
+        timeout=PATIENCE,
+        check=False,
+    )
+
+
+def _arguments(
+    folder: Path,
+    policy: Path | None,
+    mode: str | None,
+    options: Mapping[str, object] | None,
+    scripts: Sequence[str] = (),
+) -> list[str]:
+    """The command line as a user writes it, quiet but for the log."""
+    settings: dict[str, object] = {"confdir": folder, "flow_detail": 0, "ssl_insecure": "true"}
+    if policy:
+        settings["hushlist_policy"] = policy
+    if mode:
+        settings["hushlist_mode"] = mode
+    settings |= options or {}
+    return [
+        *(str(MITMDUMP), "-s", str(FILTER)),
+        *(part for script in scripts for part in ("-s", str(SCRIPTS / script))),
+        *(part for name, value in settings.items() for part in ("--set", f"{name}={value}")),
+    ]
+
+
+def _environment(folder: Path) -> dict[str, str]:
+    """Nothing of the user's own: neither their mitmproxy configuration nor their proxy settings."""
+    kept = {name: value for name, value in os.environ.items() if not name.lower().endswith("_proxy")}
+    return kept | {"HOME": str(folder), "PYTHONUNBUFFERED": "1"}

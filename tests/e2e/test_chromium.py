@@ -1,0 +1,173 @@
+"""What a person sees: headless Chromium through the proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from shutil import which
+from struct import pack
+from typing import Any
+from zlib import compress, crc32
+
+import pytest
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+
+from e2e.conftest import REASON
+from e2e.origin import LOOPBACK, Origin
+from e2e.proxy import PATIENCE, Proxy
+
+BROWSER = which("chromium") or which("chromium-browser") or which("google-chrome")
+DRIVER = which("chromedriver")
+
+pytestmark = [
+    pytest.mark.skipif(not BROWSER, reason="there is no Chromium on PATH"),
+    pytest.mark.skipif(not DRIVER, reason="there is no chromedriver on PATH"),
+    pytest.mark.xdist_group("chromium"),  # one browser for all of them
+]
+
+PAGE = b"""<!doctype html><title>An allowed page</title>
+<link rel="stylesheet" href="/%(folder)s/style.css">
+<h1>Allowed</h1>
+<img id="image" src="/%(folder)s/image.png">
+<iframe id="frame" src="/%(folder)s/frame"></iframe>
+<script>window.ran = false</script>
+<script src="/%(folder)s/script.js"></script>"""
+
+
+def png(width: int, height: int) -> bytes:
+    """A black image."""
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return pack(">I", len(data)) + kind + data + pack(">I", crc32(kind + data))
+
+    header = pack(">IIBBBBB", width, height, 8, 0, 0, 0, 0)
+    pixels = compress((b"\x00" + bytes(width)) * height)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", pixels) + chunk(b"IEND", b"")
+
+
+@pytest.fixture(scope="module")
+def site(origin: Origin) -> None:
+    """Two pages that differ in this only: what one of them loads is blocked."""
+    for folder in (b"fine", b"secret"):
+        prefix = f"/{folder.decode()}"
+        origin.pages |= {
+            f"/page-{folder.decode()}": ("text/html", PAGE % {b"folder": folder}),
+            f"{prefix}/style.css": ("text/css", b"h1 { color: rgb(1, 2, 3) }"),
+            f"{prefix}/image.png": ("image/png", png(37, 11)),
+            f"{prefix}/frame": ("text/html", b"<p>framed"),
+            f"{prefix}/script.js": ("text/javascript", b"window.ran = true"),
+            f"{prefix}/data": ("application/json", b'{"from": "the origin"}'),
+        }
+
+
+@pytest.fixture(scope="module")
+def browser(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    options = ChromeOptions()
+    options.binary_location = BROWSER or ""
+    options.accept_insecure_certs = True
+    for argument in (
+        "--headless=new",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--disable-dev-shm-usage",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--no-first-run",
+        "--window-size=1000,700",
+        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
+        f"--proxy-server={LOOPBACK}:{proxy.port}",
+        "--proxy-bypass-list=<-loopback>",
+        f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {LOOPBACK}",
+    ):
+        options.add_argument(argument)
+    driver = Chrome(options, Service(DRIVER))
+    driver.set_page_load_timeout(PATIENCE)
+    driver.set_script_timeout(PATIENCE)
+    yield driver
+    driver.quit()
+
+
+def fetched(browser: Chrome, target: str) -> dict[str, Any]:
+    """What a script of the page gets when it fetches the target."""
+    answer: dict[str, Any] = browser.execute_async_script(
+        """
+        const done = arguments[arguments.length - 1];
+        fetch(arguments[0])
+            .then(async (response) => ({status: response.status, body: await response.json()}))
+            .then(done, (error) => done({error: String(error)}));
+        """,
+        target,
+    )
+    return answer
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+class TestBrowser:
+    @pytest.mark.parametrize("host", ["ads.test", "prefix.test", "full.test"])
+    def test_a_blocked_page_is_replaced_by_one_that_says_what_and_why(
+        self, browser: Chrome, origin: Origin, tmp_path: Path, scheme: str, host: str
+    ) -> None:
+        browser.get("about:blank")
+        blank = browser.get_screenshot_as_png()
+        with origin.watch() as arrived:
+            browser.get(f"{scheme}://{host}/some/page?q=1")
+        text = browser.find_element(By.TAG_NAME, "body").text
+        for words in (REASON, "Test <i>list</i>", f"{scheme}://{host}/some/page?q=1", f"{host}/"):
+            assert words in text
+        assert arrived.connections == 0
+        assert browser.get_screenshot_as_file(str(tmp_path / "blocked.png"))
+        assert (tmp_path / "blocked.png").stat().st_size > 2 * len(blank)
+
+    def test_a_hashed_uri_blocks_a_page(self, browser: Chrome, origin: Origin, scheme: str) -> None:
+        with origin.watch() as arrived:
+            browser.get(f"{scheme}://hashed.test/page")
+        assert REASON in browser.find_element(By.TAG_NAME, "body").text
+        assert "/page" not in [request.target.decode() for request in arrived.requests]
+
+    def test_an_allowed_page_works_as_if_there_were_no_filter(self, browser: Chrome, site: None, scheme: str) -> None:
+        browser.get(f"{scheme}://path.test/page-fine")
+        assert browser.title == "An allowed page"
+        assert browser.execute_script("return [image.naturalWidth, image.naturalHeight]") == [37, 11]
+        assert browser.execute_script("return window.ran") is True
+        assert browser.execute_script("return frame.contentDocument.body.innerText") == "framed"
+        assert browser.execute_script("return getComputedStyle(document.querySelector('h1')).color") == ("rgb(1, 2, 3)")
+        assert fetched(browser, "/fine/data") == {"status": 200, "body": {"from": "the origin"}}
+
+    def test_what_is_blocked_inside_an_allowed_page_leaves_the_page_whole(
+        self, browser: Chrome, origin: Origin, site: None, scheme: str
+    ) -> None:
+        with origin.watch() as arrived:
+            browser.get(f"{scheme}://path.test/page-secret")
+            answer = fetched(browser, "/secret/data")
+        assert browser.title == "An allowed page"
+        width = browser.execute_script("return image.complete && image.naturalWidth")
+        assert width not in (0, 37)
+        assert browser.execute_script("return window.ran") is False
+        assert browser.execute_script("return getComputedStyle(document.querySelector('h1')).color") == ("rgb(0, 0, 0)")
+        assert answer["status"] == 403
+        assert answer["body"]["blocked"] is True
+        assert answer["body"]["url"] == f"{scheme}://path.test/secret/data"
+        assert answer["body"]["reason"] == REASON
+        browser.switch_to.frame("frame")
+        assert REASON in browser.find_element(By.TAG_NAME, "body").text
+        assert not [request for request in arrived.requests if request.target.startswith(b"/secret/")]
+
+    def test_a_blocked_websocket_fails_in_the_page_that_opens_it(
+        self, browser: Chrome, origin: Origin, site: None, scheme: str
+    ) -> None:
+        browser.get(f"{scheme}://path.test/page-fine")
+        url = f"{scheme.replace('http', 'ws')}://path.test"
+        script = """
+            const done = arguments[arguments.length - 1];
+            const socket = new WebSocket(arguments[0]);
+            socket.onopen = () => done("open");
+            socket.onerror = () => done("error");
+        """
+        assert browser.execute_async_script(script, f"{url}/chat") == "open"
+        with origin.watch() as arrived:
+            assert browser.execute_async_script(script, f"{url}/secret/chat") == "error"
+        assert not [request for request in arrived.requests if request.target.startswith(b"/secret/")]

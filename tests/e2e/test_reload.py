@@ -1,0 +1,163 @@
+"""Lists and policies change while requests run."""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+from mitmproxy import http
+from mitmproxy.io import FlowReader
+
+from e2e.policies import replace, simple_policy, write_list, write_policy
+from e2e.proxy import PATIENCE, Proxy
+
+Start = Callable[..., Proxy]
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Whether the condition comes true in time; for what announces itself nowhere."""
+    deadline = time.monotonic() + PATIENCE
+    while not (true := condition()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return true
+
+
+def blocked_by(proxy: Proxy, url: str) -> str | None:
+    """The name of the list that blocks a URL, if any does."""
+    response = proxy.get(url, {"Accept": "application/json"})
+    return response.json()["list"] if response.status_code == 403 else None
+
+
+class TestWhileRequestsRun:
+    #: clients at a time
+    CLIENTS = 4
+    #: how often the list comes to rest, so that it has to be in force
+    RESTS = 3
+    #: versions of it in quick succession before each rest
+    BURST = 20
+
+    def write(self, file: Path, version: int) -> str:
+        """A version of the list. Two rules of it fit the same request, at its two ends, in changing order."""
+        ends: list[dict[str, str]] = [
+            {"expression": "both.test/", "action": "tag"},
+            {"expression": "both.test/page/", "action": "block"},
+        ]
+        if version % 2:
+            ends.reverse()
+        name = f"version {version}"
+        write_list(file, ends[0], *(f"other{n}.test/" for n in range(200)), ends[1], title=name)
+        return name
+
+    def test_no_request_is_lost_or_decided_by_half_a_list(self, start: Start, tmp_path: Path) -> None:
+        file = tmp_path / "rules.yaml"
+        self.write(file, 0)
+        saved = tmp_path / "saved.flow"
+        proxy = start(policy=write_policy(tmp_path, ["rules.yaml"]), save=saved)
+        seen: set[str] = set()
+        stop = threading.Event()
+
+        def request() -> int:
+            """Ask until told to stop; how many blocked pages came back."""
+            answered = 0
+            with proxy.client() as client:
+                while not stop.is_set():
+                    response = client.get("http://both.test/page/", headers={"Accept": "application/json"})
+                    assert response.status_code == 403
+                    seen.add(response.json()["list"])
+                    assert client.get("http://good.test/").status_code == 200
+                    answered += 1
+            return answered
+
+        with ThreadPoolExecutor(self.CLIENTS) as threads:
+            clients = [threads.submit(request) for _ in range(self.CLIENTS)]
+            try:
+                for rest in range(self.RESTS):
+                    versions = range(1 + rest * self.BURST, 1 + (rest + 1) * self.BURST)
+                    *_, last = (self.write(file, version) for version in versions)
+                    assert eventually(lambda last=last: last in seen or any(map(Future.done, clients)))
+            finally:
+                stop.set()
+            answered = sum(client.result() for client in clients)
+
+        proxy.stop()
+        with saved.open("rb") as stream:
+            flows = [flow for flow in FlowReader(stream).stream() if isinstance(flow, http.HTTPFlow)]
+        decided = [flow.metadata["hushlist"] for flow in flows if flow.request.host == "both.test"]
+        assert len(decided) == answered
+        for decision in decided:
+            lists = [match["title"] for match in decision["matches"]]
+            assert len(lists) == 2
+            assert len(set(lists)) == 1
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    """A folder with a policy of one list, which is called "first" and blocks ads.test."""
+    return simple_policy(tmp_path / "policy", "ads.test/", title="first").parent
+
+
+class TestChanges:
+    def test_a_change_of_a_list_takes_effect_without_a_restart(self, start: Start, folder: Path) -> None:
+        proxy = start(policy=folder / "policy.yaml")
+        assert blocked_by(proxy, "http://ads.test/") == "first"
+        write_list(folder / "rules.yaml", "other.test/", title="second")
+        assert eventually(lambda: blocked_by(proxy, "http://other.test/") == "second")
+        assert blocked_by(proxy, "http://ads.test/") is None
+
+    def test_a_change_of_the_policy_takes_effect_without_a_restart(self, start: Start, folder: Path) -> None:
+        proxy = start(policy=folder / "policy.yaml")
+        write_list(folder / "more.yaml", "more.test/", title="more")
+        write_policy(folder, ["rules.yaml"], ["more.yaml"])
+        assert eventually(lambda: blocked_by(proxy, "http://more.test/") == "more")
+        write_list(folder / "more.yaml", "even-more.test/", title="more")
+        assert eventually(lambda: blocked_by(proxy, "http://even-more.test/") == "more")
+        assert blocked_by(proxy, "http://ads.test/") == "first"
+
+    def test_a_list_that_is_written_in_place_takes_effect_too(self, start: Start, folder: Path) -> None:
+        proxy = start(policy=folder / "policy.yaml")
+        (folder / "rules.yaml").write_text("title: second\nrules:\n  - other.test/\n")
+        assert eventually(lambda: blocked_by(proxy, "http://other.test/") == "second")
+
+    @pytest.mark.parametrize(
+        ("file", "text", "complaint"),
+        [
+            pytest.param("rules.yaml", "rules:\n  - good.test/\n  - 'mailto:x'\n", r"rules\.yaml:3: ", id="rule"),
+            pytest.param("rules.yaml", "rules:\n  - a: [\n", r"rules\.yaml:\d+: ", id="not YAML"),
+            pytest.param("rules.yaml", "rulez: []\n", r"rules\.yaml:1: .*rulez", id="unknown key"),
+            pytest.param("rules.yaml", "", r"rules\.yaml: |rules\.yaml:1: ", id="an empty list"),
+            pytest.param("policy.yaml", "layers:\n  - lists: [gone.yaml]\n", r"policy\.yaml:2: ", id="policy"),
+        ],
+    )
+    def test_a_broken_change_is_reported_with_its_place_and_the_last_good_rules_stay(
+        self, start: Start, folder: Path, file: str, text: str, complaint: str
+    ) -> None:
+        proxy = start(policy=folder / "policy.yaml")
+        good = (folder / file).read_text()
+        start_of_change = len(proxy.log)
+        replace(folder / file, text)
+        proxy.log.wait_for(complaint, start_of_change)
+        assert blocked_by(proxy, "http://ads.test/") == "first"
+        assert proxy.get("http://good.test/").status_code == 200
+        replace(folder / file, good)
+        write_list(folder / "rules.yaml", "ads.test/", "fixed.test/", title="fixed")
+        assert eventually(lambda: blocked_by(proxy, "http://fixed.test/") == "fixed")
+        assert blocked_by(proxy, "http://ads.test/") == "fixed"
+
+    def test_a_list_that_vanishes_is_reported_once_and_the_last_good_rules_stay(
+        self, start: Start, folder: Path
+    ) -> None:
+        proxy = start(policy=folder / "policy.yaml")
+        start_of_change = len(proxy.log)
+        (folder / "rules.yaml").rename(folder / "elsewhere.yaml")
+        proxy.log.wait_for(r"rules\.yaml", start_of_change)
+        assert blocked_by(proxy, "http://ads.test/") == "first"
+        (folder / "elsewhere.yaml").rename(folder / "rules.yaml")
+        write_list(folder / "rules.yaml", "ads.test/", title="back")
+        assert eventually(lambda: blocked_by(proxy, "http://ads.test/") == "back")
+        complaints = re.findall(r"rules\.yaml.*", proxy.log.text(start_of_change))
+        assert len(complaints) <= 4, complaints

@@ -1,0 +1,65 @@
+"""What a pupil who wants past the filter sends, as strategies and samples; and small builders of rules and engines."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+
+from hypothesis import strategies as st
+
+from hushlist.engine import Engine
+from hushlist.lists.source import Defaults, Report
+from hushlist.lists.yaml_rules import read_yaml
+from hushlist.match.rule import Action, Rule
+from hushlist.policy.policy import Layer, Policy
+
+#: octets; as long as most servers let a request's target be
+LONG = 64 * 1024
+
+_CHUNKS = (
+    *(b"http://", b"https:", b"//", b"/", b"\\", b"?", b"#", b"@", b":", b";", b"&", b".", b"..", b"/./", b"/../"),
+    *(b"%", b"%2", b"%25", b"%2525", b"%2e", b"%2F", b"%3f", b"%23", b"%40", b"%3A", b"%5b", b"%5c", b"%00", b"%C3"),
+    *(b"[", b"]", b"[::1]", b"::ffff:1.2.3.4", b"127.1", b"0x7f", b"017", b"3279880203", b"1.2.3.4", b"80", b"0"),
+    *(b"a", b"A", b"b.example", b"EXAMPLE", b"xn--", b"-", b" ", b"\t", b"\r", b"\n", b"\x00", b"\x80", b"\xff"),
+    *(text.encode() for text in ("ü", "Ü", "ß", "。", "．", "｡", "…", "１", "％", "／", "\u200d", "\u00ad", "☃", "İ")),
+)
+
+
+def octets() -> st.SearchStrategy[bytes]:
+    """Any octets, and those that mean something to a reader of URLs."""
+    meaning = st.lists(st.sampled_from(_CHUNKS), max_size=12).map(b"".join)
+    return st.binary(max_size=40) | meaning | st.lists(meaning | st.binary(max_size=4), max_size=4).map(b"".join)
+
+
+def urls() -> st.SearchStrategy[bytes]:
+    """Octets, most of them behind a scheme and a host."""
+    hosts = st.sampled_from([b"a.example", b"a.b.c.d.e.f.example", b"1.2.3.4", b"[::1]", b"h"])
+    return octets() | octets().map(b"http://".__add__) | st.builds(b"http://%b/%b".__mod__, st.tuples(hosts, octets()))
+
+
+def rules_of(text: str, source: str = "list.yaml") -> tuple[Rule, ...]:
+    """The rules of a YAML list that has no errors."""
+    report = Report(source)
+    rules = read_yaml(text.encode(), Defaults(), report)
+    assert report.errors == []
+    return tuple(rules)
+
+
+def engine_of(*layers: str, unparsable: Action = Action.BLOCK) -> Engine:
+    """An engine of YAML lists, each a layer: ``first``, ``second`` and so on."""
+    names = ("first", "second", "third")
+    return Engine(
+        Policy(
+            "policy.yaml",
+            tuple(Layer(name, rules_of(text, f"{name}.yaml")) for name, text in zip(names, layers, strict=False)),
+            unparsable,
+            {},
+        )
+    )
+
+
+def seconds(work: Callable[[], object]) -> float:
+    """How long it takes."""
+    start = time.perf_counter()
+    work()
+    return time.perf_counter() - start

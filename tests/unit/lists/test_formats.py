@@ -1,0 +1,28 @@
+"""Formats by name and by a file's ending."""
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from hushlist.lists.formats import FORMATS, format_of
+
+
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("ads.yaml", "yaml"),
+        ("ads.YML", "yaml"),
+        ("folder/x.hashed", "hashed-uris"),
+        ("ads.hosts", "hosts"),
+        ("ut1/games/domains", "domains"),
+        ("ut1/games/urls", "urls"),
+        ("etc/hosts", "hosts"),
+        ("list.txt", None),
+        ("domains.txt", None),
+        ("README", None),
+        (".yaml", None),
+    ],
+)
+def test_a_file_s_name_tells_its_format(path: str, form: str | None) -> None:
+    assert format_of(PurePosixPath(path)) == form  # type: ignore[arg-type]
+    assert form is None or form in FORMATS

@@ -1,0 +1,83 @@
+"""Plain lists of domains, URLs and hosts."""
+
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushlist.lists.plain import read_domains, read_hosts, read_urls
+from hushlist.lists.source import Defaults, Report
+from hushlist.match.rule import Rule
+
+Reader = Callable[[bytes, Defaults, Report], list[Rule]]
+
+
+def read(reader: Reader, text: str | bytes) -> tuple[list[tuple[int, str]], list[str], list[str]]:
+    report = Report("f")
+    rules = reader(text if isinstance(text, bytes) else text.encode(), Defaults(), report)
+    found = [(rule.line, str(rule.pattern)) for rule in rules]
+    return found, list(map(str, report.errors)), list(map(str, report.warnings))
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "rules"),
+    [
+        (
+            read_domains,
+            "# x\na.example\n\n.b.example # y\n*.c.example\n",
+            [(2, "a.example/"), (4, "b.example/"), (5, "c.example/")],
+        ),
+        (read_domains, "A.Example\r\nbücher.example", [(1, "a.example/"), (2, "xn--bcher-kva.example/")]),
+        (read_domains, "1.2.3.4\n::1", [(1, "1.2.3.4/"), (2, "[::1]/")]),
+        (read_urls, "a.example/x\nhttp://b.example/y?q#z\n", [(1, "a.example/x"), (2, "b.example/y?q")]),
+        (
+            read_hosts,
+            "0.0.0.0 a.example b.example # x\n127.0.0.1\tlocalhost\n::1 ip6-localhost LOCALHOST c.example\n",
+            [(1, "a.example/"), (1, "b.example/"), (3, "c.example/")],
+        ),
+        (read_hosts, "0.0.0.0 0.0.0.0\n127.0.0.1 local broadcasthost localhost.localdomain", []),
+    ],
+)
+def test_lists_that_people_have_are_read(reader: Reader, text: str, rules: list[object]) -> None:
+    assert read(reader, text) == (rules, [], [])
+
+
+@pytest.mark.parametrize(
+    ("reader", "line", "warning"),
+    [
+        (read_domains, "a.example/x", "f:2: a.example/x: left out: a domain has no path"),
+        (read_domains, "http://a.example", "f:2: http://a.example: left out: a domain has no path"),
+        (read_domains, "a.example?q", "f:2: a.example?q: left out: a domain has no path"),
+        (read_domains, "a\\b", "f:2: a\\b: left out: a domain has no path"),
+        (read_domains, "a b", "f:2: a b: left out: there is white space in it"),
+        (read_domains, "*.", "f:2: *.: left out: it names no host"),
+        (read_domains, "...", "f:2: ...: left out: it names no host"),
+        (
+            read_domains,
+            "a.*.example",
+            "f:2: a.*.example: left out: '*' is no wildcard here; a rule fits its host, all hosts below it, "
+            "and all paths below it",
+        ),
+        (read_urls, "/x", "f:2: /x: left out: it names no host"),
+        (read_urls, "mailto:me@a.example", "f:2: mailto:me@a.example: left out: it names no host"),
+        (read_hosts, "a.example", "f:2: a.example: left out: expected an address and a name"),
+        (read_hosts, "0.0.0.0 ...", "f:2: ...: left out: it names no host"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_left_out_with_a_warning(reader: Reader, line: str, warning: str) -> None:
+    before = {read_hosts: "0.0.0.0 first.example"}.get(reader, "first.example")
+    assert read(reader, f"{before}\n{line}\n") == ([(1, "first.example/")], [], [warning])
+
+
+@pytest.mark.parametrize("reader", [read_domains, read_urls, read_hosts])
+def test_what_is_not_text_is_an_error(reader: Reader) -> None:
+    assert read(reader, b"#\n\xff")[1] == ["f:2: b'\\xff': not UTF-8 (at octet 0)"]
+
+
+@pytest.mark.parametrize("reader", [read_domains, read_urls, read_hosts])
+@given(text=st.text(st.sampled_from("a.* \t#/:@[]0\n\rü\x00%"), max_size=30))
+def test_any_text_gives_rules_or_warnings(reader: Reader, text: str) -> None:
+    rules, errors, _ = read(reader, text)
+    assert errors == []
+    assert all(1 <= line <= text.count("\n") + 1 for line, _ in rules)

@@ -1,0 +1,253 @@
+"""YAML rule lists: every kind of rule, and every kind of error."""
+
+from datetime import date
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushlist.lists.source import Defaults, Report
+from hushlist.lists.yaml_rules import DEFAULTS_KEYS, read_yaml
+from hushlist.match.rule import Action, Rule
+from unit.lists.test_document import yaml_octets
+
+PREFIX = "ba7816bf"
+FULL = PREFIX * 8
+SHA1 = f"hashed:sha1={'0' * 40}"
+PATTERNS = "expression, sha256, address, uri"
+RULE_KEYS = f"{PATTERNS}, action, category, reason, expires"
+LIST_KEYS = ", ".join(("description", *DEFAULTS_KEYS, "rules"))
+
+
+def read(text: str | bytes, defaults: Defaults | None = None) -> tuple[list[Rule], list[str], list[str]]:
+    report = Report("f.yaml")
+    rules = read_yaml(text if isinstance(text, bytes) else text.encode(), defaults or Defaults(), report)
+    return rules, list(map(str, report.errors)), list(map(str, report.warnings))
+
+
+@pytest.mark.parametrize(
+    ("rule", "pattern"),
+    [
+        ("ads.example", "ads.example/"),
+        ("'https://Video.Example/live/'", "video.example/live/"),
+        ("{expression: ads.example}", "ads.example/"),
+        (f"{{sha256: {PREFIX}}}", f"sha256:{PREFIX}"),
+        (f"{{sha256: '{FULL.upper()}'}}", f"sha256:{FULL}"),
+        ("{sha256: 12345678}", "sha256:12345678"),  # to YAML's own rules, a number
+        ("{address: 10.0.0.0/8}", "10.0.0.0/8"),
+        ("{address: '::1'}", "::1/128"),
+        (f"'{SHA1}'", SHA1),
+        (f"'{SHA1.upper()}'", SHA1),
+        (f"{{uri: '{SHA1}+query'}}", f"{SHA1}+query"),
+        (f"{{uri: 'hashed:md5={'0' * 32}'}}", f"hashed:md5={'0' * 32}"),
+        (f"{{uri: 'hashed:x-sha256={'0' * 64}'}}", f"hashed:x-sha256={'0' * 64}"),
+    ],
+)
+def test_every_kind_of_rule_is_read(rule: str, pattern: str) -> None:
+    rules, errors, warnings = read(f"rules:\n  - {rule}")
+    assert [(str(rule.pattern), rule.line) for rule in rules] == [(pattern, 2)]
+    assert errors == warnings == []
+
+
+def test_a_rule_says_where_it_stands_and_what_it_asks_for() -> None:
+    (rule,), _, _ = read(
+        "name: hrn://list.example/all\ncategory: hrn://list.example/ads\nrules:\n"
+        "  - reason: why\n    action: tag\n    expires: 2026-12-31\n    expression: ads.example\n"
+    )
+    assert (rule.list, rule.source, rule.line) == ("hrn://list.example/all", "f.yaml", 7)
+    assert (rule.action, rule.category, rule.reason) == (Action.TAG, "hrn://list.example/ads", "why")
+    assert rule.expires == date(2026, 12, 31)
+
+
+def test_the_policy_s_defaults_come_before_the_list_s() -> None:
+    head = "name: hrn://l.example/own\nreason: own\naction: tag\nvariant: p\n"
+    text = f"{head}rules: [ads.example, {{expression: a.example, action: allow}}]"
+    rules, _, _ = read(text, Defaults(name="policy's", action=Action.BLOCK))
+    assert [(rule.list, rule.reason, rule.action) for rule in rules] == [
+        ("policy's", "own", Action.BLOCK),
+        ("policy's", "own", Action.ALLOW),
+    ]
+
+
+@pytest.mark.parametrize("variant", ["n", "p"])
+def test_a_list_says_how_its_hashed_uris_were_made(variant: str) -> None:
+    (rule,), _, _ = read(f"variant: {variant}\nrules: ['{SHA1}']")
+    assert rule.pattern.key.variant == variant  # type: ignore[union-attr]
+
+
+@pytest.mark.parametrize(
+    ("text", "errors"),
+    [
+        # the file
+        ("", [f"f.yaml:1: nothing: expected a mapping with {LIST_KEYS}"]),
+        ("- ads.example", [f"f.yaml:1: a list: expected a mapping with {LIST_KEYS}"]),
+        ("ads.example", [f"f.yaml:1: 'ads.example': expected a mapping with {LIST_KEYS}"]),
+        ("reason: x", ["f.yaml:1: rules: the list has none; an empty one is written 'rules: []'"]),
+        ("rules:", ["f.yaml:1: rules: expected a list, not nothing"]),
+        ("rules: ads.example", ["f.yaml:1: rules: expected a list, not text"]),
+        ("rules: {a: b}", ["f.yaml:1: rules: expected a list, not a mapping"]),
+        ("rule: []\nrules: []", [f"f.yaml:1: rule: unknown key (known: {LIST_KEYS})"]),
+        ("rules: []\nrules: []", ["f.yaml:2: rules: the key is given twice (first in line 1)"]),
+        ("description: [x]\nrules: []", ["f.yaml:1: description: expected text, not a list"]),
+        ("name: {}\nrules: []", ["f.yaml:1: name: expected text, not a mapping"]),
+        ("name:\nrules: []", ["f.yaml:1: name: expected text, not nothing"]),
+        ("category: [x]\nrules: []", ["f.yaml:1: category: expected text, not a list"]),
+        ("reason: ''\nrules: []", ["f.yaml:1: reason: expected text, not nothing"]),
+        ("action: pass\nrules: []", ["f.yaml:1: action: pass: expected one of allow, block, tag"]),
+        ("action: [tag]\nrules: []", ["f.yaml:1: action: expected text, not a list"]),
+        ("variant: x\nrules: []", ["f.yaml:1: variant: x: expected one of n, p"]),
+        # a rule
+        ("rules: [[]]", ["f.yaml:1: rule: expected an expression, a hashed URI or a mapping, not a list"]),
+        ("rules: [~]", ["f.yaml:1: rule: expected an expression, a hashed URI or a mapping, not nothing"]),
+        ("rules:\n-", ["f.yaml:2: rule: expected an expression, a hashed URI or a mapping, not nothing"]),
+        ("rules: [{}]", [f"f.yaml:1: rule: expected exactly one of {PATTERNS}"]),
+        ("rules: [{action: tag}]", [f"f.yaml:1: rule: expected exactly one of {PATTERNS}"]),
+        (
+            f"rules: [{{expression: a.example, sha256: {PREFIX}}}]",
+            [f"f.yaml:1: expression and sha256: expected exactly one of {PATTERNS}"],
+        ),
+        (
+            "rules:\n- expression: a.example\n  colour: red",
+            [f"f.yaml:3: colour: unknown key (known: {RULE_KEYS})"],
+        ),
+        (
+            "rules:\n- expression: a.example\n  expression: b.example",
+            ["f.yaml:3: expression: the key is given twice (first in line 2)"],
+        ),
+        ("rules: [{expression: [a]}]", ["f.yaml:1: expression: expected text, not a list"]),
+        ("rules: [{expression: ''}]", ["f.yaml:1: expression: expected text, not nothing"]),
+        ("rules: [{sha256: }]", ["f.yaml:1: sha256: expected text, not nothing"]),
+        ("rules: [{address: {}}]", ["f.yaml:1: address: expected text, not a mapping"]),
+        ("rules: [{uri: []}]", ["f.yaml:1: uri: expected text, not a list"]),
+        ("rules:\n- com..\n- '..'", ["f.yaml:3: ..: it names no host"]),
+        (
+            "rules: ['*.ads.example']",
+            [
+                "f.yaml:1: *.ads.example: '*' is no wildcard here; a rule fits its host, all hosts below it, "
+                "and all paths below it"
+            ],
+        ),
+        ("rules: [a b]", ["f.yaml:1: a b: there is white space in it"]),
+        ("rules: [{sha256: abc}]", ["f.yaml:1: abc: expected pairs of hexadecimal digits"]),
+        ("rules: [{sha256: abcdef}]", ["f.yaml:1: abcdef: expected 8 to 64 hexadecimal digits, not 6"]),
+        ("rules: [{address: 10.0.0.1/8}]", ["f.yaml:1: 10.0.0.1/8: 10.0.0.1/8 has host bits set"]),
+        (
+            "rules: [{address: ads.example}]",
+            ["f.yaml:1: ads.example: 'ads.example' does not appear to be an IPv4 or IPv6 network"],
+        ),
+        (
+            "rules: ['hashed:sha1=0x']",
+            ["f.yaml:1: hashed:sha1=0x: expected '+frag', '+query' or the end (at character 14)"],
+        ),
+        (
+            "rules: ['hashed:sha1=0']",
+            ["f.yaml:1: hashed:sha1=0: sha1 has 40 hexadecimal digits, not 1 (at character 14)"],
+        ),
+        (
+            "rules: [{uri: 'http://a.example/'}]",
+            ["f.yaml:1: http://a.example/: a hashed URI begins with 'hashed:' (at character 1)"],
+        ),
+        (
+            "rules: [{expression: a.example, action: drop}]",
+            ["f.yaml:1: action: drop: expected one of allow, block, tag"],
+        ),
+        ("rules: [{expression: a.example, action: {}}]", ["f.yaml:1: action: expected text, not a mapping"]),
+        ("rules: [{expression: a.example, category: []}]", ["f.yaml:1: category: expected text, not a list"]),
+        ("rules: [{expression: a.example, reason: []}]", ["f.yaml:1: reason: expected text, not a list"]),
+        (
+            "rules: [{expression: a.example, expires: tomorrow}]",
+            ["f.yaml:1: expires: tomorrow: expected a day such as 2026-12-31"],
+        ),
+        ("rules: [{expression: a.example, expires: }]", ["f.yaml:1: expires: expected text, not nothing"]),
+    ],
+)
+def test_every_error_names_file_line_what_and_why(text: str, errors: list[str]) -> None:
+    assert read(text)[1] == errors
+
+
+@pytest.mark.parametrize("length", [8, 10, 62])
+@pytest.mark.parametrize("head", ["", "action: allow\n"])
+def test_a_prefix_never_allows(length: int, head: str) -> None:
+    own = "" if head else ", action: allow"
+    _, errors, _ = read(f"{head}rules:\n- {{sha256: '{FULL[:length]}'{own}}}")
+    line = 3 if head else 2
+    assert errors == [
+        f"f.yaml:{line}: {FULL[:length]}: only a full hash of 64 hexadecimal digits can allow, not a prefix of one"
+    ]
+
+
+def test_a_prefix_never_allows_by_the_policy_s_action() -> None:
+    _, errors, _ = read(f"action: block\nrules:\n- {{sha256: {PREFIX}}}", Defaults(action=Action.ALLOW))
+    assert errors == [f"f.yaml:3: {PREFIX}: only a full hash of 64 hexadecimal digits can allow, not a prefix of one"]
+
+
+def test_a_full_hash_allows_and_a_prefix_tags() -> None:
+    rules, errors, _ = read(f"rules: [{{sha256: {FULL}, action: allow}}, {{sha256: {PREFIX}, action: tag}}]")
+    assert [rule.action for rule in rules] == [Action.ALLOW, Action.TAG]
+    assert errors == []
+
+
+def test_all_bad_rules_of_a_file_are_reported_in_the_order_of_their_places() -> None:
+    text = "rules:\n- a.example\n- '..'\n- {sha256: x}\n- b.example\n- {action: nope}\naction: drop\nname: []\n"
+    rules, errors, _ = read(text)
+    assert errors == [
+        "f.yaml:3: ..: it names no host",
+        "f.yaml:4: x: expected pairs of hexadecimal digits",
+        "f.yaml:6: action: nope: expected one of allow, block, tag",
+        f"f.yaml:6: rule: expected exactly one of {PATTERNS}",
+        "f.yaml:7: action: drop: expected one of allow, block, tag",
+        "f.yaml:8: name: expected text, not a list",
+    ]
+    assert [str(rule.pattern) for rule in rules] == ["a.example/", "b.example/"]
+
+
+@pytest.mark.parametrize(
+    ("rule", "warning", "read_rules"),
+    [
+        ("hashed:sha512=00", "skipped: unknown algorithm 'sha512' (known: md5, sha1, x-sha256)", 0),
+        ("hashed:x-mine=00+query", "skipped: unknown algorithm 'x-mine' (known: md5, sha1, x-sha256)", 0),
+        (f"{SHA1}+frag", "a proxy never sees a fragment: '+frag' can match only where a source keeps them", 1),
+    ],
+)
+def test_what_can_be_used_but_not_as_written_is_a_warning(rule: str, warning: str, read_rules: int) -> None:
+    rules, errors, warnings = read(f"rules:\n- a.example\n- '{rule}'")
+    assert len(rules) == 1 + read_rules
+    assert errors == []
+    assert warnings == [f"f.yaml:3: {rule}: {warning}"]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "\ufeffrules: [a.example]",
+        "rules:\r\n- a.example\r\n",
+        "rules:\n- a.example # why\n",
+        "---\nrules: [a.example]\n...\n",
+    ],
+)
+def test_files_of_every_editor_are_read(text: str) -> None:
+    rules, errors, _ = read(text)
+    assert [str(rule.pattern) for rule in rules] == ["a.example/"]
+    assert errors == []
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\r"])
+def test_a_line_is_counted_as_an_editor_counts_it(separator: str) -> None:
+    # Between quotes, YAML takes these for the ends of lines; LF alone ends one in a list.
+    rules, errors, _ = read(f"reason: 'x{separator}y'\nrules:\n- a.example")
+    assert errors == []
+    assert [rule.line for rule in rules] == [3]
+
+
+@given(yaml_octets() | yaml_octets().map(b"rules:\n- a.example\n- ".__add__))
+def test_any_octets_give_rules_or_errors(octets: bytes) -> None:
+    rules, errors, _ = read(octets)
+    assert rules or errors or b"rules" in octets
+    assert all(rule.line >= 1 for rule in rules)
+
+
+@given(st.text(max_size=30), st.sampled_from(["expression", "sha256", "address", "uri", "expires", "action"]))
+def test_any_text_in_a_field_is_a_rule_an_error_or_a_warning(text: str, key: str) -> None:
+    quoted = text.replace("\ud800", "").encode("utf-8", "ignore").decode().replace("'", "''")
+    rules, errors, warnings = read(f"rules: [{{{key}: '{quoted}'}}]")
+    assert rules or errors or warnings

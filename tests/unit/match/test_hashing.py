@@ -1,0 +1,30 @@
+"""Full hashes and prefixes."""
+
+import pytest
+
+from hushlist.match.hashing import full_hash, hash_prefix
+
+
+@pytest.mark.parametrize(
+    ("text", "length", "prefix"),
+    [
+        # FIPS-180-2, B1 to B3, as Safe Browsing v4 prints them
+        (b"abc", 4, "ba7816bf"),
+        (b"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq", 6, "248d6a61d206"),
+        (b"a" * 1_000_000, 12, "cdc76e5c9914fb9281a1c7e2"),
+        (b"abc", 32, "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad"),
+        (
+            b"abcdbcdecdefdefgefghfghighijhijkijkljklmklmnlmnomnopnopq",
+            32,
+            "248d6a61d20638b8e5c026930c3e6039a33ce45964ff2167f6ecedd419db06c1",
+        ),
+    ],
+)
+def test_a_prefix_is_the_most_significant_octets_of_sha_256(text: bytes, length: int, prefix: str) -> None:
+    assert hash_prefix(full_hash(text), length).hex() == prefix
+
+
+@pytest.mark.parametrize("length", [-1, 0, 3, 33])
+def test_a_prefix_has_4_to_32_octets(length: int) -> None:
+    with pytest.raises(ValueError, match=f"a hash prefix has 4 to 32 octets, not {length}"):
+        hash_prefix(full_hash(b""), length)

@@ -1,0 +1,399 @@
+"""The addon in mitmproxy's own test context."""
+
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mitmproxy import exceptions, http
+from mitmproxy import flow as mitmproxy_flow
+from mitmproxy.test import taddons, tflow
+
+from hushlist.engine import Engine, Request
+from hushlist.policy import shipped_policy
+from hushlist.policy.decision import Decision
+from hushlist.proxy import addon as module
+from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.notes import BLOCKED, KEY, TAGGED, WOULD_BLOCK
+
+
+@pytest.fixture
+def hushlist() -> Hushlist:
+    return Hushlist()
+
+
+@pytest.fixture
+def context(hushlist: Hushlist) -> Iterator[taddons.context]:
+    with taddons.context() as context:
+        # options of mitmproxy's own proxy server, which is not part of the context
+        context.options.add_option("connection_strategy", str, "eager", "")
+        context.options.add_option("stream_large_bodies", str | None, None, "")
+        context.master.addons.add(hushlist)
+        yield context
+        context.master.event_loop.close()
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    (tmp_path / "ads.yaml").write_text(
+        "rules:\n- {expression: blocked.example, reason: Ads}\n- {expression: tagged.example, action: tag}\n"
+        "- {expression: blocked.example/ok, action: allow}\n"
+    )
+    (tmp_path / "policy.yaml").write_text("layers:\n- {name: lists, lists: [ads.yaml]}\n")
+    return tmp_path / "policy.yaml"
+
+
+@pytest.fixture
+def active(context: taddons.context, hushlist: Hushlist, policy: Path) -> taddons.context:
+    """The addon in force, by the policy above."""
+    context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
+    return context
+
+
+@pytest.fixture
+def running(active: taddons.context, hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> taddons.context:
+    """The same, behind the start, but without a watch over the files, which has tests of its own."""
+    monkeypatch.setattr(hushlist, "_restart_watcher", lambda: None)
+    hushlist.running()
+    return active
+
+
+def flow_of(url: str, method: str = "GET", **headers: str) -> http.HTTPFlow:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    request = http.Request.make(method, url)
+    request.headers.update(named)
+    return tflow.tflow(req=request)
+
+
+def run(hushlist: Hushlist, flow: http.HTTPFlow) -> http.HTTPFlow:
+    hushlist.requestheaders(flow)
+    hushlist.request(flow)
+    return flow
+
+
+# -- acting ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mode", "url", "status", "marker", "noted"),
+    [
+        ("block", "http://blocked.example/", 403, BLOCKED, ("block", False)),
+        ("block", "http://tagged.example/", None, TAGGED, ("tag", False)),
+        ("block", "http://blocked.example/ok", None, "", ("allow", False)),
+        ("block", "http://other.example/", None, "", None),
+        ("tag", "http://blocked.example/", None, WOULD_BLOCK, ("block", True)),
+        ("tag", "http://tagged.example/", None, TAGGED, ("tag", False)),
+        ("tag", "http://other.example/", None, "", None),
+        ("off", "http://blocked.example/", None, "", None),
+    ],
+)
+def test_modes(
+    active: taddons.context,
+    hushlist: Hushlist,
+    mode: str,
+    url: str,
+    status: int | None,
+    marker: str,
+    noted: tuple[str, bool] | None,
+) -> None:
+    active.configure(hushlist, hushlist_mode=mode)
+    flow = run(hushlist, flow_of(url))
+    assert (flow.response and flow.response.status_code) == status
+    assert flow.marked == marker
+    note = flow.metadata.get(KEY)
+    assert (note and (note["action"], note["would_block"])) == noted
+
+
+@pytest.mark.usefixtures("active")
+def test_a_blocked_page_says_why(hushlist: Hushlist) -> None:
+    flow = run(hushlist, flow_of("http://www.blocked.example/a"))
+    assert flow.response is not None
+    assert "<p>Ads</p>" in flow.response.text
+    assert "ads.yaml:2" in flow.response.text
+    assert flow.comment.startswith("hushlist: block blocked.example/ by ads (")
+
+
+@pytest.mark.usefixtures("active")
+@pytest.mark.parametrize("state", ["not live", "answered", "failed"])
+def test_a_flow_that_is_over_is_noted_but_not_answered(hushlist: Hushlist, state: str) -> None:
+    flow = flow_of("http://blocked.example/")
+    response = http.Response.make(200) if state == "answered" else None
+    error = mitmproxy_flow.Error("gone") if state == "failed" else None
+    flow.live, flow.response, flow.error = state != "not live", response, error
+    run(hushlist, flow)
+    assert flow.response is response
+    assert flow.error is error
+    assert flow.marked == BLOCKED
+
+
+@pytest.mark.usefixtures("active")
+def test_a_request_that_streams_is_killed(hushlist: Hushlist) -> None:
+    flow = flow_of("http://blocked.example/", "POST")
+    flow.request.stream = True
+    run(hushlist, flow)
+    assert flow.error is not None
+    assert flow.error.msg == mitmproxy_flow.Error.KILLED_MESSAGE
+    assert flow.response is None
+
+
+@pytest.mark.parametrize(
+    ("method", "headers", "large", "killed"),
+    [
+        ("POST", {"transfer_encoding": "chunked"}, "1k", True),
+        ("POST", {"transfer_encoding": "chunked"}, None, False),
+        ("POST", {"content_length": "nonsense"}, "1k", True),
+        ("POST", {"content_length": "5"}, "1k", False),
+        ("GET", {}, "1k", False),
+    ],
+)
+def test_a_request_that_may_begin_to_stream_is_killed(
+    active: taddons.context, hushlist: Hushlist, method: str, headers: dict[str, str], large: str | None, killed: bool
+) -> None:
+    active.configure(hushlist, stream_large_bodies=large)
+    flow = flow_of("http://blocked.example/", method, **headers)
+    hushlist.requestheaders(flow)
+    assert (flow.error is not None) is killed
+    assert (flow.response is not None) is not killed
+
+
+@pytest.mark.usefixtures("active")
+def test_every_name_of_a_request_is_looked_at(hushlist: Hushlist) -> None:
+    by_header = flow_of("http://other.example/", host="blocked.example:80")
+    by_server_name = flow_of("https://other.example/")
+    by_server_name.client_conn.sni = "blocked.example"
+    assert run(hushlist, by_header).response
+    assert run(hushlist, by_server_name).response
+
+
+# -- deciding again --------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
+    """Every request that an engine was asked about."""
+    asked: list[Request] = []
+    decide = Engine.decide
+
+    def record(self: Engine, request: Request) -> Decision:
+        asked.append(request)
+        return decide(self, request)
+
+    monkeypatch.setattr(Engine, "decide", record)
+    return asked
+
+
+@pytest.mark.usefixtures("active")
+def test_a_request_is_decided_once(hushlist: Hushlist, asked: list[Request]) -> None:
+    run(hushlist, flow_of("http://other.example/"))
+    assert len(asked) == 1
+
+
+@pytest.mark.usefixtures("active")
+@pytest.mark.parametrize("mode", ["block", "tag"])
+def test_a_request_that_another_addon_has_changed_is_decided_again(
+    active: taddons.context, hushlist: Hushlist, mode: str
+) -> None:
+    active.configure(hushlist, hushlist_mode=mode)
+    flow = flow_of("http://other.example/")
+    hushlist.requestheaders(flow)
+    flow.request.host = "blocked.example"
+    hushlist.request(flow)
+    assert (flow.response is not None) is (mode == "block")
+    assert flow.metadata[KEY]["action"] == "block"
+
+
+def test_a_request_that_was_changed_to_one_that_passes_is_noted_as_such(
+    active: taddons.context, hushlist: Hushlist
+) -> None:
+    active.configure(hushlist, hushlist_mode="tag")
+    flow = flow_of("http://blocked.example/")
+    hushlist.requestheaders(flow)
+    flow.request.host = "other.example"
+    hushlist.request(flow)
+    assert (flow.metadata.get(KEY), flow.marked, flow.comment) == (None, "", "")
+
+
+@pytest.mark.usefixtures("active")
+def test_a_replay_is_decided_again(hushlist: Hushlist) -> None:
+    flow = run(hushlist, flow_of("http://blocked.example/"))
+    flow.response = None
+    assert run(hushlist, flow).response
+
+
+# -- failing closed --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("active")
+@pytest.mark.parametrize("target", ["hushlist.proxy.addon.request_of_flow", "hushlist.engine.Engine.decide"])
+@pytest.mark.parametrize("path", [b"/", b"/\xff\x00<script>"])
+def test_a_failure_of_our_own_refuses_the_request(
+    hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, target: str, path: bytes
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(target, fail)
+    flow = flow_of("http://other.example/")
+    flow.request.data.path = path
+    try:
+        run(hushlist, flow)
+    except UnicodeError:  # pytest-xdist cannot report an error with such text in it
+        pytest.fail("the block page was not made", pytrace=False)
+    assert flow.response is not None
+    assert flow.response.status_code == 403
+    assert b"The filter failed" in (flow.response.content or b"")
+    assert b"<script>" not in (flow.response.content or b"")
+    assert "the filter failed" in caplog.text
+
+
+@pytest.mark.usefixtures("active")
+@pytest.mark.parametrize("target", ["notes.annotate", "answer.explain", "answer.page"])
+def test_a_failure_behind_the_decision_refuses_the_request(
+    hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch, target: str
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(f"hushlist.proxy.{target}", fail)
+    flow = run(hushlist, flow_of("http://blocked.example/"))
+    # Where not even the block page can be made, the flow is killed.
+    assert flow.response is not None or flow.error is not None
+
+
+def test_with_a_policy_that_cannot_be_used_at_the_start_every_request_is_refused(
+    context: taddons.context, hushlist: Hushlist, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    path = tmp_path / "none.yaml"
+    context.configure(hushlist, connection_strategy="eager", hushlist_mode="block", hushlist_policy=str(path))
+    # an error in the log ends mitmdump at its start
+    (record,) = (record for record in caplog.records if record.levelno >= logging.ERROR)
+    assert record.getMessage() == (
+        f"hushlist: hushlist_policy cannot be used:\n{path}: none.yaml: No such file or directory"
+    )
+    flow = run(hushlist, flow_of("http://other.example/"))
+    assert flow.response is not None
+    assert "the filter has no policy that it can use" in flow.response.text
+    assert context.options.connection_strategy == "lazy"
+
+
+# -- options ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.usefixtures("hushlist")
+def test_options_are_typed_and_documented(context: taddons.context) -> None:
+    options = context.options._options
+    assert options["hushlist_policy"].typespec is str
+    assert options["hushlist_mode"].choices == ("block", "tag", "off")
+    assert options["hushlist_mode"].default == "block"
+    assert all(option.help for name, option in options.items() if name.startswith("hushlist_"))
+
+
+def test_a_mode_that_is_none_is_refused(running: taddons.context, hushlist: Hushlist) -> None:
+    with pytest.raises(exceptions.OptionsError):
+        running.configure(hushlist, hushlist_mode="nonsense")
+    assert running.options.hushlist_mode == "block"
+
+
+def test_a_mode_that_is_none_is_an_error_at_the_start(
+    context: taddons.context, hushlist: Hushlist, caplog: pytest.LogCaptureFixture
+) -> None:
+    context.configure(hushlist, hushlist_mode="nonsense")
+    assert "hushlist_mode cannot be 'nonsense', only one of block, tag, off" in caplog.text
+    assert run(hushlist, flow_of("http://other.example/")).response
+
+
+def test_a_policy_that_cannot_be_used_is_refused_with_file_and_line(
+    running: taddons.context, hushlist: Hushlist, tmp_path: Path
+) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text("layers:\n- {name: a, lists: [none.yaml]}\ncolour: red\n")
+    with pytest.raises(exceptions.OptionsError) as caught:
+        running.configure(hushlist, hushlist_policy=str(bad))
+    assert str(caught.value) == (
+        f"hushlist_policy cannot be used:\n{bad}:2: none.yaml: there is no such file\n"
+        f"{bad}:3: colour: unknown key (known: unparsable, layers)"
+    )
+    # what was in force stays in force
+    assert running.options.hushlist_policy == str(tmp_path / "policy.yaml")
+    assert run(hushlist, flow_of("http://blocked.example/")).response
+    assert not run(hushlist, flow_of("http://other.example/")).response
+
+
+def test_a_home_that_cannot_be_found_is_refused_as_an_option(running: taddons.context, hushlist: Hushlist) -> None:
+    with pytest.raises(exceptions.OptionsError):
+        running.configure(hushlist, hushlist_policy="~no-such-user-anywhere/policy.yaml")
+
+
+def test_a_policy_is_found_in_the_home(
+    context: taddons.context, hushlist: Hushlist, policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(policy.parent))
+    monkeypatch.setenv("USERPROFILE", str(policy.parent))
+    context.configure(hushlist, hushlist_policy="~/policy.yaml")
+    assert run(hushlist, flow_of("http://blocked.example/")).response
+
+
+def test_without_an_option_the_shipped_policy_is_in_force(
+    context: taddons.context, hushlist: Hushlist, caplog: pytest.LogCaptureFixture
+) -> None:
+    with caplog.at_level(logging.INFO, module.__name__):
+        context.configure(hushlist, hushlist_mode="block")
+    assert f"by {shipped_policy()}" in caplog.text
+
+
+def test_while_it_is_off_no_policy_is_needed(context: taddons.context, hushlist: Hushlist) -> None:
+    context.configure(hushlist, hushlist_mode="off")
+    assert hushlist._engine is None
+    assert run(hushlist, flow_of("http://other.example/")).response is None
+
+
+def test_warnings_are_logged(
+    context: taddons.context, hushlist: Hushlist, policy: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (policy.parent / "ads.yaml").write_text("rules: ['hashed:sha9=0']")
+    context.configure(hushlist, hushlist_policy=str(policy))
+    (record,) = (record for record in caplog.records if record.levelno == logging.WARNING)
+    assert "ads.yaml:1: hashed:sha9=0: skipped: unknown algorithm 'sha9'" in record.getMessage()
+
+
+# -- connections -----------------------------------------------------------------------------------------------------
+
+
+def test_no_connection_is_made_before_the_decision_while_it_is_on(active: taddons.context, hushlist: Hushlist) -> None:
+    assert active.options.connection_strategy == "lazy"
+    active.configure(hushlist, hushlist_mode="tag")
+    assert active.options.connection_strategy == "lazy"
+
+
+def test_the_strategy_is_given_back_when_it_is_turned_off(active: taddons.context, hushlist: Hushlist) -> None:
+    active.configure(hushlist, hushlist_mode="off")
+    assert active.options.connection_strategy == "eager"
+    active.configure(hushlist, hushlist_mode="block")
+    assert active.options.connection_strategy == "lazy"
+
+
+def test_the_strategy_is_defended_while_it_is_on(active: taddons.context, hushlist: Hushlist) -> None:
+    active.configure(hushlist, connection_strategy="eager")
+    assert active.options.connection_strategy == "lazy"
+    active.configure(hushlist, hushlist_mode="off")
+    assert active.options.connection_strategy == "eager"
+
+
+def test_a_strategy_that_was_lazy_before_stays_so(context: taddons.context, hushlist: Hushlist) -> None:
+    context.options.update(connection_strategy="lazy")
+    context.configure(hushlist, hushlist_mode="block")
+    context.configure(hushlist, hushlist_mode="off")
+    assert context.options.connection_strategy == "lazy"
+
+
+# -- life ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_script_puts_the_addon_into_addons() -> None:
+    script = Path(module.__file__).parents[2] / "filter.py"
+    if not script.is_file():
+        pytest.skip("no addon/filter.py: this is an installed package")
+    names: dict[str, object] = {}
+    exec(compile(script.read_text(), script.name, "exec"), names)
+    (found,) = names["addons"]  # type: ignore[misc]
+    assert isinstance(found, Hushlist)

@@ -1,0 +1,311 @@
+"""The command line: exact output, errors, exit codes."""
+
+import argparse
+import io
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hushlist import cli
+from hushlist.match.hashing import full_hash
+
+PACKAGE_ROOT = Path(cli.__file__).parents[1]
+NO_HOST = "it names no host"
+
+
+class Run:
+    """Calls ``main`` with arguments and octets on standard input; gives ``(exit code, output, errors)``."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+        self._monkeypatch, self._capsys = monkeypatch, capsys
+
+    def __call__(self, *argv: str | Path, stdin: bytes = b"") -> tuple[int, str, str]:
+        self._monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+        code = cli.main([str(argument) for argument in argv])
+        out, err = self._capsys.readouterr()
+        return code, out, err
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    return Run(monkeypatch, capsys)
+
+
+@pytest.fixture
+def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "own.yaml").write_text("rules: [{expression: blocked.example/ok, action: allow}]")
+    (tmp_path / "ads.yaml").write_text(
+        "rules:\n- {expression: blocked.example, reason: Ads, category: 'hrn://c.example/ads'}\n"
+        "- {expression: tagged.example, action: tag}\n"
+    )
+    (tmp_path / "policy.yaml").write_text(
+        "layers:\n- {name: overrides, lists: [own.yaml]}\n- {name: lists, lists: [ads.yaml]}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    return Path("policy.yaml")
+
+
+# -- canonicalize, expressions, hash ---------------------------------------------------------------------------------
+
+
+def test_canonicalize_prints_one_canonical_url_a_line(run: Run) -> None:
+    assert run("canonicalize", "HTTP://H.example:80/a/..", "www.google.com") == (
+        0,
+        "http://h.example/\nhttp://www.google.com/\n",
+        "",
+    )
+
+
+def test_canonicalize_keeps_one_line_for_each_line_it_reads(run: Run) -> None:
+    stdin = b"http://a.example\r\n\nmailto:me\nhttp://\xff/\x0b\x0c\xe2\x80\xa8x\nhttp://b/a\rb\n\tc.example"
+    code, out, err = run("canonicalize", "-", stdin=stdin)
+    assert out == "http://a.example/\n\n\nhttp://%FF/%0B%0C%E2%80%A8x\nhttp://b/ab\nhttp://c.example/\n"
+    assert err == f"hushlist: b'': {NO_HOST}\nhushlist: b'mailto:me': {NO_HOST}\n"
+    assert code == 2
+
+
+def test_arguments_and_standard_input_keep_their_order(run: Run) -> None:
+    assert run("canonicalize", "a", "-", "b", stdin=b"x\ny\n")[1] == "http://a/\nhttp://x/\nhttp://y/\nhttp://b/\n"
+
+
+def test_standard_input_that_is_empty_gives_nothing(run: Run) -> None:
+    assert run("canonicalize", "-") == (0, "", "")
+
+
+def test_expressions_are_printed_one_a_line(run: Run) -> None:
+    assert run("expressions", "http://a.b.c/1/2.html?param=1") == (
+        0,
+        "a.b.c/1/2.html?param=1\na.b.c/1/2.html\na.b.c/1/\na.b.c/\nb.c/1/2.html?param=1\nb.c/1/2.html\nb.c/1/\nb.c/\n",
+        "",
+    )
+
+
+def test_hash_prints_expression_tab_and_sha_256(run: Run) -> None:
+    lines = "".join(f"{text}\t{full_hash(text.encode()).hex()}\n" for text in ("a.example/x", "a.example/"))
+    assert run("hash", "http://a.example/x") == (0, lines, "")
+
+
+@pytest.mark.parametrize("command", ["expressions", "hash"])
+def test_a_url_that_cannot_be_read_is_named_and_the_rest_goes_on(run: Run, command: str) -> None:
+    code, out, err = run(command, "/x", "a.example")
+    assert (code, err) == (2, f"hushlist: b'/x': {NO_HOST}\n")
+    assert out.startswith("a.example/")
+
+
+def test_an_argument_s_octets_are_taken_as_they_are(run: Run) -> None:
+    assert run("canonicalize", os.fsdecode(b"http://h/\xff"))[1] == "http://h/%FF\n"
+
+
+def test_the_hashed_uri_of_a_url_is_printed_on_demand(run: Run) -> None:
+    assert run("hash", "--uri", "http://www.thus.net") == (
+        0,
+        "hashed:sha1=87ed28009f511ed7ef630180a229ba257180a481\n",
+        "",
+    )
+    assert run("hash", "--uri", "--keep-fragment", "http://www.thus.net#end")[1] == (
+        "hashed:sha1=31a79a96e0404778a3b95cb426b04b6114a604a5+frag\n"
+    )
+    assert run("hash", "--uri", "--algorithm", "md5", "mailto:clive@demon.net")[1] == (
+        "hashed:md5=cd933f3b87ee60e58917448c9678ee32\n"
+    )
+
+
+# -- check -----------------------------------------------------------------------------------------------------------
+
+
+def test_check_says_what_is_done_and_why(run: Run, policy: Path) -> None:
+    urls = ("http://x.blocked.example/", "http://blocked.example/ok", "tagged.example", "other.example")
+    assert run("check", "--policy", policy, *urls) == (
+        1,
+        "block  http://x.blocked.example/  blocked.example/ by ads (ads.yaml:2): Ads\n"
+        "allow  http://blocked.example/ok  blocked.example/ok by own (own.yaml:1)\n"
+        "tag    tagged.example  tagged.example/ by ads (ads.yaml:3)\n"
+        "pass   other.example\n",
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    ("urls", "code"),
+    [
+        (["other.example"], 0),
+        (["tagged.example"], 0),
+        (["blocked.example/ok"], 0),
+        (["blocked.example"], 1),
+        (["blocked.example", "other.example"], 1),
+        (["/x"], 2),
+        (["blocked.example", "/x"], 2),
+        (["/x", "blocked.example"], 2),
+    ],
+)
+def test_check_exits_with_what_it_found(run: Run, policy: Path, urls: list[str], code: int) -> None:
+    assert run("check", "--policy", policy, *urls)[0] == code
+
+
+def test_check_prints_a_json_object_a_line(run: Run, policy: Path) -> None:
+    stdin = "https://blocked.example/ok\n\nhttp://bücher.example/\nmailto:me\n".encode()
+    code, out, err = run("check", "--policy", policy, "--json", "-", stdin=stdin)
+    first, second, third = map(json.loads, out.splitlines())
+    assert (first["url"], first["action"]) == ("https://blocked.example/ok", "allow")
+    assert [(match["expression"], match["list"], match["source"]) for match in first["matches"]] == [
+        ("blocked.example/ok", "own", "own.yaml"),
+        ("blocked.example/", "ads", "ads.yaml"),
+    ]
+    assert [(match["line"], match["action"], match["category"]) for match in first["matches"]] == [
+        (1, "allow", None),
+        (2, "block", "hrn://c.example/ads"),
+    ]
+    assert (second["url"], second["action"], second["matches"]) == ("http://bücher.example/", "pass", [])
+    assert (third["url"], third["action"], third["fault"]) == ("mailto:me", "block", NO_HOST)
+    assert (code, err) == (2, f"hushlist: b'mailto:me': {NO_HOST}\n")
+
+
+def test_a_policy_that_cannot_be_used_is_reported_whole(run: Run, policy: Path) -> None:
+    Path("ads.yaml").write_text("rules: ['..', {sha256: x}]")
+    Path("own.yaml").unlink()
+    assert run("check", "--policy", policy, "a.example") == (
+        2,
+        "",
+        "policy.yaml:2: own.yaml: there is no such file\nads.yaml:1: ..: it names no host\n"
+        "ads.yaml:1: x: expected pairs of hexadecimal digits\n",
+    )
+
+
+def test_a_policy_that_is_not_there_is_bad_input(run: Run) -> None:
+    assert run("check", "--policy", "none.yaml", "a") == (2, "", "none.yaml: none.yaml: No such file or directory\n")
+
+
+def test_warnings_are_on_standard_error(run: Run, policy: Path) -> None:
+    Path("own.yaml").write_text("rules: ['hashed:sha9=0']")
+    assert run("check", "--policy", policy, "other.example") == (
+        0,
+        "pass   other.example\n",
+        "warning: own.yaml:1: hashed:sha9=0: skipped: unknown algorithm 'sha9' (known: md5, sha1, x-sha256)\n",
+    )
+
+
+def test_without_a_policy_the_shipped_one_decides(run: Run) -> None:
+    code, out, err = run("check", "other.example")
+    assert (code, out) == (0, "pass   other.example\n")
+    assert "Traceback" not in err
+
+
+# -- explain ---------------------------------------------------------------------------------------------------------
+
+
+def test_explain_shows_every_step(run: Run, policy: Path) -> None:
+    code, out, err = run("explain", "--policy", policy, " http://X.blocked.example/a/../%2541#f")
+    assert (code, err) == (0, "")
+    hashes = {text: full_hash(text.encode()).hex() for text in ("x.blocked.example/A", "blocked.example/")}
+    for line in (
+        "URL           http://X.blocked.example/a/../%2541#f",
+        "  strip_spaces           http://X.blocked.example/a/../%2541#f",
+        "  remove_fragment        http://X.blocked.example/a/../%2541",
+        "  unescape_repeatedly    http://X.blocked.example/a/../A",
+        "  resolve_dot_segments   http://x.blocked.example/A",
+        "Canonical    http://x.blocked.example/A",
+        *(f"  {digest}  {text}" for text, digest in hashes.items()),
+        "  layer lists: block blocked.example/ by ads (ads.yaml:2): Ads [hrn://c.example/ads]  <- decides",
+        "    rule as written: blocked.example/",
+        "Layer        overrides: 1 rules, 0 fit",
+        "Layer        lists: 2 rules, 1 fit",
+        "Decision     block",
+    ):
+        assert line in out.splitlines()
+
+
+def test_explain_names_what_cannot_be_read(run: Run, policy: Path) -> None:
+    code, out, err = run("explain", "--policy", policy, "mailto:me", "a%2fb.example")
+    assert code in (0, 2)
+    assert err == f"hushlist: b'mailto:me': {NO_HOST}\n"
+    assert out.endswith("Decision     block (there is a delimiter in the host)\n")
+
+
+# -- usage -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("argv", [[], ["nonsense"], ["check"], ["check", "--nonsense", "a"], ["canonicalize"]])
+def test_wrong_usage_exits_with_2(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(argv)
+    assert caught.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("usage: hushlist")
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    parser = cli._parser()
+    (subparsers,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    return {"": parser, **subparsers.choices}
+
+
+@pytest.mark.parametrize("command", list(commands()))
+def test_every_command_and_option_is_explained(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main([*filter(None, [command]), "--help"])
+    assert caught.value.code == 0
+    text = capsys.readouterr().out
+    for action in commands()[command]._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            assert {choice.dest for choice in action._choices_actions if choice.help} == set(action.choices)
+            assert all(f"\n    {name}" in text for name in action.choices)
+        else:
+            assert action.help
+            assert action.help != argparse.SUPPRESS
+            names = action.option_strings or [str(action.metavar or action.dest)]
+            assert all(name in text for name in names)
+
+
+def test_the_commands_that_others_use_are_there() -> None:
+    assert set(commands()) >= {"canonicalize", "expressions", "hash", "check", "explain"}
+
+
+# -- the process -----------------------------------------------------------------------------------------------------
+
+
+def process(*argv: str, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-c", "from hushlist.cli import run; run()", *argv]
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE_ROOT), **environment}
+    return subprocess.run(command, input=stdin, capture_output=True, env=environment, check=False)
+
+
+def test_the_process_exits_with_the_code() -> None:
+    done = process("canonicalize", "-", stdin=b"a.example\n/x\n")
+    assert (done.returncode, done.stdout) == (2, b"http://a.example/\n\n")
+    assert done.stderr.replace(b"\r", b"") == f"hushlist: b'/x': {NO_HOST}\n".encode()
+
+
+def test_a_closed_pipe_ends_it_quietly() -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    command = [sys.executable, "-c", "from hushlist.cli import run; run()", "canonicalize", "-"]
+    with os.fdopen(writer, "wb") as stdout:
+        done = subprocess.run(
+            command,
+            input=b"a.example\n" * 10_000,
+            stdout=stdout,
+            stderr=subprocess.PIPE,
+            env={**os.environ, "PYTHONPATH": str(PACKAGE_ROOT)},
+            check=False,
+        )
+    assert (done.returncode, done.stderr) == (2, b"")
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_json_is_json_whatever_the_terminal_can_show(encoding: str) -> None:
+    url = "http://bücher.example/\U0001f600"
+    done = process("check", "--json", "-", stdin=url.encode(), PYTHONIOENCODING=encoding)
+    assert json.loads(done.stdout.decode(encoding))["url"] == url
+
+
+def test_the_console_script_is_this_command() -> None:
+    script = Path(sys.executable).with_name("hushlist")
+    if not script.exists():
+        pytest.skip("hushlist is not installed in this environment; the tests run it from the checkout")
+    done = subprocess.run([script, "canonicalize", "GOOgle.com"], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, b"http://google.com/\n")

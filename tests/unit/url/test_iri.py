@@ -1,0 +1,240 @@
+"""IRIs: the preparation before they are compared, and the rungs."""
+
+import unicodedata
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushlist.errors import UrlError
+from hushlist.url.iri import (
+    SCHEME,
+    SIMPLE,
+    SYNTAX,
+    convert_to_a_labels,
+    convert_to_ucs,
+    map_to_uri,
+    normalize_nfc,
+    undo_html_escapes,
+    undo_xml_escapes,
+)
+from hushlist.url.rfc3986 import resolve, split_generic
+from unit.hostile import LONG, octets, seconds, urls
+
+COMPOSED = "http://www.example.org/r\u00e9sum\u00e9.html"
+DECOMPOSED = "http://www.example.org/re\u0301sume\u0301.html"
+
+# -- 3: preparation ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("escape", ["&eacute;", "&#233;", "&#xE9;", "&#XE9;", "&#0233;", "&eacute", "&#233", "&#xe9"])
+def test_html_escapes_are_undone(escape: str) -> None:
+    """The draft's three examples, and what else HTML reads so."""
+    assert undo_html_escapes("http://example.org/ros" + escape) == "http://example.org/rosé"
+
+
+@pytest.mark.parametrize("escape", ["&#233;", "&#xE9;", "&#0233;"])
+def test_xml_escapes_are_undone(escape: str) -> None:
+    assert undo_xml_escapes("http://example.org/ros" + escape) == "http://example.org/rosé"
+
+
+@pytest.mark.parametrize(
+    ("text", "undone"),
+    [
+        ("?a&amp;b", "?a&b"),
+        ("?a&amp;amp;b", "?a&amp;b"),
+        # behind a name without ";", "=" and alphanumerics leave it as it stands
+        ("?a=1&copy=2", "?a=1&copy=2"),
+        ("?a=1&copyx", "?a=1&copyx"),
+        ("?a=1&copyx;", "?a=1&copyx;"),
+        ("?a=1&copy/", "?a=1©/"),
+        ("?a=1&copy;=2", "?a=1©=2"),
+        ("?a&b=c&&#&#x;", "?a&b=c&&#&#x;"),
+        ("&#128;", "€"),
+        ("&#0;&#xD800;&#x110000;&#99999999999;", "\ufffd" * 4),
+    ],
+)
+def test_html_escapes_in_queries(text: str, undone: str) -> None:
+    assert undo_html_escapes(text) == undone
+
+
+@pytest.mark.parametrize(
+    ("text", "undone"),
+    [
+        ("&amp;&lt;&gt;&quot;&apos;", "&<>\"'"),
+        ("&amp;amp;", "&amp;"),
+        ("&eacute;&copy&#233&#XE9;", "&eacute;&copy&#233&#XE9;"),
+        ("&#x1F600;", "\U0001f600"),
+    ],
+)
+def test_xml_escapes_are_those_of_xml_alone(text: str, undone: str) -> None:
+    assert undo_xml_escapes(text) == undone
+
+
+@pytest.mark.parametrize("escape", ["&#0;", "&#xD800;", "&#x110000;", "&#8;", "&#xFFFF;", "&#" + "9" * 5000 + ";"])
+def test_xml_escapes_of_no_character_are_refused(escape: str) -> None:
+    with pytest.raises(UrlError) as raised:
+        undo_xml_escapes("ab" + escape)
+    assert raised.value.position == 2
+
+
+def test_text_in_another_encoding_is_converted_to_nfc() -> None:
+    """4.2.2: "a direct transcoding from the windows-1258 character encoding leads to" a combining dot below."""
+    octets_1258 = b"Vi\xea\xf2t Nam"
+    assert octets_1258.decode("windows-1258") == "Vi\u00ea\u0323t Nam"
+    assert convert_to_ucs(octets_1258, "windows-1258") == "Vi\u1ec7t Nam"
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "UTF8", "utf-8-sig", "utf-16", "utf-16-le", "UTF-32", "utf-7"])
+def test_text_already_in_unicode_is_not_normalized(encoding: str) -> None:
+    """4.2.2: "IRIs already in Unicode MUST NOT be normalized before parsing or interpreting"."""
+    assert convert_to_ucs(DECOMPOSED.encode(encoding), encoding) == DECOMPOSED
+
+
+@pytest.mark.parametrize("encoding", ["no-such", "", "a\0b", "rot13"])
+def test_unknown_encodings_are_refused(encoding: str) -> None:
+    with pytest.raises(UrlError, match="no known character encoding"):
+        convert_to_ucs(b"a", encoding)
+
+
+def test_octets_that_are_no_text_are_refused() -> None:
+    with pytest.raises(UrlError, match="no text in shift_jis"):
+        convert_to_ucs(b"\xff\xff", "shift_jis")
+
+
+MARKS = st.text(st.sampled_from("aeE\u0301\u0300\u0323\u0302\u0345\u1100\u1161\u11a8\uac00ệé\u0958"), max_size=20)
+
+
+@given(st.text() | MARKS)
+def test_nfc_is_unicodes(text: str) -> None:
+    assert normalize_nfc(text) == unicodedata.normalize("NFC", text)
+
+
+@pytest.mark.parametrize(
+    "prepare",
+    [
+        lambda text: normalize_nfc("a" + "\u0300\u0316" * LONG),
+        lambda text: normalize_nfc("\u0345" * LONG + "\u0300" * LONG),
+        lambda text: undo_html_escapes("&#" + "0" * LONG),
+        lambda text: undo_html_escapes("&#" + "1" * LONG),
+        lambda text: undo_html_escapes("&" + "a" * LONG),
+        lambda text: undo_html_escapes("&#" * LONG),
+        lambda text: undo_xml_escapes("&#" + "0" * LONG),
+        lambda text: undo_xml_escapes("&amp" * LONG),
+    ],
+)
+def test_preparing_costs_linear_time(prepare) -> None:
+    assert seconds(lambda: prepare("")) < 2
+
+
+# -- 4.1: simple -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("iri", ["http://rosé/ros%c3%a9", COMPOSED, DECOMPOSED, "http://xn--rsum-bpad.example.org"])
+def test_a_simple_comparison_maps_nothing(iri: str) -> None:
+    """4.1: "the comparison function MUST NOT map IRIs to URIs"."""
+    assert SIMPLE.canonicalize(iri) == iri.encode()
+
+
+@given(st.text(), st.text())
+def test_texts_have_equal_octets_only_if_they_have_equal_characters(a: str, b: str) -> None:
+    """4.1: "codepoint by codepoint after conversion to a common character encoding form"."""
+    assert (SIMPLE.canonicalize(a) == SIMPLE.canonicalize(b)) == (a == b)
+
+
+# -- 4.2, 4.3: syntax and scheme ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("iri", "normal"),
+    [
+        # 4.2
+        ("example://a/b/c/%7Bfoo%7D/rosé", "example://a/b/c/%7Bfoo%7D/ros%C3%A9"),
+        ("eXAMPLE://a/./b/../b/%63/%7bfoo%7d/ros%C3%A9", "example://a/b/c/%7Bfoo%7D/ros%C3%A9"),
+        # 4.2.1
+        ("HTTP://www.EXAMPLE.com/", "http://www.example.com/"),
+        # "US-ASCII only host": letters beyond are left to the scheme
+        ("http://RÉSUMÉ.ORG/É", "http://r%C3%89sum%C3%89.org/%C3%89"),
+        # 4.2.2: no character normalization
+        (COMPOSED, "http://www.example.org/r%C3%A9sum%C3%A9.html"),
+        (DECOMPOSED, "http://www.example.org/re%CC%81sume%CC%81.html"),
+        # 4.2.3
+        ("http://example.org/~user", "http://example.org/~user"),
+        ("http://example.org/%7euser", "http://example.org/~user"),
+        ("http://example.org/%7Euser", "http://example.org/~user"),
+        # every component
+        ("http://é:é@é/é?é#é", "http://%C3%A9:%C3%A9@%C3%A9/%C3%A9?%C3%A9#%C3%A9"),
+        ("é:b", "%C3%A9:b"),
+        # US-ASCII that no URI has; reserved characters stay
+        ('http://h/ "<>\\^`{|}', "http://h/%20%22%3C%3E%5C%5E%60%7B%7C%7D"),
+        ("http://h/:?#[]@!$&'()*+,;=", "http://h/:?#[]@!$&'()*+,;="),
+        ("http://h/\r\n\0\x7f", "http://h/%0D%0A%00%7F"),
+    ],
+)
+def test_syntax_rung(iri: str, normal: str) -> None:
+    assert SYNTAX.canonicalize(iri) == normal.encode()
+
+
+def test_octets_that_are_no_text_are_mapped_too() -> None:
+    assert SYNTAX.canonicalize(b"http://h/\xe9") == b"http://h/%E9"
+    assert SCHEME.canonicalize(b"http://\xe9/") == b"http://%E9/"
+
+
+@pytest.mark.parametrize(
+    ("iri", "normal"),
+    [
+        # 4.3
+        ("http://résumé.example.org", "http://xn--rsum-bpad.example.org/"),
+        ("http://xn--rsum-bpad.example.org", "http://xn--rsum-bpad.example.org/"),
+        ("http://XN--RSUM-BPAD.example.org/", "http://xn--rsum-bpad.example.org/"),
+        ("http://r%c3%a9sum%c3%a9.example.org/", "http://xn--rsum-bpad.example.org/"),
+        # "Case equivalence for non-ASCII characters in IRI components that are IDNs", and their character normalization
+        ("http://RÉSUMÉ.example.org/", "http://xn--rsum-bpad.example.org/"),
+        ("http://re\u0301sume\u0301.example.org/", "http://xn--rsum-bpad.example.org/"),
+        ("http://résumé。example｡org/", "http://xn--rsum-bpad.example.org/"),
+        ("wss://u:é@é:443", "wss://u:%C3%A9@xn--9ca/"),
+        # "or elsewhere"
+        ("mailto:é@É.example,b@c", "mailto:%C3%A9@xn--9ca.example,b@c"),
+        # not where nothing is known of the scheme's hosts
+        ("example://é/", "example://%C3%A9/"),
+        # a name that UTS 46 refuses, or that would become other parts of a URI, stays percent-encoded
+        ("http://\u202eé/", "http://%E2%80%AE%C3%A9/"),
+        ("http://\u00ad/", "http://%C2%AD/"),
+        ("http://é%2Fa/", "http://%C3%A9%2Fa/"),
+        ("http://a％2Fb/", "http://a%EF%BC%852fb/"),
+        ("http://a／b/", "http://a%EF%BC%8Fb/"),
+        ("http://" + "é" * 64 + "/", "http://" + "%C3%A9" * 64 + "/"),
+        # and what it maps to a character that no URI has is mapped again
+        ("http://aé｛/", "http://xn--a%7B-bja/"),
+    ],
+)
+def test_scheme_rung(iri: str, normal: str) -> None:
+    assert SCHEME.canonicalize(iri) == normal.encode()
+
+
+URI = st.text(st.sampled_from("abzAZ019-._~:/?#[]@!$&'()*+,;="), max_size=30) | st.text(
+    st.sampled_from("ab%AF019/:?#@.~"), max_size=30
+).map("http://".__add__)
+
+
+@given(URI.filter(str.isascii))
+def test_the_steps_for_iris_change_nothing_in_a_uri(uri: str) -> None:
+    """So one ladder serves both. The exception is a URI that percent-encodes an IDN (RFC 3986, 3.2.2)."""
+    parts = split_generic(uri.encode())
+    assert map_to_uri(parts) == parts
+    if "%" not in uri:
+        assert convert_to_a_labels(parts) == parts
+
+
+@given(octets() | urls())
+def test_a_normal_form_has_only_characters_of_a_uri(iri: bytes) -> None:
+    scheme, *_ = split_generic(iri)
+    for profile in (SYNTAX, SCHEME):
+        normal = profile.canonicalize(iri)
+        assert normal.isascii()
+        assert not set(normal) & set(b' "<>\\^`{|}\x7f' + bytes(range(0x20)))
+        assert split_generic(normal).scheme == (scheme and scheme.lower())
+
+
+def test_iri_references_resolve_as_uri_references_do() -> None:
+    assert resolve("../rosé?é#é", "http://é/a/b/c") == "http://é/a/rosé?é#é".encode()

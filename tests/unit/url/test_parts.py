@@ -1,0 +1,156 @@
+"""Splitting and joining."""
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushlist.errors import UrlError
+from hushlist.url.parts import Parts, rooted, split_authority, split_generic, split_web, split_web_authority, to_bytes
+from unit.hostile import octets, urls
+
+
+@pytest.mark.parametrize(
+    ("uri", "parts"),
+    [
+        (b"http://u:p@h:1/p?q#f", Parts(b"http", b"u:p", b"h", b"1", b"/p", b"q", b"f")),
+        (b"http://h", Parts(b"http", None, b"h", None, b"")),
+        (b"http://@h:?#", Parts(b"http", b"", b"h", b"", b"", b"", b"")),
+        (b"http:///p", Parts(b"http", None, b"", None, b"/p")),
+        (b"//h/p", Parts(None, None, b"h", None, b"/p")),
+        (b"mailto:clive@demon.net", Parts(b"mailto", None, None, None, b"clive@demon.net")),
+        (b"/p?q?r#f#g", Parts(None, None, None, None, b"/p", b"q?r", b"f#g")),
+        (b"1a:b//c", Parts(None, None, None, None, b"1a:b//c")),
+        (b":x", Parts(None, None, None, None, b":x")),
+        (b"1a://h/p?q", Parts(None, None, None, None, b"1a://h/p", b"q")),
+        (b"http://[::1]:8/", Parts(b"http", None, b"[::1]", b"8", b"/")),
+        (b"http://::1/", Parts(b"http", None, b"", b":1", b"/")),
+        (b"http://a@b@c/", Parts(b"http", b"a@b", b"c", None, b"/")),
+        (b"http://h:1:2/", Parts(b"http", None, b"h", b"1:2", b"/")),
+        (b"", Parts(None, None, None, None, b"")),
+        (b"a\nb#\n", Parts(None, None, None, None, b"a\nb", None, b"\n")),
+    ],
+)
+def test_generic_split_tells_undefined_from_empty(uri: bytes, parts: Parts) -> None:
+    assert split_generic(uri) == parts
+
+
+@given(octets() | urls())
+def test_joining_gives_back_what_was_split(uri: bytes) -> None:
+    assert split_generic(uri).join() == uri
+
+
+@pytest.mark.parametrize(
+    ("url", "host", "rest"),
+    [
+        (b"http://a.example", b"a.example", (b"http", None, None, b"/", None)),
+        (b"HTTP://a.example?x", b"a.example", (b"HTTP", None, None, b"/", b"x")),
+        (b"a.example", b"a.example", (None, None, None, b"/", None)),
+        (b"a.example:443/abc", b"a.example", (None, None, b"443", b"/abc", None)),
+        (b"//a.example:443/abc", b"a.example", (None, None, b"443", b"/abc", None)),
+        (b"a.example:443", b"a.example", (None, None, b"443", b"/", None)),
+        (b"a.example:?x", b"a.example", (None, None, b"", b"/", b"x")),
+        (b"http://me:pw@a.example:80/", b"a.example", (b"http", b"me:pw", b"80", b"/", None)),
+        (b"http://good\\@bad/", b"good", (b"http", None, None, b"/\\@bad/", None)),
+        (b"http://good/@bad/", b"good", (b"http", None, None, b"/@bad/", None)),
+        (b"http://good?@bad/", b"good", (b"http", None, None, b"/", b"@bad/")),
+        (b"http://h/p??q?", b"h", (b"http", None, None, b"/p", b"?q?")),
+        (b"::1/x", b"[::1]", (None, None, None, b"/x", None)),
+        (b"fe80::1", b"[fe80::1]", (None, None, None, b"/", None)),
+        (b"[::1]:80/x", b"[::1]", (None, None, b"80", b"/x", None)),
+        (b"svn+ssh://h/x", b"h", (b"svn+ssh", None, None, b"/x", None)),
+        (b" h/x", b" h", (None, None, None, b"/x", None)),
+    ],
+)
+def test_web_split_presumes_a_host(url: bytes, host: bytes, rest: tuple[bytes | None, ...]) -> None:
+    parts = split_web(url)
+    assert parts.host == host
+    assert (parts.scheme, parts.userinfo, parts.port, parts.path, parts.query) == rest
+    assert parts.fragment is None
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        *(b"", b"/", b"/blah", b"?q", b":", b":80", b"http://", b"http:///x", b"http://:80/", b"http://me@/", b"//"),
+        *(b"mailto:me@h.example", b"javascript:alert(1)", b"data:,x", b"about:blank", b"h:80x", b"\\h"),
+    ],
+)
+def test_what_names_no_host_is_refused(url: bytes) -> None:
+    with pytest.raises(UrlError, match="it names no host") as caught:
+        split_web(url)
+    assert caught.value.value == url
+
+
+@pytest.mark.parametrize("url", [b"http:/h/", b"HTTPS:/h", b"wss:/"])
+def test_one_slash_behind_a_scheme_does_not_make_the_scheme_a_host(url: bytes) -> None:
+    with pytest.raises(UrlError, match="expected '//' behind the scheme"):
+        split_web(url)
+
+
+@given(octets() | urls())
+def test_web_split_raises_nothing_else_and_gives_a_rooted_path(url: bytes) -> None:
+    try:
+        parts = split_web(url)
+    except UrlError:
+        return
+    assert parts.host
+    assert parts.path.startswith(b"/")
+
+
+@pytest.mark.parametrize(
+    ("authority", "expected"),
+    [
+        (b"h", (None, b"h", None)),
+        (b"h:", (None, b"h", b"")),
+        (b"u@h:1", (b"u", b"h", b"1")),
+        (b"u:p@[::1]:1", (b"u:p", b"[::1]", b"1")),
+        (b"::1", (None, b"", b":1")),
+        (b"[::1", (None, b"[", b":1")),
+        (b"", (None, b"", None)),
+    ],
+)
+def test_an_authority_is_user_host_and_port(authority: bytes, expected: object) -> None:
+    assert split_authority(authority) == expected
+
+
+@pytest.mark.parametrize(
+    ("authority", "expected"),
+    [
+        (b"::1", (None, b"[::1]", None)),
+        (b"fe80::1%eth0", (None, b"[fe80::1%eth0]", None)),
+        (b"[::1]:80", (None, b"[::1]", b"80")),
+        (b"u@h:1", (b"u", b"h", b"1")),
+        (b"a:b:c", (None, b"a", b"b:c")),
+    ],
+)
+def test_on_the_web_an_address_without_brackets_gets_them(authority: bytes, expected: object) -> None:
+    assert split_web_authority(authority) == expected
+
+
+@pytest.mark.parametrize("authority", [b"[::1]blocked.example", b"[x]blocked.example:80", b"[::1].blocked.example"])
+def test_nothing_behind_a_closing_bracket_is_lost(authority: bytes) -> None:
+    assert Parts(None, *split_authority(authority), b"").join() == b"//" + authority
+
+
+@pytest.mark.parametrize(
+    ("url", "expected"),
+    [
+        (b"\x80", b"\x80"),
+        ("ü", b"\xc3\xbc"),
+        ("\x80", b"\xc2\x80"),
+        ("\udc80", b"\x80"),  # an octet that Python smuggled into text
+        ("\ud800", b"\xed\xa0\x80"),  # stands for no octet
+    ],
+)
+def test_text_is_utf_8(url: bytes | str, expected: bytes) -> None:
+    assert to_bytes(url) == expected
+
+
+@given(st.text(st.characters(), max_size=20))
+def test_any_text_has_octets(text: str) -> None:
+    assert isinstance(to_bytes(text), bytes)
+
+
+@pytest.mark.parametrize(("path", "expected"), [(b"", b"/"), (b"a", b"/a"), (b"/a", b"/a"), (b"\\a", b"/\\a")])
+def test_a_path_is_rooted_once(path: bytes, expected: bytes) -> None:
+    assert rooted(path) == rooted(rooted(path)) == expected
