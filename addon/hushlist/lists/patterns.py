@@ -27,6 +27,8 @@ def parse_expression(text: str) -> Expression:
     Raises:
         UrlError: it names no host, or means something that no URL can be.
     """
+    if text.strip().isdecimal():
+        raise UrlError(text, "a number alone is no host; an address has dots or colons")
     parts = safebrowsing.SAFEBROWSING.apply(safebrowsing.parse(text))
     assert parts.host is not None
     if b"*" in parts.host:

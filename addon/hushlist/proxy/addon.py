@@ -36,6 +36,9 @@ logger = logging.getLogger(__name__)
 
 MODES = ("block", "tag", "off")
 _NO_BODY = ("GET", "HEAD", "OPTIONS", "TRACE")
+#: lazy: no connection is made to an origin before its request is decided. No raw TCP: in a tunnel that carries HTTP, a
+#: line's end in front of the request would be enough for mitmproxy to take it for another protocol, and pass it unseen.
+_REQUIRED: dict[str, object] = {"connection_strategy": "lazy", "rawtcp": False}
 
 
 class Hushlist:
@@ -52,7 +55,7 @@ class Hushlist:
         self._decided: WeakKeyDictionary[http.HTTPFlow, Request] = WeakKeyDictionary()
         self._watcher: asyncio.Task[None] | None = None
         self._is_running = False
-        self._strategy_before: str | None = None
+        self._options_before: dict[str, object] = {}
 
     # -- options -------------------------------------------------------------------------------------------------
 
@@ -99,8 +102,8 @@ class Hushlist:
             logger.error("hushlist: %s", error)  # noqa: TRY400
 
     def _configure(self, updated: set[str]) -> None:
-        if updated & {"hushlist_mode", "connection_strategy"}:
-            self._keep_lazy()
+        if updated & {"hushlist_mode", *_REQUIRED}:
+            self._require_options()
         if ctx.options.hushlist_mode not in MODES:
             raise exceptions.OptionsError(
                 f"hushlist_mode cannot be {ctx.options.hushlist_mode!r}, only one of {', '.join(MODES)}"
@@ -138,16 +141,17 @@ class Hushlist:
         rules = sum(len(layer.rules) for layer in policy.layers)
         logger.info("hushlist: %d rules of %d files, by %s", rules, len(policy.files), policy.source)
 
-    def _keep_lazy(self) -> None:
-        """While the filter is on, no connection is made to an origin before its request is decided."""
-        is_lazy = ctx.options.connection_strategy == "lazy"
+    def _require_options(self) -> None:
+        """While the filter is on, mitmproxy has to run as ``_REQUIRED`` says; then, as it was before."""
         if ctx.options.hushlist_mode == "off":
-            before, self._strategy_before = self._strategy_before, None
-            if before is not None:
-                ctx.options.update(connection_strategy=before)
-        elif not is_lazy:
-            self._strategy_before = ctx.options.connection_strategy
-            ctx.options.update(connection_strategy="lazy")
+            before, self._options_before = self._options_before, {}
+            ctx.options.update(**before)
+            return
+        other = {name: getattr(ctx.options, name) for name in _REQUIRED}
+        other = {name: value for name, value in other.items() if value != _REQUIRED[name]}
+        if other:
+            self._options_before |= other
+            ctx.options.update(**{name: _REQUIRED[name] for name in other})
 
     # -- life ----------------------------------------------------------------------------------------------------
 
@@ -227,14 +231,15 @@ def _refuse(flow: http.HTTPFlow, respond: Callable[[http.Request], http.Response
 def _may_stream(request: http.Request) -> bool:
     """Whether mitmproxy streams the body on, or may begin to: then no answer can be set, and the flow is killed.
 
-    A request without a body that turns out to have one is cut by mitmproxy itself, since it has an answer already.
+    HTTP/2 and HTTP/3 need not tell whether a body comes. Where none is usual, an answer is set all the same: mitmproxy
+    ends the connection if a body comes that it would have to stream.
     """
     if request.stream:
         return True
-    if not ctx.options.stream_large_bodies or request.method.upper() in _NO_BODY:
+    if not ctx.options.stream_large_bodies:
         return False
     if not request.is_http10 and not request.is_http11 and "content-length" not in request.headers:
-        return True
+        return request.method.upper() not in _NO_BODY
     try:
         return expected_http_body_size(request, None) is None
     except ValueError:

@@ -18,6 +18,8 @@ logger = logging.getLogger(__name__)
 
 #: seconds between two looks at the files; a change has to be seen twice
 INTERVAL = 0.5
+#: looks after which files that never stand still are read all the same
+PATIENCE = 10
 
 _Files = dict[Path, Fingerprint]
 _UNREAD: Fingerprint = (-1, -1, -1)
@@ -34,11 +36,13 @@ async def watch(read: Callable[[], Engine], files: _Files, swap: Callable[[Engin
     A change that cannot be read is logged, and tried again when a file changes again.
     """
     last_seen = files
+    restless = 0
     while True:
         await asyncio.sleep(INTERVAL)
         seen = await asyncio.to_thread(look, files)
-        stands_still, last_seen = seen == last_seen, seen
-        if seen == files or not stands_still:
+        restless = 0 if seen == last_seen else restless + 1
+        last_seen = seen
+        if seen == files or 0 < restless < PATIENCE:
             continue
         last_seen = files = seen
         try:

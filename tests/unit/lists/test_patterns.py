@@ -39,7 +39,7 @@ def test_an_expression_is_canonicalized_as_live_traffic_is(text: str, expression
         ("/live/", "it names no host"),
         ("http://", "it names no host"),
         ("mailto:me@ads.example", "it names no host"),
-        ("https:/ads.example/", "expected '//' behind the scheme"),
+        ("wss:/ads.example/", "expected '//' behind the scheme"),
         ("*.ads.example", "'*' is no wildcard here; a rule fits its host, all hosts below it, and all paths below it"),
         (
             "%2A.ads.example",

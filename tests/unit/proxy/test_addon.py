@@ -27,6 +27,7 @@ def context(hushlist: Hushlist) -> Iterator[taddons.context]:
     with taddons.context() as context:
         # options of mitmproxy's own proxy server, which is not part of the context
         context.options.add_option("connection_strategy", str, "eager", "")
+        context.options.add_option("rawtcp", bool, True, "")
         context.options.add_option("stream_large_bodies", str | None, None, "")
         context.master.addons.add(hushlist)
         yield context
@@ -359,31 +360,40 @@ def test_warnings_are_logged(
 # -- connections -----------------------------------------------------------------------------------------------------
 
 
-def test_no_connection_is_made_before_the_decision_while_it_is_on(active: taddons.context, hushlist: Hushlist) -> None:
-    assert active.options.connection_strategy == "lazy"
-    active.configure(hushlist, hushlist_mode="tag")
-    assert active.options.connection_strategy == "lazy"
+@pytest.mark.parametrize(
+    ("name", "own", "required"), [("connection_strategy", "eager", "lazy"), ("rawtcp", True, False)]
+)
+class TestOptionOfMitmproxy:
+    def test_it_is_as_required_while_the_filter_is_on(
+        self, active: taddons.context, hushlist: Hushlist, name: str, own: object, required: object
+    ) -> None:
+        assert getattr(active.options, name) == required
+        active.configure(hushlist, hushlist_mode="tag")
+        assert getattr(active.options, name) == required
 
+    def test_it_is_given_back_when_the_filter_is_turned_off(
+        self, active: taddons.context, hushlist: Hushlist, name: str, own: object, required: object
+    ) -> None:
+        active.configure(hushlist, hushlist_mode="off")
+        assert getattr(active.options, name) == own
+        active.configure(hushlist, hushlist_mode="block")
+        assert getattr(active.options, name) == required
 
-def test_the_strategy_is_given_back_when_it_is_turned_off(active: taddons.context, hushlist: Hushlist) -> None:
-    active.configure(hushlist, hushlist_mode="off")
-    assert active.options.connection_strategy == "eager"
-    active.configure(hushlist, hushlist_mode="block")
-    assert active.options.connection_strategy == "lazy"
+    def test_it_is_defended_while_the_filter_is_on(
+        self, active: taddons.context, hushlist: Hushlist, name: str, own: object, required: object
+    ) -> None:
+        active.configure(hushlist, **{name: own})
+        assert getattr(active.options, name) == required
+        active.configure(hushlist, hushlist_mode="off")
+        assert getattr(active.options, name) == own
 
-
-def test_the_strategy_is_defended_while_it_is_on(active: taddons.context, hushlist: Hushlist) -> None:
-    active.configure(hushlist, connection_strategy="eager")
-    assert active.options.connection_strategy == "lazy"
-    active.configure(hushlist, hushlist_mode="off")
-    assert active.options.connection_strategy == "eager"
-
-
-def test_a_strategy_that_was_lazy_before_stays_so(context: taddons.context, hushlist: Hushlist) -> None:
-    context.options.update(connection_strategy="lazy")
-    context.configure(hushlist, hushlist_mode="block")
-    context.configure(hushlist, hushlist_mode="off")
-    assert context.options.connection_strategy == "lazy"
+    def test_it_stays_if_it_was_as_required_before(
+        self, context: taddons.context, hushlist: Hushlist, name: str, own: object, required: object
+    ) -> None:
+        context.options.update(**{name: required})
+        context.configure(hushlist, hushlist_mode="block")
+        context.configure(hushlist, hushlist_mode="off")
+        assert getattr(context.options, name) == required
 
 
 # -- life ------------------------------------------------------------------------------------------------------------

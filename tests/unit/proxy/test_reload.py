@@ -186,6 +186,7 @@ def test_the_addon_watches_while_it_runs_and_leaves_nothing_behind(policy: Path)
         hushlist = Hushlist()
         with taddons.context(hushlist) as context:
             context.options.add_option("connection_strategy", str, "eager", "")
+            context.options.add_option("rawtcp", bool, True, "")
             context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
             first = hushlist._engine
             hushlist.running()
