@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hushlist.engine import Engine, canonical_forms, request_of
-from hushlist.errors import SourceError, UrlError
+from hushlist.errors import Problem, SourceError, UrlError
+from hushlist.lists.patterns import parse_expression
 from hushlist.match.expressions import expressions
 from hushlist.match.hashing import full_hash
 from hushlist.match.rule import Action
@@ -22,8 +23,9 @@ from hushlist.policy import shipped_policy
 from hushlist.policy.decision import Decision
 from hushlist.policy.policy import load_policy
 from hushlist.url.compare import LADDER, compare
+from hushlist.url.extract import extract
 from hushlist.url.hashed import ALGORITHMS, VARIANTS, HashKey, hash_uri
-from hushlist.url.parts import Parts
+from hushlist.url.parts import Parts, to_bytes
 from hushlist.url.profiles import PROFILES
 from hushlist.url.protocol import redirected_profile
 from hushlist.url.safebrowsing import SAFEBROWSING
@@ -70,6 +72,7 @@ def _parser() -> argparse.ArgumentParser:
     )
     _add_hash(commands)
     _add_compare(commands)
+    _add_extract(commands)
     for command, text in (
         (check, "decide by a policy: what is done, with which URL, by which rule"),
         (explain, "show every step from a URL to its decision"),
@@ -141,6 +144,17 @@ def _add_compare(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="a permanent redirect that was seen, for the rung protocol; may be given again and again",
     )
     parser.add_argument("--explain", action="store_true", help="show what each step changed")
+
+
+def _add_extract(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "print the URIs that stand in text, one a line; the exit code is 1 where there are none"
+    parser = _add_parser(commands, extract_uris, text, "extract")
+    parser.add_argument(
+        "files", nargs="*", metavar="FILE", default=["-"], help="text; '-', the default: standard input"
+    )
+    parser.add_argument(
+        "--expressions", action="store_true", help="print the expression of each instead, once, as a list has it"
+    )
 
 
 def _add_hash(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -250,6 +264,39 @@ def compare_urls(arguments: argparse.Namespace) -> int:
             print(_readable(side.original))
             _print_lines(f"  {change.step:<28} {_readable(change.after)}" for change in side.changes)
     return GOOD if comparison.rung else FOUND
+
+
+# -- extract -----------------------------------------------------------------------------------------------------------
+
+
+def extract_uris(arguments: argparse.Namespace) -> int:
+    """The URIs in files, or a list of their expressions; the exit code is 1 where there are none."""
+    code, listed = FOUND, set[str]()
+    for name in arguments.files:
+        try:
+            octets = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
+        except OSError as error:
+            print(f"hushlist: {name}: {error.strerror}", file=sys.stderr)
+            code = BAD
+            continue
+        for uri in _extracted(name, octets, as_expressions=arguments.expressions):
+            code = BAD if code == BAD else GOOD
+            if uri not in listed:
+                print(uri)
+            if arguments.expressions:
+                listed.add(uri)
+    return code
+
+
+def _extracted(name: str, octets: bytes, *, as_expressions: bool) -> Iterator[str]:
+    """What is printed of one file; where a hyphen at a line's end may be part of a URI or not, both candidates."""
+    for found in extract(octets.decode("utf-8", "surrogateescape")):
+        for uri in found.candidates:
+            try:
+                yield str(parse_expression(uri)) if as_expressions else _readable(to_bytes(uri))
+            except UrlError as error:  # "mailto:", say: no list can name it, and nothing is wrong with the text
+                problem = Problem(name, found.line, _readable(to_bytes(uri)), f"left out: {error.reason}")
+                print(f"hushlist: {problem}", file=sys.stderr)
 
 
 # -- check -------------------------------------------------------------------------------------------------------------

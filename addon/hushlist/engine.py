@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 
 from hushlist.errors import UrlError
+from hushlist.match.checks import Asked
 from hushlist.match.index import Index, Match
 from hushlist.match.learned import Learned
 from hushlist.match.rule import Action
@@ -40,6 +41,8 @@ class Request:
     target: bytes
     #: known only where a source other than a proxy keeps it
     fragment: bytes | None = None
+    #: what stands before "@" in the authority; looked at by checks, and never shown
+    userinfo: bytes | None = None
 
     @property
     def url(self) -> bytes:
@@ -50,7 +53,7 @@ class Request:
 
 
 _DEFAULT_PORTS = {b"http": 80, b"https": 443}
-_PORT = re.compile(rb"[0-9]{1,5}")
+_PORT = re.compile(rb"0*([0-9]{1,5})")
 
 
 def request_of(url: bytes | str) -> Request:
@@ -67,11 +70,12 @@ def request_of(url: bytes | str) -> Request:
     parts = split_web(octets)
     assert parts.host is not None
     scheme = (parts.scheme or b"http").lower()
-    port = int(parts.port) if parts.port and _PORT.fullmatch(parts.port) else _DEFAULT_PORTS.get(scheme, 0)
-    if parts.port and not (_PORT.fullmatch(parts.port) and port < 1 << 16):
+    number = _PORT.fullmatch(parts.port) if parts.port else None
+    port = int(number[1]) if number else _DEFAULT_PORTS.get(scheme, 0)
+    if parts.port and not (number and port < 1 << 16):
         raise UrlError(octets, "its port is no number up to 65535")
     target = parts.path if parts.query is None else parts.path + b"?" + parts.query
-    return Request(scheme, (parts.host,), port, target, fragment)
+    return Request(scheme, (parts.host,), port, target, fragment, parts.userinfo)
 
 
 class Engine:
@@ -81,6 +85,7 @@ class Engine:
         self.policy = policy
         self._learned = learned
         self._layers = tuple((layer.name, Index(layer.rules)) for layer in policy.layers)
+        self._has_checks = any(index.has_checks for _, index in self._layers)
         self._has_uris = any(index.has_uris for _, index in self._layers)
 
     def decide(self, request: Request, now: datetime | None = None) -> Decision:
@@ -116,6 +121,8 @@ class Engine:
             matches = [*index.find(form)]
             # A hashed URI is canonical by its own rules: those of another reading of the path are no allowance.
             matches += (match for match in index.find_uris(uris) if is_first or match.rule.action is not Action.ALLOW)
+            if is_first and self._has_checks:
+                matches += index.find_checks(_asked(request, host))
             if twin is not None:
                 matches += _by_redirect(matches, index.find(twin))
             layers.append((name, [match for match in matches if match.rule.holds_at(now)]))
@@ -183,6 +190,10 @@ def _one_host(host: bytes) -> bytes:
     if _DELIMITERS.search(percent.unescape_repeatedly(host)):
         raise UrlError(host, "there is a delimiter in the host")
     return split_web_authority(host)[1]
+
+
+def _asked(request: Request, host: bytes) -> Asked:
+    return Asked(request.scheme, host, request.port, request.target, request.userinfo)
 
 
 def _uris(request: Request, host: bytes, form: Parts, *, is_first: bool) -> Iterator[Parts]:

@@ -38,7 +38,10 @@ def environment(**more: str) -> dict[str, str]:
 
 
 def run(command: list[str]) -> str:
-    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, encoding="utf-8")
+    """What a command prints, which may have a here-string for its input."""
+    stdin = f"{command.pop()}\n" if "<<<" in command else None
+    command = [word for word in command if word != "<<<"]
+    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, encoding="utf-8", input=stdin)
     assert done.stderr == ""
     return done.stdout.replace(f"{ROOT}{os.sep}", "")
 

@@ -11,6 +11,8 @@ from pathlib import Path
 import pytest
 
 from hushlist import cli
+from hushlist.lists.plain import read_urls
+from hushlist.lists.source import Defaults, Report
 from hushlist.match.hashing import full_hash
 
 PACKAGE_ROOT = Path(cli.__file__).parents[1]
@@ -192,6 +194,54 @@ def test_without_a_policy_the_shipped_one_decides(run: Run) -> None:
     code, out, err = run("check", "other.example")
     assert (code, out) == (0, "pass   other.example\n")
     assert "Traceback" not in err
+
+
+# -- extract ---------------------------------------------------------------------------------------------------------
+
+MAIL = (
+    b'See "http://Games.Example/a/../Play#now", <mailto:me@h.example> and <http://h.example/in-\r\n dex.html>,\r\n'
+    b"(www.h.example/caf\xe9), HTTP://games.example:80/Play.\r\n"
+)
+
+
+@pytest.mark.parametrize("files", [[], ["-"]])
+def test_extract_prints_the_uris_of_a_text_one_a_line(run: Run, files: list[str]) -> None:
+    assert run("extract", *files, stdin=MAIL) == (
+        0,
+        "http://Games.Example/a/../Play#now\nmailto:me@h.example\nhttp://h.example/in-dex.html\n"
+        "http://h.example/index.html\nwww.h.example/caf\\xe9\nHTTP://games.example:80/Play\n",
+        "",
+    )
+
+
+def test_extract_makes_a_list_of_expressions(run: Run, tmp_path: Path) -> None:
+    mail = tmp_path / "mail.txt"
+    mail.write_bytes(MAIL)
+    code, out, err = run("extract", "--expressions", mail)
+    assert out == "games.example/Play\nh.example/in-dex.html\nh.example/index.html\nwww.h.example/caf%E9\n"
+    assert (code, err) == (0, f"hushlist: {mail}:1: mailto:me@h.example: left out: {NO_HOST}\n")
+    report = Report("urls")
+    assert [str(rule.pattern) for rule in read_urls(out.encode(), Defaults(), report)] == out.splitlines()
+    assert (report.errors, report.warnings) == ([], [])
+
+
+@pytest.mark.parametrize(
+    ("argv", "stdin", "code"),
+    [
+        (["extract"], b"http://h.example", 0),
+        (["extract"], b"no URI: none", 1),
+        (["extract"], b"", 1),
+        (["extract", "--expressions"], b"mailto:me@h.example", 1),
+    ],
+)
+def test_extract_exits_with_1_where_there_is_nothing(run: Run, argv: list[str], stdin: bytes, code: int) -> None:
+    assert run(*argv, stdin=stdin)[0] == code
+
+
+@pytest.mark.parametrize("order", [("none.txt", "-"), ("-", "none.txt")])
+def test_extract_names_a_file_that_is_not_there_and_reads_the_rest(run: Run, order: tuple[str, str]) -> None:
+    found = run("extract", *order, stdin=b"http://h.example")
+    assert found == (2, "http://h.example\n", "hushlist: none.txt: No such file or directory\n")
 
 
 # -- explain ---------------------------------------------------------------------------------------------------------

@@ -30,12 +30,15 @@ def sha1(text: bytes) -> str:
     ("url", "expected"),
     [
         ("http://h.example", Request(b"http", (b"h.example",), 80, b"/")),
-        ("HTTPS://u:p@h.example/p?q#f", Request(b"https", (b"h.example",), 443, b"/p?q", b"f")),
+        ("HTTPS://u:p@h.example/p?q#f", Request(b"https", (b"h.example",), 443, b"/p?q", b"f", b"u:p")),
         ("h.example:8080/p?", Request(b"http", (b"h.example",), 8080, b"/p?")),
         (" http://h\t.example/#", Request(b"http", (b"h.example",), 80, b"/", b"")),
         ("http://[::1]:1/", Request(b"http", (b"[::1]",), 1, b"/")),
         ("ftp://h.example/", Request(b"ftp", (b"h.example",), 0, b"/")),
         ("http://h.example:65535/", Request(b"http", (b"h.example",), 65535, b"/")),
+        ("http://h.example:000000080/", Request(b"http", (b"h.example",), 80, b"/")),
+        ("http://h.example:" + "0" * 5000, Request(b"http", (b"h.example",), 0, b"/")),
+        ("https:h.example/p", Request(b"https", (b"h.example",), 443, b"/p")),
         (b"http://h.example/\xff", Request(b"http", (b"h.example",), 80, b"/\xff")),
     ],
 )

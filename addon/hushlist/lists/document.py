@@ -224,6 +224,25 @@ class Fields:
             self._report.error(self.line_of(key), f"{key}: {text}", "expected a day such as 2026-12-31")
             return None
 
+    def numbers(self, key: str, most: int) -> Iterator[int]:
+        """The whole numbers of a list, from 0 to ``most``; none where it is absent."""
+        for node in self.items(key):
+            text = node.value if isinstance(node.value, str) else ""
+            if text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and int(text) <= most:
+                yield int(text)
+            else:
+                self._report.error(node.line, f"{key}: {node}", f"expected a number from 0 to {most}")
+
+    def entries(self, key: str) -> Iterator[tuple[str, Node]]:
+        """The keys and values of a mapping; none where it is absent."""
+        node = self._values.get(key)
+        if node is None:
+            return
+        if isinstance(node.value, dict):
+            yield from node.value.items()
+        else:
+            self._report.error(node.line, key, f"expected a mapping, not {node.kind}")
+
     def items(self, key: str) -> Iterator[Node]:
         """The items of a list; none where it is absent."""
         node = self._values.get(key)

@@ -6,6 +6,7 @@ Raises ``UrlError`` or ``ValueError`` with a reason for a person; the readers kn
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from hushlist.errors import UrlError
@@ -15,7 +16,23 @@ from hushlist.match.rule import Expression, ExpressionHash
 from hushlist.url import safebrowsing
 from hushlist.url.host import EMBEDDING
 
-_WHITE_SPACE = re.compile(r"\s")
+_NO_WILDCARD = "'*' is no wildcard here; a rule fits its host, all hosts below it, and all paths below it"
+#: what no rule can be, wherever it comes from; the scheme is left out
+_NO_RULE = (
+    (re.compile(r".*\s.*", re.DOTALL), "there is white space in it"),
+    (re.compile(r"[0-9]+"), "a number alone is no host; an address has dots or colons"),
+    (re.compile(r"[^/?#]*\*.*"), _NO_WILDCARD),
+    (re.compile(r"[^/?#]*[|^].*"), "'|' and '^' have no meaning here"),
+)
+#: what the author of a rule hardly means; a list of URLs that were seen may well have them
+_MISTAKES = (
+    (re.compile(r"[0-9.]+/[0-9]{1,2}"), "an address range is no expression; it is written as 'address: ...'"),
+    (re.compile(r".*/\*"), _NO_WILDCARD),
+    (re.compile(r"[^/?#]*/?#.*"), "the whole site would be meant: what stands behind '#' is never sent"),
+    (re.compile(r"[^?#]*\\.*"), "a browser sends '/' for '\\'; write that, or %5C for one that it does not change"),
+    (re.compile(r"[^/:@]+@[^/@]+"), "a mail address is no host"),
+)
+_SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
 
 
 def parse_expression(text: str) -> Expression:
@@ -27,17 +44,28 @@ def parse_expression(text: str) -> Expression:
     Raises:
         UrlError: it names no host, or means something that no URL can be.
     """
-    if text.strip().isdecimal():
-        raise UrlError(text, "a number alone is no host; an address has dots or colons")
+    _refuse(_NO_RULE, text)
     parts = safebrowsing.SAFEBROWSING.apply(safebrowsing.parse(text))
-    assert parts.host is not None
-    if b"*" in parts.host:
-        raise UrlError(
-            text, "'*' is no wildcard here; a rule fits its host, all hosts below it, and all paths below it"
-        )
-    if _WHITE_SPACE.search(text.strip()):
-        raise UrlError(text, "there is white space in it")
+    if b"*" in (parts.host or b""):
+        raise UrlError(text, _NO_WILDCARD)
     return Expression(own_expression(parts))
+
+
+def parse_written_expression(text: str) -> Expression:
+    """An expression that a person wrote as a rule.
+
+    Raises:
+        UrlError: as above, or it would be read as something else than its author means.
+    """
+    _refuse(_MISTAKES, text)
+    return parse_expression(text)
+
+
+def _refuse(mistakes: Iterable[tuple[re.Pattern[str], str]], text: str) -> None:
+    behind_scheme = _SCHEME.sub("", text.strip(), count=1)
+    for mistake, why in mistakes:
+        if mistake.fullmatch(behind_scheme):
+            raise UrlError(text, why)
 
 
 _HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")

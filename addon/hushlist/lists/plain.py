@@ -12,7 +12,7 @@ from hushlist.lists.patterns import parse_expression
 from hushlist.lists.source import Defaults, Report, entries
 from hushlist.match.rule import Rule
 
-_PATH_OR_QUERY = re.compile(r"[/?#\\]")
+_PATH_OR_QUERY = re.compile(r"[/?#@\\]")
 
 
 def read_domains(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
@@ -20,7 +20,7 @@ def read_domains(octets: bytes, defaults: Defaults, report: Report) -> list[Rule
     rules = []
     for line, entry in entries(octets, report):
         if _PATH_OR_QUERY.search(entry):
-            report.warn(line, entry, "left out: a domain has no path")
+            report.warn(line, entry, "left out: a domain has neither user nor path")
         else:
             rules += _expression_rule(entry, line, defaults, report)
     return rules

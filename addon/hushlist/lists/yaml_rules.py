@@ -13,7 +13,7 @@ from collections.abc import Callable
 from hushlist.errors import UrlError
 from hushlist.lists.document import Fields, Node, read_document
 from hushlist.lists.hashed_uris import read_hashed_uri
-from hushlist.lists.patterns import parse_address_range, parse_expression, parse_expression_hash
+from hushlist.lists.patterns import parse_address_range, parse_expression_hash, parse_written_expression
 from hushlist.lists.source import Defaults, OwnTerms, Report
 from hushlist.match.rule import Action, ExpressionHash, Pattern, Rule
 from hushlist.url.hashed import VARIANTS
@@ -24,7 +24,7 @@ RULE_ACTIONS = (Action.ALLOW, Action.BLOCK, Action.TAG)
 DEFAULTS_KEYS = ("name", "title", "action", "category", "reason", "variant")
 
 _PARSERS: dict[str, Callable[[str], Pattern]] = {
-    "expression": parse_expression,
+    "expression": parse_written_expression,
     "sha256": parse_expression_hash,
     "address": parse_address_range,
 }

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Network, IPv6Network
 from typing import NamedTuple
 
+from hushlist.match.checks import Asked, Check
 from hushlist.match.expressions import DEEPEST_HOST, DEEPEST_PATH, host_suffixes, path_prefixes
 from hushlist.match.hashing import full_hash
 from hushlist.match.rule import Expression, ExpressionHash, Rule
@@ -27,12 +28,14 @@ class Match(NamedTuple):
     #: the expression, URI or address that it fits, in the clear: the request itself gives the plaintext
     expression: bytes
     #: compares as "the order in which the expressions are generated" does, the larger the more specific: octets of the
-    #: host, then of the path. A whole URI is above every expression, an address range below, by its prefix length.
+    #: host, then of the path. A check is above everything, a whole URI above every expression, and an address range
+    #: below, by its prefix length.
     specificity: tuple[int, int]
     #: how the request came by this expression, where not by its own URL
     via: str | None = None
 
 
+_WHOLE_REQUEST = 1 << 33
 _WHOLE_URI = 1 << 32
 _ADDRESS_RANGE = -1
 
@@ -49,6 +52,7 @@ class Index:
         self._deepest_path = DEEPEST_PATH
         self._hashes: dict[int, _Postings] = {}
         self._uris: dict[HashKey, _Postings] = {}
+        self._checks: list[tuple[Check, Rule]] = []
         self._ranges: dict[tuple[int, int], dict[int, list[Rule]]] = {}
         for rule in rules:
             self._add(rule)
@@ -69,6 +73,8 @@ class Index:
             case IPv4Network() | IPv6Network() as network:
                 ranges = self._ranges.setdefault((network.version, network.prefixlen), {})
                 ranges.setdefault(int(network.network_address), []).append(rule)
+            case Check() as check:
+                self._checks.append((check, rule))
 
     def find(self, parts: Parts) -> Iterator[Match]:
         """Rules in the clear, hashes of expressions and address ranges that fit a canonical URL."""
@@ -116,6 +122,18 @@ class Index:
             for string in dict.fromkeys(string for uri in uris for string in matching_strings(uri, key)):
                 for rule in postings.get(digest(string), ()):
                     yield Match(rule, string, (_WHOLE_URI, len(string)))
+
+    def find_checks(self, asked: Asked) -> Iterator[Match]:
+        """Checks that the request fails, with what shows it."""
+        for check, rule in self._checks:
+            evidence = check.find(asked)
+            if evidence is not None:
+                yield Match(rule, evidence, (_WHOLE_REQUEST, 0))
+
+    @property
+    def has_checks(self) -> bool:
+        """Whether any rule is a check."""
+        return bool(self._checks)
 
     @property
     def has_uris(self) -> bool:

@@ -7,6 +7,7 @@ from datetime import date, datetime
 from enum import StrEnum
 from ipaddress import IPv4Network, IPv6Network
 
+from hushlist.match.checks import Check
 from hushlist.match.hashing import FULL_LENGTH
 from hushlist.url.hashed import HashedUri
 
@@ -46,7 +47,7 @@ class ExpressionHash:
         return f"sha256:{self.value.hex()}"
 
 
-Pattern = Expression | ExpressionHash | HashedUri | IPv4Network | IPv6Network
+Pattern = Expression | ExpressionHash | HashedUri | IPv4Network | IPv6Network | Check
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,7 +63,7 @@ class Decision:
     action: Action
     #: the canonical URL; of several that the request goes by, the one that decided
     url: bytes
-    #: every match in every layer, by layer, the most specific first
+    #: every match in every layer, by layer, the most specific first; those of other names and readings behind them
     matches: tuple[LayerMatch, ...] = ()
     #: the match that decided; one of ``matches``
     winner: LayerMatch | None = None

@@ -14,6 +14,7 @@ from hushlist.lists.document import Fields, Node, read_document
 from hushlist.lists.formats import FORMATS, format_of
 from hushlist.lists.source import Report, read_octets
 from hushlist.lists.yaml_rules import DEFAULTS_KEYS, read_defaults
+from hushlist.match.checks import CHECKS, Check
 from hushlist.match.rule import Action, Rule
 
 #: a file's identity: modification time in ns, size in octets, inode; ``None`` where there is no such file
@@ -72,6 +73,23 @@ def load_policy(path: Path) -> Policy:
     return policy
 
 
+_CHECK_ACTIONS = (Action.BLOCK, Action.TAG, Action.PASS)
+
+
+def _check(code: str, node: Node, report: Report) -> Rule | None:
+    """The rule that a check makes, or ``None`` where it is passed or not known."""
+    if code not in CHECKS:
+        report.error(node.line, code, f"unknown check (known: {', '.join(CHECKS)})")
+        return None
+    entry = Node(node.line, {"action": node}) if isinstance(node.value, str) else node
+    fields = Fields(entry, ("action", "ports") if code == "well-known-port" else ("action",), report)
+    action = fields.choice("action", _CHECK_ACTIONS)
+    check = Check(code, frozenset(fields.numbers("ports", 65535)))
+    if action is None or action is Action.PASS:
+        return None
+    return Rule(check, action, "checks", report.source, fields.line_of("action"), reason=check.sentence)
+
+
 _UNPARSABLE = (Action.BLOCK, Action.PASS)
 
 
@@ -102,16 +120,17 @@ class _Loader:
     def _read(self, path: Path) -> tuple[bytes | None, Report]:
         report = Report(str(path))
         self.reports.append(report)
-        self.files[path] = fingerprint(path)
+        self.files.setdefault(path, fingerprint(path))
         return read_octets(path, report), report
 
     def _layer(self, node: Node, report: Report) -> Layer:
-        fields = Fields(node, ("name", "lists"), report)
+        fields = Fields(node, ("name", "checks", "lists"), report)
         name = fields.text("name")
         if name is None and isinstance(node.value, dict):
             report.error(node.line, "layer", "it has no name")
+        checks = [rule for code, item in fields.entries("checks") if (rule := _check(code, item, report)) is not None]
         rules = [rule for item in fields.items("lists") for rule in self._list(item, report)]
-        return Layer(name or "", tuple(rules))
+        return Layer(name or "", (*checks, *rules))
 
     def _list(self, node: Node, report: Report) -> list[Rule]:
         entry = Node(node.line, {"file": node}) if isinstance(node.value, str) else node

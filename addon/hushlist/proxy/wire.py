@@ -13,7 +13,9 @@ from hushlist.url.parts import split_web_authority, to_bytes
 def request_of_flow(flow: http.HTTPFlow) -> Request:
     """The request, by its target first, then by its Host headers or authority, then by the TLS server name."""
     data = flow.request.data
-    return Request(data.scheme.lower(), tuple(dict.fromkeys(_hosts(flow))), data.port, data.path)
+    hosts = tuple(dict.fromkeys(_hosts(flow)))
+    user, at, _ = data.authority.rpartition(b"@")
+    return Request(data.scheme.lower(), hosts, data.port, data.path, userinfo=user if at else None)
 
 
 def _hosts(flow: http.HTTPFlow) -> Iterator[bytes]:

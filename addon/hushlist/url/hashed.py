@@ -17,6 +17,7 @@ from typing import NamedTuple
 from hushlist.errors import UrlError
 from hushlist.url import path, percent
 from hushlist.url.host import parse_ipv6
+from hushlist.url.iri import convert_to_a_labels, map_to_uri
 from hushlist.url.parts import Parts, split_generic, to_bytes
 from hushlist.url.profile import Profile
 from hushlist.url.rfc3986 import DEFAULT_PORTS, lowercase_scheme, protect_path
@@ -259,7 +260,15 @@ def drop_empty_user(parts: Parts) -> Parts:
     return parts if parts.userinfo else parts._replace(userinfo=None)
 
 
-_BOTH_BEFORE = (lowercase_scheme, normalize_web_escapes, remove_dot_segments, delete_default_port)
+#: The draft hashes URIs: an IRI is mapped to one first, which is what a browser sends.
+_BOTH_BEFORE = (
+    lowercase_scheme,
+    map_to_uri,
+    convert_to_a_labels,
+    normalize_web_escapes,
+    remove_dot_segments,
+    delete_default_port,
+)
 
 HASHED_N = Profile(
     "hashed-n",

@@ -11,9 +11,21 @@ import idna
 _OTHER_DOTS = re.compile(b"|".join(dot.encode() for dot in "\u3002\uff0e\uff61"))
 #: octets; a DNS name has at most 253, and a letter that needs Punycode at most 4, so no longer name can exist
 _LONGEST_IDN = 4 * 253
-_LONGEST_LABEL = 63
 #: what no browser accepts in a host: a name that maps to one of these is refused, lest it shift the URL's parts
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f#%/:<>?@\[\\\]^|]")
+
+
+# The last label of an address in decimal, octal or hexadecimal begins with a digit.
+_PLAIN_NAME = re.compile(rb"(?:[a-z0-9_-]++\.)*+[a-z][a-z0-9_-]*+")
+
+
+def is_plain_name(host: bytes) -> bool:
+    """Whether it is a name and canonical as it stands, which nearly every host is.
+
+    >>> is_plain_name(b"www.example.com"), is_plain_name(b"WWW.example.com"), is_plain_name(b"127.0.0.1")
+    (True, False, False)
+    """
+    return _PLAIN_NAME.fullmatch(host) is not None
 
 
 def separate_labels(host: bytes) -> bytes:
@@ -30,7 +42,7 @@ def to_ascii(host: bytes) -> bytes:
     Deviation: IDNA 2008's narrower code points are not asked for: a browser sends ``xn--n3h.com`` for U+2603.com, so
     that is what a rule for it must become.
 
-    Spec: UTS 46, 4.2 (non-transitional, UseSTD3ASCIIRules=false)
+    Spec: UTS 46, 4.2 (non-transitional, UseSTD3ASCIIRules=false, VerifyDnsLength=false)
     """
     if host.isascii() or len(host) > _LONGEST_IDN:
         return host
@@ -45,10 +57,7 @@ def to_ascii(host: bytes) -> bytes:
 def _to_a_label(label: str) -> bytes:
     if _FORBIDDEN.search(label):
         raise idna.IDNAError("forbidden in a host")
-    a_label = label.encode() if label.isascii() else b"xn--" + label.encode("punycode")
-    if len(a_label) > _LONGEST_LABEL:
-        raise idna.IDNAError("label too long")
-    return a_label
+    return label.encode() if label.isascii() else b"xn--" + label.encode("punycode")
 
 
 _DOTS = re.compile(rb"\.{2,}")

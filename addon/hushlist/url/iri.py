@@ -29,7 +29,7 @@ from itertools import groupby
 
 from hushlist.errors import UrlError
 from hushlist.url import host as hosts
-from hushlist.url import rfc3986
+from hushlist.url import percent, rfc3986
 from hushlist.url.parts import Parts, split_generic
 from hushlist.url.profile import Profile
 
@@ -141,15 +141,11 @@ def _in_canonical_order(decomposed: str) -> Iterator[str]:
 
 # -- 4.2.3, 4.3: the steps that only an IRI needs ----------------------------------------------------------------
 
-_NOT_IN_URI = re.compile(rb"[^A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-]")
-
-
-def _escape_octet(match: re.Match[bytes]) -> bytes:
-    return b"%%%02X" % match[0][0]
+_NOT_IN_URI = re.compile(rb"([^A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-])")
 
 
 def _mapped(data: bytes) -> bytes:
-    return _NOT_IN_URI.sub(_escape_octet, data)
+    return percent.escape(data, _NOT_IN_URI)
 
 
 def map_to_uri(parts: Parts) -> Parts:

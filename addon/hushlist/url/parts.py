@@ -36,6 +36,11 @@ class Parts(NamedTuple):
         user = b"" if self.userinfo is None else self.userinfo + b"@"
         return user + self.host + (b"" if self.port is None else b":" + self.port)
 
+    @property
+    def contents(self) -> bytes:
+        """The components one behind the other, without delimiters: one look tells what is in none of them."""
+        return b"".join(filter(None, self))
+
     def join(self) -> bytes:
         """Put the parts together again.
 
@@ -44,16 +49,17 @@ class Parts(NamedTuple):
 
         Spec: RFC 3986, 5.3
         """
-        authority = self.authority
-        return b"".join(
-            (
-                b"" if self.scheme is None else self.scheme + b":",
-                b"" if authority is None else b"//" + authority,
-                self.path,
-                b"" if self.query is None else b"?" + self.query,
-                b"" if self.fragment is None else b"#" + self.fragment,
-            )
-        )
+        scheme, userinfo, host, port, path, query, fragment = self
+        url = b"" if scheme is None else scheme + b":"
+        if host is not None:
+            url += b"//" if userinfo is None else b"//" + userinfo + b"@"
+            url += host if port is None else host + b":" + port
+        url += path
+        if query is not None:
+            url += b"?" + query
+        if fragment is not None:
+            url += b"#" + fragment
+        return url
 
 
 def to_bytes(url: bytes | str) -> bytes:
@@ -90,17 +96,21 @@ def split_generic(uri: bytes) -> Parts:
     return Parts(scheme, *split_authority(authority), path, query, fragment)
 
 
-_WITH_AUTHORITY = re.compile(rb"([A-Za-z][A-Za-z0-9+.-]*)://|//")
+# Behind http and https, a browser takes a backslash for a slash, and needs neither: "http:\\h", "http:/h", "http:h".
+_WITH_AUTHORITY = re.compile(
+    rb"(?:([A-Za-z][A-Za-z0-9+.-]*+)://|([Hh][Tt][Tt][Pp][Ss]?):[/\\]{0,2}|//)([^/?\\]*+)([^?]*+)(?:\?(.*+))?",
+    re.DOTALL,
+)
 #: a scheme that no authority follows; ``host:80`` and ``host:80/x`` are none
 _OPAQUE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:(?![0-9]*(?:[/?]|$))")
-_ONE_SLASH = re.compile(rb"(?:https?|wss?|ftp):/", re.IGNORECASE)
-_AUTHORITY_END = re.compile(rb"[/?\\]")
+_ONE_SLASH = re.compile(rb"(?:wss?|ftp):/", re.IGNORECASE)
 
 
 def split_web(url: bytes) -> Parts:
     r"""Split the URL of something on the web; the scheme may be missing, the path is never empty.
 
-    A backslash ends the authority, as in a browser. There is no fragment: whoever has one splits it off before.
+    A backslash ends the authority, and one or no slash begins it behind http and https, as in a browser; but three do
+    not, as Safe Browsing's vectors have it. There is no fragment: whoever has one splits it off before.
 
     >>> split_web(b"example.com:443/abc?x").host
     b'example.com'
@@ -108,22 +118,19 @@ def split_web(url: bytes) -> Parts:
     Raises:
         UrlError: the text names no host.
     """
-    match = _WITH_AUTHORITY.match(url)
-    if match is not None:
-        scheme, rest = match[1], url[match.end() :]
-    elif parse_ipv6(url.split(b"/", 1)[0]) is None and _OPAQUE.match(url):
-        raise UrlError(url, "it names no host")
-    elif _ONE_SLASH.match(url):
-        raise UrlError(url, "expected '//' behind the scheme")
-    else:
-        scheme, rest = None, url
-    end = _AUTHORITY_END.search(rest)
-    authority, tail = (rest, b"") if end is None else (rest[: end.start()], rest[end.start() :])
+    match = _WITH_AUTHORITY.fullmatch(url)
+    if match is None:
+        if parse_ipv6(url.split(b"/", 1)[0]) is None and _OPAQUE.match(url):
+            raise UrlError(url, "it names no host")
+        if _ONE_SLASH.match(url):
+            raise UrlError(url, "expected '//' behind the scheme")
+        match = _WITH_AUTHORITY.fullmatch(b"//" + url)
+        assert match is not None
+    scheme, web_scheme, authority, path, query = match.groups()
     userinfo, host, port = split_web_authority(authority)
     if not host:
         raise UrlError(url, "it names no host")
-    path, mark, query = tail.partition(b"?")
-    return Parts(scheme, userinfo, host, port, rooted(path), query if mark else None)
+    return Parts(scheme or web_scheme, userinfo, host, port, rooted(path), query)
 
 
 def split_web_authority(authority: bytes) -> tuple[bytes | None, bytes, bytes | None]:
@@ -145,6 +152,9 @@ def rooted(path: bytes) -> bytes:
     return path if path.startswith(b"/") else b"/" + path
 
 
+_COLON, _AT = b":@"  # a number is found faster than an octet string
+
+
 def split_authority(authority: bytes) -> tuple[bytes | None, bytes, bytes | None]:
     """``(userinfo, host, port)``.
 
@@ -153,6 +163,8 @@ def split_authority(authority: bytes) -> tuple[bytes | None, bytes, bytes | None
 
     Spec: RFC 3986, 3.2
     """
+    if _COLON not in authority and _AT not in authority:
+        return None, authority, None
     userinfo: bytes | None
     userinfo, at, host = authority.rpartition(b"@")
     if not at:

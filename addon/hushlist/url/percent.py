@@ -3,10 +3,22 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 _PERCENT = ord("%")
+_HEX_DIGITS = "0123456789ABCDEFabcdef"
 _NO_DIGIT = 255
-_HEX_VALUE = bytes(int(chr(c), 16) if chr(c) in "0123456789abcdefABCDEF" else _NO_DIGIT for c in range(256))
+_HEX_VALUE = bytes(int(chr(c), 16) if chr(c) in _HEX_DIGITS else _NO_DIGIT for c in range(256))
+_ESCAPE = re.compile(rb"(%[0-9A-Fa-f]{2})")
+#: every escape in all its spellings, and the octet that it stands for
+_OCTETS = {f"%{high}{low}".encode(): bytes.fromhex(high + low) for high in _HEX_DIGITS for low in _HEX_DIGITS}
+
+
+def _replace(pattern: re.Pattern[bytes], table: Mapping[bytes, bytes], data: bytes) -> bytes:
+    """Replace by a table what the pattern finds; it is one group, so that every second piece is a find."""
+    pieces = pattern.split(data)
+    pieces[1::2] = map(table.__getitem__, pieces[1::2])
+    return b"".join(pieces)
 
 
 def unescape_repeatedly(data: bytes) -> bytes:
@@ -15,15 +27,18 @@ def unescape_repeatedly(data: bytes) -> bytes:
     >>> unescape_repeatedly(b"%25%32%35"), unescape_repeatedly(b"%%%25%32%35asd%%")
     (b'%', b'%%%asd%%')
 
-    An escape never overlaps another, so the order in which they are undone does not change the result. This goes from
-    the right: what lies right of a percent sign is free of escapes already, and undoing one removes two octets of it.
-    It lies reversed in ``rest``, so that its beginning is the end that is cheap to change.
+    An escape never overlaps another, so the order in which they are undone does not change the result. Those that stand
+    in the text are undone at once, and mostly that is all. What they leave is undone from the right: what lies right of
+    a percent sign is free of escapes already, and undoing one removes two octets of it. It lies reversed in ``rest``,
+    so that its beginning is the end that is cheap to change.
 
     Spec: Safe Browsing v4, Canonicalization, third step
     """
-    head, *chunks = data.split(b"%")
-    if not chunks:
+    if _PERCENT in data:
+        data = _replace(_ESCAPE, _OCTETS, data)
+    if _PERCENT not in data:
         return data
+    head, *chunks = data.split(b"%")
     rest = bytearray()
     digit = _HEX_VALUE
     for chunk in reversed(chunks):
@@ -41,34 +56,31 @@ def unescape_repeatedly(data: bytes) -> bytes:
     return bytes(rest[::-1])
 
 
-_UNSAFE = re.compile(rb"[\x00-\x20\x7f-\xff#%]+")
-_ESCAPED = [b"%%%02X" % octet for octet in range(256)]
+_UNSAFE = re.compile(rb"([\x00-\x20\x7f-\xff#%])")
+_SAFE = bytes(octet for octet in range(256) if not _UNSAFE.match(bytes((octet,))))
+_ESCAPED = {bytes((octet,)): b"%%%02X" % octet for octet in range(256)}
 
 
-def _escape_run(run: re.Match[bytes]) -> bytes:
-    return b"".join(map(_ESCAPED.__getitem__, run[0]))
+def is_safe(data: bytes) -> bool:
+    """Whether there is nothing in it that ``escape`` would escape."""
+    return not data.translate(None, _SAFE)
 
 
-def escape(data: bytes) -> bytes:
+def escape(data: bytes, unsafe: re.Pattern[bytes] = _UNSAFE) -> bytes:
     """Escape the octets that are "<= ASCII 32, >= 127, '#', or '%'", in upper-case hex.
+
+    Another pattern, of one octet that is a group, has others escaped.
 
     >>> escape(b"a b#c")
     b'a%20b%23c'
 
     Spec: Safe Browsing v4, Canonicalization, last step
     """
-    return _UNSAFE.sub(_escape_run, data)
+    return _replace(unsafe, _ESCAPED, data)
 
 
-_UNRESERVED = frozenset(b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~")
-_ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
-
-
-def _normal_escape(match: re.Match[bytes]) -> bytes:
-    octet = int(match[1], 16)
-    return bytes((octet,)) if octet in _UNRESERVED else b"%" + match[1].upper()
-
-
+_UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+_NORMAL = {escape: octet if octet in _UNRESERVED else escape.upper() for escape, octet in _OCTETS.items()}
 # A percent sign that begins no escape, and behind it the escape of a digit that would complete one.
 _INCOMPLETE = re.compile(rb"(%[0-9A-Fa-f]?%(?:3[0-9]|[46][1-6]))")
 
@@ -83,8 +95,8 @@ def normalize_escapes(data: bytes) -> bytes:
 
     Spec: RFC 3986, 6.2.2.1 and 6.2.2.2
     """
-    if b"%" not in data:
+    if _PERCENT not in data:
         return data
     pieces = _INCOMPLETE.split(data)
-    pieces[::2] = (_ESCAPE.sub(_normal_escape, piece) for piece in pieces[::2])
+    pieces[::2] = (_replace(_ESCAPE, _NORMAL, piece) for piece in pieces[::2])
     return b"".join(pieces)

@@ -18,10 +18,12 @@ from hushlist.url import host, path, percent
 from hushlist.url.parts import Parts, split_web
 from hushlist.url.profile import Profile, Step
 
+_SPACES = bytes(range(0x21))
+
 
 def strip_spaces(url: bytes) -> bytes:
     """Remove white space and control characters around the URL, as a browser does."""
-    return url.strip(bytes(range(0x21)))
+    return url.strip(_SPACES)
 
 
 def remove_tab_cr_lf(url: bytes) -> bytes:
@@ -45,10 +47,15 @@ def remove_userinfo(parts: Parts) -> Parts:
     return parts if parts.userinfo is None else parts._replace(userinfo=None)
 
 
+_PERCENT = ord("%")  # a number is found faster than an octet string
+
+
 def unescape_repeatedly(parts: Parts) -> Parts:
     """ "Repeatedly percent-unescape the URL until it has no more percent-escapes"."""
+    if _PERCENT not in parts.contents:
+        return parts
     octets = parts.join() if parts.scheme else parts._replace(scheme=None).join()[2:]
-    return split_web(percent.unescape_repeatedly(octets)) if b"%" in octets else parts
+    return split_web(percent.unescape_repeatedly(octets))
 
 
 def complete_scheme(parts: Parts) -> Parts:
@@ -69,6 +76,8 @@ def canonicalize_host(parts: Parts) -> Parts:
         UrlError: nothing is left of the host.
     """
     assert parts.host is not None
+    if host.is_plain_name(parts.host):
+        return parts
     name = host.collapse_dots(host.separate_labels(parts.host))
     name = host.collapse_dots(host.to_ascii(name))  # other letters may map to dots, too
     name = host.normalize_address(name).lower()
@@ -79,17 +88,19 @@ def canonicalize_host(parts: Parts) -> Parts:
 
 def resolve_dot_segments(parts: Parts) -> Parts:
     """ "Resolve the sequences '/../' and '/./' in the path"; "do not apply these to the query parameters"."""
-    return parts._replace(path=path.remove_dot_segments(parts.path)) if b"/." in parts.path else parts
+    return parts if parts.path.find(b"/.") < 0 else parts._replace(path=path.remove_dot_segments(parts.path))
 
 
 def collapse_slashes(parts: Parts) -> Parts:
     """ "Replace runs of consecutive slashes with a single slash character"."""
-    return parts._replace(path=path.collapse_slashes(parts.path)) if b"//" in parts.path else parts
+    return parts if parts.path.find(b"//") < 0 else parts._replace(path=path.collapse_slashes(parts.path))
 
 
 def escape(parts: Parts) -> Parts:
     """ "Percent-escape all characters that are <= ASCII 32, >= 127, '#', or '%'"."""
     assert parts.host is not None
+    if percent.is_safe(parts.contents):
+        return parts
     return parts._replace(
         host=percent.escape(parts.host),
         path=percent.escape(parts.path),

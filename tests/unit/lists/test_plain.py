@@ -46,10 +46,10 @@ def test_lists_that_people_have_are_read(reader: Reader, text: str, rules: list[
 @pytest.mark.parametrize(
     ("reader", "line", "warning"),
     [
-        (read_domains, "a.example/x", "f:2: a.example/x: left out: a domain has no path"),
-        (read_domains, "http://a.example", "f:2: http://a.example: left out: a domain has no path"),
-        (read_domains, "a.example?q", "f:2: a.example?q: left out: a domain has no path"),
-        (read_domains, "a\\b", "f:2: a\\b: left out: a domain has no path"),
+        (read_domains, "a.example/x", "f:2: a.example/x: left out: a domain has neither user nor path"),
+        (read_domains, "http://a.example", "f:2: http://a.example: left out: a domain has neither user nor path"),
+        (read_domains, "a.example?q", "f:2: a.example?q: left out: a domain has neither user nor path"),
+        (read_domains, "a\\b", "f:2: a\\b: left out: a domain has neither user nor path"),
         (read_domains, "a b", "f:2: a b: left out: there is white space in it"),
         (read_domains, "*.", "f:2: *.: left out: it names no host"),
         (read_domains, "...", "f:2: ...: left out: it names no host"),

@@ -11,7 +11,7 @@ from hushlist.match.rule import Action
 from hushlist.policy import shipped_policy
 from hushlist.policy.policy import Policy, PolicyError, fingerprint, load_policy
 
-LAYER_KEYS = "name, lists"
+LAYER_KEYS = "name, checks, lists"
 LIST_KEYS = ", ".join(("file", "format", *DEFAULTS_KEYS))
 
 

@@ -114,6 +114,19 @@ def test_a_blocked_page_says_why(hushlist: Hushlist) -> None:
     assert flow.comment.startswith("hushlist: block blocked.example/ by ads (")
 
 
+# RFC 3986, 7.2: "these percent-encodings must not be decoded before transmission"
+# draft-ietf-iri-comparison-00, 4.1: "an IRI SHOULD NOT be modified when being transported"
+@pytest.mark.usefixtures("active")
+@pytest.mark.parametrize("path", [b"/a%0D%0Ab?%2F", b"//a/../b/%2e%2E/%7e", "/é".encode(), b"/\xff%00#f"])
+def test_what_passes_is_sent_as_it_came(hushlist: Hushlist, path: bytes) -> None:
+    flow = flow_of("http://Other.example/")
+    flow.request.data.path = path
+    before = flow.request.get_state()
+    run(hushlist, flow)
+    assert flow.response is None
+    assert flow.request.get_state() == before
+
+
 @pytest.mark.usefixtures("active")
 @pytest.mark.parametrize("state", ["not live", "answered", "failed"])
 def test_a_flow_that_is_over_is_noted_but_not_answered(hushlist: Hushlist, state: str) -> None:

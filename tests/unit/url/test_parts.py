@@ -59,6 +59,13 @@ def test_joining_gives_back_what_was_split(uri: bytes) -> None:
         (b"[::1]:80/x", b"[::1]", (None, None, b"80", b"/x", None)),
         (b"svn+ssh://h/x", b"h", (b"svn+ssh", None, None, b"/x", None)),
         (b" h/x", b" h", (None, None, None, b"/x", None)),
+        # A browser needs no slashes behind http and https, and takes backslashes too.
+        (b"http:a.example/x", b"a.example", (b"http", None, None, b"/x", None)),
+        (b"HTTPS:/a.example", b"a.example", (b"HTTPS", None, None, b"/", None)),
+        (b"http:\\\\a.example\\x", b"a.example", (b"http", None, None, b"/\\x", None)),
+        (b"http:/\\a.example", b"a.example", (b"http", None, None, b"/", None)),
+        (b"http:me:pw@a.example", b"a.example", (b"http", b"me:pw", None, b"/", None)),
+        (b"http:80", b"80", (b"http", None, None, b"/", None)),
     ],
 )
 def test_web_split_presumes_a_host(url: bytes, host: bytes, rest: tuple[bytes | None, ...]) -> None:
@@ -72,6 +79,7 @@ def test_web_split_presumes_a_host(url: bytes, host: bytes, rest: tuple[bytes | 
     "url",
     [
         *(b"", b"/", b"/blah", b"?q", b":", b":80", b"http://", b"http:///x", b"http://:80/", b"http://me@/", b"//"),
+        *(b"http:", b"https:/", b"http:\\\\", b"http:\\\\\\h", b"http:/\\/h", b"http://\\h", b"http:?h"),
         *(b"mailto:me@h.example", b"javascript:alert(1)", b"data:,x", b"about:blank", b"h:80x", b"\\h"),
     ],
 )
@@ -81,7 +89,7 @@ def test_what_names_no_host_is_refused(url: bytes) -> None:
     assert caught.value.value == url
 
 
-@pytest.mark.parametrize("url", [b"http:/h/", b"HTTPS:/h", b"wss:/"])
+@pytest.mark.parametrize("url", [b"wss:/h/", b"WS:/h", b"ftp:/"])
 def test_one_slash_behind_a_scheme_does_not_make_the_scheme_a_host(url: bytes) -> None:
     with pytest.raises(UrlError, match="expected '//' behind the scheme"):
         split_web(url)

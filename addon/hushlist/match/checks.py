@@ -1,0 +1,106 @@
+"""Checks: what is suspicious about a request itself, whatever it asks for; a policy blocks or tags by them.
+
+Each has a code, a sentence that says what is wrong, and a function that finds it. They look at the octets as they were
+sent: the canonical URL does not show most of it any more.
+
+Spec: RFC 3986, 7
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from hushlist.url.host import collapse_dots, parse_ipv4, separate_labels, to_ascii
+from hushlist.url.percent import unescape_repeatedly
+
+
+class Asked(NamedTuple):
+    """What a request asks for, by one of its hosts: raw octets."""
+
+    scheme: bytes
+    host: bytes
+    port: int
+    target: bytes
+    userinfo: bytes | None
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """The pattern of a rule that a check makes."""
+
+    code: str
+    #: ports that ``well-known-port`` does not mind, besides the scheme's own
+    ports: frozenset[int] = frozenset()
+
+    def __str__(self) -> str:
+        return f"check:{self.code}"
+
+    @property
+    def sentence(self) -> str:
+        """What is wrong, for people."""
+        return CHECKS[self.code].sentence
+
+    def find(self, asked: Asked) -> bytes | None:
+        """What shows that the request fails the check, or ``None``; user information is never shown."""
+        return CHECKS[self.code].find(self, asked)
+
+
+_WELL_KNOWN = 1024
+_OWN_PORTS = {b"http": 80, b"ws": 80, b"https": 443, b"wss": 443, b"ftp": 21}
+
+
+def _well_known_port(check: Check, asked: Asked) -> bytes | None:
+    """7.2: "a TCP port number within the "well-known port" range (0 - 1023)" that is another protocol's."""
+    own = asked.port == _OWN_PORTS.get(asked.scheme) or asked.port in check.ports
+    return b"port %d" % asked.port if asked.port < _WELL_KNOWN and not own else None
+
+
+def _encoded_nul(_: Check, asked: Asked) -> bytes | None:
+    """7.3: "the "%00" percent-encoding (NUL) ... should be rejected"."""
+    return b"%00" if b"\0" in unescape_repeatedly(asked.target) else None
+
+
+def _encoded_line_end(_: Check, asked: Asked) -> bytes | None:
+    """7.2: "percent-encoded octets that match the delimiters ... (for example, CR and LF characters"."""
+    decoded = unescape_repeatedly(asked.target)
+    return next((shown for octet, shown in ((b"\r", b"%0D"), (b"\n", b"%0A")) if octet in decoded), None)
+
+
+def _rare_ipv4(_: Check, asked: Asked) -> bytes | None:
+    """7.4: "the URI syntax for IPv4address only allows the common dotted-decimal form"."""
+    name = collapse_dots(to_ascii(collapse_dots(separate_labels(unescape_repeatedly(asked.host)))))
+    address = parse_ipv4(name)
+    return asked.host if address is not None and str(address).encode() != asked.host else None
+
+
+def _user_information(_: Check, asked: Asked) -> bytes | None:
+    """7.5: a password in the URI "is deprecated and should be considered an error"."""
+    return b"user information" if asked.userinfo is not None else None
+
+
+_HOST_NAME = re.compile(rb"(?:[a-z0-9-]{1,63}\.)+[a-z][a-z0-9-]{1,62}(?![a-z0-9.-])", re.IGNORECASE)
+
+
+def _misleading_user(_: Check, asked: Asked) -> bytes | None:
+    """7.6: "appearing to identify one (trusted) naming authority while actually identifying a different authority"."""
+    if asked.userinfo is None or not _HOST_NAME.match(unescape_repeatedly(asked.userinfo)):
+        return None
+    return b"user information"
+
+
+class _Kind(NamedTuple):
+    sentence: str
+    find: Callable[[Check, Asked], bytes | None]
+
+
+CHECKS: dict[str, _Kind] = {
+    "well-known-port": _Kind("The port belongs to another protocol.", _well_known_port),
+    "encoded-nul": _Kind("The address has an encoded NUL in it.", _encoded_nul),
+    "encoded-line-end": _Kind("The address has an encoded line end in it.", _encoded_line_end),
+    "rare-ipv4": _Kind("The address is an IPv4 address in a rare spelling.", _rare_ipv4),
+    "user-information": _Kind("The address has a user name in it.", _user_information),
+    "misleading-user": _Kind("The address has a user name that looks like a site.", _misleading_user),
+}
