@@ -281,7 +281,6 @@ _HASHED: dict[str, Repair] = {
     "another spelling of an address": with_one_address,
     **_APOSTROPHE,
 }
-_HASHED_KINDS: dict[str, Predicate] = {"characters that no URI has, and that a browser sends": has(r"\?`{}")}
 
 _NAMES: dict[str, Predicate] = {
     "what is marked as an A-label, but is none": has(r"xn--(a\.|te)"),
@@ -380,7 +379,6 @@ FAMILIES = (
         "wpt_urltestdata",
         hashed("n"),
         is_requested(b"http", b"https"),
-        kinds=_HASHED_KINDS,
         repairs=_HASHED,
     ),
     Family(
@@ -388,7 +386,6 @@ FAMILIES = (
         "wpt_urltestdata",
         hashed("p"),
         is_requested(b"http", b"https"),
-        kinds=_HASHED_KINDS,
         repairs=_HASHED,
     ),
 )

@@ -51,6 +51,10 @@ class Arrivals:
     requests: list[Request] = field(default_factory=list)
 
 
+#: paths that it redirects from for ever, as a server does that lists a folder
+REDIRECTS = {"/folder": b"/folder/", "/moved": b"/elsewhere/"}
+
+
 class Listener(socket.socket):
     """A listening socket on a port of the system's choice that notes whom it accepts."""
 
@@ -152,6 +156,11 @@ class Origin:
             request.body += len(event.get("body", b""))
             if not event.get("more_body"):
                 break
+        if location := REDIRECTS.get(scope["path"]):
+            headers = [(b"location", location), (b"content-length", b"0")]
+            await send({"type": "http.response.start", "status": 301, "headers": headers})
+            await send({"type": "http.response.body", "body": b""})
+            return
         content_type, body = self.pages.get(scope["path"], ("text/plain", b"from the origin"))
         headers = [(b"content-type", content_type.encode()), (b"content-length", b"%d" % len(body))]
         await send({"type": "http.response.start", "status": 200, "headers": headers})

@@ -116,6 +116,71 @@ def test_the_hashed_uri_of_a_url_is_printed_on_demand(run: Run) -> None:
     )
 
 
+# -- profiles, compare -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("profile", "expected"),
+    [
+        ("safebrowsing", "http://h.example/b/c.html"),
+        ("simple", "HTTP://H.example:80/a/../b//%63.html"),
+        ("syntax", "http://h.example:80/b//c.html"),
+        ("scheme", "http://h.example/b//c.html"),
+        ("hashed-n", "http://h.example/b//c.html"),
+        ("hashed-p", "http://h.example/b/c.htm"),
+    ],
+)
+def test_canonicalize_knows_every_profile(run: Run, profile: str, expected: str) -> None:
+    assert run("canonicalize", "--profile", profile, "HTTP://H.example:80/a/../b//%63.html") == (0, f"{expected}\n", "")
+
+
+def test_profiles_are_listed_with_their_steps(run: Run, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run("canonicalize", "--list-profiles")
+    assert ended.value.code == 0
+    lines = capsys.readouterr().out.splitlines()
+    assert [line.partition(":")[0] for line in lines] == [
+        *("safebrowsing", "simple", "syntax", "scheme", "hashed-n", "hashed-p")
+    ]
+    assert lines[2].startswith("syntax: split_generic, map_to_uri, lowercase_scheme, ")
+
+
+@pytest.mark.parametrize(
+    ("argv", "code", "rung"),
+    [
+        (["http://h.example/a", "http://h.example/a"], 0, "simple"),
+        (["http://h.example/a", "HTTP://h.example/%61"], 0, "syntax"),
+        (["http://h.example", "http://h.example:80/"], 0, "scheme"),
+        (["http://bücher.example/", "http://xn--bcher-kva.example/"], 0, "scheme"),
+        (["http://h.example/a", "http://h.example/a/"], 1, "different"),
+        (["http://h.example/a", "http://h.example/a/", "--redirect", "http://h.example/a", "/a/"], 0, "protocol"),
+        (["../a", "http://h.example/a", "--base", "http://h.example/x/y"], 0, "simple"),
+    ],
+)
+def test_compare_prints_the_lowest_rung(run: Run, argv: list[str], code: int, rung: str) -> None:
+    assert run("compare", *argv) == (code, f"{rung}\n", "")
+
+
+def test_compare_explains_what_each_step_changed(run: Run) -> None:
+    code, out, _ = run("compare", "--explain", "http://H.example:80", "http://h.example/")
+    assert code == 0
+    assert out.splitlines() == [
+        "scheme",
+        "http://H.example:80",
+        "  lowercase_host               http://h.example:80",
+        "  remove_port                  http://h.example",
+        "  complete_path                http://h.example/",
+        "http://h.example/",
+    ]
+
+
+@pytest.mark.parametrize("argv", [["--base", "relative"], ["--redirect", "relative", "/a/"]])
+def test_compare_names_what_is_not_absolute(run: Run, argv: list[str]) -> None:
+    code, out, err = run("compare", "a", "b", *argv)
+    assert (code, out) == (2, "")
+    assert "b'relative'" in err or "'relative'" in err
+
+
 # -- check -----------------------------------------------------------------------------------------------------------
 
 

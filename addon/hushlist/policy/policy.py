@@ -84,6 +84,8 @@ def _check(code: str, node: Node, report: Report) -> Rule | None:
     entry = Node(node.line, {"action": node}) if isinstance(node.value, str) else node
     fields = Fields(entry, ("action", "ports") if code == "well-known-port" else ("action",), report)
     action = fields.choice("action", _CHECK_ACTIONS)
+    if isinstance(entry.value, dict) and "action" not in fields:
+        report.error(node.line, code, "it has no action")
     check = Check(code, frozenset(fields.numbers("ports", 65535)))
     if action is None or action is Action.PASS:
         return None

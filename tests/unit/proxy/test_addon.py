@@ -370,6 +370,64 @@ def test_warnings_are_logged(
     assert "ads.yaml:1: hashed:sha9=0: skipped: unknown algorithm 'sha9'" in record.getMessage()
 
 
+# -- learning ----------------------------------------------------------------------------------------------------------
+
+
+def redirected(hushlist: Hushlist, status: int = 301, url: str = "http://learn.example/data", **state: object) -> None:
+    """A redirect from the origin passes, as mitmproxy hands it to the addon."""
+    flow = flow_of(url)
+    flow.client_conn.sni = None
+    hushlist.requestheaders(flow)
+    flow.response = http.Response.make(status, b"", {"location": url + "/"})
+    flow.live = bool(state.get("live", True))
+    if not state.get("from_origin", True):
+        flow.server_conn.timestamp_start = None
+    hushlist.response(flow)
+
+
+@pytest.fixture
+def learning(context: taddons.context, hushlist: Hushlist, tmp_path: Path) -> taddons.context:
+    """A policy that blocks a page by the name that it has with a slash."""
+    (tmp_path / "list.yaml").write_text("rules: [learn.example/data/]")
+    (tmp_path / "learn.yaml").write_text("layers: [{name: lists, lists: [list.yaml]}]")
+    context.configure(hushlist, hushlist_policy=str(tmp_path / "learn.yaml"), hushlist_mode="block")
+    return context
+
+
+def is_blocked(hushlist: Hushlist) -> bool:
+    return run(hushlist, flow_of("http://learn.example/data")).response is not None
+
+
+@pytest.mark.parametrize("status", [301, 308])
+@pytest.mark.usefixtures("learning")
+def test_a_permanent_redirect_of_the_origin_is_learned(hushlist: Hushlist, status: int) -> None:
+    assert not is_blocked(hushlist)
+    redirected(hushlist, status)
+    assert is_blocked(hushlist)
+
+
+@pytest.mark.parametrize("status", [200, 302, 307])
+@pytest.mark.usefixtures("learning")
+def test_what_is_not_permanent_is_not_learned(hushlist: Hushlist, status: int) -> None:
+    redirected(hushlist, status)
+    assert not is_blocked(hushlist)
+
+
+@pytest.mark.parametrize("state", [{"live": False}, {"from_origin": False}])
+@pytest.mark.usefixtures("learning")
+def test_only_an_origin_that_answers_now_is_believed(hushlist: Hushlist, state: dict[str, object]) -> None:
+    redirected(hushlist, **state)
+    assert not is_blocked(hushlist)
+
+
+def test_learning_can_be_turned_off_and_then_all_is_forgotten(learning: taddons.context, hushlist: Hushlist) -> None:
+    redirected(hushlist)
+    learning.configure(hushlist, hushlist_learn=False)
+    assert not is_blocked(hushlist)
+    redirected(hushlist)
+    assert not is_blocked(hushlist)
+
+
 # -- connections -----------------------------------------------------------------------------------------------------
 
 
