@@ -34,7 +34,7 @@ def rows(kind: str) -> list[list[str]]:
     ]
 
 
-IMPLEMENTED, NOT_NEEDED, NOT_YET = rows("implemented"), rows("not needed"), table(section("Not there yet"))
+IMPLEMENTED, NOT_NEEDED = rows("implemented"), rows("not needed")
 
 
 #: what stands between two pages, once white space is single
@@ -53,7 +53,7 @@ def seed(document: str) -> str:
 
 def quotes(document: str) -> list[str]:
     """What the tables quote of a document."""
-    cells = (row[2] for row in chain(IMPLEMENTED, NOT_NEEDED, NOT_YET) if row[0] == document)
+    cells = (row[2] for row in chain(IMPLEMENTED, NOT_NEEDED) if row[0] == document)
     return [quote for cell in cells for quote in cell.split(" ... ")]
 
 
@@ -84,8 +84,8 @@ def test_every_seed_has_its_tables(document: str) -> None:
 
 def test_every_row_is_complete() -> None:
     assert {len(row) for row in IMPLEMENTED} == {5}
-    assert {len(row) for row in (*NOT_NEEDED, *NOT_YET)} == {4}
-    assert all(all(row) for row in chain(IMPLEMENTED, NOT_NEEDED, NOT_YET))
+    assert {len(row) for row in NOT_NEEDED} == {4}
+    assert all(all(row) for row in chain(IMPLEMENTED, NOT_NEEDED))
 
 
 def names(column: int) -> list[str]:

@@ -101,14 +101,15 @@ def test_the_shell_commands_of_the_readme_run(folder: Path) -> None:
 
 
 def test_the_examples_of_the_reference_are_good_rules() -> None:
-    _, rules = blocks("rules/README.md", "yaml")
+    _, _, rules = blocks("rules/README.md", "yaml")
     report = Report("rules/README.md")
     assert len(read_yaml(rules.encode(), Defaults(), report)) == 6
     assert (report.errors, report.warnings) == ([], [])
 
 
-def test_the_policy_of_the_reference_is_good(tmp_path: Path) -> None:
-    policy, _ = blocks("rules/README.md", "yaml")
+@pytest.mark.parametrize(("place", "layers"), [(0, ["overrides", "lists"]), (1, ["checks"])])
+def test_the_policies_of_the_reference_are_good(tmp_path: Path, place: int, layers: list[str]) -> None:
+    policy = blocks("rules/README.md", "yaml")[place]
     shutil.copytree(ROOT / "rules", tmp_path, dirs_exist_ok=True)
     (tmp_path / "policy.yaml").write_text(policy, encoding="utf-8")
-    assert [layer.name for layer in load_policy(tmp_path / "policy.yaml").layers] == ["overrides", "lists"]
+    assert [layer.name for layer in load_policy(tmp_path / "policy.yaml").layers] == layers
