@@ -79,7 +79,7 @@ def request_of(url: bytes | str) -> Request:
 
 
 class Engine:
-    """Decides by one policy; immutable, so that it can be swapped and shared between threads."""
+    """Decides by one policy; it never changes but in what it learns, so that it can be swapped and shared."""
 
     def __init__(self, policy: Policy, learned: Learned | None = None) -> None:
         self.policy = policy

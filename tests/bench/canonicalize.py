@@ -300,7 +300,7 @@ class Row:
     name: str
     #: seconds for each of SIZES; fewer where a time limit was reached
     times: tuple[float, ...]
-    #: from the last size but one to the last
+    #: from the last size but one to the last, of those that were measured
     growth: float
     fault: str
 
@@ -350,11 +350,13 @@ def growth(name: str, function: Function, shapes: dict[str, Shape], *, is_peer: 
                 break
             row = min(row, measured(what, function, shape), key=lambda one: one.growth)
         rows.append(row)
-    bad = [row for row in rows if row.growth > MOST_GROWTH or len(row.times) < len(SIZES)]
+    bad = [row for row in rows if row.growth > MOST_GROWTH]
+    stopped = sum(len(row.times) < len(SIZES) for row in rows)
     rows.sort(key=lambda row: (len(row.times), -row.times[-1]))
     worst = max(rows, key=lambda row: row.growth)
-    verdict = "linear" if not bad else f"NOT LINEAR on {len(bad)}"
-    print(f"{name}: {verdict} of {len(rows)} inputs; largest growth {worst.growth:.1f}x on {worst.name!r}")
+    verdict = f"NOT LINEAR on {len(bad)} of {len(rows)} inputs" if bad else f"linear on {len(rows)} inputs"
+    verdict += f", stopped on {stopped}" if stopped else ""
+    print(f"{name}: {verdict}; largest growth {worst.growth:.1f}x on {worst.name!r}")
     for row in rows if show_all else {id(row): row for row in (*rows[:3], *bad[:6])}.values():
         print(row)
     return not bad

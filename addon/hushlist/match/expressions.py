@@ -48,14 +48,15 @@ def host_suffixes(host: bytes, deepest: int = DEEPEST_HOST) -> list[bytes]:
     >>> host_suffixes(b"a.b.c.d.e.f.g")[:2]
     [b'a.b.c.d.e.f.g', b'c.d.e.f.g']
     """
-    labels = host.rsplit(b".", deepest)
-    if len(labels) < 3 or is_address(host):
+    suffixes: list[bytes] = []
+    dot = host.rfind(b".")
+    while len(suffixes) < deepest - 1 and (dot := host.rfind(b".", 0, dot)) >= 0:
+        suffixes.append(host[dot + 1 :])
+    if suffixes and is_address(host):
         return [host]
-    suffix = labels.pop()
-    found = [suffix := labels.pop() + b"." + suffix for _ in range(len(labels) - 1)]
-    found.append(host)
-    found.reverse()
-    return found
+    suffixes.append(host)
+    suffixes.reverse()
+    return suffixes
 
 
 def path_prefixes(path: bytes, query: bytes | None, deepest: int = DEEPEST_PATH) -> list[bytes]:

@@ -78,7 +78,8 @@ class Index:
 
     def find(self, parts: Parts) -> Iterator[Match]:
         """Rules in the clear, hashes of expressions and address ranges that fit a canonical URL."""
-        yield from self._find_clear(parts)
+        if self._clear:
+            yield from self._find_clear(parts)
         if self._hashes:
             yield from self._find_hashes(parts)
         if self._ranges:

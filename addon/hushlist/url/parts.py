@@ -133,12 +133,17 @@ def split_web(url: bytes) -> Parts:
     return Parts(scheme or web_scheme, userinfo, host, port, rooted(path), query)
 
 
+_COLON, _AT = b":@"  # an octet is found faster as a number
+
+
 def split_web_authority(authority: bytes) -> tuple[bytes | None, bytes, bytes | None]:
     """The same, but an IPv6 address without its brackets gets them.
 
     >>> split_web_authority(b"::1")
     (None, b'[::1]', None)
     """
+    if _COLON not in authority and _AT not in authority:
+        return None, authority, None
     if authority.count(b":") > 1 and parse_ipv6(authority) is not None:
         return None, b"[" + authority + b"]", None
     return split_authority(authority)
@@ -149,10 +154,7 @@ def rooted(path: bytes) -> bytes:
 
     Spec: Safe Browsing v4: "The URL must include a path component; that is, it must have at least one slash"
     """
-    return path if path.startswith(b"/") else b"/" + path
-
-
-_COLON, _AT = b":@"  # a number is found faster than an octet string
+    return path if path[:1] == b"/" else b"/" + path
 
 
 def split_authority(authority: bytes) -> tuple[bytes | None, bytes, bytes | None]:
@@ -163,8 +165,6 @@ def split_authority(authority: bytes) -> tuple[bytes | None, bytes, bytes | None
 
     Spec: RFC 3986, 3.2
     """
-    if _COLON not in authority and _AT not in authority:
-        return None, authority, None
     userinfo: bytes | None
     userinfo, at, host = authority.rpartition(b"@")
     if not at:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hushlist.url.host import (
     collapse_dots,
     is_address,
+    is_plain_name,
     normalize_address,
     parse_address,
     parse_ipv4,
@@ -18,6 +19,23 @@ from hushlist.url.host import (
     to_ascii,
 )
 from unit.hostile import LONG, octets, seconds
+
+
+@given(st.text("az019xf.-_A", min_size=1).map(str.encode))
+@example(b"0x7f.1")
+@example(b"a..b")
+@example(b"a.")
+@example(b".a")
+def test_a_plain_name_is_canonical_as_it_stands(host: bytes) -> None:
+    canonical = normalize_address(collapse_dots(to_ascii(collapse_dots(separate_labels(host))))).lower()
+    assert canonical == host or not is_plain_name(host)
+
+
+@pytest.mark.parametrize(
+    "host", [b"localhost", b"www.example.com", b"1.bp.example", b"_dmarc.a-b.xn--tda", b"276.2.a3"]
+)
+def test_most_names_are_plain(host: bytes) -> None:
+    assert is_plain_name(host)
 
 
 @pytest.mark.parametrize("dot", ["\u3002", "\uff0e", "\uff61"])

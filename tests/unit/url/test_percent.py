@@ -6,7 +6,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hushlist.url.percent import escape, normalize_escapes, unescape_repeatedly
+from hushlist.url.percent import escape, is_safe, normalize_escapes, unescape_repeatedly
 from unit.hostile import LONG, octets, seconds
 
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
@@ -71,6 +71,11 @@ def test_an_attack_costs_linear_time(data: bytes) -> None:
 def test_exactly_the_unsafe_octets_are_escaped_in_upper_case(octet: int) -> None:
     is_unsafe = octet <= 32 or octet >= 127 or octet in b"#%"
     assert escape(bytes([octet])) == (b"%%%02X" % octet if is_unsafe else bytes([octet]))
+
+
+@given(octets())
+def test_what_is_safe_needs_no_escape(data: bytes) -> None:
+    assert is_safe(data) is (escape(data) == data)
 
 
 @given(st.binary())
