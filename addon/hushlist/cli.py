@@ -63,7 +63,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="hushlist",
         description="Canonicalize URLs, hash their expressions, and ask a policy what it does with them and why.",
-        epilog="Exit codes: 0 good; 1 a URL is blocked, two are different, or a text has none; 2 wrong usage or bad input.",
+        epilog="Exit codes: 0 good; 1 a URL is blocked, two are different, or a text has none; "
+        "2 wrong usage or bad input.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_canonicalize(commands)
