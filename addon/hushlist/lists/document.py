@@ -224,6 +224,16 @@ class Fields:
             self._report.error(self.line_of(key), f"{key}: {text}", "expected a day such as 2026-12-31")
             return None
 
+    def number(self, key: str, least: int, most: int) -> int | None:
+        """A whole number, or ``None``."""
+        text = self.text(key)
+        if text is None:
+            return None
+        if text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and least <= int(text) <= most:
+            return int(text)
+        self._report.error(self.line_of(key), f"{key}: {text}", f"expected a number from {least} to {most}")
+        return None
+
     def numbers(self, key: str, most: int) -> Iterator[int]:
         """The whole numbers of a list, from 0 to ``most``; none where it is absent."""
         for node in self.items(key):

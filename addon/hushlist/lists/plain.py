@@ -5,30 +5,25 @@ Such lists are other people's, and long: a line that cannot be read is left out 
 
 from __future__ import annotations
 
-import re
-
-from hushlist.errors import UrlError
-from hushlist.lists.patterns import parse_expression
+from hushlist.lists.foreign import expression_rules, name_rules
 from hushlist.lists.source import Defaults, Report, entries
 from hushlist.match.rule import Rule
-
-_PATH_OR_QUERY = re.compile(r"[/?#@\\]")
 
 
 def read_domains(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
     """One domain a line; a dot or "*." in front means the same as none."""
     rules = []
-    for line, entry in entries(octets, report):
-        if _PATH_OR_QUERY.search(entry):
-            report.warn(line, entry, "left out: a domain has neither user nor path")
-        else:
-            rules += _expression_rule(entry, line, defaults, report)
+    for line, entry in entries(octets, report, is_foreign=True):
+        rules += name_rules(entry, line, defaults, report)
     return rules
 
 
 def read_urls(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
     """One URL or expression a line; the scheme may be missing."""
-    return [rule for line, entry in entries(octets, report) for rule in _expression_rule(entry, line, defaults, report)]
+    rules = []
+    for line, entry in entries(octets, report, is_foreign=True):
+        rules += expression_rules(entry, line, defaults, report)
+    return rules
 
 
 #: names that hosts files give to the machine itself and to its network
@@ -44,19 +39,11 @@ _OWN_NAMES = frozenset(
 def read_hosts(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
     """Lines of a hosts file: an address and one or more names; the machine's own names are no rules."""
     rules = []
-    for line, entry in entries(octets, report):
+    for line, entry in entries(octets, report, is_foreign=True):
         _, *names = entry.split()
         if not names:
-            report.warn(line, entry, "left out: expected an address and a name")
+            report.leave_out(line, entry, "expected an address and a name")
         for name in names:
             if name.lower() not in _OWN_NAMES:
-                rules += _expression_rule(name, line, defaults, report)
+                rules += expression_rules(name, line, defaults, report)
     return rules
-
-
-def _expression_rule(text: str, line: int, defaults: Defaults, report: Report) -> list[Rule]:
-    try:
-        return [defaults.rule(parse_expression(text.removeprefix("*.")), report, line)]
-    except UrlError as error:
-        report.warn(line, text, f"left out: {error.reason}")
-        return []

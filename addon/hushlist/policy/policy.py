@@ -5,16 +5,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import dataclass
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from hushlist.errors import Problem, SourceError
 from hushlist.lists.document import Fields, Node, read_document
-from hushlist.lists.formats import FORMATS, format_of
-from hushlist.lists.source import Report, read_octets
+from hushlist.lists.formats import FOLDERS, FORMATS, Reader, format_of
+from hushlist.lists.source import Defaults, Report, read_octets
 from hushlist.lists.yaml_rules import DEFAULTS_KEYS, read_defaults
 from hushlist.match.checks import CHECKS, Check
+from hushlist.match.hashing import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.match.rule import Action, Rule
 
 #: a file's identity: modification time in ns, size in octets, inode; ``None`` where there is no such file
@@ -136,15 +137,20 @@ class _Loader:
 
     def _list(self, node: Node, report: Report) -> list[Rule]:
         entry = Node(node.line, {"file": node}) if isinstance(node.value, str) else node
-        fields = Fields(entry, ("file", "format", *DEFAULTS_KEYS), report)
-        defaults = read_defaults(fields)
+        fields = Fields(entry, ("file", "format", "prefix-length", *DEFAULTS_KEYS), report)
+        length = fields.number("prefix-length", SHORTEST_PREFIX, FULL_LENGTH)
+        defaults = replace(read_defaults(fields), prefix_length=length)
         name = fields.text("file")
         if name is None:
             if isinstance(entry.value, dict) and "file" not in fields:
                 report.error(node.line, "list", "it names no file")
             return []
         path = self._path.parent / name
-        form = fields.choice("format", FORMATS) or format_of(path)
+        form = fields.choice("format", (*FORMATS, *FOLDERS)) or format_of(path)
+        if length is not None and form != "safebrowsing-raw":
+            report.error(fields.line_of("prefix-length"), "prefix-length", "only the format safebrowsing-raw has one")
+        if form in FOLDERS or (form is None and fingerprint(path) and path.is_dir()):
+            return self._folder(path, FOLDERS[form or "squidguard"], defaults, report, fields.line_of("file"))
         if form is None:
             known = ", ".join(FORMATS)
             report.error(fields.line_of("file"), name, f"its name tells no format: give one of {known}")
@@ -155,3 +161,22 @@ class _Loader:
             return []
         octets, own_report = self._read(path)
         return [] if octets is None else FORMATS[form](octets, defaults, own_report)
+
+    def _folder(
+        self, folder: Path, readers: Mapping[str, Reader], defaults: Defaults, report: Report, line: int
+    ) -> list[Rule]:
+        """The rules of all files of a folder; a list without a name goes by the folder's."""
+        defaults = replace(defaults, name=defaults.name or folder.name)
+        rules: list[Rule] = []
+        missing = 0
+        for name, reader in readers.items():
+            path = folder / name
+            if fingerprint(path) is None:
+                self.files[path] = None
+                missing += 1
+                continue
+            octets, own_report = self._read(path)
+            rules += [] if octets is None else reader(octets, defaults, own_report)
+        if missing == len(readers):
+            report.error(line, folder.name, f"there is no folder with {' or '.join(readers)}")
+        return rules

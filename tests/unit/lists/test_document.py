@@ -293,3 +293,24 @@ def test_items_are_those_of_a_list(text: str, value: object, errors: list[str]) 
 
 def test_a_field_knows_its_line() -> None:
     assert of("\na: x\nb:\n  y", lambda fields: [fields.line_of(key) for key in "abc"]) == ([2, 4, 2], [])
+
+
+@pytest.mark.parametrize(
+    ("text", "number"), [("4", 4), ("032", None), ("32", 32), ("3", None), ("33", None), ("-4", None)]
+)
+def test_a_number_lies_between_two_others(text: str, number: int | None) -> None:
+    report = Report("f")
+    node = read_document(f"length: {text}".encode(), report)
+    assert node is not None
+    assert Fields(node, ["length"], report).number("length", 4, 32) == number
+    expected = [] if number else [f"f:1: length: {text}: expected a number from 4 to 32"]
+    assert list(map(str, report.errors)) == expected
+
+
+@pytest.mark.parametrize("text", ["\u0664", "4.0", "x", "9999999999999999999999"])
+def test_only_decimal_digits_are_a_number(text: str) -> None:
+    report = Report("f")
+    node = read_document(f"length: {text}".encode(), report)
+    assert node is not None
+    assert Fields(node, ["length"], report).number("length", 4, 32) is None
+    assert len(report.errors) == 1

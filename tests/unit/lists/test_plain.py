@@ -71,8 +71,8 @@ def test_a_line_that_cannot_be_read_is_left_out_with_a_warning(reader: Reader, l
 
 
 @pytest.mark.parametrize("reader", [read_domains, read_urls, read_hosts])
-def test_what_is_not_text_is_an_error(reader: Reader) -> None:
-    assert read(reader, b"#\n\xff")[1] == ["f:2: b'\\xff': not UTF-8 (at octet 0)"]
+def test_what_is_not_text_is_left_out(reader: Reader) -> None:
+    assert read(reader, b"#\n\xff") == ([], [], ["f:2: b'\\xff': left out: not UTF-8"])
 
 
 @pytest.mark.parametrize("reader", [read_domains, read_urls, read_hosts])

@@ -6,13 +6,15 @@ from pathlib import Path
 import pytest
 
 from hushlist.errors import SourceError
+from hushlist.lists.formats import FORMATS
 from hushlist.lists.yaml_rules import DEFAULTS_KEYS
 from hushlist.match.rule import Action
 from hushlist.policy import shipped_policy
 from hushlist.policy.policy import Policy, PolicyError, fingerprint, load_policy
 
 LAYER_KEYS = "name, checks, lists"
-LIST_KEYS = ", ".join(("file", "format", *DEFAULTS_KEYS))
+LIST_KEYS = ", ".join(("file", "format", "prefix-length", *DEFAULTS_KEYS))
+NAMES = ", ".join(FORMATS)
 
 
 @pytest.fixture
@@ -72,6 +74,12 @@ def test_a_policy_s_terms_hold_for_a_list(folder: Path) -> None:
     )
 
 
+def test_a_binary_list_is_read_with_the_length_that_the_policy_gives(folder: Path) -> None:
+    (folder / "x.bin").write_bytes(b"\x00" * 5 + b"\xff" * 5)
+    rules = load(folder, one_list("{file: x.bin, format: safebrowsing-raw, prefix-length: 5}")).layers[0].rules
+    assert [str(rule.pattern) for rule in rules] == ["sha256:0000000000", "sha256:ffffffffff"]
+
+
 def test_a_list_s_file_is_found_beside_the_policy_wherever_one_stands(
     folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -115,11 +123,22 @@ def test_a_list_s_file_is_found_beside_the_policy_wherever_one_stands(
         (one_list("{file: good.yaml, variant: q}"), ["policy.yaml:4: variant: q: expected one of n, p"]),
         (
             one_list("{file: good.yaml, format: abp}"),
-            ["policy.yaml:4: format: abp: expected one of yaml, hashed-uris, domains, hosts, urls"],
+            [f"policy.yaml:4: format: abp: expected one of {NAMES}, squidguard"],
         ),
         (
             one_list("list.txt"),
-            ["policy.yaml:4: list.txt: its name tells no format: give one of yaml, hashed-uris, domains, hosts, urls"],
+            [f"policy.yaml:4: list.txt: its name tells no format: give one of {NAMES}"],
+        ),
+        (
+            one_list("{file: list.txt, format: safebrowsing-raw, prefix-length: 33}"),
+            [
+                "policy.yaml:4: prefix-length: 33: expected a number from 4 to 32",
+                "list.txt: prefix-length: a binary list needs the length of its prefixes, 4 to 32 octets",
+            ],
+        ),
+        (
+            one_list("{file: list.txt, format: domains, prefix-length: 4}"),
+            ["policy.yaml:4: prefix-length: only the format safebrowsing-raw has one"],
         ),
         (one_list("none.yaml"), ["policy.yaml:4: none.yaml: there is no such file"]),
         (one_list("{file: none.txt, format: hosts}"), ["policy.yaml:4: none.txt: there is no such file"]),

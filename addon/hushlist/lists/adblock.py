@@ -1,0 +1,109 @@
+"""Reader of Adblock Plus filter lists, as far as a filter is a host or a path prefix.
+
+A rule never fits more than its filter, but for the hosts below one: ``||host/path`` also fits ``host/pathology`` there,
+and only the page and the folder of that name here. What a filter asks for beyond that is left out and counted by kind.
+
+Spec: https://help.adblockplus.org/hc/en-us/articles/360062733293, How to write filters
+"""
+
+from __future__ import annotations
+
+import re
+
+from hushlist.lists.foreign import EXCEPTION, may_except, prefix_rules
+from hushlist.lists.source import Defaults, Report, numbered_lines
+from hushlist.match.rule import Rule
+
+_HEADER = re.compile(r"\[[^\]]*\]")
+_COMMENT = re.compile(r"!(?!#)|#+(?:\s|$)")
+# Element hiding and its kin: "##", "#@#", "#?#", "#$#", "#%#" and their combinations; AdGuard's "$$" and "$@$".
+_COSMETIC = re.compile(r"#@?[$%?]{0,2}#|\$@?\$")
+_OPTION = re.compile(r"[~\w]")
+#: options that leave a filter as wide as it was. "document" asks for the site itself, so all of it is meant; "popup"
+#: asks for windows of it alone
+_PAGES = frozenset(("document", "doc"))
+_NOT_NARROWING = _PAGES | {"important", "all", "match-case"}
+_HOST = re.compile(r"[^\s/?#|^*:@]+")
+_ADDRESS = re.compile(r"\|https?://(?=[^/])")
+
+
+def read_adblock(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
+    """Blocking filters and exceptions.
+
+    >>> report = Report("f")
+    >>> lines = b"! ads\\n||ads.example^\\n@@||ads.example/fine/\\n##.ad\\n/banner/*/img"
+    >>> [(str(rule.pattern), str(rule.action)) for rule in read_adblock(lines, Defaults(), report)]
+    [('ads.example/', 'block'), ('ads.example/fine/', 'allow')]
+    >>> print(*report.warnings, sep="\\n")
+    f:4: ##.ad: left out: cosmetic
+    f:5: /banner/*/img: left out: a wildcard
+    """
+    rules = []
+    for line, text in numbered_lines(octets, report, is_foreign=True):
+        entry = text.strip()
+        if not entry or _COMMENT.match(entry) or _HEADER.fullmatch(entry):
+            continue
+        kind, rest = _kind(entry)
+        is_exception = entry.startswith("@@")
+        if is_exception and not kind:
+            if not may_except(defaults):
+                kind = "an exception, in a list that does not block"
+            elif not entry.startswith("@@||"):
+                kind = "an exception for one host and scheme alone"
+        if kind:
+            report.tally(line, entry, kind)
+            continue
+        own = EXCEPTION if is_exception else None
+        rules += prefix_rules(rest, line, defaults, report, own)
+    return rules
+
+
+def _kind(entry: str) -> tuple[str, str]:
+    """``(kind, "")`` of a filter that is no rule here, or ``("", expression)``."""
+    if entry.startswith("!#"):
+        return "a preprocessor directive", ""
+    if _COSMETIC.search(entry):
+        return "cosmetic", ""
+    is_exception = entry.startswith("@@")
+    pattern = entry.removeprefix("@@")
+    if pattern.startswith("/") and (pattern.endswith("/") or "/$" in pattern) and len(pattern) > 2:
+        return "a regular expression", ""
+    head, dollar, options = pattern.rpartition("$")
+    if dollar and _OPTION.match(options):
+        names = {option.strip() for option in options.split(",")}
+        # "@@||site^$document" switches the blocker off on the site's pages, whatever they load.
+        if names - _NOT_NARROWING or (is_exception and names & _PAGES):
+            return "options", ""
+        pattern = head
+    return _anchored(pattern)
+
+
+def _anchored(pattern: str) -> tuple[str, str]:
+    """As above, of a pattern without its options."""
+    if pattern.startswith("||"):
+        rest = pattern[2:]
+    elif address := _ADDRESS.match(pattern):
+        rest = pattern[address.end() :]
+    else:
+        return ("a wildcard" if "*" in pattern.strip("*") else "a plain substring"), ""
+    rest = rest.removesuffix("*")
+    host = _HOST.match(rest)
+    behind = rest[host.end() :] if host else rest
+    kind = ""
+    if "*" in rest:
+        kind = "a wildcard"
+    elif rest.endswith("|"):
+        kind = "an end"
+    elif "^" in rest.removesuffix("^"):
+        kind = "a separator"
+    elif host is None or (not behind and (host[0][-1] in ".-" or "." not in host[0])) or behind.startswith("@"):
+        kind = "a part of a host"
+    elif behind.startswith(":"):
+        kind = "a port"
+    elif "?" in rest:
+        kind = "a query"
+    elif "#" in rest:
+        kind = "a fragment"
+    if kind:
+        return kind, ""
+    return "", rest.removesuffix("^")

@@ -1,0 +1,91 @@
+"""Reader of tables with a column of URLs, domains or expressions, such as URLhaus and PhishTank export.
+
+Spec: RFC 4180; lines that begin with "#" are comments
+"""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+
+from hushlist.lists.foreign import expression_rules
+from hushlist.lists.source import Defaults, Report, numbered_lines
+from hushlist.match.rule import Rule
+
+#: names of the column in a header, the most telling first
+_NAMES = ("url", "domain", "host", "indicator")
+
+
+class _Lines:
+    """Lines for the csv module, which asks for more while a quoted field is open; comments stand between records."""
+
+    def __init__(self, octets: bytes, report: Report) -> None:
+        self._lines = numbered_lines(octets, report, is_foreign=True)
+        self.first = 0  # line of the record that is being read; 0 before it
+        self.last = 0
+
+    def __iter__(self) -> Iterator[str]:
+        return self
+
+    def __next__(self) -> str:
+        for number, text in self._lines:
+            if not self.first and (not text.strip() or text.lstrip().startswith("#")):
+                continue
+            self.first = self.first or number
+            self.last = number
+            return text + "\n"
+        raise StopIteration
+
+
+def read_csv(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
+    """The column that is named url, domain, host or indicator; without such a header, the first that holds URLs.
+
+    >>> rules = read_csv(b'id,url\\n1,"http://a.example/x,y"\\n', Defaults(), Report("f"))
+    >>> [(rule.line, str(rule.pattern)) for rule in rules]
+    [(2, 'a.example/x,y')]
+    """
+    rules: list[Rule] = []
+    column: int | None = None
+    for number, (line, record) in enumerate(_records(octets, report)):
+        if number == 0:
+            column = _named_column(record)
+            if column is not None:
+                continue
+        if column is None:
+            column = _column_of_urls(record)
+        if column is None:
+            if number:  # the first may be a header with other names
+                report.leave_out(line, ",".join(record), "no column holds a URL")
+        elif len(record) <= column or not record[column].strip():
+            report.leave_out(line, ",".join(record), f"column {column + 1} is empty")
+        else:
+            rules += expression_rules(record[column].strip(), line, defaults, report)
+    return rules
+
+
+def _records(octets: bytes, report: Report) -> Iterator[tuple[int, list[str]]]:
+    """``(line where it begins, fields)`` of every record."""
+    lines = _Lines(octets, report)
+    reader = csv.reader(lines, skipinitialspace=True)
+    while True:
+        try:
+            record = next(reader)
+        except StopIteration:
+            return
+        except csv.Error:
+            report.leave_out(lines.first, f"lines {lines.first} to {lines.last}", "they are no records of a table")
+        else:
+            if lines.first and record:
+                yield lines.first, record
+        lines.first = 0
+
+
+def _named_column(record: list[str]) -> int | None:
+    names = [field.strip().lower() for field in record]
+    return next((names.index(name) for name in _NAMES if name in names), None)
+
+
+def _column_of_urls(record: list[str]) -> int | None:
+    if len(record) == 1 and "." in record[0]:
+        return 0
+    return next((number for number, field in enumerate(record) if "://" in field), None)

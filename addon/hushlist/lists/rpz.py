@@ -1,0 +1,193 @@
+"""Reader of response policy zones in master file format: names that a resolver answers with nothing.
+
+A trigger fits one name, and with "*." in front all below it; a rule fits both, whichever is given.
+
+Spec: draft-vixie-dnsop-dns-rpz; RFC 1035, 5.1
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from ipaddress import IPv4Network, IPv6Network
+
+from hushlist.lists.foreign import EXCEPTION, is_sinkhole, may_except, name_rules
+from hushlist.lists.patterns import parse_address_range
+from hushlist.lists.source import LONGEST_LINE, Defaults, OwnTerms, Report, numbered_lines
+from hushlist.match.rule import Rule
+
+_TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[();]|(?:[^\s"();\\]|\\.)++|\\')
+_TTL = re.compile(r"[0-9][0-9smhdw]*", re.IGNORECASE)
+_CLASSES = ("in", "ch", "hs", "cs")
+#: records of the zone itself
+_OF_ZONE = frozenset(("soa", "ns", "rrsig", "nsec", "nsec3", "nsec3param", "dnskey", "cds", "cdnskey", "zonemd"))
+# "CNAME .": "no such domain"; "CNAME *.": "no data"; "rpz-drop.": no answer at all
+_NOTHING = ("", "*", "rpz-drop")
+
+
+@dataclass(frozen=True, slots=True)
+class _Record:
+    """An entry of a master file: its tokens, and whether it takes over the owner of the one before."""
+
+    line: int
+    text: str
+    tokens: list[str]
+    has_owner: bool
+
+
+@dataclass(slots=True)
+class _Zone:
+    """Its name is that of the SOA's owner, or else the first record's origin; one without either is "@"."""
+
+    origin: str = "@"
+    name: str = "@"
+    owner: str | None = None
+    rules: list[Rule] = field(default_factory=list)
+
+    def absolute(self, name: str) -> str:
+        """A name in lower case without the dot at its end; below ``@`` where the zone has no name."""
+        name = name.lower()
+        if name == "@":
+            return self.origin
+        if name.endswith("."):
+            return name[:-1]
+        return f"{name}.{self.origin}" if self.origin else name
+
+    def trigger(self, name: str) -> str | None:
+        """What stands in front of the zone's name, or ``None`` where the name is not in the zone."""
+        if name == self.name:
+            return ""
+        if not self.name:
+            return name
+        return name[: -len(self.name) - 1] if name.endswith("." + self.name) else None
+
+
+def read_rpz(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
+    """Names and addresses that get no answer or an empty one, and those that pass.
+
+    >>> zone = b"$ORIGIN rpz.example.\\n@ 60 IN SOA a. b. ( 1 2\\n3 4 5 )\\n NS a.\\nx.example CNAME . ; why"
+    >>> [(rule.line, str(rule.pattern)) for rule in read_rpz(zone, Defaults(), Report("f"))]
+    [(5, 'x.example/')]
+    """
+    zone = _Zone()
+    for record in _records(octets, report):
+        first = record.tokens[0].lower()
+        if not first.startswith("$") or not record.has_owner:
+            _read(record, zone, defaults, report)
+        elif first == "$origin" and len(record.tokens) > 1:
+            zone.origin = zone.absolute(record.tokens[1])
+            if zone.owner is None:
+                zone.name = zone.origin
+        elif first != "$ttl":
+            report.tally(record.line, record.text, f"a directive {first[:40]!r}")
+    return zone.rules
+
+
+def _records(octets: bytes, report: Report) -> Iterator[_Record]:
+    """Entries, which parentheses continue over lines."""
+    tokens: list[str] = []
+    depth = first = length = 0
+    begin = ""
+    for line, text in numbered_lines(octets, report, is_foreign=True):
+        if depth == 0:
+            tokens, first, begin, length = [], line, text, 0
+        length += len(text)
+        for word in _TOKEN.findall(text):
+            if word == ";":
+                break
+            if word in "()":
+                depth = max(0, depth + (1 if word == "(" else -1))
+            else:
+                tokens.append(word)
+        if depth and length > LONGEST_LINE:
+            depth = 0
+            report.leave_out(first, begin.strip(), "its parenthesis is not closed")
+        elif depth == 0 and tokens:
+            yield _Record(first, begin.strip(), tokens, not begin[:1].isspace())
+    if depth:
+        report.leave_out(first, begin.strip(), "its parenthesis is not closed")
+
+
+def _read(record: _Record, zone: _Zone, defaults: Defaults, report: Report) -> None:
+    tokens = record.tokens
+    if record.has_owner:
+        zone.owner, tokens = zone.absolute(tokens[0]), tokens[1:]
+    while tokens and (tokens[0].lower() in _CLASSES or _TTL.fullmatch(tokens[0])):
+        tokens = tokens[1:]
+    if zone.owner is None or len(tokens) < 2:
+        report.leave_out(record.line, record.text, "expected an owner, a type and data")
+        return
+    kind, data = tokens[0].lower(), tokens[1]
+    if kind == "soa":
+        zone.name = zone.owner
+    if kind in _OF_ZONE:
+        return
+    trigger = zone.trigger(zone.owner)
+    if trigger is None:
+        report.leave_out(record.line, record.text, "its owner is not in the zone")
+    elif not trigger:
+        report.tally(record.line, record.text, "data of the zone itself")
+    else:
+        own = _terms(kind, data, trigger, zone, record, defaults, report)
+        if own is not None:
+            zone.rules += _rules(trigger, own, record, defaults, report)
+
+
+def _terms(
+    kind: str, data: str, trigger: str, zone: _Zone, record: _Record, defaults: Defaults, report: Report
+) -> OwnTerms | None:
+    """What a record asks for, or ``None`` where it blocks nothing and allows nothing."""
+    if kind in ("a", "aaaa") and is_sinkhole(data):
+        return OwnTerms()
+    if kind != "cname":
+        report.tally(record.line, record.text, "data that is answered instead")
+        return None
+    target = zone.absolute(data)
+    if target in _NOTHING:
+        return OwnTerms()
+    # "CNAME rpz-passthru."; in older zones a name that points to itself
+    if target in ("rpz-passthru", trigger.removeprefix("*.")):
+        if may_except(defaults):
+            return EXCEPTION
+        report.tally(record.line, record.text, "rpz-passthru, in a list that does not block")
+    elif target == "rpz-tcp-only":
+        report.tally(record.line, record.text, "rpz-tcp-only: it blocks nothing")
+    else:
+        report.tally(record.line, record.text, "data that is answered instead")
+    return None
+
+
+def _rules(trigger: str, own: OwnTerms, record: _Record, defaults: Defaults, report: Report) -> list[Rule]:
+    name, _, label = trigger.rpartition(".")
+    if label == "rpz-ip":
+        try:
+            return [defaults.rule(_network(name), report, record.line, own)]
+        except ValueError:
+            report.leave_out(record.line, record.text, "expected a prefix length and an address, both reversed")
+            return []
+    if label.startswith("rpz-"):
+        report.tally(record.line, record.text, f"a trigger {label[:40]!r}")
+        return []
+    if trigger == "*":
+        report.leave_out(record.line, record.text, "no rule fits every host")
+        return []
+    return name_rules(trigger, record.line, defaults, report, own)
+
+
+def _network(name: str) -> IPv4Network | IPv6Network:
+    """``32.1.2.0.192`` or ``128.zz.1.db8.2001``, where "zz" stands for "::".
+
+    Raises:
+        ValueError: it is no such thing.
+    """
+    length, *labels = name.split(".")
+    labels.reverse()
+    if len(labels) == 4 and "zz" not in labels:
+        return parse_address_range(f"{'.'.join(labels)}/{length}")
+    address = ":".join("" if label == "zz" else label for label in labels)
+    if labels[:1] == ["zz"]:
+        address = ":" + address
+    if labels[-1:] == ["zz"]:
+        address += ":"
+    return parse_address_range(f"{address}/{length}")

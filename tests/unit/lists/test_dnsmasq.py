@@ -1,0 +1,62 @@
+"""dnsmasq's configuration."""
+
+import pytest
+
+from hushlist.lists.dnsmasq import read_dnsmasq
+from unit.lists.reading import read
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("address=/a.example/0.0.0.0", ["1:a.example/"]),
+        ("address=/a.example/b.example/0.0.0.0", ["1:a.example/", "1:b.example/"]),
+        ("address=/a.example/", ["1:a.example/"]),
+        ("address=/a.example/#", ["1:a.example/"]),
+        (
+            "address=/a.example/::\naddress=/b.example/127.0.0.1\naddress=/c.example/::1",
+            ["1:a.example/", "2:b.example/", "3:c.example/"],
+        ),
+        ("server=/a.example/\nlocal=/b.example/c.example/", ["1:a.example/", "2:b.example/", "2:c.example/"]),
+        ("# x\n\n  address = /a.example/ # why\r\n", ["3:a.example/"]),
+        ("address=/*.a.example/\naddress=/.b.example/", ["1:a.example/", "2:b.example/"]),
+        ("address=/BÜCHER.example/", ["1:xn--bcher-kva.example/"]),
+    ],
+)
+def test_names_that_are_answered_with_nothing_are_rules(text: str, rules: list[str]) -> None:
+    assert read(read_dnsmasq, text) == (rules, [])
+
+
+@pytest.mark.parametrize(
+    ("line", "warning"),
+    [
+        ("address=/x.example/192.0.2.1", "an address that is given to names: it blocks nothing"),
+        ("server=/x.example/192.0.2.1#53", "a server that is asked for names: it blocks nothing"),
+        ("server=/x.example/#", "a server that is asked for names: it blocks nothing"),
+        ("server=192.0.2.1", "'server' without a name"),
+        ("cache-size=1000", "a directive 'cache-size'"),
+        ("no-resolv", "a directive 'no-resolv'"),
+        ("address=/x.example", "expected a '/' behind the last name"),
+        ("address=/#/0.0.0.0", "no rule fits every host"),
+        ("address=//0.0.0.0", "no rule fits every name without a dot"),
+        ("address=/x@y.example/", "a domain has neither user nor path"),
+        ("address=/a b/", "there is white space in it"),
+    ],
+)
+def test_what_blocks_no_name_is_left_out(line: str, warning: str) -> None:
+    rules, warnings = read(read_dnsmasq, f"local=/a.example/\n{line}\nlocal=/b.example/")
+    assert rules == ["1:a.example/", "3:b.example/"]
+    what = line[9:-1] if line in ("address=/a b/", "address=/x@y.example/") else line
+    assert warnings == [f"2: {what}: left out: {warning}"]
+
+
+def test_directives_are_counted_by_kind() -> None:
+    text = "cache-size=1\nserver=1.1.1.1\ncache-size=2\nserver=/x/1.1.1.1\ncache-size=3"
+    assert read(read_dnsmasq, text) == (
+        [],
+        [
+            "1: cache-size=1: left out: a directive 'cache-size' (the first of 3)",
+            "2: server=1.1.1.1: left out: 'server' without a name",
+            "4: server=/x/1.1.1.1: left out: a server that is asked for names: it blocks nothing",
+        ],
+    )

@@ -1,0 +1,99 @@
+"""squidGuard's lists, some of them real."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+from hushlist.errors import SourceError
+from hushlist.lists.formats import FORMATS
+from hushlist.lists.source import Defaults, Report
+from hushlist.lists.squidguard import SQUIDGUARD_FILES, read_squidguard_expressions, read_squidguard_urls
+from hushlist.policy.policy import Policy, load_policy
+from unit.lists.reading import read
+
+SHARED = Path(os.environ.get("HUSHLIST_SHARED") or Path(__file__).parents[4] / "shared")
+
+
+@pytest.mark.parametrize(
+    ("text", "rules"),
+    [
+        ("a.example/x", ["1:a.example/x", "1:a.example/x/"]),
+        ("a.example/x/\r\n# x\n\nb.example", ["1:a.example/x/", "4:b.example/"]),
+        ("192.0.2.1/~x http://other.example/", ["1:192.0.2.1/~x", "1:192.0.2.1/~x/"]),
+        ("a.example/x?y=1", ["1:a.example/x?y=1"]),
+    ],
+)
+def test_an_entry_of_urls_is_a_page_and_what_lies_below_it(text: str, rules: list[str]) -> None:
+    assert read(read_squidguard_urls, text) == (rules, [])
+
+
+def test_expressions_are_reported_with_their_number() -> None:
+    assert read(read_squidguard_expressions, "# x\na|b\n\nc+") == (
+        [],
+        ["2: a|b: left out: a regular expression (the first of 2)"],
+    )
+
+
+def folder_policy(folder: Path, entry: str) -> Policy:
+    (folder / "policy.yaml").write_text(f"layers:\n- name: l\n  lists:\n  - {entry}\n")
+    return load_policy(folder / "policy.yaml")
+
+
+@pytest.mark.parametrize("entry", ["games", "games/", "{file: games, format: squidguard}"])
+def test_a_folder_is_a_list(tmp_path: Path, entry: str) -> None:
+    folder = tmp_path / "games"
+    folder.mkdir()
+    (folder / "domains").write_text("a.example\n")
+    (folder / "urls").write_text("b.example/x\n")
+    (folder / "expressions").write_text("x|y\n")
+    policy = folder_policy(tmp_path, entry)
+    rules = policy.layers[0].rules
+    assert [(rule.list, Path(rule.source).name, str(rule.pattern)) for rule in rules] == [
+        ("games", "domains", "a.example/"),
+        ("games", "urls", "b.example/x"),
+        ("games", "urls", "b.example/x/"),
+    ]
+    assert [Path(problem.source).name for problem in policy.warnings] == ["expressions"]
+    assert {path.name for path in policy.files} == {"policy.yaml", "domains", "urls", "expressions"}
+
+
+def test_a_file_that_a_folder_has_not_yet_is_watched(tmp_path: Path) -> None:
+    (tmp_path / "games").mkdir()
+    (tmp_path / "games" / "urls").write_text("")
+    files = folder_policy(tmp_path, "games").files
+    assert files[tmp_path / "games" / "domains"] is None
+    assert files[tmp_path / "games" / "urls"] is not None
+
+
+@pytest.mark.parametrize("entry", ["empty", "{file: policy.yaml, format: squidguard}"])
+def test_a_folder_without_lists_is_an_error(tmp_path: Path, entry: str) -> None:
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(SourceError, match="there is no folder with domains or urls or expressions"):
+        folder_policy(tmp_path, entry)
+
+
+@pytest.mark.skipif(not (SHARED / "data" / "ut1").is_dir(), reason="no ../shared/data/ut1; see HUSHLIST_SHARED")
+def test_every_entry_of_real_lists_is_a_rule() -> None:
+    for path in sorted((SHARED / "data" / "ut1").glob("*/*")):
+        reader = SQUIDGUARD_FILES.get(path.name)
+        if reader is None:
+            continue
+        report = Report(path.name)
+        octets = path.read_bytes()
+        lines = {rule.line for rule in reader(octets, Defaults(), report)}
+        entries = {number for number, line in enumerate(octets.split(b"\n"), 1) if line.strip()}
+        assert report.errors == []
+        assert lines == (set() if path.name == "expressions" else entries), path
+        assert len(report.warnings) == (path.name == "expressions" and bool(entries))
+
+
+@pytest.mark.skipif(not (SHARED / "data" / "hosts").is_dir(), reason="no ../shared/data/hosts; see HUSHLIST_SHARED")
+def test_every_name_of_real_hosts_files_is_a_rule() -> None:
+    (path,) = (SHARED / "data" / "hosts").iterdir()
+    report = Report(path.name)
+    text = path.read_text()
+    rules = FORMATS["hosts"](text.encode(), Defaults(), report)
+    entries = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
+    assert (report.errors, report.warnings) == ([], [])
+    assert len(rules) == len(entries)
