@@ -11,6 +11,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import lru_cache
 
 from hushlist.errors import UrlError
 from hushlist.match.checks import Asked
@@ -20,11 +21,13 @@ from hushlist.match.rule import Action
 from hushlist.policy.decision import Decision, decide, strictest
 from hushlist.policy.policy import Policy
 from hushlist.url import percent, safebrowsing
+from hushlist.url.host import LONGEST_NAME
 from hushlist.url.parts import Parts, rooted, split_web, split_web_authority, to_bytes
 from hushlist.url.protocol import is_slash_redirect, slash_twin
+from hushlist.url.readings import readings
 
-#: a request goes by its target, its Host headers or authority, its SNI; one with more hosts is an attack
-MOST_HOSTS = 8
+#: a request goes by its target, its Host or authority, its SNI; one with more hosts is an attack
+MOST_HOSTS = 4
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,8 @@ class Request:
     fragment: bytes | None = None
     #: what stands before "@" in the authority; looked at by checks, and never shown
     userinfo: bytes | None = None
+    #: why it is not one request, or none, whatever its names and its target say
+    fault: str | None = None
 
     @property
     def url(self) -> bytes:
@@ -99,6 +104,8 @@ class Engine:
         decisions = [self._decide_host(request, host, now) for host in hosts[:MOST_HOSTS]]
         if not 0 < len(hosts) <= MOST_HOSTS:
             decisions.append(self._unparsable(request, f"the request goes by {len(hosts)} hosts"))
+        if request.fault is not None:
+            decisions.append(self._unparsable(request, request.fault))
         return strictest(decisions)
 
     def _unparsable(self, request: Request, fault: str) -> Decision:
@@ -171,13 +178,26 @@ def canonical_forms(request: Request, host: bytes) -> tuple[Parts, ...]:
     """
     scheme = request.scheme if _SCHEME.fullmatch(request.scheme) else b"http"
     host = _one_host(safebrowsing.remove_tab_cr_lf(host))
-    target = safebrowsing.remove_tab_cr_lf(request.target)
+    if len(request.hosts) == 1:
+        return _forms(scheme, host, request.target)
+    (of_host,) = readings(Parts(scheme, None, host, None, b"/"))
+    return tuple(form._replace(host=of_host.host) for form in _forms_of_any_host(scheme, request.target))
+
+
+@lru_cache(maxsize=1)
+def _forms_of_any_host(scheme: bytes, target: bytes) -> tuple[Parts, ...]:
+    """Kept for the other hosts of the same request, so that these do not multiply the time that a target takes."""
+    return _forms(scheme, b"h", target)
+
+
+def _forms(scheme: bytes, host: bytes, target: bytes) -> tuple[Parts, ...]:
+    target = safebrowsing.remove_tab_cr_lf(target)
     cut, fragment = safebrowsing.split_fragment(target)
     targets = (target,) if fragment is None else (target, cut)
     forms: list[Parts] = []
     for one in targets:
         path, mark, query = one.partition(b"?")
-        forms += safebrowsing.readings(Parts(scheme, None, host, None, rooted(path), query if mark else None))
+        forms += readings(Parts(scheme, None, host, None, rooted(path), query if mark else None))
     return tuple(dict.fromkeys(forms))
 
 
@@ -187,6 +207,8 @@ _DELIMITERS = re.compile(rb"[/?#@\\]")
 
 def _one_host(host: bytes) -> bytes:
     """A host with its brackets; its octets may not shift the URL's parts, not even when they are unescaped."""
+    if len(host) > LONGEST_NAME:
+        raise UrlError(host, "the host is longer than any name can be")
     if _DELIMITERS.search(percent.unescape_repeatedly(host)):
         raise UrlError(host, "there is a delimiter in the host")
     return split_web_authority(host)[1]
@@ -202,4 +224,7 @@ def _uris(request: Request, host: bytes, form: Parts, *, is_first: bool) -> Iter
     yield form._replace(port=port, fragment=request.fragment)
     if is_first:
         path, mark, query = request.target.partition(b"?")
-        yield Parts(request.scheme, None, host, port, path, query if mark else None, request.fragment)
+        asked = Parts(request.scheme, None, host, port, path, query if mark else None, request.fragment)
+        yield asked
+        if host != form.host:
+            yield asked._replace(host=form.host)

@@ -29,7 +29,7 @@ from typing import Any
 from hot_path import requests
 
 from hushlist.errors import UrlError
-from hushlist.url import iri, percent, safebrowsing
+from hushlist.url import iri, percent, readings, safebrowsing
 from hushlist.url.hashed import parse_hashed_uri
 from hushlist.url.hrn import parse_hrn
 from hushlist.url.profiles import PROFILES
@@ -242,7 +242,7 @@ def functions() -> Iterator[tuple[str, Function, dict[str, Shape]]]:
     """All that is to be linear, with the inputs that could be the worst for it."""
     for name, profile in PROFILES.items():
         yield name, profile.canonicalize, URLS
-    yield "readings", lambda url: safebrowsing.readings(safebrowsing.parse(url)), URLS
+    yield "readings", lambda url: readings.readings(safebrowsing.parse(url)), URLS
     yield "unescape_repeatedly", percent.unescape_repeatedly, PERCENT
     yield "resolve, reference", lambda octets: resolve(octets, "http://h/a/b?c"), REFERENCES
     yield "resolve, base", lambda octets: resolve("../b", b"http://h/" + octets), REFERENCES

@@ -12,7 +12,8 @@ from conformance.vectors import Row, needs
 from hushlist.engine import Request, canonical_forms, request_of
 from hushlist.errors import UrlError
 from hushlist.url.parts import to_bytes
-from hushlist.url.safebrowsing import parse, readings
+from hushlist.url.readings import readings
+from hushlist.url.safebrowsing import parse
 
 pytestmark = [needs(file) for file in sorted({family.file for family in FAMILIES})]
 

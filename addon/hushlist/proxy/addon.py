@@ -14,8 +14,9 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from mitmproxy import ctx, exceptions, http
+from mitmproxy import ctx, dns, exceptions, http
 from mitmproxy.net.http.http1.read import expected_http_body_size
+from mitmproxy.proxy.mode_specs import RegularMode, Socks5Mode, UpstreamMode
 
 from hushlist.engine import Engine, Request
 from hushlist.match.learned import Learned
@@ -39,6 +40,8 @@ _NO_BODY = ("GET", "HEAD", "OPTIONS", "TRACE")
 #: lazy: no connection is made to an origin before its request is decided. No raw TCP: in a tunnel that carries HTTP, a
 #: line's end in front of the request would be enough for mitmproxy to take it for another protocol, and pass it unseen.
 _REQUIRED: dict[str, object] = {"connection_strategy": "lazy", "rawtcp": False}
+#: modes in which a client asks for a tunnel by itself, and can ask for one to any port
+_TUNNELLING = (RegularMode, Socks5Mode, UpstreamMode)
 
 
 class Hushlist:
@@ -207,6 +210,12 @@ class Hushlist:
         if self._engine is None:
             return Decision(Action.BLOCK, request.url, fault="the filter has no policy that it can use")
         return self._engine.decide(request)
+
+    def dns_request(self, flow: dns.DNSFlow) -> None:
+        """mitmproxy's hook: a tunnel carries HTTP or nothing; one to port 53 or 5353 would be taken for DNS."""
+        is_tunnel = isinstance(flow.client_conn.proxy_mode, _TUNNELLING)
+        if is_tunnel and ctx.options.hushlist_mode == "block" and flow.killable:
+            flow.kill()
 
     def response(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: learn from a permanent redirect of the origin itself."""

@@ -10,7 +10,9 @@ import idna
 # "Dots other than U+002E separate labels, as in a browser": ideographic, fullwidth and halfwidth full stop (UTS 46)
 _OTHER_DOTS = re.compile(b"|".join(dot.encode() for dot in "\u3002\uff0e\uff61"))
 #: octets; a DNS name has at most 253, and a letter that needs Punycode at most 4, so no longer name can exist
-_LONGEST_IDN = 4 * 253
+LONGEST_NAME = 4 * 253
+#: characters; twice what a label that is looked up can have, and Punycode takes time by their square
+_LONGEST_LABEL = 126
 #: what no browser accepts in a host: a name that maps to one of these is refused, lest it shift the URL's parts
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f#%/:<>?@\[\\\]^|]")
 
@@ -44,7 +46,7 @@ def to_ascii(host: bytes) -> bytes:
 
     Spec: UTS 46, 4.2 (non-transitional, UseSTD3ASCIIRules=false, VerifyDnsLength=false)
     """
-    if host.isascii() or len(host) > _LONGEST_IDN:
+    if host.isascii() or len(host) > LONGEST_NAME:
         return host
     try:
         mapped = idna.uts46_remap(host.decode(), std3_rules=False, transitional=False)
@@ -57,6 +59,8 @@ def to_ascii(host: bytes) -> bytes:
 def _to_a_label(label: str) -> bytes:
     if _FORBIDDEN.search(label):
         raise idna.IDNAError("forbidden in a host")
+    if not label.isascii() and len(label) > _LONGEST_LABEL:
+        raise idna.IDNAError("label too long")
     return label.encode() if label.isascii() else b"xn--" + label.encode("punycode")
 
 

@@ -39,6 +39,32 @@ def collapse_slashes(path: bytes) -> bytes:
     return _SLASHES.sub(b"/", path) if b"//" in path else path
 
 
+_PARAMETERS = re.compile(rb";[^/]*")
+
+
+def remove_parameters(path: bytes) -> bytes:
+    """Leave out the parameters of every segment, as servers in Java do before they resolve dot segments.
+
+    >>> remove_parameters(b"/a;b=c/..;/d;e")
+    b'/a/../d'
+
+    Spec: Java Servlet 6.0, 3.5.2
+    """
+    return _PARAMETERS.sub(b"", path)
+
+
+_PERCENT_U = re.compile(rb"%[uU]([0-9A-Fa-f]{4})")
+
+
+def unescape_percent_u(path: bytes) -> bytes:
+    """Undo the escapes that only IIS knows.
+
+    >>> unescape_percent_u(b"/%u0073ecret")
+    b'/secret'
+    """
+    return _PERCENT_U.sub(lambda match: chr(int(match[1], 16)).encode("utf-8", "surrogatepass"), path)
+
+
 def slashes_from_backslashes(path: bytes) -> bytes:
     """Take backslashes for slashes, as some servers do."""
     return path.replace(b"\\", b"/")

@@ -6,7 +6,7 @@ b'http://www.google.com/1%20?q'
 Deviation: the URL is split before it is unescaped, and again after: user information is dropped by the first split, so
 that ``http://good%2F@bad/`` has the host that a browser would ask.
 
-Deviation: a server may read a path in another way than the specification does; ``readings`` gives all of them.
+Deviation: a server may read a path in another way than the specification does; ``hushlist.url.readings`` gives them.
 
 Spec: Safe Browsing v4, URLs and Hashing, Canonicalization
 """
@@ -111,7 +111,8 @@ def escape(parts: Parts) -> Parts:
     )
 
 
-_OPEN: tuple[Step, ...] = (
+#: everything but the path, and but the escaping at the end
+OPEN: tuple[Step, ...] = (
     remove_userinfo,
     unescape_repeatedly,
     complete_scheme,
@@ -124,47 +125,8 @@ SAFEBROWSING = Profile(
     "safebrowsing",
     prepare=(strip_spaces, remove_tab_cr_lf, remove_fragment),
     split=split_web,
-    steps=(*_OPEN, resolve_dot_segments, collapse_slashes, escape),
+    steps=(*OPEN, resolve_dot_segments, collapse_slashes, escape),
 )
 
 parse = SAFEBROWSING.parse
 canonicalize = SAFEBROWSING.canonicalize
-
-
-def slashes_from_backslashes(parts: Parts) -> Parts:
-    """Take backslashes for slashes, as some servers do."""
-    return parts._replace(path=path.slashes_from_backslashes(parts.path))
-
-
-# The first is the profile's own. nginx merges slashes before it resolves dot segments; some applications resolve
-# nothing; IIS takes a backslash for a slash.
-_PATH_READINGS: tuple[tuple[Step, ...], ...] = (
-    (resolve_dot_segments, collapse_slashes),
-    (collapse_slashes, resolve_dot_segments),
-    (collapse_slashes,),
-    (slashes_from_backslashes, resolve_dot_segments, collapse_slashes),
-    (slashes_from_backslashes, collapse_slashes, resolve_dot_segments),
-    (slashes_from_backslashes, collapse_slashes),
-)
-
-
-def readings(parts: Parts) -> tuple[Parts, ...]:
-    r"""The canonical form, and behind it every other that a server may give to the path; nearly always one alone.
-
-    >>> [r.path for r in readings(parse(b"http://h.example/x//../bad"))]
-    [b'/x/bad', b'/bad', b'/x/../bad']
-
-    Raises:
-        UrlError: nothing is left of the host.
-    """
-    for step in _OPEN:
-        parts = step(parts)
-    if b"/.." not in parts.path and b"\\" not in parts.path:
-        return (escape(collapse_slashes(resolve_dot_segments(parts))),)
-    return tuple(dict.fromkeys(_read(parts, steps) for steps in _PATH_READINGS))
-
-
-def _read(parts: Parts, steps: tuple[Step, ...]) -> Parts:
-    for step in steps:
-        parts = step(parts)
-    return escape(parts)

@@ -7,8 +7,8 @@ from hypothesis import example, given
 
 from hushlist.errors import UrlError
 from hushlist.match.expressions import expressions
-from hushlist.url.parts import Parts
-from hushlist.url.safebrowsing import SAFEBROWSING, canonicalize, parse, readings
+from hushlist.url.readings import readings
+from hushlist.url.safebrowsing import SAFEBROWSING, canonicalize, parse
 from unit.hostile import LONG, seconds, urls
 
 # Safe Browsing v4, URLs and Hashing: every vector that it prints, in its order
@@ -144,32 +144,6 @@ def test_the_canonical_url_has_the_expressions_of_the_raw_one(url: bytes) -> Non
     except UrlError:
         return
     assert expressions(SAFEBROWSING.apply(parse(parts.join()))) == expressions(parts)
-
-
-@pytest.mark.parametrize(
-    ("path", "expected"),
-    [
-        (b"/a/b", [b"/a/b"]),
-        (b"/./a//b", [b"/a/b"]),
-        (b"/x//../bad", [b"/x/bad", b"/bad", b"/x/../bad"]),  # nginx merges slashes first
-        (b"/x/../bad", [b"/bad", b"/x/../bad"]),
-        (b"/x\\..\\bad", [b"/x\\..\\bad", b"/bad", b"/x/../bad"]),  # IIS
-        (b"/x/%2e%2e%5cbad", [b"/x/..\\bad", b"/bad", b"/x/../bad"]),
-        (b"/a/...", [b"/a/..."]),
-    ],
-)
-def test_a_path_is_read_in_every_way_that_a_server_may(path: bytes, expected: list[bytes]) -> None:
-    assert [parts.path for parts in readings(Parts(b"http", None, b"h", None, path))] == expected
-
-
-@given(urls())
-def test_the_first_reading_is_the_canonical_form_and_no_two_are_equal(url: bytes) -> None:
-    try:
-        found = readings(parse(url))
-    except UrlError:
-        return
-    assert found[0].join() == canonicalize(url)
-    assert len(set(found)) == len(found) <= 6
 
 
 @pytest.mark.parametrize(
