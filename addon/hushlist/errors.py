@@ -9,12 +9,29 @@ A *problem* is one thing wrong at one place of a file; it prints as ``file:line:
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
 
 class HushlistError(Exception):
     """Root of every error that this package raises on purpose."""
+
+
+_USER_INFORMATION = re.compile(r"//[^/?#\\@]*@")
+
+
+def without_user(url: bytes | str) -> bytes | str:
+    """A URL, for people to read, without what stands before "@" in its authority: that is never written anywhere.
+
+    >>> without_user("http://me:secret@h.example/@x"), without_user(b"//me@h.example")
+    ('http://h.example/@x', b'//h.example')
+
+    Spec: RFC 3986, 7.5
+    """
+    if isinstance(url, bytes):
+        return _USER_INFORMATION.sub("//", url.decode("latin-1")).encode("latin-1")
+    return _USER_INFORMATION.sub("//", url)
 
 
 class UrlError(HushlistError, ValueError):
@@ -25,14 +42,15 @@ class UrlError(HushlistError, ValueError):
     """
 
     def __init__(self, value: bytes | str, reason: str, position: int | None = None) -> None:
-        #: what was given, whole; the message shows its first 200 bytes or characters
+        #: what was given, whole; the message shows its first 200 bytes or characters, without user information
         self.value = value
         self.reason = reason
         #: offset of the fault in ``value``: bytes where that is bytes, characters where it is text
         self.position = position
         at = "" if position is None else f" (at position {position})"
-        shown = repr(value) if len(value) <= 200 else f"{value[:200]!r}..."
-        super().__init__(f"{shown}: {reason}{at}")
+        shown = without_user(value)
+        text = repr(shown) if len(shown) <= 200 else f"{shown[:200]!r}..."
+        super().__init__(f"{text}: {reason}{at}")
 
 
 @dataclass(frozen=True, slots=True, order=True)

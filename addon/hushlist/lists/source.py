@@ -8,7 +8,7 @@ from dataclasses import dataclass, field, fields
 from datetime import date
 from pathlib import Path, PurePath
 
-from hushlist.errors import Problem
+from hushlist.errors import Problem, without_user
 from hushlist.match.rule import Action, Pattern, Rule
 
 #: octets; no rule is anywhere near as long, and no reader has to hold more than this at a time
@@ -111,6 +111,7 @@ def _line(problem: Problem) -> int:
 
 
 def _shorten(what: str) -> str:
+    what = str(without_user(what))
     return what if len(what) <= 120 else what[:117] + "..."
 
 
