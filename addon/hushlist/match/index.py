@@ -118,9 +118,13 @@ class Index:
 
     def find_uris(self, uris: Sequence[Parts]) -> Iterator[Match]:
         """Hashed URIs that fit one of the URIs that name the same resource."""
+        strings: dict[tuple[str, bool, bool], dict[bytes, None]] = {}
         for key, postings in self._uris.items():
             digest = ALGORITHMS[key.algorithm]
-            for string in dict.fromkeys(string for uri in uris for string in matching_strings(uri, key)):
+            how = key.variant, key.query, key.fragment
+            if how not in strings:  # the same for every algorithm
+                strings[how] = dict.fromkeys(string for uri in uris for string in matching_strings(uri, key))
+            for string in strings[how]:
                 for rule in postings.get(digest(string), ()):
                     yield Match(rule, string, (_WHOLE_URI, len(string)))
 

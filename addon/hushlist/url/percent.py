@@ -81,6 +81,8 @@ def escape(data: bytes, unsafe: re.Pattern[bytes] = _UNSAFE) -> bytes:
 
 _UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 _NORMAL = {escape: octet if octet in _UNRESERVED else escape.upper() for escape, octet in _OCTETS.items()}
+# An escape that is not in normal form: a digit in lower case, or an unreserved character.
+_NOT_NORMAL = re.compile(rb"%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f]|2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])")
 # A percent sign that begins no escape, and behind it the escape of a digit that would complete one.
 _INCOMPLETE = re.compile(rb"(%[0-9A-Fa-f]?%(?:3[0-9]|[46][1-6]))")
 
@@ -95,7 +97,7 @@ def normalize_escapes(data: bytes) -> bytes:
 
     Spec: RFC 3986, 6.2.2.1 and 6.2.2.2
     """
-    if _PERCENT not in data:
+    if not _NOT_NORMAL.search(data):
         return data
     pieces = _INCOMPLETE.split(data)
     pieces[::2] = (_replace(_ESCAPE, _NORMAL, piece) for piece in pieces[::2])

@@ -97,3 +97,12 @@ def test_unescaping_undoes_escaping_where_no_escape_was(data: bytes) -> None:
 )
 def test_only_unreserved_characters_are_decoded_and_only_once(data: bytes, expected: bytes) -> None:
     assert normalize_escapes(data) == expected
+
+
+@pytest.mark.parametrize("octet", range(256))
+def test_an_escape_is_normal_or_made_so(octet: int) -> None:
+    character = bytes((octet,))
+    normal = character if re.fullmatch(rb"[A-Za-z0-9._~-]", character) else b"%%%02X" % octet
+    assert {normalize_escapes(b"/" + escape % octet + b"/") for escape in (b"%%%02X", b"%%%02x")} == {
+        b"/" + normal + b"/"
+    }
