@@ -21,7 +21,7 @@ from hushlist.match.rule import Action
 from hushlist.policy.decision import Decision, decide, strictest
 from hushlist.policy.policy import Policy
 from hushlist.url import percent, safebrowsing
-from hushlist.url.host import LONGEST_NAME
+from hushlist.url.host import DELIMITERS, LONGEST_NAME
 from hushlist.url.parts import Parts, rooted, split_web, split_web_authority, to_bytes
 from hushlist.url.protocol import is_slash_redirect, slash_twin
 from hushlist.url.readings import readings
@@ -202,14 +202,13 @@ def _forms(scheme: bytes, host: bytes, target: bytes) -> tuple[Parts, ...]:
 
 
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*")
-_DELIMITERS = re.compile(rb"[/?#@\\]")
 
 
 def _one_host(host: bytes) -> bytes:
     """A host with its brackets; its octets may not shift the URL's parts, not even when they are unescaped."""
     if len(host) > LONGEST_NAME:
         raise UrlError(host, "the host is longer than any name can be")
-    if _DELIMITERS.search(percent.unescape_repeatedly(host)):
+    if DELIMITERS.search(percent.unescape_repeatedly(host)):
         raise UrlError(host, "there is a delimiter in the host")
     return split_web_authority(host)[1]
 

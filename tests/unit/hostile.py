@@ -63,3 +63,24 @@ def seconds(work: Callable[[], object]) -> float:
     start = time.perf_counter()
     work()
     return time.perf_counter() - start
+
+
+def rfc3986_5_2_4(path: bytes) -> bytes:
+    """The RFC's own words, step by step; quadratic."""
+    out = b""
+    while path:
+        if path.startswith((b"../", b"./")):  # A
+            path = path.split(b"/", 1)[1]
+        elif path.startswith(b"/./") or path == b"/.":  # B
+            path = b"/" + path[3:]
+        elif path.startswith(b"/../") or path == b"/..":  # C
+            path = b"/" + path[4:]
+            out = out[: out.rindex(b"/")] if b"/" in out else b""
+        elif path in (b".", b".."):  # D
+            path = b""
+        else:  # E
+            end = path.find(b"/", 1)
+            segment = path if end < 0 else path[:end]
+            out += segment
+            path = path[len(segment) :]
+    return out

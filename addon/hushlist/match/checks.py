@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hushlist.url.host import collapse_dots, parse_ipv4, separate_labels, to_ascii
+from hushlist.url.parts import DEFAULT_PORTS
 from hushlist.url.percent import unescape_repeatedly
 
 
@@ -49,12 +50,11 @@ class Check:
 
 
 _WELL_KNOWN = 1024
-_OWN_PORTS = {b"http": 80, b"ws": 80, b"https": 443, b"wss": 443, b"ftp": 21}
 
 
 def _well_known_port(check: Check, asked: Asked) -> bytes | None:
     """7.2: "a TCP port number within the "well-known port" range (0 - 1023)" that is another protocol's."""
-    own = asked.port == _OWN_PORTS.get(asked.scheme) or asked.port in check.ports
+    own = asked.port == DEFAULT_PORTS.get(asked.scheme) or asked.port in check.ports
     return b"port %d" % asked.port if asked.port < _WELL_KNOWN and not own else None
 
 

@@ -9,6 +9,7 @@ from contextlib import suppress
 from mitmproxy import http
 
 from hushlist.engine import Request
+from hushlist.url.host import DELIMITERS
 from hushlist.url.parts import split_web_authority, to_bytes
 
 
@@ -37,9 +38,7 @@ def _fault(data: http.RequestData) -> str | None:
         return "its target is no path"
     if _NOT_IN_TARGET.search(data.path):
         return "there is white space or a control character in its target"
-    if any(_NOT_IN_FIELD.search(text) for field in data.headers.fields for text in field) or _NOT_IN_FIELD.search(
-        data.authority
-    ):
+    if _NOT_IN_FIELD.search(b"".join((data.authority, *map(b"".join, data.headers.fields)))):
         return "there is a line end or a NUL in its headers"
     return None
 
@@ -64,7 +63,4 @@ def _host(authority: bytes) -> bytes:
 
     So does one that would be a URL, whose scheme is not to be taken for the host.
     """
-    return authority if _DELIMITERS.search(authority) else split_web_authority(authority)[1]
-
-
-_DELIMITERS = re.compile(rb"[/?#@\\]")
+    return authority if DELIMITERS.search(authority) else split_web_authority(authority)[1]

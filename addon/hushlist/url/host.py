@@ -13,6 +13,8 @@ _OTHER_DOTS = re.compile(b"|".join(dot.encode() for dot in "\u3002\uff0e\uff61")
 LONGEST_NAME = 4 * 253
 #: characters; twice what a label that is looked up can have, and Punycode takes time by their square
 _LONGEST_LABEL = 126
+#: what ends a host in a URL, or begins it: none can have one
+DELIMITERS = re.compile(rb"[/?#@\\]")
 #: what no browser accepts in a host: a name that maps to one of these is refused, lest it shift the URL's parts
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f#%/:<>?@\[\\\]^|]")
 

@@ -12,6 +12,9 @@ from typing import NamedTuple
 from hushlist.errors import UrlError
 from hushlist.url.host import parse_ipv6
 
+#: scheme -> the port that it means where none is given
+DEFAULT_PORTS = {b"http": 80, b"https": 443, b"ws": 80, b"wss": 443, b"ftp": 21}
+
 
 class Parts(NamedTuple):
     """The components of a URI, delimiters left out; ``None`` where the component and its delimiter are missing.

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from hushlist.errors import UrlError
 from hushlist.url import path as absolute_path
 from hushlist.url import percent
+from hushlist.url.parts import DEFAULT_PORTS as PORT_NUMBERS
 from hushlist.url.parts import Parts, split_generic, to_bytes
 
 # -- 5.2: relative resolution ------------------------------------------------------------------------------------
@@ -173,7 +174,8 @@ def remove_dots(parts: Parts) -> Parts:
 
 # -- 6.2.3: scheme-based normalization ---------------------------------------------------------------------------
 
-DEFAULT_PORTS = {b"http": b"80", b"https": b"443", b"ws": b"80", b"wss": b"443", b"ftp": b"21"}
+#: the same in digits, as they stand in a URI
+DEFAULT_PORTS = {scheme: b"%d" % port for scheme, port in PORT_NUMBERS.items()}
 
 
 def remove_port(parts: Parts) -> Parts:

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from hushlist.errors import UrlError
 from hushlist.url.iri import SCHEME, SIMPLE, SYNTAX
 from hushlist.url.rfc3986 import merge, remove_dot_segments, resolve, split_generic
-from unit.hostile import LONG, octets, seconds, urls
+from unit.hostile import LONG, octets, rfc3986_5_2_4, seconds, urls
 
 # -- 5.2, 5.4: resolution ----------------------------------------------------------------------------------------
 
@@ -119,27 +119,6 @@ def test_a_target_is_absolute_and_stays_what_it_is(reference: bytes, base: bytes
     assert split_generic(target).scheme is not None
     if split_generic(reference).path:  # 5.2.2: without one, "T.path = Base.path", dot segments and all
         assert resolve(target, "http://another/base") == target
-
-
-def rfc3986_5_2_4(path: bytes) -> bytes:
-    """The RFC's own words, step by step; quadratic."""
-    out = b""
-    while path:
-        if path.startswith((b"../", b"./")):  # A
-            path = path.split(b"/", 1)[1]
-        elif path.startswith(b"/./") or path == b"/.":  # B
-            path = b"/" + path[3:]
-        elif path.startswith(b"/../") or path == b"/..":  # C
-            path = b"/" + path[4:]
-            out = out[: out.rindex(b"/")] if b"/" in out else b""
-        elif path in (b".", b".."):  # D
-            path = b""
-        else:  # E
-            end = path.find(b"/", 1)
-            segment = path if end < 0 else path[:end]
-            out += segment
-            path = path[len(segment) :]
-    return out
 
 
 @given(st.lists(st.sampled_from([b"/", b".", b"..", b"a", b"bc", b"/..", b"/."]), max_size=12).map(b"".join))
