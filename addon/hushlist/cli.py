@@ -366,13 +366,13 @@ def _explanation(engine: Engine, url: bytes) -> Iterator[str]:
             yield from (f"  {full_hash(found).hex()}  {found.decode('ascii')}" for found in expressions(form))
     yield "\nMatches" if decision.matches else "\nMatches      none"
     for found in decision.matches:
-        rule = found.match.rule
+        pattern, terms, _ = found.rule
         won = "  <- decides" if found == decision.winner else ""
-        category = f" [{rule.category}]" if rule.category else ""
-        yield f"  layer {found.layer}: {rule.action.value} {found}{category}{won}"
-        yield f"    rule as written: {rule.pattern}"
+        category = f" [{terms.category}]" if terms.category else ""
+        yield f"  layer {terms.layer}: {terms.action.value} {found}{category}{won}"
+        yield f"    rule as written: {pattern}"
     for layer in engine.policy.layers:
-        asked = sum(found.layer == layer.name for found in decision.matches)
+        asked = sum(found.rule.terms.layer == layer.name for found in decision.matches)
         yield f"Layer        {layer.name}: {len(layer.rules)} rules, {asked} fit"
     yield f"Decision     {decision.action.value}" + (f" ({decision.fault})" if decision.fault else "")
 

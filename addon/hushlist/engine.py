@@ -89,9 +89,9 @@ class Engine:
     def __init__(self, policy: Policy, learned: Learned | None = None) -> None:
         self.policy = policy
         self._learned = learned
-        self._layers = tuple((layer.name, Index(layer.rules)) for layer in policy.layers)
-        self._has_checks = any(index.has_checks for _, index in self._layers)
-        self._has_uris = any(index.has_uris for _, index in self._layers)
+        self._layers = tuple(Index(layer.rules) for layer in policy.layers)
+        self._has_checks = any(index.has_checks for index in self._layers)
+        self._has_uris = any(index.has_uris for index in self._layers)
 
     def decide(self, request: Request, now: datetime | None = None) -> Decision:
         """The decision for a request at a moment (UTC; the present one where none is given). Never raises.
@@ -124,15 +124,17 @@ class Engine:
         uris = tuple(_uris(request, host, form, is_first=is_first)) if self._has_uris else ()
         twin = self._twin(request, form)
         layers = []
-        for name, index in self._layers:
+        for index in self._layers:
             matches = [*index.find(form)]
             # A hashed URI is canonical by its own rules: those of another reading of the path are no allowance.
-            matches += (match for match in index.find_uris(uris) if is_first or match.rule.action is not Action.ALLOW)
+            matches += (
+                match for match in index.find_uris(uris) if is_first or match.rule.terms.action is not Action.ALLOW
+            )
             if is_first and self._has_checks:
                 matches += index.find_checks(_asked(request, host))
             if twin is not None:
                 matches += _by_redirect(matches, index.find(twin))
-            layers.append((name, [match for match in matches if match.rule.holds_at(now)]))
+            layers.append([match for match in matches if match.rule.terms.holds_at(now)])
         return decide(form.join(), layers)
 
     def learn(self, request: Request, location: bytes) -> None:

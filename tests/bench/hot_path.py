@@ -25,12 +25,13 @@ sys.path.insert(0, str(ROOT / "addon"))
 
 from hushlist.engine import Engine, Request, request_of  # noqa: E402
 from hushlist.errors import UrlError  # noqa: E402
-from hushlist.match.rule import Action, Expression, ExpressionHash, Rule  # noqa: E402
+from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, Terms  # noqa: E402
 from hushlist.policy.policy import Layer, Policy  # noqa: E402
 from hushlist.url import safebrowsing  # noqa: E402
 
 SHARED = Path(os.environ.get("HUSHLIST_SHARED", ROOT.parent / "shared"))
 LONG = 1 << 16
+TERMS = Terms(Action.BLOCK, "bench", "bench")
 
 
 def seconds(run: Callable[[], object]) -> float:
@@ -68,7 +69,7 @@ def rules(count: int, *, hashed: bool) -> list[Rule]:
     patterns = (
         ExpressionHash(hashlib.sha256(value).digest()[:8]) if hashed else Expression(value) for value in expressions
     )
-    return [Rule(pattern, Action.BLOCK, "bench", "bench", line) for line, pattern in enumerate(patterns, 1)]
+    return [Rule(pattern, TERMS, line) for line, pattern in enumerate(patterns, 1)]
 
 
 def engine(of: Sequence[Rule]) -> Engine:

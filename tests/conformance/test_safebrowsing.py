@@ -9,7 +9,7 @@ from hushlist.errors import UrlError
 from hushlist.match.expressions import expressions, host_suffixes, path_prefixes
 from hushlist.match.hashing import full_hash
 from hushlist.match.index import Index
-from hushlist.match.rule import Action, ExpressionHash, Rule
+from hushlist.match.rule import Action, ExpressionHash, Rule, Terms
 from hushlist.url.parts import Parts
 from hushlist.url.percent import unescape_repeatedly
 from hushlist.url.safebrowsing import SAFEBROWSING, canonicalize
@@ -129,7 +129,7 @@ def test_prefixes_are_found_whatever_their_lengths(row: Row, monkeypatch: pytest
     # The rows are about look-up alone: in them, texts stand for hashes.
     monkeypatch.setattr("hushlist.match.index.full_hash", lambda expression: expression.removesuffix(b"/"))
     prefixes = row["input"]["prefixes"]
-    index = Index(Rule(ExpressionHash(prefix.encode()), Action.BLOCK, "", "", 1) for prefix in prefixes)
+    index = Index(Rule(ExpressionHash(prefix.encode()), Terms(Action.BLOCK, "", ""), 1) for prefix in prefixes)
     for query in row["input"]["queries"]:
         found = index.find(Parts(b"http", None, query.encode(), None, b"/"))
         lengths = {len(match.rule.pattern.value) for match in found}  # type: ignore[union-attr]

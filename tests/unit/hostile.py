@@ -37,10 +37,10 @@ def urls() -> st.SearchStrategy[bytes]:
     return octets() | octets().map(b"http://".__add__) | st.builds(b"http://%b/%b".__mod__, st.tuples(hosts, octets()))
 
 
-def rules_of(text: str, source: str = "list.yaml") -> tuple[Rule, ...]:
+def rules_of(text: str, source: str = "list.yaml", layer: str = "") -> tuple[Rule, ...]:
     """The rules of a YAML list that has no errors."""
     report = Report(source)
-    rules = read_yaml(text.encode(), Defaults(), report)
+    rules = read_yaml(text.encode(), Defaults(layer=layer), report)
     assert report.errors == []
     return tuple(rules)
 
@@ -51,7 +51,7 @@ def engine_of(*layers: str, unparsable: Action = Action.BLOCK) -> Engine:
     return Engine(
         Policy(
             "policy.yaml",
-            tuple(Layer(name, rules_of(text, f"{name}.yaml")) for name, text in zip(names, layers, strict=False)),
+            tuple(Layer(name, rules_of(text, f"{name}.yaml", name)) for name, text in zip(names, layers, strict=False)),
             unparsable,
             {},
         )

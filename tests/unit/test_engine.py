@@ -169,7 +169,7 @@ def test_of_several_names_the_strictest_decides(hosts: tuple[bytes, ...]) -> Non
     decision = engine.decide(request(*hosts))
     assert decision.action is Action.BLOCK
     assert decision.url == b"http://blocked.example/"
-    assert sorted(found.expression for found in decision.matches) == ["blocked.example/", "good.example/"]
+    assert sorted(found.text for found in decision.matches) == ["blocked.example/", "good.example/"]
 
 
 @pytest.mark.parametrize(
@@ -251,7 +251,7 @@ def test_an_administrator_s_allow_beats_every_list() -> None:
     )
     decision = engine.decide(request(target=b"/a/b/c"))
     assert decision.action is Action.ALLOW
-    assert [found.layer for found in decision.matches] == ["first", "second", "third"]
+    assert [found.rule.terms.layer for found in decision.matches] == ["first", "second", "third"]
 
 
 # -- every kind of rule ------------------------------------------------------------------------------------------------

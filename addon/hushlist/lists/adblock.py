@@ -32,7 +32,7 @@ def read_adblock(octets: bytes, defaults: Defaults, report: Report) -> list[Rule
 
     >>> report = Report("f")
     >>> lines = b"! ads\\n||ads.example^\\n@@||ads.example/fine/\\n##.ad\\n/banner/*/img"
-    >>> [(str(rule.pattern), str(rule.action)) for rule in read_adblock(lines, Defaults(), report)]
+    >>> [(str(rule.pattern), str(rule.terms.action)) for rule in read_adblock(lines, Defaults(), report)]
     [('ads.example/', 'block'), ('ads.example/fine/', 'allow')]
     >>> print(*report.warnings, sep="\\n")
     f:4: ##.ad: left out: cosmetic

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import replace
 from ipaddress import ip_address
 
 from hushlist.errors import UrlError
@@ -46,7 +45,7 @@ def prefix_rules(text: str, line: int, defaults: Defaults, report: Report, own: 
         assert isinstance(rule.pattern, Expression)
         value = rule.pattern.value
         if b"?" not in value and not value.endswith(b"/"):
-            rules.append(replace(rule, pattern=Expression(value + b"/")))
+            rules.append(rule._replace(pattern=Expression(value + b"/")))
     return rules
 
 

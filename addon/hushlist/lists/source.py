@@ -9,7 +9,7 @@ from datetime import date
 from pathlib import Path, PurePath
 
 from hushlist.errors import Problem, without_user
-from hushlist.match.rule import Action, Pattern, Rule
+from hushlist.match.rule import Action, Pattern, Rule, Terms
 
 #: octets; no rule is anywhere near as long, and no reader has to hold more than this at a time
 LONGEST_LINE = 1 << 16
@@ -129,25 +129,30 @@ class Defaults:
     variant: str | None = None
     #: how long the hash prefixes of a binary list are, in octets
     prefix_length: int | None = None
+    #: the policy's layer that names the list
+    layer: str | None = None
 
     def behind(self, other: Defaults) -> Defaults:
         """``other``, completed by these."""
         return Defaults(*(getattr(other, f.name) or getattr(self, f.name) for f in fields(self)))
 
-    def rule(self, pattern: Pattern, report: Report, line: int, own: OwnTerms | None = None) -> Rule:
-        """A rule of this list; what it does not say itself comes from here, and ``block`` from nowhere."""
+    def terms(self, source: str, own: OwnTerms | None = None) -> Terms:
+        """The terms of its rules; what they do not say themselves comes from here, and ``block`` from nowhere."""
         own = own or OwnTerms()
-        return Rule(
-            pattern=pattern,
+        return Terms(
             action=own.action or self.action or Action.BLOCK,
-            list=self.name or PurePath(report.source).stem,
-            source=report.source,
-            line=line,
+            list=self.name or PurePath(source).stem,
+            source=source,
             category=own.category or self.category,
             reason=own.reason or self.reason,
             expires=own.expires,
             title=self.title,
+            layer=self.layer or "",
         )
+
+    def rule(self, pattern: Pattern, report: Report, line: int, own: OwnTerms | None = None) -> Rule:
+        """A rule of this list."""
+        return Rule(pattern, self.terms(report.source, own), line)
 
 
 @dataclass(frozen=True, slots=True)

@@ -94,7 +94,7 @@ def _make_rule(key: str, text: str, line: int, own: OwnTerms, defaults: Defaults
     except ValueError as error:
         report.error(line, text, str(error))
         return None
-    if rule.action is Action.ALLOW and isinstance(rule.pattern, ExpressionHash) and not rule.pattern.is_full:
+    if rule.terms.action is Action.ALLOW and isinstance(rule.pattern, ExpressionHash) and not rule.pattern.is_full:
         # "a prefix that an attacker can collide with must never open a door"
         report.error(line, text, "only a full hash of 64 hexadecimal digits can allow, not a prefix of one")
         return None

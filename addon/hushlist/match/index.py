@@ -34,6 +34,36 @@ class Match(NamedTuple):
     #: how the request came by this expression, where not by its own URL
     via: str | None = None
 
+    def __str__(self) -> str:
+        """For people: what fits, by which list, file and line, and the reason."""
+        terms = self.rule.terms
+        reason = f": {terms.reason}" if terms.reason else ""
+        via = f", {self.via}" if self.via else ""
+        return f"{self.text} by {terms.label} ({terms.source}:{self.rule.line}{via}){reason}"
+
+    @property
+    def text(self) -> str:
+        """The expression, to be read."""
+        return self.expression.decode("utf-8", "backslashreplace")
+
+    def as_dict(self) -> dict[str, str | int | None]:
+        """Plain types, as JSON and mitmproxy's metadata need them."""
+        pattern, terms, line = self.rule
+        return {
+            "expression": self.text,
+            "rule": str(pattern),
+            "action": terms.action.value,
+            "category": terms.category,
+            "reason": terms.reason,
+            "expires": None if terms.expires is None else terms.expires.isoformat(),
+            "list": terms.list,
+            "title": terms.title,
+            "source": terms.source,
+            "line": line,
+            "layer": terms.layer,
+            "via": self.via,
+        }
+
 
 _WHOLE_REQUEST = 1 << 33
 _WHOLE_URI = 1 << 32

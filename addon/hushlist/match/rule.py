@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
 from ipaddress import IPv4Network, IPv6Network
+from typing import NamedTuple
 
 from hushlist.match.checks import Check
 from hushlist.match.hashing import FULL_LENGTH
@@ -51,16 +52,13 @@ Pattern = Expression | ExpressionHash | HashedUri | IPv4Network | IPv6Network | 
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """One rule of one list."""
+class Terms:
+    """What many rules of a list have in common: what they ask for, and where they stand."""
 
-    pattern: Pattern
     action: Action
-    #: the list's ``hrn:`` name, or its file's where it has none; the file it was read from, and the line there,
-    #: counted from 1
+    #: the list's ``hrn:`` name, or its file's where it has none; and the file it was read from
     list: str
     source: str
-    line: int
     #: an ``hrn:`` name
     category: str | None = None
     reason: str | None = None
@@ -68,12 +66,23 @@ class Rule:
     expires: date | None = None
     #: what people call the list
     title: str | None = None
+    #: the policy's layer that the list is in
+    layer: str = ""
 
     @property
     def label(self) -> str:
-        """What to call the rule's list."""
+        """What to call the list."""
         return self.title or self.list
 
     def holds_at(self, now: datetime) -> bool:
         """Whether the rule has not expired; ``now`` is in UTC."""
         return self.expires is None or now.date() <= self.expires
+
+
+class Rule(NamedTuple):
+    """One rule of one list."""
+
+    pattern: Pattern
+    terms: Terms
+    #: counted from 1
+    line: int

@@ -19,44 +19,6 @@ _STRICTEST_FIRST = (Action.BLOCK, Action.ALLOW, Action.TAG, Action.PASS)
 
 
 @dataclass(frozen=True, slots=True)
-class LayerMatch:
-    """A match and the layer whose rule it is."""
-
-    layer: str
-    match: Match
-
-    def __str__(self) -> str:
-        """For people: what fits, by which list, file and line, and the reason."""
-        rule = self.match.rule
-        reason = f": {rule.reason}" if rule.reason else ""
-        via = f", {self.match.via}" if self.match.via else ""
-        return f"{self.expression} by {rule.label} ({rule.source}:{rule.line}{via}){reason}"
-
-    @property
-    def expression(self) -> str:
-        """What the rule fits, as text."""
-        return self.match.expression.decode("utf-8", "backslashreplace")
-
-    def as_dict(self) -> dict[str, str | int | None]:
-        """Plain types, as JSON and mitmproxy's metadata need them."""
-        rule = self.match.rule
-        return {
-            "expression": self.expression,
-            "rule": str(rule.pattern),
-            "action": rule.action.value,
-            "category": rule.category,
-            "reason": rule.reason,
-            "expires": None if rule.expires is None else rule.expires.isoformat(),
-            "list": rule.list,
-            "title": rule.title,
-            "source": rule.source,
-            "line": rule.line,
-            "layer": self.layer,
-            "via": self.match.via,
-        }
-
-
-@dataclass(frozen=True, slots=True)
 class Decision:
     """What is done with a request, and everything that says why."""
 
@@ -64,9 +26,9 @@ class Decision:
     #: the canonical URL; of several that the request goes by, the one that decided
     url: bytes
     #: every match in every layer, by layer, the most specific first; those of other names and readings behind them
-    matches: tuple[LayerMatch, ...] = ()
+    matches: tuple[Match, ...] = ()
     #: the match that decided; one of ``matches``
-    winner: LayerMatch | None = None
+    winner: Match | None = None
     #: why the request could not be read, where that decided
     fault: str | None = None
 
@@ -75,9 +37,9 @@ class Decision:
         return self.fault or ("" if self.winner is None else str(self.winner))
 
     @property
-    def tags(self) -> tuple[LayerMatch, ...]:
+    def tags(self) -> tuple[Match, ...]:
         """The matches that tag."""
-        return tuple(found for found in self.matches if found.match.rule.action is Action.TAG)
+        return tuple(found for found in self.matches if found.rule.terms.action is Action.TAG)
 
     def as_dict(self) -> dict[str, object]:
         """Plain types: str, int, None, list and dict."""
@@ -90,22 +52,20 @@ class Decision:
         }
 
 
-def decide(url: bytes, layers: Sequence[tuple[str, Sequence[Match]]]) -> Decision:
+def decide(url: bytes, layers: Sequence[Sequence[Match]]) -> Decision:
     """The decision for one canonical URL, from its matches in every layer, the first layer first."""
-    found = tuple(
-        LayerMatch(name, match) for name, matches in layers for match in sorted(matches, key=_precedence, reverse=True)
-    )
+    found = tuple(match for matches in layers for match in sorted(matches, key=_precedence, reverse=True))
     # Sorted by layer and precedence, the first final match is the one that the first layer with any decides by.
-    winner = next((match for match in found if match.match.rule.action in _FINAL), None)
+    winner = next((match for match in found if match.rule.terms.action in _FINAL), None)
     if winner is not None:
-        return Decision(winner.match.rule.action, url, found, winner)
+        return Decision(winner.rule.terms.action, url, found, winner)
     if found:
         return Decision(Action.TAG, url, found, found[0])
     return Decision(Action.PASS, url)
 
 
 def _precedence(match: Match) -> tuple[tuple[int, int], bool]:
-    return match.specificity, match.rule.action is Action.ALLOW
+    return match.specificity, match.rule.terms.action is Action.ALLOW
 
 
 def strictest(decisions: Sequence[Decision]) -> Decision:

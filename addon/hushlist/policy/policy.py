@@ -16,7 +16,7 @@ from hushlist.lists.source import Defaults, Report, read_octets
 from hushlist.lists.yaml_rules import DEFAULTS_KEYS, read_defaults
 from hushlist.match.checks import CHECKS, Check
 from hushlist.match.hashing import FULL_LENGTH, SHORTEST_PREFIX
-from hushlist.match.rule import Action, Rule
+from hushlist.match.rule import Action, Rule, Terms
 
 #: a file's identity: modification time in ns, size in octets, inode; ``None`` where there is no such file
 Fingerprint = tuple[int, int, int] | None
@@ -77,7 +77,7 @@ def load_policy(path: Path) -> Policy:
 _CHECK_ACTIONS = (Action.BLOCK, Action.TAG, Action.PASS)
 
 
-def _check(code: str, node: Node, report: Report) -> Rule | None:
+def _check(code: str, node: Node, layer: str, report: Report) -> Rule | None:
     """The rule that a check makes, or ``None`` where it is passed or not known."""
     if code not in CHECKS:
         report.error(node.line, code, f"unknown check (known: {', '.join(CHECKS)})")
@@ -90,7 +90,8 @@ def _check(code: str, node: Node, report: Report) -> Rule | None:
     check = Check(code, frozenset(fields.numbers("ports", 65535)))
     if action is None or action is Action.PASS:
         return None
-    return Rule(check, action, "checks", report.source, fields.line_of("action"), reason=check.sentence)
+    terms = Terms(action, "checks", report.source, reason=check.sentence, layer=layer)
+    return Rule(check, terms, fields.line_of("action"))
 
 
 _UNPARSABLE = (Action.BLOCK, Action.PASS)
@@ -131,15 +132,16 @@ class _Loader:
         name = fields.text("name")
         if name is None and isinstance(node.value, dict):
             report.error(node.line, "layer", "it has no name")
-        checks = [rule for code, item in fields.entries("checks") if (rule := _check(code, item, report)) is not None]
-        rules = [rule for item in fields.items("lists") for rule in self._list(item, report)]
-        return Layer(name or "", (*checks, *rules))
+        name = name or ""
+        checks = (_check(code, item, name, report) for code, item in fields.entries("checks"))
+        rules = [rule for item in fields.items("lists") for rule in self._list(item, name, report)]
+        return Layer(name, (*(rule for rule in checks if rule is not None), *rules))
 
-    def _list(self, node: Node, report: Report) -> list[Rule]:
+    def _list(self, node: Node, layer: str, report: Report) -> list[Rule]:
         entry = Node(node.line, {"file": node}) if isinstance(node.value, str) else node
         fields = Fields(entry, ("file", "format", "prefix-length", *DEFAULTS_KEYS), report)
         length = fields.number("prefix-length", SHORTEST_PREFIX, FULL_LENGTH)
-        defaults = replace(read_defaults(fields), prefix_length=length)
+        defaults = replace(read_defaults(fields), prefix_length=length, layer=layer)
         name = fields.text("file")
         if name is None:
             if isinstance(entry.value, dict) and "file" not in fields:

@@ -16,7 +16,8 @@ from string import Template
 
 from mitmproxy import http
 
-from hushlist.policy.decision import Decision, LayerMatch
+from hushlist.match.index import Match
+from hushlist.policy.decision import Decision
 
 STATUS = 403
 
@@ -122,15 +123,15 @@ def explain(decision: Decision) -> Explanation:
     return _explain_rule(url, decision.winner)
 
 
-def _explain_rule(url: str, winner: LayerMatch) -> Explanation:
-    rule = winner.match.rule
+def _explain_rule(url: str, winner: Match) -> Explanation:
+    _, terms, line = winner.rule
     return Explanation(
         url=url,
-        reason=rule.reason or "A rule of the filter blocks it.",
-        category=rule.category,
-        list=rule.label,
-        rule=f"{PurePath(rule.source).name}:{rule.line}",
-        expression=winner.expression,
+        reason=terms.reason or "A rule of the filter blocks it.",
+        category=terms.category,
+        list=terms.label,
+        rule=f"{PurePath(terms.source).name}:{line}",
+        expression=winner.text,
     )
 
 

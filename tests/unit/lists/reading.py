@@ -14,5 +14,5 @@ def read(reader: Reader, text: str | bytes, defaults: Defaults | None = None) ->
     report = Report("f")
     rules = reader(text if isinstance(text, bytes) else text.encode(), defaults or Defaults(), report)
     assert report.errors == []
-    found = [f"{'+' if rule.action is Action.ALLOW else ''}{rule.line}:{rule.pattern}" for rule in rules]
+    found = [f"{'+' if rule.terms.action is Action.ALLOW else ''}{rule.line}:{rule.pattern}" for rule in rules]
     return found, [str(warning).removeprefix("f:") for warning in report.warnings]

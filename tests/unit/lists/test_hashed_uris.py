@@ -19,14 +19,21 @@ def test_one_a_line_with_comments() -> None:
     text = f"# all\r\n\r\n{SHA1} # why\r\n  HASHED:MD5={'A' * 32}+Query\r\n"
     rules, errors, warnings = read(b"\xef\xbb\xbf" + text.encode())
     assert [(str(rule.pattern), rule.line) for rule in rules] == [(SHA1, 3), (f"hashed:md5={'a' * 32}+query", 4)]
-    assert {(rule.list, rule.source, rule.action) for rule in rules} == {("x", "lists/x.hashed", Action.BLOCK)}
+    assert {(rule.terms.list, rule.terms.source, rule.terms.action) for rule in rules} == {
+        ("x", "lists/x.hashed", Action.BLOCK)
+    }
     assert errors == warnings == []
 
 
 def test_defaults_hold_for_every_rule() -> None:
     defaults = Defaults(name="Mine", action=Action.ALLOW, category="hrn://c.example/x", reason="why", variant="p")
     ((rule,), _, _) = read(SHA1.encode(), defaults)
-    assert (rule.list, rule.action, rule.category, rule.reason) == ("Mine", Action.ALLOW, "hrn://c.example/x", "why")
+    assert (rule.terms.list, rule.terms.action, rule.terms.category, rule.terms.reason) == (
+        "Mine",
+        Action.ALLOW,
+        "hrn://c.example/x",
+        "why",
+    )
     assert rule.pattern.key.variant == "p"  # type: ignore[union-attr]
 
 

@@ -95,9 +95,9 @@ def test_a_rule_s_own_terms_come_first_then_the_list_s_then_block() -> None:
     own = OwnTerms(category="own")
     defaults = Defaults(action=Action.TAG, category="list's", reason="list's")
     rule = defaults.rule(Expression(b"h/"), Report("some/folder/ads.yaml"), 3, own)
-    assert (rule.action, rule.category, rule.reason) == (Action.TAG, "own", "list's")
-    assert (rule.list, rule.source, rule.line) == ("ads", "some/folder/ads.yaml", 3)
-    assert Defaults().rule(Expression(b"h/"), Report("f"), 1).action is Action.BLOCK
+    assert (rule.terms.action, rule.terms.category, rule.terms.reason) == (Action.TAG, "own", "list's")
+    assert (rule.terms.list, rule.terms.source, rule.line) == ("ads", "some/folder/ads.yaml", 3)
+    assert Defaults().rule(Expression(b"h/"), Report("f"), 1).terms.action is Action.BLOCK
 
 
 def test_defaults_complete_others() -> None:

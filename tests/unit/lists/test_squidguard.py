@@ -49,7 +49,7 @@ def test_a_folder_is_a_list(tmp_path: Path, entry: str) -> None:
     (folder / "expressions").write_text("x|y\n")
     policy = folder_policy(tmp_path, entry)
     rules = policy.layers[0].rules
-    assert [(rule.list, Path(rule.source).name, str(rule.pattern)) for rule in rules] == [
+    assert [(rule.terms.list, Path(rule.terms.source).name, str(rule.pattern)) for rule in rules] == [
         ("games", "domains", "a.example/"),
         ("games", "urls", "b.example/x"),
         ("games", "urls", "b.example/x/"),

@@ -54,16 +54,16 @@ def test_a_rule_says_where_it_stands_and_what_it_asks_for() -> None:
         "name: hrn://list.example/all\ncategory: hrn://list.example/ads\nrules:\n"
         "  - reason: why\n    action: tag\n    expires: 2026-12-31\n    expression: ads.example\n"
     )
-    assert (rule.list, rule.source, rule.line) == ("hrn://list.example/all", "f.yaml", 7)
-    assert (rule.action, rule.category, rule.reason) == (Action.TAG, "hrn://list.example/ads", "why")
-    assert rule.expires == date(2026, 12, 31)
+    assert (rule.terms.list, rule.terms.source, rule.line) == ("hrn://list.example/all", "f.yaml", 7)
+    assert (rule.terms.action, rule.terms.category, rule.terms.reason) == (Action.TAG, "hrn://list.example/ads", "why")
+    assert rule.terms.expires == date(2026, 12, 31)
 
 
 def test_the_policy_s_defaults_come_before_the_list_s() -> None:
     head = "name: hrn://l.example/own\nreason: own\naction: tag\nvariant: p\n"
     text = f"{head}rules: [ads.example, {{expression: a.example, action: allow}}]"
     rules, _, _ = read(text, Defaults(name="policy's", action=Action.BLOCK))
-    assert [(rule.list, rule.reason, rule.action) for rule in rules] == [
+    assert [(rule.terms.list, rule.terms.reason, rule.terms.action) for rule in rules] == [
         ("policy's", "own", Action.BLOCK),
         ("policy's", "own", Action.ALLOW),
     ]
@@ -183,7 +183,7 @@ def test_a_prefix_never_allows_by_the_policy_s_action() -> None:
 
 def test_a_full_hash_allows_and_a_prefix_tags() -> None:
     rules, errors, _ = read(f"rules: [{{sha256: {FULL}, action: allow}}, {{sha256: {PREFIX}, action: tag}}]")
-    assert [rule.action for rule in rules] == [Action.ALLOW, Action.TAG]
+    assert [rule.terms.action for rule in rules] == [Action.ALLOW, Action.TAG]
     assert errors == []
 
 

@@ -104,7 +104,7 @@ def test_a_check_blocks_or_tags_and_says_where_it_stands(tmp_path: Path) -> None
     decision = filled.decide(request_of("http://0x7f.1:25/"))
     assert decision.action is Action.BLOCK
     assert decision.url == b"http://127.0.0.1/"
-    assert [(found.match.rule.line, str(found.match.rule.pattern)) for found in decision.matches] == [
+    assert [(found.rule.line, str(found.rule.pattern)) for found in decision.matches] == [
         (5, "check:rare-ipv4"),
         (7, "check:well-known-port"),
     ]

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from hushlist.match.expressions import expressions, own_expression
 from hushlist.match.hashing import full_hash
 from hushlist.match.index import Index
-from hushlist.match.rule import Action, Expression, ExpressionHash, Pattern, Rule
+from hushlist.match.rule import Action, Expression, ExpressionHash, Pattern, Rule, Terms
 from hushlist.url.host import is_address, parse_address
 from hushlist.url.parts import Parts, split_generic
 from hushlist.url.safebrowsing import SAFEBROWSING
@@ -48,6 +48,9 @@ def plainly(rules: list[Rule], parts: Parts) -> set[tuple[int, bytes]]:
     return found
 
 
+TERMS = Terms(Action.BLOCK, "list", "file")
+
+
 def hosts() -> st.SearchStrategy[bytes]:
     names = st.lists(st.sampled_from([b"a", b"b", b"1"]), min_size=1, max_size=8).map(b".".join)
     return names | st.sampled_from(
@@ -74,7 +77,7 @@ def patterns() -> st.SearchStrategy[Pattern]:
 
 @given(st.lists(patterns(), max_size=12), st.lists(requests(), min_size=1, max_size=4))
 def test_finds_what_a_plain_search_finds(given_patterns: list[Pattern], asked: list[Parts]) -> None:
-    rules = [Rule(pattern, Action.BLOCK, "list", "file", line) for line, pattern in enumerate(given_patterns, 1)]
+    rules = [Rule(pattern, TERMS, line) for line, pattern in enumerate(given_patterns, 1)]
     index = Index(rules)
     for parts in asked:
         found = [(match.rule.line, match.expression) for match in index.find(parts)]
@@ -123,8 +126,8 @@ def test_what_a_rule_fits(rule: str, url: str, fits: bool) -> None:
 
 def test_specificity_is_the_order_in_which_expressions_are_generated() -> None:
     parts = canonical("http://a.b.c.d.e.f.g/1/2/3/4?q")
-    rules = [Rule(Expression(text), Action.BLOCK, "list", "file", 1) for text in expressions(parts)]
-    rules.append(Rule(ip_network("0.0.0.0/0"), Action.BLOCK, "list", "file", 1))
+    rules = [Rule(Expression(text), TERMS, 1) for text in expressions(parts)]
+    rules.append(Rule(ip_network("0.0.0.0/0"), TERMS, 1))
     found = sorted(Index(rules[::-1]).find(parts), key=lambda match: match.specificity, reverse=True)
     assert [match.expression for match in found] == expressions(parts)
 

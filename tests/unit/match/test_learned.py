@@ -87,13 +87,13 @@ def test_a_rule_fits_the_twin_once_the_origin_has_redirected(rule: str, asked: b
     assert decision.action is Action.BLOCK
     assert decision.winner is not None
     assert "rung protocol" in str(decision)
-    assert decision.winner.as_dict()["via"] == decision.winner.match.via
+    assert decision.winner.as_dict()["via"] == decision.winner.via
 
 
 def test_a_match_of_its_own_is_not_repeated_as_learned() -> None:
     filled = engine("[h.example]")
     filled.learn(request(b"/data"), b"/data/")
-    assert [found.match.via for found in filled.decide(request(b"/data")).matches] == [None]
+    assert [found.via for found in filled.decide(request(b"/data")).matches] == [None]
 
 
 def test_a_blocked_site_is_not_opened_by_what_it_tells() -> None:

@@ -5,7 +5,7 @@ from ipaddress import ip_network
 
 import pytest
 
-from hushlist.match.rule import Action, Expression, ExpressionHash, Pattern, Rule
+from hushlist.match.rule import Action, Expression, ExpressionHash, Pattern, Terms
 from hushlist.url.hashed import parse_hashed_uri
 
 
@@ -18,12 +18,11 @@ from hushlist.url.hashed import parse_hashed_uri
     ],
 )
 def test_a_rule_holds_through_its_last_day(now: datetime, holds: bool) -> None:
-    rule = Rule(Expression(b"h/"), Action.BLOCK, "list", "file", 1, expires=date(2026, 12, 31))
-    assert rule.holds_at(now) is holds
+    assert Terms(Action.BLOCK, "list", "file", expires=date(2026, 12, 31)).holds_at(now) is holds
 
 
 def test_a_rule_without_a_last_day_always_holds() -> None:
-    assert Rule(Expression(b"h/"), Action.BLOCK, "list", "file", 1).holds_at(datetime.max.replace(tzinfo=UTC))
+    assert Terms(Action.BLOCK, "list", "file").holds_at(datetime.max.replace(tzinfo=UTC))
 
 
 @pytest.mark.parametrize(

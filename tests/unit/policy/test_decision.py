@@ -7,7 +7,7 @@ import pytest
 
 from hushlist.match.index import Index
 from hushlist.match.rule import Action
-from hushlist.policy.decision import Decision, LayerMatch, decide, strictest
+from hushlist.policy.decision import Decision, decide, strictest
 from hushlist.url.safebrowsing import SAFEBROWSING
 from unit.hostile import rules_of
 
@@ -20,7 +20,7 @@ def decision_of(*layers: str) -> Decision:
     found = []
     for number, rules in enumerate(layers, 1):
         name = f"layer {number}"
-        found.append((name, list(Index(rules_of(f"rules: [{rules}]", f"{name}.yaml")).find(parts))))
+        found.append(list(Index(rules_of(f"rules: [{rules}]", f"{name}.yaml", name)).find(parts)))
     return decide(URL, found)
 
 
@@ -60,7 +60,7 @@ def rule(expression: str, action: str) -> str:
 def test_layers_then_specificity_then_allow(layers: list[str], action: Action, winner: str | None) -> None:
     decision = decision_of(*layers)
     assert decision.action is action
-    assert (decision.winner and decision.winner.expression) == winner
+    assert (decision.winner and decision.winner.text) == winner
     assert decision.winner is None or decision.winner in decision.matches
 
 
@@ -68,7 +68,7 @@ def test_tags_of_every_match_in_every_layer_are_collected() -> None:
     tag = rule("h.example", "tag")
     decision = decision_of(tag, f"{tag},{rule('h.example', 'allow')}", f"{rule('www.h.example', 'tag')},{tag}")
     assert decision.action is Action.ALLOW
-    assert [(found.layer, found.expression) for found in decision.tags] == [
+    assert [(found.rule.terms.layer, found.text) for found in decision.tags] == [
         ("layer 1", "h.example/"),
         ("layer 2", "h.example/"),
         ("layer 3", "www.h.example/"),
@@ -78,7 +78,7 @@ def test_tags_of_every_match_in_every_layer_are_collected() -> None:
 
 def test_matches_are_in_the_order_of_layers_the_most_specific_first() -> None:
     both = f"{rule('h.example', 'block')},{rule('www.h.example/a/', 'tag')}"
-    found = [(match.layer, match.expression) for match in decision_of(both, both).matches]
+    found = [(match.rule.terms.layer, match.text) for match in decision_of(both, both).matches]
     assert found == [(layer, text) for layer in ("layer 1", "layer 2") for text in ("www.h.example/a/", "h.example/")]
 
 
@@ -142,6 +142,6 @@ def test_a_decision_is_plain_data_for_others() -> None:
 
 def test_octets_that_are_no_text_are_shown_escaped() -> None:
     ((found,),) = [decision_of("h.example").matches]
-    odd = LayerMatch("layer", found.match._replace(expression=b"h/\xff\x00"))
-    assert odd.expression == "h/\\xff\x00"
+    odd = found._replace(expression=b"h/\xff\x00")
+    assert odd.text == "h/\\xff\x00"
     assert Decision(Action.PASS, b"\xff").as_dict()["canonical"] == "\\xff"

@@ -49,8 +49,8 @@ def test_layers_and_lists_keep_their_order(folder: Path) -> None:
         "- name: lists\n  lists: [good.yaml, good.hashed, domains]\n- name: empty\n",
     )
     assert [layer.name for layer in policy.layers] == ["overrides", "lists", "empty"]
-    assert [rule.list for rule in policy.layers[1].rules] == ["good", "good", "domains"]
-    assert {rule.source for rule in policy.layers[1].rules} == {
+    assert [rule.terms.list for rule in policy.layers[1].rules] == ["good", "good", "domains"]
+    assert {rule.terms.source for rule in policy.layers[1].rules} == {
         str(folder / name) for name in ("good.yaml", "good.hashed", "domains")
     }
     assert policy.unparsable is Action.BLOCK
@@ -66,7 +66,7 @@ def test_a_policy_s_terms_hold_for_a_list(folder: Path) -> None:
     terms = "name: 'hrn://l.example/a', action: tag, category: 'hrn://c.example/x', reason: why"
     entry = f"{{file: list.txt, format: domains, {terms}}}"
     (rule,) = load(folder, one_list(entry)).layers[0].rules
-    assert (rule.list, rule.action, rule.category, rule.reason) == (
+    assert (rule.terms.list, rule.terms.action, rule.terms.category, rule.terms.reason) == (
         "hrn://l.example/a",
         Action.TAG,
         "hrn://c.example/x",
