@@ -9,8 +9,9 @@ Spec: https://help.adblockplus.org/hc/en-us/articles/360062733293, How to write 
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from hushlist.lists.foreign import EXCEPTION, may_except, prefix_rules
+from hushlist.lists.foreign import EXCEPTION, may_except, read_prefix
 from hushlist.lists.source import Defaults, Report, numbered_lines
 from hushlist.match.rule import Rule
 
@@ -27,7 +28,7 @@ _HOST = re.compile(r"[^\s/?#|^*:@]+")
 _ADDRESS = re.compile(r"\|https?://(?=[^/])")
 
 
-def read_adblock(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
+def read_adblock(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
     """Blocking filters and exceptions.
 
     >>> report = Report("f")
@@ -38,10 +39,10 @@ def read_adblock(octets: bytes, defaults: Defaults, report: Report) -> list[Rule
     f:4: ##.ad: left out: cosmetic
     f:5: /banner/*/img: left out: a wildcard
     """
-    rules = []
+    terms, exception = defaults.terms(report.source), defaults.terms(report.source, EXCEPTION)
     for line, text in numbered_lines(octets, report, is_foreign=True):
         entry = text.strip()
-        if not entry or _COMMENT.match(entry) or _HEADER.fullmatch(entry):
+        if not entry or (entry[0] in "!#[" and (_COMMENT.match(entry) or _HEADER.fullmatch(entry))):
             continue
         kind, rest = _kind(entry)
         is_exception = entry.startswith("@@")
@@ -53,16 +54,15 @@ def read_adblock(octets: bytes, defaults: Defaults, report: Report) -> list[Rule
         if kind:
             report.tally(line, entry, kind)
             continue
-        own = EXCEPTION if is_exception else None
-        rules += prefix_rules(rest, line, defaults, report, own)
-    return rules
+        for expression in read_prefix(rest, line, report):
+            yield Rule(expression, exception if is_exception else terms, line)
 
 
 def _kind(entry: str) -> tuple[str, str]:
     """``(kind, "")`` of a filter that is no rule here, or ``("", expression)``."""
     if entry.startswith("!#"):
         return "a preprocessor directive", ""
-    if _COSMETIC.search(entry):
+    if ("#" in entry or "$" in entry) and _COSMETIC.search(entry):
         return "cosmetic", ""
     is_exception = entry.startswith("@@")
     pattern = entry.removeprefix("@@")

@@ -6,7 +6,7 @@ Behind "#" or ";" stands a comment.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, summarize_address_range
 
 from hushlist.lists.patterns import parse_address_range
@@ -18,14 +18,14 @@ _NONE = "it is no address, and no range of them"
 _LONGEST = 100  # characters; two IPv6 addresses have fewer
 
 
-def read_addresses(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
+def read_addresses(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
     """All ranges of a list; one from a first to a last address becomes the fewest networks that cover just it.
 
     >>> rules = read_addresses(b"192.0.2.4 - 192.0.2.9 # x\\n2001:db8::/32", Defaults(), Report("f"))
     >>> [str(rule.pattern) for rule in rules]
     ['192.0.2.4/30', '192.0.2.8/31', '2001:db8::/32']
     """
-    rules = []
+    terms = defaults.terms(report.source)
     for line, text in numbered_lines(octets, report, is_foreign=True):
         entry = _COMMENT.sub("", text).strip()
         if not entry:
@@ -35,8 +35,8 @@ def read_addresses(octets: bytes, defaults: Defaults, report: Report) -> list[Ru
         except ValueError as error:
             report.leave_out(line, entry, str(error))
         else:
-            rules += [defaults.rule(network, report, line) for network in networks]
-    return rules
+            for network in networks:
+                yield Rule(network, terms, line)
 
 
 def _networks(entry: str) -> Iterable[IPv4Network | IPv6Network]:

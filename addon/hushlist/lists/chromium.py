@@ -11,8 +11,9 @@ Spec: https://www.chromium.org/administrators/url-blocklist-filter-format/
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
-from hushlist.lists.foreign import prefix_rules
+from hushlist.lists.foreign import read_prefix
 from hushlist.lists.source import Defaults, Report, entries
 from hushlist.match.rule import Rule
 
@@ -20,17 +21,17 @@ _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|([A-Za-z][A-Za-z0-9+-]*):\*$
 _PORT = re.compile(r":[0-9]*$")
 
 
-def read_chromium(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
+def read_chromium(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
     """One filter a line; what no rule can express is left out with the reason.
 
     >>> report = Report("f")
-    >>> rules = read_chromium(b"site.example/en\\n.exact.example", Defaults(), report)
+    >>> rules = list(read_chromium(b"site.example/en\\n.exact.example", Defaults(), report))
     >>> [str(rule.pattern) for rule in rules]
     ['site.example/en', 'site.example/en/']
     >>> print(*report.warnings)
     f:2: .exact.example: left out: a rule fits the hosts below its own, too; a leading dot excludes them
     """
-    rules = []
+    terms = defaults.terms(report.source)
     for line, entry in entries(octets, report, is_foreign=True):
         # "If a reference separator '#' is present, it is ignored along with everything that appears after it."
         text = entry.partition("#")[0]
@@ -42,8 +43,8 @@ def read_chromium(octets: bytes, defaults: Defaults, report: Report) -> list[Rul
         # "user:pass fields can be included but will be ignored"
         host = authority.rpartition("@")[2].removesuffix(":*")
         # What stands in front of an ending "*" is a prefix in any case.
-        rules += prefix_rules(host + slash + path.removesuffix("*"), line, defaults, report)
-    return rules
+        for expression in read_prefix(host + slash + path.removesuffix("*"), line, report):
+            yield Rule(expression, terms, line)
 
 
 def _refuse(text: str) -> str:

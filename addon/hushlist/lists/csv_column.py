@@ -8,7 +8,7 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 
-from hushlist.lists.foreign import expression_rules
+from hushlist.lists.foreign import read_expression
 from hushlist.lists.source import Defaults, Report, numbered_lines
 from hushlist.match.rule import Rule
 
@@ -37,14 +37,14 @@ class _Lines:
         raise StopIteration
 
 
-def read_csv(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
+def read_csv(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
     """The column that is named url, domain, host or indicator; without such a header, the first that holds URLs.
 
     >>> rules = read_csv(b'id,url\\n1,"http://a.example/x,y"\\n', Defaults(), Report("f"))
     >>> [(rule.line, str(rule.pattern)) for rule in rules]
     [(2, 'a.example/x,y')]
     """
-    rules: list[Rule] = []
+    terms = defaults.terms(report.source)
     column: int | None = None
     for number, (line, record) in enumerate(_records(octets, report)):
         if number == 0:
@@ -58,9 +58,8 @@ def read_csv(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
                 report.leave_out(line, ",".join(record), "no column holds a URL")
         elif len(record) <= column or not record[column].strip():
             report.leave_out(line, ",".join(record), f"column {column + 1} is empty")
-        else:
-            rules += expression_rules(record[column].strip(), line, defaults, report)
-    return rules
+        elif expression := read_expression(record[column].strip(), line, report):
+            yield Rule(expression, terms, line)
 
 
 def _records(octets: bytes, report: Report) -> Iterator[tuple[int, list[str]]]:

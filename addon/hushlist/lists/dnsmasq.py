@@ -5,25 +5,27 @@ Spec: dnsmasq(8), --address, --server, --local
 
 from __future__ import annotations
 
-from hushlist.lists.foreign import is_sinkhole, name_rules
+from collections.abc import Iterator
+
+from hushlist.lists.foreign import is_sinkhole, read_name
 from hushlist.lists.source import Defaults, Report, entries
-from hushlist.match.rule import Rule
+from hushlist.match.rule import Expression, Rule
 
 _WITH_NAMES = ("address", "server", "local")
 
 
-def read_dnsmasq(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
+def read_dnsmasq(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
     """Lines such as ``address=/a.example/b.example/0.0.0.0``; other directives are counted by kind.
 
     >>> report = Report("f")
-    >>> rules = read_dnsmasq(b"local=/a.example/\\ncache-size=9\\naddress=/b.example/192.0.2.1", Defaults(), report)
-    >>> [str(rule.pattern) for rule in rules]
+    >>> octets = b"local=/a.example/\\ncache-size=9\\naddress=/b.example/192.0.2.1"
+    >>> [str(rule.pattern) for rule in read_dnsmasq(octets, Defaults(), report)]
     ['a.example/']
     >>> print(*report.warnings, sep="\\n")
     f:2: cache-size=9: left out: a directive 'cache-size'
     f:3: address=/b.example/192.0.2.1: left out: an address that is given to names: it blocks nothing
     """
-    rules = []
+    terms = defaults.terms(report.source)
     for line, entry in entries(octets, report, is_foreign=True):
         directive, _, value = entry.partition("=")
         directive, value = directive.strip(), value.strip()
@@ -43,15 +45,15 @@ def read_dnsmasq(octets: bytes, defaults: Defaults, report: Report) -> list[Rule
             report.tally(line, entry, "an address that is given to names: it blocks nothing")
         else:
             for name in names:
-                rules += _name_rules(name, entry, line, defaults, report)
-    return rules
+                if expression := _read_name(name, entry, line, report):
+                    yield Rule(expression, terms, line)
 
 
-def _name_rules(name: str, entry: str, line: int, defaults: Defaults, report: Report) -> list[Rule]:
+def _read_name(name: str, entry: str, line: int, report: Report) -> Expression | None:
     if name == "#":
         report.leave_out(line, entry, "no rule fits every host")
-        return []
+        return None
     if not name:
         report.leave_out(line, entry, "no rule fits every name without a dot")
-        return []
-    return name_rules(name, line, defaults, report)
+        return None
+    return read_name(name, line, report)

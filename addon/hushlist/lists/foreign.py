@@ -1,52 +1,54 @@
-"""What the readers of other people's lists share: an entry becomes rules, or is left out with a warning."""
+"""What the readers of other people's lists share: an entry becomes what rules fit, or is left out with a warning."""
 
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from ipaddress import ip_address
 
 from hushlist.errors import UrlError
-from hushlist.lists.patterns import parse_expression
+from hushlist.lists.patterns import canonicalize_expression, plain_expression, plain_name
 from hushlist.lists.source import Defaults, OwnTerms, Report
-from hushlist.match.rule import Action, Expression, ExpressionHash, Rule
+from hushlist.match.rule import Action, Expression, ExpressionHash
 
 _PATH_OR_QUERY = re.compile(r"[/?#@\\]")
 #: an exception of a list; only a list that blocks can have some
 EXCEPTION = OwnTerms(action=Action.ALLOW)
 
 
-def expression_rules(
-    text: str, line: int, defaults: Defaults, report: Report, own: OwnTerms | None = None
-) -> list[Rule]:
-    """The rule of an expression in the clear, or none; "*." in front means the same as none."""
+def read_expression(text: str, line: int, report: Report) -> Expression | None:
+    """An expression in the clear, or ``None``; "*." in front means the same as none."""
     try:
-        return [defaults.rule(parse_expression(text.removeprefix("*.")), report, line, own)]
+        return plain_expression(text) or canonicalize_expression(text.removeprefix("*."))
     except UrlError as error:
         report.leave_out(line, text, error.reason)
-        return []
+        return None
 
 
-def name_rules(text: str, line: int, defaults: Defaults, report: Report, own: OwnTerms | None = None) -> list[Rule]:
-    """The rule of a domain, or none."""
+def read_name(text: str, line: int, report: Report) -> Expression | None:
+    """A domain, or ``None``."""
+    if expression := plain_name(text):
+        return expression
     if _PATH_OR_QUERY.search(text):
         report.leave_out(line, text, "a domain has neither user nor path")
-        return []
-    return expression_rules(text, line, defaults, report, own)
+        return None
+    return read_expression(text, line, report)
 
 
-def prefix_rules(text: str, line: int, defaults: Defaults, report: Report, own: OwnTerms | None = None) -> list[Rule]:
-    """The rules of an entry that stands for all that begins like it: a path is the page, and the folder of that name.
+def read_prefix(text: str, line: int, report: Report) -> tuple[Expression, ...]:
+    """The expressions of an entry that stands for all that begins like it.
 
-    >>> [str(rule.pattern) for rule in prefix_rules("site.example/en", 1, Defaults(), Report("f"))]
+    A path is the page, and the folder of that name.
+
+    >>> [str(expression) for expression in read_prefix("site.example/en", 1, Report("f"))]
     ['site.example/en', 'site.example/en/']
     """
-    rules = expression_rules(text, line, defaults, report, own)
-    for rule in rules[:1]:
-        assert isinstance(rule.pattern, Expression)
-        value = rule.pattern.value
-        if b"?" not in value and not value.endswith(b"/"):
-            rules.append(rule._replace(pattern=Expression(value + b"/")))
-    return rules
+    page = read_expression(text, line, report)
+    if page is None:
+        return ()
+    if page.value.endswith(b"/") or page.value.find(b"?") >= 0:  # "find" tells faster than "in"
+        return (page,)
+    return page, Expression(page.value + b"/")
 
 
 def may_except(defaults: Defaults) -> bool:
@@ -54,6 +56,7 @@ def may_except(defaults: Defaults) -> bool:
     return defaults.action in (None, Action.BLOCK)
 
 
+@lru_cache(maxsize=64)  # a list has hardly ever more than one
 def is_sinkhole(text: str) -> bool:
     """Whether a name that is given this address leads nowhere: to no address, or to the machine itself.
 
@@ -67,9 +70,9 @@ def is_sinkhole(text: str) -> bool:
     return address.is_unspecified or address.is_loopback
 
 
-def hash_rules(pattern: ExpressionHash, what: str, line: int, defaults: Defaults, report: Report) -> list[Rule]:
-    """The rule of a hash, or none where it is only a prefix and the list allows."""
-    if defaults.action is Action.ALLOW and not pattern.is_full:
-        report.leave_out(line, what, "only a full hash of 64 hexadecimal digits can allow, not a prefix of one")
-        return []
-    return [defaults.rule(pattern, report, line)]
+def may_be_rule(pattern: ExpressionHash, what: str, line: int, defaults: Defaults, report: Report) -> bool:
+    """Whether a hash can be a rule; one that is only a prefix is left out where the list allows."""
+    if defaults.action is not Action.ALLOW or pattern.is_full:
+        return True
+    report.leave_out(line, what, "only a full hash of 64 hexadecimal digits can allow, not a prefix of one")
+    return False

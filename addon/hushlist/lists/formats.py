@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
+from typing import NamedTuple
 
 from hushlist.lists.adblock import read_adblock
 from hushlist.lists.addresses import read_addresses
@@ -15,31 +16,48 @@ from hushlist.lists.hashes import read_safebrowsing_raw, read_sha256
 from hushlist.lists.plain import read_domains, read_hosts, read_urls
 from hushlist.lists.rpz import read_rpz
 from hushlist.lists.source import Defaults, Report
-from hushlist.lists.squidguard import SQUIDGUARD_FILES, read_squidguard_urls
+from hushlist.lists.squidguard import read_squidguard_expressions, read_squidguard_urls
 from hushlist.lists.yaml_rules import read_yaml
 from hushlist.match.rule import Rule
 
-#: octets of a source -> its rules, with errors and warnings in the report
-Reader = Callable[[bytes, Defaults, Report], list[Rule]]
+#: octets of a source -> its rules in the order of their lines, one after the other, with errors and warnings in the
+#: report; both are complete when the last rule was given
+Reader = Callable[[bytes, Defaults, Report], Iterator[Rule]]
 
-FORMATS: dict[str, Reader] = {
-    "yaml": read_yaml,
-    "hashed-uris": read_hashed_uris,
-    "domains": read_domains,
-    "hosts": read_hosts,
-    "urls": read_urls,
-    "squidguard-urls": read_squidguard_urls,
-    "dnsmasq": read_dnsmasq,
-    "rpz": read_rpz,
-    "adblock": read_adblock,
-    "chromium": read_chromium,
-    "csv": read_csv,
-    "addresses": read_addresses,
-    "sha256": read_sha256,
-    "safebrowsing-raw": read_safebrowsing_raw,
+
+class Format(NamedTuple):
+    """How a list is read."""
+
+    read: Reader
+    #: whether each line stands for itself, so that a source can be cut at any of their ends and read in pieces; the
+    #: report of each piece knows its first line, and they are merged
+    is_by_line: bool
+
+
+FORMATS: dict[str, Format] = {
+    "yaml": Format(read_yaml, is_by_line=False),
+    "hashed-uris": Format(read_hashed_uris, is_by_line=True),
+    "domains": Format(read_domains, is_by_line=True),
+    "hosts": Format(read_hosts, is_by_line=True),
+    "urls": Format(read_urls, is_by_line=True),
+    "squidguard-urls": Format(read_squidguard_urls, is_by_line=True),
+    "dnsmasq": Format(read_dnsmasq, is_by_line=True),
+    "rpz": Format(read_rpz, is_by_line=False),
+    "adblock": Format(read_adblock, is_by_line=True),
+    "chromium": Format(read_chromium, is_by_line=True),
+    "csv": Format(read_csv, is_by_line=False),
+    "addresses": Format(read_addresses, is_by_line=True),
+    "sha256": Format(read_sha256, is_by_line=True),
+    "safebrowsing-raw": Format(read_safebrowsing_raw, is_by_line=False),
 }
-#: folders by format: the files in them, each of which may be missing, and their readers
-FOLDERS: Mapping[str, Mapping[str, Reader]] = {"squidguard": SQUIDGUARD_FILES}
+#: folders by format: the files in them, each of which may be missing, and theirs
+FOLDERS: Mapping[str, Mapping[str, Format]] = {
+    "squidguard": {
+        "domains": FORMATS["domains"],
+        "urls": FORMATS["squidguard-urls"],
+        "expressions": Format(read_squidguard_expressions, is_by_line=True),
+    },
+}
 _ENDINGS = {
     ".yaml": "yaml",
     ".yml": "yaml",

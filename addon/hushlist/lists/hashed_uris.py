@@ -5,20 +5,21 @@ Spec: draft-feather-hashed-uri-03, 4.1
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from hushlist.errors import UrlError
 from hushlist.lists.source import Defaults, Report, entries
 from hushlist.match.rule import Rule
 from hushlist.url.hashed import HashedUri, UnknownAlgorithmError, parse_hashed_uri
 
 
-def read_hashed_uris(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
+def read_hashed_uris(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
     """All rules of a list; where the report has errors, those that could be read."""
-    rules = []
+    terms = defaults.terms(report.source)
     for line, entry in entries(octets, report):
         uri = read_hashed_uri(entry, line, defaults, report)
         if uri is not None:
-            rules.append(defaults.rule(uri, report, line))
-    return rules
+            yield Rule(uri, terms, line)
 
 
 def read_hashed_uri(text: str, line: int, defaults: Defaults, report: Report) -> HashedUri | None:

@@ -6,28 +6,32 @@ are sorted in lexicographic order."
 
 from __future__ import annotations
 
-from hushlist.lists.foreign import hash_rules
+from collections.abc import Iterator
+
+from hushlist.lists.foreign import may_be_rule
 from hushlist.lists.patterns import parse_expression_hash
 from hushlist.lists.source import Defaults, Report, entries
 from hushlist.match.hashing import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.match.rule import ExpressionHash, Rule
 
 
-def read_sha256(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
+def read_sha256(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
     """One SHA-256 of an expression a line, or a prefix of it, in hexadecimal."""
-    rules = []
+    terms = defaults.terms(report.source)
     for line, entry in entries(octets, report, is_foreign=True):
         try:
             pattern = parse_expression_hash(entry)
         except ValueError as error:
             report.leave_out(line, entry, str(error).partition(", not")[0])
         else:
-            rules += hash_rules(pattern, entry, line, defaults, report)
-    return rules
+            if may_be_rule(pattern, entry, line, defaults, report):
+                yield Rule(pattern, terms, line)
 
 
-def read_safebrowsing_raw(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
+def read_safebrowsing_raw(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
     """Raw prefixes, one behind the other, of the list's ``prefix-length``; a rule's line is the prefix's number.
+
+    Where they are not sorted, those up to there are rules, and the report has an error.
 
     >>> report = Report("f")
     >>> rules = read_safebrowsing_raw(b"aaaaabcd", Defaults(prefix_length=4), report)
@@ -38,11 +42,11 @@ def read_safebrowsing_raw(octets: bytes, defaults: Defaults, report: Report) -> 
     if length is None or not SHORTEST_PREFIX <= length <= FULL_LENGTH:
         why = f"a binary list needs the length of its prefixes, {SHORTEST_PREFIX} to {FULL_LENGTH} octets"
         report.error(0, "prefix-length", why)
-        return []
+        return
     if len(octets) % length:
         report.error(0, "prefix-length", f"{len(octets)} octets are no whole number of prefixes of {length}")
-        return []
-    rules: list[Rule] = []
+        return
+    terms = defaults.terms(report.source)
     before = b""
     for start in range(0, len(octets), length):
         value = octets[start : start + length]
@@ -50,7 +54,8 @@ def read_safebrowsing_raw(octets: bytes, defaults: Defaults, report: Report) -> 
         if value < before:
             # A list that is read with the wrong length is hardly ever sorted.
             report.error(number, f"sha256:{value.hex()}", "the prefixes are not sorted: is their length right?")
-            return []
+            return
         before = value
-        rules += hash_rules(ExpressionHash(value), value.hex(), number, defaults, report)
-    return rules
+        pattern = ExpressionHash(value)
+        if may_be_rule(pattern, value.hex(), number, defaults, report):
+            yield Rule(pattern, terms, number)

@@ -35,6 +35,46 @@ _MISTAKES = (
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
 
 
+# Nearly every entry of a long list is canonical as it stands. A name is so where it has none but plain labels, and the
+# last begins with a letter: it is no address then, and no number. A path is so without empty segments, without those
+# that begin with a dot, and without everything that canonicalization, ``_NO_RULE`` or a server's reading could change.
+_NAME = r"(?:[a-z0-9_-]++\.)*+[a-z][a-z0-9_-]*+"
+_OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_PATH = r"(?:/[A-Za-z0-9!$&'()+,:=@_~-][A-Za-z0-9!$&'()+,:=@_~.-]*+)*+/?+"
+_is_plain_name = re.compile(_NAME).fullmatch
+_plain = re.compile(rf"(?:https?://)?((?:{_NAME}|{_OCTET}(?:\.{_OCTET}){{3}}){_PATH})").fullmatch
+
+
+def plain_name(text: str) -> Expression | None:
+    """The expression of a host's name that is canonical as it stands; ``None`` is no verdict."""
+    return Expression(text.encode() + b"/") if _is_plain_name(text) else None
+
+
+def plain_expression(text: str) -> Expression | None:
+    """The same of a text with a path, too.
+
+    >>> str(plain_expression("video.example/live")), plain_expression("video.example/a/../live")
+    ('video.example/live', None)
+    """
+    if match := _plain(text):
+        plain = match[1]
+        return Expression(plain.encode() if "/" in plain else plain.encode() + b"/")
+    return None
+
+
+_are_plain_names = re.compile(rf"(?:{_NAME}\n)*+{_NAME}".encode()).fullmatch
+
+
+def plain_names(lines: bytes) -> list[bytes] | None:
+    r"""The expressions of many lines with nothing but such names; ``None`` is no verdict.
+
+    >>> plain_names(b"a.example\nb.example\n"), plain_names(b"a.example\n127.1")
+    ([b'a.example/', b'b.example/'], None)
+    """
+    lines = lines.removesuffix(b"\n")
+    return (lines.replace(b"\n", b"/\n") + b"/").split(b"\n") if _are_plain_names(lines) else None
+
+
 def parse_expression(text: str) -> Expression:
     """An expression in the clear, canonicalized as live traffic is; scheme, port and the like are tolerated.
 
@@ -43,6 +83,15 @@ def parse_expression(text: str) -> Expression:
 
     Raises:
         UrlError: it names no host, or means something that no URL can be.
+    """
+    return plain_expression(text) or canonicalize_expression(text)
+
+
+def canonicalize_expression(text: str) -> Expression:
+    """The same without a look at whether it is canonical as it stands.
+
+    Raises:
+        UrlError: as above.
     """
     _refuse(_NO_RULE, text)
     parts = safebrowsing.SAFEBROWSING.apply(safebrowsing.parse(text))

@@ -5,25 +5,34 @@ Such lists are other people's, and long: a line that cannot be read is left out 
 
 from __future__ import annotations
 
-from hushlist.lists.foreign import expression_rules, name_rules
-from hushlist.lists.source import Defaults, Report, entries
-from hushlist.match.rule import Rule
+import re
+from collections.abc import Iterable, Iterator
+from itertools import count, repeat
+
+from hushlist.lists.foreign import read_expression, read_name
+from hushlist.lists.patterns import plain_names
+from hushlist.lists.source import LONGEST_LINE, Defaults, Report, block_entries, blocks, entries
+from hushlist.match.rule import Expression, Rule, Terms
 
 
-def read_domains(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
+def read_domains(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
     """One domain a line; a dot or "*." in front means the same as none."""
-    rules = []
-    for line, entry in entries(octets, report, is_foreign=True):
-        rules += name_rules(entry, line, defaults, report)
-    return rules
+    terms = defaults.terms(report.source)
+    for first, block in blocks(octets, report):
+        if names := _plain_names(block):
+            yield from _rules(names, terms, first)
+            continue
+        for line, entry in block_entries(block, first, report):
+            if expression := read_name(entry, line, report):
+                yield Rule(expression, terms, line)
 
 
-def read_urls(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
+def read_urls(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
     """One URL or expression a line; the scheme may be missing."""
-    rules = []
+    terms = defaults.terms(report.source)
     for line, entry in entries(octets, report, is_foreign=True):
-        rules += expression_rules(entry, line, defaults, report)
-    return rules
+        if expression := read_expression(entry, line, report):
+            yield Rule(expression, terms, line)
 
 
 #: names that hosts files give to the machine itself and to its network
@@ -34,16 +43,46 @@ _OWN_NAMES = frozenset(
         *("ip6-allnodes", "ip6-allrouters", "ip6-allhosts"),
     )
 )
+_OWN_EXPRESSIONS = frozenset(f"{name}/".encode() for name in _OWN_NAMES)
+_ADDRESS = re.compile(rb"[0-9a-f.:]++[ \t]")
 
 
-def read_hosts(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
+def read_hosts(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
     """Lines of a hosts file: an address and one or more names; the machine's own names are no rules."""
-    rules = []
-    for line, entry in entries(octets, report, is_foreign=True):
-        _, *names = entry.split()
-        if not names:
-            report.leave_out(line, entry, "expected an address and a name")
-        for name in names:
-            if name.lower() not in _OWN_NAMES:
-                rules += expression_rules(name, line, defaults, report)
-    return rules
+    terms = defaults.terms(report.source)
+    for first, block in blocks(octets, report):
+        names = _plain_names(_without_address(block))
+        if names and _OWN_EXPRESSIONS.isdisjoint(names):
+            yield from _rules(names, terms, first)
+            continue
+        for line, entry in block_entries(block, first, report):
+            _, *given = entry.split()
+            if not given:
+                report.leave_out(line, entry, "expected an address and a name")
+            for name in given:
+                if name.lower() not in _OWN_NAMES and (expression := read_expression(name, line, report)):
+                    yield Rule(expression, terms, line)
+
+
+# Millions of lines are read by whole blocks, where these hold nothing but one plain name a line.
+
+
+def _plain_names(block: bytes) -> list[bytes] | None:
+    """The expressions of a block's names, or ``None`` where it holds anything else."""
+    if len(block) > LONGEST_LINE:
+        return None
+    return plain_names(block.removesuffix(b"\r").replace(b"\r\n", b"\n"))
+
+
+def _without_address(block: bytes) -> bytes:
+    """A block of a hosts file without the address that each line begins with; nothing where they are different."""
+    address = _ADDRESS.match(block)
+    behind = b"\n" + address[0] if address else b"\n"
+    if address is None or block.count(b"\n", 0, -1) != block.count(behind):
+        return b""
+    return block[address.end() :].replace(behind, b"\n")
+
+
+def _rules(values: Iterable[bytes], terms: Terms, first: int) -> Iterator[Rule]:
+    """Rules of one line each."""
+    return map(Rule, map(Expression, values), repeat(terms), count(first))

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 
-from hushlist.lists.foreign import EXCEPTION, is_sinkhole, may_except, name_rules
+from hushlist.lists.foreign import EXCEPTION, is_sinkhole, may_except, read_name
 from hushlist.lists.patterns import parse_address_range
-from hushlist.lists.source import LONGEST_LINE, Defaults, OwnTerms, Report, numbered_lines
-from hushlist.match.rule import Rule
+from hushlist.lists.source import LONGEST_LINE, Defaults, OwnTerms, Report, numbered_lines, shared_terms
+from hushlist.match.rule import Pattern, Rule
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[();]|(?:[^\s"();\\]|\\.)++|\\')
 _TTL = re.compile(r"[0-9][0-9smhdw]*", re.IGNORECASE)
@@ -43,7 +43,6 @@ class _Zone:
     origin: str = "@"
     name: str = "@"
     owner: str | None = None
-    rules: list[Rule] = field(default_factory=list)
 
     def absolute(self, name: str) -> str:
         """A name in lower case without the dot at its end; below ``@`` where the zone has no name."""
@@ -63,7 +62,7 @@ class _Zone:
         return name[: -len(self.name) - 1] if name.endswith("." + self.name) else None
 
 
-def read_rpz(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
+def read_rpz(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
     """Names and addresses that get no answer or an empty one, and those that pass.
 
     >>> zone = b"$ORIGIN rpz.example.\\n@ 60 IN SOA a. b. ( 1 2\\n3 4 5 )\\n NS a.\\nx.example CNAME . ; why"
@@ -71,17 +70,19 @@ def read_rpz(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
     [(5, 'x.example/')]
     """
     zone = _Zone()
+    terms = shared_terms(defaults, report.source)
     for record in _records(octets, report):
         first = record.tokens[0].lower()
         if not first.startswith("$") or not record.has_owner:
-            _read(record, zone, defaults, report)
+            if found := _read(record, zone, defaults, report):
+                pattern, own = found
+                yield Rule(pattern, terms(own), record.line)
         elif first == "$origin" and len(record.tokens) > 1:
             zone.origin = zone.absolute(record.tokens[1])
             if zone.owner is None:
                 zone.name = zone.origin
         elif first != "$ttl":
             report.tally(record.line, record.text, f"a directive {first[:40]!r}")
-    return zone.rules
 
 
 def _records(octets: bytes, report: Report) -> Iterator[_Record]:
@@ -109,7 +110,8 @@ def _records(octets: bytes, report: Report) -> Iterator[_Record]:
         report.leave_out(first, begin.strip(), "its parenthesis is not closed")
 
 
-def _read(record: _Record, zone: _Zone, defaults: Defaults, report: Report) -> None:
+def _read(record: _Record, zone: _Zone, defaults: Defaults, report: Report) -> tuple[Pattern, OwnTerms] | None:
+    """What a record fits and asks for, or ``None`` where it is no rule."""
     tokens = record.tokens
     if record.has_owner:
         zone.owner, tokens = zone.absolute(tokens[0]), tokens[1:]
@@ -117,12 +119,12 @@ def _read(record: _Record, zone: _Zone, defaults: Defaults, report: Report) -> N
         tokens = tokens[1:]
     if zone.owner is None or len(tokens) < 2:
         report.leave_out(record.line, record.text, "expected an owner, a type and data")
-        return
+        return None
     kind, data = tokens[0].lower(), tokens[1]
     if kind == "soa":
         zone.name = zone.owner
     if kind in _OF_ZONE:
-        return
+        return None
     trigger = zone.trigger(zone.owner)
     if trigger is None:
         report.leave_out(record.line, record.text, "its owner is not in the zone")
@@ -130,8 +132,10 @@ def _read(record: _Record, zone: _Zone, defaults: Defaults, report: Report) -> N
         report.tally(record.line, record.text, "data of the zone itself")
     else:
         own = _terms(kind, data, trigger, zone, record, defaults, report)
-        if own is not None:
-            zone.rules += _rules(trigger, own, record, defaults, report)
+        pattern = None if own is None else _pattern(trigger, record, report)
+        if own is not None and pattern is not None:
+            return pattern, own
+    return None
 
 
 def _terms(
@@ -158,21 +162,22 @@ def _terms(
     return None
 
 
-def _rules(trigger: str, own: OwnTerms, record: _Record, defaults: Defaults, report: Report) -> list[Rule]:
+def _pattern(trigger: str, record: _Record, report: Report) -> Pattern | None:
+    """What a trigger fits, or ``None``."""
     name, _, label = trigger.rpartition(".")
     if label == "rpz-ip":
         try:
-            return [defaults.rule(_network(name), report, record.line, own)]
+            return _network(name)
         except ValueError:
             report.leave_out(record.line, record.text, "expected a prefix length and an address, both reversed")
-            return []
+            return None
     if label.startswith("rpz-"):
         report.tally(record.line, record.text, f"a trigger {label[:40]!r}")
-        return []
+        return None
     if trigger == "*":
         report.leave_out(record.line, record.text, "no rule fits every host")
-        return []
-    return name_rules(trigger, record.line, defaults, report, own)
+        return None
+    return read_name(trigger, record.line, report)
 
 
 def _network(name: str) -> IPv4Network | IPv6Network:

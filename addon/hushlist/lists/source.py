@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from bisect import insort
-from collections.abc import Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from datetime import date
+from functools import cache, partial
 from pathlib import Path, PurePath
 
 from hushlist.errors import Problem, without_user
-from hushlist.match.rule import Action, Pattern, Rule, Terms
+from hushlist.match.rule import Action, Terms
 
 #: octets; no rule is anywhere near as long, and no reader has to hold more than this at a time
 LONGEST_LINE = 1 << 16
@@ -24,57 +25,92 @@ _OTHER_REASONS = "other reasons"
 
 @dataclass(slots=True)
 class _Count:
-    """How many there are, and where those are that are not shown each for itself."""
+    """How many there are, the first of them, and where the last is."""
 
     number: int = 0
-    first: int = 0
     last: int = 0
-    what: str = ""
+    #: at most as many as are shown each for itself, and one more: where the others begin
+    first: list[Problem] = field(default_factory=list)
 
     def rest(self, source: str, why: str) -> Problem:
-        """Those that were not shown."""
+        """Those that are not shown."""
         more = f"{self.number - MOST_SHOWN:,} more"
-        return Problem(source, self.first, more, f"left out: {why} (the last in line {self.last})")
+        return Problem(source, self.first[MOST_SHOWN].line, more, f"left out: {why} (the last in line {self.last})")
 
     def all(self, source: str, kind: str) -> Problem:
         """All, shown as the first."""
         number = f" (the first of {self.number:,})" if self.number > 1 else ""
-        return Problem(source, self.first, self.what, f"left out: {kind}{number}")
+        return Problem(source, self.first[0].line, self.first[0].what, f"left out: {kind}{number}")
 
 
-def _count(counts: dict[str, _Count], why: str, line: int, what: str, shown: int) -> int:
-    """Count one more; the number of those with the same reason."""
-    if why not in counts and len(counts) >= _MOST_REASONS:
-        why = _OTHER_REASONS
-    count = counts.setdefault(why, _Count())
-    count.number += 1
-    count.last = line
-    if count.number == shown + 1:
-        count.first, count.what = line, _shorten(what)
-    return count.number
+@dataclass(slots=True)
+class _Counts:
+    """What was left out, counted by reason."""
+
+    #: how many of each reason are kept
+    most: int
+    by_reason: dict[str, _Count] = field(default_factory=dict)
+
+    @property
+    def number(self) -> int:
+        """How many there are in all."""
+        return sum(count.number for count in self.by_reason.values())
+
+    def add(self, source: str, line: int, what: str, why: str) -> None:
+        """Count one more."""
+        reason = self._reason(why)
+        count = self.by_reason[reason]
+        count.number += 1
+        count.last = line
+        if len(count.first) < self.most:
+            count.first.append(Problem(source, line, _shorten(what), f"left out: {why}"))
+
+    def merge(self, other: _Counts) -> None:
+        """Count those of the lines behind."""
+        for why, theirs in other.by_reason.items():
+            ours = self.by_reason[self._reason(why)]
+            ours.number += theirs.number
+            ours.last = max(ours.last, theirs.last)
+            ours.first = sorted((*ours.first, *theirs.first), key=_line)[: self.most]
+
+    def _reason(self, why: str) -> str:
+        """The reason by which one is counted."""
+        if why not in self.by_reason:
+            if len(self.by_reason) >= _MOST_REASONS:
+                why = _OTHER_REASONS
+            self.by_reason.setdefault(why, _Count())
+        return why
 
 
 @dataclass(slots=True)
 class Report:
     """What is wrong with one source: errors make it unusable, warnings name what was left out or will not do.
 
-    Both are in the order of their lines.
+    Both are in the order of their lines. A source may be read in pieces, each with a report of its own; ``merge`` makes
+    one of them.
     """
 
     source: str
+    #: the number of the line with which the octets begin
+    first_line: int = 1
     errors: list[Problem] = field(default_factory=list)
     _warnings: list[Problem] = field(default_factory=list)
-    #: reason -> how often something was left out for it
-    _left_out: dict[str, _Count] = field(default_factory=dict)
-    #: kind -> how many lines are of it
-    _kinds: dict[str, _Count] = field(default_factory=dict)
+    _left_out: _Counts = field(default_factory=lambda: _Counts(MOST_SHOWN + 1))
+    _kinds: _Counts = field(default_factory=lambda: _Counts(1))
 
     @property
     def warnings(self) -> list[Problem]:
         """What was left out, and what will not do."""
-        more = (count.rest(self.source, why) for why, count in self._left_out.items() if count.number > MOST_SHOWN)
-        kinds = (count.all(self.source, kind) for kind, count in self._kinds.items())
-        return sorted((*self._warnings, *more, *kinds), key=_line)
+        left_out = self._left_out.by_reason
+        shown = (problem for count in left_out.values() for problem in count.first[:MOST_SHOWN])
+        more = (count.rest(self.source, why) for why, count in left_out.items() if count.number > MOST_SHOWN)
+        kinds = (count.all(self.source, kind) for kind, count in self._kinds.by_reason.items())
+        return sorted((*self._warnings, *shown, *more, *kinds), key=_line)
+
+    @property
+    def refused(self) -> int:
+        """How many entries were left out."""
+        return self._left_out.number + self._kinds.number
 
     def error(self, line: int, what: str, why: str) -> None:
         """The source cannot be used."""
@@ -92,8 +128,7 @@ class Report:
         >>> len(report.warnings), str(report.warnings[-1])
         (21, 'f:21: 10 more: left out: there is white space in it (the last in line 30)')
         """
-        if _count(self._left_out, why, line, what, MOST_SHOWN) <= MOST_SHOWN:
-            self.warn(line, what, f"left out: {why}")
+        self._left_out.add(self.source, line, what, why)
 
     def tally(self, line: int, what: str, kind: str) -> None:
         """A warning for all lines of a kind together: they are understood, but there is no rule for them.
@@ -103,7 +138,26 @@ class Report:
         >>> print(*report.warnings)
         f:3: ##.ad: left out: a cosmetic filter (the first of 3)
         """
-        _count(self._kinds, kind, line, what, 0)
+        self._kinds.add(self.source, line, what, kind)
+
+    def merge(self, other: Report) -> None:
+        """Take over the report of the lines behind: the two then say what one reading of both pieces would say.
+
+        Only where there are more reasons than are told apart, which of them are may be another matter.
+
+        >>> report, behind = Report("f"), Report("f", first_line=5)
+        >>> report.tally(3, "##.ad", "a cosmetic filter")
+        >>> behind.tally(5, "##.banner", "a cosmetic filter")
+        >>> report.merge(behind)
+        >>> print(*report.warnings)
+        f:3: ##.ad: left out: a cosmetic filter (the first of 2)
+        """
+        if any(problem.why == _IN_UTF_16 for problem in self.errors):
+            return  # nothing behind a byte order mark of UTF-16 is read
+        self.errors = sorted((*self.errors, *other.errors), key=_line)
+        self._warnings = sorted((*self._warnings, *other._warnings), key=_line)
+        self._left_out.merge(other._left_out)
+        self._kinds.merge(other._kinds)
 
 
 def _line(problem: Problem) -> int:
@@ -150,10 +204,6 @@ class Defaults:
             layer=self.layer or "",
         )
 
-    def rule(self, pattern: Pattern, report: Report, line: int, own: OwnTerms | None = None) -> Rule:
-        """A rule of this list."""
-        return Rule(pattern, self.terms(report.source, own), line)
-
 
 @dataclass(frozen=True, slots=True)
 class OwnTerms:
@@ -163,6 +213,16 @@ class OwnTerms:
     category: str | None = None
     reason: str | None = None
     expires: date | None = None
+
+
+def shared_terms(defaults: Defaults, source: str) -> Callable[[OwnTerms], Terms]:
+    """A function that completes a rule's own terms; equal ones become one object.
+
+    >>> terms = shared_terms(Defaults(), "f")
+    >>> terms(OwnTerms(reason="why")) is terms(OwnTerms(reason="why"))
+    True
+    """
+    return cache(partial(defaults.terms, source))
 
 
 def read_octets(path: Path, report: Report) -> bytes | None:
@@ -176,6 +236,30 @@ def read_octets(path: Path, report: Report) -> bytes | None:
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OTHER_ENCODINGS = (b"\xff\xfe", b"\xfe\xff")
+_IN_UTF_16 = "the file is in UTF-16; lists are in UTF-8"
+#: octets that are read at once; in a block of at most LONGEST_LINE no line can be longer
+_BLOCK = LONGEST_LINE // 2
+
+
+def blocks(octets: bytes, report: Report) -> Iterator[tuple[int, bytes]]:
+    """``(number of the first line, octets)`` of pieces that end where lines do; nothing is between them but a LF.
+
+    A byte order mark is skipped.
+    """
+    number = report.first_line
+    start = 0
+    if number == 1:
+        if octets.startswith(_OTHER_ENCODINGS):
+            report.error(1, "byte order mark", _IN_UTF_16)
+            return
+        start = len(_BYTE_ORDER_MARK) if octets.startswith(_BYTE_ORDER_MARK) else 0
+    while start <= len(octets):
+        end = octets.find(b"\n", start + _BLOCK)
+        end = len(octets) if end < 0 else end
+        block = octets[start:end]
+        yield number, block
+        number += block.count(b"\n") + 1
+        start = end + 1
 
 
 def numbered_lines(octets: bytes, report: Report, *, is_foreign: bool = False) -> Iterator[tuple[int, str]]:
@@ -183,24 +267,41 @@ def numbered_lines(octets: bytes, report: Report, *, is_foreign: bool = False) -
 
     In a foreign list they are left out with a warning. A byte order mark is skipped, and CRLF ends a line as LF does.
     """
-    if octets.startswith(_OTHER_ENCODINGS):
-        report.error(1, "byte order mark", "the file is in UTF-16; lists are in UTF-8")
-        return
-    start = len(_BYTE_ORDER_MARK) if octets.startswith(_BYTE_ORDER_MARK) else 0
-    number = 0
-    while start <= len(octets):
-        number += 1
-        end = octets.find(b"\n", start)
-        end = len(octets) if end < 0 else end
-        line_start, start = start, end + 1
-        if end - line_start > LONGEST_LINE:
+    for first, block in blocks(octets, report):
+        yield from _block_lines(block, first, report, is_foreign=is_foreign)
+
+
+def _block_lines(block: bytes, first: int, report: Report, *, is_foreign: bool) -> Iterable[tuple[int, str]]:
+    """The same of one block."""
+    lines = _lines(block)
+    if lines is None:
+        return _lines_one_by_one(block, first, report, is_foreign=is_foreign)
+    return enumerate(lines, first)
+
+
+def _lines(block: bytes) -> list[str] | None:
+    """The lines, or ``None`` where one of them may be too long or is no text."""
+    if len(block) > LONGEST_LINE:
+        return None
+    try:
+        text = block.decode()
+    except UnicodeDecodeError:
+        return None
+    # not "splitlines", which sees a line's end in other characters, too
+    return text.removesuffix("\r").replace("\r\n", "\n").split("\n")
+
+
+def _lines_one_by_one(block: bytes, first: int, report: Report, *, is_foreign: bool) -> Iterator[tuple[int, str]]:
+    """As ``numbered_lines``, of lines of which the first has this number."""
+    for number, line in enumerate(block.split(b"\n"), first):
+        if len(line) > LONGEST_LINE:
             if is_foreign:
                 report.leave_out(number, "line", f"it is longer than {LONGEST_LINE} octets")
             else:
-                report.error(number, "line", f"it is {end - line_start} octets long; {LONGEST_LINE} are the most")
+                report.error(number, "line", f"it is {len(line)} octets long; {LONGEST_LINE} are the most")
             continue
         try:
-            yield number, octets[line_start:end].removesuffix(b"\r").decode()
+            yield number, line.removesuffix(b"\r").decode()
         except UnicodeDecodeError as error:
             what = repr(error.object[error.start : error.end])
             if is_foreign:
@@ -211,8 +312,17 @@ def numbered_lines(octets: bytes, report: Report, *, is_foreign: bool = False) -
 
 def entries(octets: bytes, report: Report, *, is_foreign: bool = False) -> Iterator[tuple[int, str]]:
     """Lines with their comments removed ("#" at the start of a line or behind white space), the empty ones left out."""
-    for number, line in numbered_lines(octets, report, is_foreign=is_foreign):
-        entry = without_comment(line)
+    return _entries(numbered_lines(octets, report, is_foreign=is_foreign))
+
+
+def block_entries(block: bytes, first: int, report: Report) -> Iterator[tuple[int, str]]:
+    """As ``entries``, of a block of a foreign list."""
+    return _entries(_block_lines(block, first, report, is_foreign=True))
+
+
+def _entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    for number, line in lines:
+        entry = without_comment(line) if "#" in line else line.strip()
         if entry:
             yield number, entry
 

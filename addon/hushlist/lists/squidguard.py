@@ -10,35 +10,28 @@ Spec: squidGuard, Configuration, The database
 
 from __future__ import annotations
 
-from hushlist.lists.foreign import prefix_rules
-from hushlist.lists.plain import read_domains
+from collections.abc import Iterator
+
+from hushlist.lists.foreign import read_prefix
 from hushlist.lists.source import Defaults, Report, entries
 from hushlist.match.rule import Rule
 
 
-def read_squidguard_urls(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
+def read_squidguard_urls(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
     """One URL a line without its scheme; what stands behind it says where to redirect to, and is not used.
 
     >>> rules = read_squidguard_urls(b"site.example/en\\n", Defaults(), Report("f"))
     >>> [str(rule.pattern) for rule in rules]
     ['site.example/en', 'site.example/en/']
     """
-    rules = []
+    terms = defaults.terms(report.source)
     for line, entry in entries(octets, report, is_foreign=True):
-        rules += prefix_rules(entry.split(maxsplit=1)[0], line, defaults, report)
-    return rules
+        for expression in read_prefix(entry.split(maxsplit=1)[0], line, report):
+            yield Rule(expression, terms, line)
 
 
-def read_squidguard_expressions(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
+def read_squidguard_expressions(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
     """Regular expressions: no rule, but a warning with their number."""
+    yield from ()
     for line, entry in entries(octets, report, is_foreign=True):
         report.tally(line, entry, "a regular expression")
-    return []
-
-
-#: the files of a folder, each of which may be missing
-SQUIDGUARD_FILES = {
-    "domains": read_domains,
-    "urls": read_squidguard_urls,
-    "expressions": read_squidguard_expressions,
-}

@@ -8,14 +8,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 
 from hushlist.errors import UrlError
 from hushlist.lists.document import Fields, Node, read_document
 from hushlist.lists.hashed_uris import read_hashed_uri
 from hushlist.lists.patterns import parse_address_range, parse_expression_hash, parse_written_expression
-from hushlist.lists.source import Defaults, OwnTerms, Report
-from hushlist.match.rule import Action, ExpressionHash, Pattern, Rule
+from hushlist.lists.source import Defaults, OwnTerms, Report, shared_terms
+from hushlist.match.rule import Action, ExpressionHash, Pattern, Rule, Terms
 from hushlist.url.hashed import VARIANTS
 
 #: what a rule can ask for
@@ -32,18 +33,20 @@ _PATTERN_KEYS = (*_PARSERS, "uri")
 _RULE_KEYS = (*_PATTERN_KEYS, "action", "category", "reason", "expires")
 
 
-def read_yaml(octets: bytes, defaults: Defaults, report: Report) -> list[Rule]:
+def read_yaml(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
     """All rules of a list; where the report has errors, those that could be read."""
     document = read_document(octets, report)
     if document is None:
-        return []
+        return
     fields = Fields(document, ("description", *DEFAULTS_KEYS, "rules"), report)
     fields.text("description")
     if isinstance(document.value, dict) and "rules" not in fields:
         report.error(document.line, "rules", "the list has none; an empty one is written 'rules: []'")
     defaults = read_defaults(fields).behind(defaults)
-    read = (_read_rule(node, defaults, report) for node in fields.items("rules"))
-    return [rule for rule in read if rule is not None]
+    reader = _Reader(defaults, shared_terms(defaults, report.source), report)
+    for node in fields.items("rules"):
+        if rule := reader.read(node):
+            yield rule
 
 
 def read_defaults(fields: Fields) -> Defaults:
@@ -58,44 +61,58 @@ def read_defaults(fields: Fields) -> Defaults:
     )
 
 
-def _read_rule(node: Node, defaults: Defaults, report: Report) -> Rule | None:
-    if isinstance(node.value, str):
-        key = "uri" if node.value.lower().startswith("hashed:") else "expression"
-        return _make_rule(key, node.value, node.line, OwnTerms(), defaults, report)
-    if not isinstance(node.value, dict):
-        report.error(node.line, "rule", f"expected an expression, a hashed URI or a mapping, not {node.kind}")
-        return None
-    fields = Fields(node, _RULE_KEYS, report)
-    own = OwnTerms(
-        action=fields.choice("action", RULE_ACTIONS),
-        category=fields.name("category"),
-        reason=fields.text("reason"),
-        expires=fields.day("expires"),
-    )
-    given = [key for key in _PATTERN_KEYS if key in fields]
-    if len(given) != 1:
-        what = " and ".join(given) or "rule"
-        report.error(node.line, what, f"expected exactly one of {', '.join(_PATTERN_KEYS)}")
-        return None
-    text = fields.text(given[0])
-    line = fields.line_of(given[0])
-    return None if text is None else _make_rule(given[0], text, line, own, defaults, report)
+@dataclass(frozen=True, slots=True)
+class _Reader:
+    """Reads the rules of one list."""
 
+    defaults: Defaults
+    terms: Callable[[OwnTerms], Terms]
+    report: Report
 
-def _make_rule(key: str, text: str, line: int, own: OwnTerms, defaults: Defaults, report: Report) -> Rule | None:
-    if key == "uri":
-        uri = read_hashed_uri(text, line, defaults, report)
-        return None if uri is None else defaults.rule(uri, report, line, own)
-    try:
-        rule = defaults.rule(_PARSERS[key](text), report, line, own)
-    except UrlError as error:
-        report.error(line, text, error.reason)
+    def read(self, node: Node) -> Rule | None:
+        """A rule, or ``None`` with an error or a warning in the report."""
+        if isinstance(node.value, str):
+            key = "uri" if node.value.lower().startswith("hashed:") else "expression"
+            return self._make(key, node.value, node.line, OwnTerms())
+        if not isinstance(node.value, dict):
+            why = f"expected an expression, a hashed URI or a mapping, not {node.kind}"
+            self.report.error(node.line, "rule", why)
+            return None
+        fields = Fields(node, _RULE_KEYS, self.report)
+        own = OwnTerms(
+            action=fields.choice("action", RULE_ACTIONS),
+            category=fields.name("category"),
+            reason=fields.text("reason"),
+            expires=fields.day("expires"),
+        )
+        given = [key for key in _PATTERN_KEYS if key in fields]
+        if len(given) != 1:
+            what = " and ".join(given) or "rule"
+            self.report.error(node.line, what, f"expected exactly one of {', '.join(_PATTERN_KEYS)}")
+            return None
+        text = fields.text(given[0])
+        line = fields.line_of(given[0])
+        return None if text is None else self._make(given[0], text, line, own)
+
+    def _make(self, key: str, text: str, line: int, own: OwnTerms) -> Rule | None:
+        pattern = self._pattern(key, text, line)
+        if pattern is None:
+            return None
+        terms = self.terms(own)
+        if terms.action is Action.ALLOW and isinstance(pattern, ExpressionHash) and not pattern.is_full:
+            # "a prefix that an attacker can collide with must never open a door"
+            why = "only a full hash of 64 hexadecimal digits can allow, not a prefix of one"
+            self.report.error(line, text, why)
+            return None
+        return Rule(pattern, terms, line)
+
+    def _pattern(self, key: str, text: str, line: int) -> Pattern | None:
+        if key == "uri":
+            return read_hashed_uri(text, line, self.defaults, self.report)
+        try:
+            return _PARSERS[key](text)
+        except UrlError as error:
+            self.report.error(line, text, error.reason)
+        except ValueError as error:
+            self.report.error(line, text, str(error))
         return None
-    except ValueError as error:
-        report.error(line, text, str(error))
-        return None
-    if rule.terms.action is Action.ALLOW and isinstance(rule.pattern, ExpressionHash) and not rule.pattern.is_full:
-        # "a prefix that an attacker can collide with must never open a door"
-        report.error(line, text, "only a full hash of 64 hexadecimal digits can allow, not a prefix of one")
-        return None
-    return rule

@@ -1,18 +1,18 @@
 """What a reader makes of a text, as tests compare it."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from hushlist.lists.source import Defaults, Report
 from hushlist.match.rule import Action, Rule
 
-Reader = Callable[[bytes, Defaults, Report], list[Rule]]
+Reader = Callable[[bytes, Defaults, Report], Iterator[Rule]]
 NO_WILDCARD = "'*' is no wildcard here; a rule fits its host, all hosts below it, and all paths below it"
 
 
 def read(reader: Reader, text: str | bytes, defaults: Defaults | None = None) -> tuple[list[str], list[str]]:
     """``(rules, warnings)``: a rule as "line:pattern", with a "+" in front where it allows; there are no errors."""
     report = Report("f")
-    rules = reader(text if isinstance(text, bytes) else text.encode(), defaults or Defaults(), report)
+    rules = list(reader(text if isinstance(text, bytes) else text.encode(), defaults or Defaults(), report))
     assert report.errors == []
     found = [f"{'+' if rule.terms.action is Action.ALLOW else ''}{rule.line}:{rule.pattern}" for rule in rules]
     return found, [str(warning).removeprefix("f:") for warning in report.warnings]

@@ -32,7 +32,21 @@ WRONG = {
     "rpz": "a.example CNAME",
     "squidguard-urls": "...",
 }
-READERS: dict[str, Reader] = {name: FORMATS[name] for name in ENTRIES}
+READERS: dict[str, Reader] = {name: FORMATS[name].read for name in ENTRIES}
+
+
+@pytest.mark.parametrize("name", ENTRIES)
+def test_rules_are_read_one_after_the_other_and_have_their_terms_in_common(name: str) -> None:
+    entry, pattern = ENTRIES[name]
+    report = Report("f")
+    rules = READERS[name]((f"{entry}\n" * 5000 + "\xff").encode("latin-1"), Defaults(), report)
+    first = next(rules)
+    assert (str(first.pattern), first.line) == (pattern, 1)
+    assert report.warnings == []
+    rest = list(rules)
+    assert [rule.line for rule in rest] == list(range(2, 5001))
+    assert all(rule.terms is first.terms for rule in rest)
+    assert len(report.warnings) == 1
 
 
 def test_every_format_of_other_people_is_tested_here() -> None:
@@ -71,7 +85,7 @@ def test_a_line_of_64_kib_takes_no_time(name: str, unit: str) -> None:
 @pytest.mark.parametrize("name", ENTRIES)
 def test_text_in_utf_16_is_an_error(name: str) -> None:
     report = Report("f")
-    assert READERS[name]("a.example".encode("utf-16"), Defaults(), report) == []
+    assert list(READERS[name]("a.example".encode("utf-16"), Defaults(), report)) == []
     assert [problem.why for problem in report.errors] == ["the file is in UTF-16; lists are in UTF-8"]
 
 
@@ -92,7 +106,7 @@ def test_of_many_faults_with_one_reason_the_first_are_shown(name: str) -> None:
 )
 def test_any_octets_give_rules_or_warnings(name: str, octets: bytes) -> None:
     report = Report("f")
-    rules = FORMATS[name](octets, Defaults(prefix_length=4), report)
+    rules = list(FORMATS[name].read(octets, Defaults(prefix_length=4), report))
     lines = range(1, octets.count(b"\n") + len(octets) + 2)
     assert all(rule.line in lines for rule in rules)
     assert all(problem.line in (0, *lines) for problem in (*report.errors, *report.warnings))
@@ -100,9 +114,9 @@ def test_any_octets_give_rules_or_warnings(name: str, octets: bytes) -> None:
 
 @given(octets=st.binary(max_size=60))
 def test_any_octets_in_a_folder_s_files_give_rules_or_warnings(octets: bytes) -> None:
-    for readers in FOLDERS.values():
-        for reader in readers.values():
-            reader(octets, Defaults(), Report("f"))
+    for forms in FOLDERS.values():
+        for form in forms.values():
+            list(form.read(octets, Defaults(), Report("f")))
 
 
 @given(text=st.text(st.sampled_from("ab.* /#$^|@!,~=-\"'();:?"), max_size=40))

@@ -11,7 +11,7 @@ SHA1 = f"hashed:sha1={'0' * 40}"
 
 def read(octets: bytes, defaults: Defaults | None = None) -> tuple[list[Rule], list[str], list[str]]:
     report = Report("lists/x.hashed")
-    rules = read_hashed_uris(octets, defaults or Defaults(), report)
+    rules = list(read_hashed_uris(octets, defaults or Defaults(), report))
     return rules, list(map(str, report.errors)), list(map(str, report.warnings))
 
 

@@ -67,5 +67,6 @@ def test_a_binary_list_that_is_read_with_the_wrong_length_is_an_error(
     octets: bytes, length: int | None, error: str
 ) -> None:
     report = Report("f")
-    assert read_safebrowsing_raw(octets, Defaults(prefix_length=length), report) == []
+    rules = list(read_safebrowsing_raw(octets, Defaults(prefix_length=length), report))
+    assert [rule.line for rule in rules] == list(range(1, report.errors[0].line))
     assert list(map(str, report.errors)) == [error]

@@ -1,9 +1,24 @@
 """What a rule fits, from its text."""
 
+import os
+from pathlib import Path
+
 import pytest
+from hypothesis import example, given
+from hypothesis import strategies as st
 
 from hushlist.errors import UrlError
-from hushlist.lists.patterns import parse_address_range, parse_expression, parse_expression_hash
+from hushlist.lists.patterns import (
+    canonicalize_expression,
+    parse_address_range,
+    parse_expression,
+    parse_expression_hash,
+    plain_expression,
+    plain_name,
+    plain_names,
+)
+
+SHARED = Path(os.environ.get("HUSHLIST_SHARED") or Path(__file__).parents[4] / "shared")
 
 
 @pytest.mark.parametrize(
@@ -55,6 +70,115 @@ def test_an_expression_that_no_request_has_is_refused(text: str, reason: str) ->
     with pytest.raises(UrlError) as caught:
         parse_expression(text)
     assert caught.value.reason == reason
+
+
+LABELS = (
+    "a",
+    "www",
+    "co",
+    "uk",
+    "xn--bcher-kva",
+    "a_b",
+    "-a-",
+    "127",
+    "1",
+    "0",
+    "255",
+    "256",
+    "01",
+    "0x7f",
+    "0xg",
+    "8a",
+)
+HOSTILE = (
+    *LABELS,
+    *(
+        "A",
+        "ü",
+        "ſ",
+        "\u3002",
+        "\u0130",
+        ".",
+        "..",
+        ".",
+        "/",
+        "/",
+        "//",
+        "/.",
+        "/..",
+        "x.html",
+        "~x",
+        "%61",
+        "%2e",
+        "%",
+    ),
+    *("?", "q=1", "#", "\\", "*", "*.", ";", "|", "^", " ", "\t", "\n", "\r", "\x00", "\x7f", "\x85", "@", ":", ":80"),
+    *("http://", "https://", "HTTP://", "http:", "//", "wss:/", "mailto:", "[::1]", "::1", "x" * 300),
+)
+
+
+def likely() -> st.SearchStrategy[str]:
+    """Texts that are, or nearly are, a host with a path."""
+    names = st.lists(st.sampled_from(LABELS), min_size=1, max_size=5).map(".".join)
+    numbers = st.lists(st.sampled_from(("0", "7", "07", "00", "99", "255", "256", "1000")), min_size=4, max_size=4)
+    hosts = names | numbers.map(".".join)
+    paths = st.lists(st.text(st.sampled_from("aZ0.~-_!$&'()+,:=@|;*"), max_size=4), max_size=4).map("/".join)
+    return st.tuples(st.sampled_from(("", "", "http://", "https://")), hosts, st.sampled_from(("", "/")), paths).map(
+        "".join
+    )
+
+
+@given(text=likely() | st.lists(st.sampled_from(HOSTILE), max_size=8).map("".join) | st.text(max_size=20))
+@example("123")
+@example("127.1")
+@example("0x7f.1")
+@example("a.example.")
+@example("256.1.1.1")
+@example("1.2.3.4/x")
+@example("1.2.3.08")
+@example("01.2.3.4/x")
+@example("a.example/x\n")
+def test_what_is_taken_as_it_stands_is_what_canonicalization_makes_of_it(text: str) -> None:
+    for plain in (plain_expression(text), plain_name(text)):
+        assert plain is None or plain == canonicalize_expression(text)
+
+
+@given(st.lists(likely() | st.sampled_from(HOSTILE), max_size=4), st.sampled_from(("\n", "\n\n", "\r\n", "\r", " ")))
+def test_names_that_are_taken_as_they_stand_are_those_of_the_lines(lines: list[str], end: str) -> None:
+    text = end.join(lines)
+    values = plain_names(text.encode())
+    expected = text.removesuffix("\n").split("\n")
+    assert values is None or values == [canonicalize_expression(line).value for line in expected]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "ads.example",
+        "a",
+        "xn--p1ai",
+        "4.example",
+        "192.0.2.1",
+        "a.example/x/y.html",
+        "http://a.example/~x/",
+        "1.2.3.4/a@b",
+    ],
+)
+def test_what_lists_are_full_of_is_taken_as_it_stands(text: str) -> None:
+    assert plain_expression(text) is not None
+
+
+@pytest.mark.skipif(not (SHARED / "data" / "ut1").is_dir(), reason="no ../shared/data/ut1; see HUSHLIST_SHARED")
+@pytest.mark.parametrize("name", ["domains", "urls"])
+def test_real_entries_are_taken_as_they_stand_only_where_canonicalization_changes_nothing(name: str) -> None:
+    plain = [
+        (text, expression)
+        for path in sorted((SHARED / "data" / "ut1").glob(f"*/{name}"))
+        for text in path.read_text().split("\n")
+        if (expression := plain_expression(text))
+    ]
+    assert plain
+    assert [text for text, expression in plain if expression != canonicalize_expression(text)] == []
 
 
 @pytest.mark.parametrize("text", ["ba7816bf", "BA7816BF", "ba7816bf8f", "0" * 62, "0" * 64])

@@ -1,21 +1,22 @@
 """Plain lists of domains, URLs and hosts."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushlist.lists import plain
 from hushlist.lists.plain import read_domains, read_hosts, read_urls
 from hushlist.lists.source import Defaults, Report
 from hushlist.match.rule import Rule
 
-Reader = Callable[[bytes, Defaults, Report], list[Rule]]
+Reader = Callable[[bytes, Defaults, Report], Iterator[Rule]]
 
 
 def read(reader: Reader, text: str | bytes) -> tuple[list[tuple[int, str]], list[str], list[str]]:
     report = Report("f")
-    rules = reader(text if isinstance(text, bytes) else text.encode(), Defaults(), report)
+    rules = list(reader(text if isinstance(text, bytes) else text.encode(), Defaults(), report))
     found = [(rule.line, str(rule.pattern)) for rule in rules]
     return found, list(map(str, report.errors)), list(map(str, report.warnings))
 
@@ -68,6 +69,31 @@ def test_lists_that_people_have_are_read(reader: Reader, text: str, rules: list[
 def test_a_line_that_cannot_be_read_is_left_out_with_a_warning(reader: Reader, line: str, warning: str) -> None:
     before = {read_hosts: "0.0.0.0 first.example"}.get(reader, "first.example")
     assert read(reader, f"{before}\n{line}\n") == ([(1, "first.example/")], [], [warning])
+
+
+PLAIN = ("a.example", "b", "xn--p1ai", "local", "localhost", "localhost.localdomain")
+NAMES = (*PLAIN, "127.1", "1.2.3.4", "A.example", "ü", "#", "# x", "", ".", "a..b")
+ADDRESSES = ("", "0.0.0.0 ", "0.0.0.0 ", "127.0.0.1 ", "0.0.0.0\t", "::1 ", "0.0.0.0  ", " ", "#")
+ENDS = ("\n", "\n", "\r\n", "\r\r\n", "\n\n", "\x85")
+
+
+@pytest.mark.parametrize("reader", [read_domains, read_hosts])
+@given(
+    address=st.sampled_from(ADDRESSES),
+    end=st.sampled_from(ENDS),
+    names=st.lists(st.sampled_from(PLAIN), max_size=6) | st.lists(st.sampled_from(NAMES), max_size=4),
+    addresses=st.just(()) | st.just(ADDRESSES),
+)
+def test_a_block_of_plain_names_is_read_as_its_lines_are(
+    reader: Reader, address: str, end: str, names: list[str], addresses: tuple[str, ...]
+) -> None:
+    several = addresses or (address,)
+    text = "".join(f"{several[place % len(several)]}{name}{end}" for place, name in enumerate(names))
+    for octets in (text.encode(), text.removesuffix("\n").encode(), text.rstrip("\r\n").encode()):
+        at_once = read(reader, octets)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(plain, "_plain_names", lambda block: None)
+            assert read(reader, octets) == at_once
 
 
 @pytest.mark.parametrize("reader", [read_domains, read_urls, read_hosts])

@@ -1,5 +1,7 @@
 """Octets into lines, and the report."""
 
+import pickle
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -7,8 +9,19 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.errors import Problem, SourceError
-from hushlist.lists.source import LONGEST_LINE, Defaults, OwnTerms, Report, entries, numbered_lines, read_octets
-from hushlist.match.rule import Action, Expression
+from hushlist.lists import source
+from hushlist.lists.formats import FOLDERS, FORMATS
+from hushlist.lists.source import (
+    LONGEST_LINE,
+    Defaults,
+    OwnTerms,
+    Report,
+    entries,
+    numbered_lines,
+    read_octets,
+    shared_terms,
+)
+from hushlist.match.rule import Action, Rule
 
 
 def read(octets: bytes) -> tuple[list[tuple[int, str]], list[str]]:
@@ -83,6 +96,117 @@ def test_any_octets_give_lines_or_errors(octets: bytes) -> None:
     assert all(number >= 1 for number in numbers)
 
 
+@given(st.text(st.sampled_from("ab\r\n\u2028\x85ü"), max_size=40), st.integers(0, 9), st.integers(1, 3))
+def test_lines_do_not_depend_on_how_many_are_read_at_once(text: str, block: int, first: int) -> None:
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(source, "_BLOCK", block)
+        lines = list(numbered_lines(text.encode(), Report("f", first_line=first)))
+    assert lines == list(enumerate((line.removesuffix("\r") for line in text.split("\n")), first))
+
+
+@pytest.mark.parametrize("length", [LONGEST_LINE // 2 - 1, LONGEST_LINE // 2, LONGEST_LINE - 1, LONGEST_LINE])
+def test_long_lines_are_read_wherever_they_stand(length: int) -> None:
+    texts = ["x" * length, "a", "y" * length, "", "z" * (length - 1) + "\r", "b"]
+    octets = "\n".join(texts).encode()
+    assert read(octets) == (list(enumerate((text.removesuffix("\r") for text in texts), 1)), [])
+    assert [number for number, _ in read(b"\xff\n" + octets)[0]] == [2, 3, 4, 5, 6, 7]
+
+
+def test_a_byte_order_mark_in_a_later_piece_is_none() -> None:
+    assert list(numbered_lines(b"\xef\xbb\xbfa", Report("f", first_line=2))) == [(2, "\ufeffa")]
+    report = Report("f", first_line=2)
+    assert list(numbered_lines(b"\xff\xfe\nb", report)) == [(3, "b")]
+    assert [problem.why for problem in report.errors] == ["not UTF-8 (at octet 0)"]
+
+
+BY_LINE = {
+    **{f"squidguard/{name}": form.read for name, form in FOLDERS["squidguard"].items() if form.is_by_line},
+    **{name: form.read for name, form in FORMATS.items() if form.is_by_line},
+}
+LINES = (
+    *(
+        "a.example",
+        "0.0.0.0 a.example",
+        "b.example/x",
+        "||a.example^",
+        "@@||b.example^$important",
+        "192.0.2.1 - 192.0.2.9",
+    ),
+    *("address=/a.example/", "server=/a/1.2.3.4", "local=", "61626364", f"hashed:sha1={'0' * 40}+frag", "hashed:x=00"),
+    *("##.ad", "/banner/", "*", "# x", "! x", "", " ", "...", "a b", "\x00", "A.Example\r", "ü", "\u2028", "\ufeff"),
+)
+
+
+def pieces(octets: bytes, cuts: list[bool]) -> list[tuple[int, bytes]]:
+    """``(first line, octets)`` of what is between the line ends at which to cut."""
+    ends = [place + 1 for place, octet in enumerate(octets) if octet == ord("\n")]
+    chosen = [end for end, cut in zip(ends, cuts, strict=False) if cut]
+    return [
+        (octets.count(b"\n", 0, start) + 1, octets[start:end]) for start, end in pairwise((0, *chosen, len(octets)))
+    ]
+
+
+@pytest.mark.parametrize("name", BY_LINE)
+@given(
+    lines=st.lists(
+        st.tuples(
+            st.sampled_from(LINES).map(str.encode)
+            | st.text(st.sampled_from('a.e* \t#/:@[]0$|^!;"(),-=%\rü\0'), max_size=12).map(str.encode)
+            | st.binary(max_size=4),
+            st.sampled_from((1, 1, 1, 2, 25)),
+        ),
+        max_size=12,
+    ),
+    cuts=st.lists(st.booleans(), max_size=100),
+)
+def test_what_is_read_in_pieces_is_what_is_read_at_once(
+    name: str, lines: list[tuple[bytes, int]], cuts: list[bool]
+) -> None:
+    octets = b"\n".join(line for line, times in lines for _ in range(times))
+    whole = Report("f")
+    rules = list(BY_LINE[name](octets, Defaults(), whole))
+
+    def read_pieces() -> tuple[list[Rule], list[Report]]:
+        reports = [(Report("f", first), piece) for first, piece in pieces(octets, cuts)]
+        found = [rule for report, piece in reports for rule in BY_LINE[name](piece, Defaults(), report)]
+        return found, [pickle.loads(pickle.dumps(report)) for report, _ in reports]
+
+    found, (merged, *others) = read_pieces()
+    for other in others:
+        merged.merge(other)
+    if not octets.startswith((b"\xff\xfe", b"\xfe\xff")):
+        assert found == rules
+    assert (merged.errors, merged.warnings, merged.refused) == (whole.errors, whole.warnings, whole.refused)
+    assert merged == whole
+
+    _, (*others, behind) = read_pieces()
+    for other in reversed(others):
+        other.merge(behind)
+        behind = other
+    assert behind == whole
+
+
+def test_a_report_knows_how_many_entries_were_refused() -> None:
+    report = Report("f")
+    report.warn(1, "a", "why")
+    for line in range(2, 32):
+        report.leave_out(line, "b", f"why {line % 2}")
+    report.tally(32, "c", "kind")
+    report.tally(33, "c", "kind")
+    assert report.refused == 32
+
+
+def test_with_more_reasons_than_are_told_apart_none_is_lost() -> None:
+    report, behind = Report("f"), Report("f", 101)
+    for line in range(1, 101):
+        report.tally(line, "a", f"kind {line}")
+        behind.tally(line + 100, "b", f"kind {line + 50}")
+    report.merge(behind)
+    assert report.refused == 200
+    assert str(report.warnings[-1]) == "f:151: b: left out: other reasons (the first of 50)"
+    assert len(report.warnings) == 101
+
+
 def test_what_is_shown_of_a_bad_value_is_short() -> None:
     report = Report("f")
     report.error(1, "x" * 121, "why")
@@ -94,10 +218,16 @@ def test_what_is_shown_of_a_bad_value_is_short() -> None:
 def test_a_rule_s_own_terms_come_first_then_the_list_s_then_block() -> None:
     own = OwnTerms(category="own")
     defaults = Defaults(action=Action.TAG, category="list's", reason="list's")
-    rule = defaults.rule(Expression(b"h/"), Report("some/folder/ads.yaml"), 3, own)
-    assert (rule.terms.action, rule.terms.category, rule.terms.reason) == (Action.TAG, "own", "list's")
-    assert (rule.terms.list, rule.terms.source, rule.line) == ("ads", "some/folder/ads.yaml", 3)
-    assert Defaults().rule(Expression(b"h/"), Report("f"), 1).terms.action is Action.BLOCK
+    terms = defaults.terms("some/folder/ads.yaml", own)
+    assert (terms.action, terms.category, terms.reason) == (Action.TAG, "own", "list's")
+    assert (terms.list, terms.source) == ("ads", "some/folder/ads.yaml")
+    assert Defaults().terms("f").action is Action.BLOCK
+
+
+def test_equal_terms_are_one_object() -> None:
+    terms = shared_terms(Defaults(), "f")
+    assert terms(OwnTerms(reason="x")) is terms(OwnTerms(reason="x"))
+    assert terms(OwnTerms(reason="x")) != terms(OwnTerms(reason="y"))
 
 
 def test_defaults_complete_others() -> None:

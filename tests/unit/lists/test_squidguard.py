@@ -6,10 +6,11 @@ from pathlib import Path
 import pytest
 
 from hushlist.errors import SourceError
-from hushlist.lists.formats import FORMATS
+from hushlist.lists.formats import FOLDERS, FORMATS
 from hushlist.lists.source import Defaults, Report
-from hushlist.lists.squidguard import SQUIDGUARD_FILES, read_squidguard_expressions, read_squidguard_urls
-from hushlist.policy.policy import Policy, load_policy
+from hushlist.lists.squidguard import read_squidguard_expressions, read_squidguard_urls
+from hushlist.policy.compile import Compiled, compile_policy
+from unit.hostile import rules_in
 from unit.lists.reading import read
 
 SHARED = Path(os.environ.get("HUSHLIST_SHARED") or Path(__file__).parents[4] / "shared")
@@ -35,9 +36,9 @@ def test_expressions_are_reported_with_their_number() -> None:
     )
 
 
-def folder_policy(folder: Path, entry: str) -> Policy:
+def folder_policy(folder: Path, entry: str) -> Compiled:
     (folder / "policy.yaml").write_text(f"layers:\n- name: l\n  lists:\n  - {entry}\n")
-    return load_policy(folder / "policy.yaml")
+    return compile_policy(folder / "policy.yaml")
 
 
 @pytest.mark.parametrize("entry", ["games", "games/", "{file: games, format: squidguard}"])
@@ -47,21 +48,21 @@ def test_a_folder_is_a_list(tmp_path: Path, entry: str) -> None:
     (folder / "domains").write_text("a.example\n")
     (folder / "urls").write_text("b.example/x\n")
     (folder / "expressions").write_text("x|y\n")
-    policy = folder_policy(tmp_path, entry)
-    rules = policy.layers[0].rules
+    compiled = folder_policy(tmp_path, entry)
+    rules = rules_in(compiled.policy.layers[0])
     assert [(rule.terms.list, Path(rule.terms.source).name, str(rule.pattern)) for rule in rules] == [
         ("games", "domains", "a.example/"),
         ("games", "urls", "b.example/x"),
         ("games", "urls", "b.example/x/"),
     ]
-    assert [Path(problem.source).name for problem in policy.warnings] == ["expressions"]
-    assert {path.name for path in policy.files} == {"policy.yaml", "domains", "urls", "expressions"}
+    assert [Path(problem.source).name for problem in compiled.report.warnings] == ["expressions"]
+    assert {path.name for path in compiled.policy.files} == {"policy.yaml", "domains", "urls", "expressions"}
 
 
 def test_a_file_that_a_folder_has_not_yet_is_watched(tmp_path: Path) -> None:
     (tmp_path / "games").mkdir()
     (tmp_path / "games" / "urls").write_text("")
-    files = folder_policy(tmp_path, "games").files
+    files = folder_policy(tmp_path, "games").policy.files
     assert files[tmp_path / "games" / "domains"] is None
     assert files[tmp_path / "games" / "urls"] is not None
 
@@ -76,12 +77,12 @@ def test_a_folder_without_lists_is_an_error(tmp_path: Path, entry: str) -> None:
 @pytest.mark.skipif(not (SHARED / "data" / "ut1").is_dir(), reason="no ../shared/data/ut1; see HUSHLIST_SHARED")
 def test_every_entry_of_real_lists_is_a_rule() -> None:
     for path in sorted((SHARED / "data" / "ut1").glob("*/*")):
-        reader = SQUIDGUARD_FILES.get(path.name)
-        if reader is None:
+        form = FOLDERS["squidguard"].get(path.name)
+        if form is None:
             continue
         report = Report(path.name)
         octets = path.read_bytes()
-        lines = {rule.line for rule in reader(octets, Defaults(), report)}
+        lines = {rule.line for rule in form.read(octets, Defaults(), report)}
         entries = {number for number, line in enumerate(octets.split(b"\n"), 1) if line.strip()}
         assert report.errors == []
         assert lines == (set() if path.name == "expressions" else entries), path
@@ -93,7 +94,7 @@ def test_every_name_of_real_hosts_files_is_a_rule() -> None:
     (path,) = (SHARED / "data" / "hosts").iterdir()
     report = Report(path.name)
     text = path.read_text()
-    rules = FORMATS["hosts"](text.encode(), Defaults(), report)
+    rules = list(FORMATS["hosts"].read(text.encode(), Defaults(), report))
     entries = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     assert (report.errors, report.warnings) == ([], [])
     assert len(rules) == len(entries)

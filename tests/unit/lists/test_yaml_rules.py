@@ -21,7 +21,7 @@ LIST_KEYS = ", ".join(("description", *DEFAULTS_KEYS, "rules"))
 
 def read(text: str | bytes, defaults: Defaults | None = None) -> tuple[list[Rule], list[str], list[str]]:
     report = Report("f.yaml")
-    rules = read_yaml(text if isinstance(text, bytes) else text.encode(), defaults or Defaults(), report)
+    rules = list(read_yaml(text if isinstance(text, bytes) else text.encode(), defaults or Defaults(), report))
     return rules, list(map(str, report.errors)), list(map(str, report.warnings))
 
 
@@ -57,6 +57,14 @@ def test_a_rule_says_where_it_stands_and_what_it_asks_for() -> None:
     assert (rule.terms.list, rule.terms.source, rule.line) == ("hrn://list.example/all", "f.yaml", 7)
     assert (rule.terms.action, rule.terms.category, rule.terms.reason) == (Action.TAG, "hrn://list.example/ads", "why")
     assert rule.terms.expires == date(2026, 12, 31)
+
+
+def test_rules_that_ask_for_the_same_have_their_terms_in_common() -> None:
+    rules, _, _ = read("rules: [a.example, {expression: b.example, reason: x}, {address: '::1', reason: x}, c.example]")
+    first, second, third, fourth = (rule.terms for rule in rules)
+    assert first is fourth
+    assert second is third
+    assert first != second
 
 
 def test_the_policy_s_defaults_come_before_the_list_s() -> None:
