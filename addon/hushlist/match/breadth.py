@@ -1,0 +1,142 @@
+"""Breadth: what a rule covers that its author hardly means to block whole; lists are looked through for it.
+
+>>> breadth = Breadth([b"www.example.com"])
+>>> breadth.of_expression(b"ads.example.com/"), breadth.of_expression(b"example.com/")
+(None, 'it covers www.example.com, number 1 of the popular domains')
+>>> breadth.of_expression(b"co.uk/")
+'it is a public suffix (ICANN section): the rule covers every site below it'
+
+Only a rule for a whole host is broad: "a bare public suffix is a valid expression, but a list that blocks one gets a
+warning".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import IPv4Network, IPv6Network, ip_network
+
+from hushlist.match.expressions import host_suffixes
+from hushlist.match.public_suffixes import SuffixRule, public_suffixes
+
+
+class Breadth:
+    """Tells in words what is broad about a rule; a look-up costs those of a few dictionaries."""
+
+    def __init__(self, popular: Iterable[bytes] = ()) -> None:
+        """``popular`` are canonical hosts, the most popular first; their number is their rank, from 1."""
+        self._public = public_suffixes()
+        self._suffixes = self._public.suffixes.keys() | self._public.wildcards.keys()
+        self._wildcards = self._public.wildcards
+        self._popular = tuple(popular)
+        #: expression of a whole host -> rank of the most popular host that it covers
+        self._ranks: dict[bytes, int] = {}
+        for rank, host in enumerate(self._popular, 1):
+            for suffix in host_suffixes(host, deepest=host.count(b".") + 1):
+                self._ranks.setdefault(suffix + b"/", rank)
+
+    def of_expression(self, expression: bytes) -> str | None:
+        """What is broad about a canonical expression, for a person; ``None`` where nothing is."""
+        parent = expression[expression.find(b".") + 1 :]
+        if (
+            expression in self._ranks
+            or expression in self._suffixes
+            or parent in self._wildcards
+            or len(parent) == len(expression)  # no dot
+        ):
+            return self._describe(expression)
+        return None
+
+    def _describe(self, expression: bytes) -> str | None:
+        host, _, path = expression.partition(b"/")
+        if path:
+            return None
+        if b"." not in host and not host.startswith(b"["):
+            return self._describe_label(expression)
+        found = (self._describe_suffix(expression), self._describe_popular(expression))
+        return "; ".join(filter(None, found)) or None
+
+    def _describe_label(self, expression: bytes) -> str:
+        """The opposite of broad, but its author hardly means that either.
+
+        "The top-level domain can be skipped": no request to a site below it has that expression.
+        """
+        kind = "a top-level domain" if expression in self._suffixes else "a single label"
+        return f"it is {kind}: the rule fits the host of that name alone, and no site below it"
+
+    def _describe_suffix(self, expression: bytes) -> str | None:
+        rule = self._public.rule_of(expression)
+        if rule is not None:
+            return f"it is a public suffix{_in(rule)}: {_ALL}"
+        # By the letter it is no suffix, but all names directly below it are, so that it covers even more.
+        rule = self._public.rule_below(expression)
+        return f"every name directly below it is a public suffix{_in(rule)}: {_ALL}" if rule is not None else None
+
+    def _describe_popular(self, expression: bytes) -> str | None:
+        rank = self._ranks.get(expression)
+        if rank is None:
+            return None
+        popular = self._popular[rank - 1]
+        what = "it is" if popular + b"/" == expression else f"it covers {popular.decode('ascii', 'backslashreplace')},"
+        return f"{what} number {rank} of the popular domains"
+
+    def of_range(self, network: IPv4Network | IPv6Network) -> str | None:
+        """What is broad about an address range, for a person; ``None`` where nothing is.
+
+        >>> Breadth().of_range(ip_network("127.0.0.0/8"))
+        'a whole address range: it covers 16,777,216 addresses, and the whole of 127.0.0.0/8 (loopback)'
+        """
+        covered = [f"{block} ({name})" for block, name in _SPECIAL_BLOCKS.items() if _covers(network, block)]
+        found = [_size(network)] if network.prefixlen <= _BROADEST[network.version] else []
+        if covered:
+            found.append(f"the whole of {', '.join(covered)}")
+        return f"a whole address range: it covers {', and '.join(found)}" if found else None
+
+
+_ALL = "the rule covers every site below it"
+
+
+def _in(rule: SuffixRule) -> str:
+    return f" ({rule.section} section)" if rule.section else ""
+
+
+#: IP version -> length of the longest prefix that is a whole provider's, or more.
+#: IPv4: IANA gives /8 to regional registries, and once gave them to a few organizations (IANA IPv4 Address Space
+#: Registry); what a provider has from its registry is less.
+#: IPv6: IANA gives /12 to regional registries (Global Policy for Allocation of IPv6 Address Space, 2006), and these
+#: give less to providers: "only a single IPv6 allocation exceeds a /20 in size", and eight have that (ARIN Draft
+#: Policy 2024-8 and its comments, on ARIN's statistics).
+_BROADEST = {4: 8, 6: 20}
+#: the least that a provider is given (RIPE-738, 5.1.1)
+_PROVIDERS_BLOCK = 32
+
+#: Blocks in which one's own machine, network or links have their addresses, so that no other's site is there. Those
+#: for documentation, benchmarks and protocols are left out: a rule for one breaks nothing.
+#: Spec: RFC 6890, 2.2.2 and 2.2.3
+_SPECIAL_BLOCKS: dict[IPv4Network | IPv6Network, str] = {
+    ip_network(block): name
+    for block, name in (
+        ("0.0.0.0/8", "this network"),
+        ("10.0.0.0/8", "private use"),
+        ("100.64.0.0/10", "shared by a provider's customers"),
+        ("127.0.0.0/8", "loopback"),
+        ("169.254.0.0/16", "link local"),
+        ("172.16.0.0/12", "private use"),
+        ("192.168.0.0/16", "private use"),
+        ("::1/128", "loopback"),
+        ("fc00::/7", "unique local"),
+        ("fe80::/10", "link local"),
+    )
+}
+
+
+def _covers(network: IPv4Network | IPv6Network, block: IPv4Network | IPv6Network) -> bool:
+    if isinstance(network, IPv4Network):
+        return isinstance(block, IPv4Network) and block.subnet_of(network)
+    return isinstance(block, IPv6Network) and block.subnet_of(network)
+
+
+def _size(network: IPv4Network | IPv6Network) -> str:
+    if isinstance(network, IPv4Network):
+        return f"{network.num_addresses:,} addresses"
+    blocks = 1 << _PROVIDERS_BLOCK - network.prefixlen
+    return f"{blocks:,} blocks of /{_PROVIDERS_BLOCK}, each as large as a provider's"

@@ -1,0 +1,62 @@
+"""The list of public suffixes."""
+
+import subprocess
+import sys
+from pathlib import Path
+
+import hushlist
+from hushlist.match.public_suffixes import Section, SuffixRule, parse_public_suffixes, public_suffixes
+
+TEXT = """\
+a.early
+// ===BEGIN ICANN DOMAINS===
+// a comment with co.ignored
+  \t
+com
+CO.uk  // read up to the first white space
+*.ck
+!www.ck
+公司.cn
+// ===END ICANN DOMAINS===
+a.between
+// ===BEGIN PRIVATE DOMAINS===
+github.io\tx
+// ===END PRIVATE DOMAINS===
+"""
+
+
+def test_a_list_is_read_with_its_sections() -> None:
+    found = parse_public_suffixes(TEXT.splitlines())
+    icann, private, untold = SuffixRule(Section.ICANN), SuffixRule(Section.PRIVATE), SuffixRule(None)
+    assert found.suffixes == {
+        b"a.early/": untold,
+        b"com/": icann,
+        b"co.uk/": icann,
+        b"xn--55qx5d.cn/": icann,
+        b"a.between/": untold,
+        b"github.io/": private,
+    }
+    assert found.wildcards == {b"ck/": icann}
+    assert found.exceptions == {b"www.ck/"}
+
+
+def test_a_wildcard_is_for_one_label_and_not_for_its_exceptions() -> None:
+    found = parse_public_suffixes(TEXT.splitlines())
+    assert found.rule_of(b"any.ck/") == found.rule_below(b"ck/") == SuffixRule(Section.ICANN)
+    for expression in (b"www.ck/", b"a.any.ck/", b"ck/", b"any.ck/x"):
+        assert found.rule_of(expression) is None
+
+
+def test_the_list_of_the_package_is_whole_and_read_once() -> None:
+    found = public_suffixes()
+    assert found is public_suffixes()
+    assert len(found.suffixes) > 8000
+    assert len(found.wildcards) > 60
+    assert all(name.isascii() and name == name.lower() for name in (*found.suffixes, *found.wildcards))
+    sections = [rule.section for rule in (*found.suffixes.values(), *found.wildcards.values())]
+    assert {*sections} == {Section.ICANN, Section.PRIVATE}
+
+
+def test_importing_reads_no_list() -> None:
+    code = "import hushlist.match.breadth, sys; assert 'publicsuffix2' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(hushlist.__file__).parents[1])
