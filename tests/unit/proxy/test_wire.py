@@ -1,13 +1,18 @@
 """Requests off flows."""
 
+import re
+from collections.abc import Callable
+
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from mitmproxy import http
 from mitmproxy.test import tflow
 
-from hushlist.engine import Request
 from hushlist.match.rule import Action
-from hushlist.proxy.wire import request_of_flow
-from unit.hostile import engine_of
+from hushlist.proxy.wire import request_of_flow, seen_of_flow
+from hushlist.url.request import Request
+from unit.hostile import engine_of, octets
 
 
 def flow_of(
@@ -78,3 +83,110 @@ def test_no_other_name_of_a_request_hides_a_blocked_host(host: bytes, kind: str)
     flow = flow_of(authority=host) if kind == "authority" else flow_of(headers=((b"Host", host),))
     decision = engine_of("rules: [blocked.example]").decide(request_of_flow(flow))
     assert decision.action is Action.BLOCK
+
+
+# -- what is no request, or more than one -----------------------------------------------------------------------------
+
+METHOD, TARGET = "its method is none", "there is white space or a control character in its target"
+HEADERS = "there is a line end or a NUL in its headers"
+
+
+def test_every_octet_that_would_make_another_request_is_a_fault() -> None:
+    for one in (bytes((octet,)) for octet in range(256)):
+        method, target = flow_of(), flow_of(path=b"/a" + one + b"b")
+        method.request.data.method = b"GE" + one
+        assert (request_of_flow(method).fault == METHOD) is (not re.fullmatch(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]", one))
+        assert (request_of_flow(target).fault == TARGET) is (one <= b" " or one == b"\x7f")
+        for flow in (
+            flow_of(headers=((b"a", b"b"), (b"x" + one, b"y"))),
+            flow_of(headers=((b"x", b"y" + one + b"z"), (b"a", b"b"))),
+            flow_of(authority=b"h" + one),
+        ):
+            assert (request_of_flow(flow).fault == HEADERS) is (one in b"\0\r\n")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "fault"),
+    [
+        (b"GET", b"/", None),
+        (b"get", b"/", None),
+        (b"X-OWN", b"/", None),
+        (b"OPTIONS", b"*", None),
+        (b"CONNECT", b"", None),
+        (b"", b"/", METHOD),
+        (b"GET /x", b"/", METHOD),
+        (b"GET", b"", "its target is no path"),
+        (b"GET", b"x", "its target is no path"),
+        (b"GET", b"http://h.example/", "its target is no path"),
+        (b"CONNECT", b"h.example:443 x", TARGET),
+    ],
+)
+def test_a_request_has_a_method_and_a_path(method: bytes, path: bytes, fault: str | None) -> None:
+    flow = flow_of(path=path)
+    flow.request.data.method = method
+    assert request_of_flow(flow).fault == fault
+
+
+@given(octets(), octets(), octets())
+def test_a_fault_is_what_its_definition_says(path: bytes, name: bytes, value: bytes) -> None:
+    request = request_of_flow(flow_of(path=b"/" + path, headers=((b"Host", b"h"), (name, value))))
+    if re.search(rb"[\x00-\x20\x7f]", path):
+        assert request.fault == TARGET
+    elif re.search(rb"[\x00\r\n]", name + value):
+        assert request.fault == HEADERS
+    else:
+        assert request.fault is None
+
+
+# -- what is equal ----------------------------------------------------------------------------------------------------
+
+
+def setter(name: str, value: object) -> Callable[[http.HTTPFlow], None]:
+    """Changes one thing that a request is made of."""
+    return lambda flow: setattr(flow.request.data, name, value)
+
+
+def change_a_list_in_the_place_of_fields(flow: http.HTTPFlow) -> None:
+    flow.request.headers.fields[0][1] = b"other.example"  # type: ignore[index]
+
+
+CHANGES = {
+    **{
+        name: setter(name, value)
+        for name, value in (
+            ("host", "other.example"),
+            ("port", 81),
+            ("method", b"GET /"),
+            ("scheme", b"https"),
+            ("authority", b"other.example"),
+            ("path", b"/other"),
+        )
+    },
+    "a Host header": lambda flow: flow.request.headers.add("Host", "other.example"),
+    "another header": lambda flow: flow.request.headers.add("X", "a\r\nHost: other.example"),
+    "the server name": lambda flow: setattr(flow.client_conn, "sni", "other.example"),
+    "fields in place": change_a_list_in_the_place_of_fields,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_what_makes_another_request_is_seen(change: Callable[[http.HTTPFlow], None]) -> None:
+    flow = flow_of(headers=((b"Host", b"target.example"),))
+    if change is change_a_list_in_the_place_of_fields:
+        flow.request.headers.fields = ([b"Host", b"target.example"],)  # type: ignore[assignment]
+    request, seen = request_of_flow(flow), seen_of_flow(flow)
+    assert seen == seen_of_flow(flow)
+    change(flow)
+    assert request_of_flow(flow) != request
+    assert seen_of_flow(flow) != seen
+
+
+@given(st.lists(st.sampled_from(sorted(set(CHANGES) - {"fields in place"})), max_size=4))
+def test_where_what_is_seen_is_equal_so_is_the_request(changes: list[str]) -> None:
+    one, other = flow_of(), flow_of()
+    for name in changes:
+        CHANGES[name](one)
+    for name in reversed(changes):
+        CHANGES[name](other)
+    if seen_of_flow(one) == seen_of_flow(other):
+        assert request_of_flow(one) == request_of_flow(other)
