@@ -13,21 +13,23 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import BinaryIO
 
-from hushlist.engine import Engine, canonical_forms, request_of
+from hushlist.engine import Engine, load_engine
 from hushlist.errors import Problem, SourceError, UrlError
 from hushlist.lists.patterns import parse_expression
 from hushlist.match.expressions import expressions
 from hushlist.match.hashing import full_hash
 from hushlist.match.rule import Action
 from hushlist.policy import shipped_policy
+from hushlist.policy.compile import compile_policy
 from hushlist.policy.decision import Decision
-from hushlist.policy.policy import load_policy
+from hushlist.policy.report import CompileReport
 from hushlist.url.compare import LADDER, compare
 from hushlist.url.extract import extract
 from hushlist.url.hashed import ALGORITHMS, VARIANTS, HashKey, hash_uri
 from hushlist.url.parts import Parts, to_bytes
 from hushlist.url.profiles import PROFILES
 from hushlist.url.protocol import redirected_profile
+from hushlist.url.request import canonical_forms, request_of
 from hushlist.url.safebrowsing import SAFEBROWSING
 
 GOOD, FOUND, BAD = 0, 1, 2
@@ -74,14 +76,13 @@ def _parser() -> argparse.ArgumentParser:
     _add_hash(commands)
     _add_compare(commands)
     _add_extract(commands)
+    _add_compile(commands)
     for command, text in (
         (check, "decide by a policy: what is done, with which URL, by which rule"),
         (explain, "show every step from a URL to its decision"),
     ):
         with_policy = _add_command(commands, command, text)
-        with_policy.add_argument(
-            "--policy", type=Path, metavar="FILE", help="the policy file (default: the one that is shipped)"
-        )
+        _add_policy(with_policy)
         if command is check:
             with_policy.add_argument("--json", action="store_true", help="print one JSON object a line")
     return parser
@@ -175,6 +176,25 @@ def _add_hash(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     )
     uri.add_argument("--keep-query", action="store_true", help="hash the query too, where there is one")
     uri.add_argument("--keep-fragment", action="store_true", help="hash the fragment too, where there is one")
+
+
+def _add_policy(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--policy", type=Path, metavar="FILE", help="the policy file (default: the one that is shipped)"
+    )
+
+
+def _add_compile(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "compile the lists of a policy into the cache, where the proxy finds them, and report what became of them"
+    parser = _add_parser(commands, compile_lists, text, "compile")
+    _add_policy(parser)
+    parser.add_argument(
+        "--popular",
+        type=Path,
+        metavar="FILE",
+        help="popular domains, one a line or as rank,domain: rules that cover one get a warning",
+    )
+    parser.add_argument("--json", action="store_true", help="print the report as a JSON object")
 
 
 def _urls(arguments: argparse.Namespace) -> Iterator[bytes]:
@@ -300,6 +320,39 @@ def _extracted(name: str, octets: bytes, *, as_expressions: bool) -> Iterator[st
                 print(f"hushlist: {problem}", file=sys.stderr)
 
 
+# -- compile -----------------------------------------------------------------------------------------------------------
+
+
+def compile_lists(arguments: argparse.Namespace) -> int:
+    """The report; warnings go to standard error, and so does progress where that is a terminal."""
+    progress = _Progress() if sys.stderr.isatty() else None
+    compiled = compile_policy(arguments.policy or shipped_policy(), popular=arguments.popular, progress=progress)
+    if progress is not None:
+        progress.end()
+    _print_warnings(compiled.report)
+    if arguments.json:
+        print(json.dumps({"index": compiled.index.source, **compiled.report.as_dict()}))
+        return GOOD
+    _print_lines(compiled.report.table())
+    print(
+        f"index: {compiled.index.source}, {compiled.index.octets:,} octets, {compiled.index.hot_octets:,} of them hot"
+    )
+    return GOOD
+
+
+class _Progress:
+    """One line on a terminal, written again and again."""
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Show how much is done."""
+        part = done / total if total else 1
+        print(f"\r{what:<9} [{'#' * int(30 * part):<30}] {part:4.0%}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Remove the line."""
+        print("\r" + " " * 50 + "\r", end="", file=sys.stderr, flush=True)
+
+
 # -- check -------------------------------------------------------------------------------------------------------------
 
 
@@ -320,10 +373,14 @@ def check(arguments: argparse.Namespace) -> int:
 
 
 def _engine(arguments: argparse.Namespace) -> Engine:
-    policy = load_policy(arguments.policy or shipped_policy())
-    for problem in policy.warnings:
+    engine = load_engine(arguments.policy or shipped_policy())
+    _print_warnings(CompileReport.of(engine.index))
+    return engine
+
+
+def _print_warnings(report: CompileReport) -> None:
+    for problem in report.warnings:
         print(f"warning: {problem}", file=sys.stderr)
-    return Engine(policy)
 
 
 def _decide(engine: Engine, url: bytes) -> tuple[Decision, UrlError | None]:
@@ -372,8 +429,9 @@ def _explanation(engine: Engine, url: bytes) -> Iterator[str]:
         yield f"  layer {terms.layer}: {terms.action.value} {found}{category}{won}"
         yield f"    rule as written: {pattern}"
     for layer in engine.policy.layers:
-        asked = sum(found.rule.terms.layer == layer.name for found in decision.matches)
-        yield f"Layer        {layer.name}: {len(layer.rules)} rules, {asked} fit"
+        rules = len(layer.checks) + engine.index.directory.rules.get(layer.name, 0)
+        fit = sum(found.rule.terms.layer == layer.name for found in decision.matches)
+        yield f"Layer        {layer.name}: {rules} rules, {fit} fit"
     yield f"Decision     {decision.action.value}" + (f" ({decision.fault})" if decision.fault else "")
 
 

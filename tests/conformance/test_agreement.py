@@ -9,10 +9,10 @@ import pytest
 from conformance.agreement import FAMILIES, Family, absolute, canonical, cleaned
 from conformance.readme import section, table
 from conformance.vectors import Row, needs
-from hushlist.engine import Request, canonical_forms, request_of
 from hushlist.errors import UrlError
 from hushlist.url.parts import to_bytes
 from hushlist.url.readings import readings
+from hushlist.url.request import Request, canonical_forms, request_of
 from hushlist.url.safebrowsing import parse
 
 pytestmark = [needs(file) for file in sorted({family.file for family in FAMILIES})]

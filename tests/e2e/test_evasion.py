@@ -23,8 +23,8 @@ from mitmproxy.test import tflow
 from e2e.origin import Origin
 from e2e.policies import hashed_uri, sha256, simple_policy, write_list, write_policy
 from e2e.proxy import LOOPBACK, PATIENCE, Proxy, mitmdump, read_answer, request_head
-from hushlist.engine import MOST_HOSTS, Engine, Request, canonical_forms
-from hushlist.policy.policy import load_policy
+from hushlist.engine import MOST_HOSTS, load_engine
+from hushlist.url.request import Request, canonical_forms
 
 pytestmark = pytest.mark.xdist_group("evasion")
 
@@ -730,7 +730,7 @@ COSTLY = {
 
 @pytest.mark.parametrize(("hosts", "target"), COSTLY.values(), ids=COSTLY)
 def test_a_decision_takes_little_time(policy: Path, hosts: tuple[bytes, ...], target: bytes) -> None:
-    engine = Engine(load_policy(policy))
+    engine = load_engine(policy)
 
     def seconds() -> float:
         canonical_forms(Request(b"http", (b"h", b"i"), 80, b"/"), b"h")  # nothing of the last time is kept

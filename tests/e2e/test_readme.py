@@ -18,7 +18,7 @@ from mitmproxy.test.tflow import tflow
 from e2e.proxy import Proxy
 from hushlist.lists.source import Defaults, Report
 from hushlist.lists.yaml_rules import read_yaml
-from hushlist.policy.policy import load_policy
+from hushlist.policy.compile import compile_policy
 
 ROOT = Path(__file__).resolve().parents[2]
 _BLOCK = r"^```{}\n(.*?)^```$"
@@ -103,7 +103,7 @@ def test_the_shell_commands_of_the_readme_run(folder: Path) -> None:
 def test_the_examples_of_the_reference_are_good_rules() -> None:
     _, _, rules = blocks("rules/README.md", "yaml")
     report = Report("rules/README.md")
-    assert len(read_yaml(rules.encode(), Defaults(), report)) == 6
+    assert len(list(read_yaml(rules.encode(), Defaults(), report))) == 6
     assert (report.errors, report.warnings) == ([], [])
 
 
@@ -112,4 +112,4 @@ def test_the_policies_of_the_reference_are_good(tmp_path: Path, place: int, laye
     policy = blocks("rules/README.md", "yaml")[place]
     shutil.copytree(ROOT / "rules", tmp_path, dirs_exist_ok=True)
     (tmp_path / "policy.yaml").write_text(policy, encoding="utf-8")
-    assert [layer.name for layer in load_policy(tmp_path / "policy.yaml").layers] == layers
+    assert [layer.name for layer in compile_policy(tmp_path / "policy.yaml").policy.layers] == layers

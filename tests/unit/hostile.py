@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from hushlist.engine import Engine
 from hushlist.lists.source import Defaults, Report
 from hushlist.lists.yaml_rules import read_yaml
+from hushlist.match.compiler import index_of
 from hushlist.match.rule import Action, Rule
 from hushlist.policy.policy import Layer, Policy
 
@@ -40,22 +41,23 @@ def urls() -> st.SearchStrategy[bytes]:
 def rules_of(text: str, source: str = "list.yaml", layer: str = "") -> tuple[Rule, ...]:
     """The rules of a YAML list that has no errors."""
     report = Report(source)
-    rules = read_yaml(text.encode(), Defaults(layer=layer), report)
+    rules = tuple(read_yaml(text.encode(), Defaults(layer=layer), report))
     assert report.errors == []
-    return tuple(rules)
+    return rules
+
+
+def rules_in(layer: Layer) -> list[Rule]:
+    """The rules of a policy's layer, read from its files."""
+    texts = ((file, file.path.read_bytes(), Report(str(file.path))) for file in layer.lists)
+    return [rule for file, text, report in texts for rule in file.format.read(text, file.defaults, report)]
 
 
 def engine_of(*layers: str, unparsable: Action = Action.BLOCK) -> Engine:
     """An engine of YAML lists, each a layer: ``first``, ``second`` and so on."""
-    names = ("first", "second", "third")
-    return Engine(
-        Policy(
-            "policy.yaml",
-            tuple(Layer(name, rules_of(text, f"{name}.yaml", name)) for name, text in zip(names, layers, strict=False)),
-            unparsable,
-            {},
-        )
-    )
+    named = tuple(zip(("first", "second", "third"), layers, strict=False))
+    rules = [rule for name, text in named for rule in rules_of(text, f"{name}.yaml", name)]
+    policy = Policy("policy.yaml", tuple(Layer(name) for name, _ in named), unparsable)
+    return Engine(policy, index_of(rules))
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.engine import MOST_HOSTS, Request, canonical_forms, request_of
+from hushlist.engine import MOST_HOSTS
 from hushlist.errors import UrlError
 from hushlist.match.hashing import full_hash
 from hushlist.match.rule import Action
+from hushlist.url.request import Request, canonical_forms, request_of
 from hushlist.url.safebrowsing import canonicalize
 from unit.hostile import LONG, engine_of, octets, rules_of, seconds
 
@@ -34,7 +35,8 @@ def sha1(text: bytes) -> str:
         ("h.example:8080/p?", Request(b"http", (b"h.example",), 8080, b"/p?")),
         (" http://h\t.example/#", Request(b"http", (b"h.example",), 80, b"/", b"")),
         ("http://[::1]:1/", Request(b"http", (b"[::1]",), 1, b"/")),
-        ("ftp://h.example/", Request(b"ftp", (b"h.example",), 0, b"/")),
+        ("ftp://h.example/", Request(b"ftp", (b"h.example",), 21, b"/")),
+        ("wss://h.example/", Request(b"wss", (b"h.example",), 443, b"/")),
         ("http://h.example:65535/", Request(b"http", (b"h.example",), 65535, b"/")),
         ("http://h.example:000000080/", Request(b"http", (b"h.example",), 80, b"/")),
         ("http://h.example:" + "0" * 5000, Request(b"http", (b"h.example",), 0, b"/")),

@@ -31,10 +31,12 @@ ALLOWED = {
     "audit": {"errors", "url", "match", "lists", "policy", "engine"},
     "cli": {"errors", "url", "match", "lists", "policy", "engine", "audit"},
 }
-#: "Only lists, match/index, policy's loader, proxy, audit and cli open files."
+#: "Only lists, match/index, policy's loader, proxy, audit and cli open files"; and what reads another package's list.
 MAY_OPEN = (
     "hushlist.lists",
     "hushlist.match.index",
+    "hushlist.match.compiler",
+    "hushlist.match.public_suffixes",
     "hushlist.policy",
     "hushlist.proxy",
     "hushlist.audit",

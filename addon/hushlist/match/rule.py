@@ -22,7 +22,11 @@ class Action(StrEnum):
     PASS = "pass"  # noqa: S105
 
 
-@dataclass(frozen=True, slots=True)
+# Patterns are never changed, and not frozen all the same: a frozen one takes twice as long to make, and lists have
+# millions of them.
+
+
+@dataclass(slots=True, unsafe_hash=True)
 class Expression:
     """A rule in the clear: fits the expression and everything below it, however deep."""
 
@@ -33,7 +37,7 @@ class Expression:
         return self.value.decode("ascii")
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True, unsafe_hash=True)
 class ExpressionHash:
     """The SHA-256 of an expression, or the first 4 to 31 octets of it."""
 

@@ -7,30 +7,49 @@ collected."
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from typing import NamedTuple
 
+from hushlist.errors import UrlError
 from hushlist.match.index import Match
 from hushlist.match.rule import Action
+from hushlist.url.request import Request, canonical_url, request_of
 
 _FINAL = (Action.ALLOW, Action.BLOCK)
 #: where the names and readings of one request disagree, the strictest holds
 _STRICTEST_FIRST = (Action.BLOCK, Action.ALLOW, Action.TAG, Action.PASS)
 
 
-@dataclass(frozen=True, slots=True)
-class Decision:
+class Decision(NamedTuple):
     """What is done with a request, and everything that says why."""
 
     action: Action
-    #: the canonical URL; of several that the request goes by, the one that decided
-    url: bytes
+    #: the canonical URL, of several that the request goes by, the one that decided; ``None`` where there is but one,
+    #: which ``url`` makes of what was asked
+    canonical: bytes | None = None
     #: every match in every layer, by layer, the most specific first; those of other names and readings behind them
     matches: tuple[Match, ...] = ()
     #: the match that decided; one of ``matches``
     winner: Match | None = None
     #: why the request could not be read, where that decided
     fault: str | None = None
+    #: what was asked, with one name
+    asked: Request | bytes = b""
+
+    @property
+    def url(self) -> bytes:
+        """The canonical URL; what was asked, where there is none."""
+        if self.canonical is not None:
+            return self.canonical
+        try:
+            request = self.asked if isinstance(self.asked, Request) else request_of(self.asked)
+            return canonical_url(request)
+        except UrlError:
+            return self.asked.url if isinstance(self.asked, Request) else self.asked
+
+    def of(self, asked: Request | bytes) -> Decision:
+        """The same for what was asked: by a request with one name, or by a URL."""
+        return Decision(self.action, None, self.matches, self.winner, None, asked)
 
     def __str__(self) -> str:
         """Why, for people; empty where nothing fits."""
@@ -52,16 +71,22 @@ class Decision:
         }
 
 
-def decide(url: bytes, layers: Sequence[Sequence[Match]]) -> Decision:
-    """The decision for one canonical URL, from its matches in every layer, the first layer first."""
-    found = tuple(match for matches in layers for match in sorted(matches, key=_precedence, reverse=True))
+def decide(layers: Sequence[str], matches: Iterable[Match]) -> Decision:
+    """The decision by matches of rules in layers, of which the first is asked first."""
+    by_layer: dict[str, list[Match]] = {layer: [] for layer in layers}
+    for match in matches:
+        by_layer[match.rule.terms.layer].append(match)
+    found = tuple(match for own in by_layer.values() for match in sorted(own, key=_precedence, reverse=True))
     # Sorted by layer and precedence, the first final match is the one that the first layer with any decides by.
     winner = next((match for match in found if match.rule.terms.action in _FINAL), None)
     if winner is not None:
-        return Decision(winner.rule.terms.action, url, found, winner)
+        return Decision(winner.rule.terms.action, None, found, winner)
     if found:
-        return Decision(Action.TAG, url, found, found[0])
-    return Decision(Action.PASS, url)
+        return Decision(Action.TAG, None, found, found[0])
+    return PASSED
+
+
+PASSED = Decision(Action.PASS)
 
 
 def _precedence(match: Match) -> tuple[tuple[int, int], bool]:
@@ -74,7 +99,7 @@ def strictest(decisions: Sequence[Decision]) -> Decision:
         return decisions[0]
     first = min(decisions, key=_strictness)
     matches = tuple(dict.fromkeys(found for decision in decisions for found in decision.matches))
-    return Decision(first.action, first.url, matches, first.winner, first.fault)
+    return first._replace(matches=matches)
 
 
 def _strictness(decision: Decision) -> tuple[int, bool]:

@@ -1,4 +1,4 @@
-"""The policy file: layers of lists, read into a ``Policy`` as a whole or not at all.
+"""The policy file: layers of lists, read as a whole or not at all; ``compile`` reads the lists.
 
 ``rules/README.md`` is the reference of its format.
 """
@@ -6,12 +6,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from hushlist.errors import Problem, SourceError
 from hushlist.lists.document import Fields, Node, read_document
-from hushlist.lists.formats import FOLDERS, FORMATS, Reader, format_of
+from hushlist.lists.formats import FOLDERS, FORMATS, Format, format_of
 from hushlist.lists.source import Defaults, Report, read_octets
 from hushlist.lists.yaml_rules import DEFAULTS_KEYS, read_defaults
 from hushlist.match.checks import CHECKS, Check
@@ -23,24 +23,34 @@ Fingerprint = tuple[int, int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
+class ListFile:
+    """A file whose rules are asked."""
+
+    path: Path
+    format: Format
+    defaults: Defaults
+
+
+@dataclass(frozen=True, slots=True)
 class Layer:
     """Rules that are asked together."""
 
     name: str
-    rules: tuple[Rule, ...]
+    #: the rules that checks make
+    checks: tuple[Rule, ...] = ()
+    lists: tuple[ListFile, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """Everything that decides; immutable."""
+    """What decides, but for the rules of the lists; immutable."""
 
     source: str
     layers: tuple[Layer, ...]
     #: for a request that cannot be read: block or pass
-    unparsable: Action
-    #: every file that the policy came from, as it was before it was read
-    files: dict[Path, Fingerprint]
-    warnings: tuple[Problem, ...] = ()
+    unparsable: Action = Action.BLOCK
+    #: every file that the policy comes from, as it was before it was read
+    files: dict[Path, Fingerprint] = field(default_factory=dict)
 
 
 class PolicyError(SourceError):
@@ -60,18 +70,12 @@ def fingerprint(path: Path) -> Fingerprint:
     return stat.st_mtime_ns, stat.st_size, stat.st_ino
 
 
-def load_policy(path: Path) -> Policy:
-    """Read a policy and all its lists.
-
-    Raises:
-        PolicyError: with every problem of every file.
-    """
-    loader = _Loader(path)
-    policy = loader.load()
-    errors = [problem for report in loader.reports for problem in report.errors]
-    if policy is None or errors:
-        raise PolicyError(errors, loader.files)
-    return policy
+def read_policy(path: Path, report: Report) -> Policy | None:
+    """Read a policy, not its lists; what is wrong with it is in the report, and ``None`` where nothing can be read."""
+    files = {path: fingerprint(path)}
+    octets = read_octets(path, report)
+    document = None if octets is None else read_document(octets, report)
+    return None if document is None else _Reader(path, report, files).read(document)
 
 
 _CHECK_ACTIONS = (Action.BLOCK, Action.TAG, Action.PASS)
@@ -97,47 +101,36 @@ def _check(code: str, node: Node, layer: str, report: Report) -> Rule | None:
 _UNPARSABLE = (Action.BLOCK, Action.PASS)
 
 
-class _Loader:
-    """Reads one policy; remembers the files and what was wrong with them."""
+class _Reader:
+    """Reads one policy; takes note of the files that it names."""
 
-    def __init__(self, path: Path) -> None:
-        self.files: dict[Path, Fingerprint] = {}
-        self.reports: list[Report] = []
-        self._path = path
+    def __init__(self, path: Path, report: Report, files: dict[Path, Fingerprint]) -> None:
+        self._path, self._report, self._files = path, report, files
 
-    def load(self) -> Policy | None:
-        octets, report = self._read(self._path)
-        document = None if octets is None else read_document(octets, report)
-        if document is None:
-            return None
+    def read(self, document: Node) -> Policy:
+        report = self._report
         fields = Fields(document, ("unparsable", "layers"), report)
         unparsable = fields.choice("unparsable", _UNPARSABLE) or Action.BLOCK
         if isinstance(document.value, dict) and "layers" not in fields:
             report.error(document.line, "layers", "the policy has none")
-        layers = [self._layer(node, report) for node in fields.items("layers")]
+        layers = tuple(self._layer(node) for node in fields.items("layers"))
         names = [layer.name for layer in layers]
         for name in {name for name in names if name and names.count(name) > 1}:
             report.error(fields.line_of("layers"), name, "more than one layer has this name")
-        warnings = tuple(problem for report in self.reports for problem in report.warnings)
-        return Policy(str(self._path), tuple(layers), unparsable, self.files, warnings)
+        return Policy(str(self._path), layers, unparsable, self._files)
 
-    def _read(self, path: Path) -> tuple[bytes | None, Report]:
-        report = Report(str(path))
-        self.reports.append(report)
-        self.files.setdefault(path, fingerprint(path))
-        return read_octets(path, report), report
-
-    def _layer(self, node: Node, report: Report) -> Layer:
-        fields = Fields(node, ("name", "checks", "lists"), report)
+    def _layer(self, node: Node) -> Layer:
+        fields = Fields(node, ("name", "checks", "lists"), self._report)
         name = fields.text("name")
         if name is None and isinstance(node.value, dict):
-            report.error(node.line, "layer", "it has no name")
+            self._report.error(node.line, "layer", "it has no name")
         name = name or ""
-        checks = (_check(code, item, name, report) for code, item in fields.entries("checks"))
-        rules = [rule for item in fields.items("lists") for rule in self._list(item, name, report)]
-        return Layer(name, (*(rule for rule in checks if rule is not None), *rules))
+        checks = (_check(code, item, name, self._report) for code, item in fields.entries("checks"))
+        lists = tuple(file for item in fields.items("lists") for file in self._list(item, name))
+        return Layer(name, tuple(rule for rule in checks if rule is not None), lists)
 
-    def _list(self, node: Node, layer: str, report: Report) -> list[Rule]:
+    def _list(self, node: Node, layer: str) -> list[ListFile]:
+        report = self._report
         entry = Node(node.line, {"file": node}) if isinstance(node.value, str) else node
         fields = Fields(entry, ("file", "format", "prefix-length", *DEFAULTS_KEYS), report)
         length = fields.number("prefix-length", SHORTEST_PREFIX, FULL_LENGTH)
@@ -152,33 +145,24 @@ class _Loader:
         if length is not None and form != "safebrowsing-raw":
             report.error(fields.line_of("prefix-length"), "prefix-length", "only the format safebrowsing-raw has one")
         if form in FOLDERS or (form is None and fingerprint(path) and path.is_dir()):
-            return self._folder(path, FOLDERS[form or "squidguard"], defaults, report, fields.line_of("file"))
+            return self._folder(path, FOLDERS[form or "squidguard"], defaults, fields.line_of("file"))
         if form is None:
             known = ", ".join(FORMATS)
             report.error(fields.line_of("file"), name, f"its name tells no format: give one of {known}")
             return []
-        if fingerprint(path) is None:
+        if not self._is_there(path):
             report.error(fields.line_of("file"), name, "there is no such file")
-            self.files[path] = None
             return []
-        octets, own_report = self._read(path)
-        return [] if octets is None else FORMATS[form](octets, defaults, own_report)
+        return [ListFile(path, FORMATS[form], defaults)]
 
-    def _folder(
-        self, folder: Path, readers: Mapping[str, Reader], defaults: Defaults, report: Report, line: int
-    ) -> list[Rule]:
-        """The rules of all files of a folder; a list without a name goes by the folder's."""
+    def _folder(self, folder: Path, formats: Mapping[str, Format], defaults: Defaults, line: int) -> list[ListFile]:
+        """The files of a folder; a list without a name goes by the folder's."""
         defaults = replace(defaults, name=defaults.name or folder.name)
-        rules: list[Rule] = []
-        missing = 0
-        for name, reader in readers.items():
-            path = folder / name
-            if fingerprint(path) is None:
-                self.files[path] = None
-                missing += 1
-                continue
-            octets, own_report = self._read(path)
-            rules += [] if octets is None else reader(octets, defaults, own_report)
-        if missing == len(readers):
-            report.error(line, folder.name, f"there is no folder with {' or '.join(readers)}")
-        return rules
+        named = ((folder / name, form) for name, form in formats.items())
+        found = [ListFile(path, form, defaults) for path, form in named if self._is_there(path)]
+        if not found:
+            self._report.error(line, folder.name, f"there is no folder with {' or '.join(formats)}")
+        return found
+
+    def _is_there(self, path: Path) -> bool:
+        return self._files.setdefault(path, fingerprint(path)) is not None

@@ -18,17 +18,21 @@ from mitmproxy import ctx, dns, exceptions, http
 from mitmproxy.net.http.http1.read import expected_http_body_size
 from mitmproxy.proxy.mode_specs import RegularMode, Socks5Mode, UpstreamMode
 
-from hushlist.engine import Engine, Request
+from hushlist.engine import Engine
+from hushlist.lists.source import Report
 from hushlist.match.learned import Learned
 from hushlist.match.rule import Action
 from hushlist.policy import shipped_policy
+from hushlist.policy.background import Background
 from hushlist.policy.decision import Decision
-from hushlist.policy.policy import Fingerprint, PolicyError, load_policy
+from hushlist.policy.policy import Fingerprint, PolicyError, read_policy
+from hushlist.policy.report import CompileReport
 from hushlist.proxy import answer, notes
-from hushlist.proxy.reload import watch
-from hushlist.proxy.wire import request_of_flow
+from hushlist.proxy.reload import UNREAD, watch
+from hushlist.proxy.wire import Seen, request_of_flow, seen_of_flow
 from hushlist.url.parts import to_bytes
 from hushlist.url.protocol import PERMANENT
+from hushlist.url.request import Request
 
 if TYPE_CHECKING:
     from mitmproxy.addonmanager import Loader
@@ -55,7 +59,11 @@ class Hushlist:
         #: what to watch: the files of the policy in force, or of the one that could not be used
         self._files: dict[Path, Fingerprint] = {}
         self._learned = Learned()
-        self._decided: WeakKeyDictionary[http.HTTPFlow, Request] = WeakKeyDictionary()
+        self._background = Background()
+        #: what was decided of each flow: all that its request was made of, and the request
+        self._decided: WeakKeyDictionary[http.HTTPFlow, tuple[Seen, Request]] = WeakKeyDictionary()
+        #: the option; mitmproxy copies the value of one each time that it is asked for it
+        self._mode = "block"
         self._watcher: asyncio.Task[None] | None = None
         self._is_running = False
         self._options_before: dict[str, object] = {}
@@ -103,6 +111,9 @@ class Hushlist:
                 raise
             # the problems say where; the traceback that mitmproxy prints would say nothing more
             logger.error("hushlist: %s", error)  # noqa: TRY400
+        finally:
+            # Where the error is raised, mitmproxy takes the options back, and calls again.
+            self._mode = ctx.options.hushlist_mode
 
     def _configure(self, updated: set[str]) -> None:
         if updated & {"hushlist_mode", *_REQUIRED}:
@@ -113,21 +124,31 @@ class Hushlist:
             )
         is_first_needed = "hushlist_mode" in updated and ctx.options.hushlist_mode != "off" and self._engine is None
         if "hushlist_policy" in updated or is_first_needed:
-            self._use(self._load_engine())
-            self._restart_watcher()
+            self._load()
         if "hushlist_learn" in updated and not ctx.options.hushlist_learn:
             self._learned.forget()
 
-    def _load_engine(self) -> Engine:
+    def _load(self) -> None:
+        """Use the policy that the options name: at the start, before any request is served; later, when it is there.
+
+        Raises:
+            OptionsError: the policy cannot be used; once the proxy runs, its lists are not looked at yet.
+        """
+        path = self._policy_path()
         try:
-            return self._read_engine(self._policy_path())
+            if self._is_running:
+                self._files = dict.fromkeys(_read_policy(path), UNREAD)
+            else:
+                self._use(self._read_engine(path))
         except PolicyError as error:
             self._files = self._files or error.files
             # not "from error": mitmproxy prints the chain, and the problems say where
             raise exceptions.OptionsError(f"hushlist_policy cannot be used:\n{error}") from None
+        self._restart_watcher()
 
-    def _read_engine(self, policy: Path) -> Engine:
-        return Engine(load_policy(policy), self._learned)
+    def _read_engine(self, path: Path) -> Engine:
+        policy, index = self._background.compile(path)
+        return Engine(policy, index, self._learned)
 
     def _policy_path(self) -> Path:
         given = ctx.options.hushlist_policy
@@ -138,11 +159,10 @@ class Hushlist:
 
     def _use(self, engine: Engine) -> None:
         self._engine, self._files = engine, engine.policy.files
-        policy = engine.policy
-        for problem in policy.warnings:
+        for problem in CompileReport.of(engine.index).warnings:
             logger.warning("hushlist: %s", problem)
-        rules = sum(len(layer.rules) for layer in policy.layers)
-        logger.info("hushlist: %d rules of %d files, by %s", rules, len(policy.files), policy.source)
+        files = len(engine.policy.files)
+        logger.info("hushlist: %d rules of %d files, by %s", len(engine.index), files, engine.policy.source)
 
     def _require_options(self) -> None:
         """While the filter is on, mitmproxy has to run as ``_REQUIRED`` says; then, as it was before."""
@@ -168,6 +188,7 @@ class Hushlist:
         if self._watcher is not None:
             self._watcher.cancel()
             self._watcher = None
+        self._background.stop()
 
     def _restart_watcher(self) -> None:
         if not self._is_running:
@@ -189,15 +210,18 @@ class Hushlist:
 
     def _filter(self, flow: http.HTTPFlow, *, again: bool) -> None:
         """Decide and act; a request that was decided before only if ``again``, as a replay has to be."""
-        mode = ctx.options.hushlist_mode
+        mode = self._mode
         if mode == "off":
             return
         try:
+            seen, before = seen_of_flow(flow), None if again else self._decided.get(flow)
+            if before is not None and before[0] == seen:
+                return
             request = request_of_flow(flow)
-            if not again and self._decided.get(flow) == request:
+            if before is not None and before[1] == request:
                 return
             decision = self._decide(request)
-            self._decided[flow] = request
+            self._decided[flow] = seen, request
             blocks = decision.action is Action.BLOCK
             notes.annotate(flow, decision, would_block=blocks and mode == "tag")
             if blocks and mode != "tag":
@@ -214,16 +238,33 @@ class Hushlist:
     def dns_request(self, flow: dns.DNSFlow) -> None:
         """mitmproxy's hook: a tunnel carries HTTP or nothing; one to port 53 or 5353 would be taken for DNS."""
         is_tunnel = isinstance(flow.client_conn.proxy_mode, _TUNNELLING)
-        if is_tunnel and ctx.options.hushlist_mode == "block" and flow.killable:
+        if is_tunnel and self._mode == "block" and flow.killable:
             flow.kill()
 
     def response(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: learn from a permanent redirect of the origin itself."""
-        response, request = flow.response, self._decided.get(flow)
-        if response is None or response.status_code not in PERMANENT or request is None or not flow.live:
+        response = flow.response
+        if response is None or response.status_code not in PERMANENT or not flow.live:
             return
-        if self._engine is not None and ctx.options.hushlist_learn and flow.server_conn.timestamp_start is not None:
+        decided = self._decided.get(flow)
+        if decided is None or self._engine is None or not ctx.options.hushlist_learn:
+            return
+        if flow.server_conn.timestamp_start is not None:
+            _, request = decided
             self._engine.learn(request, to_bytes(response.headers.get("location", "")))
+
+
+def _read_policy(path: Path) -> dict[Path, Fingerprint]:
+    """The files of a policy.
+
+    Raises:
+        PolicyError: with the problems of the policy file itself.
+    """
+    report = Report(str(path))
+    policy = read_policy(path, report)
+    if policy is None or report.errors:
+        raise PolicyError(report.errors, {})
+    return policy.files
 
 
 def _refuse(flow: http.HTTPFlow, respond: Callable[[http.Request], http.Response]) -> None:

@@ -24,9 +24,9 @@ def annotate(flow: http.HTTPFlow, decision: Decision, *, would_block: bool = Fal
     What a person noted stays.
     """
     flow.metadata.pop(KEY, None)
-    if flow.marked in _MARKERS:
+    if flow.marked and flow.marked in _MARKERS:
         flow.marked = ""
-    if flow.comment.startswith(_COMMENT):
+    if flow.comment and flow.comment.startswith(_COMMENT):
         flow.comment = ""
     if decision.action is Action.PASS and decision.fault is None:
         return

@@ -22,7 +22,8 @@ INTERVAL = 0.5
 PATIENCE = 10
 
 _Files = dict[Path, Fingerprint]
-_UNREAD: Fingerprint = (-1, -1, -1)
+#: of a file that has still to be read
+UNREAD: Fingerprint = (-1, -1, -1)
 
 
 def look(files: _Files) -> _Files:
@@ -58,4 +59,4 @@ async def watch(read: Callable[[], Engine], files: _Files, swap: Callable[[Engin
                 last_seen = files = engine.policy.files
                 swap(engine)
             else:  # changed while it was read: what is there now is one more change
-                files = dict.fromkeys(engine.policy.files, _UNREAD)
+                files = dict.fromkeys(engine.policy.files, UNREAD)

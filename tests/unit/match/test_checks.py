@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.engine import Engine, Request, request_of
+from hushlist.engine import Engine, load_engine
 from hushlist.match.checks import CHECKS, Asked, Check
 from hushlist.match.rule import Action
-from hushlist.policy.policy import PolicyError, load_policy
+from hushlist.policy.policy import PolicyError
+from hushlist.url.request import Request, request_of
 from unit.hostile import octets
 
 SECRET = b"s3cr3t"
@@ -96,7 +97,7 @@ def engine(folder: Path, checks: str, lists: str = "[own.yaml]") -> Engine:
     (folder / "own.yaml").write_text("rules: [{expression: allowed.example, action: allow}]")
     layers = f"- {{name: own, lists: {lists}}}\n- name: checks\n  checks:\n{checks}"
     (folder / "policy.yaml").write_text(f"layers:\n{layers}")
-    return Engine(load_policy(folder / "policy.yaml"))
+    return load_engine(folder / "policy.yaml")
 
 
 def test_a_check_blocks_or_tags_and_says_where_it_stands(tmp_path: Path) -> None:
@@ -152,7 +153,7 @@ def test_every_host_of_a_request_is_checked(tmp_path: Path) -> None:
 def test_a_bad_check_is_reported(tmp_path: Path, checks: str, problem: str) -> None:
     (tmp_path / "policy.yaml").write_text(f"layers:\n- name: a\n  checks:\n{checks}")
     with pytest.raises(PolicyError) as caught:
-        load_policy(tmp_path / "policy.yaml")
+        load_engine(tmp_path / "policy.yaml")
     assert str(caught.value) == f"{tmp_path / 'policy.yaml'}:{problem}"
 
 

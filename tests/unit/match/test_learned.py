@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from hushlist.engine import Engine, Request
+from hushlist.engine import Engine
 from hushlist.match import learned as module
 from hushlist.match.learned import LIFETIME, LONGEST_PATH, Learned
 from hushlist.match.rule import Action
+from hushlist.url.request import Request
 from unit.hostile import engine_of
 
 ORIGIN = (b"http", b"h.example", 80)
@@ -73,7 +74,8 @@ def request(target: bytes, *hosts: bytes) -> Request:
 
 
 def engine(rules: str) -> Engine:
-    return Engine(engine_of(f"rules: {rules}").policy, Learned())
+    made = engine_of(f"rules: {rules}")
+    return Engine(made.policy, made.index, Learned())
 
 
 @pytest.mark.parametrize(

@@ -1,5 +1,6 @@
 """Rules."""
 
+import pickle
 from datetime import UTC, date, datetime
 from ipaddress import ip_network
 
@@ -41,3 +42,11 @@ def test_a_pattern_is_shown_as_it_may_be_written(pattern: Pattern, text: str) ->
 @pytest.mark.parametrize(("length", "is_full"), [(4, False), (31, False), (32, True)])
 def test_only_a_whole_hash_is_full(length: int, is_full: bool) -> None:
     assert ExpressionHash(bytes(length)).is_full is is_full
+
+
+def test_patterns_are_equal_only_to_those_of_their_kind() -> None:
+    patterns = [Expression(b"abcd"), ExpressionHash(b"abcd"), Expression(b"abcde"), ip_network("::1")]
+    assert all((one == other) == (one is other) for one in patterns for other in patterns)
+    copies = pickle.loads(pickle.dumps(patterns))
+    assert copies == patterns
+    assert set(copies) == set(patterns)

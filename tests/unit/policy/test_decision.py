@@ -5,7 +5,7 @@ from itertools import permutations
 
 import pytest
 
-from hushlist.match.index import Index
+from hushlist.match.compiler import index_of
 from hushlist.match.rule import Action
 from hushlist.policy.decision import Decision, decide, strictest
 from hushlist.url.safebrowsing import SAFEBROWSING
@@ -17,11 +17,9 @@ URL = b"http://www.h.example/a/b?q"
 def decision_of(*layers: str) -> Decision:
     """The decision for URL by layers, each the YAML of a list's rules."""
     parts = SAFEBROWSING.apply(SAFEBROWSING.parse(URL))
-    found = []
-    for number, rules in enumerate(layers, 1):
-        name = f"layer {number}"
-        found.append(list(Index(rules_of(f"rules: [{rules}]", f"{name}.yaml", name)).find(parts)))
-    return decide(URL, found)
+    named = {f"layer {number}": rules for number, rules in enumerate(layers, 1)}
+    rules = [rule for name, text in named.items() for rule in rules_of(f"rules: [{text}]", f"{name}.yaml", name)]
+    return decide(list(named), index_of(rules).find(parts)).of(URL)
 
 
 def rule(expression: str, action: str) -> str:

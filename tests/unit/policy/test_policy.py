@@ -10,7 +10,9 @@ from hushlist.lists.formats import FORMATS
 from hushlist.lists.yaml_rules import DEFAULTS_KEYS
 from hushlist.match.rule import Action
 from hushlist.policy import shipped_policy
-from hushlist.policy.policy import Policy, PolicyError, fingerprint, load_policy
+from hushlist.policy.compile import compile_policy
+from hushlist.policy.policy import Policy, PolicyError, fingerprint
+from unit.hostile import rules_in
 
 LAYER_KEYS = "name, checks, lists"
 LIST_KEYS = ", ".join(("file", "format", "prefix-length", *DEFAULTS_KEYS))
@@ -28,7 +30,7 @@ def folder(tmp_path: Path) -> Path:
 
 def load(folder: Path, text: str) -> Policy:
     (folder / "policy.yaml").write_text(text)
-    return load_policy(folder / "policy.yaml")
+    return compile_policy(folder / "policy.yaml").policy
 
 
 def errors_of(folder: Path, text: str) -> list[str]:
@@ -49,8 +51,8 @@ def test_layers_and_lists_keep_their_order(folder: Path) -> None:
         "- name: lists\n  lists: [good.yaml, good.hashed, domains]\n- name: empty\n",
     )
     assert [layer.name for layer in policy.layers] == ["overrides", "lists", "empty"]
-    assert [rule.terms.list for rule in policy.layers[1].rules] == ["good", "good", "domains"]
-    assert {rule.terms.source for rule in policy.layers[1].rules} == {
+    assert [rule.terms.list for rule in rules_in(policy.layers[1])] == ["good", "good", "domains"]
+    assert {rule.terms.source for rule in rules_in(policy.layers[1])} == {
         str(folder / name) for name in ("good.yaml", "good.hashed", "domains")
     }
     assert policy.unparsable is Action.BLOCK
@@ -65,7 +67,7 @@ def test_what_is_done_with_the_unparsable_is_said(folder: Path, action: str) -> 
 def test_a_policy_s_terms_hold_for_a_list(folder: Path) -> None:
     terms = "name: 'hrn://l.example/a', action: tag, category: 'hrn://c.example/x', reason: why"
     entry = f"{{file: list.txt, format: domains, {terms}}}"
-    (rule,) = load(folder, one_list(entry)).layers[0].rules
+    (rule,) = rules_in(load(folder, one_list(entry)).layers[0])
     assert (rule.terms.list, rule.terms.action, rule.terms.category, rule.terms.reason) == (
         "hrn://l.example/a",
         Action.TAG,
@@ -76,7 +78,7 @@ def test_a_policy_s_terms_hold_for_a_list(folder: Path) -> None:
 
 def test_a_binary_list_is_read_with_the_length_that_the_policy_gives(folder: Path) -> None:
     (folder / "x.bin").write_bytes(b"\x00" * 5 + b"\xff" * 5)
-    rules = load(folder, one_list("{file: x.bin, format: safebrowsing-raw, prefix-length: 5}")).layers[0].rules
+    rules = rules_in(load(folder, one_list("{file: x.bin, format: safebrowsing-raw, prefix-length: 5}")).layers[0])
     assert [str(rule.pattern) for rule in rules] == ["sha256:0000000000", "sha256:ffffffffff"]
 
 
@@ -85,7 +87,7 @@ def test_a_list_s_file_is_found_beside_the_policy_wherever_one_stands(
 ) -> None:
     monkeypatch.chdir(folder.parent)
     load(folder, one_list("good.yaml"))
-    assert len(load_policy(Path(folder.name) / "policy.yaml").layers[0].rules) == 1
+    assert len(compile_policy(Path(folder.name) / "policy.yaml").index) == 1
 
 
 @pytest.mark.parametrize(
@@ -176,7 +178,7 @@ def test_the_errors_of_all_files_are_reported_together(folder: Path) -> None:
 def test_a_policy_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "none.yaml"
     with pytest.raises(PolicyError) as caught:
-        load_policy(path)
+        compile_policy(path)
     assert str(caught.value) == f"{path}: none.yaml: No such file or directory"
     assert caught.value.files == {path: None}
     assert isinstance(caught.value, SourceError)
@@ -185,8 +187,8 @@ def test_a_policy_that_is_not_there_is_an_error(tmp_path: Path) -> None:
 def test_warnings_of_all_files_are_kept(folder: Path) -> None:
     (folder / "domains").write_text("a b\nd.example\n")
     (folder / "good.hashed").write_text("hashed:sha9=0\n")
-    policy = load(folder, "layers: [{name: a, lists: [domains, good.hashed]}]")
-    assert [str(problem) for problem in policy.warnings] == [
+    load(folder, "layers: [{name: a, lists: [domains, good.hashed]}]")
+    assert [str(problem) for problem in compile_policy(folder / "policy.yaml").report.warnings] == [
         f"{folder / 'domains'}:1: a b: left out: there is white space in it",
         f"{folder / 'good.hashed'}:1: hashed:sha9=0: skipped: unknown algorithm 'sha9' (known: md5, sha1, x-sha256)",
     ]
@@ -203,7 +205,7 @@ def test_missing_and_broken_files_are_remembered_too(folder: Path) -> None:
     (folder / "bad.yaml").write_text("x")
     (folder / "policy.yaml").write_text("layers: [{name: a, lists: [none.yaml, bad.yaml, good.yaml]}]")
     with pytest.raises(PolicyError) as caught:
-        load_policy(folder / "policy.yaml")
+        compile_policy(folder / "policy.yaml")
     names = ("policy.yaml", "none.yaml", "bad.yaml", "good.yaml")
     assert caught.value.files == {folder / name: fingerprint(folder / name) for name in names}
     assert caught.value.files[folder / "none.yaml"] is None
@@ -229,5 +231,5 @@ def test_a_fingerprint_changes_with_the_file(tmp_path: Path) -> None:
 
 
 def test_the_shipped_policy_is_good() -> None:
-    policy = load_policy(shipped_policy())
+    policy = compile_policy(shipped_policy()).policy
     assert [layer.name for layer in policy.layers] == ["overrides", "lists"]

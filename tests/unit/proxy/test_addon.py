@@ -1,7 +1,7 @@
 """The addon in mitmproxy's own test context."""
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
@@ -9,12 +9,13 @@ from mitmproxy import exceptions, http
 from mitmproxy import flow as mitmproxy_flow
 from mitmproxy.test import taddons, tflow
 
-from hushlist.engine import Engine, Request
+from hushlist.engine import Engine
 from hushlist.policy import shipped_policy
 from hushlist.policy.decision import Decision
 from hushlist.proxy import addon as module
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.notes import BLOCKED, KEY, TAGGED, WOULD_BLOCK
+from hushlist.url.request import Request
 
 
 @pytest.fixture
@@ -228,6 +229,50 @@ def test_a_request_that_was_changed_to_one_that_passes_is_noted_as_such(
 
 
 @pytest.mark.usefixtures("active")
+@pytest.mark.parametrize(
+    ("change", "is_blocked"),
+    [
+        (lambda flow: setattr(flow.request.data, "authority", b"blocked.example"), True),
+        (lambda flow: flow.request.headers.add("Host", "blocked.example"), True),
+        (lambda flow: flow.request.headers.add("X", "a\r\nb"), True),
+        (lambda flow: setattr(flow.request.data, "path", b"/a b"), True),
+        (lambda flow: setattr(flow.request.data, "method", b"GET /"), True),
+        (lambda flow: setattr(flow.client_conn, "sni", "blocked.example"), True),
+        (lambda flow: setattr(flow.request.data, "port", 81), False),
+    ],
+)
+def test_whatever_is_changed_in_a_request_it_is_decided_again(
+    hushlist: Hushlist, asked: list[Request], change: Callable[[http.HTTPFlow], None], is_blocked: bool
+) -> None:
+    flow = flow_of("http://other.example/")
+    hushlist.requestheaders(flow)
+    change(flow)
+    hushlist.request(flow)
+    assert len(asked) == 2
+    assert (flow.response is not None) is is_blocked
+
+
+@pytest.mark.usefixtures("active")
+def test_what_makes_no_other_request_is_not_decided_again(hushlist: Hushlist, asked: list[Request]) -> None:
+    flow = flow_of("http://other.example/", x="y")
+    hushlist.requestheaders(flow)
+    del flow.request.headers["x"]
+    flow.request.content = b"body"
+    hushlist.request(flow)
+    assert len(asked) == 1
+
+
+@pytest.mark.usefixtures("active")
+def test_a_request_that_did_not_change_is_not_read_again(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> None:
+    flow = flow_of("http://other.example/")
+    hushlist.requestheaders(flow)
+    # were it read again, the failure would refuse it
+    monkeypatch.setattr(module, "request_of_flow", None)
+    hushlist.request(flow)
+    assert flow.response is None
+
+
+@pytest.mark.usefixtures("active")
 def test_a_replay_is_decided_again(hushlist: Hushlist) -> None:
     flow = run(hushlist, flow_of("http://blocked.example/"))
     flow.response = None
@@ -314,6 +359,32 @@ def test_a_mode_that_is_none_is_an_error_at_the_start(
     context.configure(hushlist, hushlist_mode="nonsense")
     assert "hushlist_mode cannot be 'nonsense', only one of block, tag, off" in caplog.text
     assert run(hushlist, flow_of("http://other.example/")).response
+
+
+def test_a_mode_that_comes_with_something_else_that_is_refused_is_not_taken(
+    running: taddons.context, hushlist: Hushlist, tmp_path: Path
+) -> None:
+    with pytest.raises(exceptions.OptionsError):
+        running.configure(hushlist, hushlist_mode="off", hushlist_policy=str(tmp_path / "none.yaml"))
+    assert running.options.hushlist_mode == "block"
+    assert run(hushlist, flow_of("http://blocked.example/")).response
+
+
+@pytest.mark.parametrize("mode", ["off", "block", "tag"])
+def test_at_the_start_the_mode_holds_whatever_else_cannot_be_used(
+    context: taddons.context, hushlist: Hushlist, tmp_path: Path, mode: str
+) -> None:
+    context.configure(hushlist, hushlist_mode=mode, hushlist_policy=str(tmp_path / "none.yaml"))
+    flow = run(hushlist, flow_of("http://other.example/"))
+    assert (flow.response is not None) is (mode == "block")
+    assert (KEY in flow.metadata) is (mode != "off")
+
+
+@pytest.mark.usefixtures("context")
+def test_before_any_option_is_set_every_request_is_refused(hushlist: Hushlist) -> None:
+    flow = flow_of("http://other.example/")
+    hushlist.requestheaders(flow)
+    assert flow.response is not None
 
 
 def test_a_policy_that_cannot_be_used_is_refused_with_file_and_line(

@@ -6,10 +6,10 @@ from html.parser import HTMLParser
 import pytest
 from mitmproxy import http
 
-from hushlist.engine import request_of
 from hushlist.match.rule import Action
 from hushlist.policy.decision import Decision
 from hushlist.proxy.answer import Explanation, Kind, answer, explain, kind_of, page
+from hushlist.url.request import request_of
 from unit.hostile import engine_of
 
 

@@ -7,10 +7,10 @@ from mitmproxy import flowfilter, http
 from mitmproxy.io import FlowReader, FlowWriter
 from mitmproxy.test import tflow
 
-from hushlist.engine import request_of
 from hushlist.match.rule import Action
 from hushlist.policy.decision import Decision
 from hushlist.proxy.notes import BLOCKED, KEY, TAGGED, WOULD_BLOCK, annotate
+from hushlist.url.request import request_of
 from unit.hostile import engine_of
 
 ENGINE = engine_of(

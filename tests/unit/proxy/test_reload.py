@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 from mitmproxy.test import taddons
 
-from hushlist.engine import Engine, Request
+from hushlist.engine import Engine, load_engine
 from hushlist.match.rule import Action
-from hushlist.policy.policy import fingerprint, load_policy
+from hushlist.policy.policy import fingerprint
 from hushlist.proxy import reload
 from hushlist.proxy.addon import Hushlist
+from hushlist.url.request import Request
 
 PATIENCE = 10
 
@@ -50,7 +51,7 @@ class Watch:
 
     def read(self) -> Engine:
         self.reads += 1
-        return Engine(load_policy(self.policy))
+        return load_engine(self.policy)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE):
@@ -59,7 +60,7 @@ class Watch:
 
     def run(self, steps: Callable[[], Awaitable[None]]) -> None:
         async def both() -> None:
-            files = load_policy(self.policy).files
+            files = load_engine(self.policy).policy.files
             task = asyncio.create_task(reload.watch(lambda: self.read(), files, self.engines.append))
             try:
                 await steps()

@@ -1,0 +1,385 @@
+"""From rules to an index file, in three steps that processes can share:
+
+1. ``Collector``: the rules of one part of the sources become rows, in one sorted *run* for each table.
+2. ``merge``: the rows of all runs whose keys begin with certain octets become one *piece* of their table.
+3. ``assemble``: the pieces, one behind the other, with the fan-out, as an index file.
+
+A step needs memory for one part, or for one piece, not for all rules; what it hands on can lie in files.
+
+A *duplicate* is a rule that its own list has already, with the same pattern and the same terms: it is left out.
+"""
+
+from __future__ import annotations
+
+import zlib
+from array import array
+from bisect import bisect_left
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from io import BytesIO
+from ipaddress import IPv4Network, IPv6Network
+from itertools import accumulate, groupby
+from pathlib import Path
+from struct import Struct
+from tempfile import NamedTemporaryFile
+from typing import BinaryIO, NamedTuple
+
+from hushlist.match.checks import Check
+from hushlist.match.expressions import DEEPEST_HOST, DEEPEST_PATH
+from hushlist.match.hashing import full_hash
+from hushlist.match.index import (
+    CRC,
+    EXPRESSIONS,
+    GUIDE,
+    HEADER,
+    MAGIC,
+    NUMBER,
+    OFFSET,
+    SECTIONS_AT,
+    VERSION,
+    Directory,
+    Index,
+    Section,
+    encode_terms,
+    key_length,
+    key_of,
+    table_name,
+)
+from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, Terms
+from hushlist.match.table import PLACE, Shape, bits_for
+
+#: rows count parts with 16 bits, and the last number stands for none
+MOST_PARTS = (1 << 16) - 1
+#: where tables are smaller than this, their rows are merged as one piece
+_FEW_ROWS = 1 << 17
+_OCTETS = 256
+_ALIGNMENT = 64
+
+#: octets, or the file that they are in
+Stored = bytes | Path
+
+
+def store(octets: bytes, folder: Path | None) -> Stored:
+    """Put octets into a new file of a folder, where one is given."""
+    if folder is None:
+        return octets
+    with NamedTemporaryFile(dir=folder, delete=False) as file:
+        file.write(octets)
+    return Path(file.name)
+
+
+def load(stored: Stored, start: int = 0, end: int | None = None) -> bytes:
+    """Octets that were stored, or those from ``start`` to before ``end``."""
+    if isinstance(stored, bytes):
+        return stored[start:end]
+    with stored.open("rb") as file:
+        file.seek(start)
+        return file.read(-1 if end is None else end - start)
+
+
+# -- 1: collecting -----------------------------------------------------------------------------------------------------
+
+
+class Run(NamedTuple):
+    """Sorted rows of one table, all of one part."""
+
+    rows: Stored
+    #: how many rows stand before those whose keys begin with each octet; the last number is that of all rows
+    starts: array[int]
+
+
+#: a rule in the clear that a broader one may cover: its expression, its line, and what it asks for
+Candidate = tuple[bytes, int, Action]
+
+
+@dataclass(slots=True)
+class Part:
+    """What was collected of one part."""
+
+    number: int
+    layer: str
+    runs: dict[str, Run]
+    #: the terms of its rules, as the file has them, by number
+    terms: list[bytes]
+    #: rules, duplicates among them
+    rules: int
+    deepest_host: int
+    deepest_path: int
+    has_hashes: bool
+    ranges: set[tuple[int, int]] = field(default_factory=set)
+
+
+class Collector:
+    """Makes rows of the rules of one part, which are of one layer."""
+
+    def __init__(self, number: int, layer: str = "") -> None:
+        """``number``: the part's, in the order of the sources, below ``MOST_PARTS``."""
+        self._part = Part(number, layer, {}, [], 0, DEEPEST_HOST, DEEPEST_PATH, has_hashes=False)
+        self._rows: dict[str, list[bytes]] = {EXPRESSIONS: []}
+        self._guides: set[bytes] = set()
+        self._numbers: dict[tuple[Terms, bool], int] = {}
+        self.candidates: list[Candidate] = []
+
+    def add(self, rules: Iterable[Rule], look: Callable[[Rule], object] = bool) -> None:
+        """Take rules in, and show each that fits a whole host or an address range to ``look``.
+
+        This loop is most of what compiling costs, so that its steps stand in it.
+        """
+        part, rows, candidates = self._part, self._rows[EXPRESSIONS], self.candidates
+        pack, of_part = PLACE.pack, part.number
+        own_terms, number = None, 0
+        for rule in rules:
+            pattern, terms, line = rule
+            part.rules += 1
+            if type(pattern) is not Expression:
+                self._add_other(rule)
+                if isinstance(pattern, ExpressionHash):
+                    continue
+                look(rule)
+                continue
+            if terms is not own_terms:
+                own_terms, number = terms, self._number_of(terms, is_clear=True)
+            value = pattern.value
+            rows.append(full_hash(value) + pack(of_part, line, number))
+            end = value.find(b"/")
+            labels = value.count(b".", 0, end) + 1
+            if labels > part.deepest_host:
+                part.deepest_host = labels
+            if end + 1 == len(value):
+                look(rule)
+                if labels > 2:
+                    candidates.append((value, line, terms.action))
+            else:
+                # "the index records the deepest host and path among clear rules"
+                part.deepest_path = max(part.deepest_path, value.count(b"/") - 1)
+                self._guides.add(value[: end + 1])
+                candidates.append((value, line, terms.action))
+
+    def _add_other(self, rule: Rule) -> None:
+        pattern, terms, line = rule
+        assert not isinstance(pattern, Check), "checks are no part of an index"
+        if isinstance(pattern, ExpressionHash):
+            self._part.has_hashes = True
+        elif isinstance(pattern, IPv4Network | IPv6Network):
+            self._part.ranges.add((pattern.version, pattern.prefixlen))
+        row = key_of(pattern) + PLACE.pack(self._part.number, line, self._number_of(terms, is_clear=False))
+        self._rows.setdefault(table_name(pattern), []).append(row)
+
+    def _number_of(self, terms: Terms, *, is_clear: bool) -> int:
+        number = self._numbers.setdefault((terms, is_clear), len(self._numbers))
+        if number == len(self._part.terms):
+            self._part.terms.append(encode_terms(terms, is_clear=is_clear))
+        return number
+
+    def finish(self, folder: Path | None = None) -> Part:
+        """What was collected, its rows in files of the folder where one is given."""
+        guide = PLACE.pack(MOST_PARTS, 0, GUIDE)
+        self._rows[EXPRESSIONS] += [full_hash(host) + guide for host in self._guides]
+        for name, rows in self._rows.items():
+            rows.sort()
+            starts = array("I", (bisect_left(rows, bytes((octet,))) for octet in range(_OCTETS)))
+            starts.append(len(rows))
+            self._part.runs[name] = Run(store(b"".join(rows), folder), starts)
+        return self._part
+
+
+# -- 2: merging --------------------------------------------------------------------------------------------------------
+
+
+class Piece(NamedTuple):
+    """The rows of a table whose keys begin with certain octets, in one store: rows, tails, keys by bucket."""
+
+    store: Stored
+    rows: int
+    buckets: int
+    #: part -> how many of its rows are left out
+    duplicates: Counter[int]
+
+
+class Task(NamedTuple):
+    """What ``merge`` is asked for; a task can go to another process."""
+
+    runs: tuple[Run, ...]
+    #: of the whole table; its count may still have duplicates in it
+    shape: Shape
+    #: the first octets of the keys: from, to before
+    first: int
+    last: int
+    #: for every part, an identity of each of its terms: equal terms of one list have the same
+    identities: tuple[array[int], ...]
+
+
+def tasks(parts: Sequence[Part]) -> dict[str, list[Task]]:
+    """What has to be merged, by table, in the order of the keys."""
+    known: dict[bytes, int] = {}
+    identities = tuple(array("I", (known.setdefault(own, len(known)) for own in part.terms)) for part in parts)
+    names = sorted({EXPRESSIONS, *(name for part in parts for name in part.runs)})
+    found: dict[str, list[Task]] = {}
+    for name in names:
+        runs = tuple(part.runs[name] for part in parts if name in part.runs)
+        count = sum(run.starts[-1] for run in runs)
+        shape = Shape(count, key_length(name), bits_for(count))
+        # Pieces of at most so many rows, at borders that are borders of buckets, too.
+        pieces = 1
+        while count // pieces > _FEW_ROWS and pieces < _OCTETS:
+            pieces *= 2
+        step = _OCTETS // pieces
+        borders = [(first, first + step) for first in range(0, _OCTETS, step)]
+        found[name] = [Task(runs, shape, first, last, identities) for first, last in borders]
+    return found
+
+
+def merge(task: Task, folder: Path | None = None) -> Piece:
+    """The piece of a table that a task asks for, in a file of the folder where one is given."""
+    runs, shape, first, last, identities = task
+    width, size = shape.width, shape.key
+    octets = b"".join(load(run.rows, run.starts[first] * width, run.starts[last] * width) for run in runs)
+    rows = [octets[at : at + width] for at in range(0, len(octets), width)]
+    rows.sort()  # runs are sorted, so that this merges them
+    keys = [row[:size] for row in rows]
+    duplicates: Counter[int] = Counter()
+    for position in reversed(list(_duplicates(rows, keys, identities))):
+        part, _, terms = PLACE.unpack_from(rows.pop(position), size)
+        duplicates[part] += terms != GUIDE
+        del keys[position]
+    tails = b"".join([key[shape.tail_at : shape.tail_at + shape.tail] for key in keys])
+    shift = 32 - shape.bits
+    begin = (first << 24) >> shift
+    buckets = array("I", bytes(4 * (max(1, (last << 24) >> shift) - begin)))
+    for start in Struct(f">{len(keys)}I").unpack(b"".join([key[:4] for key in keys])):
+        buckets[(start >> shift) - begin] += 1
+    return Piece(store(b"".join((*rows, tails, buckets.tobytes())), folder), len(rows), len(buckets), duplicates)
+
+
+def _duplicates(rows: Sequence[bytes], keys: Sequence[bytes], identities: Sequence[array[int]]) -> Iterator[int]:
+    """Where a row stands whose key and identity a row before it has."""
+    last = -1
+    seen: set[int] = set()
+    for position, is_same in enumerate(map(bytes.__eq__, keys, keys[1:]), 1):
+        if is_same:
+            if position - 1 != last:
+                seen = {_identity(rows[position - 1], identities)}
+            last = position
+            identity = _identity(rows[position], identities)
+            if identity in seen:
+                yield position
+            seen.add(identity)
+
+
+def _identity(row: bytes, identities: Sequence[array[int]]) -> int:
+    part, _, terms = PLACE.unpack_from(row, len(row) - PLACE.size)
+    return -1 if terms == GUIDE else identities[part][terms]
+
+
+# -- 3: assembling -----------------------------------------------------------------------------------------------------
+
+
+class Merged(NamedTuple):
+    """A table whose pieces are there."""
+
+    shape: Shape
+    pieces: Sequence[Piece]
+
+
+def assemble(file: BinaryIO, parts: Sequence[Part], merged: Mapping[str, Merged]) -> Directory:
+    """Write an index file; to give the file its name when it is whole is the caller's."""
+    sections: dict[str, Section] = {}
+    tables: dict[str, Shape] = {}
+    file.write(bytes(SECTIONS_AT))
+    for name, (shape, pieces) in merged.items():  # what is hot stands together
+        tables[name] = shape = replace(shape, count=sum(piece.rows for piece in pieces))
+        sections[f"{name} fan"] = _write_section(file, [_fan(shape, pieces)])
+        sections[f"{name} tails"] = _write_section(file, (_tails(shape, piece) for piece in pieces))
+    for name, (shape, pieces) in merged.items():
+        rows = (load(piece.store, 0, piece.rows * shape.width) for piece in pieces)
+        sections[f"{name} rows"] = _write_section(file, rows)
+    terms = [own for part in parts for own in part.terms]
+    firsts = accumulate((len(part.terms) for part in parts), initial=0)
+    sections["parts"] = _write_section(file, map(NUMBER.pack, firsts))
+    sections["offsets"] = _write_section(file, map(OFFSET.pack, accumulate(map(len, terms), initial=0)))
+    sections["terms"] = _write_section(file, terms)
+    directory = Directory(
+        tables=tables,
+        sections=sections,
+        deepest_host=max((part.deepest_host for part in parts), default=DEEPEST_HOST),
+        deepest_path=max((part.deepest_path for part in parts), default=DEEPEST_PATH),
+        has_hashes=any(part.has_hashes for part in parts),
+        ranges=tuple(sorted({own for part in parts for own in part.ranges}, reverse=True)),
+        rules=_rules_by_layer(parts, merged),
+    )
+    _write_directory(file, directory)
+    return directory
+
+
+def append(file: BinaryIO, directory: Directory, name: str, octets: bytes) -> None:
+    """Add a section to an index file that is whole."""
+    directory.sections[name] = _write_section(file, [octets])
+    _write_directory(file, directory)
+
+
+def _write_section(file: BinaryIO, pieces: Iterable[bytes]) -> Section:
+    file.write(bytes(-file.tell() % _ALIGNMENT))
+    offset, crc = file.tell(), 0
+    for piece in pieces:
+        file.write(piece)
+        crc = zlib.crc32(piece, crc)
+    return Section(offset, file.tell() - offset, crc)
+
+
+def _write_directory(file: BinaryIO, directory: Directory) -> None:
+    text = directory.to_json()
+    file.write(text)
+    length = file.tell()
+    header = HEADER.pack(MAGIC, VERSION, 1, length, len(text), zlib.crc32(text))
+    file.seek(0)
+    file.write(header + CRC.pack(zlib.crc32(header)))
+    file.seek(length)
+
+
+def _fan(shape: Shape, pieces: Sequence[Piece]) -> bytes:
+    counts = array("I")
+    for piece in pieces:
+        start = piece.rows * (shape.width + shape.tail)
+        counts.frombytes(load(piece.store, start, start + 4 * piece.buckets))
+    return array("I", accumulate(counts, initial=0)).tobytes()
+
+
+def _tails(shape: Shape, piece: Piece) -> bytes:
+    start = piece.rows * shape.width
+    return load(piece.store, start, start + piece.rows * shape.tail)
+
+
+def _rules_by_layer(parts: Sequence[Part], merged: Mapping[str, Merged]) -> dict[str, int]:
+    duplicates = duplicates_of(merged)
+    rules: Counter[str] = Counter()
+    for part in parts:
+        rules[part.layer] += part.rules - duplicates[part.number]
+    return dict(rules)
+
+
+def duplicates_of(merged: Mapping[str, Merged]) -> Counter[int]:
+    """How many rules were left out, by part."""
+    return sum((piece.duplicates for own in merged.values() for piece in own.pieces), Counter[int]())
+
+
+# -- all three ---------------------------------------------------------------------------------------------------------
+
+
+def index_of(rules: Iterable[Rule]) -> Index:
+    """An index in memory, for few rules.
+
+    >>> from hushlist.url.parts import split_web
+    >>> rule = Rule(Expression(b"h.example/"), Terms(Action.BLOCK, "list", "file"), 1)
+    >>> [match.text for match in index_of([rule]).find(split_web(b"http://www.h.example/x"))]
+    ['h.example/']
+    """
+    parts = []
+    for number, (layer, own) in enumerate(groupby(rules, lambda rule: rule.terms.layer)):
+        collector = Collector(number, layer)
+        collector.add(own)
+        parts.append(collector.finish())
+    merged = {name: Merged(own[0].shape, [merge(task) for task in own]) for name, own in tasks(parts).items()}
+    file = BytesIO()
+    assemble(file, parts, merged)
+    return Index(file.getvalue())

@@ -1,0 +1,104 @@
+"""Compiling in another process, of the lowest priority: a proxy goes on deciding meanwhile, and hardly feels it.
+
+    python -m hushlist.policy.background POLICY
+
+is that process. It prints one JSON object: the index file in the cache, and the files that it was made of as they were;
+or the problems.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import astuple
+from pathlib import Path
+from typing import Any
+
+from hushlist.errors import Problem
+from hushlist.lists.source import Report
+from hushlist.match.index import Index, IndexFileError
+from hushlist.policy.compile import compile_policy
+from hushlist.policy.policy import Fingerprint, Policy, PolicyError, fingerprint, read_policy
+
+#: files may change between two looks at them; who changes them more often than this has to wait
+_TRIES = 5
+
+
+class Background:
+    """Compiles one policy after the other in a process of its own."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[bytes] | None = None
+
+    def compile(self, path: Path) -> tuple[Policy, Index]:
+        """A policy and its index; waits for the process, so that it is to be called from a thread.
+
+        Raises:
+            PolicyError: with every problem of every file.
+        """
+        for _ in range(_TRIES):
+            answer = self._ask(path)
+            files = {Path(name): None if seen is None else tuple(seen) for name, seen in answer["files"]}
+            if "problems" in answer:
+                raise PolicyError([Problem(*problem) for problem in answer["problems"]], files)
+            report = Report(str(path))
+            policy = read_policy(path, report)
+            if policy is not None and not report.errors and policy.files == files:
+                with suppress(IndexFileError):  # another process has tidied up
+                    return policy, Index.open(Path(answer["index"]))
+        problem = Problem(str(path), 0, path.name, "it changes again and again while it is read")
+        raise PolicyError([problem], {path: fingerprint(path)})
+
+    def stop(self) -> None:
+        """End the process, if there is one."""
+        if self._process is not None:
+            self._process.kill()
+
+    def _ask(self, path: Path) -> dict[str, Any]:
+        command = [sys.executable, "-m", __name__, str(path)]
+        package = str(Path(__file__).parent.parent.parent)
+        found = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
+        try:
+            with subprocess.Popen(  # noqa: S603  our own module
+                command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": found}
+            ) as process:
+                self._process = process
+                answer, _ = process.communicate()
+        except OSError as error:
+            why = f"no other process can be started: {error.strerror}"
+            raise PolicyError([Problem(str(path), 0, "compile", why)], {path: fingerprint(path)}) from error
+        finally:
+            self._process = None
+        try:
+            return dict(json.loads(answer))
+        except ValueError:
+            why = f"the process that compiles ended with code {process.returncode}"
+            raise PolicyError([Problem(str(path), 0, "compile", why)], {path: fingerprint(path)}) from None
+
+
+def main() -> None:
+    """The process: see the module."""
+    if hasattr(os, "nice"):
+        os.nice(19)
+    try:
+        compiled = compile_policy(Path(sys.argv[1]))
+    except PolicyError as error:
+        answer: dict[str, object] = {
+            "problems": [astuple(problem) for problem in error.problems],
+            "files": _files(error.files),
+        }
+    else:
+        answer = {"index": compiled.index.source, "files": _files(compiled.policy.files)}
+    print(json.dumps(answer))
+
+
+def _files(files: Mapping[Path, Fingerprint]) -> list[tuple[str, Fingerprint]]:
+    return [(str(path), seen) for path, seen in files.items()]
+
+
+if __name__ == "__main__":
+    main()

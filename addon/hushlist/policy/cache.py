@@ -1,0 +1,81 @@
+"""The cache: index files by the content of what they were compiled from, in the platform's cache folder.
+
+Files are written under another name and moved, never changed, so that whoever has one open keeps what it opened. They
+are private: who can read the lists by their hashes is for the owner to say.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from contextlib import suppress
+from pathlib import Path
+
+_ENDING = ".index"
+#: files that are kept however long ago they were used
+_KEPT = 4
+#: seconds; what was used since may be about to be opened
+_IN_USE = 60 * 60.0
+
+
+def cache_folder() -> Path:
+    """Where this user's caches are, by the rules of the platform; it may not be there yet.
+
+    Spec: XDG Base Directory Specification
+    """
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Caches"
+    else:
+        given = os.environ.get("XDG_CACHE_HOME", "")
+        base = given if given.startswith("/") else Path.home() / ".cache"
+    return Path(base) / "hushlist"
+
+
+class Cache:
+    """Index files in a folder."""
+
+    def __init__(self, folder: Path | None = None) -> None:
+        """``folder``: the platform's, where none is given; it is made when something is written.
+
+        Raises:
+            RuntimeError: the user has no home.
+        """
+        self.folder = folder or cache_folder()
+
+    def path(self, key: str) -> Path:
+        """Where the index of a key is, or would be."""
+        return self.folder / f"{key}{_ENDING}"
+
+    def make(self) -> Path:
+        """The folder, made where it was missing.
+
+        Raises:
+            OSError: it cannot be made.
+        """
+        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        return self.folder
+
+    def touch(self, key: str) -> None:
+        """Take note that an index is used."""
+        with suppress(OSError):  # it may be somebody else's, and only read
+            os.utime(self.path(key))
+
+    def tidy(self) -> None:
+        """Remove what was not used lately, but for the last few; and what writers left that did not finish."""
+        files = sorted(((_used(path), path) for path in self.folder.iterdir()), reverse=True)
+        indexes = [path for _, path in files if path.suffix == _ENDING]
+        kept = {*indexes[:_KEPT]}
+        for used, path in files:
+            if path not in kept and used < time.time() - _IN_USE:
+                with suppress(OSError):
+                    path.unlink()
+
+
+def _used(path: Path) -> float:
+    try:
+        return path.stat().st_mtime
+    except OSError:
+        return 0.0

@@ -1,0 +1,359 @@
+"""From a policy file to its index: the lists are compiled, unless the cache has what they would give.
+
+    survey the files -> key -> in the cache?  no: collect -> merge -> assemble -> look for covered rules -> cache
+
+Large lists are cut into pieces that other processes read. All that the index is made of makes its key in the cache, the
+code that makes it among it: whatever changes there compiles anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import multiprocessing
+import os
+import pickle
+import sys
+import threading
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import astuple, dataclass
+from functools import lru_cache, partial
+from ipaddress import IPv4Network, IPv6Network
+from itertools import count
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, NamedTuple
+
+from hushlist.errors import Problem
+from hushlist.lists.popular import read_popular
+from hushlist.lists.source import Report, read_octets
+from hushlist.match.breadth import Breadth
+from hushlist.match.compiler import (
+    MOST_PARTS,
+    Collector,
+    Merged,
+    Part,
+    Stored,
+    append,
+    assemble,
+    duplicates_of,
+    load,
+    merge,
+    store,
+    tasks,
+)
+from hushlist.match.cover import covered
+from hushlist.match.index import Index, IndexFileError
+from hushlist.match.rule import Expression, Rule
+from hushlist.policy.cache import Cache
+from hushlist.policy.policy import ListFile, Policy, PolicyError, fingerprint, read_policy
+from hushlist.policy.report import SECTION, CompileReport, ListReport
+
+#: octets of a source that one process reads at a time
+_PIECE = 1 << 21
+#: with fewer octets than this in all sources, other processes are not worth their start
+_FEW = 1 << 21
+
+#: is called with what is done, how much of it, and how much there is to do
+Progress = Callable[[str, int, int], object]
+#: applies a function to all tasks, perhaps in other processes; the results are in the order of the tasks
+_Parallel = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
+
+
+def _silent(*_: object) -> None:
+    """No progress is shown."""
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A policy, its index, and what became of its lists."""
+
+    policy: Policy
+    index: Index
+    report: CompileReport
+
+
+def compile_policy(
+    path: Path,
+    *,
+    cache: Cache | None = None,
+    jobs: int | None = None,
+    popular: Path | None = None,
+    progress: Progress | None = None,
+) -> Compiled:
+    """Compile a policy, in as many processes as there are cores, or as ``jobs`` says.
+
+    ``popular`` is a list of popular domains: rules that cover one get a warning.
+
+    Raises:
+        PolicyError: with every problem of every file.
+    """
+    own = Report(str(path))
+    policy = read_policy(path, own)
+    if policy is None:
+        raise PolicyError(own.errors, {path: fingerprint(path)})
+    try:
+        return _compile(policy, own, cache or Cache(), jobs or os.cpu_count() or 1, popular, progress or _silent)
+    except OSError as error:
+        why = f"it cannot be used: {error.strerror or error}"
+        raise PolicyError([Problem(str(error.filename or "cache"), 0, "cache", why)], policy.files) from error
+
+
+def _compile(
+    policy: Policy, own: Report, cache: Cache, jobs: int, popular: Path | None, progress: Progress
+) -> Compiled:
+    popular_domains, popular_report = _read_popular(popular)
+    surveys = [_survey(file) for layer in policy.layers for file in layer.lists]
+    reports = [own, popular_report, *(survey.report for survey in surveys)]
+    key = _key(surveys, popular_domains)
+    if not any(report.errors for report in reports):
+        known = _cached(cache.path(key))
+        if known is not None:
+            cache.touch(key)
+            return Compiled(policy, *known)
+    if sum(len(survey.pieces) for survey in surveys) >= MOST_PARTS:
+        own.error(0, "lists", f"they have more than {MOST_PARTS - 1} files, or pieces of {_PIECE} octets")
+        raise PolicyError(own.errors, policy.files)
+    is_small = sum(survey.length for survey in surveys) < _FEW
+    with TemporaryDirectory(dir=cache.make()) as name, _processes(1 if is_small else jobs) as parallel:
+        folder = Path(name)
+        collected = list(_collect_all(surveys, popular_domains, folder, parallel, progress))
+        errors = [problem for report in reports for problem in report.errors]
+        errors += [_changed(file) for file, seen in policy.files.items() if fingerprint(file) != seen]
+        if errors:
+            raise PolicyError(errors, policy.files)
+        warnings = [problem for report in reports for problem in report.warnings]
+        report = _build(folder / "index", surveys, collected, warnings, folder, parallel, progress)
+        (folder / "index").replace(cache.path(key))
+    cache.tidy()
+    return Compiled(policy, Index.open(cache.path(key)), report)
+
+
+def _changed(file: Path) -> Problem:
+    return Problem(str(file), 0, file.name, "it changed while it was read")
+
+
+@contextmanager
+def _processes(jobs: int) -> Iterator[_Parallel]:
+    """What applies a function to tasks in so many processes."""
+    if jobs == 1:
+        yield map
+        return
+    # A process that has threads is not copied: one of them might hold a lock for ever.
+    can_fork = sys.platform == "linux" and threading.active_count() == 1
+    context = multiprocessing.get_context("fork" if can_fork else "spawn")
+    with ProcessPoolExecutor(jobs, context) as pool:
+        yield pool.map
+
+
+# -- what there is -----------------------------------------------------------------------------------------------------
+
+
+class _Stretch(NamedTuple):
+    """A piece of a file: offset and length in octets, and the number of its first line."""
+
+    offset: int
+    length: int
+    first_line: int
+
+
+class _Survey(NamedTuple):
+    """A file, what it has in it, and how it is cut."""
+
+    file: ListFile
+    report: Report
+    digest: str
+    pieces: tuple[_Stretch, ...]
+
+    @property
+    def length(self) -> int:
+        return sum(piece.length for piece in self.pieces)
+
+
+def _survey(file: ListFile) -> _Survey:
+    report = Report(str(file.path))
+    digest = hashlib.sha256()
+    pieces: list[_Stretch] = []
+    offset, line = 0, 1
+    try:
+        with file.path.open("rb") as octets:
+            while piece := octets.read(_PIECE):
+                piece += octets.readline()
+                digest.update(piece)
+                pieces.append(_Stretch(offset, len(piece), line))
+                offset += len(piece)
+                line += piece.count(b"\n")
+    except (OSError, ValueError) as error:  # ValueError: no file can have that name
+        report.error(0, file.path.name, getattr(error, "strerror", None) or str(error))
+        return _Survey(file, report, "", ())
+    if not file.format.is_by_line or not pieces:
+        pieces = [_Stretch(0, offset, 1)]
+    return _Survey(file, report, digest.hexdigest(), tuple(pieces))
+
+
+def _read_popular(path: Path | None) -> tuple[tuple[bytes, ...], Report]:
+    report = Report(str(path))
+    if path is None:
+        return (), report
+    octets = read_octets(path, report)
+    return tuple(read_popular(octets or b"", report)), report
+
+
+def _key(surveys: Sequence[_Survey], popular: Sequence[bytes]) -> str:
+    """What an index is made of, as a file's name."""
+    lists = [
+        (str(survey.file.path), survey.file.format.read.__name__, astuple(survey.file.defaults), survey.digest)
+        for survey in surveys
+    ]
+    made_of = (_code(), lists, hashlib.sha256(b"\n".join(popular)).hexdigest())
+    return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
+
+
+@lru_cache(maxsize=1)
+def _code() -> str:
+    """A digest of the package's own code."""
+    digest = hashlib.sha256(sys.version.encode())
+    package = Path(__file__).parent.parent
+    for path in sorted(package.rglob("*.py")):
+        digest.update(b"%b\0%d\0" % (str(path.relative_to(package)).encode(), path.stat().st_size))
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _cached(path: Path) -> tuple[Index, CompileReport] | None:
+    """An index that is in the cache and whole, and its report, or ``None``."""
+    if not path.exists():
+        return None
+    try:
+        index = Index.open(path)
+        index.verify()
+        return index, CompileReport.of(index)
+    except (IndexFileError, LookupError, TypeError, ValueError):
+        return None
+
+
+# -- what is done with it ----------------------------------------------------------------------------------------------
+
+
+class _Piece(NamedTuple):
+    """A task: a piece of a file to be read, and where to put what is collected."""
+
+    number: int
+    file: ListFile
+    stretch: _Stretch
+    popular: tuple[bytes, ...]
+    folder: Path
+
+
+class _Collected(NamedTuple):
+    part: Part
+    report: Report
+    candidates: Stored
+
+
+def _collect_all(
+    surveys: Sequence[_Survey], popular: tuple[bytes, ...], folder: Path, parallel: _Parallel, progress: Progress
+) -> Iterator[list[_Collected]]:
+    """What was collected of each file; what was wrong with it is in the survey's report."""
+    numbers = count()
+    pieces = [
+        _Piece(next(numbers), survey.file, stretch, popular, folder) for survey in surveys for stretch in survey.pieces
+    ]
+    results = iter(parallel(_collect, pieces))
+    total, done = sum(survey.length for survey in surveys), 0
+    for survey in surveys:
+        own: list[_Collected] = []
+        for stretch in survey.pieces:
+            collected = next(results)
+            survey.report.merge(collected.report)
+            own.append(collected)
+            done += stretch.length
+            progress("read", done, total)
+        yield own
+
+
+def _collect(piece: _Piece) -> _Collected:
+    number, file, (offset, length, first_line), popular, folder = piece
+    report = Report(str(file.path), first_line=first_line)
+    with file.path.open("rb") as octets:
+        octets.seek(offset)
+        text = octets.read(length)
+    collector = Collector(number, file.defaults.layer or "")
+    collector.add(file.format.read(text, file.defaults, report), partial(_look, _breadth(popular), report))
+    part = collector.finish(folder)
+    return _Collected(part, report, store(pickle.dumps(collector.candidates), folder))
+
+
+@lru_cache(maxsize=1)
+def _breadth(popular: tuple[bytes, ...]) -> Breadth:
+    return Breadth(popular)
+
+
+def _look(breadth: Breadth, report: Report, rule: Rule) -> None:
+    """Warn of a rule that covers more than its author hardly means to."""
+    pattern = rule.pattern
+    if isinstance(pattern, Expression):
+        why = breadth.of_expression(pattern.value)
+    elif isinstance(pattern, IPv4Network | IPv6Network):
+        why = breadth.of_range(pattern)
+    else:
+        return
+    if why is not None:
+        report.warn(rule.line, str(pattern), why)
+
+
+def _build(
+    target: Path,
+    surveys: Sequence[_Survey],
+    collected: Sequence[Sequence[_Collected]],
+    warnings: list[Problem],
+    folder: Path,
+    parallel: _Parallel,
+    progress: Progress,
+) -> CompileReport:
+    """Write the index, with the report in it."""
+    parts = [own.part for of_file in collected for own in of_file]
+    by_table = tasks(parts)
+    every = [task for own in by_table.values() for task in own]
+    pieces = _watched("sorted", parallel(partial(merge, folder=folder), every), len(every), progress)
+    merged = {name: Merged(own[0].shape, [next(pieces) for _ in own]) for name, own in by_table.items()}
+    with target.open("xb") as file:
+        directory = assemble(file, parts, merged)
+        file.flush()
+        looks = [(target, own.part.layer, own.candidates) for of_file in collected for own in of_file]
+        found = _watched("compared", parallel(_covered, looks), len(looks), progress)
+        duplicates = duplicates_of(merged)
+        lists = []
+        for survey, of_file in zip(surveys, collected, strict=True):
+            line = ListReport(str(survey.file.path), refused=survey.report.refused)
+            for own in of_file:
+                number, example = next(found)
+                line.covered += number
+                line.example = line.example or example
+                line.duplicates += duplicates[own.part.number]
+                line.kept += own.part.rules
+            line.kept -= line.duplicates
+            line.read = line.kept + line.duplicates + line.refused
+            lists.append(line)
+        report = CompileReport(lists, warnings)
+        append(file, directory, SECTION, report.to_json())
+    return report
+
+
+def _watched(what: str, results: Iterable[Any], total: int, progress: Progress) -> Iterator[Any]:
+    for done, result in enumerate(results, 1):
+        progress(what, done, total)
+        yield result
+
+
+def _covered(look: tuple[Path, str, Stored]) -> tuple[int, str | None]:
+    """How many rules of a part are covered, and one of them."""
+    path, layer, stored = look
+    candidates = pickle.loads(load(stored))  # noqa: S301  we wrote it, into a folder of our own
+    number, example = 0, None
+    for (expression, line, _), cover in covered(Index.open(path), layer, candidates):
+        number += 1
+        example = example or f"line {line}: {expression.decode()}: {cover}"
+    return number, example
