@@ -8,7 +8,7 @@ does falls on all alike; seeds are fixed, and figures are medians. With --check 
 more than sixfold from 16 to 64 KiB (fourfold is linear), or where a peer is not as far behind on typical URLs as it is
 to be.
 
-Real request URLs are read as ``hot_path.py`` does.
+Real request URLs are read as ``data.py`` says.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
-from pathlib import Path
 from typing import Any
 
 from hot_path import requests
+from timing import processor
 
 from hushlist.errors import UrlError
 from hushlist.url import iri, percent, readings, safebrowsing
@@ -360,14 +360,6 @@ def growth(name: str, function: Function, shapes: dict[str, Shape], *, is_peer: 
     for row in rows if show_all else {id(row): row for row in (*rows[:3], *bad[:6])}.values():
         print(row)
     return not bad
-
-
-def processor() -> str:
-    """The name of the processor, as far as the system tells."""
-    cpuinfo = Path("/proc/cpuinfo")
-    lines = cpuinfo.read_text().splitlines() if cpuinfo.is_file() else []
-    models = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(models, platform.processor() or platform.machine())
 
 
 def main(argv: Sequence[str] | None = None) -> int:

@@ -1,0 +1,206 @@
+"""The workload: real request URLs, and lists of any length, real entries first and made-up ones shaped like them.
+
+Real data is read from ../shared beside the checkout, or from HUSHLIST_SHARED. The lists of all lengths hold every real
+entry that a real URL is below, so that the same URLs hit all of them; the next are other real entries, and then
+made-up ones. Seeds are fixed. A list is written once into the folder that is given, and sorted as real ones are.
+"""
+
+from __future__ import annotations
+
+import gzip
+import hashlib
+import math
+import os
+import random
+import re
+import subprocess
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from functools import lru_cache
+from itertools import islice
+from pathlib import Path
+from typing import BinaryIO
+from urllib.parse import urlsplit
+
+ROOT = Path(__file__).resolve().parents[2]
+DATA = Path(os.environ.get("HUSHLIST_SHARED", ROOT.parent / "shared")) / "data"
+
+#: squidGuard reads no line that is longer
+LONGEST_LINE = 4000
+#: octets of a label that make its beginning, when labels are taken apart to make up others
+CUT = 4
+
+_DOMAIN = re.compile(r"(?:[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?\.)+[a-z][a-z0-9-]*[a-z0-9]")
+_PLAIN_PATH = re.compile(r"/(?:[A-Za-z0-9/._~?=&+:;,!@-]|%[2-7][0-9A-Fa-f]){0,400}")
+
+# -- URLs --------------------------------------------------------------------------------------------------------
+
+
+def urls() -> list[bytes]:
+    """Real request URLs in the order in which they were recorded, or made-up ones where there are none."""
+    recorded = DATA / "requests" / "requests.tsv.gz"
+    if not recorded.is_file():
+        numbers = random.Random(1)
+        names = (f"https://w{numbers.randrange(9999)}.site{n}.example/a/b{n}/c.js?x={n}" for n in range(20_000))
+        return [name.encode() for name in names]
+    with gzip.open(recorded) as lines:
+        return [line.split(b"\t")[0] for line in lines]
+
+
+def repeated_urls(count: int) -> list[bytes]:
+    """So many of the URLs, each about as often as any other, shuffled."""
+    real = urls()
+    many = [real[number % len(real)] for number in range(count)]
+    random.Random(1).shuffle(many)
+    return many
+
+
+def url_rewrite_lines(folder: Path, count: int) -> Path:
+    """So many lines of Squid's url_rewrite protocol; no URL is longer than squidGuard can read."""
+    path = folder / f"lines-{count}.txt"
+    if not path.is_file():
+        short = (url for url in repeated_urls(count + count // 10) if len(url) < LONGEST_LINE)
+        with _new(path) as file:
+            file.writelines(b"%s 127.0.0.1/- - GET\n" % url for url in islice(short, count))
+    return path
+
+
+def paths(count: int) -> list[str]:
+    """Paths with queries of real URLs that every server reads alike."""
+    found = {url.path + (f"?{url.query}" if url.query else "") for url in map(_split, urls()) if url}
+    plain = sorted(
+        path for path in found if _PLAIN_PATH.fullmatch(path) and not re.search(r"\.\.|//|%2[ef]", path, re.I)
+    )
+    return random.Random(1).sample(plain, min(count, len(plain)))
+
+
+def _split(url: bytes):
+    try:
+        return urlsplit(url.decode())
+    except ValueError:
+        return None
+
+
+# -- Domains -----------------------------------------------------------------------------------------------------
+
+
+@lru_cache(maxsize=1)
+def real_domains() -> list[str]:
+    """The domains of the real lists: first those that a real URL is below, then the others, shuffled."""
+    files = [*sorted(DATA.glob("ut1/*/domains")), *sorted(DATA.glob("hosts/*.hosts"))]
+    if not files:
+        raise FileNotFoundError(f"the real lists are absent: {DATA} (HUSHLIST_SHARED may name another place)")
+    # a domain is the last word of a line in either format
+    words = {
+        line.split()[-1] for file in files for line in file.read_text("utf-8", "replace").splitlines() if line.split()
+    }
+    domains = {word for word in words if _DOMAIN.fullmatch(word)}
+    asked = {name for url in map(_split, urls()) if url for name in _suffixes(url.hostname or "")}
+    others = sorted(domains - asked)
+    random.Random(1).shuffle(others)
+    return sorted(domains & asked) + others
+
+
+def _suffixes(host: str) -> Iterator[str]:
+    labels = host.split(".")
+    return (".".join(labels[start:]) for start in range(len(labels)))
+
+
+def domains(count: int) -> Iterator[str]:
+    """So many domains, each once."""
+    real = real_domains()
+    yield from real[:count]
+    yield from islice(made_up_domains(real), max(0, count - len(real)))
+
+
+def made_up_domains(real: Sequence[str]) -> Iterator[str]:
+    """Domains that are not among the real ones, each once.
+
+    Every registered label is the beginning of a real one with the rest of another; all pairs are gone through in steps
+    that are prime to their number, hence none comes twice. What stands before and behind it is that of a real domain.
+    """
+    parts = [_take_apart(name) for name in real]
+    labels = [label for _, label, _ in parts if len(label) >= CUT and label[2:4] != "--"]
+    beginnings = sorted({label[:CUT] for label in labels})
+    rests = sorted({label[CUT:] for label in labels})
+    number = len(beginnings) * len(rests)
+    step = next(step for step in range(int(number * 0.618), number) if math.gcd(step, number) == 1)
+    choose = random.Random(1)
+    taken = set(real)
+    place = 0
+    while True:
+        for before, _, behind in choose.choices(parts, k=1 << 16):
+            place = (place + step) % number
+            rest, beginning = divmod(place, len(beginnings))
+            label = beginnings[beginning] + rests[rest]
+            name = f"{before}{label}{behind}"
+            if label[-1] != "-" and name not in taken:
+                yield name
+
+
+def _take_apart(name: str) -> tuple[str, str, str]:
+    """What is before the registered label, that label, and what is behind it; a guess that mostly is right."""
+    labels = name.split(".")
+    of_suffix = 2 if len(labels) > 2 and len(labels[-1]) == 2 and len(labels[-2]) <= 3 else 1
+    before = labels[: -of_suffix - 1]
+    return (
+        "".join(f"{label}." for label in before),
+        labels[-of_suffix - 1],
+        "".join(f".{label}" for label in labels[-of_suffix:]),
+    )
+
+
+# -- Lists -------------------------------------------------------------------------------------------------------
+
+
+def domain_list(folder: Path, count: int) -> Path:
+    """A file with a domain a line."""
+    return _written(folder / f"{count}.domains", lambda: (f"{name}\n" for name in domains(count)))
+
+
+def adblock_list(folder: Path, count: int) -> Path:
+    """A file with the same domains as ``||domain^``."""
+    return _written(folder / f"{count}.adblock", lambda: (f"||{name}^\n" for name in domains(count)))
+
+
+def hash_list(folder: Path, count: int) -> Path:
+    """A file with the SHA-256 of the same domains' expressions, in hexadecimal; in the order of the hashes."""
+    sha256 = hashlib.sha256
+    return _written(
+        folder / f"{count}.sha256", lambda: (f"{sha256(f'{name}/'.encode()).hexdigest()}\n" for name in domains(count))
+    )
+
+
+def squidguard_folder(folder: Path, count: int) -> Path:
+    """A folder of squidGuard's with so many entries: ``domains``, and at most a tenth in ``urls``."""
+    target = folder / f"{count}.squidguard"
+    target.mkdir(parents=True, exist_ok=True)
+    files = sorted(DATA.glob("ut1/*/urls"))
+    lines = sorted({line for file in files for line in file.read_text("utf-8", "replace").splitlines() if line})
+    pages = random.Random(1).sample(lines, min(len(lines), count // 10))
+    _written(target / "domains", lambda: (f"{name}\n" for name in domains(count - len(pages))))
+    _written(target / "urls", lambda: (f"{page}\n" for page in pages))
+    return target
+
+
+def _written(path: Path, lines: Callable[[], Iterable[str]]) -> Path:
+    """The file with these lines sorted by their octets, unless it is there already."""
+    if not path.is_file():
+        with _new(path) as file:
+            order = subprocess.Popen(["sort"], stdin=subprocess.PIPE, stdout=file, env={**os.environ, "LC_ALL": "C"})
+            assert order.stdin
+            with order.stdin as pipe:
+                pipe.writelines(line.encode() for line in lines())
+            if order.wait():
+                raise OSError(f"sort failed on {path}")
+    return path
+
+
+@contextmanager
+def _new(path: Path) -> Iterator[BinaryIO]:
+    """A file to write; it is there under its name only when it is whole."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(path.name + ".unfinished")
+    with unfinished.open("wb") as file:
+        yield file
+    unfinished.replace(path)

@@ -1,0 +1,259 @@
+"""The parts of ``peers.py`` that decide within a process: decide, hashes, growth, open, memory.
+
+Everything is measured in fresh processes, ours and the peers' in turns. Files are in the page cache.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from statistics import median
+
+import data
+import ours
+import theirs
+from timing import drain, each, in_child, in_turns, once, percentile, resident
+from workbench import Row, Skipped, Workbench, at_most, at_most_times, row
+
+#: rounds over the same URLs after the first, in one process
+WARM_ROUNDS = 5
+MICROSECONDS = 1e6
+MILLISECONDS = 1e3
+MEGABYTES = 1e-6
+#: no more rules than adblock-rust holds in reasonable time and memory
+MOST_ADBLOCK_RULES = 1_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class Timed:
+    """Seconds for one URL, in one process, and of how many it was said that they are blocked."""
+
+    #: the first time that each is asked, in recorded order
+    cold: float
+    #: the median of later rounds over the same URLs
+    warm: float
+    #: of single decisions, each timed by itself
+    median: float
+    p99: float
+    blocked: int
+
+
+#: what is reported of it; of growth, the first two
+FIGURES: dict[str, Callable[[Timed], float]] = {
+    "first time": lambda timed: timed.cold,
+    "again": lambda timed: timed.warm,
+    "median of single ones": lambda timed: timed.median,
+    "99th percentile": lambda timed: timed.p99,
+}
+#: how many times as long as adblock-rust we may take
+TIMES = {"first time": 2, "again": 1, "median of single ones": 1, "99th percentile": 2}
+
+
+def _timed(
+    function: Callable[..., object], columns: tuple[Iterable[object], ...], blocks: Callable[..., bool]
+) -> Timed:
+    urls = columns[0]
+    assert isinstance(urls, list)
+    count = len(urls)
+    cold = drain(function, *columns) / count
+    warm = median(drain(function, *columns) / count for _ in range(WARM_ROUNDS))
+    single = each(function, *columns)
+    blocked = sum(map(blocks, map(function, *columns)))
+    return Timed(cold, warm, median(single), percentile(single, 99), blocked)
+
+
+# -- In a process of its own -------------------------------------------------------------------------------------
+
+
+def time_ours(policy: Path) -> Timed:
+    return _timed(ours.load(policy), (data.urls(),), ours.is_blocked)
+
+
+def time_adblock(filters: Path) -> Timed:
+    check = theirs.load_adblock(filters).check_network_urls
+    return _timed(check, theirs.adblock_arguments(data.urls()), lambda result: result.matched)
+
+
+def time_braveblock(filters: Path) -> Timed:
+    check = theirs.load_braveblock(filters).check_network_urls
+    return _timed(check, theirs.adblock_arguments(data.urls()), bool)
+
+
+def time_gglsbl() -> Timed:
+    return _timed(theirs.gglsbl_hashes(), (data.urls(),), lambda _: False)
+
+
+def time_loading_ours(policy: Path) -> float:
+    other = policy.parent / "other"
+    other.mkdir(exist_ok=True)
+    (other / "list").write_text("nobody.example\n")
+    ours.load(ours.write_policy(other, other / "list", "domains"))  # has everything imported
+    return once(lambda: ours.load(policy))
+
+
+def time_loading_adblock(filters: Path) -> float:
+    theirs.need_package("adblock")
+    return once(lambda: theirs.load_adblock(filters))
+
+
+def memory_of_ours(policy: Path, decisions: int) -> int:
+    return _memory_after(ours.load(policy), (data.repeated_urls(decisions),))
+
+
+def memory_of_adblock(filters: Path, decisions: int) -> int:
+    check = theirs.load_adblock(filters).check_network_urls
+    return _memory_after(check, theirs.adblock_arguments(data.repeated_urls(decisions)))
+
+
+def _memory_after(function: Callable[..., object], columns: tuple[Iterable[object], ...]) -> int:
+    drain(function, *columns)
+    return resident()
+
+
+# -- The parts ---------------------------------------------------------------------------------------------------
+
+
+def clear_policy(bench: Workbench, count: int) -> Path:
+    """A compiled policy with so many domains."""
+    return ours.compiled(bench.folder / f"clear-{count}", data.domain_list(bench.lists, count), "domains")
+
+
+def hashed_policy(bench: Workbench, count: int) -> Path:
+    """A compiled policy with the full hashes of so many domains."""
+    return ours.compiled(bench.folder / f"hashes-{count}", data.hash_list(bench.lists, count), "sha256")
+
+
+def decide(bench: Workbench) -> list[Row]:
+    """One decision by rules in the clear, beside adblock-rust with the same domains."""
+    theirs.need_package("adblock")
+    policy = clear_policy(bench, bench.sizes.rules)
+    filters = data.adblock_list(bench.lists, bench.sizes.rules)
+    runs = [partial(in_child, time_ours, policy), partial(in_child, time_adblock, filters)]
+    names = ["adblock"]
+    if _is_there("braveblock"):
+        runs.append(partial(in_child, time_braveblock, filters))
+        names.append("braveblock")
+    own, *others = in_turns(bench.sizes.rounds, *runs)
+    return [
+        row(
+            f"decide, {bench.sizes.rules:,} domains: {what}",
+            "µs",
+            [figure(timed) for timed in own],
+            scale=MICROSECONDS,
+            peer=name,
+            theirs=[figure(timed) for timed in other],
+            target=at_most_times(TIMES[what]) if name == "adblock" else None,
+            note=f"Hushlist blocked {own[0].blocked:,}, {name} {other[0].blocked:,} of {len(data.urls()):,} URLs",
+        )
+        for name, other in zip(names, others, strict=True)
+        for what, figure in FIGURES.items()
+    ]
+
+
+def _is_there(package: str) -> bool:
+    try:
+        theirs.need_package(package)
+    except Skipped:
+        return False
+    return True
+
+
+def hashes(bench: Workbench) -> list[Row]:
+    """One decision by full hashes, beside what gglsbl takes only to make the hashes."""
+    theirs.need_package("gglsbl")
+    policy = hashed_policy(bench, bench.sizes.rules)
+    own, other = in_turns(bench.sizes.rounds, partial(in_child, time_ours, policy), partial(in_child, time_gglsbl))
+    return [
+        row(
+            f"decide, {bench.sizes.rules:,} hashes: {what}",
+            "µs",
+            [figure(timed) for timed in own],
+            scale=MICROSECONDS,
+            peer="gglsbl, hashing alone",
+            theirs=[figure(timed) for timed in other],
+            target=None if what == "99th percentile" else at_most(12),
+            note=f"Hushlist blocked {own[0].blocked:,} of {len(data.urls()):,} URLs",
+        )
+        for what, figure in FIGURES.items()
+    ]
+
+
+def growth(bench: Workbench) -> list[Row]:
+    """How the time for a decision grows with the rules."""
+    sizes = bench.sizes.growth
+    rows = []
+    for kind, prepared in (("domains", clear_policy), ("hashes", hashed_policy)):
+        policies = [prepared(bench, count) for count in sizes]
+        by_size = in_turns(bench.sizes.rounds, *(partial(in_child, time_ours, policy) for policy in policies))
+        for what in ("first time", "again"):
+            taken = [[FIGURES[what](timed) for timed in timeds] for timeds in by_size]
+            medians = ", ".join(f"{median(times) * MICROSECONDS:.2f}" for times in taken)
+            rows.append(
+                row(
+                    f"growth from {sizes[0]:,} to {sizes[-1]:,} {kind}: {what}",
+                    "times",
+                    [last / first for first, last in zip(taken[0], taken[-1], strict=True)],
+                    target=at_most(1.5),
+                    note=f"{medians} µs at {', '.join(f'{count:,}' for count in sizes)}",
+                )
+            )
+    return rows
+
+
+def opening(bench: Workbench) -> list[Row]:
+    """From a process that has everything imported to one that can decide."""
+    theirs.need_package("adblock")
+    most = bench.sizes.growth[-1]
+    policy = clear_policy(bench, most)
+    fewer = min(bench.sizes.rules, MOST_ADBLOCK_RULES)
+    filters = data.adblock_list(bench.lists, fewer)
+    index = ours.index_file(policy)
+    opened, loaded, other = in_turns(
+        bench.sizes.rounds,
+        partial(in_child, ours.time_to_open, index),
+        partial(in_child, time_loading_ours, policy),
+        partial(in_child, time_loading_adblock, filters),
+    )
+    peer = f"adblock, loading {fewer:,}"
+    return [
+        *(
+            row(f"{what} of {most:,} rules", "ms", times, scale=MILLISECONDS, peer=peer, theirs=other, target=target)
+            for what, times, target in (
+                ("open an index", opened, at_most(20)),
+                ("load a compiled policy", loaded, None),
+            )
+        ),
+        row(f"index file of {most:,} rules", "octets a rule", [index.stat().st_size / most]),
+    ]
+
+
+def memory(bench: Workbench) -> list[Row]:
+    """Resident memory that a list adds to a process, beside what it adds to one with adblock-rust."""
+    theirs.need_package("adblock")
+    count, decisions = bench.sizes.rules, bench.sizes.decisions
+    filters = [data.adblock_list(bench.lists, size) for size in (1, count)]
+    rows = []
+    for kind, prepared in (("domains", clear_policy), ("hashes", hashed_policy)):
+        policies = [prepared(bench, size) for size in (1, count)]
+        one, many, their_one, their_many = in_turns(
+            bench.sizes.rounds,
+            *(partial(in_child, memory_of_ours, policy, decisions) for policy in policies),
+            *(partial(in_child, memory_of_adblock, file, decisions) for file in filters),
+        )
+        rows.append(
+            row(
+                f"memory added by {count:,} {kind}",
+                "MB",
+                [after - before for before, after in zip(one, many, strict=True)],
+                scale=MEGABYTES,
+                peer="adblock",
+                theirs=[after - before for before, after in zip(their_one, their_many, strict=True)],
+                target=at_most(12),
+                note=f"VmRSS after {decisions:,} decisions, less that with 1 rule",
+            )
+        )
+        octets = in_child(ours.hot_octets_a_rule, ours.index_file(policies[-1]))
+        rows.append(row(f"hot part of an index of {count:,} {kind}", "octets a rule", [octets], target=at_most(8)))
+    return rows

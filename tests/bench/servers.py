@@ -1,0 +1,168 @@
+"""What the benchmarks of the proxy start: nginx, mitmdump, wrk; all on loopback, on free ports, and ended again."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sysconfig
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import ours
+from data import ROOT
+from workbench import Skipped
+
+LOOPBACK = "127.0.0.1"
+MITMDUMP = Path(sysconfig.get_path("scripts")) / "mitmdump"
+#: leads every name to the origin, with and without the filter
+UPSTREAM = ROOT / "tests" / "e2e" / "scripts" / "upstream.py"
+#: one that no list has; its expressions are as many as a name of a real site has
+HOST = "www.static.news.example"
+#: seconds in which a server has to listen; an index may have to be made first
+PATIENCE = 600.0
+
+_NGINX = """
+daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log stderr crit;
+events {{ worker_connections 1024; }}
+http {{
+  access_log off; keepalive_requests 1000000000; default_type text/plain;
+  client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
+  uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
+  server {{ listen 127.0.0.1:{port}; root {folder}; location / {{ try_files /small.txt =500; }} }}
+}}
+"""
+
+_WRK = """
+-- The requests of a client of a proxy, for the URLs of a file, in order, over and over.
+local requests, at = {}, 0
+function init(arguments)
+  for url in io.lines(arguments[1]) do
+    local host = url:match("^http://([^/]+)")
+    requests[#requests + 1] = "GET " .. url .. " HTTP/1.1\\r\\nHost: " .. host .. "\\r\\n\\r\\n"
+  end
+end
+function request()
+  at = at % #requests + 1
+  return requests[at]
+end
+function done(summary)
+  local e = summary.errors
+  local failed = e.connect + e.read + e.write + e.timeout + e.status
+  print(string.format('{"requests": %d, "seconds": %f, "failed": %d}',
+    summary.requests, summary.duration / 1e6, failed))
+end
+"""
+
+
+@dataclass(frozen=True, slots=True)
+class Server:
+    """A process that listens on a port of loopback."""
+
+    port: int
+    process: int
+
+
+@dataclass(frozen=True, slots=True)
+class Answered:
+    """Requests that were answered, and in how many seconds."""
+
+    requests: int
+    seconds: float
+
+
+@contextmanager
+def nginx(folder: Path) -> Iterator[Server]:
+    """An origin that answers every path with the same small file."""
+    folder = folder.absolute()
+    folder.mkdir(parents=True, exist_ok=True)
+    folder.chmod(0o755)
+    port = _free_port()
+    configuration = folder / "nginx.conf"
+    configuration.write_text(_NGINX.format(folder=folder, port=port))
+    (folder / "small.txt").write_text("0123456789abcdef" * 64)
+    with _running(
+        ["nginx", "-p", str(folder), "-c", str(configuration)], port, folder / "nginx.log", signal.SIGTERM
+    ) as server:
+        yield server
+
+
+@contextmanager
+def mitmdump(folder: Path, origin: Server, policy: Path | None = None) -> Iterator[Server]:
+    """A quiet mitmdump whose every name leads to the origin, with the filter where a policy is given."""
+    if not MITMDUMP.is_file():
+        raise Skipped(f"there is no {MITMDUMP}")
+    folder.mkdir(parents=True, exist_ok=True)
+    port = _free_port()
+    settings: dict[str, object] = {"confdir": folder, "connection_strategy": "lazy", "rawtcp": "false"}
+    settings |= {"upstream_http": origin.port, **(ours.proxy_options(policy) if policy else {})}
+    command = [
+        *(str(MITMDUMP), "-q", "--listen-host", LOOPBACK, "--listen-port", str(port)),
+        *(("-s", str(ours.FILTER)) if policy else ()),
+        *("-s", str(UPSTREAM)),
+        *(part for name, value in settings.items() for part in ("--set", f"{name}={value}")),
+    ]
+    environment = {**(ours.environment(policy) if policy else os.environ), "HOME": str(folder)}
+    with _running(command, port, folder / f"mitmdump-{port}.log", signal.SIGINT, environment) as server:
+        yield server
+
+
+def wrk(folder: Path, proxy: Server, urls: Sequence[str], seconds: float) -> Answered:
+    """What a proxy answers to as many requests as it can take.
+
+    Raises: RuntimeError if one fails.
+    """
+    script, file = folder / "proxy.lua", folder / "urls.txt"
+    script.write_text(_WRK)
+    file.write_text("".join(f"{url}\n" for url in urls))
+    options = ["-t1", "-c8", f"-d{max(1, round(seconds))}s", "-s", str(script)]
+    command = ["wrk", *options, f"http://{LOOPBACK}:{proxy.port}", "--", str(file)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    summary = json.loads(done.stdout.splitlines()[-1])
+    if summary["failed"]:
+        raise RuntimeError(f"{summary['failed']} of {summary['requests']} requests failed:\n{done.stdout}")
+    return Answered(summary["requests"], summary["seconds"])
+
+
+@contextmanager
+def _running(
+    command: Sequence[str], port: int, log: Path, ending: signal.Signals, environment: Mapping[str, str] | None = None
+) -> Iterator[Server]:
+    """A process that listens on a port, until the block ends."""
+    with log.open("wb") as output:
+        process = subprocess.Popen(
+            command, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT, env=environment
+        )
+    try:
+        _wait_for(process, port, log)
+        yield Server(port, process.pid)
+    finally:
+        process.send_signal(ending)
+        try:
+            process.wait(10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.wait()
+
+
+def _wait_for(process: subprocess.Popen[bytes], port: int, log: Path) -> None:
+    end = time.monotonic() + PATIENCE
+    while time.monotonic() < end and process.poll() is None:
+        try:
+            socket.create_connection((LOOPBACK, port), timeout=1).close()
+        except OSError:
+            time.sleep(0.05)
+        else:
+            return
+    raise RuntimeError(f"{process.args} does not listen:\n{log.read_text(errors='replace')[-4000:]}")
+
+
+def _free_port() -> int:
+    with socket.socket() as free:
+        free.bind((LOOPBACK, 0))
+        return free.getsockname()[1]

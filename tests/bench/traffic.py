@@ -1,0 +1,222 @@
+"""The parts of ``peers.py`` that go through a real proxy: proxy and reload.
+
+The proxy is mitmdump; its peer is itself without the filter. Where it is to answer as much as it can, wrk asks: it is
+in C, and with nginx it needs little of the second processor, while a client in Python would be slower than the
+proxy. Where requests come at a fixed rate, a client of our own asks: it sends each when its time has come, whatever
+became of those before, and counts from then, so that a proxy which stops for a while cannot hide it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import itertools
+import shutil
+import time
+from dataclasses import dataclass, field
+from functools import partial
+from pathlib import Path
+
+import data
+import decisions
+import ours
+import servers
+import theirs
+from timing import in_turns, percentile, processor_seconds
+from workbench import Row, Workbench, at_least, at_most, at_most_times, row
+
+#: so many that no cache of single URLs makes them cheap
+PATHS = 5_000
+#: how often each proxy of a pair is asked for a while
+SLICES = 4
+#: what a host is answered with once it is on the list
+BLOCKED = 403
+#: seconds between two looks whether new rules are in force
+LOOK = 0.25
+
+
+def _urls() -> list[str]:
+    return [f"http://{servers.HOST}{path}" for path in data.paths(PATHS)]
+
+
+def proxy(bench: Workbench) -> list[Row]:
+    """Throughput of the proxy with the filter, beside that without it, in pairs."""
+    theirs.need_programs("nginx", "wrk")
+    policy = decisions.clear_policy(bench, bench.sizes.rules)
+    with servers.nginx(bench.folder / "nginx") as origin:
+        own, other = zip(*(_pair(bench, origin, policy) for _ in range(bench.sizes.pairs)), strict=True)
+    peer = "without the filter"
+    left = [with_filter.rate / bare.rate * 100 for with_filter, bare in zip(own, other, strict=True)]
+    note = f"{bench.sizes.pairs} pairs; 8 connections of wrk, paths of real URLs"
+    what = f"proxy with {bench.sizes.rules:,} rules"
+    return [
+        row(what, "requests/s", [one.rate for one in own], peer=peer, theirs=[one.rate for one in other]),
+        row("proxy, throughput that is left", "%", left, target=at_least(97), note=note),
+        row(
+            "proxy, processor time of a request",
+            "ms",
+            [one.processor for one in own],
+            scale=1e3,
+            peer=peer,
+            theirs=[one.processor for one in other],
+        ),
+    ]
+
+
+@dataclass(frozen=True, slots=True)
+class _Carried:
+    """What one proxy of a pair carried."""
+
+    #: requests a second
+    rate: float
+    #: seconds of processor time that each took, which tells more where others use the machine too
+    processor: float
+
+
+def _pair(bench: Workbench, origin: servers.Server, policy: Path) -> list[_Carried]:
+    """What was carried with and without the filter.
+
+    Both proxies are started anew; they are asked in turns, so that what else the machine does falls on both alike.
+    """
+    folder, urls, seconds = bench.folder / "proxy", _urls(), bench.sizes.pair_seconds / SLICES
+    with servers.mitmdump(folder, origin, policy) as filtering, servers.mitmdump(folder, origin) as bare:
+        proxies = (filtering, bare)
+        for one in proxies:
+            servers.wrk(folder, one, urls, 1)  # to warm up
+        before = [processor_seconds(one.process) for one in proxies]
+        answered = in_turns(SLICES, *(partial(servers.wrk, folder, one, urls, seconds) for one in proxies))
+        taken = [processor_seconds(one.process) - start for one, start in zip(proxies, before, strict=True)]
+    return [_carried(slices, seconds) for slices, seconds in zip(answered, taken, strict=True)]
+
+
+def _carried(slices: list[servers.Answered], processor: float) -> _Carried:
+    requests = sum(one.requests for one in slices)
+    return _Carried(requests / sum(one.seconds for one in slices), processor / requests)
+
+
+# -- Reloading ---------------------------------------------------------------------------------------------------
+
+
+@dataclass(slots=True)
+class Load:
+    """What became of requests that came at a fixed rate."""
+
+    #: seconds from when it was to be sent to the end of its answer
+    times: list[float] = field(default_factory=list)
+    failed: int = 0
+    #: seconds from a change of a list until it was in force
+    reloads: list[float] = field(default_factory=list)
+
+
+def reload(bench: Workbench) -> list[Row]:
+    """Latency and losses while one change of the list after another is compiled."""
+    theirs.need_programs("nginx")
+    folder = bench.folder / "reload"
+    folder.mkdir(parents=True, exist_ok=True)
+    rules = folder / "changing.domains"
+    shutil.copyfile(data.domain_list(bench.lists, bench.sizes.rules), rules)
+    policy = ours.compiled(folder, rules, "domains")
+    with servers.nginx(bench.folder / "nginx") as origin, servers.mitmdump(folder, origin, policy) as server:
+        client = _Client(server.port, bench.sizes.rate, bench.sizes.reload_seconds)
+        client.run(None)  # to warm up
+        changed, unchanged = in_turns(bench.sizes.rounds, lambda: client.run(rules), lambda: client.run(None))
+    reloads = [taken for load in changed for taken in load.reloads]
+    if not reloads:
+        raise RuntimeError("no change of the list came into force")
+    peer = "without a reload"
+    note = f"{bench.sizes.rate} requests/s for {bench.sizes.reload_seconds:g} s a round, one reload after another"
+    rows = [
+        row(
+            f"reload, {percent:g}th percentile",
+            "ms",
+            [percentile(load.times, percent) for load in changed],
+            scale=1e3,
+            peer=peer,
+            theirs=[percentile(load.times, percent) for load in unchanged],
+            target=at_most_times(2) if percent == 99 else None,
+            note=note,
+        )
+        for percent in (50, 99)
+    ]
+    lost = sum(load.failed for load in changed)
+    asked = sum(len(load.times) + load.failed for load in changed)
+    kept = [sum(load.failed for load in unchanged)]
+    what = "reload, requests lost"
+    rows.append(row(what, "requests", [lost], peer=peer, theirs=kept, target=at_most(0), note=f"of {asked:,}"))
+    note = f"{bench.sizes.rules:,} rules; {len(reloads)} reloads"
+    rows.append(row("reload, from a change until it is in force", "s", reloads, note=note))
+    return rows
+
+
+class _Client:
+    """Sends requests at a fixed rate through a proxy, over as many connections as that takes."""
+
+    #: over all rounds, so that no host is added to the list twice
+    markers = itertools.count()
+
+    def __init__(self, port: int, rate: int, seconds: float) -> None:
+        self._port, self._rate, self._seconds = port, rate, seconds
+        self._urls = _urls()
+
+    def run(self, rules: Path | None) -> Load:
+        """The load, while ``rules`` is changed again and again if it is given."""
+        return asyncio.run(self._run(rules))
+
+    async def _run(self, rules: Path | None) -> Load:
+        load = Load()
+        self._free: list[tuple[asyncio.StreamReader, asyncio.StreamWriter]] = []
+        end = time.monotonic() + self._seconds
+        changing = asyncio.create_task(self._change(rules, load, end)) if rules else None
+        start = time.monotonic()
+        requests = []
+        for number in range(int(self._rate * self._seconds)):
+            due = start + number / self._rate
+            await asyncio.sleep(max(0.0, due - time.monotonic()))
+            requests.append(asyncio.create_task(self._request(self._urls[number % len(self._urls)], due, load)))
+        await asyncio.gather(*requests)
+        if changing:
+            await changing
+        for _, writer in self._free:
+            writer.close()
+        return load
+
+    async def _request(self, url: str, due: float, load: Load) -> None:
+        if await self._status(url) == 200:
+            load.times.append(time.monotonic() - due)
+        else:
+            load.failed += 1
+
+    async def _status(self, url: str) -> int:
+        """The status of the answer, or 0 where there is none."""
+        try:
+            return await asyncio.wait_for(self._ask(url), 30)
+        except (OSError, asyncio.IncompleteReadError, TimeoutError):
+            return 0
+
+    async def _ask(self, url: str) -> int:
+        """Ask over a connection that is free, or else a new one; the whole answer is read."""
+        reader, writer = self._free.pop() if self._free else await asyncio.open_connection(servers.LOOPBACK, self._port)
+        host = url.split("/")[2]
+        writer.write(f"GET {url} HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
+        head = (await reader.readuntil(b"\r\n\r\n")).decode("latin-1").lower()
+        _, _, length = head.partition("\r\ncontent-length:")
+        await reader.readexactly(int(length.split()[0]) if length else 0)
+        if "\r\nconnection: close" in head:
+            writer.close()
+        else:
+            self._free.append((reader, writer))
+        return int(head.split()[1])
+
+    async def _change(self, rules: Path, load: Load, end: float) -> None:
+        """Add a host to the list, wait until it is blocked, and so on; each reload begun is waited for."""
+        while time.monotonic() < end:
+            host = f"marker{next(self.markers)}.reload.example"
+            with rules.open("a") as file:
+                file.write(f"{host}\n")
+            start = time.monotonic()
+            while time.monotonic() - start < servers.PATIENCE:
+                await asyncio.sleep(LOOK)
+                status = await self._status(f"http://{host}/")
+                load.failed += not status
+                if status == BLOCKED:
+                    load.reloads.append(time.monotonic() - start)
+                    break
