@@ -10,11 +10,13 @@ import json
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import BinaryIO
 
 from hushlist.engine import Engine, load_engine
 from hushlist.errors import Problem, SourceError, UrlError
+from hushlist.helper import PLACEHOLDERS, AccessList, Helper, Redirector, serve
 from hushlist.lists.patterns import parse_expression
 from hushlist.match.expressions import expressions
 from hushlist.match.hashing import full_hash
@@ -85,7 +87,14 @@ def _parser() -> argparse.ArgumentParser:
         _add_policy(with_policy)
         if command is check:
             with_policy.add_argument("--json", action="store_true", help="print one JSON object a line")
+    _add_helper(commands)
     return parser
+
+
+def _add_policy(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--policy", type=Path, metavar="FILE", help="the policy file (default: the one that is shipped)"
+    )
 
 
 def _add_command(
@@ -195,6 +204,33 @@ def _add_compile(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         help="popular domains, one a line or as rank,domain: rules that cover one get a warning",
     )
     parser.add_argument("--json", action="store_true", help="print the report as a JSON object")
+
+
+def _add_helper(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
+    text = "answer Squid: a line on standard output for each on standard input, until that ends"
+    parser = _add_parser(commands, help_squid, text, "helper")
+    _add_policy(parser)
+    protocol = parser.add_mutually_exclusive_group(required=True)
+    protocol.add_argument(
+        "--acl",
+        action="store_true",
+        help="as external_acl_type with the format %%>ru: OK is what has to be blocked",
+    )
+    placeholders = "; ".join(f"{name} is {meaning}" for name, meaning in PLACEHOLDERS.items())
+    protocol.add_argument(
+        "--redirect",
+        type=_redirector,
+        metavar="URL",
+        help="as url_rewrite_program: where to send whoever asks for what is blocked; in its path, query and "
+        f"fragment, percent-encoded: {placeholders}".replace("%", "%%"),
+    )
+
+
+def _redirector(url: str) -> Redirector:
+    try:
+        return Redirector(url)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def _urls(arguments: argparse.Namespace) -> Iterator[bytes]:
@@ -362,10 +398,10 @@ def check(arguments: argparse.Namespace) -> int:
     show = _print_json if arguments.json else _print_text
     code = GOOD
     for url in filter(None, _urls(arguments)):
-        decision, fault = _decide(engine, url)
+        decision = engine.decide_url(url)
         show(_readable(url), decision)
-        if fault is not None:
-            print(f"hushlist: {fault}", file=sys.stderr)
+        if decision.fault is not None:
+            print(f"hushlist: {UrlError(url, decision.fault)}", file=sys.stderr)
             code = BAD
         elif decision.action is Action.BLOCK:
             code = max(code, FOUND)
@@ -381,13 +417,6 @@ def _engine(arguments: argparse.Namespace) -> Engine:
 def _print_warnings(report: CompileReport) -> None:
     for problem in report.warnings:
         print(f"warning: {problem}", file=sys.stderr)
-
-
-def _decide(engine: Engine, url: bytes) -> tuple[Decision, UrlError | None]:
-    try:
-        return engine.decide(request_of(url)), None
-    except UrlError as error:
-        return Decision(engine.policy.unparsable, url, fault=error.reason), error
 
 
 def _readable(url: bytes) -> str:
@@ -442,3 +471,27 @@ def _steps(url: bytes) -> Iterator[str]:
         if after != before:
             yield f"  {name:<22} {_readable(after)}"
         before = after
+
+
+# -- helper ------------------------------------------------------------------------------------------------------------
+
+
+def help_squid(arguments: argparse.Namespace) -> int:
+    """Answer Squid's lines until there are no more."""
+    engine = _engine(arguments)
+    if arguments.redirect is not None:
+        _warn_of_a_loop(engine.decide_url(arguments.redirect.base))
+    helper = Helper(engine, arguments.redirect or AccessList(), _complain)
+    serve(helper.answer, sys.stdin.fileno(), sys.stdout.fileno())
+    return GOOD
+
+
+def _warn_of_a_loop(decision: Decision) -> None:
+    """Whoever is redirected asks Squid for the page, too."""
+    if decision.action is Action.BLOCK:
+        _complain(f"warning: the page to redirect to is blocked itself: {decision}")
+
+
+def _complain(what: str) -> None:
+    with suppress(OSError):  # nobody may read it
+        print(f"hushlist: {what}", file=sys.stderr, flush=True)

@@ -29,7 +29,8 @@ ALLOWED = {
     "engine": {"errors", "url", "match", "lists", "policy"},
     "proxy": {"errors", "url", "match", "lists", "policy", "engine"},
     "audit": {"errors", "url", "match", "lists", "policy", "engine"},
-    "cli": {"errors", "url", "match", "lists", "policy", "engine", "audit"},
+    "helper": {"errors", "url", "match", "lists", "policy", "engine"},
+    "cli": {"errors", "url", "match", "lists", "policy", "engine", "audit", "helper"},
 }
 #: "Only lists, match/index, policy's loader, proxy, audit and cli open files"; and what reads another package's list.
 MAY_OPEN = (
