@@ -9,6 +9,7 @@ import signal
 import socket
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -37,20 +38,20 @@ pinger_enable off
 shutdown_lifetime 0 seconds
 visible_hostname squid.test
 cache deny all
-# every name leads to the origin, and none is looked up
+# every name leads to the origin, and none is looked up elsewhere
 dns_nameservers {loopback}
 dns_timeout 1 second
+hosts_file {folder}/hosts
 acl tunnels method CONNECT
-cache_peer {loopback} parent {origin.http_port} 0 no-query no-digest originserver name=plain
-cache_peer {loopback} parent {origin.https_port} 0 no-query no-digest originserver name=tunnelled
-cache_peer_access plain deny tunnels
-cache_peer_access tunnelled allow tunnels
-cache_peer_access tunnelled deny all
-never_direct allow all
+cache_peer {loopback} parent {origin.http_port} 0 no-query no-digest originserver
+never_direct allow !tunnels
+always_direct allow tunnels
 {lines}
 http_access allow all
 """
 
+#: where the README has it
+COMMAND = "/opt/hushlist/bin/hushlist"
 DENIED = "<p id='why'>%o</p>"
 
 
@@ -90,15 +91,30 @@ class Squid:
         """As ``squid -k reconfigure`` does; waits until it is done."""
         start = len(self.log)
         self._process.send_signal(signal.SIGHUP)
+        self.wait_until_it_listens(start)
+
+    def wait_until_it_listens(self, start: int = 0) -> None:
+        """It says so a moment before it does."""
         self.log.wait_for("Accepting HTTP Socket connections", start)
+        patience = time.monotonic() + PATIENCE
+        while True:
+            try:
+                socket.create_connection((LOOPBACK, self._port), timeout=PATIENCE).close()
+            except ConnectionRefusedError:
+                if time.monotonic() > patience:
+                    raise
+                time.sleep(0.05)
+            else:
+                return
 
 
 @contextmanager
 def squid(folder: Path, origin: Origin, lines: str) -> Iterator[Squid]:
-    """A Squid with these lines in its squid.conf; in them, ``hushlist`` is the command of this checkout."""
+    """A Squid with these lines in its squid.conf; COMMAND in them is the command of this checkout."""
     assert SQUID is not None
     (folder / "errors").mkdir()
     (folder / "errors" / "ERR_HUSHLIST").write_text(DENIED, encoding="ascii")
+    (folder / "hosts").write_text(f"{LOOPBACK} good.test path.test ads.test www.ads.test\n", encoding="ascii")
     command = folder / "hushlist"
     run = shlex.join([sys.executable, "-c", "from hushlist.cli import run; run()"])
     command.write_text(
@@ -111,7 +127,7 @@ def squid(folder: Path, origin: Origin, lines: str) -> Iterator[Squid]:
         port=port,
         folder=folder,
         origin=origin,
-        lines=lines.replace("hushlist helper", f"{command} helper"),
+        lines=lines.replace(COMMAND, str(command)),
     )
     (folder / "squid.conf").write_text(text, encoding="utf-8")
     # The name of its service is that of its shared memory, too.
@@ -125,9 +141,10 @@ def squid(folder: Path, origin: Origin, lines: str) -> Iterator[Squid]:
         errors="backslashreplace",
     )
     log = Log(process)
+    running = Squid(process, log, port, folder)
     try:
-        log.wait_for("Accepting HTTP Socket connections")
-        yield Squid(process, log, port, folder)
+        running.wait_until_it_listens()
+        yield running
     finally:
         process.terminate()
         try:

@@ -4,28 +4,29 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from urllib.parse import parse_qs, urlsplit
+from urllib.parse import parse_qs, unquote, urlsplit
 
 import pytest
 
 from e2e.origin import Origin
 from e2e.policies import write_list, write_policy
 from e2e.proxy import request_head
-from e2e.squid import Squid, squid, why_not
+from e2e.squid import COMMAND, Squid, squid, why_not
+from e2e.test_readme import blocks
 
 pytestmark = [pytest.mark.skipif(bool(why_not()), reason=why_not()), pytest.mark.xdist_group("squid")]
 
-ACL = """
-external_acl_type hushlist concurrency=100 children-max=1 %>ru hushlist helper --policy {policy} --acl
-acl blocked external hushlist
-deny_info ERR_HUSHLIST blocked
-http_access deny blocked
-"""
-REWRITER = """
-url_rewrite_program hushlist helper --policy {policy} --redirect http://page.test/why?u=%u&a=%a&r=%r&l=%l
-url_rewrite_children 1 startup=1 concurrency=100
-uri_whitespace allow
-"""
+ACL, REWRITER = blocks("README.md", "squid")
+POLICY = "/etc/hushlist/policy.yaml"
+
+
+def lines_of(block: str, policy: Path) -> str:
+    """The README's lines for a policy, and some that make it harder or show more."""
+    more = "deny_info ERR_HUSHLIST blocked" if block == ACL else "uri_whitespace allow"
+    assert block.count(f"--policy {POLICY}") == 1
+    return block.replace(POLICY, str(policy)) + more
+
+
 REASON = 'Not "here" \\ <b>now</b>'
 
 
@@ -49,14 +50,14 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="module")
 def acl(tmp_path_factory: pytest.TempPathFactory, origin: Origin, rules: Path) -> Iterator[Squid]:
     """A Squid that asks the filter as an access control list."""
-    with squid(tmp_path_factory.mktemp("acl"), origin, ACL.format(policy=rules)) as running:
+    with squid(tmp_path_factory.mktemp("acl"), origin, lines_of(ACL, rules)) as running:
         yield running
 
 
 @pytest.fixture(scope="module")
 def rewriter(tmp_path_factory: pytest.TempPathFactory, origin: Origin, rules: Path) -> Iterator[Squid]:
     """A Squid that asks the filter as a redirector."""
-    with squid(tmp_path_factory.mktemp("rewriter"), origin, REWRITER.format(policy=rules)) as running:
+    with squid(tmp_path_factory.mktemp("rewriter"), origin, lines_of(REWRITER, rules)) as running:
         yield running
 
 
@@ -67,20 +68,25 @@ def either(request: pytest.FixtureRequest) -> Squid:
     return running
 
 
-@pytest.mark.parametrize(
-    "url", ["http://good.test/x?y", "http://path.test/", "https://good.test/", "https://path.test/secret/"]
-)
+@pytest.mark.parametrize("url", ["http://good.test/x?y", "http://path.test/", "http://path.test/secret"])
 def test_what_passes_reaches_the_origin(either: Squid, origin: Origin, url: str) -> None:
     with origin.watch() as arrived:
         assert either.get(url).text == "from the origin"
     assert [request.host for request in arrived.requests] == [urlsplit(url).netloc]
 
 
+@pytest.mark.parametrize("url", ["https://good.test:{}/", "https://path.test:{}/secret/"])
+def test_a_tunnel_is_decided_by_its_host_alone(either: Squid, origin: Origin, url: str) -> None:
+    with origin.watch() as arrived:
+        assert either.get(url.format(origin.https_port)).text == "from the origin"
+    assert [request.scheme for request in arrived.requests] == ["https"]
+
+
 BLOCKED = [
     "http://ads.test/",
     "http://a.ADS.test:8080/x?y",
     "http://path.test/a/%2e./secret/x",
-    "http://[2001:db8::1]:81/",
+    "http://[2001:db8::1]/",
 ]
 
 
@@ -98,13 +104,14 @@ def test_a_redirector_sends_to_a_page_that_says_why(rewriter: Squid, origin: Ori
         answer = rewriter.get(url)
     assert (answer.status_code, arrived.connections) == (302, 0)
     page = urlsplit(answer.headers["location"])
-    assert (page.netloc, page.path) == ("page.test", "/why")
+    assert (page.netloc, page.path) == ("filter.example", "/blocked")
     facts = {name: value for name, (value,) in parse_qs(page.query, strict_parsing=True).items()}
-    assert (facts["a"], facts["r"], facts["l"][:14]) == ("127.0.0.1", REASON, "ads (ads.yaml:")
+    assert (facts["client"], facts["reason"], facts["rule"][:14]) == ("127.0.0.1", REASON, "ads (ads.yaml:")
 
 
-@pytest.mark.parametrize("target", [b"ads.test:443", b"www.ads.test:8443", b"[2001:db8::1]:443"])
+@pytest.mark.parametrize("target", [b"ads.test:%d", b"WWW.ads.test:%d", b"[2001:db8::1]:%d"])
 def test_a_tunnel_to_what_is_blocked_is_refused(either: Squid, origin: Origin, target: bytes) -> None:
+    target %= origin.https_port
     with origin.watch() as arrived:
         answer = either.send(request_head(target, target, method=b"CONNECT"), "CONNECT")
     assert answer.status in (302, 403)
@@ -130,19 +137,29 @@ def test_nothing_of_a_url_becomes_a_header(either: Squid, path: bytes) -> None:
 def test_the_access_log_says_why(acl: Squid) -> None:
     acl.get("http://ads.test/logged")
     acl.get("http://tagged.test/logged")
-    log = acl.access_log
+    log = unquote(acl.access_log)
     assert "http://ads.test/logged 403 tag=hrn://example.org/web/ads log=ads.test/ by ads (" in log
     assert "http://tagged.test/logged 200 tag=hrn://example.org/web/ads log=tagged.test/ by ads (" in log
 
 
-@pytest.mark.parametrize("lines", [ACL, REWRITER])
-def test_new_rules_hold_after_a_reconfiguration(tmp_path: Path, origin: Origin, lines: str) -> None:
+@pytest.mark.parametrize("block", [ACL, REWRITER], ids=["acl", "rewriter"])
+def test_new_rules_hold_after_a_reconfiguration(tmp_path: Path, origin: Origin, block: str) -> None:
     write_list(tmp_path / "list.yaml", "old.test/")
     policy = write_policy(tmp_path, ["list.yaml"])
-    with squid(tmp_path, origin, lines.format(policy=policy)) as running:
+    with squid(tmp_path, origin, lines_of(block, policy)) as running:
         assert running.get("http://new.test/").status_code == 200
         assert running.get("http://old.test/").status_code in (302, 403)
         write_list(tmp_path / "list.yaml", "new.test/")
         running.reconfigure()
         assert running.get("http://new.test/").status_code in (302, 403)
         assert running.get("http://old.test/").status_code == 200
+
+
+@pytest.mark.parametrize(("block", "status"), [(ACL, 403), (REWRITER, 200)], ids=["acl", "rewriter"])
+def test_what_squid_makes_of_a_helper_that_is_broken(tmp_path: Path, origin: Origin, block: str, status: int) -> None:
+    # So the filter may say that it is broken as an access control list, but not as a redirector.
+    broken = tmp_path / "broken"
+    broken.write_text('#!/bin/sh\nwhile read -r channel _; do echo "$channel BH"; done\n', encoding="ascii")
+    broken.chmod(0o755)
+    with squid(tmp_path, origin, lines_of(block, tmp_path).replace(COMMAND, str(broken))) as running:
+        assert running.get("http://good.test/").status_code == status
