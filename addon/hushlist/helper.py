@@ -16,6 +16,7 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Callable, Mapping
+from functools import lru_cache
 from pathlib import PurePath
 from typing import NamedTuple
 from urllib.parse import quote_from_bytes
@@ -106,11 +107,11 @@ def split_channel(line: bytes) -> tuple[bytes, bytes]:
 
     No URL of Squid's is a number, so the line itself tells whether it has one.
     """
-    if not line[:1].isdigit():
-        return b"", line
     number, space, rest = line.partition(b" ")
+    if not number.isdigit():
+        return b"", line
     # No counter has more digits than this, and an answer is not to be as long as somebody likes.
-    return (number + space, rest) if space and number.isdigit() and len(number) <= 20 else (b"", line)
+    return (number + space, rest) if space and len(number) <= 20 else (b"", line)
 
 
 # Spec: url_rewrite_extras, by default "%>a/%>A %un %>rm myip=%la myport=%lp"; a method is a token (RFC 9110, 5.6.2)
@@ -132,13 +133,24 @@ def read_rewrite(text: bytes) -> Question:
     found = _ONLY_EXTRAS.fullmatch(extras)
     if found is not None:
         return Question(url, found[1], found[2])
-    found = _URL_AND_EXTRAS.fullmatch(text) if extras else None
+    found = _URL_AND_EXTRAS.fullmatch(text)
     return Question(url) if found is None else Question(*found.groups())
 
 
-def read_acl(text: bytes) -> Question:
-    """The question of an access control list's line: "Request values sent to the helper are URL escaped"."""
-    return Question(text.partition(b" ")[0])
+def url_of_rewrite(text: bytes) -> bytes:
+    """The URL that ``read_rewrite`` reads, at less cost: most lines have the same few extras, and need no more."""
+    url, space, extras = text.partition(b" ")
+    return url if not space or (len(extras) < 256 and _are_extras(extras)) else read_rewrite(text).url
+
+
+@lru_cache(maxsize=1024)
+def _are_extras(extras: bytes) -> bool:
+    return _ONLY_EXTRAS.fullmatch(extras) is not None
+
+
+def url_of_acl(text: bytes) -> bytes:
+    """The URL of an access control list's line: "Request values sent to the helper are URL escaped"."""
+    return text.partition(b" ")[0]
 
 
 #: what Squid asks of a tunnel (CONNECT) in place of a URL
@@ -217,11 +229,9 @@ class AccessList:
     #: Squid refuses what an access control list cannot tell.
     failed = b"BH message=" + quoted("the filter failed")
 
-    def read(self, text: bytes) -> Question:
-        """See ``read_acl``."""
-        return read_acl(text)
+    url_of = staticmethod(url_of_acl)
 
-    def block(self, _: Question, decision: Decision) -> bytes:
+    def block(self, _: bytes, decision: Decision) -> bytes:
         """The answer to a request that is to be blocked; ``%o`` in Squid's error pages shows the message."""
         place = place_of(decision)
         message = reason_of(decision) + (place and f" - {place}")
@@ -251,6 +261,8 @@ class Redirector:
         ValueError: the URL is none to send a browser to, or has a placeholder that is none.
     """
 
+    url_of = staticmethod(url_of_rewrite)
+
     def __init__(self, url: str) -> None:
         if not _REDIRECT.fullmatch(url):
             raise ValueError(f"{url!r}: expected http:// or https://, a host, and what a URL may have behind it")
@@ -263,14 +275,11 @@ class Redirector:
         #: Squid lets a request pass where a redirector says that it is broken; so this one never says so.
         self.failed = self._answer({"%r": b"The filter failed"})
 
-    def read(self, text: bytes) -> Question:
-        """See ``read_rewrite``."""
-        return read_rewrite(text)
-
-    def block(self, question: Question, decision: Decision) -> bytes:
-        """The answer to a request that is to be blocked."""
+    def block(self, text: bytes, decision: Decision) -> bytes:
+        """The answer to a line about a request that is to be blocked."""
+        question = read_rewrite(text)
         values = {
-            "%u": shown_url(question, decision),
+            "%u": shown_url(question.url, decision),
             "%a": question.client,
             "%i": question.user,
             "%t": to_bytes(category_of(decision)),
@@ -287,17 +296,17 @@ class Redirector:
         return f'OK status=302 url="{url}"'.encode("ascii")
 
 
-def shown_url(question: Question, decision: Decision) -> bytes:
+def shown_url(asked: bytes, decision: Decision) -> bytes:
     """What a person is told that was asked for, without user information.
 
     What cannot be read may have that anywhere, so all of it in front of the last "@" is left out.
     """
-    if _TUNNEL.fullmatch(question.url):
-        return question.url
+    if _TUNNEL.fullmatch(asked):
+        return _USER.sub(b"", asked)
     return decision.url if decision.fault is None else _USER.sub(b"", decision.url)
 
 
-_USER = re.compile(rb".*(?:@|%(?:25)*40)", re.DOTALL)
+_USER = re.compile(rb"\A.*(?:@|%(?:25)*40)", re.DOTALL)
 
 
 class Helper:
@@ -305,29 +314,27 @@ class Helper:
 
     def __init__(self, engine: Engine, speech: AccessList | Redirector, complain: Callable[[str], object]) -> None:
         """``complain`` is given a line for whoever looks after the filter when it fails."""
-        self._engine = engine
+        self._decide_url = engine.decide_url
+        self._too_long = Decision(engine.policy.unparsable, b"", fault="it is too long")
         self._speech = speech
+        self._url_of = speech.url_of
         self._complain = complain
 
     def answer(self, line: bytes) -> bytes:
         """The answer to one line, both without their ends. Never raises."""
         channel, text = split_channel(line)
         try:
-            return channel + (self._answer(text) if len(line) <= LONGEST_LINE else self._answer_too_long())
+            if len(line) > LONGEST_LINE:
+                return channel + self._act(b"", self._too_long)
+            decision = self._decide_url(url_to_decide(self._url_of(text)))
+            return channel + (_PASS if decision.action is Action.PASS else self._act(text, decision))
         except Exception as error:  # whatever it is: a line without an answer would shift or stop all that follow
             self._complain(f"failed at a request: {_failure(error)}")
             return channel + self._speech.failed
 
-    def _answer(self, text: bytes) -> bytes:
-        question = self._speech.read(text)
-        return self._act(question, self._engine.decide_url(url_to_decide(question.url)))
-
-    def _answer_too_long(self) -> bytes:
-        return self._act(Question(b""), Decision(self._engine.policy.unparsable, b"", fault="it is too long"))
-
-    def _act(self, question: Question, decision: Decision) -> bytes:
+    def _act(self, text: bytes, decision: Decision) -> bytes:
         if decision.action is Action.BLOCK:
-            return self._speech.block(question, decision)
+            return self._speech.block(text, decision)
         return _PASS + _notes(decision) if decision.action is Action.TAG else _PASS
 
 

@@ -212,7 +212,8 @@ def test_a_redirector_keeps_what_passes(redirector: Helper, line: bytes, answer:
 
 
 @pytest.mark.parametrize(
-    "url", [b"mailto:me:secret@h", b"http://me:secret%40h/", b"http://me:secret@:1x/", b"//u:secret@/"]
+    "url",
+    [b"mailto:me:secret@h", b"http://me:secret%40h/", b"http://me:secret@:1x/", b"//u:secret@/", b"secret%40:443"],
 )
 def test_user_information_is_never_told(acl: Helper, redirector: Helper, url: bytes) -> None:
     for answer in (acl.answer(url), redirector.answer(url + EXTRAS)):
@@ -299,7 +300,15 @@ def test_a_line_without_an_end_takes_no_more_memory_than_a_line() -> None:
 def test_a_hostile_line_takes_time_in_proportion_to_its_length(part: bytes) -> None:
     line = b"http://h.example/ " + part * (LONGEST_LINE // len(part) - 5)
     assert seconds(lambda: helper_module.read_rewrite(line)) < 0.2
+    assert seconds(lambda: helper_module.url_of_rewrite(line)) < 0.2
     assert seconds(lambda: helper_module.url_to_decide(line)) < 0.2
+
+
+@pytest.mark.parametrize("part", [b"x", b"%", b"%25", b"25", b"%2525", b"@", b"%40"])
+def test_what_cannot_be_read_is_answered_in_time_in_proportion_to_its_length(redirector: Helper, part: bytes) -> None:
+    line = b"mailto:" + part * ((LONGEST_LINE - 100) // len(part))
+    assert redirector.answer(line).startswith(b"OK")
+    assert seconds(lambda: redirector.answer(line)) < 0.5
 
 
 @pytest.mark.parametrize("unparsable", [Action.BLOCK, Action.PASS])
