@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from urllib.parse import unquote
 
 import httpx
 
@@ -71,10 +72,17 @@ class Squid:
         self.log = log
         self._process, self._port, self._folder = process, port, folder
 
-    @property
-    def access_log(self) -> str:
-        """What it has logged of requests so far."""
-        return (self._folder / "access.log").read_text(encoding="utf-8")
+    def logged(self, start: str) -> str:
+        """The line of its access log that begins so, without its escapes; a line is written behind its answer."""
+        file = self._folder / "access.log"
+        patience = time.monotonic() + PATIENCE
+        while True:
+            lines = unquote(file.read_text(encoding="utf-8")).splitlines()
+            found = next((line for line in lines if line.startswith(start)), None)
+            if found is not None:
+                return found
+            assert time.monotonic() < patience, f"no line begins with {start!r}: {lines}"
+            time.sleep(0.05)
 
     def get(self, url: str) -> httpx.Response:
         """One request; redirects are not followed."""
