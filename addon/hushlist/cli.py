@@ -187,12 +187,6 @@ def _add_hash(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> 
     uri.add_argument("--keep-fragment", action="store_true", help="hash the fragment too, where there is one")
 
 
-def _add_policy(parser: argparse.ArgumentParser) -> None:
-    parser.add_argument(
-        "--policy", type=Path, metavar="FILE", help="the policy file (default: the one that is shipped)"
-    )
-
-
 def _add_compile(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
     text = "compile the lists of a policy into the cache, where the proxy finds them, and report what became of them"
     parser = _add_parser(commands, compile_lists, text, "compile")

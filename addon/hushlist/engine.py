@@ -117,13 +117,6 @@ class Engine:
             decisions.append(self._unparsable(request, request.fault))
         return strictest(decisions)
 
-    def decide_url(self, url: bytes, now: datetime | None = None) -> Decision:
-        """The decision for a URL; one that cannot be read is decided by the policy's ``unparsable``. Never raises."""
-        try:
-            return self.decide(request_of(url), now)
-        except UrlError as error:
-            return Decision(self.policy.unparsable, url, fault=error.reason)
-
     def _unparsable(self, request: Request, fault: str) -> Decision:
         return Decision(self.policy.unparsable, request.url, fault=fault)
 

@@ -48,7 +48,7 @@ def compile_command(policy: Path) -> list[str]:
 
 
 def helper_command(policy: Path) -> list[str]:
-    return command("helper", "--policy", policy)
+    return command("helper", "--policy", policy, "--redirect", "http://blocked.example/?%u")
 
 
 def compiled(folder: Path, source: Path, form: str) -> Path:

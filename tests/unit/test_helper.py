@@ -341,7 +341,8 @@ def test_a_failure_lets_nothing_pass_and_is_reported_without_the_request(
     speech: AccessList | Redirector, answer: bytes
 ) -> None:
     complaints: list[str] = []
-    helper = Helper(_Failing(engine_of(RULES).policy), speech, complaints.append)
+    engine = engine_of(RULES)
+    helper = Helper(_Failing(engine.policy, engine.index), speech, complaints.append)
     assert told(helper, b"1 http://fail.example/secret\n2 http://other.example/\n") == [b"1 " + answer, b"2 ERR"]
     (complaint,) = complaints
     assert re.fullmatch(r"failed at a request: RuntimeError at test_helper\.py:\d+", complaint)
