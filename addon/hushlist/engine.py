@@ -9,7 +9,6 @@ The proxy, the command line and the audits are faces of it, and never decide any
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
@@ -26,15 +25,21 @@ from hushlist.policy.decision import PASSED, Decision, decide, strictest
 from hushlist.policy.policy import Policy
 from hushlist.url.parts import Parts
 from hushlist.url.protocol import is_slash_redirect, slash_twin
-from hushlist.url.request import PLAIN_TARGET, Request, canonical_forms, canonical_host, request_of, target_forms
+from hushlist.url.request import (
+    PLAIN_TARGET,
+    PLAIN_URL,
+    Request,
+    canonical_forms,
+    canonical_host,
+    request_of,
+    target_forms,
+)
 
 #: a request goes by its target, its Host or authority, its SNI; one with more hosts is an attack
 MOST_HOSTS = 4
 #: hosts that are remembered, each at most ``_LONGEST_HOST`` octets long
 _MOST_KNOWN = 1 << 14
 _LONGEST_HOST = 255
-#: a URL that says its host at a glance: what stands behind the host cannot change it
-_PLAIN_URL = re.compile(rb"https?://([a-z0-9._-]+)(?::[0-9]{1,4})?(?=[/?]|\Z)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,8 +93,8 @@ class Engine:
 
         One that a browser could not ask for is decided by the policy's ``unparsable``.
         """
-        plain = _PLAIN_URL.match(url)
-        known = self._known.get(plain[1]) if plain else None
+        plain = PLAIN_URL.match(url)
+        known = self._known.get(plain[2]) if plain else None
         if plain and known:
             if known.decision is not None:
                 return known.decision.of(url)

@@ -15,16 +15,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from functools import lru_cache
 from pathlib import PurePath
 from typing import NamedTuple
-from urllib.parse import quote_from_bytes
 
 from hushlist.engine import Engine
+from hushlist.match.recent import Recent
 from hushlist.match.rule import Action
 from hushlist.policy.decision import Decision
+from hushlist.url import percent
 from hushlist.url.parts import to_bytes
+from hushlist.url.request import PLAIN_URL
 
 #: octets of a line; one that is longer cannot be read. Squid's own URLs are much shorter
 LONGEST_LINE = 72 * 1024
@@ -107,6 +109,8 @@ def split_channel(line: bytes) -> tuple[bytes, bytes]:
 
     No URL of Squid's is a number, so the line itself tells whether it has one.
     """
+    if not line[:1].isdigit():
+        return b"", line
     number, space, rest = line.partition(b" ")
     if not number.isdigit():
         return b"", line
@@ -217,7 +221,7 @@ def place_of(decision: Decision) -> str:
     return f"{terms.label} ({PurePath(terms.source).name}:{line})"
 
 
-def _notes(decision: Decision) -> bytes:
+def notes_of(decision: Decision) -> bytes:
     """What Squid can log, and other rules of squid.conf can go by: the category, and why."""
     category = category_of(decision)
     return (b" tag=" + quoted(category) if category else b"") + b" log=" + quoted(str(decision))
@@ -231,11 +235,11 @@ class AccessList:
 
     url_of = staticmethod(url_of_acl)
 
-    def block(self, _: bytes, decision: Decision) -> bytes:
+    def block(self, _text: bytes, _url: bytes, decision: Decision) -> bytes:
         """The answer to a request that is to be blocked; ``%o`` in Squid's error pages shows the message."""
         place = place_of(decision)
         message = reason_of(decision) + (place and f" - {place}")
-        return b"OK message=" + quoted(message) + _notes(decision)
+        return b"OK message=" + quoted(message)
 
 
 #: what stands in a redirect's URL for a fact about the request
@@ -248,8 +252,7 @@ PLACEHOLDERS = {
     "%l": "the list, its file and the line",
     "%%": "a percent sign",
 }
-_PLACEHOLDER = re.compile("%.?")
-_UNKNOWN = dict.fromkeys(PLACEHOLDERS, "") | {"%%": "%"}
+_PLACEHOLDER = re.compile("(%.?)")
 #: visible ASCII without what a URL has to escape; no placeholder in the host
 _REDIRECT = re.compile(r"(?=[!#-;=?-\[\]-~]+\Z)https?://[^/?#%]+(?:[/?#].*)?")
 
@@ -272,35 +275,45 @@ class Redirector:
         self._url = url
         #: the URL up to its first placeholder, which is the same for all requests
         self.base = url.partition("%")[0].encode("ascii")
+        #: what stands in it, by turns: text, a placeholder, text
+        self._template = _PLACEHOLDER.split(url)
         #: Squid lets a request pass where a redirector says that it is broken; so this one never says so.
-        self.failed = self._answer({"%r": b"The filter failed"})
+        self.failed = self._answer({"%r": b"The filter failed"}.get)
 
-    def block(self, text: bytes, decision: Decision) -> bytes:
-        """The answer to a line about a request that is to be blocked."""
-        question = read_rewrite(text)
-        values = {
-            "%u": shown_url(question.url, decision),
-            "%a": question.client,
-            "%i": question.user,
-            "%t": to_bytes(category_of(decision)),
-            "%r": to_bytes(reason_of(decision)),
-            "%l": to_bytes(place_of(decision)),
-        }
-        return self._answer(values) + _notes(decision)
+    def block(self, text: bytes, url: bytes, decision: Decision) -> bytes:
+        """The answer to a line about a URL that is to be blocked."""
+        return self._answer(lambda name: _VALUES[name](text, url, decision))
 
-    def _answer(self, values: Mapping[str, bytes]) -> bytes:
+    def _answer(self, value: Callable[[str], bytes | None]) -> bytes:
         """Quoted: of a value that is not, Squid decodes the escapes, line ends among them."""
-        escaped = {name: quote_from_bytes(value[:MOST_SHOWN], safe="") for name, value in values.items()}
-        known = _UNKNOWN | escaped
-        url = _PLACEHOLDER.sub(lambda found: known[found[0]], self._url)
-        return f'OK status=302 url="{url}"'.encode("ascii")
+        pieces = self._template.copy()
+        pieces[1::2] = ["%" if name == "%%" else _escaped(value(name) or b"") for name in pieces[1::2]]
+        return f'OK status=302 url="{"".join(pieces)}"'.encode("ascii")
+
+
+#: placeholder -> its value, by the line's text, the URL in it, and the decision
+_VALUES: dict[str, Callable[[bytes, bytes, Decision], bytes]] = {
+    "%u": lambda _text, url, decision: shown_url(url, decision),
+    "%a": lambda text, *_: read_rewrite(text).client,
+    "%i": lambda text, *_: read_rewrite(text).user,
+    "%t": lambda _text, _url, decision: to_bytes(category_of(decision)),
+    "%r": lambda _text, _url, decision: to_bytes(reason_of(decision)),
+    "%l": lambda _text, _url, decision: to_bytes(place_of(decision)),
+}
+_NOT_UNRESERVED = re.compile(rb"([^A-Za-z0-9._~-])")
+
+
+def _escaped(value: bytes) -> str:
+    return percent.escape(value[:MOST_SHOWN], _NOT_UNRESERVED).decode("ascii")
 
 
 def shown_url(asked: bytes, decision: Decision) -> bytes:
-    """What a person is told that was asked for, without user information.
+    """What a person is told that was asked for, as it was asked where that is plain, without user information.
 
     What cannot be read may have that anywhere, so all of it in front of the last "@" is left out.
     """
+    if PLAIN_URL.match(asked):
+        return asked  # no user can stand in it
     if _TUNNEL.fullmatch(asked):
         return _USER.sub(b"", asked)
     return decision.url if decision.fault is None else _USER.sub(b"", decision.url)
@@ -319,23 +332,40 @@ class Helper:
         self._speech = speech
         self._url_of = speech.url_of
         self._complain = complain
+        #: what is told of a match besides the answer
+        self._notes: Recent[tuple[str, int, bytes], bytes] = Recent(_MOST_NOTES)
 
     def answer(self, line: bytes) -> bytes:
         """The answer to one line, both without their ends. Never raises."""
         channel, text = split_channel(line)
         try:
             if len(line) > LONGEST_LINE:
-                return channel + self._act(b"", self._too_long)
-            decision = self._decide_url(url_to_decide(self._url_of(text)))
-            return channel + (_PASS if decision.action is Action.PASS else self._act(text, decision))
+                return channel + self._act(b"", b"", self._too_long)
+            url = self._url_of(text)
+            decision = self._decide_url(url_to_decide(url))
+            return channel + (_PASS if decision.action is Action.PASS else self._act(text, url, decision))
         except Exception as error:  # whatever it is: a line without an answer would shift or stop all that follow
             self._complain(f"failed at a request: {_failure(error)}")
             return channel + self._speech.failed
 
-    def _act(self, text: bytes, decision: Decision) -> bytes:
+    def _act(self, text: bytes, url: bytes, decision: Decision) -> bytes:
         if decision.action is Action.BLOCK:
-            return self._speech.block(text, decision)
-        return _PASS + _notes(decision) if decision.action is Action.TAG else _PASS
+            return self._speech.block(text, url, decision) + self._notes_of(decision)
+        return _PASS + self._notes_of(decision) if decision.action is Action.TAG else _PASS
+
+    def _notes_of(self, decision: Decision) -> bytes:
+        if decision.winner is None:
+            return notes_of(decision)
+        (_, terms, line), expression, *_ = decision.winner
+        key = (terms.source, line, expression)
+        notes = self._notes.get(key)
+        if notes is None:
+            notes = notes_of(decision)
+            self._notes.put(key, notes)
+        return notes
+
+
+_MOST_NOTES = 1 << 13
 
 
 def _failure(error: Exception) -> str:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from hushlist.errors import UrlError
 from hushlist.match.index import Match
 from hushlist.match.rule import Action
-from hushlist.url.request import Request, canonical_url, request_of
+from hushlist.url.request import Request, canonical_url
 
 _FINAL = (Action.ALLOW, Action.BLOCK)
 #: where the names and readings of one request disagree, the strictest holds
@@ -42,8 +42,7 @@ class Decision(NamedTuple):
         if self.canonical is not None:
             return self.canonical
         try:
-            request = self.asked if isinstance(self.asked, Request) else request_of(self.asked)
-            return canonical_url(request)
+            return canonical_url(self.asked)
         except UrlError:
             return self.asked.url if isinstance(self.asked, Request) else self.asked
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from hushlist.errors import UrlError
 from hushlist.url import percent, safebrowsing
-from hushlist.url.host import DELIMITERS, LONGEST_NAME
+from hushlist.url.host import DELIMITERS, LONGEST_NAME, is_plain_name
 from hushlist.url.parts import DEFAULT_PORTS, Parts, rooted, split_web, split_web_authority, to_bytes
 from hushlist.url.readings import readings
 
@@ -86,6 +86,8 @@ def canonical_host(host: bytes) -> bytes:
     Raises:
         UrlError: the host cannot be one.
     """
+    if len(host) <= LONGEST_NAME and is_plain_name(host):
+        return host
     host = safebrowsing.remove_tab_cr_lf(host)
     if len(host) > LONGEST_NAME:
         raise UrlError(host, "the host is longer than any name can be")
@@ -99,6 +101,8 @@ def canonical_host(host: bytes) -> bytes:
 #: escaped, no dot segment, no doubled slash, no backslash, no parameter; a query may have all but the first two. The
 #: groups are path and query.
 PLAIN_TARGET = re.compile(rb"((?:/(?![/.])[^\x00-\x20\x7f-\xff#%/;?\\]*+)++)(?:\?([^\x00-\x20\x7f-\xff#%]*+))?")
+#: a URL that says its host at a glance: whatever stands behind that cannot change it. The groups are scheme and host.
+PLAIN_URL = re.compile(rb"(https?://)([a-z0-9._-]+)(?::[0-9]{1,4})?(?=[/?]|\Z)")
 _WEB = (b"http", b"https")
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*")
 
@@ -125,12 +129,20 @@ def target_forms(scheme: bytes, target: bytes) -> tuple[Parts, ...]:
     return tuple(dict.fromkeys(forms))
 
 
-def canonical_url(request: Request) -> bytes:
-    """The canonical URL of a request by its first host.
+def canonical_url(asked: Request | bytes) -> bytes:
+    """The canonical URL of a URL, or of a request by its first host.
+
+    >>> canonical_url(b"http://h.example:80/a/../b")
+    b'http://h.example/b'
 
     Raises:
-        UrlError: it has no host, or one that cannot be one.
+        UrlError: it names no host, or one that cannot be one.
     """
-    if not request.hosts:
-        raise UrlError(request.url, "it names no host")
-    return target_forms(request.scheme, request.target)[0]._replace(host=canonical_host(request.hosts[0])).join()
+    if isinstance(asked, bytes):
+        plain = PLAIN_URL.match(asked)
+        if plain and is_plain_name(plain[2]) and PLAIN_TARGET.fullmatch(asked, plain.end()):
+            return plain[1] + plain[2] + asked[plain.end() :]
+        asked = request_of(asked)
+    if not asked.hosts:
+        raise UrlError(asked.url, "it names no host")
+    return target_forms(asked.scheme, asked.target)[0]._replace(host=canonical_host(asked.hosts[0])).join()
