@@ -26,20 +26,19 @@ from hushlist.policy.policy import Policy
 from hushlist.url.parts import Parts
 from hushlist.url.protocol import is_slash_redirect, slash_twin
 from hushlist.url.request import (
-    PLAIN_TARGET,
     PLAIN_URL,
     Request,
     canonical_forms,
     canonical_host,
+    plain_target,
     request_of,
     target_forms,
 )
 
 #: a request goes by its target, its Host or authority, its SNI; one with more hosts is an attack
 MOST_HOSTS = 4
-#: hosts that are remembered, each at most ``_LONGEST_HOST`` octets long
+#: hosts that are remembered
 _MOST_KNOWN = 1 << 14
-_LONGEST_HOST = 255
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,7 +72,7 @@ class Engine:
         self._checks = tuple(rule for layer in policy.layers for rule in layer.checks)
         #: whether the host alone can never decide
         self._asks_more = bool(self._checks) or index.has_uris
-        self._known: Recent[bytes, _Known] = Recent(_MOST_KNOWN)
+        self._known = Recent(self._know, _MOST_KNOWN)
 
     def decide(self, request: Request, now: datetime | None = None) -> Decision:
         """The decision for a request at a moment (UTC; the present one where none is given). Never raises.
@@ -83,9 +82,15 @@ class Engine:
         """
         hosts = request.hosts
         if len(hosts) == 1 and request.fault is None:
-            known = self._known.get(hosts[0])
-            if known is not None and known.decision is not None:
+            try:
+                known = self._known[hosts[0]]
+            except UrlError as error:
+                return self._unparsable(request, error.reason)
+            if known.decision is not None:
                 return known.decision.of(request)
+            forms = target_forms(request.scheme, request.target)
+            if len(forms) == 1:
+                return self._by_form(request, hosts[0], known, forms[0], now).of(request)
         return self._decide(request, now)
 
     def decide_url(self, url: bytes, now: datetime | None = None) -> Decision:
@@ -94,27 +99,25 @@ class Engine:
         One that a browser could not ask for is decided by the policy's ``unparsable``.
         """
         plain = PLAIN_URL.match(url)
-        known = self._known.get(plain[2]) if plain else None
-        if plain and known:
-            if known.decision is not None:
-                return known.decision.of(url)
-            target = PLAIN_TARGET.fullmatch(url, plain.end())
-            if target and not self._asks_more and self._learned is None:
-                return self._by_path(known, target[1], target[2], now).of(url)
+        if plain is not None:
+            try:
+                known = self._known[plain[2]]
+                if known.decision is not None:
+                    return known.decision.of(url)
+                target = plain_target(url, plain.end())
+                if target and not self._asks_more and self._learned is None:
+                    return self._by_path(known, *target, now).of(url)
+            except UrlError:
+                pass  # below, it is said what is wrong
         try:
             return self.decide(request_of(url), now)
         except UrlError as error:
             return Decision(self.policy.unparsable, url, fault=error.reason)
 
     def _decide(self, request: Request, now: datetime | None) -> Decision:
+        """The decision for a request by all its names, and all that its target may mean."""
         hosts = tuple(dict.fromkeys(request.hosts))
         forms = target_forms(request.scheme, request.target)
-        if len(hosts) == len(forms) == 1 and request.fault is None:
-            try:
-                known = self._know(hosts[0])
-            except UrlError as error:
-                return self._unparsable(request, error.reason)
-            return self._by_form(request, hosts[0], known, forms[0], now).of(request)
         decisions = [decision for host in hosts[:MOST_HOSTS] for decision in self._by_host(request, host, forms, now)]
         if not 0 < len(hosts) <= MOST_HOSTS:
             decisions.append(self._unparsable(request, f"the request goes by {len(hosts)} hosts"))
@@ -130,7 +133,7 @@ class Engine:
     ) -> Iterator[Decision]:
         """The decisions for every form of a target, by one of the request's hosts."""
         try:
-            known = self._know(host)
+            known = self._known[host]
         except UrlError as error:
             yield self._unparsable(request, error.reason)
             return
@@ -139,20 +142,15 @@ class Engine:
             yield decision._replace(canonical=form._replace(host=known.canonical).join())
 
     def _know(self, host: bytes) -> _Known:
-        """What is known of a host.
+        """What there is to know of a host.
 
         Raises:
             UrlError: it cannot be one.
         """
-        known = self._known.get(host)
-        if known is None:
-            canonical = canonical_host(host)
-            found = self.index.on_host(canonical)
-            is_all = not (found.deeper or self._asks_more or any(map(_expires, found.matches)))
-            known = _Known(canonical, found, decide(self._layers, found.matches) if is_all else None)
-            if len(host) <= _LONGEST_HOST:
-                self._known.put(host, known)
-        return known
+        canonical = canonical_host(host)
+        found = self.index.on_host(canonical)
+        is_all = not (found.deeper or self._asks_more or any(map(_expires, found.matches)))
+        return _Known(canonical, found, decide(self._layers, found.matches) if is_all else None)
 
     def _by_form(
         self,

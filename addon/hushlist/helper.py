@@ -21,7 +21,6 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from hushlist.engine import Engine
-from hushlist.match.recent import Recent
 from hushlist.match.rule import Action
 from hushlist.policy.decision import Decision
 from hushlist.url import percent
@@ -333,7 +332,7 @@ class Helper:
         self._url_of = speech.url_of
         self._complain = complain
         #: what is told of a match besides the answer
-        self._notes: Recent[tuple[str, int, bytes], bytes] = Recent(_MOST_NOTES)
+        self._notes: dict[tuple[str, int, bytes], bytes] = {}
 
     def answer(self, line: bytes) -> bytes:
         """The answer to one line, both without their ends. Never raises."""
@@ -342,7 +341,8 @@ class Helper:
             if len(line) > LONGEST_LINE:
                 return channel + self._act(b"", b"", self._too_long)
             url = self._url_of(text)
-            decision = self._decide_url(url_to_decide(url))
+            is_usual = b"://" in url and b"%5B" not in url
+            decision = self._decide_url(url if is_usual else url_to_decide(url))
             return channel + (_PASS if decision.action is Action.PASS else self._act(text, url, decision))
         except Exception as error:  # whatever it is: a line without an answer would shift or stop all that follow
             self._complain(f"failed at a request: {_failure(error)}")
@@ -360,8 +360,9 @@ class Helper:
         key = (terms.source, line, expression)
         notes = self._notes.get(key)
         if notes is None:
-            notes = notes_of(decision)
-            self._notes.put(key, notes)
+            if len(self._notes) >= _MOST_NOTES:
+                self._notes.clear()
+            notes = self._notes[key] = notes_of(decision)
         return notes
 
 

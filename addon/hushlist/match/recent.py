@@ -2,41 +2,37 @@
 
 from __future__ import annotations
 
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from typing import TypeVar
 
 _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
-class Recent(Generic[_Key, _Value]):
-    """A dictionary of bounded size that forgets what was not asked for lately; everything costs the same at any size.
+class Recent(dict[_Key, _Value]):
+    """A dictionary of bounded size that makes what it lacks, and forgets what was not asked for lately.
 
-    It has two halves: what comes goes into the younger one; when that is full, the older one is forgotten and the
-    younger one becomes the older. What is found in the older one comes again.
+    >>> lengths = Recent(len, 4)
+    >>> lengths["a"], lengths["abc"], len(lengths)
+    (1, 3, 2)
+
+    It has two halves: what is made goes into the younger one; when that is full, the older one is forgotten and the
+    younger one becomes the older. What is found in the older one comes again. So everything costs the same at any size,
+    and what is there costs a look-up in a dictionary.
     """
 
-    __slots__ = ("_half", "_older", "_younger")
-
-    def __init__(self, most: int) -> None:
+    def __init__(self, make: Callable[[_Key], _Value], most: int) -> None:
         """``most``: how many it remembers at most; it remembers half as many for certain."""
+        super().__init__()
+        self._make = make
         self._half = most // 2
-        self._younger: dict[_Key, _Value] = {}
         self._older: dict[_Key, _Value] = {}
 
-    def __len__(self) -> int:
-        return len(self._younger) + len(self._older)
-
-    def get(self, key: _Key) -> _Value | None:
-        """The value, or ``None``."""
-        value = self._younger.get(key)
-        if value is None:
-            value = self._older.pop(key, None)
-            if value is not None:
-                self.put(key, value)
+    def __missing__(self, key: _Key) -> _Value:
+        """Whatever ``make`` raises is raised, and nothing is remembered."""
+        value = self._older[key] if key in self._older else self._make(key)
+        if len(self) >= self._half:
+            self._older = dict(self)
+            self.clear()
+        self[key] = value
         return value
-
-    def put(self, key: _Key, value: _Value) -> None:
-        """Remember a value; ``None`` is none."""
-        if len(self._younger) >= self._half:
-            self._older, self._younger = self._younger, {}
-        self._younger[key] = value

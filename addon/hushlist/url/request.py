@@ -97,10 +97,29 @@ def canonical_host(host: bytes) -> bytes:
     return form.host or b""
 
 
-#: a target that is canonical as it stands and has but one reading, as nearly every one: no escape, nothing that is
-#: escaped, no dot segment, no doubled slash, no backslash, no parameter; a query may have all but the first two. The
-#: groups are path and query.
-PLAIN_TARGET = re.compile(rb"((?:/(?![/.])[^\x00-\x20\x7f-\xff#%/;?\\]*+)++)(?:\?([^\x00-\x20\x7f-\xff#%]*+))?")
+# Nearly every target has but one reading: nothing that a browser removes or a server reads in other ways, such as an
+# escape in the path, a dot segment, a doubled slash, a backslash or a parameter.
+_PLAIN_TARGET = re.compile(rb"((?:/(?![/.])[^\x00-\x20\x7f-\xff#%/;?\\]*+)++)(?:\?([^\x00-\x20\x7f-\xff#]*+))?")
+_PERCENT = ord("%")
+
+
+def plain_target(url: bytes, start: int = 0) -> tuple[bytes, bytes | None] | None:
+    """Canonical path and query of the target that stands from ``start`` on, or ``None`` where it has more readings.
+
+    >>> plain_target(b"http://h/a?%62", 8), plain_target(b"/x/../a")
+    ((b'/a', b'b'), None)
+    """
+    if start == len(url):
+        return b"/", None
+    plain = _PLAIN_TARGET.fullmatch(url, start)
+    if plain is None:
+        return None
+    path, query = plain.groups()
+    if query is not None and _PERCENT in query:
+        query = percent.escape(percent.unescape_repeatedly(query))
+    return path, query
+
+
 #: a URL that says its host at a glance: whatever stands behind that cannot change it. The groups are scheme and host.
 PLAIN_URL = re.compile(rb"(https?://)([a-z0-9._-]+)(?::[0-9]{1,4})?(?=[/?]|\Z)")
 _WEB = (b"http", b"https")
@@ -115,17 +134,18 @@ def target_forms(scheme: bytes, target: bytes) -> tuple[Parts, ...]:
     >>> target_forms(b"http", b"/a%62c?")
     (Parts(scheme=b'http', userinfo=None, host=b'h', port=None, path=b'/abc', query=b'', fragment=None),)
     """
-    plain = PLAIN_TARGET.fullmatch(target)
+    plain = plain_target(target)
     if plain and scheme in _WEB:
-        return (Parts(scheme, None, b"h", None, plain[1], plain[2]),)
+        path, query = plain
+        return (Parts(scheme, None, b"h", None, path, query),)
     scheme = scheme if _SCHEME.fullmatch(scheme) else b"http"
     target = safebrowsing.remove_tab_cr_lf(target)
     cut, fragment = safebrowsing.split_fragment(target)
     targets = (target,) if fragment is None else (target, cut)
     forms: list[Parts] = []
     for one in targets:
-        path, mark, query = one.partition(b"?")
-        forms += readings(Parts(scheme, None, b"h", None, rooted(path), query if mark else None))
+        name, mark, rest = one.partition(b"?")
+        forms += readings(Parts(scheme, None, b"h", None, rooted(name), rest if mark else None))
     return tuple(dict.fromkeys(forms))
 
 
@@ -140,8 +160,10 @@ def canonical_url(asked: Request | bytes) -> bytes:
     """
     if isinstance(asked, bytes):
         plain = PLAIN_URL.match(asked)
-        if plain and is_plain_name(plain[2]) and PLAIN_TARGET.fullmatch(asked, plain.end()):
-            return plain[1] + plain[2] + asked[plain.end() :]
+        target = plain_target(asked, plain.end()) if plain and is_plain_name(plain[2]) else None
+        if plain and target:
+            path, query = target
+            return plain[1] + plain[2] + (path if query is None else path + b"?" + query)
         asked = request_of(asked)
     if not asked.hosts:
         raise UrlError(asked.url, "it names no host")
