@@ -17,6 +17,7 @@ from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import sha256
 from io import BytesIO
 from ipaddress import IPv4Network, IPv6Network
 from itertools import accumulate, groupby
@@ -120,41 +121,43 @@ class Collector:
         self._guides: set[bytes] = set()
         self._numbers: dict[tuple[Terms, bool], int] = {}
         self.candidates: list[Candidate] = []
+        #: rules for whole hosts that are broad, and all for address ranges
+        self.broad: list[Rule] = []
 
-    def add(self, rules: Iterable[Rule], look: Callable[[Rule], object] = bool) -> None:
-        """Take rules in, and show each that fits a whole host or an address range to ``look``.
+    def add(self, rules: Iterable[Rule], is_broad: Callable[[bytes], object] = lambda _: False) -> None:
+        """Take rules in; ``is_broad`` tells of which expressions of whole hosts to take note.
 
         This loop is most of what compiling costs, so that its steps stand in it.
         """
         part, rows, candidates = self._part, self._rows[EXPRESSIONS], self.candidates
         pack, of_part = PLACE.pack, part.number
         own_terms, number = None, 0
+        deepest_host, deepest_path = part.deepest_host, part.deepest_path
         for rule in rules:
             pattern, terms, line = rule
             part.rules += 1
             if type(pattern) is not Expression:
                 self._add_other(rule)
-                if isinstance(pattern, ExpressionHash):
-                    continue
-                look(rule)
                 continue
             if terms is not own_terms:
                 own_terms, number = terms, self._number_of(terms, is_clear=True)
             value = pattern.value
-            rows.append(full_hash(value) + pack(of_part, line, number))
+            rows.append(sha256(value).digest() + pack(of_part, line, number))
             end = value.find(b"/")
             labels = value.count(b".", 0, end) + 1
-            if labels > part.deepest_host:
-                part.deepest_host = labels
+            # "the index records the deepest host and path among clear rules"
+            if labels > deepest_host:
+                deepest_host = labels
             if end + 1 == len(value):
-                look(rule)
+                if is_broad(value):
+                    self.broad.append(rule)
                 if labels > 2:
                     candidates.append((value, line, terms.action))
             else:
-                # "the index records the deepest host and path among clear rules"
-                part.deepest_path = max(part.deepest_path, value.count(b"/") - 1)
+                deepest_path = max(deepest_path, value.count(b"/") - 1)
                 self._guides.add(value[: end + 1])
                 candidates.append((value, line, terms.action))
+        part.deepest_host, part.deepest_path = deepest_host, deepest_path
 
     def _add_other(self, rule: Rule) -> None:
         pattern, terms, line = rule
@@ -163,6 +166,7 @@ class Collector:
             self._part.has_hashes = True
         elif isinstance(pattern, IPv4Network | IPv6Network):
             self._part.ranges.add((pattern.version, pattern.prefixlen))
+            self.broad.append(rule)
         row = key_of(pattern) + PLACE.pack(self._part.number, line, self._number_of(terms, is_clear=False))
         self._rows.setdefault(table_name(pattern), []).append(row)
 
@@ -243,12 +247,13 @@ def merge(task: Task, folder: Path | None = None) -> Piece:
         part, _, terms = PLACE.unpack_from(rows.pop(position), size)
         duplicates[part] += terms != GUIDE
         del keys[position]
-    tails = b"".join([key[shape.tail_at : shape.tail_at + shape.tail] for key in keys])
+    start, end = shape.tail_at, shape.tail_at + shape.tail
+    tails = b"".join([key[start:end] for key in keys])
     shift = 32 - shape.bits
     begin = (first << 24) >> shift
     buckets = array("I", bytes(4 * (max(1, (last << 24) >> shift) - begin)))
-    for start in Struct(f">{len(keys)}I").unpack(b"".join([key[:4] for key in keys])):
-        buckets[(start >> shift) - begin] += 1
+    for number in Struct(f">{len(keys)}I").unpack(b"".join([key[:4] for key in keys])):
+        buckets[(number >> shift) - begin] += 1
     return Piece(store(b"".join((*rows, tails, buckets.tobytes())), folder), len(rows), len(buckets), duplicates)
 
 

@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import islice
 
 from hushlist.match.compiler import Candidate
 from hushlist.match.index import Host, Index, Match
+from hushlist.match.recent import Recent
 from hushlist.match.rule import Action, Expression
 
 _FINAL = (Action.ALLOW, Action.BLOCK)
 #: hosts whose rules are remembered
-_MOST_HOSTS = 1 << 16
+_MOST_HOSTS = 1 << 14
+#: candidates that are looked at together
+_AT_ONCE = 1 << 12
 
 
 def covered(index: Index, layer: str, candidates: Iterable[Candidate]) -> Iterator[tuple[Candidate, Match]]:
@@ -18,25 +22,44 @@ def covered(index: Index, layer: str, candidates: Iterable[Candidate]) -> Iterat
 
     That is the next broader one in the clear that allows or blocks in the same layer, if it does the same, for good.
     """
-    hosts: dict[bytes, Host] = {}
-    for candidate in candidates:
-        expression, _, action = candidate
-        name, _, path = expression.partition(b"/")
-        if not path:
-            name = name.partition(b".")[2]  # the host above: its own rule is none that covers it
-        host = hosts.get(name)
-        if host is None:
-            if len(hosts) >= _MOST_HOSTS:
-                hosts.clear()
-            host = hosts[name] = index.on_host(name)
-        broader: Sequence[Match] = host.matches
-        if path and host.deeper:
-            page, mark, query = path.partition(b"?")
-            below = index.find_paths(host, b"/" + page, query if mark else None)
-            broader = [*broader, *(match for match in below if match.expression != expression)]
-        cover = _next(broader, layer) if broader else None
-        if cover is not None and cover.rule.terms.action is action:
-            yield candidate, cover
+    hosts = Recent(index.on_host, _MOST_HOSTS)
+    for some in _batches(candidates):
+        above = index.known([*{suffix for expression, *_ in some for suffix in _above(expression)}])
+        for candidate in some:
+            expression, _, action = candidate
+            name, _, path = expression.partition(b"/")
+            if path:
+                broader = _broader(index, hosts[name], path, expression)
+            elif above.isdisjoint(_above(expression)):
+                continue
+            else:
+                broader = hosts[name.partition(b".")[2]].matches
+            cover = _next(broader, layer)
+            if cover is not None and cover.rule.terms.action is action:
+                yield candidate, cover
+
+
+def _batches(candidates: Iterable[Candidate]) -> Iterator[list[Candidate]]:
+    rest = iter(candidates)
+    while some := list(islice(rest, _AT_ONCE)):
+        yield some
+
+
+def _above(expression: bytes) -> list[bytes]:
+    """The expressions of the hosts above a whole host, those of at least two labels; none for a path."""
+    found: list[bytes] = []
+    if expression.endswith(b"/"):
+        dot = expression.find(b".") + 1
+        while (after := expression.find(b".", dot) + 1) > 0:
+            found.append(expression[dot:])
+            dot = after
+    return found
+
+
+def _broader(index: Index, host: Host, path: bytes, expression: bytes) -> Sequence[Match]:
+    page, mark, query = path.partition(b"?")
+    below = index.find_paths(host, b"/" + page, query if mark else None)
+    return [*host.matches, *(match for match in below if match.expression != expression)]
 
 
 def _next(matches: Iterable[Match], layer: str) -> Match | None:

@@ -406,6 +406,10 @@ class Index:
 
         return self._matches(expressions, rows, is_standard)
 
+    def known(self, expressions: Sequence[bytes]) -> set[bytes]:
+        """Those expressions that there are rules for, or rules in the clear below."""
+        return {expressions[place] for place, _ in self._rows(expressions)}
+
     def _rows(self, expressions: Sequence[bytes]) -> list[tuple[int, Row]]:
         """The rows of expressions, with the expressions' places."""
         digests = [sha256(expression).digest() for expression in expressions]

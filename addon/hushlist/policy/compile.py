@@ -281,7 +281,10 @@ def _collect(piece: _Piece) -> _Collected:
         octets.seek(offset)
         text = octets.read(length)
     collector = Collector(number, file.defaults.layer or "")
-    collector.add(file.format.read(text, file.defaults, report), partial(_look, _breadth(popular), report))
+    breadth = _breadth(popular)
+    collector.add(file.format.read(text, file.defaults, report), breadth.of_expression)
+    for rule in collector.broad:
+        _warn(breadth, report, rule)
     part = collector.finish(folder)
     return _Collected(part, report, store(pickle.dumps(collector.candidates), folder))
 
@@ -291,15 +294,14 @@ def _breadth(popular: tuple[bytes, ...]) -> Breadth:
     return Breadth(popular)
 
 
-def _look(breadth: Breadth, report: Report, rule: Rule) -> None:
+def _warn(breadth: Breadth, report: Report, rule: Rule) -> None:
     """Warn of a rule that covers more than its author hardly means to."""
     pattern = rule.pattern
+    why = None
     if isinstance(pattern, Expression):
         why = breadth.of_expression(pattern.value)
     elif isinstance(pattern, IPv4Network | IPv6Network):
         why = breadth.of_range(pattern)
-    else:
-        return
     if why is not None:
         report.warn(rule.line, str(pattern), why)
 
