@@ -197,7 +197,9 @@ def _add_compile(commands: argparse._SubParsersAction[argparse.ArgumentParser]) 
         metavar="FILE",
         help="popular domains, one a line or as rank,domain: rules that cover one get a warning",
     )
-    parser.add_argument("--json", action="store_true", help="print the report as a JSON object")
+    parser.add_argument(
+        "--json", action="store_true", help="print the report as a JSON object, with the file of the index"
+    )
 
 
 def _add_helper(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
@@ -361,12 +363,11 @@ def compile_lists(arguments: argparse.Namespace) -> int:
         progress.end()
     _print_warnings(compiled.report)
     if arguments.json:
-        print(json.dumps({"index": compiled.index.source, **compiled.report.as_dict()}))
-        return GOOD
-    _print_lines(compiled.report.table())
-    print(
-        f"index: {compiled.index.source}, {compiled.index.octets:,} octets, {compiled.index.hot_octets:,} of them hot"
-    )
+        index = compiled.index
+        about = {"index": index.source, "octets": index.octets, "hot_octets": index.hot_octets, "rules": len(index)}
+        print(json.dumps({**about, **compiled.report.as_dict()}))
+    else:
+        _print_lines(compiled.report.table())
     return GOOD
 
 

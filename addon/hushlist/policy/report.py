@@ -68,15 +68,16 @@ class CompileReport:
         return total
 
     def table(self) -> Iterator[str]:
-        """Lines for a person."""
-        rows: list[tuple[str, ...]] = [("", *_COLUMNS)]
-        rows += [(own.source, *(f"{getattr(own, name):,}" for name in _COLUMNS)) for own in (*self.lists, self.total)]
-        widths = [max(len(row[column]) for row in rows) for column in range(len(rows[0]))]
-        for name, *numbers in rows:
-            yield "  ".join((name.ljust(widths[0]), *map(str.rjust, numbers, widths[1:])))
+        """Lines for a person: the numbers of every file, and behind those of all an example of what is covered."""
+        heads = [f" {name}" for name in _COLUMNS]
+        rows = [([f"{getattr(own, name):,}" for name in _COLUMNS], own.source) for own in (*self.lists, self.total)]
+        widths = [max(map(len, column)) for column in zip(heads, *(numbers for numbers, _ in rows), strict=True)]
+        yield " ".join(map(str.rjust, heads, widths))
+        for numbers, name in rows:
+            yield " ".join(map(str.rjust, numbers, widths)) + f"  {name}"
         for own in self.lists:
             if own.example:
-                yield f"{own.source}: covered, for example: {own.example}"
+                yield f"covered in {own.source}: {own.example}"
 
 
 _COLUMNS = ("read", "kept", "duplicates", "refused", "covered")
