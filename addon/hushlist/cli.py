@@ -11,6 +11,7 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
@@ -23,7 +24,8 @@ from hushlist.match.hashing import full_hash
 from hushlist.match.rule import Action
 from hushlist.policy import shipped_policy
 from hushlist.policy.compile import compile_policy
-from hushlist.policy.decision import Decision
+from hushlist.policy.decision import STOPPING, Decision
+from hushlist.policy.groups import Client
 from hushlist.policy.report import CompileReport
 from hushlist.url.compare import LADDER, compare
 from hushlist.url.extract import extract
@@ -85,6 +87,16 @@ def _parser() -> argparse.ArgumentParser:
     ):
         with_policy = _add_command(commands, command, text)
         _add_policy(with_policy)
+        who = with_policy.add_argument_group("another moment, another person")
+        who.add_argument(
+            "--at",
+            type=datetime.fromisoformat,
+            metavar="TIME",
+            help="such as 2026-12-24T22:30, in the policy's time zone (default: now)",
+        )
+        who.add_argument("--client", metavar="ADDRESS", help="the client's address")
+        who.add_argument("--user", metavar="NAME", help="the user of the proxy")
+        who.add_argument("--port", type=int, metavar="N", help="the port on which the proxy is asked")
         if command is check:
             with_policy.add_argument("--json", action="store_true", help="print one JSON object a line")
     _add_helper(commands)
@@ -390,17 +402,26 @@ class _Progress:
 def check(arguments: argparse.Namespace) -> int:
     """Decide each URL; empty lines are none."""
     engine = _engine(arguments)
+    asked = _who_and_when(arguments, engine)
     show = _print_json if arguments.json else _print_text
     code = GOOD
     for url in filter(None, _urls(arguments)):
-        decision = engine.decide_url(url)
+        decision = engine.decide_url(url, *asked)
         show(_readable(url), decision)
         if decision.fault is not None:
             print(f"hushlist: {UrlError(url, decision.fault)}", file=sys.stderr)
             code = BAD
-        elif decision.action is Action.BLOCK:
+        elif decision.action in STOPPING:
             code = max(code, FOUND)
     return code
+
+
+def _who_and_when(arguments: argparse.Namespace, engine: Engine) -> tuple[datetime, Client]:
+    """The moment and the client that are asked for; a moment without an offset is in the policy's time zone."""
+    moment = arguments.at or datetime.now(UTC)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=engine.policy.zone)
+    return moment, Client(arguments.client or "", arguments.user, arguments.port)
 
 
 def _engine(arguments: argparse.Namespace) -> Engine:
@@ -432,14 +453,15 @@ def _print_text(url: str, decision: Decision) -> None:
 def explain(arguments: argparse.Namespace) -> int:
     """Every step, for a person to read."""
     engine = _engine(arguments)
-    return _each(_urls(arguments), lambda url: _print_lines(_explanation(engine, url)))
+    moment, client = _who_and_when(arguments, engine)
+    return _each(_urls(arguments), lambda url: _print_lines(_explanation(engine, url, moment, client)))
 
 
-def _explanation(engine: Engine, url: bytes) -> Iterator[str]:
+def _explanation(engine: Engine, url: bytes, moment: datetime, client: Client) -> Iterator[str]:
     request = request_of(url)
     yield f"URL          {_readable(url)}"
     yield from _steps(url)
-    decision = engine.decide(request)
+    decision = engine.decide(request, moment, client)
     if decision.fault is None:
         for form in canonical_forms(request, request.hosts[0]):
             yield f"\nCanonical    {form.join().decode('ascii')}"
@@ -452,11 +474,27 @@ def _explanation(engine: Engine, url: bytes) -> Iterator[str]:
         category = f" [{terms.category}]" if terms.category else ""
         yield f"  layer {terms.layer}: {terms.action.value} {found}{category}{won}"
         yield f"    rule as written: {pattern}"
-    for layer in engine.policy.layers:
-        rules = len(layer.checks) + engine.index.directory.rules.get(layer.name, 0)
-        fit = sum(found.rule.terms.layer == layer.name for found in decision.matches)
-        yield f"Layer        {layer.name}: {rules} rules, {fit} fit"
+    yield from _layers_asked(engine, decision, moment, client)
     yield f"Decision     {decision.action.value}" + (f" ({decision.fault})" if decision.fault else "")
+
+
+def _layers_asked(engine: Engine, decision: Decision, moment: datetime, client: Client) -> Iterator[str]:
+    """For whom and when, and the layers in their order, to the one that decided."""
+    view = engine.view(client, moment)
+    until = "" if view.until is None else f", until {view.until.astimezone(engine.policy.zone):%Y-%m-%d %H:%M %Z}"
+    yield f"Group        {view.group.name}{until}"
+    checks = {layer.name: len(layer.checks) for layer in engine.policy.layers}
+    decided = decision.winner is not None and decision.action is not Action.TAG
+    for name in view.layers:
+        rules = checks.get(name, 0) + engine.index.directory.rules.get(name, 0)
+        fit = sum(found.rule.terms.layer == name for found in decision.matches)
+        stops = decided and decision.winner is not None and decision.winner.rule.terms.layer == name
+        if name in checks:
+            yield f"Layer        {name}: {rules} rules, {fit} fit{'  <- decides' if stops else ''}"
+        elif stops:
+            yield f"Layer        {name}: what no layer decides  <- decides"
+        if stops:
+            return
 
 
 def _steps(url: bytes) -> Iterator[str]:

@@ -9,9 +9,10 @@ The proxy, the command line and the audits are faces of it, and never decide any
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 
 from hushlist.errors import UrlError
@@ -21,8 +22,10 @@ from hushlist.match.learned import Learned
 from hushlist.match.recent import Recent
 from hushlist.match.rule import Action
 from hushlist.policy.compile import compile_policy
-from hushlist.policy.decision import PASSED, Decision, decide, strictest
+from hushlist.policy.decision import Decision, strictest
+from hushlist.policy.groups import NOBODY, Client, group_of
 from hushlist.policy.policy import Policy
+from hushlist.policy.view import View
 from hushlist.url.parts import Parts
 from hushlist.url.protocol import is_slash_redirect, slash_twin
 from hushlist.url.request import (
@@ -37,8 +40,9 @@ from hushlist.url.request import (
 
 #: a request goes by its target, its Host or authority, its SNI; one with more hosts is an attack
 MOST_HOSTS = 4
-#: hosts that are remembered
+#: hosts that are remembered, for each group of clients
 _MOST_KNOWN = 1 << 14
+_MOST_CLIENTS = 1 << 12
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +53,14 @@ class _Known:
     host: Host
     #: the decision where the host alone decides; its URL is still to be told
     decision: Decision | None
+
+
+class _Sight:
+    """A group's view, and what is known of hosts in it."""
+
+    def __init__(self, view: View, know: Callable[[View, bytes], _Known]) -> None:
+        self.view = view
+        self.known = Recent(partial(know, view), _MOST_KNOWN)
 
 
 def load_engine(path: Path, learned: Learned | None = None) -> Engine:
@@ -68,57 +80,81 @@ class Engine:
         self.policy = policy
         self.index = index
         self._learned = learned
-        self._layers = tuple(layer.name for layer in policy.layers)
         self._checks = tuple(rule for layer in policy.layers for rule in layer.checks)
         #: whether the host alone can never decide
         self._asks_more = bool(self._checks) or index.has_uris
-        self._known = Recent(self._know, _MOST_KNOWN)
+        self._groups = Recent(partial(group_of, policy.all_groups), _MOST_CLIENTS)
+        self._sights: dict[str, _Sight] = {}
+        #: what everybody sees always, where there is only that
+        self._only: _Sight | None = None
+        if not policy.groups:
+            only = self._sight(NOBODY, None)
+            self._only = only if only.view.until is None else None
 
-    def decide(self, request: Request, now: datetime | None = None) -> Decision:
-        """The decision for a request at a moment (UTC; the present one where none is given). Never raises.
+    def decide(self, request: Request, now: datetime | None = None, client: Client = NOBODY) -> Decision:
+        """The decision for a request at a moment (aware; the present one where none is given). Never raises.
 
         Each host that it goes by is decided, and the strictest decision holds. One that cannot be read is decided by
         the policy's ``unparsable``; so is what is too much to be read.
         """
+        sight = self._only or self._sight(client, now)
         hosts = request.hosts
         if len(hosts) == 1 and request.fault is None:
             try:
-                known = self._known[hosts[0]]
+                known = sight.known[hosts[0]]
             except UrlError as error:
                 return self._unparsable(request, error.reason)
             if known.decision is not None:
                 return known.decision.of(request)
             forms = target_forms(request.scheme, request.target)
             if len(forms) == 1:
-                return self._by_form(request, hosts[0], known, forms[0], now).of(request)
-        return self._decide(request, now)
+                return self._by_form(sight, request, hosts[0], known, forms[0], now).of(request)
+        return self._decide(sight, request, now)
 
-    def decide_url(self, url: bytes, now: datetime | None = None) -> Decision:
+    def decide_url(self, url: bytes, now: datetime | None = None, client: Client = NOBODY) -> Decision:
         """The decision for the request that a browser would make for a URL. Never raises.
 
         One that a browser could not ask for is decided by the policy's ``unparsable``.
         """
         plain = PLAIN_URL.match(url)
         if plain is not None:
+            sight = self._only or self._sight(client, now)
             try:
-                known = self._known[plain[2]]
+                known = sight.known[plain[2]]
                 if known.decision is not None:
                     return known.decision.of(url)
                 target = plain_target(url, plain.end())
                 if target and not self._asks_more and self._learned is None:
-                    return self._by_path(known, *target, now).of(url)
+                    return self._by_path(sight.view, known, *target, now).of(url)
             except UrlError:
                 pass  # below, it is said what is wrong
         try:
-            return self.decide(request_of(url), now)
+            return self.decide(request_of(url), now, client)
         except UrlError as error:
             return Decision(self.policy.unparsable, url, fault=error.reason)
 
-    def _decide(self, request: Request, now: datetime | None) -> Decision:
+    def view(self, client: Client = NOBODY, now: datetime | None = None) -> View:
+        """What the policy says for a client's group at a moment."""
+        return self._sight(client, now).view
+
+    def mode(self, client: Client) -> str:
+        """Whether what stops a client's requests is to be done: block, tag or off."""
+        return (self._only.view.group if self._only else self._groups[client]).settings.mode
+
+    def _sight(self, client: Client, now: datetime | None) -> _Sight:
+        group = self._groups[client]
+        sight = self._sights.get(group.name)
+        if sight is None or not sight.view.holds_at(now or datetime.now(UTC)):
+            sight = self._sights[group.name] = _Sight(View(group, now or datetime.now(UTC)), self._know)
+        return sight
+
+    def _decide(self, sight: _Sight, request: Request, now: datetime | None) -> Decision:
         """The decision for a request by all its names, and all that its target may mean."""
         hosts = tuple(dict.fromkeys(request.hosts))
         forms = target_forms(request.scheme, request.target)
-        decisions = [decision for host in hosts[:MOST_HOSTS] for decision in self._by_host(request, host, forms, now)]
+        decisions = [
+            decision for host in hosts[:MOST_HOSTS] for decision in self._by_host(sight, request, host, forms, now)
+        ]
         if not 0 < len(hosts) <= MOST_HOSTS:
             decisions.append(self._unparsable(request, f"the request goes by {len(hosts)} hosts"))
         if request.fault is not None:
@@ -129,19 +165,19 @@ class Engine:
         return Decision(self.policy.unparsable, request.url, fault=fault)
 
     def _by_host(
-        self, request: Request, host: bytes, forms: Sequence[Parts], now: datetime | None
+        self, sight: _Sight, request: Request, host: bytes, forms: Sequence[Parts], now: datetime | None
     ) -> Iterator[Decision]:
         """The decisions for every form of a target, by one of the request's hosts."""
         try:
-            known = self._known[host]
+            known = sight.known[host]
         except UrlError as error:
             yield self._unparsable(request, error.reason)
             return
         for place, form in enumerate(forms):
-            decision = self._by_form(request, host, known, form, now, is_first=not place)
+            decision = self._by_form(sight, request, host, known, form, now, is_first=not place)
             yield decision._replace(canonical=form._replace(host=known.canonical).join())
 
-    def _know(self, host: bytes) -> _Known:
+    def _know(self, view: View, host: bytes) -> _Known:
         """What there is to know of a host.
 
         Raises:
@@ -150,10 +186,11 @@ class Engine:
         canonical = canonical_host(host)
         found = self.index.on_host(canonical)
         is_all = not (found.deeper or self._asks_more or any(map(_expires, found.matches)))
-        return _Known(canonical, found, decide(self._layers, found.matches) if is_all else None)
+        return _Known(canonical, found, view.decide(found.matches) if is_all else None)
 
     def _by_form(
         self,
+        sight: _Sight,
         request: Request,
         host: bytes,
         known: _Known,
@@ -167,23 +204,17 @@ class Engine:
             return known.decision
         twin = self._twin(request, known.canonical, form)
         if twin is None and not self._asks_more:
-            return self._by_path(known, form.path, form.query, now)
+            return self._by_path(sight.view, known, form.path, form.query, now)
         matches = [*known.host.matches, *self.index.find_paths(known.host, form.path, form.query)]
         if self._asks_more:
             matches += self._more(request, host, form._replace(host=known.canonical), is_first=is_first)
         if twin is not None:
             matches += _by_redirect(matches, self.index.find_paths(known.host, twin, form.query))
-        return self._by_matches(matches, now)
+        return _by_matches(sight.view, matches, now)
 
-    def _by_path(self, known: _Known, path: bytes, query: bytes | None, now: datetime | None) -> Decision:
+    def _by_path(self, view: View, known: _Known, path: bytes, query: bytes | None, now: datetime | None) -> Decision:
         """The decision where nothing but expressions and address ranges can fit."""
-        return self._by_matches([*known.host.matches, *self.index.find_paths(known.host, path, query)], now)
-
-    def _by_matches(self, matches: Sequence[Match], now: datetime | None) -> Decision:
-        if not matches:
-            return PASSED
-        now = now or datetime.now(UTC)
-        return decide(self._layers, [match for match in matches if match.rule.terms.holds_at(now)])
+        return _by_matches(view, [*known.host.matches, *self.index.find_paths(known.host, path, query)], now)
 
     def _more(self, request: Request, host: bytes, form: Parts, *, is_first: bool) -> Iterator[Match]:
         """What fits the request as a whole: hashed URIs and checks."""
@@ -215,6 +246,13 @@ class Engine:
         if self._learned is None or not self._learned.knows((request.scheme, host, request.port), form.path):
             return None
         return slash_twin(form.path)
+
+
+def _by_matches(view: View, matches: Sequence[Match], now: datetime | None) -> Decision:
+    if not matches:
+        return view.nothing
+    now = now or datetime.now(UTC)
+    return view.decide([match for match in matches if match.rule.terms.holds_at(now)])
 
 
 def _by_redirect(own: Sequence[Match], twins: Iterable[Match]) -> Iterator[Match]:

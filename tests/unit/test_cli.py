@@ -327,7 +327,7 @@ def test_explain_shows_every_step(run: Run, policy: Path) -> None:
         "  layer lists: block blocked.example/ by ads (ads.yaml:2): Ads [hrn://c.example/ads]  <- decides",
         "    rule as written: blocked.example/",
         "Layer        overrides: 1 rules, 0 fit",
-        "Layer        lists: 2 rules, 1 fit",
+        "Layer        lists: 2 rules, 1 fit  <- decides",
         "Decision     block",
     ):
         assert line in out.splitlines()

@@ -243,6 +243,10 @@ class Fields:
             else:
                 self._report.error(node.line, f"{key}: {node}", f"expected a number from 0 to {most}")
 
+    def node(self, key: str) -> Node | None:
+        """A value as it stands, or ``None``."""
+        return self._values.get(key)
+
     def entries(self, key: str) -> Iterator[tuple[str, Node]]:
         """The keys and values of a mapping; none where it is absent."""
         node = self._values.get(key)

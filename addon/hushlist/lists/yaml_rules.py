@@ -20,7 +20,7 @@ from hushlist.match.rule import Action, ExpressionHash, Pattern, Rule, Terms
 from hushlist.url.hashed import VARIANTS
 
 #: what a rule can ask for
-RULE_ACTIONS = (Action.ALLOW, Action.BLOCK, Action.TAG)
+RULE_ACTIONS = (Action.ALLOW, Action.BLOCK, Action.WARN, Action.TAG)
 #: what a list says for all its rules, in its head or where a policy names it
 DEFAULTS_KEYS = ("name", "title", "action", "category", "reason", "variant")
 

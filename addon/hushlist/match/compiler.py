@@ -47,7 +47,7 @@ from hushlist.match.index import (
     key_of,
     table_name,
 )
-from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, Terms
+from hushlist.match.rule import Action, Anything, Expression, ExpressionHash, Rule, Terms
 from hushlist.match.table import PLACE, Shape, bits_for
 
 #: rows count parts with 16 bits, and the last number stands for none
@@ -161,7 +161,7 @@ class Collector:
 
     def _add_other(self, rule: Rule) -> None:
         pattern, terms, line = rule
-        assert not isinstance(pattern, Check), "checks are no part of an index"
+        assert not isinstance(pattern, Check | Anything), "it is no part of an index"
         if isinstance(pattern, ExpressionHash):
             self._part.has_hashes = True
         elif isinstance(pattern, IPv4Network | IPv6Network):

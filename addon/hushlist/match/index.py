@@ -39,7 +39,7 @@ import weakref
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from datetime import date
+from datetime import date, datetime
 from functools import partial
 from hashlib import sha256
 from ipaddress import IPv4Network, IPv6Network, ip_network
@@ -91,8 +91,10 @@ class Match(NamedTuple):
     #: host, then of the path. A check is above everything, a whole URI above every expression, and an address range
     #: below, by its prefix length.
     specificity: tuple[int, int]
-    #: how the request came by this expression, where not by its own URL
+    #: how the request came by this expression, where not by its own URL, and what in the policy says what is done
     via: str | None = None
+    #: when that ends, where it ends by a schedule
+    until: datetime | None = None
 
     def __str__(self) -> str:
         """For people: what fits, by which list, file and line, and the reason."""
@@ -122,6 +124,7 @@ class Match(NamedTuple):
             "line": line,
             "layer": terms.layer,
             "via": self.via,
+            "until": None if self.until is None else self.until.isoformat(),
         }
 
 

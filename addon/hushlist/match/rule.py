@@ -18,6 +18,8 @@ class Action(StrEnum):
 
     ALLOW = "allow"
     BLOCK = "block"
+    #: final, as blocking is, but the person can go on after a click
+    WARN = "warn"
     TAG = "tag"
     PASS = "pass"  # noqa: S105
 
@@ -52,7 +54,15 @@ class ExpressionHash:
         return f"sha256:{self.value.hex()}"
 
 
-Pattern = Expression | ExpressionHash | HashedUri | IPv4Network | IPv6Network | Check
+@dataclass(frozen=True, slots=True)
+class Anything:
+    """What a policy does where no rule decides."""
+
+    def __str__(self) -> str:
+        return "default"
+
+
+Pattern = Expression | ExpressionHash | HashedUri | IPv4Network | IPv6Network | Check | Anything
 
 
 @dataclass(frozen=True, slots=True)

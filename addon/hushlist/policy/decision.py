@@ -1,8 +1,8 @@
 """From matches to a decision.
 
-"The first layer in which a rule with a final action (allow or block) matches decides. Within a layer the most specific
-matching expression wins; at the same expression allow beats block. Tags of every match in every layer are always
-collected."
+"The first layer in which a rule with a final action (allow, block or warn) matches decides. Within a layer the most
+specific matching expression wins; at the same expression allow beats block. Tags of every match in every layer are
+always collected."
 """
 
 from __future__ import annotations
@@ -15,9 +15,11 @@ from hushlist.match.index import Match
 from hushlist.match.rule import Action
 from hushlist.url.request import Request, canonical_url
 
-_FINAL = (Action.ALLOW, Action.BLOCK)
+_FINAL = (Action.ALLOW, Action.BLOCK, Action.WARN)
+#: what keeps a request from its origin
+STOPPING = (Action.BLOCK, Action.WARN)
 #: where the names and readings of one request disagree, the strictest holds
-_STRICTEST_FIRST = (Action.BLOCK, Action.ALLOW, Action.TAG, Action.PASS)
+_STRICTEST_FIRST = (Action.BLOCK, Action.WARN, Action.ALLOW, Action.TAG, Action.PASS)
 
 
 class Decision(NamedTuple):
@@ -35,6 +37,8 @@ class Decision(NamedTuple):
     fault: str | None = None
     #: what was asked, with one name
     asked: Request | bytes = b""
+    #: the group of clients for which it was decided
+    group: str = ""
 
     @property
     def url(self) -> bytes:
@@ -48,7 +52,7 @@ class Decision(NamedTuple):
 
     def of(self, asked: Request | bytes) -> Decision:
         """The same for what was asked: by a request with one name, or by a URL."""
-        return Decision(self.action, None, self.matches, self.winner, None, asked)
+        return Decision(self.action, None, self.matches, self.winner, None, asked, self.group)
 
     def __str__(self) -> str:
         """Why, for people; empty where nothing fits."""
@@ -65,13 +69,14 @@ class Decision(NamedTuple):
             "action": self.action.value,
             "canonical": self.url.decode("ascii", "backslashreplace"),
             "fault": self.fault,
+            "group": self.group,
             "winner": None if self.winner is None else self.winner.as_dict(),
             "matches": [found.as_dict() for found in self.matches],
         }
 
 
-def decide(layers: Sequence[str], matches: Iterable[Match]) -> Decision:
-    """The decision by matches of rules in layers, of which the first is asked first."""
+def decide(layers: Sequence[str], matches: Iterable[Match], group: str = "") -> Decision:
+    """The decision for a group, by matches of rules in layers, of which the first is asked first."""
     by_layer: dict[str, list[Match]] = {layer: [] for layer in layers}
     for match in matches:
         by_layer[match.rule.terms.layer].append(match)
@@ -79,13 +84,10 @@ def decide(layers: Sequence[str], matches: Iterable[Match]) -> Decision:
     # Sorted by layer and precedence, the first final match is the one that the first layer with any decides by.
     winner = next((match for match in found if match.rule.terms.action in _FINAL), None)
     if winner is not None:
-        return Decision(winner.rule.terms.action, None, found, winner)
+        return Decision(winner.rule.terms.action, None, found, winner, group=group)
     if found:
-        return Decision(Action.TAG, None, found, found[0])
-    return PASSED
-
-
-PASSED = Decision(Action.PASS)
+        return Decision(Action.TAG, None, found, found[0], group=group)
+    return Decision(Action.PASS, group=group)
 
 
 def _precedence(match: Match) -> tuple[tuple[int, int], bool]:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from datetime import UTC, tzinfo
 from pathlib import Path
 
 from hushlist.errors import Problem, SourceError
@@ -17,6 +18,10 @@ from hushlist.lists.yaml_rules import DEFAULTS_KEYS, read_defaults
 from hushlist.match.checks import CHECKS, Check
 from hushlist.match.hashing import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.match.rule import Action, Rule, Terms
+from hushlist.policy.groups import DEFAULT, SETTINGS_KEYS, Group, LayerUse, Settings, read_group, read_settings
+from hushlist.policy.schedule import Schedule, read_schedules, read_timezone
+from hushlist.policy.timed import read_during
+from hushlist.policy.view import DEFAULT_LAYER
 
 #: a file's identity: modification time in ns, size in octets, inode; ``None`` where there is no such file
 Fingerprint = tuple[int, int, int] | None
@@ -39,6 +44,8 @@ class Layer:
     #: the rules that checks make
     checks: tuple[Rule, ...] = ()
     lists: tuple[ListFile, ...] = ()
+    #: when it is asked, where not always
+    during: Schedule | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +56,24 @@ class Policy:
     layers: tuple[Layer, ...]
     #: for a request that cannot be read: block or pass
     unparsable: Action = Action.BLOCK
+    #: groups of clients, the first that fits is used; the last, which is everybody's, is not in it
+    groups: tuple[Group, ...] = ()
+    #: what holds for everybody that is in no group
+    settings: Settings = Settings()  # noqa: RUF009  it is immutable
+    #: in which times are given
+    zone: tzinfo = UTC
     #: every file that the policy comes from, as it was before it was read
     files: dict[Path, Fingerprint] = field(default_factory=dict)
+
+    @property
+    def all_groups(self) -> tuple[Group, ...]:
+        """The groups, with everybody's behind them."""
+        return (*self.groups, Group(DEFAULT, uses_of(self.layers), self.settings))
+
+
+def uses_of(layers: Iterable[Layer]) -> tuple[LayerUse, ...]:
+    """All layers, in their order."""
+    return tuple(LayerUse(layer.name, layer.during) for layer in layers)
 
 
 class PolicyError(SourceError):
@@ -106,28 +129,42 @@ class _Reader:
 
     def __init__(self, path: Path, report: Report, files: dict[Path, Fingerprint]) -> None:
         self._path, self._report, self._files = path, report, files
+        self._schedules: dict[str, Schedule] = {}
 
     def read(self, document: Node) -> Policy:
         report = self._report
-        fields = Fields(document, ("unparsable", "layers"), report)
+        fields = Fields(document, ("unparsable", "timezone", "schedules", "layers", *SETTINGS_KEYS, "groups"), report)
         unparsable = fields.choice("unparsable", _UNPARSABLE) or Action.BLOCK
+        zone = read_timezone(fields, "timezone", report)
+        schedules = fields.node("schedules")
+        if schedules is not None:
+            self._schedules = read_schedules(schedules, zone, report)
         if isinstance(document.value, dict) and "layers" not in fields:
             report.error(document.line, "layers", "the policy has none")
         layers = tuple(self._layer(node) for node in fields.items("layers"))
         names = [layer.name for layer in layers]
         for name in {name for name in names if name and names.count(name) > 1}:
             report.error(fields.line_of("layers"), name, "more than one layer has this name")
-        return Policy(str(self._path), layers, unparsable, self._files)
+        if DEFAULT_LAYER in names:
+            report.error(fields.line_of("layers"), DEFAULT_LAYER, "this name stands for what no layer decides")
+        settings = read_settings(fields, self._schedules, report)
+        uses = uses_of(layers)
+        groups = tuple(read_group(node, uses, settings, self._schedules, report) for node in fields.items("groups"))
+        known = [group.name for group in groups if group.name]
+        for name in {name for name in known if known.count(name) > 1 or name == DEFAULT}:
+            report.error(fields.line_of("groups"), name, "more than one group has this name")
+        return Policy(str(self._path), layers, unparsable, groups, settings, zone, self._files)
 
     def _layer(self, node: Node) -> Layer:
-        fields = Fields(node, ("name", "checks", "lists"), self._report)
+        fields = Fields(node, ("name", "during", "checks", "lists"), self._report)
         name = fields.text("name")
         if name is None and isinstance(node.value, dict):
             self._report.error(node.line, "layer", "it has no name")
         name = name or ""
         checks = (_check(code, item, name, self._report) for code, item in fields.entries("checks"))
         lists = tuple(file for item in fields.items("lists") for file in self._list(item, name))
-        return Layer(name, tuple(rule for rule in checks if rule is not None), lists)
+        during = read_during(fields, self._schedules, self._report)
+        return Layer(name, tuple(rule for rule in checks if rule is not None), lists, during)
 
     def _list(self, node: Node, layer: str) -> list[ListFile]:
         report = self._report

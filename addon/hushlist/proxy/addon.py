@@ -24,12 +24,13 @@ from hushlist.match.learned import Learned
 from hushlist.match.rule import Action
 from hushlist.policy import shipped_policy
 from hushlist.policy.background import Background
-from hushlist.policy.decision import Decision
+from hushlist.policy.decision import STOPPING, Decision
+from hushlist.policy.groups import Client
 from hushlist.policy.policy import Fingerprint, PolicyError, read_policy
 from hushlist.policy.report import CompileReport
 from hushlist.proxy import answer, notes
 from hushlist.proxy.reload import UNREAD, watch
-from hushlist.proxy.wire import Seen, request_of_flow, seen_of_flow
+from hushlist.proxy.wire import Seen, client_of_flow, request_of_flow, seen_of_flow
 from hushlist.url.parts import to_bytes
 from hushlist.url.protocol import PERMANENT
 from hushlist.url.request import Request
@@ -220,20 +221,23 @@ class Hushlist:
             request = request_of_flow(flow)
             if before is not None and before[1] == request:
                 return
-            decision = self._decide(request)
+            client = client_of_flow(flow)
+            if mode == "block" and self._engine is not None:
+                mode = self._engine.mode(client)
+            decision = self._decide(request, client)
             self._decided[flow] = seen, request
-            blocks = decision.action is Action.BLOCK
-            notes.annotate(flow, decision, would_block=blocks and mode == "tag")
-            if blocks and mode != "tag":
+            stops = decision.action in STOPPING and mode != "off"
+            notes.annotate(flow, decision, would_block=stops and mode == "tag")
+            if stops and mode != "tag":
                 _refuse(flow, partial(answer.answer, explanation=answer.explain(decision)))
         except Exception:
             logger.exception("hushlist: the filter failed, the request is refused")
             _refuse(flow, answer.failure)
 
-    def _decide(self, request: Request) -> Decision:
+    def _decide(self, request: Request, client: Client) -> Decision:
         if self._engine is None:
             return Decision(Action.BLOCK, request.url, fault="the filter has no policy that it can use")
-        return self._engine.decide(request)
+        return self._engine.decide(request, client=client)
 
     def dns_request(self, flow: dns.DNSFlow) -> None:
         """mitmproxy's hook: a tunnel carries HTTP or nothing; one to port 53 or 5353 would be taken for DNS."""

@@ -7,6 +7,7 @@ from contextlib import suppress
 
 from mitmproxy import http
 
+from hushlist.policy.groups import Client
 from hushlist.url.host import DELIMITERS
 from hushlist.url.parts import split_web_authority, to_bytes
 from hushlist.url.request import Request
@@ -89,3 +90,10 @@ def _host(authority: bytes) -> bytes:
     So does one that would be a URL, whose scheme is not to be taken for the host.
     """
     return authority if DELIMITERS.search(authority) else split_web_authority(authority)[1]
+
+
+def client_of_flow(flow: http.HTTPFlow) -> Client:
+    """Who asks: the address, the user that mitmproxy's ``proxyauth`` has let in, and the port that was asked."""
+    peer, own = flow.client_conn.peername, flow.client_conn.sockname
+    known = flow.metadata.get("proxyauth")
+    return Client(peer[0] if peer else "", known[0] if known else None, own[1] if own else None)

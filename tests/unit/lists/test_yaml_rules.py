@@ -101,7 +101,7 @@ def test_a_list_says_how_its_hashed_uris_were_made(variant: str) -> None:
         ("name:\nrules: []", ["f.yaml:1: name: expected text, not nothing"]),
         ("category: [x]\nrules: []", ["f.yaml:1: category: expected text, not a list"]),
         ("reason: ''\nrules: []", ["f.yaml:1: reason: expected text, not nothing"]),
-        ("action: pass\nrules: []", ["f.yaml:1: action: pass: expected one of allow, block, tag"]),
+        ("action: pass\nrules: []", ["f.yaml:1: action: pass: expected one of allow, block, warn, tag"]),
         ("action: [tag]\nrules: []", ["f.yaml:1: action: expected text, not a list"]),
         ("variant: x\nrules: []", ["f.yaml:1: variant: x: expected one of n, p"]),
         # a rule
@@ -157,7 +157,7 @@ def test_a_list_says_how_its_hashed_uris_were_made(variant: str) -> None:
         ),
         (
             "rules: [{expression: a.example, action: drop}]",
-            ["f.yaml:1: action: drop: expected one of allow, block, tag"],
+            ["f.yaml:1: action: drop: expected one of allow, block, warn, tag"],
         ),
         ("rules: [{expression: a.example, action: {}}]", ["f.yaml:1: action: expected text, not a mapping"]),
         ("rules: [{expression: a.example, category: []}]", ["f.yaml:1: category: expected text, not a list"]),
@@ -201,9 +201,9 @@ def test_all_bad_rules_of_a_file_are_reported_in_the_order_of_their_places() -> 
     assert errors == [
         "f.yaml:3: ..: it names no host",
         "f.yaml:4: x: expected pairs of hexadecimal digits",
-        "f.yaml:6: action: nope: expected one of allow, block, tag",
+        "f.yaml:6: action: nope: expected one of allow, block, warn, tag",
         f"f.yaml:6: rule: expected exactly one of {PATTERNS}",
-        "f.yaml:7: action: drop: expected one of allow, block, tag",
+        "f.yaml:7: action: drop: expected one of allow, block, warn, tag",
         "f.yaml:8: name: expected text, not a list",
     ]
     assert [str(rule.pattern) for rule in rules] == ["a.example/", "b.example/"]

@@ -14,7 +14,8 @@ from hushlist.policy.compile import compile_policy
 from hushlist.policy.policy import Policy, PolicyError, fingerprint
 from unit.hostile import rules_in
 
-LAYER_KEYS = "name, checks, lists"
+POLICY_KEYS = "unparsable, timezone, schedules, layers, categories, default, mode, groups"
+LAYER_KEYS = "name, during, checks, lists"
 LIST_KEYS = ", ".join(("file", "format", "prefix-length", *DEFAULTS_KEYS))
 NAMES = ", ".join(FORMATS)
 
@@ -93,11 +94,11 @@ def test_a_list_s_file_is_found_beside_the_policy_wherever_one_stands(
 @pytest.mark.parametrize(
     ("text", "errors"),
     [
-        ("", ["policy.yaml:1: nothing: expected a mapping with unparsable, layers"]),
-        ("[]", ["policy.yaml:1: a list: expected a mapping with unparsable, layers"]),
+        ("", [f"policy.yaml:1: nothing: expected a mapping with {POLICY_KEYS}"]),
+        ("[]", [f"policy.yaml:1: a list: expected a mapping with {POLICY_KEYS}"]),
         ("unparsable: block", ["policy.yaml:1: layers: the policy has none"]),
         ("layers: x", ["policy.yaml:1: layers: expected a list, not text"]),
-        ("layers: []\nmode: tag", ["policy.yaml:2: mode: unknown key (known: unparsable, layers)"]),
+        ("layers: []\ncolour: red", [f"policy.yaml:2: colour: unknown key (known: {POLICY_KEYS})"]),
         ("layers: []\nunparsable: allow", ["policy.yaml:2: unparsable: allow: expected one of block, pass"]),
         ("layers: []\nunparsable: tag", ["policy.yaml:2: unparsable: tag: expected one of block, pass"]),
         ("layers: []\nlayers: []", ["policy.yaml:2: layers: the key is given twice (first in line 1)"]),
@@ -120,7 +121,7 @@ def test_a_list_s_file_is_found_beside_the_policy_wherever_one_stands(
         (one_list("{file: good.yaml, colour: red}"), [f"policy.yaml:4: colour: unknown key (known: {LIST_KEYS})"]),
         (
             one_list("{file: good.yaml, action: pass}"),
-            ["policy.yaml:4: action: pass: expected one of allow, block, tag"],
+            ["policy.yaml:4: action: pass: expected one of allow, block, warn, tag"],
         ),
         (one_list("{file: good.yaml, variant: q}"), ["policy.yaml:4: variant: q: expected one of n, p"]),
         (
@@ -167,7 +168,7 @@ def test_the_errors_of_all_files_are_reported_together(folder: Path) -> None:
         "colour: red\nlayers:\n- name: a\n  lists: [bad.yaml, none.yaml]\n- name: b\n  lists: [good.yaml, bad.hashed]\n"
     )
     assert errors_of(folder, text) == [
-        "policy.yaml:1: colour: unknown key (known: unparsable, layers)",
+        f"policy.yaml:1: colour: unknown key (known: {POLICY_KEYS})",
         "policy.yaml:4: none.yaml: there is no such file",
         "bad.yaml:3: ..: it names no host",
         "bad.yaml:4: x: expected pairs of hexadecimal digits",

@@ -12,6 +12,7 @@ from mitmproxy.test import taddons, tflow
 from hushlist.engine import Engine
 from hushlist.policy import shipped_policy
 from hushlist.policy.decision import Decision
+from hushlist.policy.groups import Client
 from hushlist.proxy import addon as module
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.notes import BLOCKED, KEY, TAGGED, WOULD_BLOCK
@@ -189,9 +190,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     asked: list[Request] = []
     decide = Engine.decide
 
-    def record(self: Engine, request: Request) -> Decision:
+    def record(self: Engine, request: Request, client: Client) -> Decision:
         asked.append(request)
-        return decide(self, request)
+        return decide(self, request, client=client)
 
     monkeypatch.setattr(Engine, "decide", record)
     return asked
@@ -396,7 +397,7 @@ def test_a_policy_that_cannot_be_used_is_refused_with_file_and_line(
         running.configure(hushlist, hushlist_policy=str(bad))
     assert str(caught.value) == (
         f"hushlist_policy cannot be used:\n{bad}:2: none.yaml: there is no such file\n"
-        f"{bad}:3: colour: unknown key (known: unparsable, layers)"
+        f"{bad}:3: colour: unknown key (known: unparsable, timezone, schedules, layers, categories, default, mode, groups)"
     )
     # what was in force stays in force
     assert running.options.hushlist_policy == str(tmp_path / "policy.yaml")

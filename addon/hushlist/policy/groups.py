@@ -1,0 +1,169 @@
+"""Groups: who asks, and what holds for them. The first group that fits is used; there is always a default."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
+from typing import NamedTuple
+
+from hushlist.lists.document import Fields, Node
+from hushlist.lists.source import Report
+from hushlist.policy.schedule import Schedule
+from hushlist.policy.timed import DEFAULT_ACTIONS, Timed, read_categories, read_during, read_timed
+
+MODES = ("block", "tag", "off")
+DEFAULT = "default"
+#: what may be said for everybody, and for each group
+SETTINGS_KEYS = ("categories", "default", "mode")
+_WHO_KEYS = ("clients", "users", "ports")
+_GROUP_KEYS = ("name", *_WHO_KEYS, "layers", *SETTINGS_KEYS)
+
+
+class Client(NamedTuple):
+    """Who asks, as far as it is known."""
+
+    #: without a port, IPv6 without brackets
+    address: str = ""
+    #: the user of the proxy
+    user: str | None = None
+    #: the port on which the proxy was asked
+    port: int | None = None
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """What a temporary unblock may be for."""
+        return (self.address,) if self.user is None else (self.address, f"user:{self.user}")
+
+
+NOBODY = Client()
+
+
+class LayerUse(NamedTuple):
+    """A layer that is asked, always or while a schedule is on."""
+
+    name: str
+    during: Schedule | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Settings:
+    """What holds for a group, or for everybody."""
+
+    #: what is said of categories, by name
+    categories: Mapping[str, Timed] = field(default_factory=dict)
+    #: what is done where no rule decides; ``None``: it passes
+    default: Timed | None = None
+    mode: str = "block"
+
+    def behind(self, own: Settings, given: Fields) -> Settings:
+        """A group's own settings, completed by these."""
+        return Settings(
+            categories={**self.categories, **own.categories},
+            default=own.default if "default" in given else self.default,
+            mode=own.mode if "mode" in given else self.mode,
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Group:
+    """Some clients, and what holds for them; of several conditions, each has to fit."""
+
+    name: str
+    layers: tuple[LayerUse, ...]
+    settings: Settings
+    networks: tuple[IPv4Network | IPv6Network, ...] = ()
+    users: frozenset[str] = frozenset()
+    ports: frozenset[int] = frozenset()
+
+    def fits(self, client: Client) -> bool:
+        """Whether a client is in it; a group without conditions fits everybody."""
+        return (
+            (not self.networks or _is_in(client.address, self.networks))
+            and (not self.users or client.user in self.users)
+            and (not self.ports or client.port in self.ports)
+        )
+
+
+def _is_in(text: str, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
+    try:
+        address: IPv4Address | IPv6Address = ip_address(text.partition("%")[0])
+    except ValueError:
+        return False
+    # A client of a socket for both families.
+    address = getattr(address, "ipv4_mapped", None) or address
+    return any(address in network for network in networks)
+
+
+def group_of(groups: Sequence[Group], client: Client) -> Group:
+    """The first group that a client is in; the last fits everybody."""
+    return next(group for group in groups if group.fits(client))
+
+
+def read_settings(fields: Fields, schedules: Mapping[str, Schedule], report: Report) -> Settings:
+    """What a mapping says for a group, or for everybody."""
+    default = fields.node("default")
+    return Settings(
+        categories=read_categories(fields, schedules, report),
+        default=None if default is None else read_timed(default, "default", DEFAULT_ACTIONS, schedules, report),
+        mode=fields.choice("mode", MODES) or "block",
+    )
+
+
+def read_group(
+    node: Node,
+    layers: Sequence[LayerUse],
+    settings: Settings,
+    schedules: Mapping[str, Schedule],
+    report: Report,
+) -> Group:
+    """A group, where ``layers`` and ``settings`` are everybody's."""
+    fields = Fields(node, _GROUP_KEYS, report)
+    name = fields.text("name")
+    if name is None and isinstance(node.value, dict):
+        report.error(node.line, "group", "it has no name")
+    if isinstance(node.value, dict) and not any(key in fields for key in _WHO_KEYS):
+        report.error(node.line, name or "group", f"it says for nobody: expected one of {', '.join(_WHO_KEYS)}")
+    own = read_settings(fields, schedules, report)
+    return Group(
+        name=name or "",
+        layers=tuple(_read_layers(fields, layers, schedules, report)) if "layers" in fields else tuple(layers),
+        settings=settings.behind(own, fields),
+        networks=tuple(network for item in fields.items("clients") for network in _read_network(item, report)),
+        users=frozenset(user for item in fields.items("users") for user in _read_user(item, report)),
+        ports=frozenset(fields.numbers("ports", 65535)),
+    )
+
+
+def _read_user(node: Node, report: Report) -> list[str]:
+    if isinstance(node.value, str) and node.value.strip():
+        return [node.value]
+    report.error(node.line, "users", f"expected text, not {node.kind}")
+    return []
+
+
+def _read_network(node: Node, report: Report) -> list[IPv4Network | IPv6Network]:
+    try:
+        return [ip_network(node.value if isinstance(node.value, str) else "")]
+    except ValueError as error:
+        why = str(error) if isinstance(node.value, str) else f"expected an address or a range, not {node.kind}"
+        report.error(node.line, f"clients: {node}", why)
+        return []
+
+
+def _read_layers(
+    fields: Fields, layers: Sequence[LayerUse], schedules: Mapping[str, Schedule], report: Report
+) -> list[LayerUse]:
+    """The layers that a group names, in its order."""
+    known = {layer.name: layer for layer in layers}
+    found: list[LayerUse] = []
+    for item in fields.items("layers"):
+        entry = Node(item.line, {"name": item}) if isinstance(item.value, str) else item
+        own = Fields(entry, ("name", "during"), report)
+        name = own.text("name")
+        during = read_during(own, schedules, report)
+        if name is not None and name not in known:
+            report.error(own.line_of("name"), name, f"there is no such layer (known: {', '.join(known)})")
+        elif name is not None:
+            found.append(LayerUse(name, during or known[name].during))
+    return found
