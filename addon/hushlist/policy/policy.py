@@ -121,6 +121,7 @@ def _check(code: str, node: Node, layer: str, report: Report) -> Rule | None:
     return Rule(check, terms, fields.line_of("action"))
 
 
+POLICY_KEYS = ("unparsable", "timezone", "schedules", "layers", *SETTINGS_KEYS, "groups")
 _UNPARSABLE = (Action.BLOCK, Action.PASS)
 
 
@@ -133,7 +134,7 @@ class _Reader:
 
     def read(self, document: Node) -> Policy:
         report = self._report
-        fields = Fields(document, ("unparsable", "timezone", "schedules", "layers", *SETTINGS_KEYS, "groups"), report)
+        fields = Fields(document, POLICY_KEYS, report)
         unparsable = fields.choice("unparsable", _UNPARSABLE) or Action.BLOCK
         zone = read_timezone(fields, "timezone", report)
         schedules = fields.node("schedules")

@@ -29,6 +29,7 @@ from hushlist.policy.groups import Client
 from hushlist.policy.policy import Fingerprint, PolicyError, read_policy
 from hushlist.policy.report import CompileReport
 from hushlist.proxy import answer, notes
+from hushlist.proxy.commands import Commands
 from hushlist.proxy.reload import UNREAD, watch
 from hushlist.proxy.wire import Seen, client_of_flow, request_of_flow, seen_of_flow
 from hushlist.url.parts import to_bytes
@@ -56,7 +57,9 @@ class Hushlist:
 
     def __init__(self) -> None:
         #: ``None`` until a policy could be loaded; until then every request is refused
-        self._engine: Engine | None = None
+        self.engine: Engine | None = None
+        #: mitmproxy's: addons that come with this one
+        self.addons = [Commands(self)]
         #: what to watch: the files of the policy in force, or of the one that could not be used
         self._files: dict[Path, Fingerprint] = {}
         self._learned = Learned()
@@ -123,7 +126,7 @@ class Hushlist:
             raise exceptions.OptionsError(
                 f"hushlist_mode cannot be {ctx.options.hushlist_mode!r}, only one of {', '.join(MODES)}"
             )
-        is_first_needed = "hushlist_mode" in updated and ctx.options.hushlist_mode != "off" and self._engine is None
+        is_first_needed = "hushlist_mode" in updated and ctx.options.hushlist_mode != "off" and self.engine is None
         if "hushlist_policy" in updated or is_first_needed:
             self._load()
         if "hushlist_learn" in updated and not ctx.options.hushlist_learn:
@@ -159,7 +162,7 @@ class Hushlist:
             raise exceptions.OptionsError(f"hushlist_policy cannot be {given!r}: {error}") from error
 
     def _use(self, engine: Engine) -> None:
-        self._engine, self._files = engine, engine.policy.files
+        self.engine, self._files = engine, engine.policy.files
         for problem in CompileReport.of(engine.index).warnings:
             logger.warning("hushlist: %s", problem)
         files = len(engine.policy.files)
@@ -199,6 +202,22 @@ class Hushlist:
         watching = watch(read, self._files, self._use)
         self._watcher = asyncio.get_running_loop().create_task(watching, name="hushlist: watch rules")
 
+    def reload(self) -> None:
+        """Read everything again."""
+        self._files = dict.fromkeys(self._files, UNREAD)
+        self._restart_watcher()
+
+    def status(self) -> str:
+        """What is in force, for people."""
+        if self.engine is None:
+            return "no policy that can be used: every request is refused"
+        policy, index = self.engine.policy, self.engine.index
+        groups = ", ".join(group.name for group in policy.all_groups)
+        return (
+            f"policy {policy.source}: {len(index):,} rules of {len(policy.files)} files; groups: {groups}; "
+            f"mode {self._mode}; index {index.source}"
+        )
+
     # -- requests ------------------------------------------------------------------------------------------------
 
     def requestheaders(self, flow: http.HTTPFlow) -> None:
@@ -222,8 +241,8 @@ class Hushlist:
             if before is not None and before[1] == request:
                 return
             client = client_of_flow(flow)
-            if mode == "block" and self._engine is not None:
-                mode = self._engine.mode(client)
+            if mode == "block" and self.engine is not None:
+                mode = self.engine.mode(client)
             decision = self._decide(request, client)
             self._decided[flow] = seen, request
             stops = decision.action in STOPPING and mode != "off"
@@ -235,9 +254,9 @@ class Hushlist:
             _refuse(flow, answer.failure)
 
     def _decide(self, request: Request, client: Client) -> Decision:
-        if self._engine is None:
+        if self.engine is None:
             return Decision(Action.BLOCK, request.url, fault="the filter has no policy that it can use")
-        return self._engine.decide(request, client=client)
+        return self.engine.decide(request, client=client)
 
     def dns_request(self, flow: dns.DNSFlow) -> None:
         """mitmproxy's hook: a tunnel carries HTTP or nothing; one to port 53 or 5353 would be taken for DNS."""
@@ -251,11 +270,11 @@ class Hushlist:
         if response is None or response.status_code not in PERMANENT or not flow.live:
             return
         decided = self._decided.get(flow)
-        if decided is None or self._engine is None or not ctx.options.hushlist_learn:
+        if decided is None or self.engine is None or not ctx.options.hushlist_learn:
             return
         if flow.server_conn.timestamp_start is not None:
             _, request = decided
-            self._engine.learn(request, to_bytes(response.headers.get("location", "")))
+            self.engine.learn(request, to_bytes(response.headers.get("location", "")))
 
 
 def _read_policy(path: Path) -> dict[Path, Fingerprint]:

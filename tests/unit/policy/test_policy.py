@@ -11,10 +11,10 @@ from hushlist.lists.yaml_rules import DEFAULTS_KEYS
 from hushlist.match.rule import Action
 from hushlist.policy import shipped_policy
 from hushlist.policy.compile import compile_policy
-from hushlist.policy.policy import Policy, PolicyError, fingerprint
+from hushlist.policy.policy import POLICY_KEYS, Policy, PolicyError, fingerprint
 from unit.hostile import rules_in
 
-POLICY_KEYS = "unparsable, timezone, schedules, layers, categories, default, mode, groups"
+KEYS = ", ".join(POLICY_KEYS)
 LAYER_KEYS = "name, during, checks, lists"
 LIST_KEYS = ", ".join(("file", "format", "prefix-length", *DEFAULTS_KEYS))
 NAMES = ", ".join(FORMATS)
@@ -94,11 +94,11 @@ def test_a_list_s_file_is_found_beside_the_policy_wherever_one_stands(
 @pytest.mark.parametrize(
     ("text", "errors"),
     [
-        ("", [f"policy.yaml:1: nothing: expected a mapping with {POLICY_KEYS}"]),
-        ("[]", [f"policy.yaml:1: a list: expected a mapping with {POLICY_KEYS}"]),
+        ("", [f"policy.yaml:1: nothing: expected a mapping with {KEYS}"]),
+        ("[]", [f"policy.yaml:1: a list: expected a mapping with {KEYS}"]),
         ("unparsable: block", ["policy.yaml:1: layers: the policy has none"]),
         ("layers: x", ["policy.yaml:1: layers: expected a list, not text"]),
-        ("layers: []\ncolour: red", [f"policy.yaml:2: colour: unknown key (known: {POLICY_KEYS})"]),
+        ("layers: []\ncolour: red", [f"policy.yaml:2: colour: unknown key (known: {KEYS})"]),
         ("layers: []\nunparsable: allow", ["policy.yaml:2: unparsable: allow: expected one of block, pass"]),
         ("layers: []\nunparsable: tag", ["policy.yaml:2: unparsable: tag: expected one of block, pass"]),
         ("layers: []\nlayers: []", ["policy.yaml:2: layers: the key is given twice (first in line 1)"]),
@@ -168,7 +168,7 @@ def test_the_errors_of_all_files_are_reported_together(folder: Path) -> None:
         "colour: red\nlayers:\n- name: a\n  lists: [bad.yaml, none.yaml]\n- name: b\n  lists: [good.yaml, bad.hashed]\n"
     )
     assert errors_of(folder, text) == [
-        f"policy.yaml:1: colour: unknown key (known: {POLICY_KEYS})",
+        f"policy.yaml:1: colour: unknown key (known: {KEYS})",
         "policy.yaml:4: none.yaml: there is no such file",
         "bad.yaml:3: ..: it names no host",
         "bad.yaml:4: x: expected pairs of hexadecimal digits",

@@ -13,6 +13,7 @@ from hushlist.engine import Engine
 from hushlist.policy import shipped_policy
 from hushlist.policy.decision import Decision
 from hushlist.policy.groups import Client
+from hushlist.policy.policy import POLICY_KEYS
 from hushlist.proxy import addon as module
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.notes import BLOCKED, KEY, TAGGED, WOULD_BLOCK
@@ -397,7 +398,7 @@ def test_a_policy_that_cannot_be_used_is_refused_with_file_and_line(
         running.configure(hushlist, hushlist_policy=str(bad))
     assert str(caught.value) == (
         f"hushlist_policy cannot be used:\n{bad}:2: none.yaml: there is no such file\n"
-        f"{bad}:3: colour: unknown key (known: unparsable, timezone, schedules, layers, categories, default, mode, groups)"
+        f"{bad}:3: colour: unknown key (known: {', '.join(POLICY_KEYS)})"
     )
     # what was in force stays in force
     assert running.options.hushlist_policy == str(tmp_path / "policy.yaml")
@@ -429,7 +430,7 @@ def test_without_an_option_the_shipped_policy_is_in_force(
 
 def test_while_it_is_off_no_policy_is_needed(context: taddons.context, hushlist: Hushlist) -> None:
     context.configure(hushlist, hushlist_mode="off")
-    assert hushlist._engine is None
+    assert hushlist.engine is None
     assert run(hushlist, flow_of("http://other.example/")).response is None
 
 

@@ -1,0 +1,116 @@
+"""mitmproxy's commands: what the filter says and does, from the console, from mitmweb and from scripts."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from mitmproxy import command, exceptions, flow, http
+from mitmproxy.utils.strutils import escape_control_characters
+
+from hushlist.engine import Engine
+from hushlist.errors import UrlError
+from hushlist.match.rule import Action
+from hushlist.policy.decision import Decision
+from hushlist.policy.edit import EditError, add_rule
+from hushlist.proxy.wire import client_of_flow, request_of_flow
+from hushlist.url.request import canonical_host
+
+if TYPE_CHECKING:
+    from hushlist.proxy.addon import Hushlist
+
+logger = logging.getLogger(__name__)
+
+#: the layer that an administrator's own rules are in
+_OVERRIDES = "overrides"
+
+
+class Commands:
+    """Commands of the addon ``filter``."""
+
+    def __init__(self, of: Hushlist) -> None:
+        self._filter = of
+
+    @command.command("hushlist.status")
+    def status(self) -> str:
+        """What is in force: the policy, its rules, and what was wrong with its last change."""
+        return self._filter.status()
+
+    @command.command("hushlist.reload")
+    def reload(self) -> None:
+        """Read the policy and its lists again, changed or not."""
+        self._filter.reload()
+
+    @command.command("hushlist.explain")
+    def explain(self, flows: Sequence[flow.Flow]) -> str:
+        """What the policy in force does with each flow, and why."""
+        engine = self._engine()
+        return "\n".join(_explain(engine, one) for one in flows if isinstance(one, http.HTTPFlow))
+
+    @command.command("hushlist.allow")
+    def allow(self, flows: Sequence[flow.Flow]) -> None:
+        """Allow the hosts of flows for good: a rule for each is added to the administrator's own."""
+        self._add(flows, Action.ALLOW)
+
+    @command.command("hushlist.block")
+    def block(self, flows: Sequence[flow.Flow]) -> None:
+        """Block the hosts of flows for good: a rule for each is added to the administrator's own."""
+        self._add(flows, Action.BLOCK)
+
+    def _engine(self) -> Engine:
+        if self._filter.engine is None:
+            raise exceptions.CommandError("the filter has no policy that it can use")
+        return self._filter.engine
+
+    def _add(self, flows: Sequence[flow.Flow], action: Action) -> None:
+        path = own_list(self._engine())
+        hosts = dict.fromkeys(_host(one) for one in flows if isinstance(one, http.HTTPFlow))
+        try:
+            text = path.read_text(encoding="utf-8")
+            for host in hosts:
+                reason = f"by the command hushlist.{action.value}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
+                text = add_rule(text, {"expression": f"{host}/", "action": action.value, "reason": reason})
+            new = path.with_name(path.name + ".new")
+            new.write_text(text, encoding="utf-8")
+            new.replace(path)
+        except (OSError, UnicodeError, EditError) as error:
+            raise exceptions.CommandError(f"{path} cannot be changed: {error}") from error
+        logger.info("hushlist: %s: added %s for %s", path, action.value, ", ".join(hosts))
+
+
+def own_list(engine: Engine) -> Path:
+    """The file of the administrator's own rules: the first YAML list of the layer ``overrides``.
+
+    Raises:
+        CommandError: the policy has none.
+    """
+    for layer in engine.policy.layers:
+        for file in layer.lists if layer.name == _OVERRIDES else ():
+            if file.path.suffix.lower() in (".yaml", ".yml"):
+                return file.path
+    raise exceptions.CommandError(f"the policy has no YAML list in a layer {_OVERRIDES!r}")
+
+
+def _host(one: http.HTTPFlow) -> str:
+    try:
+        return canonical_host(request_of_flow(one).hosts[0]).decode("ascii")
+    except (UrlError, LookupError, UnicodeError) as error:
+        raise exceptions.CommandError(f"the flow has no host that a rule can name: {error}") from error
+
+
+def _explain(engine: Engine, one: http.HTTPFlow) -> str:
+    decision = engine.decide(request_of_flow(one), client=client_of_flow(one))
+    lines = [f"{decision.action.value} {decision.url.decode('ascii', 'backslashreplace')} {decision}".rstrip()]
+    lines += [f"  {line}" for line in _matches(decision)]
+    return escape_control_characters("\n".join(lines))
+
+
+def _matches(decision: Decision) -> list[str]:
+    return [
+        f"layer {match.rule.terms.layer}: {match.rule.terms.action.value} {match}"
+        + ("  <- decides" if match == decision.winner else "")
+        for match in decision.matches
+    ]
