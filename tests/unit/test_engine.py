@@ -1,19 +1,31 @@
 """From a request to a decision."""
 
 import hashlib
+from collections.abc import Iterable
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushlist.engine import MOST_HOSTS
+from hushlist.engine import MOST_HOSTS, Engine
 from hushlist.errors import UrlError
+from hushlist.match.checks import CHECKS, Check
+from hushlist.match.compiler import index_of
 from hushlist.match.hashing import full_hash
-from hushlist.match.rule import Action
-from hushlist.url.request import Request, canonical_forms, request_of
-from hushlist.url.safebrowsing import canonicalize
-from unit.hostile import LONG, engine_of, octets, rules_of, seconds
+from hushlist.match.index import Index
+from hushlist.match.learned import Learned
+from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, Terms
+from hushlist.policy.policy import Layer, Policy
+from hushlist.url.hashed import HashedUri
+from hushlist.url.parts import Parts
+from hushlist.url.request import Request, request_of
+from unit.hostile import LONG, engine_of, octets, rules_of, seconds, urls
+from unit.match.plain_index import STEADY, Given, given_rules, octets_of
+from unit.plain_engine import PlainEngine, told
+
+TERMS = Terms(Action.BLOCK, "list", "file")
 
 
 def request(*hosts: bytes, target: bytes = b"/", scheme: bytes = b"http") -> Request:
@@ -22,70 +34,6 @@ def request(*hosts: bytes, target: bytes = b"/", scheme: bytes = b"http") -> Req
 
 def sha1(text: bytes) -> str:
     return f"hashed:sha1={hashlib.sha1(text).hexdigest()}"
-
-
-# -- requests from URLs ------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("url", "expected"),
-    [
-        ("http://h.example", Request(b"http", (b"h.example",), 80, b"/")),
-        ("HTTPS://u:p@h.example/p?q#f", Request(b"https", (b"h.example",), 443, b"/p?q", b"f", b"u:p")),
-        ("h.example:8080/p?", Request(b"http", (b"h.example",), 8080, b"/p?")),
-        (" http://h\t.example/#", Request(b"http", (b"h.example",), 80, b"/", b"")),
-        ("http://[::1]:1/", Request(b"http", (b"[::1]",), 1, b"/")),
-        ("ftp://h.example/", Request(b"ftp", (b"h.example",), 21, b"/")),
-        ("wss://h.example/", Request(b"wss", (b"h.example",), 443, b"/")),
-        ("http://h.example:65535/", Request(b"http", (b"h.example",), 65535, b"/")),
-        ("http://h.example:000000080/", Request(b"http", (b"h.example",), 80, b"/")),
-        ("http://h.example:" + "0" * 5000, Request(b"http", (b"h.example",), 0, b"/")),
-        ("https:h.example/p", Request(b"https", (b"h.example",), 443, b"/p")),
-        (b"http://h.example/\xff", Request(b"http", (b"h.example",), 80, b"/\xff")),
-    ],
-)
-def test_a_url_is_the_request_that_a_browser_makes(url: bytes | str, expected: Request) -> None:
-    assert request_of(url) == expected
-
-
-@pytest.mark.parametrize(
-    ("url", "reason"),
-    [
-        ("mailto:me@h.example", "it names no host"),
-        ("http:///x", "it names no host"),
-        ("http://h.example:65536/", "its port is no number up to 65535"),
-        ("http://h.example:99999999/", "its port is no number up to 65535"),
-        ("http://h.example:x/", "its port is no number up to 65535"),
-    ],
-)
-def test_a_url_that_a_browser_could_not_ask_for_is_no_request(url: str, reason: str) -> None:
-    with pytest.raises(UrlError, match=reason):
-        request_of(url)
-
-
-@pytest.mark.parametrize(
-    ("given_request", "url"),
-    [
-        (Request(b"http", (b"h", b"other"), 80, b"/p"), b"http://h/p"),
-        (Request(b"https", (b"h",), 80, b"/p"), b"https://h:80/p"),
-        (Request(b"https", (b"::1",), 443, b"/"), b"https://[::1]/"),
-        (Request(b"", (), 0, b""), b"://:0"),
-    ],
-)
-def test_a_request_has_a_url_for_people(given_request: Request, url: bytes) -> None:
-    assert given_request.url == url
-
-
-@given(octets().map(b"http://".__add__))
-def test_the_first_form_of_a_url_s_request_is_the_canonical_url(url: bytes) -> None:
-    try:
-        asked = request_of(url)
-        (host,) = asked.hosts
-        forms = canonical_forms(asked, host)
-        canonical = canonicalize(url)
-    except UrlError:
-        return
-    assert forms[0].join() == canonical
 
 
 # -- whatever arrives --------------------------------------------------------------------------------------------------
@@ -347,3 +295,214 @@ def test_rules_below_each_other_all_match() -> None:
 def test_an_attack_costs_linear_time(arrived: Request, rule: str) -> None:
     engine = engine_of(f"rules: [{rule}, {{sha256: '00000000'}}]")
     assert seconds(lambda: engine.decide(arrived)) < 2
+
+
+# -- the answers of an engine that remembers nothing -------------------------------------------------------------------
+
+LAYERS = ("first", "second")
+DAYS = (datetime(2026, 12, 31, 23, 59, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC), datetime(2027, 1, 2, tzinfo=UTC))
+CHECK_TERMS = Terms(Action.BLOCK, "checks", "policy.yaml", layer="first")
+CHECK_RULES = tuple(Rule(Check(code), CHECK_TERMS, line) for line, code in enumerate(CHECKS, 1))
+
+
+def spellings(parts: Parts) -> st.SearchStrategy[Request]:
+    """Requests for a canonical URL, spelled in a way that may have other readings, by it alone or by more names."""
+    host = parts.host or b""
+    target = parts._replace(scheme=None, host=None).join()
+    targets = st.sampled_from(
+        [
+            *(target, target, target, target + b"?", target + b"#f", b"/" + target, b"/." + target, target + b"%20"),
+            *(b"/x/.." + target, b"/x//.." + target, b"/\\.." + target, target.replace(b"x", b"%78") + b"/"),
+            *(target.replace(b"/", b"%2f"), target + b";x", target + b"%3fq", target.replace(b"?", b"\t?")),
+        ]
+    )
+    hosts = st.sampled_from(
+        [
+            *((host,),) * 4,
+            *((host.upper(),), (host + b".",), (b"www." + host,), (host, host), (host, b"a.b"), (b"a.b", host)),
+            *((host, b"a/b"), (host, b""), (), (host, b"a", b"b", b"a.a", b"b.b")),
+        ]
+    )
+    return st.builds(
+        Request,
+        st.sampled_from([b"http", b"http", b"https", b"HTTP", b""]),
+        hosts,
+        st.sampled_from([80, 80, 443, 21]),
+        targets,
+        st.sampled_from([None, None, b"f"]),
+        st.sampled_from([None, None, b"me", b"good.example"]),
+        st.sampled_from([None, None, None, "the hosts differ"]),
+    )
+
+
+@STEADY
+@given(st.data(), given_rules(LAYERS), st.sets(st.sampled_from(CHECK_RULES)), st.booleans(), st.booleans())
+def test_an_engine_that_remembers_decides_as_one_that_does_not(
+    data: st.DataObject, given: Given, checks: set[Rule], has_uris: bool, has_learned: bool
+) -> None:
+    rules = [rule for rule in given.rules if has_uris or not isinstance(rule.pattern, HashedUri)]
+    checks = checks if has_uris else set()
+    policy = Policy("policy.yaml", (Layer("first", tuple(checks)), Layer("second")), Action.PASS)
+    learned = Learned(lambda: 0.0) if has_learned else None
+    if learned is not None:
+        for parts in given.asked:
+            for scheme, port in ((b"http", 80), (b"https", 443)):
+                learned.learn((scheme, parts.host or b"", port), parts.path)
+    engine, plain = Engine(policy, index_of(rules), learned), PlainEngine(policy, rules, learned)
+    arrived = [data.draw(spellings(parts)) for parts in given.asked for _ in range(3)]
+    days = [data.draw(st.sampled_from(DAYS)) for _ in range(2)]
+    for now in days:
+        for request in arrived * 2:
+            assert told(engine.decide(request, now)) == told(plain.decide(request, now))
+        for url in [parts.join() for parts in given.asked] + [request.url for request in arrived]:
+            assert told(engine.decide_url(url, now)) == told(plain.decide_url(url, now))
+
+
+#: what a URL that looks plain may have in it, or before, or behind
+_PIECES = (
+    *(b"\t", b"\r", b"\n", b"\0", b" ", b"\x1f", b"\x7f", b"\xff", b"#", b"@", b"\\", b":", b":80", b":443", b":0"),
+    *(b":99999", b":65536", b":0080", b"/", b"//", b"/.", b"/..", b"..", b".", b";", b"%", b"%2e", b"%25", b"?", b"&"),
+    *(b"a.b", b"good.a.b", b"A.B", b"x", b"bad", b"[::1]", b"1.2.3.4", b"http://", b"https://", b"-", b"_", b"~", b"|"),
+)
+_PLAIN_LOOKING = (
+    *(b"http://a.b/", b"https://a.b/x", b"http://a.b:80/bad/x?q", b"http://good.a.b/bad", b"http://a.b?q"),
+    *(
+        b"http://a.b",
+        b"http://A.b/x",
+        b"http://1.2.3.4/bad",
+        b"http://0x7f.1/",
+        b"http://a.b./bad/",
+        b"http://a.b:8080",
+    ),
+)
+
+
+def plain_looking() -> st.SearchStrategy[bytes]:
+    """URLs with something put into them, somewhere."""
+
+    def put(url: bytes, piece: bytes, place: int) -> bytes:
+        place %= len(url) + 1
+        return url[:place] + piece + url[place:]
+
+    one = st.builds(put, st.sampled_from(_PLAIN_LOOKING), st.sampled_from(_PIECES), st.integers(0, 40))
+    return one | st.builds(put, one, st.sampled_from(_PIECES), st.integers(0, 40))
+
+
+PLAIN_LOOKING_RULES = """
+    rules:
+      - a.b/bad/
+      - {expression: good.a.b, action: allow}
+      - {expression: a.b/x?q, action: tag}
+      - {expression: a.b/bad/x, action: allow, expires: 2026-12-31}
+      - 127.0.0.1
+      - {address: 1.2.0.0/16}
+"""
+
+
+@pytest.mark.parametrize(
+    "more", ["", "\n      - hashed:md5=be96302a0468481aca954431cf293e05", f"\n      - {{sha256: {'00' * 4}}}"]
+)
+@pytest.mark.parametrize("unparsable", [Action.BLOCK, Action.PASS])
+def test_a_url_that_looks_plain_is_decided_as_its_request(more: str, unparsable: Action) -> None:
+    text = PLAIN_LOOKING_RULES.rstrip() + more
+    engine = engine_of(text, unparsable=unparsable)
+    plain = PlainEngine(engine.policy, rules_of(text, "first.yaml", "first"))
+
+    @settings(STEADY, max_examples=300)
+    @given(st.lists(plain_looking() | urls(), min_size=1, max_size=3), st.sampled_from(DAYS))
+    def compare(arrived: list[bytes], now: datetime) -> None:
+        for url in (*_PLAIN_LOOKING, *arrived, *arrived):  # the hosts are known before the second time, if ever
+            decision = told(engine.decide_url(url, now))
+            assert decision == told(plain.decide_url(url, now))
+            with suppress(UrlError):
+                assert decision == told(engine.decide(request_of(url), now))
+
+    compare()
+
+
+@pytest.mark.parametrize(
+    "url", [b"mailto:me@h.example", b"http:///x", b"http://h.example:65536/", b"", b"http://a b:x/"]
+)
+@pytest.mark.parametrize("unparsable", [Action.BLOCK, Action.PASS])
+def test_a_url_that_is_no_request_is_decided_by_the_policy(url: bytes, unparsable: Action) -> None:
+    decision = engine_of("rules: [h.example]", unparsable=unparsable).decide_url(url)
+    with pytest.raises(UrlError) as error:
+        request_of(url)
+    assert told(decision) == (unparsable, url, (), None, error.value.reason)
+
+
+@pytest.mark.parametrize("action", ["block", "allow", "tag"])
+def test_what_is_remembered_of_a_host_does_not_outlive_its_rule(action: str) -> None:
+    rules = f"rules: [{{expression: h.example, action: {action}, expires: 2026-12-31}}, www.h.example/x]"
+    engine, url = engine_of(rules), b"http://h.example/"
+    for now, expected in ((DAYS[0], Action(action)), (DAYS[1], Action.PASS), (DAYS[0], Action(action))):
+        assert engine.decide(request(), now).action is expected
+        assert engine.decide_url(url, now).action is expected
+
+
+def test_a_host_that_decides_alone_is_looked_up_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[bytes] = []
+    on_host, find_paths = Index.on_host, Index.find_paths
+    monkeypatch.setattr(Index, "on_host", lambda index, name: asked.append(name) or on_host(index, name))
+    monkeypatch.setattr(Index, "find_paths", lambda index, *args: asked.append(b"path") or find_paths(index, *args))
+    engine = engine_of("rules: [blocked.example, other.example/x]")
+    for path in (b"", b"/", b"/x?q", b"/%2e%2e//x"):
+        assert engine.decide_url(b"http://www.blocked.example" + path).action is Action.BLOCK
+        assert engine.decide(request(b"www.blocked.example", target=path)).action is Action.BLOCK
+    assert asked.count(b"www.blocked.example") == 1
+
+
+def test_hosts_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hushlist.engine._MOST_KNOWN", 8)
+    engine = engine_of("rules: [blocked.example]")
+    for _ in range(2):
+        for number in range(50):
+            assert engine.decide(request(b"h%d.blocked.example" % number)).action is Action.BLOCK
+            assert engine.decide(request(b"h%d.good.example" % number)).action is Action.PASS
+        assert len(engine._known) <= 8
+
+
+def test_a_host_too_long_to_be_a_name_is_decided_and_not_remembered() -> None:
+    engine = engine_of("rules: [blocked.example]")
+    assert engine.decide(request(b"a." * 200 + b"blocked.example")).action is Action.BLOCK
+    assert len(engine._known) == 0
+
+
+# -- whatever the size of the lists ------------------------------------------------------------------------------------
+
+
+def engine_and_reads(rules: Iterable[Rule]) -> tuple[Engine, list[int]]:
+    """An engine, and the octets that its index reads of its file."""
+    octets = octets_of(index_of(rules))
+    reads: list[int] = []
+
+    def read(offset: int, length: int) -> bytes:
+        reads.append(length)
+        return octets[offset : offset + length]
+
+    return Engine(Policy("policy.yaml", (Layer(""),)), Index(octets, read)), reads
+
+
+def test_a_host_with_100_000_paths_costs_no_more_than_one_with_one() -> None:
+    rules = [Rule(Expression(b"h.example/%d" % number), TERMS, number) for number in range(1, 100_001)]
+    costs = []
+    for some in (rules[41_999:42_000], rules):
+        engine, reads = engine_and_reads(some)
+        assert engine.decide(request(target=b"/42000")).winner is not None
+        assert engine.decide(request(target=b"/x/y/z?q")).action is Action.PASS
+        costs.append((len(reads), sum(reads)))
+    (few, _), (many, octets) = costs
+    assert many <= few + 8
+    assert octets < 1 << 14
+
+
+@pytest.mark.parametrize("length", [9, 12, 31, 32])
+def test_hashes_that_begin_alike_are_searched_not_read_through(length: int) -> None:
+    first = full_hash(b"h.example/bad")
+    alike = [first[:8] + number.to_bytes(24, "big") for number in range(10_000)]
+    hashes = sorted({full[:length] for full in [*alike, first]} if length > 12 else {first[:length]})
+    hashes += [first[:8] + number.to_bytes(4, "big") + bytes(20) for number in range(10_000)]
+    engine, reads = engine_and_reads(Rule(ExpressionHash(value), TERMS, line) for line, value in enumerate(hashes, 1))
+    assert engine.decide(request(target=b"/bad")).action is Action.BLOCK
+    assert len(reads) < 64
+    assert sum(reads) < 1 << 16

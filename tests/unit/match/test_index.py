@@ -1,89 +1,96 @@
 """The index, against a plain implementation."""
 
+from collections.abc import Iterable
+from datetime import date
 from ipaddress import ip_network
+from pathlib import Path
+from tempfile import NamedTemporaryFile
 
 import pytest
 from hypothesis import given
-from hypothesis import strategies as st
 
 from hushlist.match.compiler import index_of
-from hushlist.match.expressions import expressions, own_expression
+from hushlist.match.expressions import expressions
 from hushlist.match.hashing import full_hash
-from hushlist.match.rule import Action, Expression, ExpressionHash, Pattern, Rule, Terms
-from hushlist.url.host import is_address, parse_address
+from hushlist.match.index import Index, Match
+from hushlist.match.rule import Action, Expression, Pattern, Rule, Terms
+from hushlist.url.hashed import HashedUri
 from hushlist.url.parts import Parts, split_generic
-from hushlist.url.safebrowsing import SAFEBROWSING
 from unit.hostile import rules_of
-
-
-def canonical(url: bytes | str) -> Parts:
-    return SAFEBROWSING.apply(SAFEBROWSING.parse(url))
-
-
-def every_expression(parts: Parts) -> set[bytes]:
-    """All that a rule in the clear could fit, however deep; never a bare top-level label."""
-    host = parts.host or b""
-    labels = host.split(b".")
-    hosts = {host}
-    if not is_address(host):
-        hosts |= {b".".join(labels[start:]) for start in range(len(labels) - 1)}
-    paths = {parts.path, parts.path + (b"?" + parts.query if parts.query else b"")}
-    paths |= {parts.path[: end + 1] for end, octet in enumerate(parts.path) if octet == ord("/")}
-    return {host + path for host in hosts for path in paths}
-
-
-def plainly(rules: list[Rule], parts: Parts) -> set[tuple[int, bytes]]:
-    """``(line of the rule, what it fits)``, rule by rule."""
-    found = set()
-    address = parse_address(parts.host or b"")
-    for rule in rules:
-        match rule.pattern:
-            case Expression(value):
-                found |= {(rule.line, text) for text in every_expression(parts) if text == value}
-            case ExpressionHash(value):
-                found |= {(rule.line, text) for text in expressions(parts) if full_hash(text).startswith(value)}
-            case network:
-                if address is not None and address in network:
-                    found.add((rule.line, parts.host or b""))
-    return found
+from unit.match.plain_index import STEADY, Given, PlainIndex, canonical, given_rules, octets_of
 
 
 TERMS = Terms(Action.BLOCK, "list", "file")
 
 
-def hosts() -> st.SearchStrategy[bytes]:
-    names = st.lists(st.sampled_from([b"a", b"b", b"1"]), min_size=1, max_size=8).map(b".".join)
-    return names | st.sampled_from(
-        [b"1.2.3.4", b"1.2.3.5", b"1.3.0.0", b"[::1]", b"[2001:db8::1]", b"[::ffff:1.2.3.4]"]
-    )
+def by_pattern(matches: Iterable[Match]) -> dict[tuple[Pattern, bytes], list[Match]]:
+    """Matches by rule's pattern and expression, in their order."""
+    found: dict[tuple[Pattern, bytes], list[Match]] = {}
+    for match in matches:
+        found.setdefault((match.rule.pattern, match.expression), []).append(match)
+    return found
 
 
-def requests() -> st.SearchStrategy[Parts]:
-    paths = st.lists(st.sampled_from([b"x/", b"y/", b"z"]), max_size=8).map(b"".join)
-    queries = st.sampled_from([b"", b"?", b"?q", b"?q/r"])
-    return st.builds(lambda *parts: canonical(b"http://%b/%b%b" % parts), hosts(), paths, queries)
+def host_of(match: Match) -> bytes:
+    return match.expression.partition(b"/")[0]
 
 
-def patterns() -> st.SearchStrategy[Pattern]:
-    own = requests().map(own_expression)
-    lengths = st.sampled_from([4, 5, 31, 32])
-    networks = ["0.0.0.0/0", "1.2.0.0/16", "1.2.3.4/32", "1.2.3.4/31", "::/0", "::1/128", "2001:db8::/32"]
-    return st.one_of(
-        own.map(Expression),
-        st.builds(lambda text, length: ExpressionHash(full_hash(text)[:length]), own, lengths),
-        st.sampled_from(networks).map(ip_network),
-    )
+# -- answers are those of a plain search -------------------------------------------------------------------------------
 
 
-@given(st.lists(patterns(), max_size=12), st.lists(requests(), min_size=1, max_size=4))
-def test_finds_what_a_plain_search_finds(given_patterns: list[Pattern], asked: list[Parts]) -> None:
-    rules = [Rule(pattern, TERMS, line) for line, pattern in enumerate(given_patterns, 1)]
-    index = index_of(rules)
-    rules = list({rule.pattern: rule for rule in reversed(rules)}.values())  # a list has no rule twice
-    for parts in asked:
-        found = [(match.rule.line, match.expression) for match in index.find(parts)]
+@STEADY
+@given(given_rules())
+def test_finds_what_a_plain_search_finds(given: Given) -> None:
+    index, plain = index_of(given.rules), PlainIndex(given.rules)
+    for parts in given.asked:
+        assert by_pattern(index.find(parts)) == by_pattern(plain.find(parts))
+    assert by_pattern(index.find_uris(given.uris)) == by_pattern(plain.find_uris(given.uris))
+    assert len(index) == len(plain.rules)
+    assert index.has_uris is any(isinstance(rule.pattern, HashedUri) for rule in given.rules)
+
+
+@STEADY
+@given(given_rules())
+def test_what_fits_a_host_and_what_fits_its_paths_is_all_that_fits(given: Given) -> None:
+    index = index_of(given.rules)
+    for parts in given.asked:
+        host = index.on_host(parts.host or b"")
+        found = [*host.matches, *index.find_paths(host, parts.path, parts.query)]
+        assert found == index.find(parts)
         assert len(found) == len(set(found))
-        assert set(found) == plainly(rules, parts)
+        assert all(match.expression in (parts.host, host_of(match) + b"/") for match in host.matches)
+
+
+@STEADY
+@given(given_rules())
+def test_a_file_answers_as_the_same_octets_in_memory_do(given: Given) -> None:
+    index = index_of(given.rules)
+    with NamedTemporaryFile() as file:
+        file.write(octets_of(index))
+        file.flush()
+        opened = Index.open(Path(file.name))
+        opened.verify()
+        for parts in given.asked:
+            assert opened.find(parts) == index.find(parts)
+        assert by_pattern(opened.find_uris(given.uris)) == by_pattern(index.find_uris(given.uris))
+
+
+def test_terms_are_those_of_the_rule() -> None:
+    every = Terms(
+        Action.TAG, "list \u2603", "file", "hrn:games", "\ud800", date(2026, 12, 31), "t", "layer"
+    )  # a surrogate is what an undecodable octet of a file's name is
+    (match,) = index_of([Rule(Expression(b"h.example/"), every, 7)]).find(canonical("h.example"))
+    assert match.rule == Rule(Expression(b"h.example/"), every, 7)
+
+
+def test_terms_that_were_forgotten_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hushlist.match.index._MOST_TERMS", 2)
+    own = [Rule(Expression(b"h%d.example/" % n), Terms(Action.BLOCK, str(n), "f"), 1) for n in range(5)]
+    index = index_of(own)
+    for _ in range(2):
+        for number in range(5):
+            (match,) = index.find(canonical(f"h{number}.example"))
+            assert match.rule == own[number]
 
 
 @pytest.mark.parametrize(
