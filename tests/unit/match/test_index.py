@@ -15,10 +15,9 @@ from hushlist.match.hashing import full_hash
 from hushlist.match.index import Index, Match
 from hushlist.match.rule import Action, Expression, Pattern, Rule, Terms
 from hushlist.url.hashed import HashedUri
-from hushlist.url.parts import Parts, split_generic
+from hushlist.url.parts import split_generic
 from unit.hostile import rules_of
 from unit.match.plain_index import STEADY, Given, PlainIndex, canonical, given_rules, octets_of
-
 
 TERMS = Terms(Action.BLOCK, "list", "file")
 

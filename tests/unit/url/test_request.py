@@ -20,7 +20,6 @@ from hushlist.url.request import (
 from hushlist.url.safebrowsing import canonicalize, parse, remove_tab_cr_lf, split_fragment
 from unit.hostile import octets, urls
 
-
 # -- requests from URLs ------------------------------------------------------------------------------------------------
 
 
