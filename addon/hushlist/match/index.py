@@ -182,13 +182,24 @@ class Directory:
         """From the file.
 
         Raises:
-            ValueError: or one of ``LookupError``, ``TypeError``, where it is none.
+            ValueError: or another of ``_WRONG``, where it is none.
         """
         plain = json.loads(octets)
         plain["tables"] = {name: Shape(*map(int, own)) for name, own in plain["tables"].items()}
         plain["sections"] = {name: Section(*map(int, own)) for name, own in plain["sections"].items()}
         plain["ranges"] = tuple((int(version), int(length)) for version, length in plain["ranges"])
-        return cls(**plain)
+        plain["rules"] = {layer: int(count) for layer, count in plain["rules"].items()}
+        own = cls(**plain)
+        for version, length in own.ranges:
+            _NETWORKS[version]((0, length))  # raises where there is none
+        if own.deepest_host < DEEPEST_HOST or own.deepest_path < DEEPEST_PATH or min(own.rules.values(), default=0) < 0:
+            raise ValueError("a number is too small")
+        return own
+
+
+#: whatever may be raised where JSON has something else than it should
+_WRONG = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
+_NETWORKS = {4: IPv4Network, 6: IPv6Network}
 
 
 _EXPRESSIONS = "expression"
@@ -285,7 +296,8 @@ class Index:
             #: of expressions, the longest keys first
             self._tables = _expression_tables(tables)
             self._uris = {_hash_key(name): table for name, table in tables.items() if name.startswith(_URIS)}
-        except (LookupError, ValueError, TypeError) as error:
+            self._sections = [self.directory.sections[name] for name in ("parts", "offsets", "terms")]
+        except (LookupError, ValueError) as error:
             raise IndexFileError(source, f"its tables cannot be read: {error}") from error
         self._ranges = tables.get(RANGES)
         self._has_hashes = self.directory.has_hashes or len(self._tables) > 1
@@ -470,7 +482,7 @@ class Index:
         return known
 
     def _read_terms(self, row: Row) -> tuple[bool, Terms]:
-        parts, offsets, terms = (self.directory.sections[name] for name in ("parts", "offsets", "terms"))
+        parts, offsets, terms = self._sections
         try:
             (first,) = NUMBER.unpack(self._read(parts.offset + row.part * NUMBER.size, NUMBER.size))
             both = self._read(offsets.offset + (first + row.terms) * OFFSET.size, 2 * OFFSET.size)
@@ -515,7 +527,7 @@ def _directory(octets: mmap | bytes, source: str) -> Directory:
         raise IndexFileError(source, "its directory is corrupted")
     try:
         directory = Directory.from_json(text)
-    except (ValueError, LookupError, TypeError, AttributeError) as error:
+    except _WRONG as error:
         raise IndexFileError(source, f"its directory cannot be read: {error}") from error
     for name, own in directory.sections.items():
         if own.offset < SECTIONS_AT or own.length < 0 or own.offset + own.length > length:

@@ -34,7 +34,11 @@ _from_bytes = int.from_bytes
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What has to be known to read a table, but for where it is; lengths are in octets."""
+    """What has to be known to read a table, but for where it is; lengths are in octets.
+
+    Raises:
+        ValueError: there can be no such table.
+    """
 
     #: how many keys
     count: int
@@ -42,6 +46,10 @@ class Shape:
     key: int
     #: of the fan-out, at most ``MOST_BITS``
     bits: int
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.bits <= MOST_BITS and 4 <= self.key <= 32):
+            raise ValueError(f"a fan-out of {self.bits} bits for keys of {self.key} octets")
 
     @property
     def width(self) -> int:
@@ -94,13 +102,7 @@ class Table:
     def __init__(
         self, octets: mmap | bytes, read: Callable[[int, int], bytes], shape: Shape, offsets: Sequence[int]
     ) -> None:
-        """``read`` gives octets of the file, by offset and length; ``offsets`` are those of fan-out, tails and rows.
-
-        Raises:
-            ValueError: there can be no such table.
-        """
-        if not (0 <= shape.bits <= MOST_BITS and shape.tail > 0):
-            raise ValueError(f"a fan-out of {shape.bits} bits for keys of {shape.key} octets")
+        """``read`` gives octets of the file, by offset and length; ``offsets`` are those of fan-out, tails and rows."""
         self._octets, self._read, self._shape = octets, read, shape
         fan, self._tails_at, self._rows_at = offsets
         self._fan: Sequence[int] = memoryview(octets)[fan : fan + shape.lengths[0]].cast("I")
