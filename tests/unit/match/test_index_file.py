@@ -4,6 +4,7 @@ import json
 import struct
 import zlib
 from collections.abc import Callable
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -172,7 +173,7 @@ def test_sections_overlap_neither_each_other_nor_the_header() -> None:
     own = sorted(tuple(section) for section in directory_of(SMALL)["sections"].values())
     assert own[0][0] >= SECTIONS_AT
     assert all(offset % 64 == 0 for offset, _, _ in own)
-    assert all(offset + length <= after for (offset, length, _), (after, _, _) in zip(own, own[1:], strict=False))
+    assert all(offset + length <= after for (offset, length, _), (after, _, _) in pairwise(own))
 
 
 def test_a_section_that_ends_while_it_is_read_is_refused() -> None:
