@@ -109,6 +109,7 @@ class Part:
     deepest_path: int
     has_hashes: bool
     ranges: set[tuple[int, int]] = field(default_factory=set)
+    actions: set[Action] = field(default_factory=set)
 
 
 class Collector:
@@ -174,6 +175,7 @@ class Collector:
         number = self._numbers.setdefault((terms, is_clear), len(self._numbers))
         if number == len(self._part.terms):
             self._part.terms.append(encode_terms(terms, is_clear=is_clear))
+            self._part.actions.add(terms.action)
         return number
 
     def finish(self, folder: Path | None = None) -> Part:
@@ -312,6 +314,7 @@ def assemble(file: BinaryIO, parts: Sequence[Part], merged: Mapping[str, Merged]
         has_hashes=any(part.has_hashes for part in parts),
         ranges=tuple(sorted({own for part in parts for own in part.ranges}, reverse=True)),
         rules=_rules_by_layer(parts, merged),
+        mixed=tuple(_mixed_layers(parts)),
     )
     _write_directory(file, directory)
     return directory
@@ -361,6 +364,12 @@ def _rules_by_layer(parts: Sequence[Part], merged: Mapping[str, Merged]) -> dict
     for part in parts:
         rules[part.layer] += part.rules - duplicates[part.number]
     return dict(rules)
+
+
+def _mixed_layers(parts: Sequence[Part]) -> Iterator[str]:
+    for layer in dict.fromkeys(part.layer for part in parts):
+        if {Action.ALLOW, Action.BLOCK} <= set().union(*(part.actions for part in parts if part.layer == layer)):
+            yield layer
 
 
 def duplicates_of(merged: Mapping[str, Merged]) -> Counter[int]:

@@ -11,6 +11,8 @@ from hushlist.match.recent import Recent
 from hushlist.match.rule import Action, Expression
 
 _FINAL = (Action.ALLOW, Action.BLOCK)
+#: less specific than every expression, and not than an address range
+_RANGES = (0, 0)
 #: hosts whose rules are remembered
 _MOST_HOSTS = 1 << 14
 #: candidates that are looked at together
@@ -21,21 +23,28 @@ def covered(index: Index, layer: str, candidates: Iterable[Candidate]) -> Iterat
     """The candidates of a layer that are covered, each with the rule that covers it.
 
     That is the next broader one in the clear that allows or blocks in the same layer, if it does the same, for good.
+    Where a layer both allows and blocks, a rule in between may do something else; if none can be told not to, nothing
+    is said.
     """
+    is_mixed = layer in index.directory.mixed
     hosts = Recent(index.on_host, _MOST_HOSTS)
     for some in _batches(candidates):
         above = index.known([*{suffix for expression, *_ in some for suffix in _above(expression)}])
         for candidate in some:
             expression, _, action = candidate
             name, _, path = expression.partition(b"/")
-            if path:
-                broader = _broader(index, hosts[name], path, expression)
-            elif above.isdisjoint(_above(expression)):
+            if not path and above.isdisjoint(_above(expression)):
                 continue
-            else:
-                broader = hosts[name.partition(b".")[2]].matches
-            cover = _next(broader, layer)
-            if cover is not None and cover.rule.terms.action is action:
+            host = hosts[name if path or is_mixed else name.partition(b".")[2]]
+            matches: Sequence[Match] = host.matches
+            if path and host.deeper:
+                page, mark, query = path.partition(b"?")
+                matches = [*matches, *index.find_paths(host, b"/" + page, query if mark else None)]
+            final = [match for match in matches if _is_final(match, layer)]
+            cover = _next(match for match in final if match.expression != expression)
+            if cover is None or cover.rule.terms.action is not action:
+                continue
+            if not (is_mixed and _may_differ(candidate, cover, host, final)):
                 yield candidate, cover
 
 
@@ -56,20 +65,30 @@ def _above(expression: bytes) -> list[bytes]:
     return found
 
 
-def _broader(index: Index, host: Host, path: bytes, expression: bytes) -> Sequence[Match]:
-    page, mark, query = path.partition(b"?")
-    below = index.find_paths(host, b"/" + page, query if mark else None)
-    return [*host.matches, *(match for match in below if match.expression != expression)]
+def _is_final(match: Match, layer: str) -> bool:
+    terms = match.rule.terms
+    return match.specificity > _RANGES and terms.layer == layer and terms.action in _FINAL
 
 
-def _next(matches: Iterable[Match], layer: str) -> Match | None:
-    """The one that would decide, of matches in a layer; ``None`` where there is none, or it will expire."""
-    final = (
-        match
-        for match in matches
-        if isinstance(match.rule.pattern, Expression)
-        and match.rule.terms.layer == layer
-        and match.rule.terms.action in _FINAL
-    )
-    cover = max(final, key=lambda match: (match.specificity, match.rule.terms.action is Action.ALLOW), default=None)
+def _next(matches: Iterable[Match]) -> Match | None:
+    """The one in the clear that would decide; ``None`` where there is none, or it will expire."""
+    clear = (match for match in matches if isinstance(match.rule.pattern, Expression))
+    cover = max(clear, key=_precedence, default=None)
     return None if cover is None or cover.rule.terms.expires is not None else cover
+
+
+def _may_differ(candidate: Candidate, cover: Match, host: Host, final: Iterable[Match]) -> bool:
+    """Whether something else may be done, without a candidate, with some of what it fits.
+
+    That is what a rule at the same expression would do, or one between it and the cover: a hash, or one for a path
+    below a host between theirs, of which the index tells no more than that there may be some.
+    """
+    expression, _, action = candidate
+    if any(match.rule.terms.action is not action and _precedence(match) > _precedence(cover) for match in final):
+        return True
+    own, least = expression.index(b"/"), cover.expression.index(b"/")
+    return any(least <= len(suffix) < own for suffix, _, _ in host.deeper)
+
+
+def _precedence(match: Match) -> tuple[tuple[int, int], bool]:
+    return match.specificity, match.rule.terms.action is Action.ALLOW

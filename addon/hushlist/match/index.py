@@ -169,6 +169,8 @@ class Directory:
     ranges: tuple[tuple[int, int], ...]
     #: rules by layer
     rules: dict[str, int]
+    #: layers with rules that allow and with rules that block
+    mixed: tuple[str, ...]
 
     def to_json(self) -> bytes:
         """For the file."""
@@ -189,6 +191,7 @@ class Directory:
         plain["sections"] = {name: Section(*map(int, own)) for name, own in plain["sections"].items()}
         plain["ranges"] = tuple((int(version), int(length)) for version, length in plain["ranges"])
         plain["rules"] = {layer: int(count) for layer, count in plain["rules"].items()}
+        plain["mixed"] = tuple(map(str, plain["mixed"]))
         own = cls(**plain)
         for version, length in own.ranges:
             _NETWORKS[version]((0, length))  # raises where there is none

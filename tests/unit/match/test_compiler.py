@@ -118,7 +118,7 @@ def test_no_piece_has_many_more_rows_than_it_may(monkeypatch: pytest.MonkeyPatch
 def test_rules_in_one_part_and_in_a_part_each_give_the_same_answers(given: Given) -> None:
     by_layer = {layer: [rule for rule in given.rules if rule.terms.layer == layer] for layer in ("first", "second")}
     plain = PlainIndex([rule for own in by_layer.values() for rule in own])
-    pairs = [(layer, own) for layer, own in by_layer.items()]
+    pairs = list(by_layer.items())
     singles = [(layer, [rule]) for layer, own in by_layer.items() for rule in own]
     for cut in (pairs, singles):
         layers, lists = [layer for layer, _ in cut], [own for _, own in cut]
@@ -241,6 +241,16 @@ def test_hashes_and_address_ranges_are_told() -> None:
     assert directory.ranges == ((6, 0), (4, 8))
     assert not directory.has_hashes
     assert index_of([Rule(ExpressionHash(b"1234"), TERMS, 1)]).directory.has_hashes
+
+
+@pytest.mark.parametrize(
+    ("actions", "mixed"),
+    [((), ()), ((Action.BLOCK, Action.TAG), ()), ((Action.ALLOW,), ()), ((Action.BLOCK, Action.ALLOW), ("second",))],
+)
+def test_layers_that_both_allow_and_block_are_told(actions: Sequence[Action], mixed: Sequence[str]) -> None:
+    lists = [clear(b"a/", terms=TERMS), *(clear(b"a/", terms=Terms(action, "list", "file")) for action in actions)]
+    layers = ("first", *("second" for _ in actions))
+    assert Index(compiled(parts_of(*lists, layers=layers))[0]).directory.mixed == mixed
 
 
 def test_rules_that_fit_whole_hosts_and_ranges_are_shown_and_those_that_may_be_covered_kept() -> None:
