@@ -69,7 +69,7 @@ class PlainIndex:
 
 def _table(rule: Rule) -> tuple[int, str]:
     name = table_name(rule.pattern)
-    return -key_length(name), name
+    return (0, name) if isinstance(rule.pattern, HashedUri) else (-key_length(name), "")
 
 
 def _fits(rule: Rule, parts: Parts) -> Iterator[tuple[bytes, tuple[int, int]]]:
