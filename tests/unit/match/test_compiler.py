@@ -256,7 +256,8 @@ def test_layers_that_both_allow_and_block_are_told(actions: Sequence[Action], mi
 def test_rules_that_fit_whole_hosts_and_ranges_are_shown_and_those_that_may_be_covered_kept() -> None:
     shown: list[str] = []
     rules = rules_of(
-        "rules: [example, h.example, www.h.example, h.example/x, {address: 10.0.0.0/8}, {sha256: '01020304'}]"
+        "rules: [example, h.example, www.h.example, h.example/x, {address: 10.0.0.0/8}, {sha256: '01020304'},"
+        " 'hashed:md5=be96302a0468481aca954431cf293e05']"
     )
     collector = Collector(0)
     collector.add(rules, lambda rule: shown.append(str(rule.pattern)))
