@@ -11,8 +11,6 @@ from hushlist.match.recent import Recent
 from hushlist.match.rule import Action, Expression
 
 _FINAL = (Action.ALLOW, Action.BLOCK)
-#: less specific than every expression, and not than an address range
-_RANGES = (0, 0)
 #: hosts whose rules are remembered
 _MOST_HOSTS = 1 << 14
 #: candidates that are looked at together
@@ -23,8 +21,8 @@ def covered(index: Index, layer: str, candidates: Iterable[Candidate]) -> Iterat
     """The candidates of a layer that are covered, each with the rule that covers it.
 
     That is the next broader one in the clear that allows or blocks in the same layer, if it does the same, for good.
-    Where a layer both allows and blocks, a rule in between may do something else; if none can be told not to, nothing
-    is said.
+    Where a layer both allows and blocks, a rule in between may do something else: then a candidate counts as covered
+    only if certainly none does.
     """
     is_mixed = layer in index.directory.mixed
     hosts = Recent(index.on_host, _MOST_HOSTS)
@@ -40,7 +38,7 @@ def covered(index: Index, layer: str, candidates: Iterable[Candidate]) -> Iterat
             if path and host.deeper:
                 page, mark, query = path.partition(b"?")
                 matches = [*matches, *index.find_paths(host, b"/" + page, query if mark else None)]
-            final = [match for match in matches if _is_final(match, layer)]
+            final = [match for match in matches if match.rule.terms.layer == layer and _is_final(match)]
             cover = _next(match for match in final if match.expression != expression)
             if cover is None or cover.rule.terms.action is not action:
                 continue
@@ -65,9 +63,8 @@ def _above(expression: bytes) -> list[bytes]:
     return found
 
 
-def _is_final(match: Match, layer: str) -> bool:
-    terms = match.rule.terms
-    return match.specificity > _RANGES and terms.layer == layer and terms.action in _FINAL
+def _is_final(match: Match) -> bool:
+    return match.rule.terms.action in _FINAL
 
 
 def _next(matches: Iterable[Match]) -> Match | None:

@@ -197,13 +197,14 @@ HUGE = 10**30
 
 def changed(*path: str | int, to: object) -> bytes:
     """A directory with one value changed, as JSON; with ``...`` it is left out."""
-    directory = owner = directory_of(SMALL)
+    directory = directory_of(SMALL)
+    owner: Any = directory
     for key in path[:-1]:
-        owner = owner[key]  # type: ignore[index]
+        owner = owner[key]
     if to is ...:
-        del owner[path[-1]]  # type: ignore[arg-type]
+        del owner[path[-1]]
     else:
-        owner[path[-1]] = to  # type: ignore[index]
+        owner[path[-1]] = to
     return json.dumps(directory).encode()
 
 
