@@ -27,7 +27,7 @@ def read_hashed_uri(text: str, line: int, defaults: Defaults, report: Report) ->
     try:
         uri = parse_hashed_uri(text, defaults.variant or "n")
     except UnknownAlgorithmError as error:
-        report.warn(line, text, f"skipped: {error.reason}")
+        report.skip(line, text, error.reason)
         return None
     except UrlError as error:
         at = "" if error.position is None else f" (at character {error.position + 1})"

@@ -97,6 +97,8 @@ class Report:
     _warnings: list[Problem] = field(default_factory=list)
     _left_out: _Counts = field(default_factory=lambda: _Counts(MOST_SHOWN + 1))
     _kinds: _Counts = field(default_factory=lambda: _Counts(1))
+    #: how many entries were skipped, each with a warning of its own
+    _skipped: int = 0
 
     @property
     def warnings(self) -> list[Problem]:
@@ -110,7 +112,7 @@ class Report:
     @property
     def refused(self) -> int:
         """How many entries were left out."""
-        return self._left_out.number + self._kinds.number
+        return self._left_out.number + self._kinds.number + self._skipped
 
     def error(self, line: int, what: str, why: str) -> None:
         """The source cannot be used."""
@@ -119,6 +121,11 @@ class Report:
     def warn(self, line: int, what: str, why: str) -> None:
         """The source can be used, but not quite as it is written."""
         insort(self._warnings, Problem(self.source, line, _shorten(what), why), key=_line)
+
+    def skip(self, line: int, what: str, why: str) -> None:
+        """A warning: an entry is not used, though nothing is wrong with it."""
+        self.warn(line, what, f"skipped: {why}")
+        self._skipped += 1
 
     def leave_out(self, line: int, what: str, why: str) -> None:
         """A warning: an entry of somebody else's list is not used. Of many with one reason, the first are shown.
@@ -158,6 +165,7 @@ class Report:
         self._warnings = sorted((*self._warnings, *other._warnings), key=_line)
         self._left_out.merge(other._left_out)
         self._kinds.merge(other._kinds)
+        self._skipped += other._skipped
 
 
 def _line(problem: Problem) -> int:
