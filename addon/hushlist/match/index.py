@@ -377,6 +377,11 @@ class Index:
         own = self.directory.sections[name]
         return self._read(own.offset, own.length)
 
+    def terms_of(self, expression: bytes, part: int) -> list[Terms]:
+        """What the rules in the clear ask for that a part of the sources has for just this expression."""
+        own = (row for _, row in self._rows([expression]) if row.part == part and row.terms != GUIDE)
+        return [terms for is_clear, terms in map(self._terms_of, own) if is_clear]
+
     # -- finding ---------------------------------------------------------------------------------------------------
 
     def find(self, parts: Parts) -> list[Match]:

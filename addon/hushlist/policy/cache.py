@@ -7,6 +7,7 @@ are private: who can read the lists by their hashes is for the owner to say.
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 import time
 from contextlib import suppress
@@ -70,8 +71,16 @@ class Cache:
         kept = {*indexes[:_KEPT]}
         for used, path in files:
             if path not in kept and used < time.time() - _IN_USE:
-                with suppress(OSError):
-                    path.unlink()
+                _remove(path)
+
+
+def _remove(path: Path) -> None:
+    """Remove a file, or a folder with all that is in it; what cannot be removed stays."""
+    with suppress(OSError):
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
 
 
 def _used(path: Path) -> float:

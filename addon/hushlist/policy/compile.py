@@ -16,10 +16,11 @@ import pickle
 import sys
 import threading
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
 from contextlib import contextmanager
 from dataclasses import astuple, dataclass
 from functools import lru_cache, partial
+from importlib import metadata
 from ipaddress import IPv4Network, IPv6Network
 from itertools import count
 from pathlib import Path
@@ -46,7 +47,7 @@ from hushlist.match.compiler import (
 )
 from hushlist.match.cover import covered
 from hushlist.match.index import Index, IndexFileError
-from hushlist.match.rule import Expression, Rule
+from hushlist.match.rule import Action, Expression, Rule
 from hushlist.policy.cache import Cache
 from hushlist.policy.policy import ListFile, Policy, PolicyError, fingerprint, read_policy
 from hushlist.policy.report import SECTION, CompileReport, ListReport
@@ -95,10 +96,17 @@ def compile_policy(
     if policy is None:
         raise PolicyError(own.errors, {path: fingerprint(path)})
     try:
-        return _compile(policy, own, cache or Cache(), jobs or os.cpu_count() or 1, popular, progress or _silent)
+        cache = cache or Cache()
+    except RuntimeError as error:
+        raise PolicyError([Problem("cache", 0, "folder", str(error))], policy.files) from error
+    try:
+        return _compile(policy, own, cache, jobs or os.cpu_count() or 1, popular, progress or _silent)
     except OSError as error:
         why = f"it cannot be used: {error.strerror or error}"
-        raise PolicyError([Problem(str(error.filename or "cache"), 0, "cache", why)], policy.files) from error
+        raise PolicyError([Problem(str(error.filename or cache.folder), 0, "cache", why)], policy.files) from error
+    except BrokenExecutor as error:
+        problem = Problem(str(path), 0, "compile", "a process ended before it had done its part")
+        raise PolicyError([problem], policy.files) from error
 
 
 def _compile(
@@ -107,7 +115,7 @@ def _compile(
     popular_domains, popular_report = _read_popular(popular)
     surveys = [_survey(file) for layer in policy.layers for file in layer.lists]
     reports = [own, popular_report, *(survey.report for survey in surveys)]
-    key = _key(surveys, popular_domains)
+    key = _key(surveys, popular_domains, popular_report)
     if not any(report.errors for report in reports):
         known = _cached(cache.path(key))
         if known is not None:
@@ -144,8 +152,20 @@ def _processes(jobs: int) -> Iterator[_Parallel]:
     # A process that has threads is not copied: one of them might hold a lock for ever.
     can_fork = sys.platform == "linux" and threading.active_count() == 1
     context = multiprocessing.get_context("fork" if can_fork else "spawn")
-    with ProcessPoolExecutor(jobs, context) as pool:
+    with ProcessPoolExecutor(jobs, context, _end_with_parent) as pool:
         yield pool.map
+
+
+def _end_with_parent() -> None:
+    """Have this process end when the one does that started it, however that ends: it would wait for tasks for ever."""
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def wait() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=wait, daemon=True).start()
 
 
 # -- what there is -----------------------------------------------------------------------------------------------------
@@ -201,25 +221,37 @@ def _read_popular(path: Path | None) -> tuple[tuple[bytes, ...], Report]:
     return tuple(read_popular(octets or b"", report)), report
 
 
-def _key(surveys: Sequence[_Survey], popular: Sequence[bytes]) -> str:
+def _key(surveys: Sequence[_Survey], popular: Sequence[bytes], popular_report: Report) -> str:
     """What an index is made of, as a file's name."""
     lists = [
         (str(survey.file.path), survey.file.format.read.__name__, astuple(survey.file.defaults), survey.digest)
         for survey in surveys
     ]
-    made_of = (_code(), lists, hashlib.sha256(b"\n".join(popular)).hexdigest())
+    warnings = list(map(str, popular_report.warnings))
+    made_of = (_code(), lists, hashlib.sha256(b"\n".join(popular)).hexdigest(), warnings)
     return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
+
+
+#: packages whose versions decide how a host is canonical, what a list says, and of what there are warnings
+_PACKAGES = ("idna", "PyYAML", "publicsuffix2")
 
 
 @lru_cache(maxsize=1)
 def _code() -> str:
-    """A digest of the package's own code."""
-    digest = hashlib.sha256(sys.version.encode())
+    """A digest of the package's own code, and the versions of what it uses."""
+    digest = hashlib.sha256("\0".join((sys.version, *map(_version, _PACKAGES))).encode())
     package = Path(__file__).parent.parent
     for path in sorted(package.rglob("*.py")):
         digest.update(b"%b\0%d\0" % (str(path.relative_to(package)).encode(), path.stat().st_size))
         digest.update(path.read_bytes())
     return digest.hexdigest()
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:  # it is not there as a package, or not there
+        return ""
 
 
 def _cached(path: Path) -> tuple[Index, CompileReport] | None:
@@ -277,9 +309,13 @@ def _collect_all(
 def _collect(piece: _Piece) -> _Collected:
     number, file, (offset, length, first_line), popular, folder = piece
     report = Report(str(file.path), first_line=first_line)
-    with file.path.open("rb") as octets:
-        octets.seek(offset)
-        text = octets.read(length)
+    text = b""
+    try:
+        with file.path.open("rb") as octets:
+            octets.seek(offset)
+            text = octets.read(length)
+    except OSError as error:
+        report.error(0, file.path.name, error.strerror or str(error))
     collector = Collector(number, file.defaults.layer or "")
     breadth = _breadth(popular)
     collector.add(file.format.read(text, file.defaults, report), breadth.of_expression)
@@ -321,10 +357,11 @@ def _build(
     every = [task for own in by_table.values() for task in own]
     pieces = _watched("sorted", parallel(partial(merge, folder=folder), every), len(every), progress)
     merged = {name: Merged(own[0].shape, [next(pieces) for _ in own]) for name, own in by_table.items()}
-    with target.open("xb") as file:
+    target.touch(mode=0o600, exist_ok=False)
+    with target.open("wb") as file:
         directory = assemble(file, parts, merged)
         file.flush()
-        looks = [(target, own.part.layer, own.candidates) for of_file in collected for own in of_file]
+        looks = [(target, own.part.number, own.part.layer, own.candidates) for of_file in collected for own in of_file]
         found = _watched("compared", parallel(_covered, looks), len(looks), progress)
         duplicates = duplicates_of(merged)
         lists = []
@@ -350,12 +387,19 @@ def _watched(what: str, results: Iterable[Any], total: int, progress: Progress) 
         yield result
 
 
-def _covered(look: tuple[Path, str, Stored]) -> tuple[int, str | None]:
-    """How many rules of a part are covered, and one of them."""
-    path, layer, stored = look
+def _covered(look: tuple[Path, int, str, Stored]) -> tuple[int, str | None]:
+    """How many rules of a part are covered, and one of them; duplicates, which are left out, do not count."""
+    path, part, layer, stored = look
     candidates = pickle.loads(load(stored))  # noqa: S301  we wrote it, into a folder of our own
+    index = Index.open(path)
     number, example = 0, None
-    for (expression, line, _), cover in covered(Index.open(path), layer, candidates):
-        number += 1
-        example = example or f"line {line}: {expression.decode()}: {cover}"
+    counted: set[tuple[bytes, Action]] = set()
+    for (expression, line, action), cover in covered(index, layer, candidates):
+        if (expression, action) in counted:
+            continue
+        counted.add((expression, action))
+        kept = sum(terms.action is action for terms in index.terms_of(expression, part))
+        number += kept
+        if kept and example is None:
+            example = f"line {line}: {expression.decode()}: {cover}"
     return number, example

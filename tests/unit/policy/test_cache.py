@@ -1,0 +1,414 @@
+"""The cache of indexes: where it is, what its key is made of, what stays in it."""
+
+import os
+import sys
+import time
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+from hushlist.match import compiler
+from hushlist.policy import compile as compiling
+from hushlist.policy.cache import Cache, cache_folder
+from hushlist.policy.compile import compile_policy
+from hushlist.policy.policy import PolicyError
+
+HOUR = 60 * 60
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> Cache:
+    return Cache(tmp_path / "cache")
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    (tmp_path / "a.hosts").write_text("0.0.0.0 a.example\n")
+    (tmp_path / "b.hosts").write_text("0.0.0.0 b.example\n")
+    return write_policy(tmp_path, "a.hosts", "b.hosts")
+
+
+def write_policy(folder: Path, *lists: str, layer: str = "lists") -> Path:
+    path = folder / "policy.yaml"
+    path.write_text(f"layers: [{{name: {layer}, lists: [{', '.join(lists)}]}}]")
+    return path
+
+
+def index_of(policy: Path, cache: Cache, popular: Path | None = None) -> Path:
+    return Path(compile_policy(policy, cache=cache, popular=popular).index.source)
+
+
+@pytest.fixture
+def builds(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """Every index that was written."""
+    built: list[Path] = []
+    build = compiling._build
+
+    def record(target: Path, *arguments: object) -> object:
+        built.append(target)
+        return build(target, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(compiling, "_build", record)
+    return built
+
+
+# -- where it is -------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("platform", "variables", "folder"),
+    [
+        ("linux", {"XDG_CACHE_HOME": "/x/cache"}, "/x/cache/hushlist"),
+        # "All paths set in these environment variables must be absolute. ... consider the path invalid and ignore it."
+        ("linux", {"XDG_CACHE_HOME": "x/cache"}, "/home/me/.cache/hushlist"),
+        ("linux", {"XDG_CACHE_HOME": ""}, "/home/me/.cache/hushlist"),
+        ("linux", {}, "/home/me/.cache/hushlist"),
+        ("freebsd14", {}, "/home/me/.cache/hushlist"),
+        ("darwin", {"XDG_CACHE_HOME": "/x/cache"}, "/home/me/Library/Caches/hushlist"),
+        ("win32", {"LOCALAPPDATA": "/local"}, "/local/hushlist"),
+        ("win32", {}, "/home/me/AppData/Local/hushlist"),
+    ],
+)
+def test_it_is_where_the_platform_has_caches(
+    monkeypatch: pytest.MonkeyPatch, platform: str, variables: dict[str, str], folder: str
+) -> None:
+    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.delenv(name, raising=False)
+    for name, value in variables.items():
+        monkeypatch.setenv(name, value)
+    monkeypatch.setattr(Path, "home", lambda: Path("/home/me"))
+    monkeypatch.setattr(sys, "platform", platform)
+    assert cache_folder() == Path(folder)
+
+
+def test_a_home_that_cannot_be_found_is_an_error_of_the_policy(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", home)
+    with pytest.raises(PolicyError, match=r"\Acache: folder: Could not determine home directory\.\Z") as caught:
+        compile_policy(policy)
+    assert policy in caught.value.files
+
+
+@pytest.mark.parametrize("place", ["cache", "."])
+def test_a_folder_that_cannot_be_made_is_an_error_with_its_name(policy: Path, tmp_path: Path, place: str) -> None:
+    file = tmp_path / "cache"
+    file.write_text("a file")
+    folder = file / place / "hushlist" if place == "." else file
+    with pytest.raises(PolicyError) as caught:
+        compile_policy(policy, cache=Cache(folder))
+    (problem,) = caught.value.problems
+    assert problem.source.startswith(str(file))
+    assert (problem.what, problem.line) == ("cache", 0)
+    assert problem.why in ("it cannot be used: File exists", "it cannot be used: Not a directory")
+    assert file.read_text() == "a file"
+
+
+def test_a_full_disk_is_an_error_that_names_the_folder(
+    policy: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(compiling, "_collect", fail)
+    with pytest.raises(PolicyError) as caught:
+        compile_policy(policy, cache=cache)
+    assert str(caught.value) == f"{cache.folder}: cache: it cannot be used: No space left on device"
+
+
+@pytest.mark.skipif(os.name != "posix", reason="permissions as POSIX has them")
+@pytest.mark.parametrize("mask", [0o022, 0o000])
+def test_folder_and_files_are_the_user_s_own(policy: Path, cache: Cache, mask: int) -> None:
+    before = os.umask(mask)
+    try:
+        index = index_of(policy, cache)
+    finally:
+        os.umask(before)
+    assert cache.folder.stat().st_mode & 0o777 == 0o700
+    assert index.stat().st_mode & 0o777 == 0o600
+
+
+# -- the key -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_same_lists_are_compiled_once(policy: Path, cache: Cache, builds: list[Path]) -> None:
+    first = index_of(policy, cache)
+    for path in policy.parent.glob("*.hosts"):
+        os.utime(path, (1, 1))
+    assert index_of(policy, cache) == first
+    assert len(builds) == 1
+
+
+def test_what_is_known_is_reported_as_when_it_was_compiled(policy: Path, cache: Cache, builds: list[Path]) -> None:
+    (policy.parent / "a.hosts").write_text("0.0.0.0 a.example\n0.0.0.0 a.example\n0.0.0.0 a b c|d\n0.0.0.0 co.uk\n")
+    first, second = (compile_policy(policy, cache=cache) for _ in range(2))
+    assert len(builds) == 1
+    assert second.report == first.report
+    assert second.policy == first.policy
+    assert second.index.directory == first.index.directory
+
+
+def test_what_the_index_does_not_hold_does_not_count(policy: Path, cache: Cache, builds: list[Path]) -> None:
+    first = index_of(policy, cache)
+    policy.write_text("unparsable: pass\nlayers:\n- {name: lists, lists: [a.hosts, b.hosts]}\n- name: empty\n")
+    assert index_of(policy, cache) == first
+    assert len(builds) == 1
+    assert [layer.name for layer in compile_policy(policy, cache=cache).policy.layers] == ["lists", "empty"]
+
+
+def _content(folder: Path) -> None:
+    (folder / "a.hosts").write_text("0.0.0.0 c.example\n")
+
+
+def _comment(folder: Path) -> None:
+    (folder / "a.hosts").write_text("# why\n0.0.0.0 a.example\n")
+
+
+def _path(folder: Path) -> None:
+    (folder / "c.hosts").write_bytes((folder / "a.hosts").read_bytes())
+    write_policy(folder, "c.hosts", "b.hosts")
+
+
+def _order(folder: Path) -> None:
+    write_policy(folder, "b.hosts", "a.hosts")
+
+
+def _fewer(folder: Path) -> None:
+    write_policy(folder, "a.hosts")
+
+
+def _twice(folder: Path) -> None:
+    write_policy(folder, "a.hosts", "b.hosts", "b.hosts")
+
+
+def _layer(folder: Path) -> None:
+    write_policy(folder, "a.hosts", "b.hosts", layer="other")
+
+
+def _with(terms: str) -> Callable[[Path], None]:
+    def change(folder: Path) -> None:
+        write_policy(folder, f"{{file: a.hosts, {terms}}}", "b.hosts")
+
+    return change
+
+
+TERMS = {
+    "action": "action: tag",
+    "category": "category: 'hrn://c.example/ads'",
+    "reason": "reason: why",
+    "title": "title: Ads",
+    "name": "name: 'hrn://l.example/ads'",
+    "variant": "variant: p",
+    "format": "format: urls",
+}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        *(pytest.param(own, id=own.__name__) for own in (_content, _comment, _path, _order, _fewer, _twice, _layer)),
+        *(pytest.param(_with(terms), id=name) for name, terms in TERMS.items()),
+    ],
+)
+def test_what_makes_another_index_is_compiled(
+    policy: Path, cache: Cache, builds: list[Path], change: Callable[[Path], None]
+) -> None:
+    first = index_of(policy, cache)
+    change(policy.parent)
+    assert index_of(policy, cache) != first
+    assert len(builds) == 2
+
+
+def test_a_change_of_the_popular_domains_is_compiled(policy: Path, cache: Cache, tmp_path: Path) -> None:
+    popular = tmp_path / "popular.csv"
+    keys = {index_of(policy, cache)}
+    for text in ("a.example", "b.example", "a.example\nb.example", "b.example\na.example", "1,a b\na.example"):
+        popular.write_text(text)
+        keys.add(index_of(policy, cache, popular))
+    assert len(keys) == 6
+
+
+def test_warnings_of_the_popular_domains_are_those_of_the_file_that_was_given(
+    policy: Path, cache: Cache, tmp_path: Path
+) -> None:
+    for text in ("a b\nx.example", "x.example\na b"):
+        popular = tmp_path / "popular.csv"
+        popular.write_text(text)
+        (warning,) = compile_policy(policy, cache=cache, popular=popular).report.warnings
+        assert (warning.source, warning.line) == (str(popular), text.split("\n").index("a b") + 1)
+
+
+def test_another_version_of_the_code_compiles_anew(
+    policy: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch, builds: list[Path]
+) -> None:
+    first = index_of(policy, cache)
+    monkeypatch.setattr(compiling, "_code", lambda: "other code")
+    assert index_of(policy, cache) != first
+    assert len(builds) == 2
+
+
+def test_the_code_s_digest_is_that_of_every_module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder = tmp_path / "hushlist" / "policy"
+    folder.mkdir(parents=True)
+    monkeypatch.setattr(compiling, "__file__", str(folder / "compile.py"))
+    digest_of = compiling._code.__wrapped__
+    digests = [digest_of()]
+    for name, text in (("compile.py", "a"), ("compile.py", "b"), ("../url.py", "a"), ("../url.py", "")):
+        (folder / name).write_text(text)
+        digests.append(digest_of())
+    assert len(set(digests)) == len(digests)
+
+
+@pytest.mark.parametrize("package", ["idna", "PyYAML", "publicsuffix2"])
+def test_the_code_s_digest_knows_the_versions_of_what_decides_with_it(
+    package: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    digest_of, version = compiling._code.__wrapped__, metadata.version
+    before = digest_of()
+    monkeypatch.setattr(metadata, "version", lambda name: "0.0" if name == package else version(name))
+    other = digest_of()
+
+    def missing(name: str) -> str:
+        raise metadata.PackageNotFoundError(name)
+
+    monkeypatch.setattr(metadata, "version", missing)
+    assert len({before, other, digest_of()}) == 3
+
+
+# -- what cannot be used -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "spoil",
+    [
+        pytest.param(lambda octets: b"", id="empty"),
+        pytest.param(lambda octets: octets[:20], id="a part of the header"),
+        pytest.param(lambda octets: octets[:-1], id="truncated"),
+        pytest.param(lambda octets: octets + b"\0", id="longer"),
+        pytest.param(lambda octets: octets[:70] + bytes((octets[70] ^ 1,)) + octets[71:], id="corrupted"),
+        pytest.param(lambda octets: octets[:8] + bytes(4) + octets[12:], id="older"),
+        pytest.param(lambda octets: octets[:8] + b"\xff" * 4 + octets[12:], id="newer"),
+        pytest.param(lambda octets: b"no index at all" * 100, id="something else"),
+    ],
+)
+def test_an_index_that_cannot_be_used_is_compiled_anew_silently(
+    policy: Path,
+    cache: Cache,
+    builds: list[Path],
+    spoil: Callable[[bytes], bytes],
+    caplog: pytest.LogCaptureFixture,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    index = index_of(policy, cache)
+    whole = index.read_bytes()
+    index.write_bytes(spoil(whole))
+    assert index_of(policy, cache) == index
+    assert index.read_bytes() == whole
+    assert len(builds) == 2
+    assert (caplog.records, capsys.readouterr()) == ([], ("", ""))
+
+
+def test_an_index_without_a_report_is_compiled_anew(policy: Path, cache: Cache, builds: list[Path]) -> None:
+    index = index_of(policy, cache)
+    other = compiling.Index.open(index)
+    del other.directory.sections["report"]
+    with (cache.folder / "other").open("w+b") as file:
+        file.write(index.read_bytes()[: -len(other.directory.to_json())])
+        compiler._write_directory(file, other.directory)
+    (cache.folder / "other").replace(index)
+    assert compile_policy(policy, cache=cache).report.total.kept == 2
+    assert len(builds) == 2
+
+
+def test_an_index_that_is_in_use_is_never_written_to(policy: Path, cache: Cache) -> None:
+    used = compile_policy(policy, cache=cache)
+    path = Path(used.index.source)
+    before = path.stat().st_ino
+    path.unlink()
+    path.write_bytes(b"spoiled")
+    compile_policy(policy, cache=cache)
+    assert path.stat().st_ino != before
+    used.index.verify()
+
+
+# -- tidying -----------------------------------------------------------------------------------------------------------
+
+
+def aged(path: Path, hours: float) -> Path:
+    path.touch()
+    then = time.time() - hours * HOUR
+    os.utime(path, (then, then))
+    return path
+
+
+def test_the_last_four_stay_and_what_was_used_within_the_hour(cache: Cache) -> None:
+    cache.make()
+    lately = [aged(cache.path(f"lately{number}"), 0.1 * number) for number in range(6)]
+    old = [aged(cache.path(f"old{number}"), 2 + number) for number in range(6)]
+    cache.tidy()
+    assert {*cache.folder.iterdir()} == {*lately}
+    for path in lately:
+        path.unlink()
+    for number, path in enumerate(old):
+        aged(path, 2 + number)
+    cache.tidy()
+    assert {*cache.folder.iterdir()} == {*old[:4]}
+
+
+def test_an_index_that_is_used_again_stays(policy: Path, cache: Cache) -> None:
+    index = aged(index_of(policy, cache), 100)
+    others = [aged(cache.path(f"other{number}"), 2 + number) for number in range(4)]
+    assert index_of(policy, cache) == index  # from the cache
+    cache.tidy()
+    assert {*cache.folder.iterdir()} == {index, *others[:3]}
+
+
+def test_what_writers_left_that_did_not_finish_is_removed_after_an_hour(cache: Cache) -> None:
+    folder = cache.make()
+    dead, live = folder / "tmpdead", folder / "tmplive"
+    for own in (dead, live):
+        own.mkdir()
+        (own / "run").write_text("rows")
+    aged(dead, 2)
+    aged(live, 0.5)
+    aged(folder / "a file", 2)
+    cache.tidy()
+    assert [*folder.iterdir()] == [live]
+    assert (live / "run").read_text() == "rows"
+
+
+def test_a_link_to_a_folder_elsewhere_leaves_that_folder_alone(cache: Cache, tmp_path: Path) -> None:
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    aged(elsewhere / "file", 2)
+    try:
+        (cache.make() / "link").symlink_to(elsewhere, target_is_directory=True)
+    except OSError:
+        pytest.skip("no symbolic links here")
+    aged(elsewhere, 2)
+    cache.tidy()
+    assert (elsewhere / "file").exists()
+
+
+def test_compiling_tidies(policy: Path, cache: Cache) -> None:
+    cache.make()
+    old = [aged(cache.path(f"old{number}"), 2 + number) for number in range(6)]
+    index = index_of(policy, cache)
+    assert {*cache.folder.iterdir()} == {index, *old[:3]}
+
+
+def test_what_another_process_removes_meanwhile_is_no_error(
+    cache: Cache, monkeypatch: pytest.MonkeyPatch, policy: Path
+) -> None:
+    cache.make()
+    aged(cache.path("old"), 2)
+    gone = cache.folder / "gone"
+    files = [*cache.folder.iterdir(), gone]
+    monkeypatch.setattr(Path, "iterdir", lambda _: iter(files))
+    cache.tidy()
+    cache.touch("gone")
+    assert not gone.exists()

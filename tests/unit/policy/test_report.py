@@ -1,0 +1,54 @@
+"""The report of compiling, for people and as JSON."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+from hushlist.errors import Problem
+from hushlist.match.compiler import index_of
+from hushlist.policy.report import CompileReport, ListReport
+
+
+@pytest.fixture
+def report() -> CompileReport:
+    ads = ListReport("ads.hosts", read=1_234_567, kept=1_234_560, duplicates=5, refused=2, covered=40, example="line 1")
+    own = ListReport("a/folder/own.yaml", read=3, kept=3)
+    return CompileReport([ads, own], [Problem("ads.hosts", 7, "a b", "left out: there is white space in it")])
+
+
+def test_the_total_is_the_sum_of_all(report: CompileReport) -> None:
+    assert report.total == ListReport("2 files", 1_234_570, 1_234_563, 5, 2, 40)
+    assert CompileReport().total == ListReport("0 files")
+
+
+def test_the_table_has_a_line_for_each_file_and_one_for_all(report: CompileReport) -> None:
+    assert list(report.table()) == [
+        "                        read       kept  duplicates  refused  covered",
+        "ads.hosts          1,234,567  1,234,560           5        2       40",
+        "a/folder/own.yaml          3          3           0        0        0",
+        "2 files            1,234,570  1,234,563           5        2       40",
+        "ads.hosts: covered, for example: line 1",
+    ]
+
+
+def test_json_gives_the_same_report(report: CompileReport) -> None:
+    plain = json.loads(report.to_json())
+    assert plain == report.as_dict()
+    assert plain["lists"][1] == asdict(report.lists[1])
+    assert plain["warnings"] == [asdict(report.warnings[0])]
+
+
+@pytest.mark.parametrize("octets", [None, b"", b"[]", b"{}", b'{"lists": [{}], "warnings": []}', b"\xff"])
+def test_an_index_without_a_report_says_so(octets: bytes | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = index_of([])
+    if octets is not None:
+        monkeypatch.setattr(type(index), "section", lambda *_: octets)
+    with pytest.raises((LookupError, TypeError, ValueError)):
+        CompileReport.of(index)
+
+
+def test_an_index_gives_the_report_that_it_holds(report: CompileReport, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = index_of([])
+    monkeypatch.setattr(type(index), "section", lambda _, name: {"report": report.to_json()}[name])
+    assert CompileReport.of(index) == report
