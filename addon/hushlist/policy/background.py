@@ -33,6 +33,7 @@ class Background:
 
     def __init__(self) -> None:
         self._process: subprocess.Popen[bytes] | None = None
+        self._is_stopped = False
 
     def compile(self, path: Path) -> tuple[Policy, Index]:
         """A policy and its index; waits for the process, so that it is to be called from a thread.
@@ -54,12 +55,15 @@ class Background:
         raise PolicyError([problem], {path: fingerprint(path)})
 
     def stop(self) -> None:
-        """End the process, if there is one."""
-        if self._process is not None:
-            self._process.kill()
+        """End the process, if there is one, for good: whoever waits, or begins to, has an error at once."""
+        self._is_stopped = True
+        process = self._process
+        if process is not None:
+            process.kill()
 
     def _ask(self, path: Path) -> dict[str, Any]:
-        command = [sys.executable, "-m", __name__, str(path)]
+        # "-P": what lies in the folder where the proxy was started is no code of ours.
+        command = [sys.executable or "", "-P", "-m", __name__, str(path)]
         package = str(Path(__file__).parent.parent.parent)
         found = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
         try:
@@ -67,17 +71,18 @@ class Background:
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": found}
             ) as process:
                 self._process = process
+                if self._is_stopped:  # meanwhile
+                    process.kill()
                 answer, _ = process.communicate()
-        except OSError as error:
-            why = f"no other process can be started: {error.strerror}"
+        except (OSError, ValueError) as error:  # ValueError: no file can have that name
+            why = f"no other process can be started: {getattr(error, 'strerror', None) or error}"
             raise PolicyError([Problem(str(path), 0, "compile", why)], {path: fingerprint(path)}) from error
         finally:
             self._process = None
-        try:
+        with suppress(ValueError, TypeError):
             return dict(json.loads(answer))
-        except ValueError:
-            why = f"the process that compiles ended with code {process.returncode}"
-            raise PolicyError([Problem(str(path), 0, "compile", why)], {path: fingerprint(path)}) from None
+        why = f"the process that compiles ended with code {process.returncode}"
+        raise PolicyError([Problem(str(path), 0, "compile", why)], {path: fingerprint(path)})
 
 
 def main() -> None:

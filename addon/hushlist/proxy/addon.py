@@ -143,15 +143,15 @@ class Hushlist:
             if self._is_running:
                 self._files = dict.fromkeys(_read_policy(path), UNREAD)
             else:
-                self._use(self._read_engine(path))
+                self._use(self._read_engine(self._background, path))
         except PolicyError as error:
             self._files = self._files or error.files
             # not "from error": mitmproxy prints the chain, and the problems say where
             raise exceptions.OptionsError(f"hushlist_policy cannot be used:\n{error}") from None
         self._restart_watcher()
 
-    def _read_engine(self, path: Path) -> Engine:
-        policy, index = self._background.compile(path)
+    def _read_engine(self, background: Background, path: Path) -> Engine:
+        policy, index = background.compile(path)
         return Engine(policy, index, self._learned)
 
     def _policy_path(self) -> Path:
@@ -198,7 +198,8 @@ class Hushlist:
         if not self._is_running:
             return
         self.done()
-        read = partial(self._read_engine, self._policy_path())
+        self._background = Background()
+        read = partial(self._read_engine, self._background, self._policy_path())
         watching = watch(read, self._files, self._use)
         self._watcher = asyncio.get_running_loop().create_task(watching, name="hushlist: watch rules")
 
