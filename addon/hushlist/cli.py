@@ -370,9 +370,11 @@ def _extracted(name: str, octets: bytes, *, as_expressions: bool) -> Iterator[st
 def compile_lists(arguments: argparse.Namespace) -> int:
     """The report; warnings go to standard error, and so does progress where that is a terminal."""
     progress = _Progress() if sys.stderr.isatty() else None
-    compiled = compile_policy(arguments.policy or shipped_policy(), popular=arguments.popular, progress=progress)
-    if progress is not None:
-        progress.end()
+    try:
+        compiled = compile_policy(arguments.policy or shipped_policy(), popular=arguments.popular, progress=progress)
+    finally:
+        if progress is not None:
+            progress.end()
     _print_warnings(compiled.report)
     if arguments.json:
         index = compiled.index

@@ -14,6 +14,8 @@ from hushlist import cli
 from hushlist.lists.plain import read_urls
 from hushlist.lists.source import Defaults, Report
 from hushlist.match.hashing import full_hash
+from hushlist.policy import shipped_policy
+from hushlist.policy.compile import compile_policy
 
 PACKAGE_ROOT = Path(cli.__file__).parents[1]
 NO_HOST = "it names no host"
@@ -181,6 +183,152 @@ def test_compare_names_what_is_not_absolute(run: Run, argv: list[str]) -> None:
     assert "b'relative'" in err or "'relative'" in err
 
 
+# -- compile ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lists(policy: Path) -> Path:
+    """The policy with entries of every fate, and a cache that nobody else uses."""
+    Path("ads.yaml").write_text("rules:\n- blocked.example\n- blocked.example\n- x.blocked.example\n- co.uk\n")
+    Path("own.yaml").write_text("rules: ['hashed:sha9=0']")
+    return policy
+
+
+def table_of(out: str) -> dict[str, list[str]]:
+    """The rows of the table that is printed."""
+    rows = [line.rsplit(maxsplit=5) for line in out.splitlines()[1:4]]
+    return {name.strip(): numbers for name, *numbers in rows}
+
+
+def test_compile_reports_what_became_of_every_list(run: Run, lists: Path) -> None:
+    code, out, err = run("compile", "--policy", lists)
+    assert code == 0
+    assert out.splitlines()[0].split() == ["read", "kept", "duplicates", "refused", "covered"]
+    assert table_of(out) == {
+        "own.yaml": ["1", "0", "0", "1", "0"],
+        "ads.yaml": ["4", "3", "1", "0", "1"],
+        "2 files": ["5", "3", "1", "1", "1"],
+    }
+    assert out.splitlines()[4] == (
+        "ads.yaml: covered, for example: line 4: x.blocked.example/: blocked.example/ by ads (ads.yaml:2)"
+    )
+    index = compile_policy(lists).index
+    assert out.splitlines()[5:] == [f"index: {index.source}, {index.octets:,} octets, {index.hot_octets:,} of them hot"]
+    assert err == (
+        "warning: own.yaml:1: hashed:sha9=0: skipped: unknown algorithm 'sha9' (known: md5, sha1, x-sha256)\n"
+        "warning: ads.yaml:5: co.uk/: it is a public suffix (ICANN section): the rule covers every site below it\n"
+    )
+
+
+def test_compile_reports_the_same_when_the_cache_has_it(run: Run, lists: Path) -> None:
+    assert run("compile", "--policy", lists) == run("compile", "--policy", lists)
+
+
+def test_compile_prints_json(run: Run, lists: Path) -> None:
+    code, out, err = run("compile", "--json", "--policy", lists)
+    compiled = compile_policy(lists)
+    assert code == 0
+    assert json.loads(out) == {"index": compiled.index.source, **compiled.report.as_dict()}
+    assert [(own["source"], own["kept"]) for own in json.loads(out)["lists"]] == [("own.yaml", 0), ("ads.yaml", 3)]
+    assert [warning["line"] for warning in json.loads(out)["warnings"]] == [1, 5]
+    assert len(err.splitlines()) == 2
+
+
+def test_compile_warns_of_rules_that_cover_popular_domains(run: Run, policy: Path) -> None:
+    Path("popular.csv").write_text("1,other.example\n2,www.blocked.example\n")
+    assert run("compile", "--policy", policy, "--popular", "popular.csv")[::2] == (
+        0,
+        "warning: ads.yaml:2: blocked.example/: it covers www.blocked.example, number 2 of the popular domains\n",
+    )
+
+
+def test_compile_takes_the_shipped_policy_where_none_is_given(run: Run) -> None:
+    code, out, _ = run("compile")
+    assert code == 0
+    assert str(shipped_policy().parent) in out
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_compile_names_all_that_cannot_be_used(run: Run, policy: Path, options: list[str]) -> None:
+    Path("ads.yaml").write_text("rules:\n- '..'\n")
+    assert run("compile", "--policy", policy, "--popular", "none.csv", *options) == (
+        2,
+        "",
+        f"none.csv: none.csv: No such file or directory\nads.yaml:2: ..: {NO_HOST}\n",
+    )
+
+
+@pytest.mark.parametrize("command", [["check", "a"], ["explain", "a"], ["compile"]])
+def test_a_cache_that_cannot_be_written_is_named_with_the_reason(
+    run: Run, policy: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    file = policy.absolute().with_name("hushlist")
+    file.write_text("a file")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(file.parent))
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert run(*command, "--policy", policy) == (2, "", f"{file}: cache: it cannot be used: File exists\n")
+
+
+def test_a_user_without_a_home_is_told(run: Run, policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", home)
+    monkeypatch.setattr(sys, "platform", "linux")
+    message = "cache: folder: Could not determine home directory.\n"
+    assert run("check", "--policy", policy, "a.example") == (2, "", message)
+
+
+def test_without_a_terminal_there_is_no_progress(lists: Path) -> None:
+    done = process("compile", "--policy", str(lists.absolute()))
+    assert done.returncode == 0
+    assert b"\r" not in done.stderr
+    assert [line.split(b":")[0] for line in done.stderr.splitlines()] == [b"warning"] * 2
+
+
+def on_a_terminal(*argv: str) -> tuple[int, str]:
+    """The exit code of the command, and what it shows on a terminal as its standard error."""
+    pty = pytest.importorskip("pty")
+    reader, writer = pty.openpty()
+    command = [sys.executable, "-c", "from hushlist.cli import run; run()", *argv]
+    environment = {**os.environ, "PYTHONPATH": str(PACKAGE_ROOT)}
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=writer, env=environment) as started:
+        os.close(writer)
+        shown = b""
+        try:
+            while octets := os.read(reader, 1 << 16):
+                shown += octets
+        except OSError:  # Linux: the other end is closed
+            pass
+        os.close(reader)
+    return started.returncode, shown.decode().replace("\r\n", "\n")
+
+
+def test_on_a_terminal_there_is_progress_which_is_removed_at_the_end(lists: Path) -> None:
+    code, shown = on_a_terminal("compile", "--policy", str(lists.absolute()))
+    assert code == 0
+    steps = shown.split("\r")
+    assert [step for step in steps if step.endswith("100%")] == [
+        f"{what:<9} [{'#' * 30}] 100%" for what in ("read", "sorted", "compared")
+    ]
+    *_, last, removed, warnings = steps
+    assert removed == " " * len(removed)
+    assert len(removed) >= len(last)
+    assert [line.partition(":")[0] for line in warnings.splitlines()] == ["warning"] * 2
+
+
+def test_on_a_terminal_errors_do_not_stand_behind_the_progress(policy: Path) -> None:
+    Path("ads.yaml").write_text("rules: ['..']")
+    code, shown = on_a_terminal("compile", "--policy", str(policy.absolute()))
+    assert code == 2
+    *_, last, removed, error = shown.split("\r")
+    assert last.startswith("read ")
+    assert removed == " " * len(removed)
+    assert len(removed) >= len(last)
+    assert error == f"{policy.absolute().with_name('ads.yaml')}:1: ..: {NO_HOST}\n"
+
+
 # -- check -----------------------------------------------------------------------------------------------------------
 
 
@@ -333,6 +481,21 @@ def test_explain_shows_every_step(run: Run, policy: Path) -> None:
         assert line in out.splitlines()
 
 
+def test_explain_counts_the_rules_of_each_layer_checks_among_them(run: Run, policy: Path) -> None:
+    Path("ads.yaml").write_text("rules: [blocked.example, blocked.example, 'hashed:sha9=0']")
+    Path("more.hosts").write_text("0.0.0.0 blocked.example\n")
+    policy.write_text(
+        "layers:\n- {name: empty}\n- {name: own, checks: {user-information: tag}}\n"
+        "- {name: lists, checks: {user-information: tag}, lists: [ads.yaml, more.hosts]}\n"
+    )
+    _, out, _ = run("explain", "--policy", policy, "http://me:secret@blocked.example/")
+    assert [line for line in out.splitlines() if line.startswith("Layer")] == [
+        "Layer        empty: 0 rules, 0 fit",
+        "Layer        own: 1 rules, 1 fit",
+        "Layer        lists: 3 rules, 3 fit",
+    ]
+
+
 def test_explain_names_what_cannot_be_read(run: Run, policy: Path) -> None:
     code, out, err = run("explain", "--policy", policy, "mailto:me", "a%2fb.example")
     assert code in (0, 2)
@@ -377,7 +540,7 @@ def test_every_command_and_option_is_explained(command: str, capsys: pytest.Capt
 
 
 def test_the_commands_that_others_use_are_there() -> None:
-    assert set(commands()) >= {"canonicalize", "expressions", "hash", "check", "explain"}
+    assert set(commands()) >= {"canonicalize", "expressions", "hash", "check", "explain", "compile"}
 
 
 # -- the process -----------------------------------------------------------------------------------------------------
