@@ -1,0 +1,259 @@
+"""Long lists are compiled beside the proxy, into a cache that several of them share."""
+
+from __future__ import annotations
+
+import signal
+import threading
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from e2e.origin import Origin
+from e2e.policies import replace, simple_policy, write_list, write_policy
+from e2e.proxy import PATIENCE, Proxy, mitmdump, run_mitmdump
+
+Start = Callable[..., Proxy]
+
+#: lines of a long list
+LINES = 50_000
+#: seconds; a request that waited for a list would take longer
+PROMPTLY = 1.0
+
+
+@pytest.fixture
+def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A cache that only the proxies of this test use."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "caches"))
+    return tmp_path / "caches" / "hushlist"
+
+
+def indexes(cache: Path) -> list[Path]:
+    return sorted(cache.glob("*.index"))
+
+
+def blocks(proxy: Proxy, host: str) -> bool:
+    return proxy.get(f"http://{host}/").status_code == 403
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Whether the condition comes true in time."""
+    deadline = time.monotonic() + PATIENCE
+    while not (true := condition()) and time.monotonic() < deadline:
+        time.sleep(0.05)
+    return true
+
+
+def write_long_list(file: Path, version: int) -> str:
+    """A hosts file; the name that tells its version."""
+    name = f"version{version}.test"
+    replace(file, "".join(f"0.0.0.0 host{line}.of-{version}.test\n" for line in range(LINES)) + f"0.0.0.0 {name}\n")
+    return name
+
+
+class Asking:
+    """Asks one URL after the other until the block ends; how long each took, and what came back."""
+
+    def __init__(self, proxy: Proxy, url: str) -> None:
+        self._proxy, self._url = proxy, url
+        self.seconds: list[float] = []
+        self.statuses: set[int] = set()
+        self.errors: list[Exception] = []
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=self._ask)
+
+    def __enter__(self) -> Asking:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stop.set()
+        self._thread.join(PATIENCE)
+
+    def _ask(self) -> None:
+        try:
+            with self._proxy.client() as client:
+                while not self._stop.is_set():
+                    start = time.monotonic()
+                    self.statuses.add(client.get(self._url).status_code)
+                    self.seconds.append(time.monotonic() - start)
+                    time.sleep(0.005)
+        except Exception as error:
+            self.errors.append(error)
+
+
+def test_a_long_list_is_replaced_while_requests_go_through(start: Start, tmp_path: Path, cache: Path) -> None:
+    file = tmp_path / "long.hosts"
+    name = write_long_list(file, 0)
+    write_list(tmp_path / "own.yaml", "ads.test/")
+    proxy = start(policy=write_policy(tmp_path, ["own.yaml", "long.hosts"]))
+    assert blocks(proxy, name)
+    with Asking(proxy, "http://good.test/") as good, Asking(proxy, "http://ads.test/") as ads:
+        for version in range(1, 4):
+            before, name = name, write_long_list(file, version)
+            assert eventually(lambda name=name: blocks(proxy, name))
+            assert not blocks(proxy, before)
+    assert good.errors == ads.errors == []
+    assert (good.statuses, ads.statuses) == ({200}, {403})
+    assert max(good.seconds + ads.seconds) < PROMPTLY
+    assert proxy.log.text().count(f"hushlist: {LINES + 2} rules of 3 files") == 4
+
+
+def test_a_broken_change_of_a_long_list_keeps_the_last_good_rules(start: Start, tmp_path: Path) -> None:
+    file = tmp_path / "long.hashed"
+    lines = [f"hashed:sha1={number:040x}\n" for number in range(LINES // 5)]
+    replace(file, "".join(lines))
+    write_list(tmp_path / "own.yaml", "ads.test/")
+    proxy = start(policy=write_policy(tmp_path, ["own.yaml", "long.hashed"]))
+    start_of_change = len(proxy.log)
+    write_list(tmp_path / "own.yaml", "other.test/")
+    replace(file, "".join([*lines, "nonsense\n"]))
+    proxy.log.wait_for(rf"long\.hashed:{len(lines) + 1}: nonsense: ", start_of_change)
+    assert "the last good rules stay" in proxy.log.text(start_of_change)
+    assert (blocks(proxy, "ads.test"), blocks(proxy, "other.test")) == (True, False)
+    replace(file, "".join(lines))
+    assert eventually(lambda: blocks(proxy, "other.test"))
+    assert "Traceback" not in proxy.log.text()
+
+
+class TestCache:
+    def test_an_index_that_is_deleted_goes_on_deciding(self, start: Start, tmp_path: Path, cache: Path) -> None:
+        proxy = start(policy=simple_policy(tmp_path / "policy", "ads.test/", "ads.test/page/"))
+        (index,) = indexes(cache)
+        index.unlink()
+        assert blocks(proxy, "ads.test")
+        assert proxy.get("http://ads.test/page/x").status_code == 403
+        assert not blocks(proxy, "good.test")
+        write_list(tmp_path / "policy" / "rules.yaml", "other.test/")
+        assert eventually(lambda: blocks(proxy, "other.test"))
+        assert "Traceback" not in proxy.log.text()
+
+    def test_one_that_another_has_spoiled_under_its_name_is_written_anew(
+        self, start: Start, tmp_path: Path, cache: Path
+    ) -> None:
+        policy = simple_policy(tmp_path / "policy", "ads.test/")
+        proxy = start(policy=policy)
+        (index,) = indexes(cache)
+        whole = index.read_bytes()
+        replace(index, "spoiled")  # by another name: what is mapped stays
+        assert blocks(proxy, "ads.test")
+        start_of_change = len(proxy.log)
+        policy.touch()
+        proxy.log.wait_for("hushlist: 1 rules of 2 files", start_of_change)
+        assert index.read_bytes() == whole
+        assert blocks(proxy, "ads.test")
+
+    def test_a_second_start_and_a_second_proxy_use_what_is_there(
+        self, tmp_path: Path, origin: Origin, cache: Path
+    ) -> None:
+        policy = simple_policy(tmp_path / "policy", "ads.test/", "other.test/")
+        seen = []
+        for name in ("first", "again"):
+            (tmp_path / name).mkdir()
+            with mitmdump(tmp_path / name, origin, policy=policy) as proxy:
+                proxy.log.wait_for(r"hushlist: 2 rules of 2 files")
+                (index,) = indexes(cache)
+                seen.append((index.name, index.stat().st_ino))
+                if name == "again":
+                    (tmp_path / "second").mkdir()
+                    with mitmdump(tmp_path / "second", origin, policy=policy) as second:
+                        assert blocks(proxy, "ads.test")
+                        assert blocks(second, "ads.test")
+                        write_list(tmp_path / "policy" / "rules.yaml", "changed.test/")
+                        for both in (proxy, second):
+                            assert eventually(lambda both=both: blocks(both, "changed.test"))
+                            assert not blocks(both, "ads.test")
+        assert seen[0] == seen[1]
+        assert len(indexes(cache)) == 2
+        assert {*cache.iterdir()} == {*indexes(cache)}
+
+    def test_one_that_cannot_be_written_ends_mitmdump_with_the_reason(self, tmp_path: Path, cache: Path) -> None:
+        cache.parent.mkdir()
+        cache.write_text("a file")
+        policy = simple_policy(tmp_path / "policy", "ads.test/")
+        ended = run_mitmdump(tmp_path, "--listen-host", "127.0.0.1", "--listen-port", "0", policy=policy)
+        assert ended.returncode != 0
+        assert f"{cache}: cache: it cannot be used: File exists" in ended.stdout
+        assert "Traceback" not in ended.stdout
+
+
+class TestOptionAtRunTime:
+    @pytest.fixture
+    def first(self, tmp_path: Path) -> Path:
+        return simple_policy(tmp_path / "first", "first.test/")
+
+    @pytest.fixture
+    def proxy(self, start: Start, first: Path) -> Proxy:
+        return start(policy=first, scripts=["setting.py"])
+
+    @staticmethod
+    def set_policy(proxy: Proxy, policy: Path) -> tuple[int, str]:
+        with proxy.client() as client:
+            answer = client.get("http://set.test/", params={"policy": str(policy)})
+        return answer.status_code, answer.text
+
+    def test_a_good_policy_comes_into_force(self, proxy: Proxy, first: Path, tmp_path: Path) -> None:
+        second = simple_policy(tmp_path / "second", "second.test/")
+        assert self.set_policy(proxy, second) == (204, "")
+        assert eventually(lambda: blocks(proxy, "second.test"))
+        assert not blocks(proxy, "first.test")
+        write_list(tmp_path / "second" / "rules.yaml", "third.test/")
+        assert eventually(lambda: blocks(proxy, "third.test"))
+        assert self.set_policy(proxy, first) == (204, "")
+        assert eventually(lambda: blocks(proxy, "first.test"))
+
+    def test_a_broken_policy_is_refused_and_the_old_one_is_still_watched(
+        self, proxy: Proxy, first: Path, tmp_path: Path
+    ) -> None:
+        broken = replace(tmp_path / "broken.yaml", "layers: []\ncolour: red\n")
+        status, text = self.set_policy(proxy, broken)
+        assert status == 409
+        assert text.startswith(f"hushlist_policy cannot be used:\n{broken}:2: colour: ")
+        assert blocks(proxy, "first.test")
+        write_list(first.with_name("rules.yaml"), "changed.test/")
+        assert eventually(lambda: blocks(proxy, "changed.test"))
+
+    def test_a_policy_with_a_broken_list_leaves_the_last_good_rules_until_it_is_mended(
+        self, proxy: Proxy, tmp_path: Path
+    ) -> None:
+        second = simple_policy(tmp_path / "second", "second.test/", "..")
+        start_of_change = len(proxy.log)
+        assert self.set_policy(proxy, second) == (204, "")
+        proxy.log.wait_for(r"second/rules\.yaml:3: \.\.: it names no host", start_of_change)
+        assert "the last good rules stay" in proxy.log.text(start_of_change)
+        assert (blocks(proxy, "first.test"), blocks(proxy, "second.test")) == (True, False)
+        write_list(tmp_path / "second" / "rules.yaml", "second.test/")
+        assert eventually(lambda: blocks(proxy, "second.test"))
+        assert not blocks(proxy, "first.test")
+        assert "Traceback" not in proxy.log.text()
+
+
+@pytest.fixture
+def slow_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """Has the process that compiles wait for ever, as a very long list would, while a file is there."""
+    code = tmp_path / "code"
+    code.mkdir()
+    flag, waits = tmp_path / "slow", tmp_path / "waits"
+    (code / "sitecustomize.py").write_text(
+        "import os, sys, time\n"
+        f"if 'hushlist.policy.background' in sys.orig_argv and os.path.exists({str(flag)!r}):\n"
+        f"    open({str(waits)!r}, 'w').close()\n    time.sleep(600)\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(code))
+    yield flag
+    flag.unlink(missing_ok=True)
+
+
+def test_mitmdump_ends_promptly_while_a_list_is_compiled(start: Start, tmp_path: Path, slow_python: Path) -> None:
+    proxy = start(policy=simple_policy(tmp_path / "policy", "ads.test/"))
+    slow_python.touch()
+    write_list(tmp_path / "policy" / "rules.yaml", "other.test/")
+    assert eventually((tmp_path / "waits").exists)
+    assert blocks(proxy, "ads.test")  # decisions go on meanwhile
+    begin = time.monotonic()
+    proxy.process.send_signal(signal.SIGINT)
+    assert proxy.process.wait(PATIENCE) == 0
+    assert time.monotonic() - begin < 5
+    proxy.log.close()
+    assert "Traceback" not in proxy.log.text()
