@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -89,6 +90,7 @@ def main() -> None:
     """The process: see the module."""
     if hasattr(os, "nice"):
         os.nice(19)
+    signal.signal(signal.SIGINT, signal.SIG_DFL)  # Control-C is for the proxy: there is nothing to say here
     try:
         compiled = compile_policy(Path(sys.argv[1]))
     except PolicyError as error:

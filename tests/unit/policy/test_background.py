@@ -199,6 +199,28 @@ def test_what_lies_in_the_working_folder_is_no_code_of_ours(
     assert len(Background().compile(policy)[1]) == 1
 
 
+_INTERRUPTED = """
+import os, signal, time
+from hushlist.policy import background as module
+
+def interrupt(path):
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(60)
+
+module.compile_policy = interrupt
+module.main()
+"""
+
+
+@pytest.mark.skipif(os.name != "posix", reason="signals as POSIX has them")
+def test_an_interrupted_process_ends_without_a_word(
+    policy: Path, asking: Callable[[str], None], capfd: pytest.CaptureFixture[str]
+) -> None:
+    asking(_INTERRUPTED)
+    assert str(error_of(policy)) == f"{policy}: compile: the process that compiles ended with code -2"
+    assert capfd.readouterr() == ("", "")
+
+
 # -- stopping ----------------------------------------------------------------------------------------------------------
 
 
