@@ -37,6 +37,13 @@ def blocks(proxy: Proxy, host: str) -> bool:
     return proxy.get(f"http://{host}/").status_code == 403
 
 
+def set_policy(proxy: Proxy, policy: Path) -> tuple[int, str]:
+    """Set the option of the running proxy; see scripts/setting.py."""
+    with proxy.client() as client:
+        answer = client.get("http://set.test/", params={"policy": str(policy)})
+    return answer.status_code, answer.text
+
+
 def eventually(condition: Callable[[], bool]) -> bool:
     """Whether the condition comes true in time."""
     deadline = time.monotonic() + PATIENCE
@@ -187,27 +194,21 @@ class TestOptionAtRunTime:
     def proxy(self, start: Start, first: Path) -> Proxy:
         return start(policy=first, scripts=["setting.py"])
 
-    @staticmethod
-    def set_policy(proxy: Proxy, policy: Path) -> tuple[int, str]:
-        with proxy.client() as client:
-            answer = client.get("http://set.test/", params={"policy": str(policy)})
-        return answer.status_code, answer.text
-
     def test_a_good_policy_comes_into_force(self, proxy: Proxy, first: Path, tmp_path: Path) -> None:
         second = simple_policy(tmp_path / "second", "second.test/")
-        assert self.set_policy(proxy, second) == (204, "")
+        assert set_policy(proxy, second) == (204, "")
         assert eventually(lambda: blocks(proxy, "second.test"))
         assert not blocks(proxy, "first.test")
         write_list(tmp_path / "second" / "rules.yaml", "third.test/")
         assert eventually(lambda: blocks(proxy, "third.test"))
-        assert self.set_policy(proxy, first) == (204, "")
+        assert set_policy(proxy, first) == (204, "")
         assert eventually(lambda: blocks(proxy, "first.test"))
 
     def test_a_broken_policy_is_refused_and_the_old_one_is_still_watched(
         self, proxy: Proxy, first: Path, tmp_path: Path
     ) -> None:
         broken = replace(tmp_path / "broken.yaml", "layers: []\ncolour: red\n")
-        status, text = self.set_policy(proxy, broken)
+        status, text = set_policy(proxy, broken)
         assert status == 409
         assert text.startswith(f"hushlist_policy cannot be used:\n{broken}:2: colour: ")
         assert blocks(proxy, "first.test")
@@ -219,7 +220,7 @@ class TestOptionAtRunTime:
     ) -> None:
         second = simple_policy(tmp_path / "second", "second.test/", "..")
         start_of_change = len(proxy.log)
-        assert self.set_policy(proxy, second) == (204, "")
+        assert set_policy(proxy, second) == (204, "")
         proxy.log.wait_for(r"second/rules\.yaml:3: \.\.: it names no host", start_of_change)
         assert "the last good rules stay" in proxy.log.text(start_of_change)
         assert (blocks(proxy, "first.test"), blocks(proxy, "second.test")) == (True, False)
@@ -256,4 +257,21 @@ def test_mitmdump_ends_promptly_while_a_list_is_compiled(start: Start, tmp_path:
     assert proxy.process.wait(PATIENCE) == 0
     assert time.monotonic() - begin < 5
     proxy.log.close()
+    assert "Traceback" not in proxy.log.text()
+
+
+def test_a_policy_that_is_set_while_another_is_compiled_comes_into_force(
+    start: Start, tmp_path: Path, slow_python: Path
+) -> None:
+    first = simple_policy(tmp_path / "first", "first.test/")
+    second = simple_policy(tmp_path / "second", "second.test/")
+    proxy = start(policy=first, scripts=["setting.py"])
+    slow_python.touch()
+    write_list(first.with_name("rules.yaml"), "changed.test/")
+    assert eventually((tmp_path / "waits").exists)
+    slow_python.unlink()
+    assert set_policy(proxy, second) == (204, "")
+    assert eventually(lambda: blocks(proxy, "second.test"))
+    assert not blocks(proxy, "first.test")
+    assert "the last good rules stay" not in proxy.log.text()
     assert "Traceback" not in proxy.log.text()

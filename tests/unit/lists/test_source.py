@@ -250,3 +250,17 @@ def test_an_error_carries_its_problems() -> None:
     error = SourceError(iter(problems))
     assert error.problems == tuple(problems)
     assert str(error) == "f:1: a: b\nf: c: d"
+
+
+def test_what_is_skipped_is_a_warning_each_and_counts_as_refused() -> None:
+    report, behind = Report("f"), Report("f", first_line=30)
+    for line in range(1, 26):
+        report.skip(line, "x", "why")
+    behind.skip(30, "y", "why")
+    behind.leave_out(31, "z", "why not")
+    report.merge(behind)
+    assert report.refused == 27
+    assert list(map(str, report.warnings))[-3:] == [
+        *("f:25: x: skipped: why", "f:30: y: skipped: why", "f:31: z: left out: why not")
+    ]
+    assert len(report.warnings) == 27

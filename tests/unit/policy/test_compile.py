@@ -4,6 +4,7 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,7 @@ from hushlist.errors import Problem
 from hushlist.lists.formats import FORMATS
 from hushlist.match.expressions import expressions
 from hushlist.match.index import Index
-from hushlist.match.rule import Action, Expression, Rule
+from hushlist.match.rule import Expression, Rule
 from hushlist.policy import compile as module
 from hushlist.policy.cache import Cache
 from hushlist.policy.compile import Compiled, compile_policy
@@ -521,22 +522,18 @@ def test_an_entry_is_canonical_as_live_traffic_is(
 
 
 def _recounted(found: Compiled) -> Iterator[tuple[int, int, int]]:
-    """For every list: kept, duplicates, covered; by the rules themselves."""
-    rules = [rule for layer in found.policy.layers for rule in rules_in(layer)]
-    actions: dict[bytes, set[Action]] = {}
-    for pattern, terms, _ in rules:
-        if isinstance(pattern, Expression):
-            actions.setdefault(pattern.value, set()).add(terms.action)
-    for layer in found.policy.layers:
-        for file in layer.lists:
-            own = {(rule.pattern, rule.terms) for rule in rules if rule.terms.source == str(file.path)}
-            number = sum(rule.terms.source == str(file.path) for rule in rules)
-            covered = 0
-            for pattern, _ in own:
-                if isinstance(pattern, Expression):
-                    broader = expressions(split_web(b"http://" + pattern.value))
-                    covered += any(text != pattern.value and text in actions for text in broader)
-            yield len(own), number - len(own), covered
+    """For every list: kept, duplicates, covered; by the rules themselves, all of which block."""
+    (layer,) = found.policy.layers
+    by_file = [rules_in(replace(layer, lists=(file,))) for file in layer.lists]
+    every = {value for rules in by_file for value, _ in hosts_of(rules)}
+    for rules in by_file:
+        own = dict.fromkeys((rule.pattern, rule.terms) for rule in rules)
+        covered = 0
+        for pattern, _ in own:
+            assert isinstance(pattern, Expression)
+            broader = expressions(split_web(b"http://" + pattern.value))
+            covered += any(text != pattern.value and text in every for text in broader)
+        yield len(own), len(rules) - len(own), covered
 
 
 @pytest.mark.skipif(not UT1.is_dir() or not HOSTS.is_file(), reason="no ../shared/data; see HUSHLIST_SHARED")
