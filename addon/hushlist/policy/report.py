@@ -69,12 +69,12 @@ class CompileReport:
 
     def table(self) -> Iterator[str]:
         """Lines for a person: the numbers of every file, and behind those of all an example of what is covered."""
-        heads = [f" {name}" for name in _COLUMNS]
+        heads = [*_COLUMNS]
         rows = [([f"{getattr(own, name):,}" for name in _COLUMNS], own.source) for own in (*self.lists, self.total)]
         widths = [max(map(len, column)) for column in zip(heads, *(numbers for numbers, _ in rows), strict=True)]
-        yield " ".join(map(str.rjust, heads, widths))
+        yield "  ".join(map(str.rjust, heads, widths))
         for numbers, name in rows:
-            yield " ".join(map(str.rjust, numbers, widths)) + f"  {name}"
+            yield "  ".join((*map(str.rjust, numbers, widths), name))
         for own in self.lists:
             if own.example:
                 yield f"covered in {own.source}: {own.example}"

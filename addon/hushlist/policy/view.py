@@ -14,7 +14,7 @@ from datetime import datetime
 
 from hushlist.match.index import Match
 from hushlist.match.rule import Action, Anything, ExpressionHash, Rule, Terms
-from hushlist.policy.decision import Decision, decide
+from hushlist.policy.decision import STOPPING, Decision, decide
 from hushlist.policy.groups import Group
 from hushlist.policy.timed import Timed
 from hushlist.url.hrn import parse_hrn
@@ -66,7 +66,7 @@ class View:
         pattern, terms, line = match.rule
         if terms.layer not in self.layers:
             return None  # a layer that is not asked
-        if terms.category is None or terms.action not in (Action.BLOCK, Action.WARN):
+        if terms.category is None or terms.action not in STOPPING or not self.group.settings.categories:
             return match
         timed = self._timed(terms.category)
         action = None if timed is None else timed.at(self._now)

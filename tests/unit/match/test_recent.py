@@ -8,64 +8,55 @@ from hushlist.match.recent import Recent
 from unit.match.plain_index import STEADY
 
 
-def test_what_was_put_last_is_found() -> None:
-    recent: Recent[str, int] = Recent(4)
-    assert recent.get("a") is None
-    recent.put("a", 0)
-    assert recent.get("a") == 0
-    recent.put("a", 2)
-    assert recent.get("a") == 2
+def counting(most: int) -> tuple[Recent[int, str], list[int]]:
+    """A dictionary of texts of numbers, and the numbers that it was asked to make texts of."""
+    made: list[int] = []
+
+    def make(key: int) -> str:
+        made.append(key)
+        return str(key)
+
+    return Recent(make, most), made
 
 
-def test_the_half_that_was_not_asked_for_lately_is_forgotten() -> None:
-    recent: Recent[int, int] = Recent(4)
-    for key in range(4):
-        recent.put(key, key)
-    assert len(recent) == 4
-    recent.put(4, 4)
-    assert [recent.get(key) for key in (0, 1)] == [None, None]
-    assert [recent.get(key) for key in (4, 3, 2)].count(None) <= 1
+def test_what_is_lacking_is_made_once() -> None:
+    recent, made = counting(4)
+    assert (recent[7], recent[7], made) == ("7", "7", [7])
+
+
+def test_what_cannot_be_made_is_not_remembered() -> None:
+    def fail(key: str) -> str:
+        raise ValueError(key)
+
+    recent = Recent(fail, 4)
+    for _ in range(2):
+        with pytest.raises(ValueError, match="a"):
+            recent["a"]
+    assert len(recent) == 0
 
 
 def test_what_is_asked_for_again_and_again_is_never_forgotten() -> None:
-    recent: Recent[str, int] = Recent(8)
-    recent.put("kept", 1)
+    recent, made = counting(8)
     for number in range(1000):
-        recent.put(f"other {number}", number)
-        assert recent.get("kept") == 1
+        assert (recent[-1], recent[number]) == ("-1", str(number))
+    assert made.count(-1) == 1
 
 
-def test_what_is_found_in_the_older_half_comes_again_and_is_there_once() -> None:
-    recent: Recent[str, int] = Recent(4)
-    for key in "abc":
-        recent.put(key, 1)
-    assert recent.get("a") == 1
-    assert len(recent) == 3
-
-
-@pytest.mark.parametrize("most", [2, 3, 8, 9, 100])
-def test_it_is_bounded_and_remembers_half_for_certain(most: int) -> None:
-    recent: Recent[int, int] = Recent(most)
-    for key in range(10 * most):
-        recent.put(key, key)
-        assert len(recent) <= most
-        assert all(recent.get(last) == last for last in range(max(0, key - most // 4), key + 1))
+def test_what_was_not_asked_for_lately_is_made_again() -> None:
+    recent, made = counting(4)
+    for number in (*range(10), 0):
+        recent[number]
+    assert made.count(0) == 2
 
 
 @STEADY
-@given(st.integers(2, 12), st.lists(st.tuples(st.integers(0, 9), st.none() | st.integers(1, 99)), max_size=80))
-def test_it_is_a_dictionary_that_forgets(most: int, steps: list[tuple[int, int | None]]) -> None:
-    recent: Recent[int, int] = Recent(most)
-    model: dict[int, int] = {}
-    last: list[int] = []  # what was put or found, the latest first, each once
-    for key, value in steps:
-        if value is None:
-            found = recent.get(key)
-            assert found in (None, model.get(key))
-            assert found is not None or key not in last[: most // 2]
-        else:
-            recent.put(key, value)
-            model[key] = found = value
-        if found is not None:
-            last = [key, *(other for other in last if other != key)]
-        assert len(recent) <= most
+@given(st.integers(2, 12), st.lists(st.integers(0, 20), max_size=80))
+def test_it_is_bounded_and_remembers_half_for_certain(most: int, keys: list[int]) -> None:
+    recent, made = counting(most)
+    last: list[int] = []  # the latest first, each once
+    for key in keys:
+        before = len(made)
+        assert recent[key] == str(key)
+        assert len(made) == before or key not in last[: most // 2]
+        last = [key, *(other for other in last if other != key)]
+        assert len(recent) + len(recent._older) <= most

@@ -24,11 +24,11 @@ def test_the_total_is_the_sum_of_all(report: CompileReport) -> None:
 
 def test_the_table_has_a_line_for_each_file_and_one_for_all(report: CompileReport) -> None:
     assert list(report.table()) == [
-        "                        read       kept  duplicates  refused  covered",
-        "ads.hosts          1,234,567  1,234,560           5        2       40",
-        "a/folder/own.yaml          3          3           0        0        0",
-        "2 files            1,234,570  1,234,563           5        2       40",
-        "ads.hosts: covered, for example: line 1",
+        "     read       kept  duplicates  refused  covered",
+        "1,234,567  1,234,560           5        2       40  ads.hosts",
+        "        3          3           0        0        0  a/folder/own.yaml",
+        "1,234,570  1,234,563           5        2       40  2 files",
+        "covered in ads.hosts: line 1",
     ]
 
 

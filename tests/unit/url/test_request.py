@@ -9,11 +9,11 @@ from hushlist.url.host import LONGEST_NAME
 from hushlist.url.parts import Parts
 from hushlist.url.readings import readings
 from hushlist.url.request import (
-    PLAIN_TARGET,
     Request,
     canonical_forms,
     canonical_host,
     canonical_url,
+    plain_target,
     request_of,
     target_forms,
 )
@@ -176,13 +176,13 @@ def test_no_octet_anywhere_makes_a_target_seem_plain_that_is_not(place: bytes) -
 
 @pytest.mark.parametrize("target", [b"/", b"/a", b"/a/", b"/a/b.c?q=/../x;y\\", b"/a..", b"/a?", b"/~!$&'()*+,=:@|^`"])
 def test_a_target_like_nearly_every_one_is_plain(target: bytes) -> None:
-    assert PLAIN_TARGET.fullmatch(target)
+    assert plain_target(target)
 
 
 @pytest.mark.parametrize(
     "target",
     [
-        *(b"", b"a", b"?", b"//", b"/a//b", b"/.", b"/..", b"/a/./b", b"/a/.b", b"/a/..", b"/a;b", b"/a%b", b"/a?%20"),
+        *(b"a", b"?", b"//", b"/a//b", b"/.", b"/..", b"/a/./b", b"/a/.b", b"/a/..", b"/a;b", b"/a%b"),
         *(
             b"/a#",
             b"/a?q#",
@@ -200,7 +200,7 @@ def test_a_target_like_nearly_every_one_is_plain(target: bytes) -> None:
     ],
 )
 def test_a_target_that_may_have_other_readings_is_not_plain(target: bytes) -> None:
-    assert not PLAIN_TARGET.fullmatch(target)
+    assert plain_target(target) is None
 
 
 @pytest.mark.parametrize(
