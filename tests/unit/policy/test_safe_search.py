@@ -1,0 +1,339 @@
+"""Safe search: what is changed in a request, and how a policy asks for it."""
+
+import re
+import time
+from collections.abc import Callable
+from urllib.parse import parse_qs
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushlist.lists.document import read_document
+from hushlist.lists.source import Report
+from hushlist.policy.safe_search import SERVICES, Rewrite, read_safe_search, rewrite, set_parameters
+from hushlist.policy.services import LEVELS
+from unit.hostile import LONG, octets
+
+ALL = dict.fromkeys(SERVICES, "strict")
+NAMES = ", ".join(SERVICES)
+SAFE = ((b"safe", b"active"),)
+GOOGLE = b"safe=active&ssui=on"
+
+
+def target_of(host: bytes, target: bytes, level: str = "strict") -> bytes | None:
+    change = rewrite(host, target, dict.fromkeys(SERVICES, level))
+    return change.target if change else None
+
+
+@pytest.mark.parametrize(
+    ("host", "level", "expected"),
+    [
+        (b"www.google.com", "strict", b"/search?q=x&safe=active&ssui=on"),
+        (b"www.bing.com", "strict", b"/search?q=x&adlt=strict"),
+        (b"duckduckgo.com", "strict", b"/search?q=x&kp=1"),
+        (b"duckduckgo.com", "moderate", b"/search?q=x&kp=-1"),
+        (b"uk.search.yahoo.com", "strict", b"/search?q=x&vm=r"),
+    ],
+)
+def test_a_search_gets_the_service_s_parameter(host: bytes, level: str, expected: bytes) -> None:
+    change = rewrite(host, b"/search?q=x", dict.fromkeys(SERVICES, level))
+    assert change is not None
+    assert (change.level, change.target, change.headers, change.host) == (level, expected, (), None)
+
+
+@pytest.mark.parametrize(("level", "value"), [("strict", b"Strict"), ("moderate", b"Moderate")])
+@pytest.mark.parametrize("host", [b"www.youtube.com", b"youtube.com", b"m.youtube.com", b"youtubei.googleapis.com"])
+def test_youtube_gets_a_header(host: bytes, level: str, value: bytes) -> None:
+    change = Rewrite("youtube", level, headers=((b"YouTube-Restrict", value),))
+    assert rewrite(host, b"/watch?v=1", {"youtube": level}) == change
+
+
+@pytest.mark.parametrize(
+    ("host", "asked"),
+    [
+        (b"search.brave.com", b"safe.search.brave.com"),
+        (b"pixabay.com", b"safesearch.pixabay.com"),
+        (b"yandex.com.tr", b"213.180.193.56"),
+        (b"www.ya.ru", b"213.180.193.56"),
+        (b"www.ecosia.org", b"strict-safe-search.ecosia.org"),
+    ],
+)
+def test_where_that_is_what_is_documented_another_host_is_asked(host: bytes, asked: bytes) -> None:
+    change = rewrite(host, b"/search?q=x", ALL)
+    assert change is not None
+    assert (change.host, change.target, change.headers) == (asked, None, ())
+    assert rewrite(asked, b"/search?q=x", ALL) is None
+
+
+@pytest.mark.parametrize(
+    "host",
+    [b"google.com", b"www.google.com", b"google.de", b"www.google.co.uk", b"www.google.com.au", b"ipv6.google.com"],
+)
+def test_google_is_google_in_every_country(host: bytes) -> None:
+    assert target_of(host, b"/search?q=x") == b"/search?q=x&" + GOOGLE
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        b"google.evil.example",
+        b"google.com.evil.example",
+        b"www.google.com.evil.example",
+        b"notgoogle.com",
+        b"google.example",
+        b"google",
+        b"com",
+        b"www.google.com.",
+        b"xn--ggle-55da.com",
+        b"scholar.google.com",
+        b"notbing.com",
+        b"bing.com.evil.example",
+        b"notyoutube.com",
+        b"search.yahoo.com.evil.example",
+        b".",
+        b"",
+        b"[::1]",
+        b"192.0.2.1",
+    ],
+)
+def test_a_host_that_only_looks_like_one_is_left_alone(host: bytes) -> None:
+    assert rewrite(host, b"/search?q=x", ALL) is None
+
+
+@pytest.mark.parametrize("path", [b"/", b"/webhp", b"/search", b"/imgres", b"/search/"])
+def test_google_s_search_pages_count(path: bytes) -> None:
+    assert target_of(b"www.google.com", path) == path + b"?" + GOOGLE
+
+
+@pytest.mark.parametrize(
+    "path", [b"/%73earch", b"//search", b"/x/../search", b"/./search", b"/search;x", b"/x/..%2fsearch", b"/\\search"]
+)
+def test_a_search_page_counts_in_every_spelling(path: bytes) -> None:
+    assert target_of(b"www.google.com", path + b"?q=x") == path + b"?q=x&" + GOOGLE
+
+
+@pytest.mark.parametrize("path", [b"/maps", b"/complete/search", b"/searching", b"/gen_204", b"/maps/search/x"])
+def test_what_is_no_search_at_google_is_left_alone(path: bytes) -> None:
+    assert rewrite(b"www.google.com", path + b"?q=x&safe=off", ALL) is None
+
+
+@pytest.mark.parametrize(
+    ("query", "expected"),
+    [
+        (b"q=x&safe=off", b"q=x&safe=active"),
+        (b"safe=off&q=x", b"q=x&safe=active"),
+        (b"safe=off", b"safe=active"),
+        (b"", b"safe=active"),
+        (b"safe", b"safe=active"),
+        (b"safe=", b"safe=active"),
+        (b"safe=off&q=x&safe=images", b"q=x&safe=active"),
+        (b"safe=active&q=x&safe=off", b"q=x&safe=active"),
+        (b"safe=active&q=x&safe=active", b"q=x&safe=active"),
+        (b"q=x&%73afe=off", b"q=x&safe=active"),
+        (b"q=x&%73%61%66%65=off", b"q=x&safe=active"),
+        (b"q=x&%2573afe=off", b"q=x&safe=active"),
+        (b"q=x&%u0073afe=off", b"q=x&safe=active"),
+        (b"q=x&SAFE=off", b"q=x&safe=active"),
+        (b"q=x&Safe=active", b"q=x&safe=active"),
+        (b"q=x&+safe+=off", b"q=x&safe=active"),
+        (b"q=x&safe=%61ctive", b"q=x&safe=active"),
+        (b"q=x&safe=active%00", b"q=x&safe=active"),
+        (b"q=x&safe=active=off", b"q=x&safe=active"),
+        (b"q=x;safe=off", b"q=x&safe=active"),
+        (b"q=x;safe=active", b"q=x&safe=active"),
+        (b"q=x&safe=active;y=1", b"q=x&y=1&safe=active"),
+        (b"q=x;safe=off&y=1", b"q=x&y=1&safe=active"),
+        (b"q=x;safe=off;y=1", b"q=x;y=1&safe=active"),
+        (b"q=x#&safe=off", b"q=x&safe=active"),
+        (b"q=x&safe=active#", b"q=x&safe=active"),
+    ],
+)
+def test_the_parameter_is_set_whatever_the_client_gave(query: bytes, expected: bytes) -> None:
+    assert set_parameters(b"/search?" + query, SAFE) == b"/search?" + expected
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        b"q=a+b%20c%2Bd&",
+        b"&&q=%zz&x",
+        b"q=safe",
+        b"safe%3Doff",
+        b"q=x&safe%3Doff",
+        b"unsafe=off",
+        b"safer=off&asafe=off",
+        b"q=?safe=off",
+        b"q=\xff\xc3\xbc",
+        b"a=1;b=2",
+    ],
+)
+def test_everything_else_stays_octet_for_octet(query: bytes) -> None:
+    assert set_parameters(b"/search?" + query, SAFE) == b"/search?" + query + b"&safe=active"
+
+
+@pytest.mark.parametrize(
+    "query", [b"safe=active", b"safe=active&q=x", b"q=x&safe=active&y=1", b"q=x&safe=active", b"a;b&safe=active"]
+)
+def test_what_is_asked_for_already_is_left_where_it_is(query: bytes) -> None:
+    assert set_parameters(b"/search?" + query, SAFE) == b"/search?" + query
+
+
+@pytest.mark.parametrize("target", [b"*", b"", b"www.google.com:443", b"http://www.google.com/search?q=x"])
+def test_a_target_that_is_no_path_is_left_alone(target: bytes) -> None:
+    assert set_parameters(target, SAFE) == target
+
+
+_HOSTS = st.sampled_from([b"www.google.com", b"www.bing.com", b"duckduckgo.com", b"search.yahoo.com", b"google.de"])
+_PIECES = st.sampled_from(
+    b"safe SAFE %73afe ssui kp adlt vm q = & ; # ? % %26 + active on off strict 1 r safe=active &kp=1& / \xff".split()
+)
+_TARGETS = st.builds(
+    b"%b%b".__mod__,
+    st.tuples(
+        st.sampled_from([b"/search?", b"/search", b"/", b"/?", b"/webhp?q=x&"]),
+        st.lists(_PIECES, max_size=12).map(b"".join) | octets(),
+    ),
+)
+
+
+@given(_HOSTS, _TARGETS, st.sampled_from(["strict", "moderate"]))
+def test_rewriting_twice_is_rewriting_once(host: bytes, target: bytes, level: str) -> None:
+    once = target_of(host, target, level)
+    assert once is None or (once != target and target_of(host, once, level) is None)
+
+
+@given(_TARGETS)
+def test_after_it_a_server_reads_the_parameter_once_and_right(target: bytes) -> None:
+    asked = set_parameters(target, SAFE)
+    query = asked.partition(b"?")[2].decode("latin-1")
+    for seen in (query, query.replace(";", "&")):  # by a server that ends a parameter at "&", and at either
+        fields = parse_qs(seen, keep_blank_values=True, encoding="latin-1")
+        assert [value for name, values in fields.items() if name.lower() == "safe" for value in values] == ["active"]
+    assert b"#" not in asked
+
+
+@given(_HOSTS | octets(), octets(), st.sampled_from([*LEVELS, "?"]))
+def test_no_octets_are_an_error(host: bytes, target: bytes, level: str) -> None:
+    change = rewrite(host, target, dict.fromkeys(SERVICES, level))
+    assert change is None or str(change)
+
+
+def test_off_and_unnamed_services_are_left_alone() -> None:
+    assert rewrite(b"www.google.com", b"/search?q=x", {"google": "off", "bing": "strict"}) is None
+    assert rewrite(b"www.google.com", b"/search?q=x", {"bing": "strict"}) is None
+    assert rewrite(b"www.youtube.com", b"/", {}) is None
+
+
+def test_a_level_that_a_service_does_not_have_is_strict() -> None:
+    change = rewrite(b"www.google.com", b"/search?q=x", {"google": "moderate"})
+    assert change is not None
+    assert (change.level, change.target) == ("strict", b"/search?q=x&" + GOOGLE)
+
+
+def test_a_rewrite_says_what_it_changes_and_by_which_document_but_not_what_was_asked() -> None:
+    secret = b"/search?q=secret"
+    assert list(map(str, filter(None, (rewrite(min(s.hosts), secret, ALL) for s in SERVICES.values())))) == [
+        f"{service.title}, strict: {service.levels['strict']} (source: {service.source})"
+        for service in SERVICES.values()
+    ]
+    assert str(rewrite(b"google.com", secret, ALL)) == (
+        "Google, strict: safe=active is set in the query, ssui=on is set in the query "
+        "(source: chromium.org/developers/design-documents/safesearch)"
+    )
+    assert str(rewrite(b"www.youtube.com", secret, {"youtube": "moderate"})) == (
+        "YouTube, moderate: the header YouTube-Restrict: Moderate is set (source: support.google.com/a/answer/6214622)"
+    )
+    assert str(rewrite(b"search.brave.com", secret, ALL)) == (
+        "Brave Search, strict: safe.search.brave.com is asked instead (source: search.brave.com/help/safesearch)"
+    )
+
+
+def test_every_service_is_whole_and_no_host_is_of_two() -> None:
+    hosts = [host for service in SERVICES.values() for host in service.hosts]
+    assert len(hosts) == len(set(hosts))
+    for name, service in SERVICES.items():
+        assert name == service.name
+        assert "strict" in service.levels
+        assert set(service.levels) <= {"strict", "moderate"}
+        assert all(re.fullmatch(rb"[a-z0-9-]+(\.[a-z0-9-]+)+", host) for host in service.hosts)
+        assert all(suffix.startswith(b".") and suffix[1:] in service.hosts for suffix in service.suffixes)
+        assert all(setting.parameters or setting.headers or setting.host for setting in service.levels.values())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda size: b"/search?" + b"&" * size,
+        lambda size: b"/search?" + b"safe=off;" * (size // 9),
+        lambda size: b"/search?" + b"%25" * (size // 3) + b"73afe=off",
+        lambda size: b"/search" + b"?" * size,
+        lambda size: b"/search?q=x" + b"#" * size,
+    ],
+)
+def test_it_takes_time_linear_in_the_target_s_length(make: Callable[[int], bytes]) -> None:
+    def seconds(size: int) -> float:
+        target, best = make(size), float("inf")
+        for _ in range(3):
+            begin = time.process_time()
+            rewrite(b"www.google.com", target, ALL)
+            best = min(best, time.process_time() - begin)
+        return best
+
+    # Four times as long may take ten times as long on a busy machine, but not sixteen.
+    assert seconds(4 * LONG) < 10 * seconds(LONG) + 0.01
+
+
+def read(text: str) -> tuple[dict[str, str], list[str]]:
+    report = Report("policy.yaml")
+    document = read_document(text.encode(), report)
+    assert document is not None
+    assert isinstance(document.value, dict)
+    return dict(read_safe_search(document.value["safe-search"], report)), list(map(str, report.errors))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("safe-search: strict", ALL),
+        ("safe-search: 'off'", dict.fromkeys(SERVICES, "off")),
+        ("safe-search: off", dict.fromkeys(SERVICES, "off")),
+        ("safe-search: moderate", ALL | {"duckduckgo": "moderate", "youtube": "moderate"}),
+        ("safe-search: [google, bing]", {"google": "strict", "bing": "strict"}),
+        ("safe-search: []", {}),
+        ("safe-search: {}", {}),
+        (
+            "safe-search: {google: strict, youtube: moderate, bing: off, yahoo: 'off'}",
+            {"google": "strict", "bing": "off", "youtube": "moderate", "yahoo": "off"},
+        ),
+    ],
+)
+def test_a_policy_says_it_in_three_ways(text: str, expected: dict[str, str]) -> None:
+    assert read(text) == (expected, [])
+
+
+FORMS = "expected one of strict, moderate, off, a list of services, or a mapping of services to levels"
+
+
+@pytest.mark.parametrize(
+    ("text", "errors"),
+    [
+        ("safe-search: on", [f"policy.yaml:1: safe-search: on: {FORMS}"]),
+        ("safe-search:", [f"policy.yaml:1: safe-search: {FORMS}"]),
+        ("safe-search:\n- gogle\n- bing", [f"policy.yaml:2: safe-search: 'gogle': unknown service (known: {NAMES})"]),
+        ("safe-search:\n- [bing]", [f"policy.yaml:2: safe-search: a list: unknown service (known: {NAMES})"]),
+        ("safe-search:\n  gogle: strict\n", [f"policy.yaml:2: gogle: unknown key (known: {NAMES})"]),
+        ("safe-search:\n  youtube: on", ["policy.yaml:2: youtube: on: expected one of strict, moderate, off"]),
+        ("safe-search:\n\n  google: moderate", ["policy.yaml:3: google: moderate: expected one of strict, off"]),
+        (
+            "safe-search:\n  google:\n  bing: [x]",
+            ["policy.yaml:2: google: expected text, not nothing", "policy.yaml:3: bing: expected text, not a list"],
+        ),
+    ],
+)
+def test_a_mistake_names_its_line_and_what_is_allowed(text: str, errors: list[str]) -> None:
+    assert read(text)[1] == errors
+
+
+def test_what_is_right_beside_a_mistake_is_read() -> None:
+    assert read("safe-search: {google: strict, bing: on}")[0] == {"google": "strict"}
