@@ -118,6 +118,8 @@ class TestBrowser:
         text = browser.find_element(By.TAG_NAME, "body").text
         for words in (REASON, "Test <i>list</i>", f"{scheme}://{host}/some/page?q=1", f"{host}/"):
             assert words in text
+        # the content security policy lets the page's own style through
+        assert browser.find_element(By.TAG_NAME, "main").value_of_css_property("border-top-left-radius") == "16px"
         assert arrived.connections == 0
         assert browser.get_screenshot_as_file(str(tmp_path / "blocked.png"))
         assert (tmp_path / "blocked.png").stat().st_size > 2 * len(blank)

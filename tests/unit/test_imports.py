@@ -116,7 +116,7 @@ print(json.dumps({"events": events, "modules": sorted(sys.modules)}))
 
 
 @pytest.mark.parametrize("module", ["hushlist.engine", "hushlist.cli", "hushlist.proxy.addon"])
-def test_importing_reads_nothing_but_code_and_the_block_page(module: str) -> None:
+def test_importing_reads_nothing_but_code_and_the_block_page_with_its_texts(module: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _WATCHED_IMPORT, module],
         capture_output=True,
@@ -126,7 +126,8 @@ def test_importing_reads_nothing_but_code_and_the_block_page(module: str) -> Non
     seen = json.loads(done.stdout)
     own = [Path(event) for event in seen["events"] if str(PACKAGE) in event or "rules" in Path(event).parts]
     read = {path.name for path in own if path.suffix not in (".py", ".pyc") and ".pyc." not in path.name}
-    assert read <= ({"block_page.html"} if module == "hushlist.proxy.addon" else set())
+    texts = {path.name for path in (PACKAGE / "proxy" / "texts").iterdir()}
+    assert read <= ({"block_page.html", "texts", *texts} if module == "hushlist.proxy.addon" else set())
     assert ("mitmproxy" in seen["modules"]) is (module == "hushlist.proxy.addon")
     assert not {"socket.connect", "subprocess.Popen", "os.system"} & set(seen["events"])
 

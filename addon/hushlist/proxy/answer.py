@@ -1,23 +1,36 @@
-"""What a client gets for a blocked request: a page, or whatever fits the place where the answer would be used.
-
-Everything that came with the request is escaped in one place, and the page needs nothing from outside.
-"""
+"""What a client gets for a blocked request: a page, or whatever fits the place where the answer would be used."""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
-from dataclasses import dataclass
+import logging
+import re
+from datetime import datetime
 from enum import Enum, auto
-from html import escape
-from importlib.resources import files
 from pathlib import PurePath
-from string import Template
 
 from mitmproxy import http
 
-from hushlist.match.index import Match
 from hushlist.policy.decision import Decision
+from hushlist.proxy.explanation import Explanation, Unblock, Verdict
+from hushlist.proxy.pages import HEADERS, page, security_policy
+from hushlist.proxy.template import Template, load_template
+
+__all__ = [
+    "Explanation",
+    "Kind",
+    "Template",
+    "Unblock",
+    "Verdict",
+    "answer",
+    "explain",
+    "failure",
+    "kind_of",
+    "load_template",
+    "page",
+]
+
+logger = logging.getLogger(__name__)
 
 STATUS = 403
 
@@ -90,67 +103,53 @@ def kind_of(request: http.Request) -> Kind:
     return Kind.DATA if headers.get("user-agent", "").startswith("Mozilla/") else Kind.PAGE
 
 
-@dataclass(frozen=True, slots=True)
-class Explanation:
-    """What a blocked person is told."""
-
-    url: str
-    reason: str
-    category: str | None = None
-    list: str | None = None
-    #: where the rule stands: the file's name, without its folder, and the line
-    rule: str | None = None
-    expression: str | None = None
-
-    def as_dict(self) -> dict[str, object]:
-        """For programs."""
-        return {
-            "blocked": True,
-            "url": self.url,
-            "reason": self.reason,
-            "category": self.category,
-            "list": self.list,
-            "rule": self.rule,
-            "expression": self.expression,
-        }
-
-
-def explain(decision: Decision) -> Explanation:
-    """What to tell of a decision."""
+def explain(
+    decision: Decision,
+    *,
+    kind: Verdict = Verdict.BLOCKED,
+    until: datetime | None = None,
+    reference: str | None = None,
+) -> Explanation:
+    """What to tell of a decision; until when it holds, and its number in the log, are known to whoever asks."""
     url = decision.url.decode("ascii", "backslashreplace")
     if decision.winner is None:
-        return Explanation(url, f"The address cannot be read: {decision.fault}.")
-    return _explain_rule(url, decision.winner)
-
-
-def _explain_rule(url: str, winner: Match) -> Explanation:
-    _, terms, line = winner.rule
+        return Explanation(url, fault=decision.fault, until=until, reference=reference, kind=kind)
+    _, terms, line = decision.winner.rule
     return Explanation(
         url=url,
-        reason=terms.reason or "A rule of the filter blocks it.",
+        reason=terms.reason,
         category=terms.category,
         list=terms.label,
         rule=f"{PurePath(terms.source).name}:{line}",
-        expression=winner.text,
+        expression=decision.winner.text,
+        until=until,
+        reference=reference,
+        kind=kind,
     )
 
 
 #: one transparent pixel
 _PIXEL = bytes.fromhex("47494638396101000100800000000000ffffff21f90401000000002c000000000100010000020144003b")
-_TEMPLATE = Template(files("hushlist.proxy").joinpath("block_page.html").read_text(encoding="utf-8"))
-_HEADERS = {
-    "Cache-Control": "no-store",
-    "X-Content-Type-Options": "nosniff",
-    "Referrer-Policy": "no-referrer",
-    "Content-Security-Policy": "default-src 'none'; style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'; "
-    "frame-ancestors 'self'; sandbox",
-}
+#: what may stand in a header; a reference that is anything else is on the page alone
+_TOKEN = re.compile(r"[!-~]{1,100}")
 
 
-def answer(request: http.Request, explanation: Explanation) -> http.Response:
-    """The response to a blocked request."""
-    content_type, body = _body(kind_of(request), explanation)
-    headers = {"Content-Type": content_type, **_HEADERS}
+def answer(
+    request: http.Request,
+    explanation: Explanation,
+    unblock: Unblock | None = None,
+    template: Template | None = None,
+) -> http.Response:
+    """The response to a request that does not pass; only a page offers to have it unblocked."""
+    kind = kind_of(request)
+    if kind is Kind.PAGE:
+        body, headers = page(explanation, request.headers.get("accept-language", ""), unblock, template)
+    else:
+        content_type, body = _body(kind, explanation)
+        headers = _headers(content_type)
+    # Of an image or a script this is all that says, in a browser's developer tools, what became of it.
+    if explanation.reference is not None and _TOKEN.fullmatch(explanation.reference):
+        headers["X-Hushlist-Reference"] = explanation.reference
     response = http.Response.make(STATUS, body, headers)
     if request.method.upper() == "HEAD":
         response.raw_content = b""
@@ -158,16 +157,27 @@ def answer(request: http.Request, explanation: Explanation) -> http.Response:
     return response
 
 
-def failure(_: http.Request) -> http.Response:
-    """The response where the filter itself failed: made of nothing that could fail again."""
-    headers = {"Content-Type": "text/plain; charset=utf-8", **_HEADERS}
+def failure(request: http.Request) -> http.Response:
+    """The response where the filter itself failed: it tells nothing of the request, which may be what it failed on.
+
+    Where not even the page can be made, it is made of nothing that could fail again.
+    """
+    try:
+        if kind_of(request) is Kind.PAGE:
+            return answer(request, Explanation("", kind=Verdict.FAILED))
+    except Exception as error:
+        logger.debug("hushlist: no page for the failure: %r", error)
+    headers = _headers("text/plain; charset=utf-8")
     return http.Response.make(STATUS, b"The filter failed; nothing passes it unseen.\n", headers)
 
 
+def _headers(content_type: str) -> dict[str, str]:
+    return {"Content-Type": content_type, **HEADERS, "Content-Security-Policy": security_policy()}
+
+
 def _body(kind: Kind, explanation: Explanation) -> tuple[str, bytes]:
+    """What fits in the place of anything but a page."""
     match kind:
-        case Kind.PAGE:
-            return "text/html; charset=utf-8", page(explanation).encode("utf-8", "backslashreplace")
         case Kind.IMAGE:
             return "image/gif", _PIXEL
         case Kind.SCRIPT:
@@ -176,22 +186,8 @@ def _body(kind: Kind, explanation: Explanation) -> tuple[str, bytes]:
             return "text/css; charset=utf-8", b""
         case Kind.DATA:
             return "application/json", json.dumps(explanation.as_dict()).encode()
-        case Kind.MEDIA:
-            return "text/plain; charset=utf-8", b""
         case Kind.WEBSOCKET:
-            return "text/plain; charset=utf-8", f"Blocked: {explanation.reason}\n".encode("utf-8", "backslashreplace")
-
-
-def page(explanation: Explanation) -> str:
-    """The block page."""
-    facts: Mapping[str, str | None] = {
-        "Address": explanation.url,
-        "Category": explanation.category,
-        "List": explanation.list,
-        "Rule": explanation.rule,
-        "Matched": explanation.expression,
-    }
-    rows = "\n".join(
-        f"      <dt>{escape(name)}</dt><dd>{escape(value)}</dd>" for name, value in facts.items() if value is not None
-    )
-    return _TEMPLATE.substitute(reason=escape(explanation.reason), facts=rows)
+            words = f"Blocked: {explanation.in_english()}\n"
+            return "text/plain; charset=utf-8", words.encode("utf-8", "backslashreplace")
+        case _:
+            return "text/plain; charset=utf-8", b""

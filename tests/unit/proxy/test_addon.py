@@ -112,7 +112,7 @@ def test_modes(
 def test_a_blocked_page_says_why(hushlist: Hushlist) -> None:
     flow = run(hushlist, flow_of("http://www.blocked.example/a"))
     assert flow.response is not None
-    assert "<p>Ads</p>" in flow.response.text
+    assert ">Ads</p>" in flow.response.text
     assert "ads.yaml:2" in flow.response.text
     assert flow.comment.startswith("hushlist: block blocked.example/ by ads (")
 

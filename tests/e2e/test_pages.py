@@ -1,0 +1,123 @@
+"""The form of a page under the page's own content security policy, in Chromium."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from shutil import which
+from threading import Thread
+from urllib.parse import parse_qs
+
+import pytest
+from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.wait import WebDriverWait
+
+from e2e.proxy import PATIENCE
+from hushlist.proxy.explanation import Explanation, Unblock, Verdict
+from hushlist.proxy.pages import page
+
+BROWSER = which("chromium") or which("chromium-browser") or which("google-chrome")
+DRIVER = which("chromedriver")
+
+pytestmark = [
+    pytest.mark.skipif(not BROWSER, reason="there is no Chromium on PATH"),
+    pytest.mark.skipif(not DRIVER, reason="there is no chromedriver on PATH"),
+    pytest.mark.xdist_group("chromium"),
+]
+
+ACTION = "/.well-known/hushlist/unblock"
+UNBLOCK = Unblock(ACTION, 'a "token"', True, True, ("url", "host"), (15, 60))
+
+
+class Pages(BaseHTTPRequestHandler):
+    """Every address is blocked, in the language that its path names; what is posted is kept."""
+
+    posted: list[tuple[str, dict[str, list[str]], str | None]]
+
+    def do_GET(self) -> None:
+        is_warning = self.path == "/warned"
+        explanation = Explanation("http://h.example/", kind=Verdict.WARNED if is_warning else Verdict.BLOCKED)
+        unblock = Unblock(ACTION, "go") if is_warning else UNBLOCK
+        body, headers = page(explanation, self.path.strip("/"), None if self.path == "/after" else unblock)
+        self._answer(403, body, headers)
+
+    def do_POST(self) -> None:
+        fields = parse_qs(self.rfile.read(int(self.headers["content-length"])).decode())
+        self.posted.append((self.path, fields, self.headers["origin"]))
+        self._answer(303, b"", {"Location": "/after"})
+
+    def _answer(self, status: int, body: bytes, headers: dict[str, str]) -> None:
+        self.send_response(status)
+        for name, value in {**headers, "Content-Length": str(len(body))}.items():
+            self.send_header(name, value)
+        self.end_headers()
+        self.wfile.write(body)
+
+    def log_message(self, *_: object) -> None:
+        pass
+
+
+@contextmanager
+def serving() -> Iterator[tuple[str, type[Pages]]]:
+    handler = type("Recording", (Pages,), {"posted": []})
+    with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
+        thread = Thread(target=server.serve_forever)
+        thread.start()
+        try:
+            yield f"http://127.0.0.1:{server.server_port}", handler
+        finally:
+            server.shutdown()
+            thread.join()
+
+
+@pytest.fixture(scope="module")
+def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    options = ChromeOptions()
+    options.binary_location = BROWSER or ""
+    profile: Path = tmp_path_factory.mktemp("chromium")
+    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"):
+        options.add_argument(argument)
+    options.add_argument(f"--user-data-dir={profile}")
+    driver = Chrome(options, Service(DRIVER))
+    driver.set_page_load_timeout(PATIENCE)
+    yield driver
+    driver.quit()
+
+
+def test_the_form_of_a_sandboxed_page_arrives(browser: Chrome) -> None:
+    with serving() as (base, handler):
+        browser.get(f"{base}/de")
+        browser.find_element(By.TAG_NAME, "summary").click()
+        browser.find_element(By.ID, "passphrase").send_keys("Sésam öffne dich")
+        browser.find_elements(By.NAME, "scope")[1].click()
+        browser.find_element(By.TAG_NAME, "button").click()
+        WebDriverWait(browser, PATIENCE).until(lambda driver: driver.current_url == f"{base}/after")
+    fields = {"token": ['a "token"'], "passphrase": ["Sésam öffne dich"], "scope": ["host"], "minutes": ["15"]}
+    # a sandboxed page has no origin of its own to tell
+    assert handler.posted == [(ACTION, fields, "null")]
+
+
+def test_a_warned_person_goes_on_with_the_keyboard_alone(browser: Chrome) -> None:
+    with serving() as (base, handler):
+        browser.get(f"{base}/warned")
+        browser.find_element(By.TAG_NAME, "button").send_keys("\ue007")
+        WebDriverWait(browser, PATIENCE).until(lambda driver: driver.current_url == f"{base}/after")
+    assert handler.posted == [(ACTION, {"token": ["go"]}, "null")]
+
+
+@pytest.mark.parametrize("language", ["en", "de", "ar"])
+def test_nothing_is_cut_off_on_a_small_screen(browser: Chrome, language: str) -> None:
+    screen = {"width": 320, "height": 568, "deviceScaleFactor": 1, "mobile": False}
+    browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
+    with serving() as (base, _):
+        browser.get(f"{base}/{language}")
+        browser.find_element(By.TAG_NAME, "summary").click()
+        assert browser.execute_cdp_cmd("Page.getLayoutMetrics", {})["cssContentSize"]["width"] <= 320
+        for element in browser.find_elements(By.CSS_SELECTOR, "main *:not(input[type=hidden]):not(h2)"):
+            box = element.rect
+            assert box["x"] >= 0
+            assert box["x"] + box["width"] <= 320
