@@ -11,6 +11,7 @@ from pathlib import PurePath
 
 from mitmproxy import http
 
+from hushlist.errors import without_user
 from hushlist.policy.decision import Decision
 from hushlist.proxy.explanation import Explanation, Unblock, Verdict
 from hushlist.proxy.pages import HEADERS, page, security_policy
@@ -111,7 +112,8 @@ def explain(
     reference: str | None = None,
 ) -> Explanation:
     """What to tell of a decision; until when it holds, and its number in the log, are known to whoever asks."""
-    url = decision.url.decode("ascii", "backslashreplace")
+    # what could not be read is shown as it was asked for, and may have a user in it
+    url = str(without_user(decision.url.decode("ascii", "backslashreplace")))
     if decision.winner is None:
         return Explanation(url, fault=decision.fault, until=until, reference=reference, kind=kind)
     _, terms, line = decision.winner.rule

@@ -176,7 +176,7 @@ def test_a_rule_without_a_reason_and_a_request_that_cannot_be_read_are_explained
     assert explain(decision).reason is None
     assert explain(decision).in_english() == "A rule of the filter blocks it."
     assert explain(decision, kind=Verdict.WARNED).in_english() == "A rule of the filter warns of it."
-    unread = explain(Decision(Action.BLOCK, b"http://\xff/", fault="it names no host"))
+    unread = explain(Decision(Action.BLOCK, b"http://me:secret@\xff/", fault="it names no host"))
     assert unread == Explanation("http://\\xff/", fault="it names no host")
     assert unread.as_dict()["reason"] == "The address cannot be read: it names no host."
 
