@@ -1,6 +1,7 @@
 """``hushlist``: what the proxy would do, from the command line.
 
-Exit codes: 0 good; 1 a URL is blocked, two are different, or a text has none; 2 wrong usage or bad input.
+Exit codes: 0 good; 1 a URL is blocked, two are different, a text has none, or the log has no such record; 2 wrong
+usage or bad input.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import BinaryIO
 
+from hushlist.cli_log import add_log
 from hushlist.engine import Engine, load_engine
 from hushlist.errors import Problem, SourceError, UrlError
 from hushlist.helper import PLACEHOLDERS, AccessList, Helper, Redirector, serve
@@ -69,8 +71,8 @@ def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="hushlist",
         description="Canonicalize URLs, hash their expressions, and ask a policy what it does with them and why.",
-        epilog="Exit codes: 0 good; 1 a URL is blocked, two are different, or a text has none; "
-        "2 wrong usage or bad input.",
+        epilog="Exit codes: 0 good; 1 a URL is blocked, two are different, a text has none, or the log has no "
+        "such record; 2 wrong usage or bad input.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     _add_canonicalize(commands)
@@ -100,6 +102,7 @@ def _parser() -> argparse.ArgumentParser:
         if command is check:
             with_policy.add_argument("--json", action="store_true", help="print one JSON object a line")
     _add_helper(commands)
+    add_log(commands)
     return parser
 
 

@@ -26,19 +26,23 @@ ALLOWED = {
     "match": {"errors", "url"},
     "lists": {"errors", "url", "match"},
     "policy": {"errors", "url", "match", "lists"},
+    "journal": {"errors", "url", "match", "policy"},
     "engine": {"errors", "url", "match", "lists", "policy"},
-    "proxy": {"errors", "url", "match", "lists", "policy", "engine"},
-    "audit": {"errors", "url", "match", "lists", "policy", "engine"},
+    "proxy": {"errors", "url", "match", "lists", "policy", "engine", "journal"},
+    "audit": {"errors", "url", "match", "lists", "policy", "engine", "journal"},
     "helper": {"errors", "url", "match", "lists", "policy", "engine"},
-    "cli": {"errors", "url", "match", "lists", "policy", "engine", "audit", "helper"},
+    "cli_log": {"errors", "url", "match", "policy", "journal"},
+    "cli": {"errors", "url", "match", "lists", "policy", "engine", "journal", "audit", "helper", "cli_log"},
 }
-#: "Only lists, match/index, policy's loader, proxy, audit and cli open files"; and what reads another package's list.
+#: "Only lists, match/index, policy's loader, proxy, audit and cli open files", and the journal;
+#: and what reads another package's list.
 MAY_OPEN = (
     "hushlist.lists",
     "hushlist.match.index",
     "hushlist.match.compiler",
     "hushlist.match.public_suffixes",
     "hushlist.policy",
+    "hushlist.journal",
     "hushlist.proxy",
     "hushlist.audit",
     "hushlist.cli",

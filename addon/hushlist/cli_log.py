@@ -1,0 +1,320 @@
+"""``hushlist log``: what was decided, read from the decision log.
+
+Exit codes: 0 something was found; 1 nothing was; 2 wrong usage, or there is no log that can be read.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from hushlist.errors import UrlError
+from hushlist.journal.filters import COUNTED, Filters
+from hushlist.journal.folder import state_folder
+from hushlist.journal.pseudonym import Pseudonyms, read_key
+from hushlist.journal.questions import Follower, find, has_log, newest, top
+from hushlist.journal.record import LOST, Fields, address_text, time_text, to_line
+from hushlist.journal.reference import parse_reference
+from hushlist.match.rule import Action
+from hushlist.url.hrn import Hrn, parse_hrn
+from hushlist.url.request import canonical_host
+
+GOOD, NOTHING, BAD = 0, 1, 2
+#: seconds between two looks for new lines
+_PAUSE = 0.5
+
+_Commands = argparse._SubParsersAction  # has no other name
+
+
+def add_log(commands: _Commands[argparse.ArgumentParser]) -> None:
+    """Add the command ``log`` with its own commands."""
+    text = "show what was decided, count it, and look a reference number up, in the decision log"
+    parser = commands.add_parser("log", help=text, description=f"{text[0].upper()}{text[1:]}.")
+    own = parser.add_subparsers(required=True, metavar="COMMAND")
+    tail = _add(own, "tail", show_tail, "print the last decisions, the newest last; times are in UTC")
+    _add_number(tail, 10, "how many")
+    tail.add_argument("-f", "--follow", action="store_true", help="go on with what is written from now on")
+    _add_filters(tail)
+    most = _add(own, "top", show_top, "count decisions, and print what they were most often about")
+    most.add_argument("--by", choices=COUNTED, default="list", help="what to count (default: %(default)s)")
+    _add_number(most, 10, "how many lines")
+    _add_filters(most)
+    show = _add(own, "show", show_reference, "print everything about the decision with a reference number")
+    show.add_argument(
+        "reference",
+        type=_reference,
+        metavar="REF",
+        help="as the block page has it; case, spaces and hyphens do not matter",
+    )
+
+
+def _add(
+    commands: _Commands[argparse.ArgumentParser], name: str, command: Callable[[argparse.Namespace], int], text: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(
+        name,
+        help=text,
+        description=f"{text[0].upper()}{text[1:]}.",
+        epilog="Exit codes: 0 something was found; 1 nothing was; 2 wrong usage, or no log that can be read.",
+    )
+    parser.set_defaults(command=command)
+    parser.add_argument(
+        "--folder", type=Path, metavar="FOLDER", help="the folder of the log (default: the user's folder for state)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line")
+    return parser
+
+
+def _add_number(parser: argparse.ArgumentParser, default: int, what: str) -> None:
+    parser.add_argument(
+        "-n", "--number", type=_number, default=default, metavar="N", help=f"{what} (default: %(default)s)"
+    )
+
+
+def _add_filters(parser: argparse.ArgumentParser) -> None:
+    filters = parser.add_argument_group("filters", "all that are given have to fit")
+    filters.add_argument("--action", choices=[*Action, LOST], help="what was done; lost: the log itself has a gap")
+    filters.add_argument("--client", metavar="ADDRESS", help="whose request it was; a pseudonym will do, too")
+    filters.add_argument("--user", metavar="NAME", help="the same, by the name of the user")
+    filters.add_argument("--category", type=_category, metavar="HRN", help="of the rule, or a superordinate one")
+    filters.add_argument("--list", metavar="NAME", help="name or title of the list with the rule")
+    filters.add_argument("--host", type=_host, metavar="HOST", help="what was asked for; hosts below it, too")
+    moment = "as 2026-12-24, 2026-12-24T22:30 (UTC, unless it says otherwise), or how long ago: 90s, 30m, 2h, 3d, 1w"
+    filters.add_argument("--since", type=_moment, metavar="TIME", help=f"from then on: {moment}")
+    filters.add_argument("--until", type=_moment, metavar="TIME", help="before then")
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------
+
+
+def _number(text: str) -> int:
+    if text.isascii() and text.isdecimal() and len(text) < 10 and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+
+
+def _reference(text: str) -> str:
+    reference = parse_reference(text)
+    if reference is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no reference number: they have ten letters and digits, and no U")
+    return reference
+
+
+def _category(text: str) -> Hrn:
+    try:
+        return parse_hrn(text)
+    except UrlError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _host(text: str) -> str:
+    try:
+        return canonical_host(text.encode("utf-8", "surrogateescape")).decode("ascii")
+    except UrlError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+_AGO = re.compile(r"([0-9]{1,6})([smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def _moment(text: str) -> str:
+    return parse_moment(text, datetime.now(UTC))
+
+
+def parse_moment(text: str, now: datetime) -> str:
+    """A moment as the log writes it, from a day, a time, or how long ago it was.
+
+    >>> parse_moment("2h", datetime(2026, 12, 24, 22, 30, tzinfo=UTC))
+    '2026-12-24T20:30:00.000Z'
+
+    Raises:
+        argparse.ArgumentTypeError: it is none of these.
+    """
+    ago = _AGO.fullmatch(text)
+    try:
+        moment = now - timedelta(**{_UNITS[ago[2]]: int(ago[1])}) if ago else datetime.fromisoformat(text)
+        return time_text((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError) as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 2026-12-24T22:30, 2h or 3d") from error
+
+
+def _filters(arguments: argparse.Namespace) -> Filters:
+    return Filters(
+        arguments.action,
+        _names("client", arguments.client and address_text(arguments.client)),
+        _names("user", arguments.user),
+        arguments.category,
+        arguments.list,
+        arguments.host,
+        arguments.since,
+        arguments.until,
+    )
+
+
+def _names(kind: str, name: str | None) -> tuple[str, ...]:
+    """A name, and its pseudonym where there is a key to make it."""
+    if name is None:
+        return ()
+    try:
+        key = read_key(state_folder())
+    except (OSError, ValueError, RuntimeError):
+        key = None
+    return (name,) if key is None else (name, Pseudonyms(key)(kind, name))
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+def _asked(arguments: argparse.Namespace, answer: Callable[[Path], int]) -> int:
+    """The answer of the log in its folder; where there is none, that is said on standard error."""
+    try:
+        folder = arguments.folder or state_folder()
+        if has_log(folder):
+            return answer(folder)
+        print(f"hushlist: {folder}: there is no log", file=sys.stderr)
+    except (OSError, RuntimeError) as error:
+        print(f"hushlist: {error}", file=sys.stderr)
+    return BAD
+
+
+def show_tail(arguments: argparse.Namespace) -> int:
+    """The last decisions, and with ``--follow`` all that come."""
+    return _asked(arguments, lambda folder: _tail(folder, arguments))
+
+
+def _tail(folder: Path, arguments: argparse.Namespace) -> int:
+    filters = _filters(arguments)
+    if arguments.follow:
+        _follow(folder, filters, arguments)
+        return GOOD
+    found = newest(folder, filters, arguments.number)
+    _print_records(found, as_json=arguments.json)
+    return GOOD if found else NOTHING
+
+
+def _follow(folder: Path, filters: Filters, arguments: argparse.Namespace) -> None:
+    """Print what comes, until the person has seen enough."""
+    follower = Follower(folder)
+    try:
+        # What is written between these two lines is found by both.
+        found = newest(folder, filters, arguments.number, only_lines=True)
+        shown = {fields.get("reference") for fields in found}
+        _print_records(found, as_json=arguments.json)
+        while True:
+            new = [
+                fields for fields in follower.read() if filters.fits(fields) and fields.get("reference") not in shown
+            ]
+            _print_records(new, as_json=arguments.json)
+            sys.stdout.flush()
+            time.sleep(_PAUSE)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        follower.close()
+
+
+def show_top(arguments: argparse.Namespace) -> int:
+    """How many decisions were about what."""
+    return _asked(arguments, lambda folder: _top(folder, arguments))
+
+
+def _top(folder: Path, arguments: argparse.Namespace) -> int:
+    counts = top(folder, arguments.by, _filters(arguments), arguments.number)
+    width = max((len(str(number)) for _, number in counts), default=0)
+    for name, number in counts:
+        as_json = json.dumps({arguments.by: name, "count": number})
+        print(as_json if arguments.json else f"{number:>{width}}  {safe(name)}")
+    return GOOD if counts else NOTHING
+
+
+def show_reference(arguments: argparse.Namespace) -> int:
+    """Everything about one decision."""
+    return _asked(arguments, lambda folder: _show(folder, arguments))
+
+
+def _show(folder: Path, arguments: argparse.Namespace) -> int:
+    found = find(folder, arguments.reference)
+    if arguments.json:
+        _print_records(found, as_json=True)
+    else:
+        for fields in found:
+            for name, text in _described(fields):
+                print(f"{name:<12} {safe(text)}")
+    return GOOD if found else NOTHING
+
+
+# -- for people --------------------------------------------------------------------------------------------------------
+
+
+def safe(text: str) -> str:
+    r"""Text for a terminal: whatever could steer that, or turn what is read around, is shown as an escape.
+
+    >>> print(safe("a\x1b[31m\n\u202eb\u00e9"))
+    a\x1b[31m\n\u202ebé
+    """
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
+def _print_records(records: list[Fields], *, as_json: bool) -> None:
+    if as_json:
+        for fields in records:
+            print(to_line(fields).decode("ascii"), end="")
+        return
+    rows = [_row(fields) for fields in records]
+    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
+    for row in rows:
+        print("  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[-1]]))
+
+
+def _row(fields: Fields) -> list[str]:
+    """Time, reference, what was done, who, and at the end what it was about and why."""
+    client, user = _text(fields, "client"), _text(fields, "user")
+    cells = (
+        _text(fields, "time").replace("T", " ")[:19],
+        _text(fields, "reference"),
+        _done(fields),
+        f"{user} {client}".strip() or "-",
+        "  ".join(filter(None, (_text(fields, "url"), _why(fields)))),
+    )
+    return [safe(cell) for cell in cells]
+
+
+def _text(fields: Fields, name: str) -> str:
+    return str(fields.get(name, ""))
+
+
+def _done(fields: Fields) -> str:
+    return "would block" if fields.get("would_block") else _text(fields, "action")
+
+
+def _why(fields: Fields) -> str:
+    """As ``hushlist check`` says it."""
+    if "fault" in fields or "rule" not in fields:
+        return _text(fields, "fault") or _text(fields, "reason")
+    via = f", {fields['via']}" if "via" in fields else ""
+    reason = f": {fields['reason']}" if "reason" in fields else ""
+    name = _text(fields, "title") or _text(fields, "list")
+    granted = f" (let pass by {fields['grant']})" if "grant" in fields else ""
+    return f"{fields.get('expression')} by {name} ({fields['rule']}{via}){reason}{granted}"
+
+
+def _described(fields: Fields) -> Iterator[tuple[str, str]]:
+    """Names and values, in the order of the record; tags get a line each."""
+    for name, value in fields.items():
+        if name == "would_block":
+            continue
+        if name == "tags" and isinstance(value, list):
+            yield from (
+                ("Tag", "  ".join(map(str, filter(None, tag.values())))) for tag in value if isinstance(tag, dict)
+            )
+        elif name == "action":
+            yield "Action", _done(fields)
+        else:
+            yield name.capitalize(), f"{value} µs" if name == "duration" else str(value)

@@ -1,0 +1,103 @@
+"""Where the log is, what its files are called, and the lock that its writers share; all of it private."""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from hushlist.policy.log import Settings
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
+
+#: the file of lines that is written, the ones before, and the same records for questions
+CURRENT = "decisions.jsonl"
+OLDER = "decisions-*.jsonl*"
+DATABASE = "decisions.sqlite"
+_LOCK = "decisions.lock"
+
+PRIVATE_FILE = 0o600
+_PRIVATE_FOLDER = 0o700
+#: never inherited by a program that is started, never through a link that somebody laid
+SAFELY = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+#: seconds for which the lock is waited, and between two tries
+_PATIENCE = 0.5
+_PAUSE = 0.01
+
+
+def state_folder() -> Path:
+    """Where this user's programs keep what is theirs, by the rules of the platform; it may not be there yet.
+
+    Raises:
+        RuntimeError: the user has no home.
+
+    Spec: XDG Base Directory Specification
+    """
+    if sys.platform == "win32":
+        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
+    elif sys.platform == "darwin":
+        base = Path.home() / "Library" / "Application Support"
+    else:
+        # "All paths set in these environment variables must be absolute. If an implementation encounters a relative
+        # path in any of these variables it should consider the path invalid and ignore it."
+        given = os.environ.get("XDG_STATE_HOME", "")
+        base = given if given.startswith("/") else Path.home() / ".local" / "state"
+    return Path(base) / "hushlist"
+
+
+def log_folder(settings: Settings, state: Path) -> Path:
+    """The folder of the log."""
+    return settings.folder or state
+
+
+def make_folder(folder: Path) -> None:
+    """The folder, made where it was missing; one that is there keeps its permissions.
+
+    Raises:
+        OSError: it cannot be made.
+    """
+    folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+
+
+@contextmanager
+def locked(folder: Path) -> Iterator[None]:
+    """Alone among all processes that write into the folder; whoever dies lets go.
+
+    Raises:
+        OSError: it cannot be locked, or somebody else has it for too long.
+    """
+    descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | SAFELY, PRIVATE_FILE)
+    try:
+        end = time.monotonic() + _PATIENCE
+        while not _try_lock(descriptor):
+            if time.monotonic() > end:
+                raise TimeoutError(f"{folder / _LOCK}: another process does not let go of it")
+            time.sleep(_PAUSE)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+if sys.platform == "win32":
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        except OSError:
+            return False
+        return True
+
+else:
+
+    def _try_lock(descriptor: int) -> bool:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return False
+        return True

@@ -1,0 +1,290 @@
+"""The writer: takes a record in a few microseconds, and leaves the rest to a thread of its own.
+
+Nothing that happens to a disk delays whoever writes, raises there, or ends the thread: a failure is logged once, what
+cannot be written waits in a bounded memory, and what does not fit in there is counted; the log itself says how much is
+missing as soon as it can be written again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable
+from itertools import islice
+from pathlib import Path
+from typing import Protocol
+
+from hushlist.journal.database import Database
+from hushlist.journal.folder import log_folder, state_folder
+from hushlist.journal.lines import LineFiles
+from hushlist.journal.pseudonym import Pseudonyms, keep_key, new_key
+from hushlist.journal.record import Fields, Privacy, Record, lost_record, to_line
+from hushlist.journal.reference import References
+from hushlist.policy.log import Clients, Settings
+
+logger = logging.getLogger(__name__)
+
+#: records, and about how many octets of them, that wait in memory
+MOST_WAITING = 4096
+MOST_OCTETS = 16 << 20
+#: records in one write
+_BATCH = 256
+#: seconds that are waited for more records, once there is one
+_GATHER = 0.1
+#: seconds until a failed write is tried again, at first and at most
+_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
+#: seconds between two times of removing what is old
+_TIDY = 60 * 60.0
+
+_Entry = tuple[Fields, bytes]
+
+
+class _Sink(Protocol):
+    """Where records are written; raises where they cannot be."""
+
+    name: str
+
+    def append(self, entries: list[_Entry], moment: float) -> None: ...
+    def tidy(self, moment: float) -> None: ...
+    def close(self) -> None: ...
+
+
+class _Lines:
+    """Files of lines as a sink."""
+
+    def __init__(self, files: LineFiles) -> None:
+        self._files = files
+        self.name = files.name
+        self.tidy, self.close = files.tidy, files.close
+
+    def append(self, entries: list[_Entry], moment: float) -> None:
+        self._files.append([line for _, line in entries], moment)
+
+
+class _Rows:
+    """SQLite as a sink; it is tidied whenever so much was written that it may have too many rows."""
+
+    def __init__(self, database: Database, rows: int) -> None:
+        self._database = database
+        self.name = database.name
+        self.tidy, self.close = database.tidy, database.close
+        self._rows, self._written = rows, 0
+
+    def append(self, entries: list[_Entry], moment: float) -> None:
+        if not self._rows:
+            return
+        self._database.append(entries)
+        self._written += len(entries)
+        if self._written > self._rows // 10:
+            self._written = 0
+            self._database.tidy(moment)
+
+
+class _Outlet:
+    """What waits for one sink, and what became of it."""
+
+    def __init__(self, sink: _Sink, lost: Callable[[int], _Entry]) -> None:
+        self._sink = sink
+        self._lost_entry = lost
+        self._waiting: deque[_Entry] = deque()
+        self._octets = 0
+        self._lost = 0
+        self._pause = 0.0
+        self._retry_at = self._tidy_at = 0.0
+
+    @property
+    def is_done(self) -> bool:
+        """Whether nothing waits."""
+        return not self._waiting and not self._lost
+
+    def due_in(self, now: float) -> float:
+        """Seconds until there is something to do without a new record."""
+        return max(0.0, (self._tidy_at if self.is_done else self._retry_at) - now)
+
+    def take(self, entries: list[_Entry], lost: int) -> None:
+        """Let records wait; ``lost`` is how many did not come so far."""
+        self._lost += lost
+        for entry in entries:
+            if len(self._waiting) < MOST_WAITING and self._octets < MOST_OCTETS:
+                self._waiting.append(entry)
+                self._octets += len(entry[1])
+            else:
+                self._lost += 1
+
+    def push(self, now: float, moment: float, *, at_once: bool) -> None:
+        """Write what waits, unless that failed a moment ago; never raises."""
+        if now < self._retry_at and not at_once:
+            return
+        try:
+            self._write(moment)
+            if now >= self._tidy_at:
+                self._sink.tidy(moment)
+                self._tidy_at = now + _TIDY
+        except Exception as error:  # whatever it is: the thread goes on
+            self._fail(error, now)
+        else:
+            if self._pause:
+                logger.warning("hushlist: the log can be written again: %s", self._sink.name)
+            self._pause = 0.0
+
+    def close(self) -> None:
+        self._sink.close()
+
+    def _write(self, moment: float) -> None:
+        while not self.is_done:
+            batch = list(islice(self._waiting, _BATCH))
+            lost = self._lost if len(batch) == len(self._waiting) else 0
+            self._sink.append([*batch, self._lost_entry(lost)] if lost else batch, moment)
+            self._lost -= lost
+            for _ in batch:
+                self._octets -= len(self._waiting.popleft()[1])
+
+    def _fail(self, error: Exception, now: float) -> None:
+        if not self._pause:
+            logger.error("hushlist: the log cannot be written, and is tried again: %s: %r", self._sink.name, error)
+        self._pause = min(max(_FIRST_PAUSE, 2 * self._pause), _LONGEST_PAUSE)
+        self._retry_at = now + self._pause
+        self._tidy_at = max(self._tidy_at, self._retry_at)
+
+
+class Journal:
+    """The decision log; for one thread that writes, such as an event loop.
+
+    >>> journal = Journal(Settings(folder=Path("/nonexistent")))
+    >>> len(journal.reference()), journal.close()
+    (10, True)
+    """
+
+    def __init__(
+        self, settings: Settings, *, state: Path | None = None, clock: Callable[[], float] = time.time
+    ) -> None:
+        """Begin; nothing is read or written in the calling thread.
+
+        Args:
+            settings: of the policy.
+            state: the folder of the key of pseudonyms, and of the log where the settings name none; the platform's,
+                where none is given.
+            clock: seconds since 1970.
+
+        Raises:
+            RuntimeError: the user has no home to keep a log in, or no thread can be started.
+        """
+        state = state or state_folder()
+        folder = log_folder(settings, state)
+        self.folder = folder
+        self._settings, self._state, self._clock = settings, state, clock
+        self._references = References()
+        self._own_references = References()  # of the thread
+        self._privacy: Privacy | None = None
+        # One thread alone counts up each of these, so that no lock is needed.
+        self._queue: deque[Record] = deque()
+        self._in = self._octets_in = self._refused = 0
+        self._out = self._octets_out = self._refusals_told = 0
+        self._wake, self._hurry, self._closing = threading.Event(), threading.Event(), threading.Event()
+        sinks: tuple[_Sink, ...] = (
+            _Lines(LineFiles(folder, settings)),
+            _Rows(Database(folder, settings), settings.rows),
+        )
+        self._outlets = tuple(_Outlet(sink, self._lost_entry) for sink in sinks)
+        self._thread = threading.Thread(target=self._run, name="hushlist: log", daemon=True)
+        self._thread.start()
+
+    # -- whoever writes ------------------------------------------------------------------------------------------
+
+    def reference(self, moment: float | None = None) -> str:
+        """A new reference number; ``moment`` is in seconds since 1970, now where it is not given."""
+        return self._references.make(self._clock() if moment is None else moment)
+
+    def write(self, record: Record) -> None:
+        """Take a record, if it is wanted; never waits, never raises."""
+        if not record.is_wanted(self._settings.what):
+            return
+        if len(self._queue) >= MOST_WAITING or self._octets_in - self._octets_out > MOST_OCTETS:
+            self._refused += 1
+        else:
+            self._octets_in += record.octets
+            self._queue.append(record)
+            self._in += 1
+        if not self._wake.is_set():
+            self._wake.set()
+
+    def flush(self, seconds: float = 2.0) -> bool:
+        """Wait until all is written, for so long at most; whether it is."""
+        end = time.monotonic() + seconds
+        self._hurry.set()
+        self._wake.set()
+        while not self._is_done() and time.monotonic() < end and self._thread.is_alive():
+            time.sleep(0.002)
+        self._hurry.clear()
+        return self._is_done()
+
+    def close(self, seconds: float = 2.0) -> bool:
+        """Write what can be written, for so long at most, and end; whether all is written."""
+        self._closing.set()
+        self._hurry.set()
+        self._wake.set()
+        self._thread.join(seconds)
+        return self._is_done()
+
+    def _is_done(self) -> bool:
+        is_told = self._refused == self._refusals_told
+        return self._in == self._out and is_told and all(outlet.is_done for outlet in self._outlets)
+
+    # -- the thread ----------------------------------------------------------------------------------------------
+
+    def _run(self) -> None:
+        is_last = False
+        while not is_last:
+            self._wake.wait(min(outlet.due_in(time.monotonic()) for outlet in self._outlets))
+            self._hurry.wait(_GATHER)
+            is_last = self._closing.is_set()
+            self._wake.clear()
+            try:
+                self._step(at_once=is_last)
+            except Exception:  # whatever it is: the thread goes on
+                logger.exception("hushlist: the log failed")
+        for outlet in self._outlets:
+            outlet.close()
+
+    def _step(self, *, at_once: bool) -> None:
+        records = [self._queue.popleft() for _ in range(len(self._queue))]
+        refused = self._refused
+        entries = []
+        for record in records:
+            try:
+                fields = record.fields(self._allowed())
+                entries.append((fields, to_line(fields)))
+            except Exception:  # of this one alone
+                logger.exception("hushlist: a decision cannot be logged")
+        missing = refused - self._refusals_told + len(records) - len(entries)
+        for outlet in self._outlets:
+            outlet.take(entries, missing)
+        self._refusals_told = refused
+        self._octets_out += sum(record.octets for record in records)
+        now, moment = time.monotonic(), self._clock()
+        for outlet in self._outlets:
+            outlet.push(now, moment, at_once=at_once)
+        self._out += len(records)
+
+    def _lost_entry(self, number: int) -> _Entry:
+        moment = self._clock()
+        fields = lost_record(self._own_references.make(moment), moment, number)
+        return fields, to_line(fields)
+
+    def _allowed(self) -> Privacy:
+        if self._privacy is None:
+            settings = self._settings
+            key = _key(self._state) if settings.clients is Clients.PSEUDONYM else b""
+            self._privacy = Privacy(settings.queries, settings.clients, Pseudonyms(key))
+        return self._privacy
+
+
+def _key(state: Path) -> bytes:
+    """The key that is kept; where that fails, one for this process alone: no name is ever logged instead."""
+    try:
+        return keep_key(state)
+    except (OSError, ValueError) as error:
+        logger.error("hushlist: pseudonyms hold until the next start only: %s", error)  # noqa: TRY400
+        return new_key()
