@@ -17,6 +17,7 @@ from pathlib import Path
 from typing import BinaryIO
 
 from hushlist.cli_log import add_log
+from hushlist.cli_override import add_override
 from hushlist.engine import Engine, load_engine
 from hushlist.errors import Problem, SourceError, UrlError
 from hushlist.helper import PLACEHOLDERS, AccessList, Helper, Redirector, serve
@@ -29,6 +30,7 @@ from hushlist.policy.compile import compile_policy
 from hushlist.policy.decision import STOPPING, Decision
 from hushlist.policy.groups import Client
 from hushlist.policy.report import CompileReport
+from hushlist.policy.store import StoreError
 from hushlist.url.compare import LADDER, compare
 from hushlist.url.extract import extract
 from hushlist.url.hashed import ALGORITHMS, VARIANTS, HashKey, hash_uri
@@ -64,6 +66,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(arguments.command(arguments))
     except SourceError as error:
         print(error, file=sys.stderr)
+        return BAD
+    except StoreError as error:
+        print(f"hushlist: {error}", file=sys.stderr)
         return BAD
 
 
@@ -103,6 +108,7 @@ def _parser() -> argparse.ArgumentParser:
             with_policy.add_argument("--json", action="store_true", help="print one JSON object a line")
     _add_helper(commands)
     add_log(commands)
+    add_override(commands)
     return parser
 
 

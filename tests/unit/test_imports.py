@@ -32,7 +32,11 @@ ALLOWED = {
     "audit": {"errors", "url", "match", "lists", "policy", "engine", "journal"},
     "helper": {"errors", "url", "match", "lists", "policy", "engine"},
     "cli_log": {"errors", "url", "match", "policy", "journal"},
-    "cli": {"errors", "url", "match", "lists", "policy", "engine", "journal", "audit", "helper", "cli_log"},
+    "cli_override": {"errors", "policy"},
+    "cli": {
+        *("errors", "url", "match", "lists", "policy", "engine", "journal"),
+        *("audit", "helper", "cli_log", "cli_override"),
+    },
 }
 #: "Only lists, match/index, policy's loader, proxy, audit and cli open files", and the journal;
 #: and what reads another package's list.

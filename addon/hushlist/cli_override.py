@@ -1,0 +1,252 @@
+"""``hushlist override``: temporary unblocks, from the command line.
+
+The commands read and write the store that the proxies share. Exit codes: 0 good; 2 wrong usage or bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import json
+import re
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+
+from hushlist.errors import UrlError
+from hushlist.policy.codes import tidied_code
+from hushlist.policy.events import Event
+from hushlist.policy.grants import SCOPES, Grant, canonical_target
+from hushlist.policy.overrides import CODE_VALID, LONGEST, Overrides
+from hushlist.policy.passphrase import hash_passphrase
+from hushlist.policy.store import default_path
+
+_GOOD, _BAD = 0, 2
+_HOW = "command line"
+#: characters; guesses are limited, but a policy may get into the hands of somebody who guesses without limits
+_SHORTEST_PASSPHRASE = 8
+
+_Commands = argparse._SubParsersAction  # argparse has no public name for it
+_UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_DURATION = re.compile(r"(?=[0-9])(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?")
+
+
+def parse_duration(text: str) -> float:
+    """Seconds, of a text such as ``30m``, ``2h``, ``1d`` or ``1h30m``.
+
+    Raises:
+        argparse.ArgumentTypeError: it is none, or longer than any unblock can be.
+    """
+    match = _DURATION.fullmatch(text)
+    seconds = (
+        sum(int(number or 0) * unit for number, unit in zip(match.groups(), _UNITS.values(), strict=True))
+        if match
+        else 0
+    )
+    if not 0 < seconds <= LONGEST:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a time such as 30m, 2h, 1d or 1h30m, at most 366d")
+    return float(seconds)
+
+
+def add_override(commands: _Commands[argparse.ArgumentParser]) -> None:
+    """Add the command and its own commands to a parser."""
+    parser = commands.add_parser(
+        "override",
+        help="unblock something for a while: grants, single-use codes, passphrases",
+        description="Unblock something for a while. A grant unblocks a target at once; a code does so when somebody "
+        "enters it on a block page. Proxies on this machine see a change within a second.",
+    )
+    own = parser.add_subparsers(required=True, metavar="COMMAND")
+    given = _add(own, "grant", grant, "unblock a target now; without a target, make a code as 'code' does")
+    _add_what(given)
+    made = _add(own, "code", make_code, "make a single-use code and print it; it cannot be shown again")
+    _add_what(made)
+    for with_code in (given, made):
+        with_code.add_argument(
+            "--valid-for",
+            type=parse_duration,
+            default=CODE_VALID,
+            metavar="TIME",
+            help="how long a code can be used (default: 1d)",
+        )
+    listed = _add(own, "list", list_grants, "list what is unblocked now, the newest first")
+    listed.add_argument("--json", action="store_true", help="print one JSON object a line; times in seconds since 1970")
+    _add(own, "revoke", revoke, "end grants, or make codes worthless").add_argument(
+        "what", nargs="+", metavar="ID|CODE", help="a grant's number, as 'list' shows it, or a code that was not used"
+    )
+    happened = _add(own, "history", history, "show what was granted, refused, revoked and locked, the newest first")
+    happened.add_argument("--limit", type=int, default=100, metavar="N", help="how many lines (default: %(default)s)")
+    text = "read a passphrase, twice from a terminal or once from a pipe, and print what a policy keeps of it"
+    _add(own, "passphrase", passphrase, text)
+
+
+def _add(
+    commands: _Commands[argparse.ArgumentParser], name: str, command: Callable[[argparse.Namespace], int], text: str
+) -> argparse.ArgumentParser:
+    parser = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
+    parser.set_defaults(command=command)
+    if command is not passphrase:
+        parser.add_argument(
+            "--store", type=Path, metavar="FILE", help="the file that the proxies share (default: this user's)"
+        )
+    return parser
+
+
+def _add_what(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--for",
+        dest="seconds",
+        type=parse_duration,
+        required=True,
+        metavar="TIME",
+        help="how long it is unblocked: 30m, 2h, 1d, 1h30m",
+    )
+    parser.add_argument(
+        "--scope",
+        choices=SCOPES,
+        default="host",
+        help="host: a host and those below it; url: one URL, with its query; category: an hrn: name and what is below "
+        "it (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--client",
+        metavar="CLIENT",
+        help="for whom: an address, or user:NAME (default: everybody; of a code, whoever uses it)",
+    )
+    parser.add_argument(
+        "target",
+        nargs="?",
+        metavar="TARGET",
+        help="what; of a code, whatever its user finds blocked where it is left out",
+    )
+
+
+def _overrides(arguments: argparse.Namespace) -> Overrides:
+    return Overrides(arguments.store or default_path(), time.time)
+
+
+def grant(arguments: argparse.Namespace) -> int:
+    """Make a grant and print it; without a target, make a code."""
+    if arguments.target is None:
+        return make_code(arguments)
+    try:
+        target = canonical_target(arguments.scope, arguments.target)
+        with _overrides(arguments) as overrides:
+            made = overrides.grant(
+                arguments.scope, target, arguments.seconds, client=arguments.client, how=_HOW, by=_user()
+            )
+    except (UrlError, ValueError) as error:
+        return _complain(str(error))
+    print(_grant_line(made))
+    return _GOOD
+
+
+def make_code(arguments: argparse.Namespace) -> int:
+    """Print a code."""
+    try:
+        target = None if arguments.target is None else canonical_target(arguments.scope, arguments.target)
+        with _overrides(arguments) as overrides:
+            code = overrides.make_code(
+                arguments.scope,
+                arguments.seconds,
+                target,
+                arguments.client,
+                valid_for=arguments.valid_for,
+                by=_user(),
+            )
+    except (UrlError, ValueError) as error:
+        return _complain(str(error))
+    print(code)
+    return _GOOD
+
+
+def list_grants(arguments: argparse.Namespace) -> int:
+    """What is unblocked."""
+    with _overrides(arguments) as overrides:
+        for found in overrides.active(time.time()):
+            print(json.dumps(asdict(found)) if arguments.json else _grant_line(found))
+    return _GOOD
+
+
+def revoke(arguments: argparse.Namespace) -> int:
+    """End grants and codes; those that are none are named, and the rest goes on."""
+    code = _GOOD
+    with _overrides(arguments) as overrides:
+        for what in arguments.what:
+            if not _revoke(overrides, what):
+                code = _complain(f"{what!r}: there is no such grant, and no such code that was not used")
+    return code
+
+
+def _revoke(overrides: Overrides, what: str) -> bool:
+    # A code may have digits alone, but twelve of them, which no number will have.
+    if tidied_code(what) is not None:
+        return overrides.withdraw_code(what, by=_user())
+    return what.isdecimal() and overrides.revoke(int(what[:18]), by=_user())
+
+
+def history(arguments: argparse.Namespace) -> int:
+    """What happened."""
+    with _overrides(arguments) as overrides:
+        for event in overrides.history(max(0, arguments.limit)):
+            print(_event_line(event))
+    return _GOOD
+
+
+def passphrase(_: argparse.Namespace) -> int:
+    """Print what a policy keeps of a passphrase."""
+    if sys.stdin.isatty():
+        text = getpass.getpass("Passphrase: ")
+        if getpass.getpass("Once more: ") != text:
+            return _complain("the two are not the same")
+    else:
+        try:
+            text = sys.stdin.buffer.readline().removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+        except UnicodeDecodeError:
+            return _complain("the passphrase is not in UTF-8")
+    if len(text) < _SHORTEST_PASSPHRASE:
+        return _complain(f"a passphrase needs {_SHORTEST_PASSPHRASE} characters or more")
+    try:
+        print(hash_passphrase(text))
+    except ValueError as error:
+        return _complain(str(error))
+    return _GOOD
+
+
+def _complain(what: str) -> int:
+    print(f"hushlist: {what}", file=sys.stderr)
+    return _BAD
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # a container may know no name for its user
+        return _HOW
+
+
+def _grant_line(found: Grant) -> str:
+    client = _printable(found.client) or "everybody"
+    return f"{found.id}  {found.scope} {_printable(found.target)}  for {client}  until {_moment(found.until)}"
+
+
+def _event_line(event: Event) -> str:
+    number = "" if event.id is None else f" {event.id}"
+    target = "" if event.scope is None else f"  {event.scope} {_printable(event.target) or 'of its choice'}"
+    client = _printable(event.client) or "everybody"
+    return (
+        f"{_moment(event.at)}  {event.what}{number}{target}  for {client}"
+        f"  ({_printable(event.how)}; {_printable(event.by)})"
+    )
+
+
+def _printable(text: str | None) -> str:
+    """A text that neither moves a terminal's cursor nor begins a line: a client may choose its name."""
+    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text or "")
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds).astimezone().isoformat(" ", "seconds")
