@@ -608,7 +608,7 @@ def test_a_withdrawn_code_is_worthless(overrides: Overrides) -> None:
 _REDEEMER = """
 import sys, time
 from pathlib import Path
-from hushlist.errors import HushlistError
+from hushlist.policy.codes import CodeError
 from hushlist.policy.overrides import Overrides
 path, client, start, *codes = sys.argv[1:]
 time.sleep(max(0, float(start) - time.time()))
@@ -616,7 +616,7 @@ with Overrides(Path(path), time.time) as overrides:
     for code in codes:
         try:
             print(code, overrides.redeem(code, client, {"host": "h.example"}).id)
-        except HushlistError:
+        except CodeError:
             pass
 """
 
@@ -641,7 +641,6 @@ def test_a_code_is_used_once_by_several_processes(path: Path) -> None:
         printed = processes(_REDEEMER, *([str(path), f"client {number}", start, *codes] for number in range(4)))
         used = [line.split()[0] for output in printed for line in output.splitlines()]
         assert sorted(used) == sorted(codes)
-        assert len(overrides.active(time.time())) >= 1
         assert sum(event.what == "granted" for event in overrides.history()) == len(codes)
 
 
