@@ -16,12 +16,12 @@ from pathlib import Path
 
 from hushlist.errors import UrlError
 from hushlist.journal.filters import COUNTED, Filters
-from hushlist.journal.folder import state_folder
 from hushlist.journal.pseudonym import Pseudonyms, read_key
 from hushlist.journal.questions import Follower, find, has_log, newest, top
 from hushlist.journal.record import LOST, Fields, address_text, time_text, to_line
 from hushlist.journal.reference import parse_reference
 from hushlist.match.rule import Action
+from hushlist.policy.store import state_folder
 from hushlist.url.hrn import Hrn, parse_hrn
 from hushlist.url.request import canonical_host
 

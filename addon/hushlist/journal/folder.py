@@ -31,26 +31,6 @@ _PATIENCE = 0.5
 _PAUSE = 0.01
 
 
-def state_folder() -> Path:
-    """Where this user's programs keep what is theirs, by the rules of the platform; it may not be there yet.
-
-    Raises:
-        RuntimeError: the user has no home.
-
-    Spec: XDG Base Directory Specification
-    """
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Application Support"
-    else:
-        # "All paths set in these environment variables must be absolute. If an implementation encounters a relative
-        # path in any of these variables it should consider the path invalid and ignore it."
-        given = os.environ.get("XDG_STATE_HOME", "")
-        base = given if given.startswith("/") else Path.home() / ".local" / "state"
-    return Path(base) / "hushlist"
-
-
 def log_folder(settings: Settings, state: Path) -> Path:
     """The folder of the log."""
     return settings.folder or state

@@ -17,12 +17,13 @@ from pathlib import Path
 from typing import Protocol
 
 from hushlist.journal.database import Database
-from hushlist.journal.folder import log_folder, state_folder
+from hushlist.journal.folder import log_folder
 from hushlist.journal.lines import LineFiles
 from hushlist.journal.pseudonym import Pseudonyms, keep_key, new_key
 from hushlist.journal.record import Fields, Privacy, Record, lost_record, to_line
 from hushlist.journal.reference import References
 from hushlist.policy.log import Clients, Settings
+from hushlist.policy.store import state_folder
 
 logger = logging.getLogger(__name__)
 

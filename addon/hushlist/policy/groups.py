@@ -9,13 +9,15 @@ from typing import NamedTuple
 
 from hushlist.lists.document import Fields, Node
 from hushlist.lists.source import Report
+from hushlist.policy.safe_search import read_safe_search
 from hushlist.policy.schedule import Schedule
 from hushlist.policy.timed import DEFAULT_ACTIONS, Timed, read_categories, read_during, read_timed
+from hushlist.policy.unblocking import Unblocking, read_unblocking
 
 MODES = ("block", "tag", "off")
 DEFAULT = "default"
 #: what may be said for everybody, and for each group
-SETTINGS_KEYS = ("categories", "default", "mode")
+SETTINGS_KEYS = ("categories", "default", "mode", "safe-search", "unblock")
 _WHO_KEYS = ("clients", "users", "ports")
 _GROUP_KEYS = ("name", *_WHO_KEYS, "layers", *SETTINGS_KEYS)
 
@@ -55,6 +57,10 @@ class Settings:
     #: what is done where no rule decides; ``None``: it passes
     default: Timed | None = None
     mode: str = "block"
+    #: service -> level
+    safe_search: Mapping[str, str] = field(default_factory=dict)
+    #: what block pages offer; ``None``: nothing
+    unblocking: Unblocking | None = None
 
     def behind(self, own: Settings, given: Fields) -> Settings:
         """A group's own settings, completed by these."""
@@ -62,6 +68,8 @@ class Settings:
             categories={**self.categories, **own.categories},
             default=own.default if "default" in given else self.default,
             mode=own.mode if "mode" in given else self.mode,
+            safe_search=own.safe_search if "safe-search" in given else self.safe_search,
+            unblocking=own.unblocking if "unblock" in given else self.unblocking,
         )
 
 
@@ -102,11 +110,13 @@ def group_of(groups: Sequence[Group], client: Client) -> Group:
 
 def read_settings(fields: Fields, schedules: Mapping[str, Schedule], report: Report) -> Settings:
     """What a mapping says for a group, or for everybody."""
-    default = fields.node("default")
+    default, search, unblock = (fields.node(key) for key in ("default", "safe-search", "unblock"))
     return Settings(
         categories=read_categories(fields, schedules, report),
         default=None if default is None else read_timed(default, "default", DEFAULT_ACTIONS, schedules, report),
         mode=fields.choice("mode", MODES) or "block",
+        safe_search={} if search is None else read_safe_search(search, report),
+        unblocking=None if unblock is None else read_unblocking(unblock, report),
     )
 
 

@@ -19,6 +19,8 @@ from hushlist.match.checks import CHECKS, Check
 from hushlist.match.hashing import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.match.rule import Action, Rule, Terms
 from hushlist.policy.groups import DEFAULT, SETTINGS_KEYS, Group, LayerUse, Settings, read_group, read_settings
+from hushlist.policy.log import Settings as LogSettings
+from hushlist.policy.log import read_log
 from hushlist.policy.schedule import Schedule, read_schedules, read_timezone
 from hushlist.policy.timed import read_during
 from hushlist.policy.view import DEFAULT_LAYER
@@ -62,6 +64,10 @@ class Policy:
     settings: Settings = Settings()  # noqa: RUF009  it is immutable
     #: in which times are given
     zone: tzinfo = UTC
+    #: of the decision log; ``None``: there is none
+    log: LogSettings | None = None
+    #: the administrator's own template of the block page
+    block_page: Path | None = None
     #: every file that the policy comes from, as it was before it was read
     files: dict[Path, Fingerprint] = field(default_factory=dict)
 
@@ -121,7 +127,7 @@ def _check(code: str, node: Node, layer: str, report: Report) -> Rule | None:
     return Rule(check, terms, fields.line_of("action"))
 
 
-POLICY_KEYS = ("unparsable", "timezone", "schedules", "layers", *SETTINGS_KEYS, "groups")
+POLICY_KEYS = ("unparsable", "timezone", "schedules", "layers", *SETTINGS_KEYS, "groups", "log", "block-page")
 _UNPARSABLE = (Action.BLOCK, Action.PASS)
 
 
@@ -154,7 +160,27 @@ class _Reader:
         known = [group.name for group in groups if group.name]
         for name in {name for name in known if known.count(name) > 1 or name == DEFAULT}:
             report.error(fields.line_of("groups"), name, "more than one group has this name")
-        return Policy(str(self._path), layers, unparsable, groups, settings, zone, self._files)
+        log = fields.node("log")
+        return Policy(
+            source=str(self._path),
+            layers=layers,
+            unparsable=unparsable,
+            groups=groups,
+            settings=settings,
+            zone=zone,
+            log=None if log is None else read_log(log, report),
+            block_page=self._block_page(fields),
+            files=self._files,
+        )
+
+    def _block_page(self, fields: Fields) -> Path | None:
+        name = fields.text("block-page")
+        if name is None:
+            return None
+        path = self._path.parent / name
+        if not self._is_there(path):
+            self._report.error(fields.line_of("block-page"), name, "there is no such file")
+        return path
 
     def _layer(self, node: Node) -> Layer:
         fields = Fields(node, ("name", "during", "checks", "lists"), self._report)

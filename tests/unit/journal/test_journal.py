@@ -24,7 +24,7 @@ import hushlist
 from hushlist.journal import folder as folder_module
 from hushlist.journal import journal as module
 from hushlist.journal.database import Database
-from hushlist.journal.folder import CURRENT, DATABASE, locked, state_folder
+from hushlist.journal.folder import CURRENT, DATABASE, locked
 from hushlist.journal.journal import Journal
 from hushlist.journal.lines import LineFiles, older_files
 from hushlist.journal.pseudonym import keep_key
@@ -118,17 +118,6 @@ def test_where_no_key_can_be_kept_no_address_is_written(tmp_path: Path, caplog: 
     (name,) = {fields["client"] for fields in lines_of(tmp_path / "log")}
     assert str(name).startswith("client-")
     assert "pseudonyms hold until the next start only" in caplog.text
-
-
-@pytest.mark.skipif(sys.platform in ("win32", "darwin"), reason="they have other folders")
-@pytest.mark.parametrize(
-    ("given", "expected"),
-    [("/x", "/x/hushlist"), ("x", "/h/.local/state/hushlist"), ("", "/h/.local/state/hushlist")],
-)
-def test_the_folder_is_the_platform_s(monkeypatch: pytest.MonkeyPatch, given: str, expected: str) -> None:
-    monkeypatch.setenv("XDG_STATE_HOME", given)
-    monkeypatch.setenv("HOME", "/h")
-    assert state_folder() == Path(expected)
 
 
 # -- failures ----------------------------------------------------------------------------------------------------------

@@ -1,0 +1,331 @@
+"""Schedules: the days and times, by the wall clock of a time zone, at which something holds; and how a policy has them.
+
+``rules/README.md`` is the reference of how schedules are written.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+from datetime import UTC, date, datetime, tzinfo
+from difflib import get_close_matches
+from graphlib import CycleError, TopologicalSorter
+from typing import TypeVar
+from zoneinfo import ZoneInfo, available_timezones
+
+from hushlist.lists.document import Fields, Node
+from hushlist.lists.source import Report
+from hushlist.policy.spans import EVERY_WEEKDAY, WHOLE_DAY, Dates, Entry
+from hushlist.policy.wall_clock import A_DAY, first_moment, shown
+
+# Without dates every week is like the one before, but for a week in which the clock is put: no third one is unlike.
+_A_WHILE = 24
+# So that no moment that is looked at is behind the last that a datetime can be.
+_LAST_DAY = date.max.toordinal() - 4
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """On while one of its entries is.
+
+    >>> from zoneinfo import ZoneInfo
+    >>> night = Schedule("night", ZoneInfo("Europe/Berlin"), (Entry(spans=((21 * 60, 30 * 60 + 30),)),))
+    >>> now = datetime(2026, 12, 24, 22, tzinfo=UTC)
+    >>> night.is_on(now), str(night.next_change(now))
+    (True, '2026-12-25 05:30:00+00:00')
+    """
+
+    name: str
+    zone: tzinfo
+    entries: tuple[Entry, ...]
+
+    def is_on(self, now: datetime) -> bool:
+        """Whether it is on at a moment.
+
+        Raises:
+            ValueError: the moment has no time zone.
+        """
+        ahead, behind = shown(_aware(now), self.zone)
+        return any(entry.is_on(ahead, behind) for entry in self.entries)
+
+    def next_change(self, now: datetime) -> datetime | None:
+        """The first moment after ``now``, in UTC, at which ``is_on`` is another; ``None`` where there is none.
+
+        Looks at some weeks from now, then at those behind each date that is named, so that a date in the far future
+        takes no longer than one that is near.
+
+        Raises:
+            ValueError: the moment has no time zone.
+        """
+        now = _aware(now).astimezone(UTC)
+        was_on = self.is_on(now)
+        day = now.toordinal() - 3
+        turns = sorted({turn for entry in self.entries for turn in entry.turns() if day < turn <= _LAST_DAY})
+        for first, last in _whiles(day, turns):
+            for moment in self._ends(first, last):
+                if moment > now and self.is_on(moment) is not was_on:
+                    return moment
+        return None
+
+    def _ends(self, first: int, last: int) -> Iterator[datetime]:
+        """All ends of spans that begin on some days, in their order: a day's when no later day's can come before."""
+        waiting: set[datetime] = set()
+        for day in range(first, min(last, _LAST_DAY) + 1):
+            waiting.update(end for entry in self.entries for end in entry.ends(day, self.zone))
+            if waiting:
+                midnight = first_moment((day + 1) * A_DAY, self.zone)
+                due = sorted(end for end in waiting if end < midnight)
+                waiting.difference_update(due)
+                yield from due
+        yield from sorted(waiting)
+
+
+def _whiles(day: int, turns: list[int]) -> Iterator[tuple[int, int]]:
+    """Ranges of days, first and last: a while from a day, and a while from each turn, with the days right before it.
+
+    >>> list(_whiles(100, [110, 500]))
+    [(100, 124), (121, 134), (497, 524)]
+    """
+    last = day + _A_WHILE
+    yield day, last
+    for turn in turns:
+        # Spans that began before the turn may end behind it; those of the while before may too.
+        yield max(last, turn) - 3, turn + _A_WHILE
+        last = turn + _A_WHILE
+
+
+def _aware(now: datetime) -> datetime:
+    if now.tzinfo is None:
+        raise ValueError("the moment has no time zone")
+    return now
+
+
+# Each of a schedule's entries may ask each of the next one's, so the time that an answer takes grows with every step.
+_DEEPEST = 4
+_KEYS = ("days", "dates", "times", "except")
+_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+_WEEKDAY = {name[:length]: number for number, name in enumerate(_WEEKDAYS) for length in (3, len(name))}
+_DASH = re.compile(r"\s*[-‐‑–—]\s*")
+_DAY = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
+_TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})")
+_NAME = re.compile(r"[^,]*[^\W\d_][^,]*")
+_EXPECTED = {
+    "days": f"days such as mon-fri or Saturday (one of {', '.join(name[:3] for name in _WEEKDAYS)}, or a whole name)",
+    "dates": "a date such as 2026-12-24, or a range such as 2026-12-21..2027-01-06",
+    "times": "a span such as 08:00-12:30 or 21:00-06:30, from 00:00 to 24:00",
+    "except": "the name of a schedule, a date such as 2026-12-24, or a range such as 2026-12-21..2027-01-06",
+}
+_Read = TypeVar("_Read")
+
+
+def read_timezone(fields: Fields, key: str, report: Report) -> tzinfo:
+    """The time zone that a policy names, in upper or lower case; UTC where it names none, or none that is known."""
+    name = fields.text(key)
+    if name is None or name.upper() == "UTC":
+        return UTC  # which needs no database
+    try:
+        return ZoneInfo(name)
+    except (OSError, ValueError, LookupError):  # OSError: a folder of zones; ValueError: a path, or no zone's file
+        pass
+    known = {zone.casefold(): zone for zone in available_timezones()}
+    written = name.strip().replace(" ", "_").casefold()
+    if written in known:
+        return ZoneInfo(known[written])
+    if known:
+        near = [known[zone] for zone in get_close_matches(written, known, n=3, cutoff=0.7)]
+        why = f"unknown time zone (expected a name such as {', '.join(near or ('UTC', 'Europe/Berlin'))})"
+    else:
+        why = "this machine has no time zone database: install the package tzdata, or use UTC"
+    report.error(fields.line_of(key), f"{key}: {name}", why)
+    return UTC
+
+
+def read_schedules(node: Node, zone: tzinfo, report: Report) -> dict[str, Schedule]:
+    """Every schedule by its name; of one with errors, which are in the report, what could be read.
+
+    >>> from hushlist.lists.document import read_document
+    >>> report = Report("policy.yaml")
+    >>> node = read_document(b"{bedtime: {days: sun-thu, times: 21:00-06:30}, lunch: {times: 12:00}}", report)
+    >>> sorted(read_schedules(node, UTC, report))
+    ['bedtime', 'lunch']
+    >>> print(*report.errors)
+    policy.yaml:1: times: 12:00: expected a span such as 08:00-12:30 or 21:00-06:30, from 00:00 to 24:00
+    """
+    if not isinstance(node.value, dict):
+        report.error(node.line, "schedules", f"expected a mapping of names to entries, not {node.kind}")
+        return {}
+    for name, value in node.value.items():
+        if not _NAME.fullmatch(name):
+            report.error(value.line, name, "a schedule's name needs a letter, and has no comma")
+    drafts = {name: _read_entries(name, value, report) for name, value in node.value.items()}
+    _leave_unknown_out(drafts, report)
+    done: dict[str, tuple[Entry, ...]] = {}
+    depths: dict[str, int] = {}
+    for name in _in_order(drafts, report):
+        excepts = [item for draft in drafts[name] for item in draft.excepts]
+        depths[name] = 1 + max((depths[other] for _, other in excepts), default=0)
+        if depths[name] == _DEEPEST + 1:
+            line, other = max(excepts, key=lambda item: depths[item[1]])
+            report.error(line, f"except: {other}", f"more than {_DEEPEST} schedules except one another in a row")
+        done[name] = tuple(draft.entry_with(done) for draft in drafts[name])
+    return {name: Schedule(name, zone, done[name]) for name in drafts}
+
+
+@dataclass(frozen=True, slots=True)
+class _Draft:
+    """An entry, and what else it excepts: lines and names of schedules."""
+
+    entry: Entry
+    excepts: tuple[tuple[int, str], ...] = ()
+
+    def entry_with(self, done: Mapping[str, tuple[Entry, ...]]) -> Entry:
+        entries = [entry for name in dict.fromkeys(name for _, name in self.excepts) for entry in done[name]]
+        return replace(
+            self.entry,
+            except_days=tuple(entry for entry in entries if entry.is_whole_days),
+            except_times=tuple(entry for entry in entries if not entry.is_whole_days),
+        )
+
+
+def _read_entries(name: str, node: Node, report: Report) -> list[_Draft]:
+    items = node.value if isinstance(node.value, list) else [node]
+    if node.value is None or not items:
+        report.error(node.line, name, f"the schedule is empty: expected entries with {', '.join(_KEYS)}")
+        return []
+    return [_read_entry(name, item, report) for item in items]
+
+
+def _read_entry(name: str, node: Node, report: Report) -> _Draft:
+    Fields(node, _KEYS, report)
+    if not isinstance(node.value, dict):
+        return _Draft(Entry())
+    values = node.value
+    if not values.keys() & {"days", "dates", "times"}:
+        report.error(node.line, name, "the entry says no time: expected days, dates or times")
+
+    def read(key: str, parse: Callable[[str], _Read]) -> list[tuple[int, _Read]] | None:
+        return list(_read_parts(key, values[key], parse, report)) if key in values else None
+
+    days, dates, times = read("days", _weekdays), read("dates", _dates), read("times", _span)
+    excepted = read("except", _exception) or []
+    entry = Entry(
+        EVERY_WEEKDAY if days is None else frozenset().union(*(some for _, some in days)),
+        None if dates is None else Dates.of(some for _, some in dates),
+        WHOLE_DAY if times is None else tuple(span for _, span in times),
+        Dates.of(some for _, some in excepted if isinstance(some, tuple)),
+    )
+    return _Draft(entry, tuple((line, some) for line, some in excepted if isinstance(some, str)))
+
+
+def _read_parts(key: str, node: Node, parse: Callable[[str], _Read], report: Report) -> Iterator[tuple[int, _Read]]:
+    """The parts of a list, or of text with commas, each with its line."""
+    for item in node.value if isinstance(node.value, list) and node.value else [node]:
+        if not isinstance(item.value, str) or not item.value.strip():
+            kind = "an empty list" if item.value == [] else item.kind
+            report.error(item.line, key, f"expected {_EXPECTED[key]}, not {kind}")
+            continue
+        for text in item.value.split(","):
+            try:
+                yield item.line, parse(text.strip())
+            except ValueError as error:
+                report.error(item.line, f"{key}: {text.strip()}", str(error))
+
+
+def _weekdays(text: str) -> frozenset[int]:
+    """
+    >>> sorted(_weekdays("Fri-monday"))
+    [0, 4, 5, 6]
+    """
+    days = [_WEEKDAY.get(name) for name in _DASH.split(text.casefold())]
+    match days:
+        case [int(day)]:
+            return frozenset((day,))
+        case [int(first), int(last)] if first == last:
+            raise ValueError(
+                "it ends on the day on which it begins: name the day once, or leave days out for every day"
+            )
+        case [int(first), int(last)]:
+            return frozenset((first + more) % 7 for more in range((last - first) % 7 + 1))
+    raise ValueError(f"expected {_EXPECTED['days']}")
+
+
+def _dates(text: str) -> tuple[int, int]:
+    """The first and the last day of a range."""
+    found = [_DAY.fullmatch(part.strip()) for part in text.split("..")]
+    days: list[int] = []
+    for match in found:
+        if match is None or len(found) > 2:
+            raise ValueError(f"expected {_EXPECTED['dates']}")
+        try:
+            days.append(date(*map(int, match.groups())).toordinal())
+        except ValueError:
+            raise ValueError(f"there is no day {match[0]}: {_EXPECTED['dates']} was expected") from None
+    if days[-1] < days[0]:
+        raise ValueError("it ends before it begins: expected the earlier date first")
+    return days[0], days[-1]
+
+
+def _span(text: str) -> tuple[int, int]:
+    """Begin and end in minutes since the day's beginning.
+
+    >>> _span("21:00-06:30"), _span("8:00 - 24:00")
+    ((1260, 1830), (480, 1440))
+    """
+    match [_minutes(part) for part in _DASH.split(text)]:
+        case [int(begin), int(end)] if begin == end:
+            raise ValueError("it ends when it begins: expected two times; a whole day is 00:00-24:00")
+        case [int(begin), int(end)] if begin < A_DAY:
+            return begin, end + A_DAY * (end < begin)
+    raise ValueError(f"expected {_EXPECTED['times']}")
+
+
+def _minutes(text: str) -> int | None:
+    found = _TIME.fullmatch(text)
+    if found is None or int(found[2]) > 59:
+        return None
+    minutes = int(found[1]) * 60 + int(found[2])
+    return minutes if minutes <= A_DAY else None
+
+
+def _exception(text: str) -> str | tuple[int, int]:
+    """A name, or the first and the last day of a range."""
+    if _NAME.fullmatch(text):
+        return text
+    try:
+        return _dates(text)
+    except ValueError as error:
+        raise ValueError(str(error).replace(_EXPECTED["dates"], _EXPECTED["except"])) from None
+
+
+def _leave_unknown_out(drafts: dict[str, list[_Draft]], report: Report) -> None:
+    """Report the names that no schedule has, and except nothing by them."""
+    for entries in drafts.values():
+        for place, draft in enumerate(entries):
+            for line, name in draft.excepts:
+                if name not in drafts:
+                    why = f"there is no such schedule (known: {', '.join(drafts)}; or dates such as 2026-12-24)"
+                    report.error(line, f"except: {name}", why)
+            entries[place] = _Draft(draft.entry, tuple(item for item in draft.excepts if item[1] in drafts))
+
+
+def _in_order(drafts: dict[str, list[_Draft]], report: Report) -> tuple[str, ...]:
+    """The names, each behind those that its schedule excepts; where some go round in a circle, they except nothing."""
+    while True:
+        graph = {
+            name: list(dict.fromkeys(other for draft in entries for _, other in draft.excepts))
+            for name, entries in drafts.items()
+        }
+        try:
+            return tuple(TopologicalSorter(graph).static_order())
+        except CycleError as error:
+            circle: list[str] = error.args[1][:0:-1]
+        # From the one that comes first in the file on.
+        start = min(range(len(circle)), key=lambda place: list(drafts).index(circle[place]))
+        circle = circle[start:] + circle[:start]
+        following = circle[1:] + circle[:1]
+        lines = [line for draft in drafts[circle[0]] for line, name in draft.excepts if name == following[0]]
+        way = " -> ".join((*circle, circle[0]))
+        report.error(lines[0], f"except: {following[0]}", f"the schedules except one another in a circle: {way}")
+        for name in circle:
+            drafts[name] = [_Draft(draft.entry) for draft in drafts[name]]
