@@ -101,7 +101,7 @@ def test_the_shell_commands_of_the_readme_run(folder: Path) -> None:
 
 
 def test_the_examples_of_the_reference_are_good_rules() -> None:
-    _, _, rules = blocks("rules/README.md", "yaml")
+    *_, rules = blocks("rules/README.md", "yaml")
     report = Report("rules/README.md")
     assert len(list(read_yaml(rules.encode(), Defaults(), report))) == 6
     assert (report.errors, report.warnings) == ([], [])
