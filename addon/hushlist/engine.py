@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
+from time import time
 
 from hushlist.errors import UrlError
 from hushlist.match.checks import Asked
@@ -22,8 +23,9 @@ from hushlist.match.learned import Learned
 from hushlist.match.recent import Recent
 from hushlist.match.rule import Action
 from hushlist.policy.compile import compile_policy
-from hushlist.policy.decision import Decision, strictest
-from hushlist.policy.groups import NOBODY, Client, group_of
+from hushlist.policy.decision import STOPPING, Decision, strictest
+from hushlist.policy.groups import NOBODY, Client, Settings, group_of
+from hushlist.policy.overrides import Overrides
 from hushlist.policy.policy import Policy
 from hushlist.policy.view import View
 from hushlist.url.parts import Parts
@@ -76,10 +78,14 @@ def load_engine(path: Path, learned: Learned | None = None) -> Engine:
 class Engine:
     """Decides by one policy; it never changes but in what it learns and remembers, so that it can be swapped."""
 
-    def __init__(self, policy: Policy, index: Index, learned: Learned | None = None) -> None:
+    def __init__(
+        self, policy: Policy, index: Index, learned: Learned | None = None, overrides: Overrides | None = None
+    ) -> None:
+        """``overrides``: what lets clients pass for a while; ``covering`` is all that is asked of it."""
         self.policy = policy
         self.index = index
         self._learned = learned
+        self._overrides = overrides
         self._checks = tuple(rule for layer in policy.layers for rule in layer.checks)
         #: whether the host alone can never decide
         self._asks_more = bool(self._checks) or index.has_uris
@@ -105,11 +111,12 @@ class Engine:
             except UrlError as error:
                 return self._unparsable(request, error.reason)
             if known.decision is not None:
-                return known.decision.of(request)
+                return self._lift(known.decision.of(request), known, client, now)
             forms = target_forms(request.scheme, request.target)
             if len(forms) == 1:
-                return self._by_form(sight, request, hosts[0], known, forms[0], now).of(request)
-        return self._decide(sight, request, now)
+                decision = self._by_form(sight, request, hosts[0], known, forms[0], now)
+                return self._lift(decision.of(request), known, client, now)
+        return self._decide(sight, request, now, client)
 
     def decide_url(self, url: bytes, now: datetime | None = None, client: Client = NOBODY) -> Decision:
         """The decision for the request that a browser would make for a URL. Never raises.
@@ -122,10 +129,10 @@ class Engine:
             try:
                 known = sight.known[plain[2]]
                 if known.decision is not None:
-                    return known.decision.of(url)
+                    return self._lift(known.decision.of(url), known, client, now)
                 target = plain_target(url, plain.end())
                 if target and not self._asks_more and self._learned is None:
-                    return self._by_path(sight.view, known, *target, now).of(url)
+                    return self._lift(self._by_path(sight.view, known, *target, now).of(url), known, client, now)
             except UrlError:
                 pass  # below, it is said what is wrong
         try:
@@ -137,9 +144,9 @@ class Engine:
         """What the policy says for a client's group at a moment."""
         return self._sight(client, now).view
 
-    def mode(self, client: Client) -> str:
-        """Whether what stops a client's requests is to be done: block, tag or off."""
-        return (self._only.view.group if self._only else self._groups[client]).settings.mode
+    def settings(self, client: Client) -> Settings:
+        """What holds for a client's group."""
+        return (self._only.view.group if self._only else self._groups[client]).settings
 
     def _sight(self, client: Client, now: datetime | None) -> _Sight:
         group = self._groups[client]
@@ -148,12 +155,24 @@ class Engine:
             sight = self._sights[group.name] = _Sight(View(group, now or datetime.now(UTC)), self._know)
         return sight
 
-    def _decide(self, sight: _Sight, request: Request, now: datetime | None) -> Decision:
+    def _lift(self, decision: Decision, known: _Known, client: Client, now: datetime | None) -> Decision:
+        """The decision, or that it passes where a grant covers what would stop it: one form, by one host."""
+        if self._overrides is None or decision.action not in STOPPING or decision.winner is None:
+            return decision
+        category = decision.winner.rule.terms.category
+        moment = time() if now is None else now.timestamp()
+        categories = () if category is None else (category,)
+        grant = self._overrides.covering(client.names, known.canonical, decision.url, categories, moment)
+        return decision if grant is None else decision._replace(action=Action.ALLOW, grant=grant)
+
+    def _decide(self, sight: _Sight, request: Request, now: datetime | None, client: Client) -> Decision:
         """The decision for a request by all its names, and all that its target may mean."""
         hosts = tuple(dict.fromkeys(request.hosts))
         forms = target_forms(request.scheme, request.target)
         decisions = [
-            decision for host in hosts[:MOST_HOSTS] for decision in self._by_host(sight, request, host, forms, now)
+            decision
+            for host in hosts[:MOST_HOSTS]
+            for decision in self._by_host(sight, request, host, forms, now, client)
         ]
         if not 0 < len(hosts) <= MOST_HOSTS:
             decisions.append(self._unparsable(request, f"the request goes by {len(hosts)} hosts"))
@@ -165,7 +184,13 @@ class Engine:
         return Decision(self.policy.unparsable, request.url, fault=fault)
 
     def _by_host(
-        self, sight: _Sight, request: Request, host: bytes, forms: Sequence[Parts], now: datetime | None
+        self,
+        sight: _Sight,
+        request: Request,
+        host: bytes,
+        forms: Sequence[Parts],
+        now: datetime | None,
+        client: Client,
     ) -> Iterator[Decision]:
         """The decisions for every form of a target, by one of the request's hosts."""
         try:
@@ -175,7 +200,8 @@ class Engine:
             return
         for place, form in enumerate(forms):
             decision = self._by_form(sight, request, host, known, form, now, is_first=not place)
-            yield decision._replace(canonical=form._replace(host=known.canonical).join())
+            decision = decision._replace(canonical=form._replace(host=known.canonical).join())
+            yield self._lift(decision, known, client, now)
 
     def _know(self, view: View, host: bytes) -> _Known:
         """What there is to know of a host.

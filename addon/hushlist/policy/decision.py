@@ -13,6 +13,7 @@ from typing import NamedTuple
 from hushlist.errors import UrlError
 from hushlist.match.index import Match
 from hushlist.match.rule import Action
+from hushlist.policy.grants import Grant
 from hushlist.url.request import Request, canonical_url
 
 _FINAL = (Action.ALLOW, Action.BLOCK, Action.WARN)
@@ -39,6 +40,8 @@ class Decision(NamedTuple):
     asked: Request | bytes = b""
     #: the group of clients for which it was decided
     group: str = ""
+    #: what lets it pass for a while, where the matches would stop it
+    grant: Grant | None = None
 
     @property
     def url(self) -> bytes:
@@ -56,7 +59,8 @@ class Decision(NamedTuple):
 
     def __str__(self) -> str:
         """Why, for people; empty where nothing fits."""
-        return self.fault or ("" if self.winner is None else str(self.winner))
+        why = self.fault or ("" if self.winner is None else str(self.winner))
+        return why if self.grant is None else f"{self.grant}, or else: {why}"
 
     @property
     def tags(self) -> tuple[Match, ...]:
@@ -70,6 +74,7 @@ class Decision(NamedTuple):
             "canonical": self.url.decode("ascii", "backslashreplace"),
             "fault": self.fault,
             "group": self.group,
+            "grant": None if self.grant is None else str(self.grant),
             "winner": None if self.winner is None else self.winner.as_dict(),
             "matches": [found.as_dict() for found in self.matches],
         }

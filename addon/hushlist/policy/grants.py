@@ -13,6 +13,7 @@ import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from functools import lru_cache
 
 from hushlist.errors import UrlError
@@ -46,6 +47,11 @@ class Grant:
     #: who made it
     by: str
     made: float
+
+    def __str__(self) -> str:
+        """For people."""
+        until = datetime.fromtimestamp(self.until, UTC)
+        return f"unblocked until {until:%Y-%m-%d %H:%M} UTC by {self.how} (grant {self.id})"
 
 
 class Covered:

@@ -11,6 +11,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from time import perf_counter_ns, time
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
@@ -19,22 +20,32 @@ from mitmproxy.net.http.http1.read import expected_http_body_size
 from mitmproxy.proxy.mode_specs import RegularMode, Socks5Mode, UpstreamMode
 
 from hushlist.engine import Engine
+from hushlist.errors import SourceError
+from hushlist.journal.journal import Journal
+from hushlist.journal.record import record_of
 from hushlist.lists.source import Report
 from hushlist.match.learned import Learned
 from hushlist.match.rule import Action
 from hushlist.policy import shipped_policy
 from hushlist.policy.background import Background
 from hushlist.policy.decision import STOPPING, Decision
-from hushlist.policy.groups import Client
-from hushlist.policy.policy import Fingerprint, PolicyError, read_policy
+from hushlist.policy.groups import Client, Settings
+from hushlist.policy.log import Settings as LogSettings
+from hushlist.policy.overrides import Overrides
+from hushlist.policy.policy import Fingerprint, Policy, PolicyError, read_policy
 from hushlist.policy.report import CompileReport
+from hushlist.policy.safe_search import rewrite
+from hushlist.policy.store import StoreError, default_path
 from hushlist.proxy import answer, notes
 from hushlist.proxy.commands import Commands
+from hushlist.proxy.explanation import Verdict
 from hushlist.proxy.reload import UNREAD, watch
+from hushlist.proxy.template import Template, load_template
+from hushlist.proxy.unblock import Stopped, Unblocker
 from hushlist.proxy.wire import Seen, client_of_flow, request_of_flow, seen_of_flow
 from hushlist.url.parts import to_bytes
 from hushlist.url.protocol import PERMANENT
-from hushlist.url.request import Request
+from hushlist.url.request import Request, canonical_host
 
 if TYPE_CHECKING:
     from mitmproxy.addonmanager import Loader
@@ -42,6 +53,8 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 MODES = ("block", "tag", "off")
+#: what holds while there is no policy
+EVERYBODY = Settings()
 _NO_BODY = ("GET", "HEAD", "OPTIONS", "TRACE")
 #: lazy: no connection is made to an origin before its request is decided. No raw TCP: in a tunnel that carries HTTP, a
 #: line's end in front of the request would be enough for mitmproxy to take it for another protocol, and pass it unseen.
@@ -59,7 +72,12 @@ class Hushlist:
         #: ``None`` until a policy could be loaded; until then every request is refused
         self.engine: Engine | None = None
         #: mitmproxy's: addons that come with this one
-        self.addons = [Commands(self)]
+        self._unblocker = Unblocker(self)
+        self.addons = [Commands(self), self._unblocker]
+        #: of temporary unblocks; ``None`` where the store cannot be used
+        self.overrides: Overrides | None = None
+        self._journal: Journal | None = None
+        self._template: Template | None = None
         #: what to watch: the files of the policy in force, or of the one that could not be used
         self._files: dict[Path, Fingerprint] = {}
         self._learned = Learned()
@@ -139,6 +157,8 @@ class Hushlist:
             OptionsError: the policy cannot be used; once the proxy runs, its lists are not looked at yet.
         """
         path = self._policy_path()
+        if self.overrides is None:
+            self._open_overrides()
         try:
             if self._is_running:
                 self._files = dict.fromkeys(_read_policy(path), UNREAD)
@@ -152,7 +172,11 @@ class Hushlist:
 
     def _read_engine(self, background: Background, path: Path) -> Engine:
         policy, index = background.compile(path)
-        return Engine(policy, index, self._learned)
+        try:
+            _load_template(policy)
+        except SourceError as error:
+            raise PolicyError(error.problems, policy.files) from None
+        return Engine(policy, index, self._learned, self.overrides)
 
     def _policy_path(self) -> Path:
         given = ctx.options.hushlist_policy
@@ -162,11 +186,32 @@ class Hushlist:
             raise exceptions.OptionsError(f"hushlist_policy cannot be {given!r}: {error}") from error
 
     def _use(self, engine: Engine) -> None:
+        before = None if self.engine is None else self.engine.policy.log
         self.engine, self._files = engine, engine.policy.files
+        self._template = _load_template(engine.policy)
+        if engine.policy.log != before:
+            self._open_journal(engine.policy.log)
         for problem in CompileReport.of(engine.index).warnings:
             logger.warning("hushlist: %s", problem)
         files = len(engine.policy.files)
         logger.info("hushlist: %d rules of %d files, by %s", len(engine.index), files, engine.policy.source)
+
+    def _open_journal(self, settings: LogSettings | None) -> None:
+        """Write the log as the policy says; a log that cannot be written is reported, and stops nothing."""
+        if self._journal is not None:
+            self._journal.close()
+        self._journal = None
+        if settings is not None:
+            try:
+                self._journal = Journal(settings)
+            except RuntimeError as error:
+                logger.error("hushlist: there is no log: %s", error)  # noqa: TRY400
+
+    def _open_overrides(self) -> None:
+        try:
+            self.overrides = Overrides(default_path(), time)
+        except (StoreError, RuntimeError) as error:
+            logger.error("hushlist: nothing can be unblocked for a while: %s", error)  # noqa: TRY400
 
     def _require_options(self) -> None:
         """While the filter is on, mitmproxy has to run as ``_REQUIRED`` says; then, as it was before."""
@@ -188,7 +233,14 @@ class Hushlist:
         self._restart_watcher()
 
     def done(self) -> None:
-        """mitmproxy's hook: leave nothing running."""
+        """mitmproxy's hook: leave nothing running, and nothing unwritten."""
+        self._stop_watching()
+        self._open_journal(None)
+        if self.overrides is not None:
+            self.overrides.close()
+            self.overrides = None
+
+    def _stop_watching(self) -> None:
         if self._watcher is not None:
             self._watcher.cancel()
             self._watcher = None
@@ -197,7 +249,7 @@ class Hushlist:
     def _restart_watcher(self) -> None:
         if not self._is_running:
             return
-        self.done()
+        self._stop_watching()
         self._background = Background()
         read = partial(self._read_engine, self._background, self._policy_path())
         watching = watch(read, self._files, self._use)
@@ -242,14 +294,22 @@ class Hushlist:
             if before is not None and before[1] == request:
                 return
             client = client_of_flow(flow)
-            if mode == "block" and self.engine is not None:
-                mode = self.engine.mode(client)
+            settings = EVERYBODY if self.engine is None else self.engine.settings(client)
+            mode = settings.mode if mode == "block" else mode
+            start = perf_counter_ns()
             decision = self._decide(request, client)
+            duration = (perf_counter_ns() - start) // 1000
             self._decided[flow] = seen, request
             stops = decision.action in STOPPING and mode != "off"
-            notes.annotate(flow, decision, would_block=stops and mode == "tag")
-            if stops and mode != "tag":
-                _refuse(flow, partial(answer.answer, explanation=answer.explain(decision)))
+            would_block = stops and mode == "tag"
+            reference = self._record(flow, decision, client, would_block=would_block, duration=duration)
+            notes.annotate(flow, decision, would_block=would_block)
+            if stops and not would_block:
+                stopped = Stopped(decision, client, settings.unblocking)
+                _refuse(flow, lambda _: self.answer(flow, stopped, reference=reference))
+                self._unblocker.remember(flow, stopped)
+            elif settings.safe_search:
+                self._search_safely(flow, request, settings)
         except Exception:
             logger.exception("hushlist: the filter failed, the request is refused")
             _refuse(flow, answer.failure)
@@ -258,6 +318,59 @@ class Hushlist:
         if self.engine is None:
             return Decision(Action.BLOCK, request.url, fault="the filter has no policy that it can use")
         return self.engine.decide(request, client=client)
+
+    def answer(
+        self, flow: http.HTTPFlow, stopped: Stopped, message: str | None = None, reference: str | None = None
+    ) -> http.Response:
+        """The answer in place of the origin's."""
+        decision = stopped.decision
+        kind = Verdict.WARNED if decision.action is Action.WARN else Verdict.BLOCKED
+        until = None if decision.winner is None else decision.winner.until
+        if until is not None and self.engine is not None:
+            until = until.astimezone(self.engine.policy.zone)
+        explanation = answer.explain(
+            decision, kind=Verdict.FAILED if self.engine is None else kind, until=until, reference=reference
+        )
+        return answer.answer(flow.request, explanation, self._unblocker.offer(stopped, message), self._template)
+
+    def _record(
+        self, flow: http.HTTPFlow, decision: Decision, client: Client, *, would_block: bool, duration: int
+    ) -> str | None:
+        """Write a decision into the log; its reference, or ``None`` where there is no log."""
+        if self._journal is None:
+            return None
+        moment = time()
+        reference = self._journal.reference(moment)
+        self._journal.write(
+            record_of(
+                decision,
+                reference=reference,
+                moment=moment,
+                client=client.address,
+                user=client.user,
+                group=decision.group,
+                method=flow.request.method,
+                would_block=would_block,
+                grant=None if decision.grant is None else str(decision.grant.id),
+                duration=duration,
+            )
+        )
+        return reference
+
+    def _search_safely(self, flow: http.HTTPFlow, request: Request, settings: Settings) -> None:
+        """Ask a search engine for safe results, where the policy says so and the client does not."""
+        host = canonical_host(request.hosts[0])
+        change = rewrite(host, request.target, settings.safe_search)
+        if change is None:
+            return
+        data = flow.request.data
+        for name, value in change.headers:
+            flow.request.headers[name.decode("ascii")] = value.decode("ascii")
+        data.path = data.path if change.target is None else change.target
+        if change.host is not None:
+            data.host = change.host.decode("ascii")  # Host header and server name stay, as behind a CNAME
+        flow.metadata[notes.SAFE_SEARCH] = str(change)
+        self._decided[flow] = seen_of_flow(flow), request
 
     def dns_request(self, flow: dns.DNSFlow) -> None:
         """mitmproxy's hook: a tunnel carries HTTP or nothing; one to port 53 or 5353 would be taken for DNS."""
@@ -276,6 +389,15 @@ class Hushlist:
         if flow.server_conn.timestamp_start is not None:
             _, request = decided
             self.engine.learn(request, to_bytes(response.headers.get("location", "")))
+
+
+def _load_template(policy: Policy) -> Template | None:
+    """The administrator's own block page.
+
+    Raises:
+        SourceError: it cannot be used.
+    """
+    return None if policy.block_page is None else load_template(policy.block_page)
 
 
 def _read_policy(path: Path) -> dict[Path, Fingerprint]:

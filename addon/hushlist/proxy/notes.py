@@ -8,9 +8,11 @@ from __future__ import annotations
 from mitmproxy import http
 
 from hushlist.match.rule import Action
-from hushlist.policy.decision import Decision
+from hushlist.policy.decision import STOPPING, Decision
 
 KEY = "hushlist"
+#: what was changed in a request to a search engine
+SAFE_SEARCH = "hushlist_safe_search"
 _COMMENT = "hushlist: "
 BLOCKED = ":no_entry:"
 WOULD_BLOCK = ":warning:"
@@ -38,6 +40,6 @@ def annotate(flow: http.HTTPFlow, decision: Decision, *, would_block: bool = Fal
 
 
 def _marker(decision: Decision, would_block: bool) -> str:
-    if decision.action is Action.BLOCK:
+    if decision.action in STOPPING:
         return WOULD_BLOCK if would_block else BLOCKED
     return TAGGED if decision.tags else ""

@@ -1,0 +1,188 @@
+"""Temporary unblocks from the block page: what the page offers, and what becomes of its form.
+
+The form is sent to a path of the blocked origin itself, which that never sees: its request is blocked, and only then
+looked at. A token, made for one client and one URL and good once, tells it from what another site makes a browser send.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+from urllib.parse import parse_qs, urlencode
+from weakref import WeakKeyDictionary
+
+from mitmproxy import http
+
+from hushlist.errors import HushlistError
+from hushlist.match.rule import Action
+from hushlist.policy.attempts import LockedError
+from hushlist.policy.codes import CodeError, CodeFault
+from hushlist.policy.decision import STOPPING, Decision
+from hushlist.policy.groups import Client
+from hushlist.policy.overrides import Overrides
+from hushlist.policy.passphrase import verify_passphrase
+from hushlist.policy.tokens import TokenError, Tokens
+from hushlist.policy.unblocking import Unblocking
+from hushlist.proxy.explanation import Unblock
+from hushlist.url.parts import split_web
+
+if TYPE_CHECKING:
+    from hushlist.proxy.addon import Hushlist
+
+logger = logging.getLogger(__name__)
+
+PATH = "/.well-known/hushlist/unblock"
+#: octets of a form; none of ours is as long
+_LONGEST_FORM = 1 << 14
+#: seconds for which a click on a warning lets a client go on
+_AFTER_WARNING = 3600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Stopped:
+    """A request that was answered in its origin's place."""
+
+    decision: Decision
+    client: Client
+    unblocking: Unblocking | None
+
+
+class Unblocker:
+    """The addon that takes the forms."""
+
+    def __init__(self, of: Hushlist) -> None:
+        self._filter = of
+        self._stopped: WeakKeyDictionary[http.HTTPFlow, Stopped] = WeakKeyDictionary()
+        self._tokens: Tokens | None = None
+
+    @property
+    def _overrides(self) -> Overrides | None:
+        return self._filter.overrides
+
+    def offer(self, stopped: Stopped, message: str | None = None) -> Unblock | None:
+        """What a page offers for a request that was stopped, or nothing."""
+        decision, unblocking = stopped.decision, stopped.unblocking
+        if self._overrides is None or decision.winner is None:
+            return None
+        if decision.action is not Action.WARN and unblocking is None:
+            return None
+        try:
+            token = self._token(stopped)
+        except HushlistError as error:
+            logger.warning("hushlist: nothing can be unblocked: %s", error)
+            return None
+        action = f"{PATH}?{urlencode({'url': decision.url})}"
+        if decision.action is Action.WARN or unblocking is None:
+            return Unblock(action, token, message=message)
+        scopes = (scope for scope in unblocking.scopes if scope in _wanted(decision))
+        has_passphrase = unblocking.passphrase is not None
+        return Unblock(action, token, has_passphrase, unblocking.codes, tuple(scopes), unblocking.minutes, message)
+
+    def _token(self, stopped: Stopped) -> str:
+        assert self._overrides is not None
+        if self._tokens is None:
+            self._tokens = self._overrides.tokens()
+        decision = stopped.decision
+        return self._tokens.make(_name(stopped.client), _text(decision.url), decision.action.value)
+
+    def remember(self, flow: http.HTTPFlow, stopped: Stopped) -> None:
+        """Take note that a request was answered in its origin's place."""
+        if flow.request.method == "POST" and flow.request.path.startswith(PATH):
+            self._stopped[flow] = stopped
+
+    async def request(self, flow: http.HTTPFlow) -> None:
+        """mitmproxy's hook: take a form, and answer it in place of the block page that it has as its answer."""
+        stopped = self._stopped.pop(flow, None)
+        content = flow.request.raw_content
+        if stopped is None or flow.response is None or content is None or len(content) > _LONGEST_FORM:
+            return
+        try:
+            await self._take(flow, stopped)
+        except Exception:
+            logger.exception("hushlist: a form could not be taken; the request stays blocked")
+
+    async def _take(self, flow: http.HTTPFlow, stopped: Stopped) -> None:
+        engine, overrides = self._filter.engine, self._overrides
+        asked = _one(parse_qs(flow.request.path.partition("?")[2]), "url").encode("utf-8", "surrogateescape")
+        if engine is None or overrides is None or not asked:
+            return
+        decision = engine.decide_url(asked, client=stopped.client)
+        same_host = split_web(asked).host == split_web(stopped.decision.url).host
+        if decision.action not in STOPPING or decision.winner is None or not same_host:
+            if decision.grant is not None and same_host:
+                flow.response = _go_on(asked)  # the form was sent twice
+            return
+        form = parse_qs((flow.request.raw_content or b"").decode("utf-8", "replace"))
+        of_asked = Stopped(decision, stopped.client, stopped.unblocking)
+        message = await asyncio.to_thread(self._try, overrides, of_asked, form)
+        flow.response = _go_on(asked) if message is None else self._filter.answer(flow, of_asked, message)
+
+    def _try(self, overrides: Overrides, stopped: Stopped, form: Mapping[str, list[str]]) -> str | None:
+        """Grant what a form asks for, or the key of the words that say why not; waits for the disk."""
+        decision, client, unblocking = stopped.decision, stopped.client, stopped.unblocking
+        name, url = _name(client), _text(decision.url)
+        try:
+            tokens = self._tokens or overrides.tokens()
+            tokens.check(_one(form, "token"), name, url, decision.action.value)
+            if decision.action is Action.WARN:
+                host = _wanted(decision)["host"]
+                overrides.grant("host", host, _AFTER_WARNING, client=name, how="warning", by=name)
+                return None
+            return "wrong" if unblocking is None else _unblock(overrides, stopped, unblocking, form)
+        except TokenError as error:
+            logger.warning("hushlist: %s: %s", name, error)
+            return "expired"
+        except LockedError:
+            return "locked"
+        except CodeError as error:
+            return "expired" if error.fault is CodeFault.EXPIRED else "wrong"
+
+
+def _unblock(
+    overrides: Overrides, stopped: Stopped, unblocking: Unblocking, form: Mapping[str, list[str]]
+) -> str | None:
+    wanted, name = _wanted(stopped.decision), _name(stopped.client)
+    code, passphrase, stored = _one(form, "code"), _one(form, "passphrase"), unblocking.passphrase
+    if code and unblocking.codes:
+        overrides.redeem(code, name, wanted, stopped.client.names)
+        return None
+    scope, minutes = _one(form, "scope"), _one(form, "minutes")
+    if scope not in unblocking.scopes or scope not in wanted or minutes not in map(str, unblocking.minutes):
+        return "wrong"
+    if stored is None or not overrides.attempt(
+        name, "passphrase", lambda: verify_passphrase(passphrase, stored), wanted
+    ):
+        return "wrong"
+    overrides.grant(scope, wanted[scope], 60.0 * int(minutes), client=name, how="passphrase", by=name)
+    return None
+
+
+def _wanted(decision: Decision) -> dict[str, str]:
+    """The targets of a decision's URL, by scope."""
+    host = split_web(decision.url).host or b""
+    wanted = {"url": _text(decision.url), "host": _text(host)}
+    category = None if decision.winner is None else decision.winner.rule.terms.category
+    return wanted if category is None else {**wanted, "category": category}
+
+
+def _go_on(url: bytes) -> http.Response:
+    """Back to the page that was asked for, which passes now; on the same origin, whatever that is called."""
+    parts = split_web(url)
+    target = parts.path if parts.query is None else parts.path + b"?" + parts.query
+    headers = {"Location": _text(target), "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+    return http.Response.make(303, b"", headers)
+
+
+def _name(client: Client) -> str:
+    return client.names[-1]
+
+
+def _one(values: Mapping[str, list[str]], key: str) -> str:
+    return values.get(key, [""])[0]
+
+
+def _text(octets: bytes) -> str:
+    return octets.decode("ascii", "replace")
