@@ -47,13 +47,15 @@ _MOST_KNOWN = 1 << 14
 _MOST_CLIENTS = 1 << 12
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)  # not frozen: it is made for every new host
 class _Known:
     """What is known of a host, as requests spell it."""
 
     canonical: bytes
     host: Host
-    #: the decision where the host alone decides; its URL is still to be told
+    #: the decision where nothing but what fits the whole host fits, always; its URL is still to be told
+    alone: Decision | None
+    #: the same where nothing else can fit
     decision: Decision | None
 
 
@@ -111,7 +113,8 @@ class Engine:
             except UrlError as error:
                 return self._unparsable(request, error.reason)
             if known.decision is not None:
-                return self._lift(known.decision.of(request), known, client, now)
+                decision = known.decision.of(request)
+                return decision if self._overrides is None else self._lift(decision, known, client, now)
             forms = target_forms(request.scheme, request.target)
             if len(forms) == 1:
                 decision = self._by_form(sight, request, hosts[0], known, forms[0], now)
@@ -129,7 +132,8 @@ class Engine:
             try:
                 known = sight.known[plain[2]]
                 if known.decision is not None:
-                    return self._lift(known.decision.of(url), known, client, now)
+                    decision = known.decision.of(url)
+                    return decision if self._overrides is None else self._lift(decision, known, client, now)
                 target = plain_target(url, plain.end())
                 if target and not self._asks_more and self._learned is None:
                     return self._lift(self._by_path(sight.view, known, *target, now).of(url), known, client, now)
@@ -211,8 +215,11 @@ class Engine:
         """
         canonical = canonical_host(host)
         found = self.index.on_host(canonical)
-        is_all = not (found.deeper or self._asks_more or any(map(_expires, found.matches)))
-        return _Known(canonical, found, view.decide(found.matches) if is_all else None)
+        if not found.matches:
+            alone: Decision | None = view.nothing
+        else:
+            alone = None if any(map(_expires, found.matches)) else view.decide(found.matches)
+        return _Known(canonical, found, alone, None if found.deeper or self._asks_more else alone)
 
     def _by_form(
         self,
@@ -240,7 +247,10 @@ class Engine:
 
     def _by_path(self, view: View, known: _Known, path: bytes, query: bytes | None, now: datetime | None) -> Decision:
         """The decision where nothing but expressions and address ranges can fit."""
-        return _by_matches(view, [*known.host.matches, *self.index.find_paths(known.host, path, query)], now)
+        below = self.index.find_paths(known.host, path, query)
+        if not below and known.alone is not None:
+            return known.alone
+        return _by_matches(view, [*known.host.matches, *below], now)
 
     def _more(self, request: Request, host: bytes, form: Parts, *, is_first: bool) -> Iterator[Match]:
         """What fits the request as a whole: hashed URIs and checks."""

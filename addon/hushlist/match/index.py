@@ -143,6 +143,9 @@ class Host(NamedTuple):
     deeper: tuple[tuple[bytes, bool, bool], ...]
 
 
+_NOTHING = Host((), ())
+
+
 @dataclass(frozen=True, slots=True)
 class Section:
     """Where it stands in the file, and the CRC-32 of its octets."""
@@ -393,9 +396,11 @@ class Index:
         """What fits a canonical host, whatever the path, and where paths have to be looked up."""
         deepest = self.directory.deepest_host
         suffixes = host_suffixes(name, deepest)
-        standard = suffixes if deepest == DEEPEST_HOST else host_suffixes(name)
         expressions = [suffix + b"/" for suffix in suffixes]
         rows = self._rows(expressions)
+        if not rows and not self._has_hashes and self._ranges is None:
+            return _NOTHING
+        standard = suffixes if deepest == DEEPEST_HOST else host_suffixes(name)
         matches = self._matches(expressions, rows, lambda place: suffixes[place] in standard)
         guided = {place for place, row in rows if row.terms == GUIDE}
         deeper = [
