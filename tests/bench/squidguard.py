@@ -90,7 +90,10 @@ class _Helper:
 
         def run() -> None:
             with lines.open("rb") as given, self._answers.open("wb") as answers:
-                subprocess.run(self._command, stdin=given, stdout=answers, env=self._environment, check=True)
+                quiet = subprocess.DEVNULL  # warnings about the lists
+                subprocess.run(
+                    self._command, stdin=given, stdout=answers, stderr=quiet, env=self._environment, check=True
+                )
 
         return once(run)
 
