@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import os
 import re
-import subprocess
-import sys
 import threading
 from datetime import datetime
 from itertools import pairwise
-from pathlib import Path
 from urllib.parse import parse_qs, urlsplit
 
 import pytest
@@ -348,7 +345,7 @@ def test_a_failure_lets_nothing_pass_and_is_reported_without_the_request(
     assert re.fullmatch(r"failed at a request: RuntimeError at test_helper\.py:\d+", complaint)
 
 
-# -- the loop and the command ------------------------------------------------------------------------------------------
+# -- the loop ----------------------------------------------------------------------------------------------------------
 
 
 def test_no_line_waits_for_another(acl: Helper) -> None:
@@ -367,92 +364,3 @@ def test_no_line_waits_for_another(acl: Helper) -> None:
     assert not serving.is_alive()
     for end in (asked, told, tell):
         os.close(end)
-
-
-PACKAGE_ROOT = Path(helper_module.__file__).parents[1]
-
-
-@pytest.fixture
-def policy(tmp_path: Path) -> Path:
-    (tmp_path / "first.yaml").write_text(RULES)
-    (tmp_path / "policy.yaml").write_text("layers:\n- {name: lists, lists: [first.yaml]}\n")
-    return tmp_path / "policy.yaml"
-
-
-def process(*argv: str | Path, stdin: bytes = b"", cwd: Path | None = None) -> tuple[int, bytes, str]:
-    """Run ``hushlist helper``; gives (exit code, output, errors)."""
-    command = [sys.executable, "-c", "from hushlist.cli import run; run()", "helper", *argv]
-    environment = {**os.environ, "PYTHONPATH": str(PACKAGE_ROOT), "COLUMNS": "200"}
-    done = subprocess.run(command, input=stdin, capture_output=True, env=environment, check=False, cwd=cwd)
-    return done.returncode, done.stdout, done.stderr.decode()
-
-
-def test_the_command_answers_until_its_input_ends(policy: Path) -> None:
-    stdin = b"0 http://blocked.example/ -\n1 http://other.example/ -\nother.example:443 -"
-    assert process("--acl", "--policy", policy.name, stdin=stdin, cwd=policy.parent) == (
-        0,
-        b"0 " + ADS + b"\n1 ERR\nERR\n",
-        "",
-    )
-
-
-def test_the_command_redirects(policy: Path) -> None:
-    stdin = b"0 http://blocked.example/" + EXTRAS + b"\n"
-    argv = ("--redirect", "http://page.example/?%r", "--policy", policy.name)
-    assert process(*argv, stdin=stdin, cwd=policy.parent) == (
-        0,
-        b'0 OK status=302 url="http://page.example/?Ads" tag="hrn://c.example/ads" '
-        b'log="blocked.example/ by first (first.yaml:3): Ads"\n',
-        "",
-    )
-
-
-def test_nothing_to_answer_is_no_fault() -> None:
-    assert process("--acl") == (0, b"", "")
-
-
-def test_a_policy_that_cannot_be_used_is_reported_before_anything_is_answered(policy: Path) -> None:
-    (policy.parent / "first.yaml").write_text("rules: ['..']")
-    assert process("--acl", "--policy", policy.name, stdin=b"x\n", cwd=policy.parent) == (
-        2,
-        b"",
-        "first.yaml:1: ..: it names no host\n",
-    )
-
-
-def test_a_page_that_is_blocked_itself_is_warned_of(policy: Path) -> None:
-    code, out, err = process("--redirect", "http://blocked.example/?%u", "--policy", policy.name, cwd=policy.parent)
-    assert (code, out) == (0, b"")
-    assert err == (
-        "hushlist: warning: the page to redirect to is blocked itself: blocked.example/ by first (first.yaml:3): Ads\n"
-    )
-
-
-@pytest.mark.parametrize(
-    ("argv", "error"),
-    [
-        ([], "one of the arguments --acl --redirect is required"),
-        (["--acl", "--redirect", "http://h/"], "argument --redirect: not allowed with argument --acl"),
-        (["--redirect", "http://h/%n"], "argument --redirect: 'http://h/%n': %n is none of %u, %a, %i, %t, %r, %l, %%"),
-        (["--redirect", "/page"], "argument --redirect: '/page': expected http:// or https://, a host, and what"),
-    ],
-)
-def test_wrong_usage_exits_with_2(argv: list[str], error: str) -> None:
-    code, out, err = process(*argv)
-    assert (code, out) == (2, b"")
-    assert error in err
-
-
-def test_a_closed_pipe_ends_it_quietly(policy: Path) -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    with os.fdopen(writer, "wb") as stdout:
-        done = subprocess.run(
-            [sys.executable, "-c", "from hushlist.cli import run; run()", "helper", "--acl", "--policy", policy],
-            input=b"a.example\n" * 10_000,
-            stdout=stdout,
-            stderr=subprocess.PIPE,
-            env={**os.environ, "PYTHONPATH": str(PACKAGE_ROOT)},
-            check=False,
-        )
-    assert (done.returncode, done.stderr) == (0, b"")

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from hushlist import cli
-from hushlist.cli_override import parse_duration
+from hushlist.cli.override import parse_duration
 from hushlist.policy.overrides import Overrides
 from hushlist.policy.passphrase import parse_stored, verify_passphrase
 from hushlist.policy.store import default_path

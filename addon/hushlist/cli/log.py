@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
+from hushlist.cli.common import GOOD, Command, Commands, add_command, complain, printable, sentence
 from hushlist.errors import UrlError
 from hushlist.journal.filters import COUNTED, Filters
 from hushlist.journal.pseudonym import Pseudonyms, read_key
@@ -25,17 +26,16 @@ from hushlist.policy.store import state_folder
 from hushlist.url.hrn import Hrn, parse_hrn
 from hushlist.url.request import canonical_host
 
-GOOD, NOTHING, BAD = 0, 1, 2
+#: exit code where a question has no answer
+_NOTHING = 1
 #: seconds between two looks for new lines
 _PAUSE = 0.5
 
-_Commands = argparse._SubParsersAction  # has no other name
 
-
-def add_log(commands: _Commands[argparse.ArgumentParser]) -> None:
+def add_to(commands: Commands) -> None:
     """Add the command ``log`` with its own commands."""
     text = "show what was decided, count it, and look a reference number up, in the decision log"
-    parser = commands.add_parser("log", help=text, description=f"{text[0].upper()}{text[1:]}.")
+    parser = commands.add_parser("log", help=text, description=sentence(text))
     own = parser.add_subparsers(required=True, metavar="COMMAND")
     tail = _add(own, "tail", show_tail, "print the last decisions, the newest last; times are in UTC")
     _add_number(tail, 10, "how many")
@@ -54,16 +54,9 @@ def add_log(commands: _Commands[argparse.ArgumentParser]) -> None:
     )
 
 
-def _add(
-    commands: _Commands[argparse.ArgumentParser], name: str, command: Callable[[argparse.Namespace], int], text: str
-) -> argparse.ArgumentParser:
-    parser = commands.add_parser(
-        name,
-        help=text,
-        description=f"{text[0].upper()}{text[1:]}.",
-        epilog="Exit codes: 0 something was found; 1 nothing was; 2 wrong usage, or no log that can be read.",
-    )
-    parser.set_defaults(command=command)
+def _add(commands: Commands, name: str, command: Command, text: str) -> argparse.ArgumentParser:
+    epilog = "Exit codes: 0 something was found; 1 nothing was; 2 wrong usage, or no log that can be read."
+    parser = add_command(commands, name, command, text, epilog)
     parser.add_argument(
         "--folder", type=Path, metavar="FOLDER", help="the folder of the log (default: the user's folder for state)"
     )
@@ -178,10 +171,9 @@ def _asked(arguments: argparse.Namespace, answer: Callable[[Path], int]) -> int:
         folder = arguments.folder or state_folder()
         if has_log(folder):
             return answer(folder)
-        print(f"hushlist: {folder}: there is no log", file=sys.stderr)
+        return complain(f"{folder}: there is no log")
     except (OSError, RuntimeError) as error:
-        print(f"hushlist: {error}", file=sys.stderr)
-    return BAD
+        return complain(error)
 
 
 def show_tail(arguments: argparse.Namespace) -> int:
@@ -196,7 +188,7 @@ def _tail(folder: Path, arguments: argparse.Namespace) -> int:
         return GOOD
     found = newest(folder, filters, arguments.number)
     _print_records(found, as_json=arguments.json)
-    return GOOD if found else NOTHING
+    return GOOD if found else _NOTHING
 
 
 def _follow(folder: Path, filters: Filters, arguments: argparse.Namespace) -> None:
@@ -230,8 +222,8 @@ def _top(folder: Path, arguments: argparse.Namespace) -> int:
     width = max((len(str(number)) for _, number in counts), default=0)
     for name, number in counts:
         as_json = json.dumps({arguments.by: name, "count": number})
-        print(as_json if arguments.json else f"{number:>{width}}  {safe(name)}")
-    return GOOD if counts else NOTHING
+        print(as_json if arguments.json else f"{number:>{width}}  {printable(name)}")
+    return GOOD if counts else _NOTHING
 
 
 def show_reference(arguments: argparse.Namespace) -> int:
@@ -246,20 +238,11 @@ def _show(folder: Path, arguments: argparse.Namespace) -> int:
     else:
         for fields in found:
             for name, text in _described(fields):
-                print(f"{name:<12} {safe(text)}")
-    return GOOD if found else NOTHING
+                print(f"{name:<12} {printable(text)}")
+    return GOOD if found else _NOTHING
 
 
 # -- for people --------------------------------------------------------------------------------------------------------
-
-
-def safe(text: str) -> str:
-    r"""Text for a terminal: whatever could steer that, or turn what is read around, is shown as an escape.
-
-    >>> print(safe("a\x1b[31m\n\u202eb\u00e9"))
-    a\x1b[31m\n\u202ebé
-    """
-    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
 def _print_records(records: list[Fields], *, as_json: bool) -> None:
@@ -283,7 +266,7 @@ def _row(fields: Fields) -> list[str]:
         f"{user} {client}".strip() or "-",
         "  ".join(filter(None, (_text(fields, "url"), _why(fields)))),
     )
-    return [safe(cell) for cell in cells]
+    return [printable(cell) for cell in cells]
 
 
 def _text(fields: Fields, name: str) -> str:

@@ -11,11 +11,11 @@ import json
 import re
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
+from hushlist.cli.common import GOOD, Command, Commands, add_command, complain, printable, without_end
 from hushlist.errors import UrlError
 from hushlist.policy.codes import tidied_code
 from hushlist.policy.events import Event
@@ -24,12 +24,10 @@ from hushlist.policy.overrides import CODE_VALID, LONGEST, Overrides
 from hushlist.policy.passphrase import hash_passphrase
 from hushlist.policy.store import default_path
 
-_GOOD, _BAD = 0, 2
 _HOW = "command line"
 #: characters; guesses are limited, but a policy may get into the hands of somebody who guesses without limits
 _SHORTEST_PASSPHRASE = 8
 
-_Commands = argparse._SubParsersAction  # argparse has no public name for it
 _UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
 _DURATION = re.compile(r"(?=[0-9])(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?")
 
@@ -51,8 +49,8 @@ def parse_duration(text: str) -> float:
     return float(seconds)
 
 
-def add_override(commands: _Commands[argparse.ArgumentParser]) -> None:
-    """Add the command and its own commands to a parser."""
+def add_to(commands: Commands) -> None:
+    """Add the command ``override`` with its own commands."""
     parser = commands.add_parser(
         "override",
         help="unblock something for a while: grants, single-use codes, passphrases",
@@ -83,11 +81,8 @@ def add_override(commands: _Commands[argparse.ArgumentParser]) -> None:
     _add(own, "passphrase", passphrase, text)
 
 
-def _add(
-    commands: _Commands[argparse.ArgumentParser], name: str, command: Callable[[argparse.Namespace], int], text: str
-) -> argparse.ArgumentParser:
-    parser = commands.add_parser(name, help=text, description=f"{text[0].upper()}{text[1:]}.")
-    parser.set_defaults(command=command)
+def _add(commands: Commands, name: str, command: Command, text: str) -> argparse.ArgumentParser:
+    parser = add_command(commands, name, command, text)
     if command is not passphrase:
         parser.add_argument(
             "--store", type=Path, metavar="FILE", help="the file that the proxies share (default: this user's)"
@@ -139,9 +134,9 @@ def grant(arguments: argparse.Namespace) -> int:
                 arguments.scope, target, arguments.seconds, client=arguments.client, how=_HOW, by=_user()
             )
     except (UrlError, ValueError) as error:
-        return _complain(str(error))
+        return complain(error)
     print(_grant_line(made))
-    return _GOOD
+    return GOOD
 
 
 def make_code(arguments: argparse.Namespace) -> int:
@@ -158,9 +153,9 @@ def make_code(arguments: argparse.Namespace) -> int:
                 by=_user(),
             )
     except (UrlError, ValueError) as error:
-        return _complain(str(error))
+        return complain(error)
     print(code)
-    return _GOOD
+    return GOOD
 
 
 def list_grants(arguments: argparse.Namespace) -> int:
@@ -168,16 +163,16 @@ def list_grants(arguments: argparse.Namespace) -> int:
     with _overrides(arguments) as overrides:
         for found in overrides.active(time.time()):
             print(json.dumps(asdict(found)) if arguments.json else _grant_line(found))
-    return _GOOD
+    return GOOD
 
 
 def revoke(arguments: argparse.Namespace) -> int:
     """End grants and codes; those that are none are named, and the rest goes on."""
-    code = _GOOD
+    code = GOOD
     with _overrides(arguments) as overrides:
         for what in arguments.what:
             if not _revoke(overrides, what):
-                code = _complain(f"{what!r}: there is no such grant, and no such code that was not used")
+                code = complain(f"{what!r}: there is no such grant, and no such code that was not used")
     return code
 
 
@@ -193,7 +188,7 @@ def history(arguments: argparse.Namespace) -> int:
     with _overrides(arguments) as overrides:
         for event in overrides.history(max(0, arguments.limit)):
             print(_event_line(event))
-    return _GOOD
+    return GOOD
 
 
 def passphrase(_: argparse.Namespace) -> int:
@@ -201,24 +196,19 @@ def passphrase(_: argparse.Namespace) -> int:
     if sys.stdin.isatty():
         text = getpass.getpass("Passphrase: ")
         if getpass.getpass("Once more: ") != text:
-            return _complain("the two are not the same")
+            return complain("the two are not the same")
     else:
         try:
-            text = sys.stdin.buffer.readline().removesuffix(b"\n").removesuffix(b"\r").decode("utf-8")
+            text = without_end(sys.stdin.buffer.readline()).decode("utf-8")
         except UnicodeDecodeError:
-            return _complain("the passphrase is not in UTF-8")
+            return complain("the passphrase is not in UTF-8")
     if len(text) < _SHORTEST_PASSPHRASE:
-        return _complain(f"a passphrase needs {_SHORTEST_PASSPHRASE} characters or more")
+        return complain(f"a passphrase needs {_SHORTEST_PASSPHRASE} characters or more")
     try:
         print(hash_passphrase(text))
     except ValueError as error:
-        return _complain(str(error))
-    return _GOOD
-
-
-def _complain(what: str) -> int:
-    print(f"hushlist: {what}", file=sys.stderr)
-    return _BAD
+        return complain(error)
+    return GOOD
 
 
 def _user() -> str:
@@ -229,23 +219,18 @@ def _user() -> str:
 
 
 def _grant_line(found: Grant) -> str:
-    client = _printable(found.client) or "everybody"
-    return f"{found.id}  {found.scope} {_printable(found.target)}  for {client}  until {_moment(found.until)}"
+    client = printable(found.client) or "everybody"
+    return f"{found.id}  {found.scope} {printable(found.target)}  for {client}  until {_moment(found.until)}"
 
 
 def _event_line(event: Event) -> str:
     number = "" if event.id is None else f" {event.id}"
-    target = "" if event.scope is None else f"  {event.scope} {_printable(event.target) or 'of its choice'}"
-    client = _printable(event.client) or "everybody"
+    target = "" if event.scope is None else f"  {event.scope} {printable(event.target) or 'of its choice'}"
+    client = printable(event.client) or "everybody"
     return (
         f"{_moment(event.at)}  {event.what}{number}{target}  for {client}"
-        f"  ({_printable(event.how)}; {_printable(event.by)})"
+        f"  ({printable(event.how)}; {printable(event.by)})"
     )
-
-
-def _printable(text: str | None) -> str:
-    """A text that neither moves a terminal's cursor nor begins a line: a client may choose its name."""
-    return "".join(char if char.isprintable() else ascii(char)[1:-1] for char in text or "")
 
 
 def _moment(seconds: float) -> str:

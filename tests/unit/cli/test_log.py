@@ -13,7 +13,8 @@ from types import SimpleNamespace
 
 import pytest
 
-from hushlist import cli, cli_log
+from hushlist import cli
+from hushlist.cli import log
 from hushlist.journal.filters import Filters
 from hushlist.journal.folder import CURRENT, DATABASE
 from hushlist.journal.journal import Journal
@@ -37,7 +38,7 @@ def run(capsys: pytest.CaptureFixture[str]) -> Run:
 
 @pytest.fixture
 def empty(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(cli_log, "state_folder", lambda: tmp_path / "hushlist")
+    monkeypatch.setattr(log, "state_folder", lambda: tmp_path / "hushlist")
     return tmp_path / "hushlist"
 
 
@@ -100,7 +101,7 @@ def test_filters_say_what_is_meant(run: Run, folder: Path, filters: str, found: 
 
 def test_how_long_ago_is_a_time_too() -> None:
     now = datetime(2026, 12, 24, 22, 30, tzinfo=UTC)
-    times = [cli_log.parse_moment(text, now) for text in ("90s", "30m", "2h", "3d", "1w", "2026-12-24")]
+    times = [log.parse_moment(text, now) for text in ("90s", "30m", "2h", "3d", "1w", "2026-12-24")]
     assert [time[5:19] for time in times] == [
         *("12-24T22:28:30", "12-24T22:00:00", "12-24T20:30:00", "12-21T22:30:00", "12-17T22:30:00", "12-24T00:00:00")
     ]
@@ -177,7 +178,7 @@ def test_following_prints_what_is_there_and_what_comes_once_each(
             raise KeyboardInterrupt
         fill(journal, record("http://ads.example/new", 10 + number), record("http://tagged.example/", 20 + number))
 
-    monkeypatch.setattr(cli_log, "time", SimpleNamespace(sleep=write_meanwhile))
+    monkeypatch.setattr(log, "time", SimpleNamespace(sleep=write_meanwhile))
     assert cli.main(["log", "tail", "-f", "-n", "1", "--json", "--action", "block"]) == 0
     journal.close()
     lines = capsys.readouterr().out.splitlines()
@@ -216,7 +217,7 @@ def test_every_option_is_explained(command: str, capsys: pytest.CaptureFixture[s
     assert ended.value.code == 0
     assert "Exit codes: 0 something was found" in " ".join(capsys.readouterr().out.split())
     parser = argparse.ArgumentParser()
-    cli_log.add_log(parser.add_subparsers())
+    log.add_to(parser.add_subparsers())
     for action in _parser(_parser(parser, "log"), command)._actions:
         assert action.help
 
@@ -227,12 +228,12 @@ def _parser(parser: argparse.ArgumentParser, command: str) -> argparse.ArgumentP
 
 
 def test_the_commands_of_the_readme_are_commands() -> None:
-    page = (Path(__file__).parents[2] / "README.md").read_text(encoding="utf-8")
+    page = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
     section = page.partition("## The decision log")[2].partition("\n## ")[0]
     commands = re.findall(r"^hushlist (log .*?)(?: +#.*)?$", section, re.MULTILINE)
     assert {shlex.split(command)[1] for command in commands} == {"tail", "top", "show"}
     for command in commands:
-        assert callable(cli._parser().parse_args(shlex.split(command)).command)
+        assert callable(cli.make_parser().parse_args(shlex.split(command)).command)
 
 
 def test_what_a_filter_is_not_given_fits_everything() -> None:

@@ -1,0 +1,59 @@
+"""``hushlist compile``: the lists of a policy, compiled into the cache."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+
+from hushlist.cli.common import GOOD, Commands, add_command, add_policy, print_lines, print_warnings
+from hushlist.policy import shipped_policy
+from hushlist.policy.compile import compile_policy
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    text = "compile the lists of a policy into the cache, where the proxy finds them, and report what became of them"
+    parser = add_command(commands, "compile", compile_lists, text)
+    add_policy(parser)
+    parser.add_argument(
+        "--popular",
+        type=Path,
+        metavar="FILE",
+        help="popular domains, one a line or as rank,domain: rules that cover one get a warning",
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print the report as a JSON object, with the file of the index"
+    )
+
+
+def compile_lists(arguments: argparse.Namespace) -> int:
+    """The report; warnings go to standard error, and so does progress where that is a terminal."""
+    progress = _Progress() if sys.stderr.isatty() else None
+    try:
+        compiled = compile_policy(arguments.policy or shipped_policy(), popular=arguments.popular, progress=progress)
+    finally:
+        if progress is not None:
+            progress.end()
+    print_warnings(compiled.report.warnings)
+    if arguments.json:
+        index = compiled.index
+        about = {"index": index.source, "octets": index.octets, "hot_octets": index.hot_octets, "rules": len(index)}
+        print(json.dumps({**about, **compiled.report.as_dict()}))
+    else:
+        print_lines(compiled.report.table())
+    return GOOD
+
+
+class _Progress:
+    """One line on a terminal, written again and again."""
+
+    def __call__(self, what: str, done: int, total: int) -> None:
+        """Show how much is done."""
+        part = done / total if total else 1
+        print(f"\r{what:<9} [{'#' * int(30 * part):<30}] {part:4.0%}", end="", file=sys.stderr, flush=True)
+
+    def end(self) -> None:
+        """Remove the line."""
+        print("\r" + " " * 50 + "\r", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,26 @@
+"""The command line in this process, and a policy to ask."""
+
+from pathlib import Path
+
+import pytest
+
+from unit.cli.running import Run
+
+
+@pytest.fixture
+def run(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Run:
+    return Run(monkeypatch, capsys)
+
+
+@pytest.fixture
+def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "own.yaml").write_text("rules: [{expression: blocked.example/ok, action: allow}]")
+    (tmp_path / "ads.yaml").write_text(
+        "rules:\n- {expression: blocked.example, reason: Ads, category: 'hrn://c.example/ads'}\n"
+        "- {expression: tagged.example, action: tag}\n"
+    )
+    (tmp_path / "policy.yaml").write_text(
+        "layers:\n- {name: overrides, lists: [own.yaml]}\n- {name: lists, lists: [ads.yaml]}\n"
+    )
+    monkeypatch.chdir(tmp_path)
+    return Path("policy.yaml")

@@ -1,0 +1,167 @@
+"""``hushlist check`` and ``explain``: exact output, errors, exit codes."""
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from hushlist.match.hashing import full_hash
+from unit.cli.running import NO_HOST, Run, process
+
+# -- check -------------------------------------------------------------------------------------------------------------
+
+
+def test_check_says_what_is_done_and_why(run: Run, policy: Path) -> None:
+    urls = ("http://x.blocked.example/", "http://blocked.example/ok", "tagged.example", "other.example")
+    assert run("check", "--policy", policy, *urls) == (
+        1,
+        "block  http://x.blocked.example/  blocked.example/ by ads (ads.yaml:2): Ads\n"
+        "allow  http://blocked.example/ok  blocked.example/ok by own (own.yaml:1)\n"
+        "tag    tagged.example  tagged.example/ by ads (ads.yaml:3)\n"
+        "pass   other.example\n",
+        "",
+    )
+
+
+@pytest.mark.parametrize(
+    ("urls", "code"),
+    [
+        (["other.example"], 0),
+        (["tagged.example"], 0),
+        (["blocked.example/ok"], 0),
+        (["blocked.example"], 1),
+        (["blocked.example", "other.example"], 1),
+        (["/x"], 2),
+        (["blocked.example", "/x"], 2),
+        (["/x", "blocked.example"], 2),
+    ],
+)
+def test_check_exits_with_what_it_found(run: Run, policy: Path, urls: list[str], code: int) -> None:
+    assert run("check", "--policy", policy, *urls)[0] == code
+
+
+def test_check_prints_a_json_object_a_line(run: Run, policy: Path) -> None:
+    stdin = "https://blocked.example/ok\n\nhttp://bücher.example/\nmailto:me\n".encode()
+    code, out, err = run("check", "--policy", policy, "--json", "-", stdin=stdin)
+    first, second, third = map(json.loads, out.splitlines())
+    assert (first["url"], first["action"]) == ("https://blocked.example/ok", "allow")
+    assert [(match["expression"], match["list"], match["source"]) for match in first["matches"]] == [
+        ("blocked.example/ok", "own", "own.yaml"),
+        ("blocked.example/", "ads", "ads.yaml"),
+    ]
+    assert [(match["line"], match["action"], match["category"]) for match in first["matches"]] == [
+        (1, "allow", None),
+        (2, "block", "hrn://c.example/ads"),
+    ]
+    assert (second["url"], second["action"], second["matches"]) == ("http://bücher.example/", "pass", [])
+    assert (third["url"], third["action"], third["fault"]) == ("mailto:me", "block", NO_HOST)
+    assert (code, err) == (2, f"hushlist: b'mailto:me': {NO_HOST}\n")
+
+
+def test_a_policy_that_cannot_be_used_is_reported_whole(run: Run, policy: Path) -> None:
+    Path("ads.yaml").write_text("rules: ['..', {sha256: x}]")
+    Path("own.yaml").unlink()
+    assert run("check", "--policy", policy, "a.example") == (
+        2,
+        "",
+        "policy.yaml:2: own.yaml: there is no such file\nads.yaml:1: ..: it names no host\n"
+        "ads.yaml:1: x: expected pairs of hexadecimal digits\n",
+    )
+
+
+def test_a_policy_that_is_not_there_is_bad_input(run: Run) -> None:
+    assert run("check", "--policy", "none.yaml", "a") == (2, "", "none.yaml: none.yaml: No such file or directory\n")
+
+
+def test_warnings_are_on_standard_error(run: Run, policy: Path) -> None:
+    Path("own.yaml").write_text("rules: ['hashed:sha9=0']")
+    assert run("check", "--policy", policy, "other.example") == (
+        0,
+        "pass   other.example\n",
+        "warning: own.yaml:1: hashed:sha9=0: skipped: unknown algorithm 'sha9' (known: md5, sha1, x-sha256)\n",
+    )
+
+
+def test_without_a_policy_the_shipped_one_decides(run: Run) -> None:
+    code, out, err = run("check", "other.example")
+    assert (code, out) == (0, "pass   other.example\n")
+    assert "Traceback" not in err
+
+
+# -- explain -----------------------------------------------------------------------------------------------------------
+
+
+def test_explain_shows_every_step(run: Run, policy: Path) -> None:
+    code, out, err = run("explain", "--policy", policy, " http://X.blocked.example/a/../%2541#f")
+    assert (code, err) == (0, "")
+    hashes = {text: full_hash(text.encode()).hex() for text in ("x.blocked.example/A", "blocked.example/")}
+    for line in (
+        "URL           http://X.blocked.example/a/../%2541#f",
+        "  strip_spaces           http://X.blocked.example/a/../%2541#f",
+        "  remove_fragment        http://X.blocked.example/a/../%2541",
+        "  unescape_repeatedly    http://X.blocked.example/a/../A",
+        "  resolve_dot_segments   http://x.blocked.example/A",
+        "Canonical    http://x.blocked.example/A",
+        *(f"  {digest}  {text}" for text, digest in hashes.items()),
+        "  layer lists: block blocked.example/ by ads (ads.yaml:2): Ads [hrn://c.example/ads]  <- decides",
+        "    rule as written: blocked.example/",
+        "Layer        overrides: 1 rules, 0 fit",
+        "Layer        lists: 2 rules, 1 fit  <- decides",
+        "Decision     block",
+    ):
+        assert line in out.splitlines()
+
+
+def test_explain_counts_the_rules_of_each_layer_checks_among_them(run: Run, policy: Path) -> None:
+    Path("ads.yaml").write_text("rules: [blocked.example, blocked.example, 'hashed:sha9=0']")
+    Path("more.hosts").write_text("0.0.0.0 blocked.example\n")
+    policy.write_text(
+        "layers:\n- {name: empty}\n- {name: own, checks: {user-information: tag}}\n"
+        "- {name: lists, checks: {user-information: tag}, lists: [ads.yaml, more.hosts]}\n"
+    )
+    _, out, _ = run("explain", "--policy", policy, "http://me:secret@blocked.example/")
+    assert [line for line in out.splitlines() if line.startswith("Layer")] == [
+        "Layer        empty: 0 rules, 0 fit",
+        "Layer        own: 1 rules, 1 fit",
+        "Layer        lists: 3 rules, 3 fit  <- decides",
+    ]
+
+
+def test_explain_names_what_cannot_be_read(run: Run, policy: Path) -> None:
+    code, out, err = run("explain", "--policy", policy, "mailto:me", "a%2fb.example")
+    assert code in (0, 2)
+    assert err == f"hushlist: b'mailto:me': {NO_HOST}\n"
+    assert out.endswith("Decision     block (there is a delimiter in the host)\n")
+
+
+# -- both --------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("encoding", ["ascii", "latin-1", "utf-8"])
+def test_json_is_json_whatever_the_terminal_can_show(encoding: str) -> None:
+    url = "http://bücher.example/\U0001f600"
+    done = process("check", "--json", "-", stdin=url.encode(), PYTHONIOENCODING=encoding)
+    assert json.loads(done.stdout.decode(encoding))["url"] == url
+
+
+@pytest.mark.parametrize("command", [["check", "a"], ["explain", "a"], ["compile"]])
+def test_a_cache_that_cannot_be_written_is_named_with_the_reason(
+    run: Run, policy: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
+) -> None:
+    file = policy.absolute().with_name("hushlist")
+    file.write_text("a file")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(file.parent))
+    monkeypatch.setattr(sys, "platform", "linux")
+    assert run(*command, "--policy", policy) == (2, "", f"{file}: cache: it cannot be used: File exists\n")
+
+
+def test_a_user_without_a_home_is_told(run: Run, policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.setattr(Path, "home", home)
+    monkeypatch.setattr(sys, "platform", "linux")
+    message = "cache: folder: Could not determine home directory.\n"
+    assert run("check", "--policy", policy, "a.example") == (2, "", message)

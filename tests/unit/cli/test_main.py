@@ -1,0 +1,98 @@
+"""The command line as a whole: usage, help, the process, and what is imported."""
+
+import argparse
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from hushlist import cli
+from unit.cli.running import NO_HOST, environment, into_a_closed_pipe, process
+
+# -- usage -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("argv", [[], ["nonsense"], ["check"], ["check", "--nonsense", "a"], ["canonicalize"]])
+def test_wrong_usage_exits_with_2(argv: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main(argv)
+    assert caught.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
+    assert err.startswith("usage: hushlist")
+
+
+def commands() -> dict[str, argparse.ArgumentParser]:
+    parser = cli.make_parser()
+    (subparsers,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+    return {"": parser, **subparsers.choices}
+
+
+@pytest.mark.parametrize("command", list(commands()))
+def test_every_command_and_option_is_explained(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as caught:
+        cli.main([*filter(None, [command]), "--help"])
+    assert caught.value.code == 0
+    text = capsys.readouterr().out
+    for action in commands()[command]._actions:
+        if isinstance(action, argparse._SubParsersAction):
+            assert {choice.dest for choice in action._choices_actions if choice.help} == set(action.choices)
+            assert all(f"\n    {name}" in text for name in action.choices)
+        else:
+            assert action.help
+            assert action.help != argparse.SUPPRESS
+            names = action.option_strings or [str(action.metavar or action.dest)]
+            assert all(name in text for name in names)
+
+
+def test_the_commands_that_others_use_are_there() -> None:
+    assert set(commands()) >= {"canonicalize", "expressions", "hash", "check", "explain", "compile"}
+
+
+# -- the process -------------------------------------------------------------------------------------------------------
+
+
+def test_the_process_exits_with_the_code() -> None:
+    done = process("canonicalize", "-", stdin=b"a.example\n/x\n")
+    assert (done.returncode, done.stdout) == (2, b"http://a.example/\n\n")
+    assert done.stderr.replace(b"\r", b"") == f"hushlist: b'/x': {NO_HOST}\n".encode()
+
+
+def test_a_closed_pipe_ends_it_quietly() -> None:
+    done = into_a_closed_pipe("canonicalize", "-")
+    assert (done.returncode, done.stderr) == (2, b"")
+
+
+def test_the_console_script_is_this_command() -> None:
+    script = Path(sys.executable).with_name("hushlist")
+    if not script.exists():
+        pytest.skip("hushlist is not installed in this environment; the tests run it from the checkout")
+    done = subprocess.run([script, "canonicalize", "GOOgle.com"], capture_output=True, check=False)
+    assert (done.returncode, done.stdout) == (0, b"http://google.com/\n")
+
+
+_LOADED = """
+import sys
+from hushlist.cli import main
+assert main(["canonicalize", "GOOgle.com"]) == 0
+print(*sorted({name.partition(".")[0] for name in sys.modules}))
+"""
+
+
+def test_canonicalizing_imports_neither_database_nor_proxy_nor_policies() -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", _LOADED], capture_output=True, check=True, env=environment(), text=True
+    )
+    out, modules = done.stdout.splitlines()
+    assert out == "http://google.com/"
+    assert "idna" in modules.split()
+    assert not {"sqlite3", "mitmproxy", "yaml"} & set(modules.split())
+
+
+def test_each_command_is_known_by_a_parser_of_its_own() -> None:
+    for command in set(commands()) - {""}:
+        parser = cli.make_parser(command)
+        (subparsers,) = (action for action in parser._actions if isinstance(action, argparse._SubParsersAction))
+        assert command in subparsers.choices
+        assert len(subparsers.choices) < len(commands()) - 1
