@@ -38,7 +38,7 @@ ALLOWED = {
 #: and what reads another package's list.
 MAY_OPEN = (
     "hushlist.lists",
-    "hushlist.match.index",
+    "hushlist.match.index_file",
     "hushlist.match.compiler",
     "hushlist.match.public_suffixes",
     "hushlist.policy",

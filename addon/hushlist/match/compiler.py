@@ -29,7 +29,8 @@ from typing import BinaryIO, NamedTuple
 from hushlist.match.checks import Check
 from hushlist.match.expressions import DEEPEST_HOST, DEEPEST_PATH
 from hushlist.match.hashing import full_hash
-from hushlist.match.index import (
+from hushlist.match.index import Index
+from hushlist.match.index_file import (
     CRC,
     EXPRESSIONS,
     GUIDE,
@@ -40,7 +41,6 @@ from hushlist.match.index import (
     SECTIONS_AT,
     VERSION,
     Directory,
-    Index,
     Section,
     encode_terms,
     key_length,

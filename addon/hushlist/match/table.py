@@ -1,6 +1,6 @@
 """A table of the index file: keys, sorted, to the rows that say which rules they are.
 
-A table is three sections of the file (``hushlist.match.index`` says where):
+A table is three sections of the file (``hushlist.match.index_file`` says where):
 
 ``fan``
     ``2**bits + 1`` numbers of 32 bits: how many keys begin with fewer than each number of ``bits`` bits, so that two

@@ -21,7 +21,8 @@ from typing import Any
 
 from hushlist.errors import Problem
 from hushlist.lists.source import Report
-from hushlist.match.index import Index, IndexFileError
+from hushlist.match.index import Index
+from hushlist.match.index_file import IndexFileError
 from hushlist.policy.compile import compile_policy
 from hushlist.policy.policy import Fingerprint, Policy, PolicyError, fingerprint, read_policy
 

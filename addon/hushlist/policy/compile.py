@@ -46,7 +46,8 @@ from hushlist.match.compiler import (
     tasks,
 )
 from hushlist.match.cover import covered
-from hushlist.match.index import Index, IndexFileError
+from hushlist.match.index import Index
+from hushlist.match.index_file import IndexFileError
 from hushlist.match.rule import Action, Expression, Rule
 from hushlist.policy.cache import Cache
 from hushlist.policy.policy import ListFile, Policy, PolicyError, fingerprint, read_policy

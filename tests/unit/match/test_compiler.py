@@ -25,7 +25,8 @@ from hushlist.match.compiler import (
 )
 from hushlist.match.expressions import DEEPEST_HOST, DEEPEST_PATH
 from hushlist.match.hashing import full_hash
-from hushlist.match.index import GUIDE, Index
+from hushlist.match.index import Index
+from hushlist.match.index_file import GUIDE
 from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, Terms
 from unit.hostile import rules_of
 from unit.match.plain_index import STEADY, Given, PlainIndex, canonical, given_rules, octets_of

@@ -12,9 +12,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.match import index as index_module
+from hushlist.match import index_file
 from hushlist.match.compiler import index_of
-from hushlist.match.index import CRC, HEADER, MAGIC, SECTIONS_AT, VERSION, Index, IndexFileError, Match
+from hushlist.match.index import Index, Match
+from hushlist.match.index_file import CRC, HEADER, MAGIC, SECTIONS_AT, VERSION, IndexFileError
 from hushlist.match.rule import Action, Expression, Rule, Terms
 from hushlist.url.parts import Parts
 from unit.hostile import octets, rules_of
@@ -183,7 +184,7 @@ def test_a_section_that_ends_while_it_is_read_is_refused() -> None:
 
 
 def test_sections_are_verified_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_module, "_PIECE", 7)
+    monkeypatch.setattr(index_file, "_PIECE", 7)
     Index(SMALL).verify()
     offset, length, _ = directory_of(SMALL)["sections"]["expression 32 rows"]
     place = offset + length - 1
