@@ -22,7 +22,7 @@ from hushlist.journal.questions import Follower, find, has_log, newest, top
 from hushlist.journal.record import LOST, Fields, address_text, time_text, to_line
 from hushlist.journal.reference import parse_reference
 from hushlist.match.rule import Action
-from hushlist.policy.store import state_folder
+from hushlist.policy.folders import state_folder
 from hushlist.url.hrn import Hrn, parse_hrn
 from hushlist.url.request import canonical_host
 

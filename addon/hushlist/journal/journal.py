@@ -22,8 +22,8 @@ from hushlist.journal.lines import LineFiles
 from hushlist.journal.pseudonym import Pseudonyms, keep_key, new_key
 from hushlist.journal.record import Fields, Privacy, Record, lost_record, to_line
 from hushlist.journal.reference import References
+from hushlist.policy.folders import state_folder
 from hushlist.policy.log import Clients, Settings
-from hushlist.policy.store import state_folder
 
 logger = logging.getLogger(__name__)
 

@@ -8,31 +8,17 @@ from __future__ import annotations
 
 import os
 import shutil
-import sys
 import time
 from contextlib import suppress
 from pathlib import Path
+
+from hushlist.policy.folders import cache_folder
 
 _ENDING = ".index"
 #: files that are kept however long ago they were used
 _KEPT = 4
 #: seconds; what was used since may be about to be opened
 _IN_USE = 60 * 60.0
-
-
-def cache_folder() -> Path:
-    """Where this user's caches are, by the rules of the platform; it may not be there yet.
-
-    Spec: XDG Base Directory Specification
-    """
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Caches"
-    else:
-        given = os.environ.get("XDG_CACHE_HOME", "")
-        base = given if given.startswith("/") else Path.home() / ".cache"
-    return Path(base) / "hushlist"
 
 
 class Cache:

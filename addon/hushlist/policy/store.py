@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import os
 import sqlite3
-import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
@@ -16,6 +15,7 @@ from pathlib import Path
 from threading import Lock
 
 from hushlist.errors import HushlistError
+from hushlist.policy.folders import state_folder
 
 #: of the file's header: "Hush"; another program's database is not ours to change
 _APPLICATION = 0x48757368
@@ -55,24 +55,6 @@ class StoreError(HushlistError):
         super().__init__(f"{path}: {reason}")
 
 
-def state_folder() -> Path:
-    """Where this user's state is, by the rules of the platform; it may not be there yet.
-
-    Raises:
-        RuntimeError: the user has no home.
-
-    Spec: XDG Base Directory Specification
-    """
-    if sys.platform == "win32":
-        base = os.environ.get("LOCALAPPDATA") or Path.home() / "AppData" / "Local"
-    elif sys.platform == "darwin":
-        base = Path.home() / "Library" / "Application Support"
-    else:
-        given = os.environ.get("XDG_STATE_HOME", "")
-        base = given if given.startswith("/") else Path.home() / ".local" / "state"
-    return Path(base) / "hushlist"
-
-
 def default_path() -> Path:
     """The file that proxies and the command line share where they are told no other."""
     return state_folder() / "overrides.sqlite"
@@ -100,14 +82,8 @@ class Store:
         Raises:
             StoreError: the file cannot be written.
         """
-        with self._patient.held() as database:
-            database.execute("BEGIN IMMEDIATE")
-            try:
-                yield database
-                database.execute("COMMIT")
-            finally:
-                if database.in_transaction:
-                    database.execute("ROLLBACK")
+        with self._patient.held() as database, _transaction(database, "BEGIN IMMEDIATE"):
+            yield database
 
     @contextmanager
     def reading(self) -> Iterator[sqlite3.Connection]:
@@ -116,13 +92,8 @@ class Store:
         Raises:
             StoreError: the file cannot be read.
         """
-        with self._patient.held() as database:
-            database.execute("BEGIN")
-            try:
-                yield database
-            finally:
-                if database.in_transaction:
-                    database.execute("ROLLBACK")
+        with self._patient.held() as database, _transaction(database, "BEGIN"):
+            yield database
 
     @contextmanager
     def glancing(self) -> Iterator[tuple[sqlite3.Connection, object]]:
@@ -221,13 +192,20 @@ def _check_version(path: Path, database: sqlite3.Connection) -> None:
 
 
 def _create(database: sqlite3.Connection) -> None:
-    database.execute("BEGIN IMMEDIATE")
-    try:
+    with _transaction(database, "BEGIN IMMEDIATE"):
         if not _number(database, "SELECT count(*) FROM sqlite_master"):  # another process may have been quicker
             for statement in filter(str.strip, _SCHEMA.split(";")):
                 database.execute(statement)
             database.execute(f"PRAGMA application_id = {_APPLICATION}")
             database.execute(f"PRAGMA user_version = {_VERSION}")
+
+
+@contextmanager
+def _transaction(database: sqlite3.Connection, begin: str) -> Iterator[None]:
+    """Undone where anything is raised."""
+    database.execute(begin)
+    try:
+        yield
         database.execute("COMMIT")
     finally:
         if database.in_transaction:

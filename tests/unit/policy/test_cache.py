@@ -1,7 +1,6 @@
 """The cache of indexes: where it is, what its key is made of, what stays in it."""
 
 import os
-import sys
 import time
 from collections.abc import Callable
 from importlib import metadata
@@ -11,7 +10,7 @@ import pytest
 
 from hushlist.match import compiler
 from hushlist.policy import compile as compiling
-from hushlist.policy.cache import Cache, cache_folder
+from hushlist.policy.cache import Cache
 from hushlist.policy.compile import compile_policy
 from hushlist.policy.policy import PolicyError
 
@@ -55,32 +54,6 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 
 
 # -- where it is -------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("platform", "variables", "folder"),
-    [
-        ("linux", {"XDG_CACHE_HOME": "/x/cache"}, "/x/cache/hushlist"),
-        # "All paths set in these environment variables must be absolute. ... consider the path invalid and ignore it."
-        ("linux", {"XDG_CACHE_HOME": "x/cache"}, "/home/me/.cache/hushlist"),
-        ("linux", {"XDG_CACHE_HOME": ""}, "/home/me/.cache/hushlist"),
-        ("linux", {}, "/home/me/.cache/hushlist"),
-        ("freebsd14", {}, "/home/me/.cache/hushlist"),
-        ("darwin", {"XDG_CACHE_HOME": "/x/cache"}, "/home/me/Library/Caches/hushlist"),
-        ("win32", {"LOCALAPPDATA": "/local"}, "/local/hushlist"),
-        ("win32", {}, "/home/me/AppData/Local/hushlist"),
-    ],
-)
-def test_it_is_where_the_platform_has_caches(
-    monkeypatch: pytest.MonkeyPatch, platform: str, variables: dict[str, str], folder: str
-) -> None:
-    for name in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in variables.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(Path, "home", lambda: Path("/home/me"))
-    monkeypatch.setattr(sys, "platform", platform)
-    assert cache_folder() == Path(folder)
 
 
 def test_a_home_that_cannot_be_found_is_an_error_of_the_policy(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
