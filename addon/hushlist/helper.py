@@ -213,11 +213,11 @@ def reason_of(decision: Decision) -> str:
 
 
 def place_of(decision: Decision) -> str:
-    """The list that decided, and where in it; its file without its folder, as on the block page."""
+    """The list that decided, and where in it."""
     if decision.winner is None:
         return ""
-    _, terms, line = decision.winner.rule
-    return f"{terms.label} ({PurePath(terms.source).name}:{line})"
+    rule = decision.winner.rule
+    return f"{rule.terms.label} ({rule.place})"
 
 
 def notes_of(decision: Decision) -> bytes:

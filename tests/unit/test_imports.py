@@ -34,7 +34,7 @@ ALLOWED = {
     "cli": {"errors", "url", "match", "lists", "policy", "engine", "journal", "audit", "helper"},
     "__main__": {"cli"},
 }
-#: "Only lists, match/index, policy's loader, proxy, audit and cli open files", and the journal;
+#: "Only lists, match/index_file, policy's loader, proxy, audit and cli open files", and the journal;
 #: and what reads another package's list.
 MAY_OPEN = (
     "hushlist.lists",

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from enum import StrEnum
 from ipaddress import IPv4Network, IPv6Network
+from pathlib import PurePath
 from typing import NamedTuple
 
 from hushlist.match.checks import Check
@@ -100,3 +101,8 @@ class Rule(NamedTuple):
     terms: Terms
     #: counted from 1
     line: int
+
+    @property
+    def place(self) -> str:
+        """Where it stands, for whoever need not know the folder of its file."""
+        return f"{PurePath(self.terms.source).name}:{self.line}"

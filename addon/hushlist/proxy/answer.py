@@ -116,13 +116,14 @@ def explain(
     url = str(without_user(decision.url.decode("ascii", "backslashreplace")))
     if decision.winner is None:
         return Explanation(url, fault=decision.fault, until=until, reference=reference, kind=kind)
-    _, terms, line = decision.winner.rule
+    rule = decision.winner.rule
+    terms = rule.terms
     return Explanation(
         url=url,
         reason=terms.reason,
         category=terms.category,
         list=terms.label,
-        rule=f"{PurePath(terms.source).name}:{line}",
+        rule=rule.place,
         expression=decision.winner.text,
         until=until,
         reference=reference,
