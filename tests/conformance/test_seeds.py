@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from conformance.readme import section, sections, table
-from conformance.vectors import SHARED
+from shared import SHARED
 
 TESTS = Path(__file__).parents[1]
 DOCUMENTS = ("000", "001", "002", "003", "004")

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import os
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-SHARED = Path(os.environ.get("HUSHLIST_SHARED") or Path(__file__).parents[3] / "shared")
+from shared import SHARED
 
 Row = dict[str, Any]
 

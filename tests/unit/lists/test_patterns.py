@@ -1,8 +1,5 @@
 """What a rule fits, from its text."""
 
-import os
-from pathlib import Path
-
 import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
@@ -17,8 +14,7 @@ from hushlist.lists.patterns import (
     plain_name,
     plain_names,
 )
-
-SHARED = Path(os.environ.get("HUSHLIST_SHARED") or Path(__file__).parents[4] / "shared")
+from shared import SHARED
 
 
 @pytest.mark.parametrize(

@@ -1,8 +1,5 @@
 """Lists of popular domains."""
 
-import os
-from pathlib import Path
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -12,9 +9,9 @@ from hushlist.lists.popular import read_popular
 from hushlist.lists.source import Report
 from hushlist.match.breadth import Breadth
 from hushlist.url.host import is_plain_name
+from shared import SHARED
 from unit.hostile import octets, seconds
 
-SHARED = Path(os.environ.get("HUSHLIST_SHARED") or Path(__file__).parents[4] / "shared")
 TOP = SHARED / "data" / "domains" / "opendns-top-10k.txt"
 
 

@@ -1,6 +1,5 @@
 """squidGuard's lists, some of them real."""
 
-import os
 from pathlib import Path
 
 import pytest
@@ -10,10 +9,9 @@ from hushlist.lists.formats import FOLDERS, FORMATS
 from hushlist.lists.source import Defaults, Report
 from hushlist.lists.squidguard import read_squidguard_expressions, read_squidguard_urls
 from hushlist.policy.compile import Compiled, compile_policy
+from shared import SHARED
 from unit.hostile import rules_in
 from unit.lists.reading import read
-
-SHARED = Path(os.environ.get("HUSHLIST_SHARED") or Path(__file__).parents[4] / "shared")
 
 
 @pytest.mark.parametrize(

@@ -9,19 +9,10 @@ from hushlist.match import learned as module
 from hushlist.match.learned import LIFETIME, LONGEST_PATH, Learned
 from hushlist.match.rule import Action
 from hushlist.url.request import Request
+from unit.clock import Clock
 from unit.hostile import engine_of
 
 ORIGIN = (b"http", b"h.example", 80)
-
-
-class Clock:
-    """Seconds, as the test says."""
-
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 def test_a_path_and_its_twin_are_known_once_one_is_learned() -> None:
@@ -42,7 +33,7 @@ def test_no_origin_speaks_for_another(other: module.Origin) -> None:
 
 
 def test_it_is_believed_for_a_time() -> None:
-    clock = Clock()
+    clock = Clock(0.0)
     learned = Learned(clock)
     learned.learn(ORIGIN, b"/data")
     clock.now = LIFETIME - 1

@@ -21,9 +21,9 @@ from hushlist.policy.policy import PolicyError
 from hushlist.policy.report import ListReport
 from hushlist.url.parts import split_web
 from hushlist.url.request import canonical_forms, request_of
+from shared import SHARED
 from unit.hostile import rules_in
 
-SHARED = Path(os.environ.get("HUSHLIST_SHARED") or Path(__file__).parents[4] / "shared")
 UT1, HOSTS = SHARED / "data" / "ut1", SHARED / "data" / "hosts" / "anudeepND-adservers.hosts"
 POPULAR = SHARED / "data" / "domains" / "opendns-top-10k.txt"
 

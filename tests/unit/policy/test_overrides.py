@@ -24,21 +24,12 @@ from hushlist.policy.codes import CodeError, CodeFault
 from hushlist.policy.events import MOST_EVENTS_OF_CLIENT
 from hushlist.policy.grants import LONGEST_TARGET, Covered, Grant, canonical_target
 from hushlist.policy.overrides import FRESHNESS, LONGEST, MOST_GRANTS_OF_CLIENT, Overrides
-from hushlist.policy.store import StoreError, default_path, state_folder
+from hushlist.policy.store import StoreError
+from unit.clock import Clock
 
 PUPIL, OTHER = "192.0.2.7", "192.0.2.8"
 WANTED = {"host": "www.games.example", "url": "http://www.games.example/a?q", "category": "hrn://c.example/web/games"}
 WRONG = "0000-0000-0000"
-
-
-class Clock:
-    """Seconds since the epoch, as a test says."""
-
-    def __init__(self) -> None:
-        self.now = 1_800_000_000.0
-
-    def __call__(self) -> float:
-        return self.now
 
 
 @pytest.fixture
@@ -359,29 +350,6 @@ def test_file_and_folder_are_their_owner_s_alone(overrides: Overrides, path: Pat
     files = list(path.parent.iterdir())
     assert len(files) == 3
     assert {stat.S_IMODE(file.stat().st_mode) for file in files} == {0o600}
-
-
-@pytest.mark.parametrize(
-    ("platform", "variables", "expected"),
-    [
-        ("linux", {"XDG_STATE_HOME": "/state"}, "/state/hushlist"),
-        ("linux", {"XDG_STATE_HOME": "relative"}, "/home/jo/.local/state/hushlist"),
-        ("linux", {}, "/home/jo/.local/state/hushlist"),
-        ("darwin", {"XDG_STATE_HOME": "/state"}, "/home/jo/Library/Application Support/hushlist"),
-        ("win32", {"LOCALAPPDATA": "/local"}, "/local/hushlist"),
-        ("win32", {}, "/home/jo/AppData/Local/hushlist"),
-    ],
-)
-def test_the_state_folder_is_the_platform_s(
-    monkeypatch: pytest.MonkeyPatch, platform: str, variables: dict[str, str], expected: str
-) -> None:
-    for name in ("XDG_STATE_HOME", "LOCALAPPDATA"):
-        monkeypatch.delenv(name, raising=False)
-    for name, value in {"HOME": "/home/jo", **variables}.items():
-        monkeypatch.setenv(name, value)
-    monkeypatch.setattr(sys, "platform", platform)
-    assert state_folder().as_posix() == expected
-    assert default_path().parent == state_folder()
 
 
 def newer(path: Path) -> None:

@@ -12,24 +12,15 @@ import pytest
 from hushlist.policy import overrides as module
 from hushlist.policy.overrides import Overrides
 from hushlist.policy.tokens import LIFETIME, Fault, TokenError, Tokens
+from unit.clock import Clock
 
 CLIENT, URL, PURPOSE = "192.0.2.7", "http://h.example/a?q", "passphrase"
 START = 1_800_000_000.0
 
 
-class Clock:
-    """Seconds since the epoch, as a test says."""
-
-    def __init__(self) -> None:
-        self.now = START
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock() -> Clock:
-    return Clock()
+    return Clock(START)
 
 
 @pytest.fixture
