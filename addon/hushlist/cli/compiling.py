@@ -21,7 +21,8 @@ def add_to(commands: Commands) -> None:
         "--popular",
         type=Path,
         metavar="FILE",
-        help="popular domains, one a line or as rank,domain: rules that cover one get a warning",
+        help="popular domains, one a line or as rank,domain: rules that cover one get a warning "
+        "(the index is then another than the proxy's)",
     )
     parser.add_argument(
         "--json", action="store_true", help="print the report as a JSON object, with the file of the index"
