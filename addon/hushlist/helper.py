@@ -22,8 +22,7 @@ from typing import NamedTuple
 
 from hushlist.engine import Engine
 from hushlist.match.rule import Action
-from hushlist.policy.decision import Decision
-from hushlist.url import percent
+from hushlist.policy.decision import STOPPING, Decision
 from hushlist.url.parts import to_bytes
 from hushlist.url.request import PLAIN_URL
 
@@ -299,11 +298,18 @@ _VALUES: dict[str, Callable[[bytes, bytes, Decision], bytes]] = {
     "%r": lambda _text, _url, decision: to_bytes(reason_of(decision)),
     "%l": lambda _text, _url, decision: to_bytes(place_of(decision)),
 }
-_NOT_UNRESERVED = re.compile(rb"([^A-Za-z0-9._~-])")
+_UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+_ESCAPES = {octet: (bytes((octet,)), b"%%%02X" % octet) for octet in range(256)}
+_PERCENT = ord("%")
 
 
 def _escaped(value: bytes) -> str:
-    return percent.escape(value[:MOST_SHOWN], _NOT_UNRESERVED).decode("ascii")
+    """A value with all but unreserved octets escaped; a URL has many escapes, but of few octets."""
+    value = value[:MOST_SHOWN]
+    octets = set(value.translate(None, _UNRESERVED))
+    for octet in (_PERCENT, *octets - {_PERCENT}) if _PERCENT in octets else octets:
+        value = value.replace(*_ESCAPES[octet])
+    return value.decode("ascii")
 
 
 def shown_url(asked: bytes, decision: Decision) -> bytes:
@@ -331,25 +337,45 @@ class Helper:
         self._speech = speech
         self._url_of = speech.url_of
         self._complain = complain
+        #: what usually stands behind a URL: it tells that the URL ends at the first space
+        self._usual: set[bytes] = set()
         #: what is told of a match besides the answer
         self._notes: dict[tuple[str, int, bytes], bytes] = {}
 
     def answer(self, line: bytes) -> bytes:
         """The answer to one line, both without their ends. Never raises."""
+        url, _, rest = line.partition(b" ")
+        if rest not in self._usual or b"://" not in url or b"%5B" in url or len(line) > LONGEST_LINE:
+            return self._answer(line)
+        try:
+            decision = self._decide_url(url)
+            return _PASS if decision.action is Action.PASS else self._act(line, url, decision)
+        except Exception as error:
+            return self._fail(error)
+
+    def _answer(self, line: bytes) -> bytes:
+        """The same for a line whatever it looks like; takes note of what usually stands behind a URL."""
         channel, text = split_channel(line)
         try:
             if len(line) > LONGEST_LINE:
                 return channel + self._act(b"", b"", self._too_long)
             url = self._url_of(text)
-            is_usual = b"://" in url and b"%5B" not in url
-            decision = self._decide_url(url if is_usual else url_to_decide(url))
+            decision = self._decide_url(url_to_decide(url))
+            # Where the URL ends is told by what stands behind its first space, whatever the URL.
+            asked, _, rest = text.partition(b" ")
+            if not channel and url == asked and len(rest) < _LONGEST_USUAL and len(self._usual) < _MOST_USUAL:
+                self._usual.add(rest)
             return channel + (_PASS if decision.action is Action.PASS else self._act(text, url, decision))
-        except Exception as error:  # whatever it is: a line without an answer would shift or stop all that follow
-            self._complain(f"failed at a request: {_failure(error)}")
-            return channel + self._speech.failed
+        except Exception as error:
+            return channel + self._fail(error)
+
+    def _fail(self, error: Exception) -> bytes:
+        """Whatever it is: a line without an answer would shift or stop all that follow."""
+        self._complain(f"failed at a request: {_failure(error)}")
+        return self._speech.failed
 
     def _act(self, text: bytes, url: bytes, decision: Decision) -> bytes:
-        if decision.action is Action.BLOCK:
+        if decision.action in STOPPING:  # nobody can click on in an answer to Squid
             return self._speech.block(text, url, decision) + self._notes_of(decision)
         return _PASS + self._notes_of(decision) if decision.action is Action.TAG else _PASS
 
@@ -367,6 +393,8 @@ class Helper:
 
 
 _MOST_NOTES = 1 << 13
+_MOST_USUAL = 1 << 10
+_LONGEST_USUAL = 256
 
 
 def _failure(error: Exception) -> str:

@@ -364,3 +364,8 @@ def test_no_line_waits_for_another(acl: Helper) -> None:
     assert not serving.is_alive()
     for end in (asked, told, tell):
         os.close(end)
+
+
+def test_what_is_warned_of_does_not_pass_since_nobody_can_click_on() -> None:
+    helper = Helper(engine_of("rules: [{expression: shop.example, action: warn}]"), AccessList(), print)
+    assert helper.answer(b"http://shop.example/").startswith(b"OK ")
