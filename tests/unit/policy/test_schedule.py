@@ -363,7 +363,8 @@ def test_a_time_zone_is_text() -> None:
 def no_database(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     """A machine without a time zone database, and Python without the package tzdata."""
     path = zoneinfo.TZPATH
-    monkeypatch.setitem(sys.modules, "tzdata", None)
+    for name in {"tzdata", *(name for name in sys.modules if name.startswith("tzdata."))}:
+        monkeypatch.setitem(sys.modules, name, None)
     zoneinfo.reset_tzpath(())
     ZoneInfo.clear_cache(only_keys=["Europe/Ljubljana"])
     yield
@@ -479,7 +480,7 @@ def test_schedules_go_to_another_process() -> None:
 
 def test_the_example_of_the_reference_is_good() -> None:
     page = (Path(__file__).parents[3] / "rules" / "README.md").read_text(encoding="utf-8")
-    block = next(part for part in page.split("```yaml\n")[1:] if "schedules:" in part).split("```")[0]
+    block = next(part for part in page.split("```yaml\n")[1:] if "bedtime:" in part).split("```")[0]
     report = Report("p")
     fields = Fields(node_of(block), ("timezone", "schedules"), report)
     zone = read_timezone(fields, "timezone", report)
