@@ -1,7 +1,8 @@
-"""Every console block of the documentation is executed, and prints what it says."""
+"""Every console block of the documentation is executed, and prints what it says; every block of YAML is loaded."""
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -15,21 +16,15 @@ import pytest
 from mitmproxy.io import FlowReader, FlowWriter
 from mitmproxy.test.tflow import tflow
 
+from documentation import REFERENCE, ROOT, RULES, blocks, is_list, whole
 from e2e.proxy import Proxy
+from hushlist.engine import load_engine
 from hushlist.lists.source import Defaults, Report
 from hushlist.lists.yaml_rules import read_yaml
 from hushlist.policy.compile import compile_policy
+from hushlist.proxy.template import load_template
 
-ROOT = Path(__file__).resolve().parents[2]
-_BLOCK = r"^```{}\n(.*?)^```$"
 _COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
-
-
-def blocks(page: str, language: str) -> list[str]:
-    """A page's code blocks in one language."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    found: list[str] = re.findall(_BLOCK.format(language), text, re.DOTALL | re.MULTILINE)
-    return found
 
 
 def environment(**more: str) -> dict[str, str]:
@@ -37,13 +32,13 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", **more}
 
 
-def run(command: list[str]) -> str:
-    """What a command prints, which may have a here-string for its input."""
+def run(command: list[str], folder: Path = ROOT) -> str:
+    """What a command prints in a folder; it may have a here-string for its input."""
     stdin = f"{command.pop()}\n" if "<<<" in command else None
     command = [word for word in command if word != "<<<"]
-    done = subprocess.run(command, cwd=ROOT, env=environment(), capture_output=True, encoding="utf-8", input=stdin)
+    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, encoding="utf-8", input=stdin)
     assert done.stderr == ""
-    return done.stdout.replace(f"{ROOT}{os.sep}", "")
+    return done.stdout.replace(f"{folder}{os.sep}", "")
 
 
 README: list[tuple[str, str]] = [pair for block in blocks("README.md", "console") for pair in _COMMAND.findall(block)]
@@ -100,16 +95,73 @@ def test_the_shell_commands_of_the_readme_run(folder: Path) -> None:
     assert flow.comment.startswith("hushlist: block secret.example/ by Example hashes")
 
 
-def test_the_examples_of_the_reference_are_good_rules() -> None:
-    *_, rules = blocks("rules/README.md", "yaml")
-    report = Report("rules/README.md")
-    assert len(list(read_yaml(rules.encode(), Defaults(), report))) == 6
+# -- the reference -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def rules(tmp_path: Path) -> Path:
+    """A copy of the folder ``rules``, with the other files that the reference's examples name."""
+    shutil.copytree(RULES, tmp_path, dirs_exist_ok=True)
+    shutil.copy(ROOT / "addon" / "hushlist" / "proxy" / "block_page.html", tmp_path / "page.html")
+    (tmp_path / "games.txt").write_text("games.example\n", encoding="utf-8")
+    return tmp_path
+
+
+YAML = [block for page in ("README.md", REFERENCE) for block in blocks(page, "yaml")]
+
+
+@pytest.mark.parametrize("block", [block for block in YAML if is_list(block)])
+def test_every_list_of_the_documentation_is_good(block: str) -> None:
+    report = Report(REFERENCE)
+    assert list(read_yaml(block.encode(), Defaults(), report))
     assert (report.errors, report.warnings) == ([], [])
 
 
-@pytest.mark.parametrize(("place", "layers"), [(0, ["overrides", "lists"]), (1, ["checks"])])
-def test_the_policies_of_the_reference_are_good(tmp_path: Path, place: int, layers: list[str]) -> None:
-    policy = blocks("rules/README.md", "yaml")[place]
-    shutil.copytree(ROOT / "rules", tmp_path, dirs_exist_ok=True)
-    (tmp_path / "policy.yaml").write_text(policy, encoding="utf-8")
-    assert [layer.name for layer in compile_policy(tmp_path / "policy.yaml").policy.layers] == layers
+@pytest.mark.parametrize("block", [block for block in YAML if not is_list(block)])
+def test_every_policy_of_the_documentation_is_good_and_so_is_every_part_of_one(rules: Path, block: str) -> None:
+    (rules / "policy.yaml").write_text(whole(block), encoding="utf-8")
+    compiled = compile_policy(rules / "policy.yaml")
+    assert compiled.report.warnings == []
+    if compiled.policy.block_page is not None:
+        load_template(compiled.policy.block_page)
+
+
+def test_the_documentation_has_both() -> None:
+    assert {is_list(block) for block in YAML} == {True, False}
+
+
+WHOLE = [block for block in blocks(REFERENCE, "yaml") if "block-page:" in block]
+
+
+def test_the_whole_policy_has_every_key_of_a_policy_and_of_its_parts() -> None:
+    (block,) = WHOLE
+    schema = json.loads((RULES / "policy.schema.json").read_text(encoding="utf-8"))
+    parts = ("layer", "group", "entry")
+    keys = {*schema["properties"], *(key for part in parts for key in schema["$defs"][part]["properties"])}
+    for key in ("log", "unblock"):
+        keys |= set(schema["$defs"][key]["anyOf"][1]["properties"])
+    assert {key for key in keys if not re.search(rf"\b{key}:", block)} == set()
+
+
+REFERENCE_COMMANDS = [pair for block in blocks(REFERENCE, "console") for pair in _COMMAND.findall(block)]
+
+
+@pytest.mark.parametrize(("command", "expected"), REFERENCE_COMMANDS)
+def test_the_whole_policy_decides_as_the_reference_says(rules: Path, command: str, expected: str) -> None:
+    (rules / "policy.yaml").write_text(WHOLE[0], encoding="utf-8")
+    assert run(shlex.split(command), rules) == expected
+
+
+_INHERITED = re.compile(r"^\| `(hrn:[^`]*)` \| `(\w+)` \|", re.MULTILINE)
+
+
+def test_categories_are_inherited_as_the_reference_says(tmp_path: Path) -> None:
+    (part,) = (block for block in blocks(REFERENCE, "yaml") if "social/video/education" in block)
+    expected = dict(_INHERITED.findall((ROOT / REFERENCE).read_text(encoding="utf-8")))
+    lines = (f"- {{expression: {number}.example, category: '{name}'}}\n" for number, name in enumerate(expected))
+    (tmp_path / "list.yaml").write_text(f"rules:\n{''.join(lines)}", encoding="utf-8")
+    (tmp_path / "policy.yaml").write_text(f"{part}layers: [{{name: lists, lists: [list.yaml]}}]\n", encoding="utf-8")
+    engine = load_engine(tmp_path / "policy.yaml")
+    found = {name: engine.decide_url(b"http://%d.example/" % number).action for number, name in enumerate(expected)}
+    assert len(found) == 7
+    assert found == expected

@@ -1,0 +1,46 @@
+"""The pages of the documentation, for the tests that execute, load and compare what stands in them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RULES = ROOT / "rules"
+REFERENCE = "rules/README.md"
+
+_BLOCK = r"^```{}\n(.*?)^```$"
+_SECTION = r"^{}\n(.*?)(?=^##+ |\Z)"
+_TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
+_CELL = re.compile(r"(?<!\\)\|")
+_CODE = re.compile(r"`([^`]*)`")
+_LINK = re.compile(r"\[([^\]]*)\]\(#[^)]*\)")
+
+
+def blocks(page: str, language: str) -> list[str]:
+    """A page's code blocks in one language."""
+    text = (ROOT / page).read_text(encoding="utf-8")
+    found: list[str] = re.findall(_BLOCK.format(language), text, re.DOTALL | re.MULTILINE)
+    return found
+
+
+def is_list(block: str) -> bool:
+    """Whether a block of YAML is a list, and not a policy."""
+    return re.search(r"^rules:", block, re.MULTILINE) is not None
+
+
+def whole(block: str) -> str:
+    """A policy, made of a block that is one or a part of one."""
+    return block if re.search(r"^layers:", block, re.MULTILINE) else f"{block}layers: []\n"
+
+
+def rows(heading: str) -> list[dict[str, str]]:
+    """The tables below a heading of the reference: what stands behind each row's one word in code, without links."""
+    text = (ROOT / REFERENCE).read_text(encoding="utf-8")
+    section = re.search(_SECTION.format(heading), text, re.DOTALL | re.MULTILINE)
+    assert section, heading
+    tables = []
+    for table in _TABLE.findall(section[1]):
+        cells = [[cell.strip() for cell in _CELL.split(line)[1:-1]] for line in table.splitlines()]
+        tables.append({word[1]: _LINK.sub(r"\1", row[1]) for row in cells if (word := _CODE.fullmatch(row[0]))})
+    return tables

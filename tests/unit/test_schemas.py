@@ -1,0 +1,524 @@
+"""The JSON Schemas for editors: they know what the code knows, in the reference's words.
+
+What the code knows is asked of its own messages: each mapping is given a key that nobody knows, and each place for one
+of some words a word that is none.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+from jsonschema import Draft202012Validator
+
+from documentation import REFERENCE, ROOT, RULES, blocks, is_list, rows, whole
+from hushlist.lists.source import Defaults, Report
+from hushlist.lists.yaml_rules import read_yaml
+from hushlist.policy.compile import compile_policy
+from hushlist.policy.passphrase import hash_passphrase
+from hushlist.policy.policy import PolicyError
+
+SCHEMAS = {name: json.loads((RULES / f"{name}.schema.json").read_text(encoding="utf-8")) for name in ("policy", "list")}
+STORED = hash_passphrase("correct horse battery staple")
+
+
+def errors_of_policy(folder: Path, text: str) -> list[str]:
+    """What the loader says against a policy, in a folder with some lists."""
+    (folder / "list.yaml").write_text("rules: []\n", encoding="utf-8")
+    (folder / "list.txt").write_text("", encoding="utf-8")
+    (folder / "page.html").write_text("a page", encoding="utf-8")
+    (folder / "policy.yaml").write_text(text, encoding="utf-8")
+    try:
+        compile_policy(folder / "policy.yaml")
+    except PolicyError as error:
+        return [f"{problem.what}: {problem.why}" for problem in error.problems]
+    return []
+
+
+def errors_of_list(folder: Path, text: str) -> list[str]:
+    """What the reader says against a list."""
+    report = Report(str(folder / "list.yaml"))
+    list(read_yaml(text.encode(), Defaults(), report))
+    return [f"{problem.what}: {problem.why}" for problem in report.errors]
+
+
+LOADERS = {"policy": errors_of_policy, "list": errors_of_list}
+
+
+# -- what an editor sees -----------------------------------------------------------------------------------------------
+
+
+class Yaml11(yaml.SafeLoader):
+    """YAML 1.1: on and off are booleans; JSON has no dates, so these stay text."""
+
+
+Yaml11.add_constructor("tag:yaml.org,2002:timestamp", yaml.SafeLoader.construct_yaml_str)
+
+
+class Yaml12(yaml.SafeLoader):
+    """The core schema of YAML 1.2, by which most editors read.
+
+    Spec: YAML 1.2.2, 10.3.2
+    """
+
+    yaml_implicit_resolvers: dict[str, Any] = {}  # noqa: RUF012  PyYAML's own way
+
+
+for _tag, _pattern, _first in (
+    ("null", r"(?:null|Null|NULL|~|)", ["n", "N", "~", ""]),
+    ("bool", r"(?:true|True|TRUE|false|False|FALSE)", list("tTfF")),
+    ("int", r"[-+]?[0-9]+", list("-+0123456789")),
+    ("float", r"[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?", list("-+.0123456789")),
+):
+    Yaml12.add_implicit_resolver(f"tag:yaml.org,2002:{_tag}", re.compile(f"^{_pattern}$"), _first)
+
+
+def complaints(schema: str, text: str, loader: type[yaml.SafeLoader]) -> list[str]:
+    """What an editor says against a text."""
+    document = yaml.load(text, loader)
+    return [error.message for error in Draft202012Validator(SCHEMAS[schema]).iter_errors(document)]
+
+
+# -- they know what the code knows -------------------------------------------------------------------------------------
+
+
+def at(schema: str, pointer: str) -> Any:
+    """A part of a schema."""
+    part: Any = SCHEMAS[schema]
+    for key in filter(None, pointer.split("/")):
+        part = part[int(key)] if isinstance(part, list) else part[key]
+    return part
+
+
+#: a mapping with a key that is unknown, and where the schema has it
+MAPPINGS = [
+    ("policy", "{odd: 1, layers: []}", ""),
+    ("policy", "layers: [{odd: 1}]", "$defs/layer"),
+    ("policy", "layers: [{checks: {odd: 1}}]", "$defs/layer/properties/checks"),
+    ("policy", "layers: [{lists: [{odd: 1}]}]", "$defs/list"),
+    ("policy", "categories: {'hrn://a.example': {odd: 1}}", "$defs/categories/additionalProperties/anyOf/1"),
+    ("policy", "default: {odd: 1}", "$defs/default/anyOf/1"),
+    ("policy", "safe-search: {odd: 1}", "$defs/safe-search/anyOf/2"),
+    ("policy", "unblock: {odd: 1}", "$defs/unblock/anyOf/1"),
+    ("policy", "groups: [{odd: 1}]", "$defs/group"),
+    ("policy", "groups: [{layers: [{odd: 1}]}]", "$defs/group/properties/layers/items/anyOf/1"),
+    ("policy", "schedules: {a: {odd: 1}}", "$defs/entry"),
+    ("policy", "log: {odd: 1}", "$defs/log/anyOf/1"),
+    ("list", "{odd: 1, rules: []}", ""),
+    ("list", "rules: [{odd: 1}]", "$defs/rule/anyOf/2"),
+    *(
+        (
+            "policy",
+            f"layers: [{{checks: {{{code}: {{odd: 1}}}}}}]",
+            f"$defs/layer/properties/checks/properties/{code}/anyOf/1",
+        )
+        for code in at("policy", "$defs/layer/properties/checks/properties")
+    ),
+]
+#: a word that is none, and where the schema has those that are
+WORDS = [
+    ("policy", "unparsable: odd", "properties/unparsable"),
+    ("policy", "mode: odd", "$defs/mode/anyOf/0"),
+    ("policy", "default: odd", "$defs/default/anyOf/0"),
+    ("policy", "default: {action: odd}", "$defs/default/anyOf/1/properties/action"),
+    ("policy", "default: {otherwise: odd}", "$defs/default/anyOf/1/properties/otherwise"),
+    ("policy", "categories: {'hrn://a.example': odd}", "$defs/categories/additionalProperties/anyOf/0"),
+    *(
+        (
+            "policy",
+            f"categories: {{'hrn://a.example': {{{key}: odd}}}}",
+            f"$defs/categories/additionalProperties/anyOf/1/properties/{key}",
+        )
+        for key in ("action", "otherwise")
+    ),
+    ("policy", "layers: [{checks: {rare-ipv4: odd}}]", "$defs/check-action"),
+    ("policy", "layers: [{lists: [{file: list.txt, format: odd}]}]", "$defs/list/properties/format"),
+    ("policy", "layers: [{lists: [{action: odd}]}]", "$defs/list/properties/action"),
+    ("policy", "layers: [{lists: [{variant: odd}]}]", "$defs/list/properties/variant"),
+    ("policy", "safe-search: odd", "$defs/level/anyOf/0"),
+    ("policy", "safe-search: [odd]", "$defs/safe-search/anyOf/1/items"),
+    *(
+        ("policy", f"safe-search: {{{name}: odd}}", f"$defs/safe-search/anyOf/2/properties/{name}/anyOf/0")
+        for name in at("policy", "$defs/safe-search/anyOf/2/properties")
+    ),
+    ("policy", "unblock: odd", "$defs/switch/anyOf/0"),
+    ("policy", "unblock: {codes: odd}", "$defs/switch/anyOf/0"),
+    ("policy", "unblock: {scopes: [odd]}", "$defs/unblock/anyOf/1/properties/scopes/items"),
+    ("policy", "log: odd", "$defs/switch/anyOf/0"),
+    ("policy", "log: {gzip: odd}", "$defs/switch/anyOf/0"),
+    *(
+        ("policy", f"log: {{{key}: odd}}", f"$defs/log/anyOf/1/properties/{key}")
+        for key in ("what", "queries", "clients")
+    ),
+    ("list", "{action: odd, rules: []}", "properties/action"),
+    ("list", "{variant: odd, rules: []}", "properties/variant"),
+    ("list", "rules: [{action: odd}]", "$defs/rule/anyOf/2/properties/action"),
+]
+_UNKNOWN = re.compile(r"odd: unknown (?:key|check) \(known: (.*)\)$")
+_EXPECTED = re.compile(
+    r"odd'?: (?:expected (?:one of |some of )?|unknown service \(known: )(.*?)(?:,? or a mapping.*|, a list of.*|\))?$"
+)
+
+
+def told(pattern: re.Pattern[str], errors: list[str]) -> list[str]:
+    """The words that the one fitting error lists."""
+    (found,) = filter(None, map(pattern.search, errors))
+    return re.split(r", | or ", found[1])
+
+
+@pytest.mark.parametrize(("schema", "text", "pointer"), MAPPINGS)
+def test_a_mapping_has_the_same_keys_in_schema_and_code(tmp_path: Path, schema: str, text: str, pointer: str) -> None:
+    part = at(schema, pointer)
+    assert sorted(part["properties"]) == sorted(told(_UNKNOWN, LOADERS[schema](tmp_path, text)))
+    assert part["additionalProperties"] is False
+
+
+@pytest.mark.parametrize(("schema", "text", "pointer"), WORDS)
+def test_a_choice_has_the_same_words_in_schema_and_code(tmp_path: Path, schema: str, text: str, pointer: str) -> None:
+    assert sorted(at(schema, pointer)["enum"]) == sorted(told(_EXPECTED, LOADERS[schema](tmp_path, text)))
+
+
+def places(part: Any, keyword: str, pointer: str = "") -> Iterator[str]:
+    """Where a keyword stands; what is only a condition does not count."""
+    if isinstance(part, list):
+        part = dict(enumerate(part))
+    if not isinstance(part, Mapping):
+        return
+    if keyword in part:
+        yield pointer
+    for key, value in part.items():
+        if key not in ("if", "then"):
+            yield from places(value, keyword, f"{pointer}/{key}".lstrip("/"))
+
+
+@pytest.mark.parametrize(("keyword", "table"), [("properties", MAPPINGS), ("enum", WORDS)])
+def test_no_part_of_a_schema_is_left_out_above(keyword: str, table: list[tuple[str, str, str]]) -> None:
+    found = {(name, place) for name, schema in SCHEMAS.items() for place in places(schema, keyword)}
+    assert found == {(schema, pointer) for schema, _, pointer in table}
+
+
+# -- in the reference's words ------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("schema", SCHEMAS)
+def test_every_key_is_described(schema: str) -> None:
+    Draft202012Validator.check_schema(SCHEMAS[schema])
+    for place in places(SCHEMAS[schema], "properties"):
+        for key, value in at(schema, place)["properties"].items():
+            name = value.get("$ref", "").rpartition("/")[2]
+            described = value.get("description") or at(schema, f"$defs/{name}").get("description")
+            assert described, f"{place}: {key}"
+
+
+_POLICY, _HEAD, _RULE = ("## The policy file", 0), ("## Rules in YAML", 0), ("## Rules in YAML", 1)
+_TIMED = ("### Actions by time", 0)
+
+
+@pytest.mark.parametrize(
+    ("schema", "pointer", "tables"),
+    [
+        ("policy", "", [_POLICY]),
+        ("policy", "$defs/layer", [("## Layers", 0)]),
+        ("policy", "$defs/list", [_HEAD, ("### Lists", 0)]),
+        ("policy", "$defs/layer/properties/checks", [("### Checks", 0)]),
+        ("policy", "$defs/default/anyOf/1", [_TIMED]),
+        ("policy", "$defs/categories/additionalProperties/anyOf/1", [_TIMED]),
+        ("policy", "$defs/entry", [("## Schedules", 0)]),
+        ("policy", "$defs/group", [_POLICY, ("## Groups", 0)]),
+        ("policy", "$defs/group/properties/layers/items/anyOf/1", [("## Layers", 0)]),
+        ("policy", "$defs/unblock/anyOf/1", [("## Temporary unblocking", 0)]),
+        ("policy", "$defs/log/anyOf/1", [("## Log", 0)]),
+        ("list", "", [_HEAD]),
+        ("list", "$defs/rule/anyOf/2", [_RULE]),
+    ],
+)
+def test_keys_are_described_as_in_the_reference(schema: str, pointer: str, tables: list[tuple[str, int]]) -> None:
+    words = {key: text for heading, place in tables for key, text in rows(heading)[place].items()}
+    described = {key: value["description"] for key, value in at(schema, pointer)["properties"].items()}
+    assert described == {key: words.get(key) for key in described}
+
+
+def test_every_key_is_in_a_table_of_the_reference() -> None:
+    page = (ROOT / REFERENCE).read_text(encoding="utf-8")
+    in_tables = {key for line in page.splitlines() if line.startswith("| `") for key in re.findall(r"`([^`]*)`", line)}
+    known = {
+        key
+        for name, schema in SCHEMAS.items()
+        for place in places(schema, "properties")
+        for key in at(name, place)["properties"]
+    }
+    assert known - in_tables == set()
+
+
+# -- the same documents are good ---------------------------------------------------------------------------------------
+
+SHIPPED = [(("policy" if path.stem == "policy" else "list"), path) for path in sorted(RULES.glob("*.yaml"))]
+DOCUMENTED = [block for page in ("README.md", REFERENCE) for block in blocks(page, "yaml")]
+readings = pytest.mark.parametrize("loader", [Yaml11, Yaml12])
+
+
+@readings
+@pytest.mark.parametrize(("schema", "path"), SHIPPED)
+def test_what_is_shipped_is_good_and_names_its_schema(schema: str, path: Path, loader: type[yaml.SafeLoader]) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert complaints(schema, text, loader) == []
+    assert text.splitlines()[0] == f"# yaml-language-server: $schema={schema}.schema.json"
+
+
+@readings
+@pytest.mark.parametrize("block", DOCUMENTED)
+def test_the_examples_of_the_documentation_are_good(block: str, loader: type[yaml.SafeLoader]) -> None:
+    if is_list(block):
+        assert complaints("list", block, loader) == []
+    else:
+        assert complaints("policy", whole(block), loader) == []
+
+
+def test_the_schemas_are_shipped_with_the_rules() -> None:
+    assert '"hushlist.rules" = ["*.yaml", "*.txt", "*.md", "*.json"]' in (ROOT / "pyproject.toml").read_text(
+        encoding="utf-8"
+    )
+
+
+GOOD_POLICIES = [
+    "",
+    "unparsable: pass",
+    "timezone: Asia/Kolkata",
+    "mode: off",
+    "mode: tag",
+    "block-page: page.html",
+    "default: warn",
+    "default: {action: block, during: s, otherwise: pass}\nschedules: {s: {times: 8:00-24:00}}",
+    "categories: {hrn://a.example: block, 'HRN://me@A.example/x%20y': {action: allow}}",
+    "categories: {hrn://-/f81d4fae-7dec-11d0-a765-00a0c91e6bf6/x: tag, hrn://10.0.0.1/a: pass, hrn://b: warn}",
+    "safe-search: off",
+    "safe-search: moderate",
+    "safe-search: []",
+    "safe-search: [google, ecosia]",
+    "safe-search: {google: off, youtube: moderate}",
+    "unblock: on",
+    "unblock: off",
+    "unblock: {}",
+    f"unblock: {{passphrase: '{STORED}', codes: off, scopes: [url], minutes: [1, 1440]}}",
+    "log: on",
+    "log: off",
+    "log: {}",
+    "log: {what: all, queries: keep, clients: drop, folder: ~/log, size: 64KiB, files: 1, days: 3650, rows: 0}",
+    "log: {gzip: on}",
+    "log: {size: 1048576}",
+    "log: {size: 1 GiB}",
+    "groups: []",
+    "groups: [{name: a, clients: [10.0.0.7, 10.1.0.0/16, 10.0.0.0/255.0.0.0, '::1', 'fd00::/8', '::ffff:10.0.0.1']}]",
+    "groups: [{name: 7, users: [anna, 1234], ports: [8081, 0, 65535]}]",
+    "groups: [{name: a, users: [b], layers: []}]",
+    "schedules: {s: {days: mon}, t: [{days: 'Mon-Fri, SUNDAY', except: s}, {days: [fri - mon, wed]}]}",
+    "schedules: {s: {dates: 2026-12-24, times: 22:00-06:00}, t: {dates: [2026-12-24..2027-01-06, 2028-02-29]}}",
+    "schedules: {'my days': {dates: '2026-12-24, 2026-12-26'}, s: {times: 8:00–9:00, except: [my days, 2026-01-01]}}",
+    "schedules: {Ferien: {days: sat-sun}, a: {days: mon, except: 'Ferien, 2026-01-01..2026-01-02'}}",
+]
+GOOD_LAYERS = [
+    "[{name: a}]",
+    "[{name: 1, lists: [list.yaml], checks: {}}]",
+    "[{name: a, checks: {rare-ipv4: {action: tag}, well-known-port: {action: block, ports: [81]}, encoded-nul: pass}}]",
+    "[{name: a, lists: [{file: list.txt, format: domains, name: hrn://a.example/b, title: 9, action: warn}]}]",
+    "[{name: a, lists: [{file: list.txt, format: safebrowsing-raw, prefix-length: 4, category: hrn://a.example}]}]",
+    "[{name: a, lists: [{file: list.txt, format: hashed-uris, variant: p}]}]",
+]
+GOOD_LISTS = [
+    "rules: []",
+    "{title: 2024, description: on, reason: 404, rules: [a.example, 'http://b.example/c?d', bücher.example]}",
+    "rules: [{expression: a.example, action: allow, expires: 2030-07-31, category: hrn://a.example/b, reason: Yes}]",
+    "rules: [{sha256: 12345678}, {sha256: 12345e78}, {sha256: 0BADF00D, action: warn}]",
+    f"rules: [{{sha256: {'0a' * 32}, action: allow}}]",
+    "rules: [{address: 192.0.2.0/24}, {address: 192.0.2.7}, {address: 2001:db8::/32, action: tag}]",
+    f"rules: ['hashed:sha1={'0a' * 20}', {{uri: 'HASHED:MD5={'0A' * 16}+Query'}}]",
+]
+WRONG_POLICIES = [
+    "colour: red",
+    "unparsable: allow",
+    "unparsable: [block]",
+    "timezone: ' '",
+    "timezone: [UTC]",
+    "mode: on",
+    "mode: BLOCK",
+    "mode:",
+    "block-page: []",
+    "default: allow",
+    "default: tag",
+    "default: {action: block, otherwise: pass}",
+    "default: {during: s}\nschedules: {s: {days: mon}}",
+    "categories: [hrn://a.example]",
+    "categories: {social: block}",
+    "categories: {hrn://a.example/: block}",
+    "categories: {hrn://-/a: block}",
+    "categories: {hrn://a_b.example/c: block}",
+    "categories: {hrn://a.example/b: {action: off}}",
+    "categories: {hrn://a.example/b: {otherwise: block}}",
+    "safe-search: on",
+    "safe-search: [altavista]",
+    "safe-search: {google: moderate}",
+    "safe-search: {altavista: strict}",
+    "unblock: maybe",
+    "unblock: {codes: off}",
+    "unblock: {passphrase: secret}",
+    "unblock: {scopes: [domain]}",
+    "unblock: {scopes: host}",
+    "unblock: {minutes: [0]}",
+    "unblock: {minutes: [1441]}",
+    "unblock: {minutes: [1.5]}",
+    "unblock: {minutes: 30}",
+    "log: maybe",
+    "log: [all]",
+    "log: {what: everything}",
+    "log: {clients: hash}",
+    "log: {size: 10 MiBi}",
+    "log: {size: 1}",
+    "log: {files: 0}",
+    "log: {days: 3651}",
+    "log: {rows: 10000001}",
+    "log: {gzip: maybe}",
+    "groups: {kids: []}",
+    "groups: [kids]",
+    "groups: [{name: kids}]",
+    "groups: [{users: [anna]}]",
+    "groups: [{name: default, users: [anna]}]",
+    "groups: [{name: a, clients: 10.0.0.7}]",
+    "groups: [{name: a, clients: [10.0.0.256]}]",
+    "groups: [{name: a, clients: [10.0.0.0/33]}]",
+    "groups: [{name: a, clients: ['fd00::/129']}]",
+    "groups: [{name: a, clients: [printer]}]",
+    "groups: [{name: a, users: ['']}]",
+    "groups: [{name: a, ports: [65536]}]",
+    "groups: [{name: a, ports: [http]}]",
+    "groups: [{name: a, users: [b], log: on}]",
+    "schedules: [lessons]",
+    "schedules: {'1': {days: mon}}",
+    "schedules: {'a,b': {days: mon}}",
+    "schedules: {s: []}",
+    "schedules: {s: {}}",
+    "schedules: {s: {except: 2026-12-24}}",
+    "schedules: {s: {days: mo}}",
+    "schedules: {s: {days: mon-wed-fri}}",
+    "schedules: {s: {days: 'mon,'}}",
+    "schedules: {s: {days: []}}",
+    "schedules: {s: {dates: 24.12.2026}}",
+    "schedules: {s: {dates: 2026-13-01}}",
+    "schedules: {s: {dates: 2026-12-24-2026-12-26}}",
+    "schedules: {s: {times: 08:00}}",
+    "schedules: {s: {times: 24:00-08:00}}",
+    "schedules: {s: {times: 8-12}}",
+    "schedules: {s: {times: 08:00-12:60}}",
+    "schedules: {s: {days: mon, until: 2026-12-24}}",
+]
+WRONG_LAYERS = [
+    "{}",
+    "",
+    "[overrides]",
+    "[{lists: [list.yaml]}]",
+    "[{name: default}]",
+    "[{name: ''}]",
+    "[{name: a, list: list.yaml}]",
+    "[{name: a, lists: list.yaml}]",
+    "[{name: a, lists: [{format: domains}]}]",
+    "[{name: a, lists: [{file: list.txt, format: text}]}]",
+    "[{name: a, lists: [{file: list.txt, format: domains, prefix-length: 4}]}]",
+    "[{name: a, lists: [{file: list.txt, format: safebrowsing-raw}]}]",
+    "[{name: a, lists: [{file: list.txt, format: safebrowsing-raw, prefix-length: 3}]}]",
+    "[{name: a, lists: [{file: list.txt, format: domains, action: pass}]}]",
+    "[{name: a, lists: [{file: list.txt, format: domains, category: social}]}]",
+    "[{name: a, lists: [{file: list.txt, format: domains, variant: x}]}]",
+    "[{name: a, checks: [rare-ipv4]}]",
+    "[{name: a, checks: {rare-ipv6: block}}]",
+    "[{name: a, checks: {rare-ipv4: warn}}]",
+    "[{name: a, checks: {rare-ipv4: {action: block, ports: [81]}}}]",
+    "[{name: a, checks: {well-known-port: {ports: [81]}}}]",
+]
+WRONG_LISTS = [
+    "{}",
+    "[a.example]",
+    "rules:",
+    "rules: {a.example: block}",
+    "{rules: [], colour: red}",
+    "{rules: [], action: pass}",
+    "{rules: [], name: games}",
+    "{rules: [], title: []}",
+    "rules: [[a.example]]",
+    "rules: ['']",
+    "rules: ['a b.example']",
+    "rules: ['*.a.example']",
+    "rules: ['||a.example^']",
+    "rules: [{}]",
+    "rules: [{reason: x}]",
+    "rules: [{expression: a.example, sha256: 0badf00d}]",
+    "rules: [{expression: a.example, action: pass}]",
+    "rules: [{expression: a.example, expires: 31.12.2030}]",
+    "rules: [{expression: a.example, category: games}]",
+    "rules: [{expression: a.example, days: mon}]",
+    "rules: [{sha256: 0badf0}]",
+    "rules: [{sha256: 0badf00dd}]",
+    "rules: [{sha256: 0badf00g}]",
+    "rules: [{sha256: 0badf00d, action: allow}]",
+    "rules: [{address: a.example}]",
+    "rules: [{address: 192.0.2.0/33}]",
+    "rules: ['hashed:sha1']",
+    "rules: [{uri: 'http://a.example/'}]",
+    "rules: [{uri: 'hashed:sha1=xyz'}]",
+]
+
+
+def policy_of(text: str) -> str:
+    return f"{text}\nlayers: []\n"
+
+
+GOOD = [
+    *(("policy", policy_of(text)) for text in GOOD_POLICIES),
+    *(("policy", f"layers: {text}\n") for text in GOOD_LAYERS),
+    *(("list", text) for text in GOOD_LISTS),
+]
+WRONG = [
+    ("policy", "unparsable: block"),
+    ("policy", "[]"),
+    *(("policy", policy_of(text)) for text in WRONG_POLICIES),
+    *(("policy", f"layers: {text}\n") for text in WRONG_LAYERS),
+    *(("list", text) for text in WRONG_LISTS),
+]
+
+
+@pytest.mark.parametrize(("schema", "text"), GOOD)
+def test_schema_and_loader_both_accept_what_is_good(tmp_path: Path, schema: str, text: str) -> None:
+    told_by = map(partial(complaints, schema, text), (Yaml11, Yaml12))
+    assert [LOADERS[schema](tmp_path, text), *told_by] == [[], [], []]
+
+
+@pytest.mark.parametrize(("schema", "text"), WRONG)
+def test_schema_and_loader_both_refuse_what_is_wrong(tmp_path: Path, schema: str, text: str) -> None:
+    assert LOADERS[schema](tmp_path, text)
+    assert complaints(schema, text, Yaml11)
+    assert complaints(schema, text, Yaml12)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "layers: [{name: a}, {name: a}]",
+        "layers: [{name: a, during: lessons}]",
+        "layers: [{name: a, lists: [none.yaml]}]",
+        "layers: [{name: a, lists: [list.txt]}]",
+        "layers: []\ntimezone: Europe/Atlantis",
+        "layers: []\nblock-page: none.html",
+        "layers: []\ngroups: [{name: a, users: [b], layers: [c]}]",
+        "layers: []\ngroups: [{name: a, clients: [10.0.0.7/8]}]",
+        "layers: []\nschedules: {s: {dates: 2026-02-30}}",
+        "layers: []\nschedules: {s: {times: 08:00-08:00}}",
+        "layers: []\nschedules: {s: {days: mon, except: s}}",
+    ],
+)
+def test_only_the_loader_sees_what_names_and_numbers_stand_for(tmp_path: Path, text: str) -> None:
+    assert errors_of_policy(tmp_path, text)
+    assert complaints("policy", text, Yaml12) == []
