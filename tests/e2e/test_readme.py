@@ -22,6 +22,7 @@ from hushlist.engine import load_engine
 from hushlist.lists.source import Defaults, Report
 from hushlist.lists.yaml_rules import read_yaml
 from hushlist.policy.compile import compile_policy
+from hushlist.proxy.commands import Commands
 from hushlist.proxy.template import load_template
 
 _COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
@@ -93,6 +94,12 @@ def test_the_shell_commands_of_the_readme_run(folder: Path) -> None:
         (flow,) = FlowReader(file).stream()
     assert flow.metadata["hushlist"]["action"] == "block"
     assert flow.comment.startswith("hushlist: block secret.example/ by Example hashes")
+
+
+def test_the_commands_of_mitmproxy_in_the_readme_are_those_that_there_are() -> None:
+    named = set(re.findall(r"`(hushlist\.[a-z]+)", (ROOT / "README.md").read_text(encoding="utf-8")))
+    there_are = {function.command_name for function in vars(Commands).values() if hasattr(function, "command_name")}
+    assert named == there_are
 
 
 # -- the reference -----------------------------------------------------------------------------------------------------
