@@ -35,6 +35,10 @@ class View:
         asked = [use for use in group.layers if use.during is None or use.during.is_on(now)]
         self.layers = (*(use.name for use in asked), DEFAULT_LAYER)
         self._default = _default_match(group.settings.default, now)
+        #: until when layers are asked, of those that are not asked always
+        self._asked_until = {
+            use.name: until for use in asked if use.during is not None and (until := use.during.next_change(now))
+        }
         self._nearest: dict[str, Timed | None] = {}
         #: the first moment at which another view holds, or ``None``
         self.until = min((moment for moment in self._changes() if moment is not None), default=None)
@@ -54,6 +58,8 @@ class View:
     def decide(self, matches: Iterable[Match]) -> Decision:
         """The decision by matches."""
         counted = [own for match in matches if (own := self._as_policy_says(match)) is not None]
+        if self._asked_until:
+            counted = [self._while_asked(match) for match in counted]
         if self._default is not None:
             counted.append(self._default)
         return decide(self.layers, counted, self.group.name)
@@ -77,6 +83,13 @@ class View:
         says = f"category by {timed}" if match.via is None else f"{match.via}, category by {timed}"
         until = timed.until(self._now)
         return match._replace(rule=Rule(pattern, replace(terms, action=action), line), via=says, until=until)
+
+    def _while_asked(self, match: Match) -> Match:
+        """The match, which holds no longer than its layer is asked."""
+        until = self._asked_until.get(match.rule.terms.layer)
+        if until is None or (match.until is not None and match.until < until):
+            return match
+        return match._replace(until=until)
 
     def _timed(self, category: str) -> Timed | None:
         """What is said of the nearest superordinate of a category, itself first, of which something is said now."""
