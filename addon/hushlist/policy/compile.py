@@ -399,7 +399,9 @@ def _covered(look: tuple[Path, int, str, Stored]) -> tuple[int, str | None]:
         if (expression, action) in counted:
             continue
         counted.add((expression, action))
-        kept = sum(terms.action is action for terms in index.terms_of(expression, part))
+        # A policy may treat another category in another way.
+        same = action, cover.rule.terms.category
+        kept = sum((terms.action, terms.category) == same for terms in index.terms_of(expression, part))
         number += kept
         if kept and example is None:
             example = f"line {line}: {expression.decode()}: {cover}"

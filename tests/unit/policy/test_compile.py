@@ -204,6 +204,13 @@ def test_rules_with_other_terms_are_covered_each_for_itself(compiled: Callable[.
     assert (found.report.total.kept, found.report.total.covered) == (4, 2)
 
 
+def test_a_rule_of_another_category_is_not_covered(compiled: Callable[..., Compiled]) -> None:
+    category = "category: 'hrn://c.example/education'"
+    rules = ("x.a.example", f"{{expression: x.a.example, {category}}}", f"{{expression: y.a.example, {category}}}")
+    found = compiled({"a.yaml": f"rules: [a.example, {', '.join(rules)}]"})
+    assert (found.report.total.kept, found.report.total.covered) == (4, 1)
+
+
 # -- warnings ----------------------------------------------------------------------------------------------------------
 
 
