@@ -40,6 +40,7 @@ class Request:
     host: str
     #: path and query as they arrived
     target: bytes
+    headers: dict[str, str] = field(default_factory=dict)
     body: int = 0
 
 
@@ -182,6 +183,7 @@ class Origin:
             http_version=scope["http_version"],
             host=dict(scope["headers"]).get(b"host", b"").decode("latin-1"),
             target=scope["raw_path"] + (b"?" + query if query else b""),
+            headers={name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]},
         )
         self.requests.append(request)
         return request

@@ -163,6 +163,7 @@ def mitmdump(
     policy: Path | None = None,
     mode: str | None = None,
     proxy_mode: str = "regular",
+    more_modes: Sequence[str] = (),
     options: Mapping[str, object] | None = None,
     scripts: Sequence[str] = (),
     save: Path | None = None,
@@ -170,11 +171,12 @@ def mitmdump(
     """A mitmdump with the filter on a free port of loopback, until the block ends.
 
     ``folder`` takes its configuration and certificate authority, ``scripts`` are those of tests/e2e/scripts to
-    load after the filter, ``save`` is the file for the flows that it records.
+    load after the filter, ``save`` is the file for the flows that it records, ``more_modes`` say where else it listens.
     """
     arguments = [
         *_arguments(folder, policy, mode, options, scripts),
         *("--mode", proxy_mode, "--listen-host", LOOPBACK, "--listen-port", "0"),
+        *(part for mode in more_modes for part in ("--mode", mode)),
         *("-s", str(SCRIPTS / "upstream.py")),
         *("--set", f"upstream_http={origin.http_port}", "--set", f"upstream_https={origin.https_port}"),
         *(("-w", str(save)) if save else ()),

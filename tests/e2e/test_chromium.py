@@ -4,22 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
-from shutil import which
 from struct import pack
 from typing import Any
 from zlib import compress, crc32
 
 import pytest
-from selenium.webdriver import Chrome, ChromeOptions
-from selenium.webdriver.chrome.service import Service
+from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
+from e2e.browser import BROWSER, DRIVER, chromium
 from e2e.conftest import REASON
-from e2e.origin import LOOPBACK, Origin
-from e2e.proxy import PATIENCE, Proxy
-
-BROWSER = which("chromium") or which("chromium-browser") or which("google-chrome")
-DRIVER = which("chromedriver")
+from e2e.origin import Origin
+from e2e.proxy import Proxy
 
 pytestmark = [
     pytest.mark.skipif(not BROWSER, reason="there is no Chromium on PATH"),
@@ -64,31 +60,8 @@ def site(origin: Origin) -> None:
 
 @pytest.fixture(scope="module")
 def browser(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    options = ChromeOptions()
-    options.binary_location = BROWSER or ""
-    options.accept_insecure_certs = True
-    for argument in (
-        "--headless=new",
-        "--no-sandbox",
-        "--disable-gpu",
-        "--disable-quic",
-        "--disable-dev-shm-usage",
-        "--disable-background-networking",
-        "--disable-component-update",
-        "--disable-sync",
-        "--no-first-run",
-        "--window-size=1000,700",
-        f"--user-data-dir={tmp_path_factory.mktemp('chromium')}",
-        f"--proxy-server={LOOPBACK}:{proxy.port}",
-        "--proxy-bypass-list=<-loopback>",
-        f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {LOOPBACK}",
-    ):
-        options.add_argument(argument)
-    driver = Chrome(options, Service(DRIVER))
-    driver.set_page_load_timeout(PATIENCE)
-    driver.set_script_timeout(PATIENCE)
-    yield driver
-    driver.quit()
+    with chromium(proxy, tmp_path_factory.mktemp("chromium")) as running:
+        yield running
 
 
 def fetched(browser: Chrome, target: str) -> dict[str, Any]:

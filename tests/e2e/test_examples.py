@@ -4,21 +4,85 @@ from __future__ import annotations
 
 import os
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from mitmproxy.io import FlowWriter
 from mitmproxy.test.tflow import tflow
 
 from e2e.proxy import CHECKOUT, MITMDUMP
+from hushlist import cli
+from hushlist.engine import load_engine
 
 EXAMPLES = CHECKOUT / "examples"
 
 
-def test_every_example_is_in_the_readme() -> None:
-    text = (EXAMPLES / "README.md").read_text(encoding="utf-8")
-    assert set(re.findall(r"\]\((\S+)\)", text)) == {file.name for file in EXAMPLES.glob("*.py")}
+README = (EXAMPLES / "README.md").read_text(encoding="utf-8")
+POLICIES = sorted(EXAMPLES.glob("*/policy.yaml"))
+
+
+def blocks(language: str) -> list[str]:
+    found: list[str] = re.findall(rf"^```{language}\n(.*?)^```$", README, re.DOTALL | re.MULTILINE)
+    return found
+
+
+def test_every_example_is_in_the_readme_and_every_link_leads_somewhere() -> None:
+    linked = {(EXAMPLES / link).resolve() for link in re.findall(r"\]\((\S+)\)", README)}
+    assert linked >= {*EXAMPLES.glob("*.py"), *POLICIES}
+    assert [file for file in linked if not file.is_file()] == []
+
+
+def test_every_file_is_part_of_an_example() -> None:
+    used = {file for policy in POLICIES for file in load_engine(policy).policy.files}  # as test_policies tries them
+    files = {file for file in EXAMPLES.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
+    assert files - used == {EXAMPLES / "README.md", EXAMPLES / "count_lists.py"}
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"),
+    [
+        pair
+        for block in blocks("console")
+        for pair in re.findall(r"^\$ hushlist (.*)\n((?:(?!\$ ).*\n)*)", block, re.MULTILINE)
+    ],
+)
+def test_a_command_of_the_readme_prints_what_it_says(
+    command: str, expected: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(CHECKOUT)
+    cli.main(shlex.split(command))
+    assert capsys.readouterr() == (expected, "")
+
+
+@pytest.mark.parametrize("command", blocks("sh"))
+def test_an_example_starts_as_the_readme_says(command: str, tmp_path: Path) -> None:
+    for name in ("addon", "examples"):
+        (tmp_path / name).symlink_to(CHECKOUT / name)
+    (tmp_path / "school.htpasswd").write_text("berg:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n", encoding="ascii")
+    words = [re.sub(r"^regular@\d+$", "regular@127.0.0.1:0", word) for word in shlex.split(command)]
+    words[0] = str(MITMDUMP)
+    with subprocess.Popen(
+        [*words, "--listen-host", "127.0.0.1", "--listen-port", "0"],
+        cwd=tmp_path,
+        env={**os.environ, "HOME": str(tmp_path)},
+        stdout=subprocess.PIPE,
+        encoding="utf-8",
+    ) as process:
+        assert process.stdout
+        policy = re.search(r"hushlist_policy=(\S+)", command)
+        assert policy
+        assert any(f"by {policy[1]}" in line for line in process.stdout)
+        process.terminate()
+
+
+def test_the_first_lines_of_a_policy_start_it_as_the_readme_does() -> None:
+    for policy in POLICIES:
+        comment = policy.read_text(encoding="utf-8").replace("\n# ", "\n").split("\n\n")[0]
+        command = "mitmdump" + comment.partition("    mitmdump")[2].partition("\n#\n")[0]
+        assert shlex.split(command) in [shlex.split(block) for block in blocks("sh")]
 
 
 def test_lists_are_counted(tmp_path: Path) -> None:

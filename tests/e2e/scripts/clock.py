@@ -1,0 +1,37 @@
+"""A mitmproxy script for the tests: the filter's clock stands still, where a request to "clock.test" sets it.
+
+The query has the moment, as in "http://clock.test/?at=2026-12-24T22:30%2B01:00"; the answer is 204.
+"""
+
+from __future__ import annotations
+
+from datetime import datetime, tzinfo
+
+from mitmproxy import ctx, http
+
+from hushlist import engine
+from hushlist.proxy import addon
+
+_moment = datetime.now().astimezone()
+
+
+class Clock(datetime):
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:
+        return _moment.astimezone(tz)
+
+
+def time() -> float:
+    return _moment.timestamp()
+
+
+def running() -> None:
+    engine.datetime, engine.time, addon.time = Clock, time, time
+    ctx.master.addons.get("hushlist").overrides._clock = time
+
+
+def requestheaders(flow: http.HTTPFlow) -> None:
+    global _moment
+    if flow.request.host == "clock.test":
+        _moment = datetime.fromisoformat(flow.request.query["at"])
+        flow.response = http.Response.make(204)

@@ -1,0 +1,507 @@
+"""A family, a school and a company: each example as it stands, with real clients in each role and at set times.
+
+Each row of the tables is asked of ``hushlist check``, by the addresses that the policy names, and of a real mitmdump by
+a client with an address of loopback: there, the first number of each client's address is 127, and nothing else is
+changed. What reaches the origin is the judge.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+import random
+import re
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from datetime import datetime
+from html import unescape
+from pathlib import Path
+from shutil import copytree, which
+from typing import Any, NamedTuple
+from urllib.parse import quote, urlencode
+
+import httpx
+import pytest
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.ui import WebDriverWait
+
+from e2e.browser import BROWSER, DRIVER, chromium
+from e2e.origin import LOOPBACK, Origin
+from e2e.proxy import CHECKOUT, PATIENCE, Answer, Proxy, mitmdump
+from e2e.tables import EXAM_PORT, ROLES, ROWS, TABLES, ZONES, Role, Row
+from hushlist import cli
+from hushlist.engine import load_engine
+from hushlist.lists.formats import FORMATS
+from hushlist.policy.groups import Client
+from hushlist.policy.overrides import Overrides
+
+EXAMPLES = CHECKOUT / "examples"
+PASSPHRASE = "seventeen purple otters"
+CURL = which("curl")
+
+pytestmark = [
+    pytest.mark.skipif(not CURL, reason="there is no curl on PATH"),
+    pytest.mark.skipif(sys.platform != "linux", reason="only Linux has all of 127.0.0.0/8 without being told"),
+    pytest.mark.xdist_group("policies"),  # one proxy of each example for all of them
+]
+
+
+each_row = pytest.mark.parametrize("row", ROWS, ids=map(str, ROWS))
+each_example = pytest.mark.parametrize("example", TABLES)
+
+
+def policy_of(example: str) -> Path:
+    return EXAMPLES / example / "policy.yaml"
+
+
+def last_name(category: str | None) -> str:
+    return "" if category is None else category.rpartition("/")[2].replace("-", " ")
+
+
+def answered(row: Row, action: str, category: str | None, until: str | None) -> tuple[str, str, str]:
+    """What was answered, in the words of the tables; until when is told of what stops somebody."""
+    shown = ""
+    if until is not None and row.action in ("block", "warn"):
+        shown = datetime.fromisoformat(until).astimezone(ZONES[row.example]).strftime("%Y-%m-%dT%H:%M")
+    return action, last_name(category), shown
+
+
+# -- as they stand -----------------------------------------------------------------------------------------------------
+
+
+@each_row
+def test_check_answers_for_another_moment_and_another_person(row: Row, capsys: pytest.CaptureFixture[str]) -> None:
+    address, user, port = row.role
+    who = ["--client", address, *(["--user", user] if user else []), *(["--port", str(port)] if port else [])]
+    policy = ["--policy", str(policy_of(row.example))]
+    code = cli.main(["check", "--json", *policy, "--at", row.at, *who, f"http://{row.url}"])
+    out, err = capsys.readouterr()
+    answer = json.loads(out)
+    winner = answer["winner"] or {"category": None, "until": None}
+    assert err == ""
+    assert answered(row, answer["action"], winner["category"], winner["until"]) == row[4:]
+    assert code == (row.action in ("block", "warn"))
+
+
+@each_example
+def test_an_example_compiles_without_a_warning(example: str, capsys: pytest.CaptureFixture[str]) -> None:
+    assert cli.main(["compile", "--json", "--policy", str(policy_of(example))]) == 0
+    out, err = capsys.readouterr()
+    assert err == ""
+    report = json.loads(out)
+    assert report["warnings"] == []
+
+
+def test_the_examples_have_lists_of_many_kinds() -> None:
+    layers = (layer for example in TABLES for layer in load_engine(policy_of(example)).policy.layers)
+    used = {file.format for layer in layers for file in layer.lists}
+    unused = {name for name, form in FORMATS.items() if form not in used}
+    assert unused == {"safebrowsing-raw"}  # octets, which nobody could read here
+
+
+@pytest.mark.parametrize(
+    ("example", "client", "group"),
+    [
+        ("family", "fd12:3456:789a::22", "mia"),
+        ("family", "::ffff:192.168.1.22", "mia"),
+        ("family", "192.168.1.99", "default"),
+        ("school", "2001:db8:20:1::7", "pupils"),
+        ("school", "2001:db8:30:1::7", "own devices"),
+        ("school", "2001:db8:40:1::7", "default"),
+        ("company", "2001:db8:77::9", "guests"),
+        ("company", "2001:db8:8::9", "servers"),
+        ("company", "2001:db8:9::9", "default"),
+    ],
+)
+def test_a_group_is_found_by_a_network_of_either_family(example: str, client: str, group: str) -> None:
+    assert load_engine(policy_of(example)).view(Client(client)).group.name == group
+
+
+# -- end to end --------------------------------------------------------------------------------------------------------
+
+
+class Running(NamedTuple):
+    """An example's proxy, at whose clock the tests turn."""
+
+    proxy: Proxy
+    #: the address at which the exam room asks
+    room: str
+    #: the folder for state
+    state: Path
+
+    def set_clock(self, row_or_moment: Row | str) -> None:
+        moment = row_or_moment if isinstance(row_or_moment, str) else _zoned(row_or_moment).isoformat()
+        answer = self.ask(Role("127.0.0.1"), f"http://clock.test/?at={quote(moment)}")
+        assert answer.status == 204
+
+    def ask(self, role: Role, url: str, *arguments: str, accept: str = "application/json") -> Answer:
+        """What curl gets, from the role's address, by its user's name."""
+        host, port = (LOOPBACK, self.proxy.port) if role.port is None else (self.room, role.port)
+        user = role.user or "somebody"
+        command = [
+            *(str(CURL), "--disable", "--silent", "--show-error", "--include", "--suppress-connect-headers"),
+            *("--proxy", f"http://{host}:{port}", "--proxy-user", f"{user}:{password_of(user)}"),
+            *("--interface", replaced(role.address), "--cacert", str(self.proxy.authority), "--noproxy", ""),
+            *("--header", f"Accept: {accept}", *arguments, url),
+        ]
+        done = subprocess.run(command, capture_output=True, timeout=PATIENCE, check=True)
+        head, _, body = done.stdout.partition(b"\r\n\r\n")
+        status, *fields = head.decode("latin-1").split("\r\n")
+        headers = {name.lower(): value for name, _, value in (field.partition(": ") for field in fields)}
+        return Answer(int(status.split()[1]), headers, body)
+
+    def log(self) -> list[dict[str, Any]]:
+        """The records of the decision log so far."""
+        text = (self.state / "hushlist" / "decisions.jsonl").read_text(encoding="utf-8")
+        return [json.loads(line) for line in text.splitlines()]
+
+    def logged(self, reference: str) -> dict[str, Any]:
+        """A record by its reference; it is written a moment after the answer."""
+        end = time.monotonic() + PATIENCE
+        while time.monotonic() < end:
+            for record in self.log():
+                if record["reference"] == reference:
+                    return record
+            time.sleep(0.05)
+        raise AssertionError(f"{reference} is not in the log")
+
+
+def _zoned(row: Row) -> datetime:
+    moment = datetime.fromisoformat(row.at)
+    return moment if moment.tzinfo else moment.replace(tzinfo=ZONES[row.example])
+
+
+def password_of(user: str) -> str:
+    return f"the password of {user}"
+
+
+def replaced(text: str) -> str:
+    """Addresses of loopback in the place of the private ones."""
+    return re.sub(r"\b(?:10|192)(?=(?:\.\d+){3})", "127", text)
+
+
+@pytest.fixture(scope="module")
+def running(tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> Iterator[Callable[[str], Running]]:
+    """Each example's proxy, which is started when it is first asked for, with clients on loopback."""
+    found: dict[str, Running] = {}
+    with ExitStack() as stack:
+
+        def run(example: str) -> Running:
+            if example not in found:
+                found[example] = _run(example, tmp_path_factory.mktemp(example), origin, stack)
+            return found[example]
+
+        yield run
+
+
+def _run(example: str, folder: Path, origin: Origin, stack: ExitStack) -> Running:
+    copytree(EXAMPLES / example, folder / example)
+    policy = folder / example / "policy.yaml"
+    lines = policy.read_text(encoding="utf-8").splitlines(keepends=True)
+    policy.write_text("".join(replaced(line) if "clients: [" in line else line for line in lines), encoding="utf-8")
+    # An address of its own, so that the exam room's port is free whoever else runs tests.
+    room = ".".join(("127", *(str(random.randint(100, 250)) for _ in range(3))))
+    (folder / "htpasswd").write_text("".join(map(_htpasswd, _users())), encoding="ascii")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+        proxy = stack.enter_context(
+            mitmdump(
+                folder,
+                origin,
+                policy=policy,
+                more_modes=[f"regular@{room}:{EXAM_PORT}"],
+                options={"proxyauth": f"@{folder / 'htpasswd'}"},
+                scripts=["clock.py"],
+            )
+        )
+    return Running(proxy, room, folder / "state")
+
+
+def _users() -> set[str]:
+    return {role.user or "somebody" for roles in ROLES.values() for role in roles.values()}
+
+
+def _htpasswd(user: str) -> str:
+    digest = base64.b64encode(hashlib.sha1(password_of(user).encode()).digest()).decode()
+    return f"{user}:{{SHA}}{digest}\n"
+
+
+@each_row
+def test_the_proxy_does_what_check_says(row: Row, running: Callable[[str], Running], origin: Origin) -> None:
+    example = running(row.example)
+    example.set_clock(row)
+    passes = row.action not in ("block", "warn") or row.who == "pilot"
+    with origin.watch() as arrived:
+        answer = example.ask(row.role, f"http://{row.url}")
+    host, _, path = row.url.partition("/")
+    assert answer.status == (200 if passes else 403)
+    assert [(seen.host, seen.target.decode()) for seen in arrived.requests] == [(host, f"/{path}")] * passes
+    if passes:
+        assert answer.body == b"from the origin"
+    else:
+        told = json.loads(answer.body)
+        kinds = {"blocked": "block", "warned": "warn"}
+        assert answered(row, kinds[told["kind"]], told["category"], told["until"]) == row[4:]
+
+
+@pytest.mark.parametrize(
+    ("example", "who", "url", "words"),
+    [
+        (
+            "family",
+            "mia",
+            "games.example",
+            ["Homework comes first", "games", "2026-11-16 16:30 (UTC+01:00)", "Passphrase"],
+        ),
+        ("family", "leo", "adult.example", ["This is not for children", "Not for children", "adult.txt:3"]),
+        (
+            "school",
+            "pupil",
+            "football.example",
+            ["Example School", "Not during lessons", "2026-11-16 15:30 (UTC+01:00)"],
+        ),
+        ("school", "exam", "football.example", ["Example School", "Only what is allowed passes"]),
+        ("company", "staff", "mail.example", ["private accounts", "private mail", "2026-11-16 17:30 (UTC)", "Go on"]),
+        ("company", "guest", "casino.example", ["Gambling", "gambling.hosts:1"]),
+    ],
+)
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_the_page_explains(
+    running: Callable[[str], Running], example: str, who: str, url: str, words: list[str], scheme: str
+) -> None:
+    asked = running(example)
+    asked.set_clock("2026-11-16T14:45+00:00" if example == "company" else "2026-11-16T14:45+01:00")
+    answer = asked.ask(ROLES[example][who], f"{scheme}://{url}/", accept="text/html")
+    page = unescape(answer.body.decode())
+    assert answer.status == 403
+    assert [
+        word for word in (*words, f"{scheme}://{url}/", answer.headers["x-hushlist-reference"]) if word not in page
+    ] == []
+
+
+def test_without_a_name_nobody_is_let_in(running: Callable[[str], Running], origin: Origin) -> None:
+    proxy = running("school").proxy
+    with origin.watch() as arrived, proxy.client() as client:
+        assert client.get("http://library.example/").status_code == 407
+        assert client.get("http://adult.example/").status_code == 407
+    assert arrived.requests == []
+
+
+@pytest.mark.parametrize(
+    ("example", "who", "url", "target", "header"),
+    [
+        ("family", "mia", "www.google.com/search?q=x&safe=off", "/search?q=x&safe=active&ssui=on", ""),
+        ("family", "leo", "www.bing.com/search?q=x", "/search?q=x&adlt=strict", ""),
+        ("family", "leo at the shared computer", "duckduckgo.com/?q=x", "/?q=x&kp=1", ""),
+        ("family", "mia", "www.youtube.com/", "/", "Strict"),
+        ("family", "leo", "www.youtube.com/", "/", "Moderate"),
+        ("family", "anna", "www.google.com/search?q=x", "/search?q=x", ""),
+        ("family", "anna", "www.youtube.com/", "/", ""),
+        ("school", "pupil", "www.youtube.com/", "/", "Strict"),
+        ("school", "teacher", "www.youtube.com/", "/", "Moderate"),
+        ("school", "teacher", "duckduckgo.com/?q=x", "/?q=x", ""),
+        ("company", "guest", "www.google.com/search?q=x", "/search?q=x&safe=active&ssui=on", ""),
+        ("company", "staff", "www.google.com/search?q=x", "/search?q=x", ""),
+    ],
+)
+def test_search_is_safe_for_some(
+    running: Callable[[str], Running], origin: Origin, example: str, who: str, url: str, target: str, header: str
+) -> None:
+    asked = running(example)
+    asked.set_clock("2026-11-16T17:00+01:00")
+    with origin.watch() as arrived:
+        assert asked.ask(ROLES[example][who], f"http://{url}").status == 200
+    (seen,) = arrived.requests
+    assert (seen.target.decode(), seen.headers.get("youtube-restrict", "")) == (target, header)
+
+
+def form_of(page: bytes) -> tuple[str, str]:
+    """Where a page's form goes, and its token."""
+    action = re.search(r'<form[^>]* action="([^"]+)"', page.decode())
+    token = re.search(r'name="token" value="([^"]+)"', page.decode())
+    assert action
+    assert token
+    return unescape(action[1]), unescape(token[1])
+
+
+def send(running: Running, role: Role, page: Answer, host: str, **fields: str) -> Answer:
+    action, token = form_of(page.body)
+    data = urlencode({"token": token, **fields})
+    return running.ask(role, f"http://{host}{action}", "--data-raw", data, accept="text/html")
+
+
+def test_a_teachers_code_lets_one_pupil_through_until_it_is_over(running: Callable[[str], Running]) -> None:
+    school, pupil, other = running("school"), ROLES["school"]["pupil"], Role("10.20.3.5")
+    start = datetime.fromisoformat("2026-11-16T08:10+01:00")
+    school.set_clock(start.isoformat())
+    with Overrides(school.state / "hushlist" / "overrides.sqlite", start.timestamp) as overrides:
+        code = overrides.make_code("host", 45 * 60)
+    page = school.ask(pupil, "http://football.example/results", accept="text/html")
+    assert b'type="password"' not in page.body
+    assert send(school, pupil, page, "football.example", code="not-a-code").status == 403
+    page = school.ask(pupil, "http://football.example/results", accept="text/html")
+    answer = send(school, pupil, page, "football.example", code=code)
+    assert (answer.status, answer.headers["location"]) == (303, "/results")
+    assert school.ask(pupil, "http://football.example/results").status == 200
+    assert school.ask(pupil, "http://social.example/").status == 403
+    assert school.ask(other, "http://football.example/").status == 403
+    page = school.ask(other, "http://football.example/", accept="text/html")
+    assert send(school, other, page, "football.example", code=code).status == 403  # it was good once
+    school.set_clock("2026-11-16T08:54:59+01:00")
+    assert school.ask(pupil, "http://football.example/").status == 200
+    school.set_clock("2026-11-16T08:55:01+01:00")
+    assert school.ask(pupil, "http://football.example/").status == 403
+
+
+def test_the_exam_room_cannot_unblock_anything(running: Callable[[str], Running]) -> None:
+    school = running("school")
+    assert b"<form" not in school.ask(ROLES["school"]["exam"], "http://social.example/", accept="text/html").body
+
+
+def test_a_warning_lets_its_reader_go_on_for_an_hour(running: Callable[[str], Running]) -> None:
+    company, staff = running("company"), ROLES["company"]["staff"]
+    company.set_clock("2026-11-17T14:00+00:00")
+    page = company.ask(staff, "http://mail.example/inbox?folder=2", accept="text/html")
+    answer = send(company, staff, page, "mail.example")
+    assert (answer.status, answer.headers["location"]) == (303, "/inbox?folder=2")
+    assert company.ask(staff, "http://mail.example/inbox").status == 200
+    assert company.ask(Role("10.1.2.5", "pupil7"), "http://mail.example/").status == 403
+    company.set_clock("2026-11-17T15:00:01+00:00")
+    assert company.ask(staff, "http://mail.example/inbox").status == 403
+
+
+def test_the_school_log_has_neither_names_nor_searches(running: Callable[[str], Running]) -> None:
+    school = running("school")
+    school.set_clock("2026-11-16T10:00+01:00")
+    answer = school.ask(ROLES["school"]["pupil"], "http://games.example/find?q=secret-wish")
+    record = school.logged(answer.headers["x-hushlist-reference"])
+    assert (record["url"], record["group"], record["action"]) == ("http://games.example/find", "pupils", "block")
+    assert record["user"] != "pupil7"
+    assert "127.20.3.4" not in json.dumps(record)
+    again = school.ask(ROLES["school"]["pupil"], "http://games.example/")
+    assert school.logged(again.headers["x-hushlist-reference"])["user"] == record["user"]
+    assert "secret-wish" not in json.dumps(school.log())
+
+
+def test_the_family_log_says_who_asked_for_what(running: Callable[[str], Running]) -> None:
+    family = running("family")
+    family.set_clock("2026-11-16T15:00+01:00")
+    answer = family.ask(ROLES["family"]["mia"], "http://games.example/find?q=x")
+    record = family.logged(answer.headers["x-hushlist-reference"])
+    assert (record["url"], record["client"], record["group"]) == (
+        "http://games.example/find?q=x",
+        "127.168.1.22",
+        "mia",
+    )
+
+
+def test_the_company_log_notes_what_the_audit_and_the_dry_run_want(running: Callable[[str], Running]) -> None:
+    company = running("company")
+    company.set_clock("2026-11-16T10:00+00:00")
+    company.ask(ROLES["company"]["staff"], "http://tv.example/audited")
+    company.ask(ROLES["company"]["pilot"], "http://tv.example/tried-out?id=7")
+    last = company.ask(ROLES["company"]["staff"], "http://casino.example/")
+    company.logged(last.headers["x-hushlist-reference"])
+    by_url = {record["url"]: record for record in company.log()}
+    assert by_url["http://tv.example/audited"]["action"] == "tag"
+    assert by_url["http://tv.example/tried-out"]["would_block"] is True
+
+
+def test_a_check_sees_an_address_that_is_written_oddly(running: Callable[[str], Running], origin: Origin) -> None:
+    company = running("company")
+    with origin.watch() as arrived:
+        url = "http://203.0.113.1/"
+        assert company.ask(ROLES["company"]["guest"], url).status == 200
+        assert company.ask(ROLES["company"]["guest"], url, "--request-target", "http://0xCB.0.113.1/").status == 403
+    assert len(arrived.requests) == 1
+
+
+def test_a_group_is_found_by_ipv6_on_the_wire(tmp_path: Path, origin: Origin) -> None:
+    try:
+        with socket.create_server(("::1", 0), family=socket.AF_INET6) as server:
+            port = server.getsockname()[1]
+    except OSError:
+        pytest.skip("this machine has no IPv6")
+    copytree(EXAMPLES / "school", tmp_path / "school")
+    policy = tmp_path / "school" / "policy.yaml"
+    text = policy.read_text(encoding="utf-8").replace("2001:db8:30::/48", "::1/128")
+    policy.write_text(text, encoding="utf-8")
+    with mitmdump(tmp_path, origin, policy=policy, more_modes=[f"regular@::1:{port}"], scripts=["clock.py"]) as proxy:
+        proxy.get("http://clock.test/?at=2026-11-16T09:35%2B01:00")
+        over_ipv6 = httpx.Client(proxy=f"http://[::1]:{port}", trust_env=False)
+        with over_ipv6 as client:
+            assert client.get("http://social.example/").status_code == 200  # own devices, in a break
+        assert proxy.get("http://social.example/").status_code == 403  # a stranger
+
+
+# -- in a browser ------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def unknown(tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> Iterator[Proxy]:
+    folder = tmp_path_factory.mktemp("family")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+        with mitmdump(folder, origin, policy=policy_of("family"), scripts=["clock.py"]) as running:
+            yield running
+
+
+@pytest.fixture(scope="module")
+def browser(unknown: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    with chromium(unknown, tmp_path_factory.mktemp("chromium")) as running:
+        yield running
+
+
+@pytest.mark.skipif(not BROWSER, reason="there is no Chromium on PATH")
+@pytest.mark.skipif(not DRIVER, reason="there is no chromedriver on PATH")
+class TestBrowser:
+    """The family's policy as it stands: the browser is a device that nobody has told the filter of."""
+
+    @pytest.mark.parametrize("scheme", ["http", "https"])
+    def test_a_parent_unblocks_a_page_with_the_passphrase(
+        self, unknown: Proxy, browser: Chrome, origin: Origin, scheme: str
+    ) -> None:
+        host = f"{scheme}.casino.example"
+        unknown.get("http://clock.test/?at=2026-11-16T18:00%2B01:00")
+        browser.get(f"{scheme}://{host}/table?seat=7")
+        wait_for(browser, "gambling")
+        browser.find_element(By.TAG_NAME, "summary").click()
+        submit(browser, "a wrong passphrase")
+        wait_for(browser, "That passphrase or code is not right.")
+        with origin.watch() as arrived:
+            submit(browser, PASSPHRASE)
+            wait_for(browser, "from the origin")
+        assert browser.current_url == f"{scheme}://{host}/table?seat=7"
+        assert (host, b"/table?seat=7") in [(seen.host, seen.target) for seen in arrived.requests]
+        assert not [seen for seen in arrived.requests if seen.method == "POST"]
+        unknown.get("http://clock.test/?at=2026-11-16T18:15:01%2B01:00")  # the first choice was 15 minutes
+        browser.get(f"{scheme}://{host}/table?seat=7")
+        wait_for(browser, "gambling")
+
+    def test_a_click_goes_on_after_a_warning(self, unknown: Proxy, browser: Chrome) -> None:
+        unknown.get("http://clock.test/?at=2026-11-16T18:00%2B01:00")
+        browser.get("https://shop.example/bikes")
+        wait_for(browser, "This is a shop. Ask before you buy anything")
+        wait_for(browser, "2026-11-16 20:00 (UTC+01:00)")
+        browser.find_element(By.TAG_NAME, "button").click()
+        wait_for(browser, "from the origin")
+        assert browser.current_url == "https://shop.example/bikes"
+
+
+def wait_for(browser: Chrome, words: str) -> None:
+    """Wait for a page that shows some words."""
+    wait = WebDriverWait(browser, PATIENCE, ignored_exceptions=[StaleElementReferenceException, NoSuchElementException])
+    wait.until(lambda _: words in browser.find_element(By.TAG_NAME, "body").text, f"{words!r} is not on the page")
+
+
+def submit(browser: Chrome, passphrase: str) -> None:
+    field = browser.find_element(By.ID, "passphrase")
+    field.send_keys(passphrase)
+    browser.find_element(By.TAG_NAME, "button").click()
