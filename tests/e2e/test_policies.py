@@ -291,6 +291,9 @@ def test_without_a_name_nobody_is_let_in(running: Callable[[str], Running], orig
     with origin.watch() as arrived, proxy.client() as client:
         assert client.get("http://library.example/").status_code == 407
         assert client.get("http://adult.example/").status_code == 407
+        # not even to the form, whose page would have a token for the next try
+        form = "http://adult.example/.well-known/hushlist/unblock?url=http://adult.example/"
+        assert client.post(form, data={"token": "x", "code": "x"}).status_code == 407
     assert arrived.requests == []
 
 

@@ -306,8 +306,8 @@ class Hushlist:
             notes.annotate(flow, decision, would_block=would_block)
             if stops and not would_block:
                 stopped = Stopped(decision, client, settings.unblocking)
-                _refuse(flow, lambda _: self.answer(flow, stopped, reference=reference))
-                self._unblocker.remember(flow, stopped)
+                if _refuse(flow, lambda _: self.answer(flow, stopped, reference=reference)):
+                    self._unblocker.remember(flow, stopped)
             elif settings.safe_search:
                 self._search_safely(flow, request, settings)
         except Exception:
@@ -413,15 +413,18 @@ def _read_policy(path: Path) -> dict[Path, Fingerprint]:
     return policy.files
 
 
-def _refuse(flow: http.HTTPFlow, respond: Callable[[http.Request], http.Response]) -> None:
-    """Answer in the origin's place; a flow that is not live, or has its answer, is left as it is."""
+def _refuse(flow: http.HTTPFlow, respond: Callable[[http.Request], http.Response]) -> bool:
+    """Answer in the origin's place, and say whether that was done; a flow that is not live, or has its answer, such as
+    from mitmproxy's ``proxyauth``, is left as it is.
+    """
     if not flow.live or flow.response is not None or flow.error is not None:
-        return
+        return False
     if _may_stream(flow.request):
         if flow.killable:
             flow.kill()
-        return
+        return False
     flow.response = respond(flow.request)
+    return True
 
 
 def _may_stream(request: http.Request) -> bool:
