@@ -295,12 +295,14 @@ class Hushlist:
                 return
             client = client_of_flow(flow)
             settings = EVERYBODY if self.engine is None else self.engine.settings(client)
+            if settings.mode == "off":
+                return
             mode = settings.mode if mode == "block" else mode
             start = perf_counter_ns()
             decision = self._decide(request, client)
             duration = (perf_counter_ns() - start) // 1000
             self._decided[flow] = seen, request
-            stops = decision.action in STOPPING and mode != "off"
+            stops = decision.action in STOPPING
             would_block = stops and mode == "tag"
             reference = self._record(flow, decision, client, would_block=would_block, duration=duration)
             notes.annotate(flow, decision, would_block=would_block)

@@ -34,6 +34,7 @@ def context(hushlist: Hushlist) -> Iterator[taddons.context]:
         context.options.add_option("stream_large_bodies", str | None, None, "")
         context.master.addons.add(hushlist)
         yield context
+        hushlist.done()
         context.master.event_loop.close()
 
 
@@ -106,6 +107,32 @@ def test_modes(
     assert flow.marked == marker
     note = flow.metadata.get(KEY)
     assert (note and (note["action"], note["would_block"])) == noted
+
+
+@pytest.mark.parametrize("option", ["block", "tag"])
+@pytest.mark.parametrize(
+    ("mode", "status", "noted"), [("block", 403, ("block", False)), ("tag", None, ("block", True)), ("off", None, None)]
+)
+def test_a_group_may_be_less_strict_than_the_option(
+    active: taddons.context,
+    hushlist: Hushlist,
+    policy: Path,
+    mode: str,
+    status: int | None,
+    noted: tuple[str, bool] | None,
+    option: str,
+) -> None:
+    group = f"groups: [{{name: some, clients: [127.0.0.1], mode: {mode}, safe-search: strict}}]"
+    policy.write_text(f"{policy.read_text()}{group}\n")
+    active.configure(hushlist, hushlist_policy=str(policy), hushlist_mode=option)
+    flow = run(hushlist, flow_of("http://blocked.example/"))
+    note = flow.metadata.get(KEY)
+    if option == "tag" and mode == "block":
+        status, noted = None, ("block", True)
+    assert (flow.response and flow.response.status_code) == status
+    assert (note and (note["action"], note["would_block"])) == noted
+    search = run(hushlist, flow_of("http://www.google.com/search?q=x"))
+    assert ("safe=active" in search.request.path) is (mode != "off")
 
 
 @pytest.mark.usefixtures("active")
