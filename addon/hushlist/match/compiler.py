@@ -47,7 +47,7 @@ from hushlist.match.index_file import (
     key_of,
     table_name,
 )
-from hushlist.match.rule import Action, Anything, Expression, ExpressionHash, Rule, Terms
+from hushlist.match.rule import FINAL, Action, Anything, Expression, ExpressionHash, Rule, Terms
 from hushlist.match.table import PLACE, Shape, bits_for
 
 #: rows count parts with 16 bits, and the last number stands for none
@@ -368,7 +368,7 @@ def _rules_by_layer(parts: Sequence[Part], merged: Mapping[str, Merged]) -> dict
 
 def _mixed_layers(parts: Sequence[Part]) -> Iterator[str]:
     for layer in dict.fromkeys(part.layer for part in parts):
-        if {Action.ALLOW, Action.BLOCK} <= set().union(*(part.actions for part in parts if part.layer == layer)):
+        if len(FINAL.keys() & set().union(*(part.actions for part in parts if part.layer == layer))) > 1:
             yield layer
 
 

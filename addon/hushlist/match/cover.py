@@ -8,9 +8,8 @@ from itertools import islice
 from hushlist.match.compiler import Candidate
 from hushlist.match.index import Host, Index, Match
 from hushlist.match.recent import Recent
-from hushlist.match.rule import Action, Expression
+from hushlist.match.rule import FINAL, Expression
 
-_FINAL = (Action.ALLOW, Action.BLOCK)
 #: hosts whose rules are remembered
 _MOST_HOSTS = 1 << 14
 #: candidates that are looked at together
@@ -20,9 +19,9 @@ _AT_ONCE = 1 << 12
 def covered(index: Index, layer: str, candidates: Iterable[Candidate]) -> Iterator[tuple[Candidate, Match]]:
     """The candidates of a layer that are covered, each with the rule that covers it.
 
-    That is the next broader one in the clear that allows or blocks in the same layer, if it does the same, for good.
-    Where a layer both allows and blocks, a rule in between may do something else: then a candidate counts as covered
-    only if certainly none does.
+    That is the next broader one in the clear that is final in the same layer, if it does the same, for good.
+    Where those of a layer do different things, a rule in between may do something else: then a candidate counts as
+    covered only if certainly none does.
     """
     is_mixed = layer in index.directory.mixed
     hosts = Recent(index.on_host, _MOST_HOSTS)
@@ -64,7 +63,7 @@ def _above(expression: bytes) -> list[bytes]:
 
 
 def _is_final(match: Match) -> bool:
-    return match.rule.terms.action in _FINAL
+    return match.rule.terms.action in FINAL
 
 
 def _next(matches: Iterable[Match]) -> Match | None:
@@ -87,5 +86,5 @@ def _may_differ(candidate: Candidate, cover: Match, host: Host, final: Iterable[
     return any(least <= len(suffix) < own for suffix, _, _ in host.deeper)
 
 
-def _precedence(match: Match) -> tuple[tuple[int, int], bool]:
-    return match.specificity, match.rule.terms.action is Action.ALLOW
+def _precedence(match: Match) -> tuple[tuple[int, int], int]:
+    return match.specificity, FINAL[match.rule.terms.action]

@@ -93,7 +93,7 @@ class Directory:
     ranges: tuple[tuple[int, int], ...]
     #: rules by layer
     rules: dict[str, int]
-    #: layers with rules that allow and with rules that block
+    #: layers with final rules that do different things
     mixed: tuple[str, ...]
 
     def to_json(self) -> bytes:

@@ -25,6 +25,9 @@ class Action(StrEnum):
     PASS = "pass"  # noqa: S105
 
 
+#: what decides, by its rank among rules at the same expression: allow beats block, and block beats warn
+FINAL = {Action.ALLOW: 3, Action.BLOCK: 2, Action.WARN: 1}
+
 # Patterns are never changed, and not frozen all the same: a frozen one takes twice as long to make, and lists have
 # millions of them.
 

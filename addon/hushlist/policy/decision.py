@@ -1,8 +1,8 @@
 """From matches to a decision.
 
 "The first layer in which a rule with a final action (allow, block or warn) matches decides. Within a layer the most
-specific matching expression wins; at the same expression allow beats block. Tags of every match in every layer are
-always collected."
+specific matching expression wins; at the same expression allow beats block, and block beats warn. Tags of every match
+in every layer are always collected."
 """
 
 from __future__ import annotations
@@ -12,11 +12,10 @@ from typing import NamedTuple
 
 from hushlist.errors import UrlError
 from hushlist.match.index import Match
-from hushlist.match.rule import Action
+from hushlist.match.rule import FINAL, Action
 from hushlist.policy.grants import Grant
 from hushlist.url.request import Request, canonical_url
 
-_FINAL = (Action.ALLOW, Action.BLOCK, Action.WARN)
 #: what keeps a request from its origin
 STOPPING = (Action.BLOCK, Action.WARN)
 #: where the names and readings of one request disagree, the strictest holds
@@ -87,7 +86,7 @@ def decide(layers: Sequence[str], matches: Iterable[Match], group: str = "") -> 
         by_layer[match.rule.terms.layer].append(match)
     found = tuple(match for own in by_layer.values() for match in sorted(own, key=_precedence, reverse=True))
     # Sorted by layer and precedence, the first final match is the one that the first layer with any decides by.
-    winner = next((match for match in found if match.rule.terms.action in _FINAL), None)
+    winner = next((match for match in found if match.rule.terms.action in FINAL), None)
     if winner is not None:
         return Decision(winner.rule.terms.action, None, found, winner, group=group)
     if found:
@@ -95,8 +94,8 @@ def decide(layers: Sequence[str], matches: Iterable[Match], group: str = "") -> 
     return Decision(Action.PASS, group=group)
 
 
-def _precedence(match: Match) -> tuple[tuple[int, int], bool]:
-    return match.specificity, match.rule.terms.action is Action.ALLOW
+def _precedence(match: Match) -> tuple[tuple[int, int], int]:
+    return match.specificity, FINAL.get(match.rule.terms.action, 0)
 
 
 def strictest(decisions: Sequence[Decision]) -> Decision:
