@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from hushlist.errors import UrlError
 from hushlist.match.rule import Action
-from hushlist.policy.decision import Decision
+from hushlist.policy.decision import STOPPING, Decision
 from hushlist.policy.log import Clients, Queries, What
 from hushlist.url.request import Request, canonical_url
 
@@ -69,7 +69,7 @@ class Record(NamedTuple):
     def is_wanted(self, what: What) -> bool:
         """Whether it is logged."""
         decision = self.decision
-        if what is What.ALL or decision.action is Action.BLOCK or self.would_block or self.grant is not None:
+        if what is What.ALL or decision.action in STOPPING or self.would_block or self.grant is not None:
             return True
         noted = decision.action is not Action.PASS or decision.fault is not None or bool(decision.matches)
         return what is What.NOTED and noted
