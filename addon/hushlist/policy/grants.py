@@ -23,6 +23,8 @@ from hushlist.url.hrn import parse_hrn
 from hushlist.url.request import canonical_url
 
 SCOPES = ("host", "url", "category")
+#: how grants are made by a click on a warning; they cover nothing but warnings
+WARNING = "warning"
 #: characters; a longer target would let a client fill the disk
 LONGEST_TARGET = 8192
 
@@ -54,36 +56,48 @@ class Grant:
         return f"unblocked until {until:%Y-%m-%d %H:%M} UTC by {self.how} (grant {self.id})"
 
 
+_ByClient = dict[tuple[str | None, bool], Grant]
+
+
 class Covered:
     """Grants that can be asked at once whether one covers a request; immutable."""
 
     def __init__(self, grants: Iterable[Grant]) -> None:
-        # scope -> target -> client -> the grant that lasts longest: once that is over, so are the others
-        self._found: dict[str, dict[bytes, dict[str | None, Grant]]] = {scope: {} for scope in SCOPES}
+        # scope -> target -> client, and whether it is for warnings -> the grant that lasts longest: once that is over,
+        # so are the others
+        self._found: dict[str, dict[bytes, _ByClient]] = {scope: {} for scope in SCOPES}
         for grant in grants:
             targets = self._found.setdefault(grant.scope, {})
             clients = targets.setdefault(grant.target.encode("ascii", "replace"), {})
-            clients[grant.client] = longest(clients.get(grant.client), grant)
+            key = grant.client, grant.how == WARNING
+            clients[key] = longest(clients.get(key), grant)
         # A client's host may have hundreds of labels; no grant has.
         self._deepest = max((host.count(b".") + 1 for host in self._found["host"]), default=0)
         self._any = any(self._found.values())
 
     def find(
-        self, clients: Iterable[str], host: bytes, url: bytes, categories: Iterable[str], now: float
+        self,
+        clients: Iterable[str],
+        host: bytes,
+        url: bytes,
+        categories: Iterable[str],
+        now: float,
+        *,
+        is_warning: bool = False,
     ) -> Grant | None:
         """The grant that covers a request by host, URL or category and lasts longest; ``Overrides.covering``."""
         if not self._any:
             return None
         found: Grant | None = None
-        names = (None, *clients)
+        keys = [(name, how) for name in (None, *clients) for how in ((False, True) if is_warning else (False,))]
         for by_client in self._fitting(host, url, categories):
-            for name in names:
-                grant = by_client.get(name)
+            for key in keys:
+                grant = by_client.get(key)
                 if grant is not None and grant.until > now:
                     found = longest(found, grant)
         return found
 
-    def _fitting(self, host: bytes, url: bytes, categories: Iterable[str]) -> Iterator[dict[str | None, Grant]]:
+    def _fitting(self, host: bytes, url: bytes, categories: Iterable[str]) -> Iterator[_ByClient]:
         hosts = self._found["host"]
         if hosts:
             for name in _hosts_above(host, self._deepest):
@@ -108,7 +122,10 @@ def longest(one: Grant | None, other: Grant) -> Grant:
 
 
 def _hosts_above(host: bytes, labels: int) -> Iterator[bytes]:
-    """A host and those that it is below, up to so many labels each; nothing is below an address."""
+    """A host and those that it is below, up to so many labels each; nothing is below an address or a top-level label.
+
+    Whoever unblocks ``com``, which somebody who is asked for a host may name, unblocks that and not all that is below.
+    """
     if is_address(host):
         yield host
         return
@@ -116,7 +133,8 @@ def _hosts_above(host: bytes, labels: int) -> Iterator[bytes]:
     while labels and dot >= 0:
         dot = host.rfind(b".", 0, dot)
         name = host[dot + 1 :]
-        if dot < 0 or not is_address(name):  # "9.192.0.2.7" is a name, and not one below 192.0.2.7
+        # "9.192.0.2.7" is a name, and not one below 192.0.2.7
+        if name == host or (b"." in name and not is_address(name)):
             yield name
         labels -= 1
 

@@ -33,7 +33,7 @@ from hushlist.policy.codes import (
     use_code,
 )
 from hushlist.policy.events import Event, newest, record
-from hushlist.policy.grants import Covered, Grant, check_target
+from hushlist.policy.grants import WARNING, Covered, Grant, check_target
 from hushlist.policy.store import Store, StoreError
 from hushlist.policy.tokens import Tokens
 
@@ -99,18 +99,27 @@ class Overrides:
     # -- what the proxy asks at a request ------------------------------------------------------------------------------
 
     def covering(
-        self, client_names: Iterable[str], host: bytes, url: bytes, categories: Iterable[str], now: float
+        self,
+        client_names: Iterable[str],
+        host: bytes,
+        url: bytes,
+        categories: Iterable[str],
+        now: float,
+        *,
+        is_warning: bool = False,
     ) -> Grant | None:
         """The grant that lets a client go on, of several the one that lasts longest.
 
-        ``host`` and ``url`` are canonical, ``categories`` those of the rule that blocked. They are of one form: where a
-        request goes by several names or readings, each that is blocked needs a grant of its own.
+        ``host`` and ``url`` are canonical, ``categories`` those of the rule that blocked, or that warned, where
+        ``is_warning``: only then a click on a warning counts. They are of one form: where a request goes by several
+        names or readings, each that is blocked needs a grant of its own.
 
         It does not wait, and raises nothing: where the file cannot be read, nothing is covered, and ``fault`` says why.
         """
         if self._stale or not 0 <= now - self._checked < FRESHNESS:
             self._look(now)
-        return self._covered.find(client_names, host, url, categories, now)
+        names = map(_name, client_names)
+        return self._covered.find(names, host, url, categories, now, is_warning=is_warning)
 
     def locked_until(self, client: str, now: float) -> float | None:
         """Until when a client may not try, in seconds since the epoch; ``None`` where it may. It does not wait."""
@@ -302,11 +311,14 @@ def _active(database: sqlite3.Connection, now: float) -> list[Grant]:
 
 
 def _make_room(database: sqlite3.Connection, wanted: Grant) -> None:
-    """A client can have itself granted the same again and again, and thousands of URLs."""
+    """A client can have itself granted the same again and again, and thousands of URLs.
+
+    A click on a warning takes the place of no grant that covers more.
+    """
     database.execute("DELETE FROM grants WHERE until <= ?", (wanted.made,))
     database.execute(
-        "DELETE FROM grants WHERE client IS ? AND scope = ? AND target = ? AND until <= ?",
-        (wanted.client, wanted.scope, wanted.target, wanted.until),
+        "DELETE FROM grants WHERE client IS ? AND scope = ? AND target = ? AND until <= ? AND (how = ?) >= ?",
+        (wanted.client, wanted.scope, wanted.target, wanted.until, WARNING, wanted.how == WARNING),
     )
     database.execute(
         "DELETE FROM grants WHERE id IN"

@@ -78,6 +78,9 @@ def grant(overrides: Overrides, target: str = "games.example", seconds: float = 
         ("host", "www.games.example", "games.example", "http://games.example/", [], False),
         ("host", "games.example", "games.example.evil.example", "http://h/games.example", [], False),
         ("host", "192.0.2.1", "192.0.2.1", "http://192.0.2.1/", [], True),
+        # "never a bare top-level label": whoever unblocks com does not unblock all below it
+        ("host", "example", "example", "http://example/", [], True),
+        ("host", "example", "games.example", "http://games.example/", [], False),
         # nothing is below an address: with five numbers, this is a name
         ("host", "192.0.2.1", "9.192.0.2.1", "http://9.192.0.2.1/", [], False),
         ("host", "[2001:db8::1]", "[2001:db8::1]", "http://[2001:db8::1]/", [], True),
@@ -145,6 +148,27 @@ def test_the_grant_that_lasts_longest_is_given(overrides: Overrides, clock: Cloc
     assert covering(overrides, clock.now) == long
 
 
+def test_a_click_on_a_warning_covers_nothing_but_warnings_and_hides_no_other_grant(
+    overrides: Overrides, clock: Clock
+) -> None:
+    def found(*, is_warning: bool) -> Grant | None:
+        args = [PUPIL], b"games.example", b"http://games.example/", [], clock.now
+        return overrides.covering(*args, is_warning=is_warning)  # type: ignore[arg-type]
+
+    click = grant(overrides, seconds=3600, how="warning", client=PUPIL)
+    assert (found(is_warning=False), found(is_warning=True)) == (None, click)
+    code = grant(overrides, seconds=600, how="code", client=PUPIL)
+    assert (found(is_warning=False), found(is_warning=True)) == (code, click)
+    later = grant(overrides, seconds=4000, how="warning", client=PUPIL)
+    assert (found(is_warning=False), found(is_warning=True)) == (code, later)
+
+
+def test_a_client_with_a_long_or_odd_name_has_what_it_was_granted(overrides: Overrides, clock: Clock) -> None:
+    for name in ("user:" + "x" * 400, "user:\udcff"):
+        made = grant(overrides, client=name)
+        assert covering(overrides, clock.now, name) == made
+
+
 _HOSTS = ["a.example", "b.a.example", "c.b.a.example", "example", "192.0.2.1", "1.192.0.2.1", "[::1]"]
 _URLS = [f"http://{host}/{path}" for host in _HOSTS[:3] for path in ("", "x", "x?q")]
 _CATEGORIES = ["hrn://a.example", "hrn://a.example/b", "hrn://a.example/b/c", "hrn://a.example/bc", "hrn://b.example/b"]
@@ -158,23 +182,25 @@ def grants() -> st.SearchStrategy[list[Grant]]:
         | st.tuples(st.just("category"), st.sampled_from(_CATEGORIES))
     )
     clients = st.none() | st.sampled_from(_CLIENTS)
-    made = st.lists(st.tuples(targets, clients, st.integers(0, 5)), max_size=12)
+    made = st.lists(st.tuples(targets, clients, st.integers(0, 5), st.sampled_from(["code", "warning"])), max_size=12)
     return made.map(
         lambda rows: [
-            Grant(number, *target, client, float(until), "", "", 0.0)
-            for number, (target, client, until) in enumerate(rows)
+            Grant(number, *target, client, float(until), how, "", 0.0)
+            for number, (target, client, until, how) in enumerate(rows)
         ]
     )
 
 
-def covers(made: Grant, names: list[str], host: str, url: str, category: str, now: float) -> bool:
+def covers(made: Grant, names: list[str], host: str, url: str, category: str, now: float, is_warning: bool) -> bool:
     """The same said naively."""
     fits = {
-        "host": made.target == host or (made.target[-1] not in "]1" and host.endswith("." + made.target)),
+        "host": made.target == host
+        or (made.target[-1] not in "]1" and "." in made.target and host.endswith("." + made.target)),
         "url": made.target == url,
         "category": category == made.target or category.startswith(made.target + "/"),
     }
-    return fits[made.scope] and (made.client is None or made.client in names) and made.until > now
+    counts = made.how != "warning" or is_warning
+    return fits[made.scope] and (made.client is None or made.client in names) and made.until > now and counts
 
 
 @given(
@@ -184,13 +210,15 @@ def covers(made: Grant, names: list[str], host: str, url: str, category: str, no
     st.sampled_from(_URLS),
     st.sampled_from(_CATEGORIES),
     st.integers(0, 5),
+    st.booleans(),
 )
 def test_covering_is_what_a_loop_over_all_grants_finds(
-    made: list[Grant], names: list[str], host: str, url: str, category: str, now: int
+    made: list[Grant], names: list[str], host: str, url: str, category: str, now: int, is_warning: bool
 ) -> None:
-    fitting = [found for found in made if covers(found, names, host, url, category, now)]
+    fitting = [found for found in made if covers(found, names, host, url, category, now, is_warning)]
     expected = max(fitting, key=lambda found: (found.until, -found.id), default=None)
-    assert Covered(made).find(names, host.encode(), url.encode(), [category], now) == expected
+    found = Covered(made).find(names, host.encode(), url.encode(), [category], now, is_warning=is_warning)
+    assert found == expected
 
 
 @given(st.binary(max_size=60), st.binary(max_size=60), st.text(max_size=40))
