@@ -234,14 +234,14 @@ class Fields:
         self._report.error(self.line_of(key), f"{key}: {text}", f"expected a number from {least} to {most}")
         return None
 
-    def numbers(self, key: str, most: int) -> Iterator[int]:
-        """The whole numbers of a list, from 0 to ``most``; none where it is absent."""
+    def numbers(self, key: str, most: int, *, least: int = 0) -> Iterator[int]:
+        """The whole numbers of a list, from ``least`` to ``most``; none where it is absent."""
         for node in self.items(key):
             text = node.value if isinstance(node.value, str) else ""
-            if text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and int(text) <= most:
+            if text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and least <= int(text) <= most:
                 yield int(text)
             else:
-                self._report.error(node.line, f"{key}: {node}", f"expected a number from 0 to {most}")
+                self._report.error(node.line, f"{key}: {node}", f"expected a number from {least} to {most}")
 
     def node(self, key: str) -> Node | None:
         """A value as it stands, or ``None``."""

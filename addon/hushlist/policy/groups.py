@@ -35,10 +35,12 @@ class Client(NamedTuple):
     @property
     def names(self) -> tuple[str, ...]:
         """What a temporary unblock may be for."""
-        return (self.address,) if self.user is None else (self.address, f"user:{self.user}")
+        address = _same_address(self.address)
+        return (address,) if self.user is None else (address, f"user:{self.user}")
 
 
 NOBODY = Client()
+_MAPPED = IPv6Network("::ffff:0:0/96")
 
 
 class LayerUse(NamedTuple):
@@ -95,12 +97,23 @@ class Group:
 
 def _is_in(text: str, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
     try:
-        address: IPv4Address | IPv6Address = ip_address(text.partition("%")[0])
+        address = _unmapped(ip_address(text.partition("%")[0]))
     except ValueError:
         return False
-    # A client of a socket for both families.
-    address = getattr(address, "ipv4_mapped", None) or address
     return any(address in network for network in networks)
+
+
+def _unmapped(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
+    """The IPv4 address where a client of a socket for both families has one."""
+    return getattr(address, "ipv4_mapped", None) or address
+
+
+def _same_address(text: str) -> str:
+    """A client's address as an administrator writes it, whatever socket it came to."""
+    try:
+        return str(_unmapped(ip_address(text)))
+    except ValueError:
+        return text
 
 
 def group_of(groups: Sequence[Group], client: Client) -> Group:
@@ -134,6 +147,10 @@ def read_group(
         report.error(node.line, "group", "it has no name")
     if isinstance(node.value, dict) and not any(key in fields for key in _WHO_KEYS):
         report.error(node.line, name or "group", f"it says for nobody: expected one of {', '.join(_WHO_KEYS)}")
+    for key in _WHO_KEYS:
+        node_of_key = fields.node(key)
+        if node_of_key is not None and node_of_key.value == []:  # else it would fit everybody
+            report.error(node_of_key.line, key, f"expected some {key}, not an empty list")
     own = read_settings(fields, schedules, report)
     return Group(
         name=name or "",
@@ -154,7 +171,11 @@ def _read_user(node: Node, report: Report) -> list[str]:
 
 def _read_network(node: Node, report: Report) -> list[IPv4Network | IPv6Network]:
     try:
-        return [ip_network(node.value if isinstance(node.value, str) else "")]
+        network = ip_network(node.value if isinstance(node.value, str) else "")
+        if isinstance(network, IPv6Network) and network.subnet_of(_MAPPED):  # as clients are compared
+            first = network.network_address.ipv4_mapped
+            return [IPv4Network((int(first or 0), network.prefixlen - _MAPPED.prefixlen))]
+        return [network]
     except ValueError as error:
         why = str(error) if isinstance(node.value, str) else f"expected an address or a range, not {node.kind}"
         report.error(node.line, f"clients: {node}", why)
@@ -174,6 +195,8 @@ def _read_layers(
         during = read_during(own, schedules, report)
         if name is not None and name not in known:
             report.error(own.line_of("name"), name, f"there is no such layer (known: {', '.join(known)})")
+        elif name in {use.name for use in found}:
+            report.error(own.line_of("name"), name, "the layer is named twice")
         elif name is not None:
             found.append(LayerUse(name, during or known[name].during))
     return found

@@ -62,11 +62,16 @@ def _read_scopes(fields: Fields, report: Report) -> Iterator[str]:
             yield str(item.value)
         else:
             report.error(item.line, f"scopes: {item}", f"expected some of {', '.join(SCOPES)}")
+    _check_some(fields, "scopes", f"expected some of {', '.join(SCOPES)}", report)
 
 
 def _read_minutes(fields: Fields, report: Report) -> Iterator[int]:
-    for number in fields.numbers("minutes", MOST_MINUTES):
-        if number:
-            yield number
-        else:
-            report.error(fields.line_of("minutes"), "minutes: 0", f"expected a number from 1 to {MOST_MINUTES}")
+    yield from fields.numbers("minutes", MOST_MINUTES, least=1)
+    _check_some(fields, "minutes", f"expected numbers from 1 to {MOST_MINUTES}", report)
+
+
+def _check_some(fields: Fields, key: str, expected: str, report: Report) -> None:
+    """Report an empty list, with which nothing could be unblocked."""
+    node = fields.node(key)
+    if node is not None and node.value == []:
+        report.error(node.line, key, f"{expected}, not an empty list")
