@@ -17,13 +17,14 @@ from pathlib import Path
 from time import time
 
 from hushlist.errors import UrlError
-from hushlist.match.checks import Asked
+from hushlist.match.checks import Asked, Check
 from hushlist.match.index import Host, Index, Match, find_checks
 from hushlist.match.learned import Learned
 from hushlist.match.recent import Recent
-from hushlist.match.rule import Action
+from hushlist.match.rule import Action, Anything, Terms
 from hushlist.policy.compile import compile_policy
 from hushlist.policy.decision import STOPPING, Decision, strictest
+from hushlist.policy.grants import Grant
 from hushlist.policy.groups import NOBODY, Client, Settings, group_of
 from hushlist.policy.overrides import Overrides
 from hushlist.policy.policy import Policy
@@ -97,7 +98,7 @@ class Engine:
         self._only: _Sight | None = None
         if not policy.groups:
             only = self._sight(NOBODY, None)
-            self._only = only if only.view.until is None else None
+            self._only = only if only.view.is_timeless else None
 
     def decide(self, request: Request, now: datetime | None = None, client: Client = NOBODY) -> Decision:
         """The decision for a request at a moment (aware; the present one where none is given). Never raises.
@@ -112,9 +113,8 @@ class Engine:
                 known = sight.known[hosts[0]]
             except UrlError as error:
                 return self._unparsable(request, error.reason)
-            if known.decision is not None:
-                decision = known.decision.of(request)
-                return decision if self._overrides is None else self._lift(decision, known, client, now)
+            if known.decision is not None and not self._may_lift(known.decision):
+                return known.decision.of(request)
             forms = target_forms(request.scheme, request.target)
             if len(forms) == 1:
                 decision = self._by_form(sight, request, hosts[0], known, forms[0], now)
@@ -131,9 +131,8 @@ class Engine:
             sight = self._only or self._sight(client, now)
             try:
                 known = sight.known[plain[2]]
-                if known.decision is not None:
-                    decision = known.decision.of(url)
-                    return decision if self._overrides is None else self._lift(decision, known, client, now)
+                if known.decision is not None and not self._may_lift(known.decision):
+                    return known.decision.of(url)
                 target = plain_target(url, plain.end())
                 if target and not self._asks_more and self._learned is None:
                     return self._lift(self._by_path(sight.view, known, *target, now).of(url), known, client, now)
@@ -159,15 +158,47 @@ class Engine:
             sight = self._sights[group.name] = _Sight(View(group, now or datetime.now(UTC)), self._know)
         return sight
 
+    def _may_lift(self, decision: Decision) -> bool:
+        """Whether a grant may let pass what is decided; then each form of the target has to be asked for."""
+        return self._overrides is not None and decision.action in STOPPING
+
     def _lift(self, decision: Decision, known: _Known, client: Client, now: datetime | None) -> Decision:
-        """The decision, or that it passes where a grant covers what would stop it: one form, by one host."""
-        if self._overrides is None or decision.action not in STOPPING or decision.winner is None:
+        """The decision, or that it passes where grants cover all that would stop it: one form, by one host.
+
+        A grant for a host or a URL covers whatever rules stop that; one for a category nothing but rules of the
+        category, so that a site which is blocked for something else too stays blocked for that; the click on a warning
+        warnings alone. A warning that is covered is as an allowance: what stands behind it is not asked. So is a grant
+        to what the policy does where no rule decides.
+
+        No grant covers a check, nor what cannot be read: they are not about where a request goes, but how; whoever
+        unblocks a site does not mean to open all its ports, or the tricks by which requests are smuggled.
+        """
+        if self._overrides is None or decision.action not in STOPPING:
             return decision
-        category = decision.winner.rule.terms.category
         moment = time() if now is None else now.timestamp()
-        categories = () if category is None else (category,)
-        grant = self._overrides.covering(client.names, known.canonical, decision.url, categories, moment)
-        return decision if grant is None else decision._replace(action=Action.ALLOW, grant=grant)
+        lifted: Grant | None = None
+        for match in decision.matches:
+            pattern, terms, _ = match.rule
+            if terms.action is Action.TAG:
+                continue
+            if terms.action is Action.ALLOW or (lifted is not None and isinstance(pattern, Anything)):
+                break
+            grant = None if isinstance(pattern, Check) else self._grant(decision, terms, known, client, moment)
+            if grant is None:
+                return decision._replace(action=terms.action, winner=match)
+            lifted = lifted or grant
+            if terms.action is Action.WARN:
+                break
+        return decision if lifted is None else decision._replace(action=Action.ALLOW, grant=lifted)
+
+    def _grant(self, decision: Decision, terms: Terms, known: _Known, client: Client, moment: float) -> Grant | None:
+        """The grant that covers what a rule stops."""
+        assert self._overrides is not None
+        categories = () if terms.category is None else (terms.category,)
+        is_warning = terms.action is Action.WARN
+        return self._overrides.covering(
+            client.names, known.canonical, decision.url, categories, moment, is_warning=is_warning
+        )
 
     def _decide(self, sight: _Sight, request: Request, now: datetime | None, client: Client) -> Decision:
         """The decision for a request by all its names, and all that its target may mean."""
@@ -240,7 +271,8 @@ class Engine:
             return self._by_path(sight.view, known, form.path, form.query, now)
         matches = [*known.host.matches, *self.index.find_paths(known.host, form.path, form.query)]
         if self._asks_more:
-            matches += self._more(request, host, form._replace(host=known.canonical), is_first=is_first)
+            form = form._replace(host=known.canonical)
+            matches += self._more(sight.view, request, host, form, is_first=is_first)
         if twin is not None:
             matches += _by_redirect(matches, self.index.find_paths(known.host, twin, form.query))
         return _by_matches(sight.view, matches, now)
@@ -252,12 +284,12 @@ class Engine:
             return known.alone
         return _by_matches(view, [*known.host.matches, *below], now)
 
-    def _more(self, request: Request, host: bytes, form: Parts, *, is_first: bool) -> Iterator[Match]:
+    def _more(self, view: View, request: Request, host: bytes, form: Parts, *, is_first: bool) -> Iterator[Match]:
         """What fits the request as a whole: hashed URIs and checks."""
         if self.index.has_uris:
             for match in self.index.find_uris(tuple(_uris(request, host, form, is_first=is_first))):
                 # A hashed URI is canonical by its own rules: those of another reading of the path are no allowance.
-                if is_first or match.rule.terms.action is not Action.ALLOW:
+                if is_first or not view.allows(match):
                     yield match
         if is_first and self._checks:
             yield from find_checks(self._checks, _asked(request, host))
@@ -287,7 +319,7 @@ class Engine:
 def _by_matches(view: View, matches: Sequence[Match], now: datetime | None) -> Decision:
     if not matches:
         return view.nothing
-    now = now or datetime.now(UTC)
+    now = (now or datetime.now(UTC)).astimezone(UTC)
     return view.decide([match for match in matches if match.rule.terms.holds_at(now)])
 
 

@@ -1,9 +1,12 @@
 """From a request to a decision."""
 
 import hashlib
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from datetime import UTC, datetime
+from dataclasses import replace
+from datetime import UTC, date, datetime, timedelta
+from ipaddress import ip_network
+from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
@@ -17,7 +20,13 @@ from hushlist.match.hashing import full_hash
 from hushlist.match.index import Index
 from hushlist.match.learned import Learned
 from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, Terms
+from hushlist.policy.grants import Covered, Grant
+from hushlist.policy.groups import NOBODY, Client, Group, LayerUse, Settings
+from hushlist.policy.overrides import Overrides
 from hushlist.policy.policy import Layer, Policy
+from hushlist.policy.schedule import Schedule
+from hushlist.policy.spans import Dates, Entry
+from hushlist.policy.timed import CATEGORY_ACTIONS, DEFAULT_ACTIONS, Timed
 from hushlist.url.hashed import HashedUri
 from hushlist.url.parts import Parts
 from hushlist.url.request import Request, request_of
@@ -428,7 +437,7 @@ def test_a_url_that_is_no_request_is_decided_by_the_policy(url: bytes, unparsabl
     decision = engine_of("rules: [h.example]", unparsable=unparsable).decide_url(url)
     with pytest.raises(UrlError) as error:
         request_of(url)
-    assert told(decision) == (unparsable, url, (), None, error.value.reason)
+    assert told(decision) == (unparsable, url, (), None, error.value.reason, "", None)
 
 
 @pytest.mark.parametrize("action", ["block", "allow", "tag"])
@@ -461,6 +470,133 @@ def test_hosts_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) 
             assert engine.decide(request(b"h%d.good.example" % number)).action is Action.PASS
         assert engine._only is not None
         assert len(engine._only.known) <= 8
+
+
+# -- groups, schedules, categories, grants ----------------------------------------------------------------------------
+
+BERLIN = ZoneInfo("Europe/Berlin")
+SCHEDULES = (
+    None,
+    None,
+    Schedule("lessons", BERLIN, (Entry(frozenset(range(5)), None, ((480, 780),)),)),
+    Schedule("night", BERLIN, (Entry(spans=((1290, 1830),)),)),
+    # of which nothing is left to come at some moments, and something at all before
+    Schedule("once", UTC, (Entry(dates=Dates.of([(date(2026, 12, 24).toordinal(), date(2026, 12, 24).toordinal())])),)),
+)
+TURNS = [
+    schedule.next_change(datetime(2026, 12, day, 12, tzinfo=UTC))
+    for schedule in SCHEDULES
+    if schedule is not None
+    for day in (22, 23, 24)
+]
+MOMENTS = sorted(
+    {turn + tick for turn in TURNS if turn is not None for tick in (-timedelta.resolution, timedelta(0))}
+    | {datetime(2026, 12, 31, 23, 59, tzinfo=UTC), datetime(2027, 1, 1, tzinfo=UTC)}
+)
+CATEGORIES = ("hrn://c.example", "hrn://c.example/web", "hrn://c.example/web/games", "hrn://c.example/web/games/x")
+CLIENTS = (
+    *(NOBODY, Client("10.0.0.7"), Client("::ffff:10.0.0.7"), Client("10.0.1.7", "jo", 8080), Client("10.0.1.7", "al")),
+    *(Client("fe80::1%eth0", None, 8081), Client("2001:db8::1", "jo"), Client("nonsense", "jo", 8081)),
+)
+
+
+def timed(actions: Sequence[Action] = CATEGORY_ACTIONS) -> st.SearchStrategy[Timed]:
+    return st.builds(
+        Timed,
+        st.sampled_from(actions),
+        st.just("policy.yaml"),
+        st.integers(1, 9),
+        st.sampled_from(SCHEDULES),
+        st.none() | st.sampled_from(actions),
+    )
+
+
+def group_settings() -> st.SearchStrategy[Settings]:
+    default = st.none() | timed(DEFAULT_ACTIONS)
+    return st.builds(Settings, st.dictionaries(st.sampled_from(CATEGORIES), timed(), max_size=3), default)
+
+
+def groups() -> st.SearchStrategy[tuple[Group, ...]]:
+    uses = st.lists(
+        st.builds(LayerUse, st.sampled_from(LAYERS), st.sampled_from(SCHEDULES)), unique_by=lambda use: use[0]
+    )
+    networks = st.sampled_from([(), (), (ip_network("10.0.0.0/24"),), (ip_network("::/0"), ip_network("10.0.1.7/32"))])
+    users = st.sampled_from([frozenset[str](), frozenset({"jo"}), frozenset({"al", "ed"})])
+    ports = st.sampled_from([frozenset[int](), frozenset[int](), frozenset({8080}), frozenset({8081, 1})])
+    one = st.builds(Group, st.just(""), uses.map(tuple), group_settings(), networks, users, ports)
+    return st.lists(one, max_size=3).map(
+        lambda some: tuple(replace(group, name=f"group {number}") for number, group in enumerate(some))
+    )
+
+
+def grants_for(asked: Sequence[Parts]) -> st.SearchStrategy[list[Grant]]:
+    hosts = {parts.host.decode() for parts in asked if parts.host} | {"b", "a.b"}
+    targets = st.one_of(
+        st.tuples(st.just("host"), st.sampled_from(sorted(hosts))),
+        st.tuples(st.just("url"), st.sampled_from(sorted({parts.join().decode() for parts in asked}))),
+        st.tuples(st.just("category"), st.sampled_from(CATEGORIES)),
+    )
+    names = st.sampled_from([None, "10.0.0.7", "10.0.1.7", "user:jo", "nonsense"])
+    until = st.sampled_from([*MOMENTS[::3], datetime(2030, 1, 1, tzinfo=UTC)]).map(datetime.timestamp)
+    how = st.sampled_from(["code", "passphrase", "warning"])
+    rows = st.lists(st.tuples(targets, names, until, how), max_size=4)
+    return rows.map(
+        lambda some: [
+            Grant(number, *target, client, until, how, "", 0.0)
+            for number, (target, client, until, how) in enumerate(some)
+        ]
+    )
+
+
+class Granted(Overrides):
+    """Grants that are in no file."""
+
+    def __init__(self, grants: Iterable[Grant]) -> None:
+        self._granted = Covered(grants)
+
+    def covering(
+        self,
+        client_names: Iterable[str],
+        host: bytes,
+        url: bytes,
+        categories: Iterable[str],
+        now: float,
+        *,
+        is_warning: bool = False,
+    ) -> Grant | None:
+        return self._granted.find(client_names, host, url, categories, now, is_warning=is_warning)
+
+
+def recategorized(rule: Rule, category: str | None, *, warns: bool) -> Rule:
+    action = Action.WARN if warns and rule.terms.action is Action.BLOCK else rule.terms.action
+    return rule._replace(terms=replace(rule.terms, category=category, action=action))
+
+
+@settings(STEADY, max_examples=60)
+@given(st.data(), given_rules(LAYERS), groups(), group_settings(), st.booleans())
+def test_groups_schedules_and_grants_are_as_if_nothing_were_remembered(
+    data: st.DataObject, given: Given, some_groups: tuple[Group, ...], for_all: Settings, has_more: bool
+) -> None:
+    some = [rule for rule in given.rules if has_more or not isinstance(rule.pattern, HashedUri)]
+    categories = st.none() | st.sampled_from(CATEGORIES)
+    rules = [recategorized(rule, data.draw(categories), warns=data.draw(st.booleans())) for rule in some]
+    checks = data.draw(st.sets(st.sampled_from(CHECK_RULES), max_size=2)) if has_more else set()
+    during = data.draw(st.sampled_from(SCHEDULES))
+    layers = (Layer("first", tuple(checks)), Layer("second", during=during))
+    policy = Policy("policy.yaml", layers, Action.PASS, some_groups, for_all)
+    granted = data.draw(st.just([]) | grants_for(given.asked))
+    engine = Engine(policy, index_of(rules), overrides=Granted(granted) if granted else None)
+    plain = PlainEngine(policy, rules, grants=granted)
+    arrived = [data.draw(spellings(parts)) for parts in given.asked for _ in range(2)]
+    urls = [parts.join() for parts in given.asked]
+    for _ in range(4):
+        now = data.draw(st.sampled_from(MOMENTS))
+        now = data.draw(st.sampled_from([now, now.astimezone(BERLIN)]))
+        client = data.draw(st.sampled_from(CLIENTS))
+        for request in arrived * 2:
+            assert told(engine.decide(request, now, client)) == told(plain.decide(request, now, client))
+        for url in urls * 2:
+            assert told(engine.decide_url(url, now, client)) == told(plain.decide_url(url, now, client))
 
 
 # -- whatever the size of the lists ------------------------------------------------------------------------------------

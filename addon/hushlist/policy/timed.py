@@ -34,10 +34,6 @@ class Timed:
         """What is done at a moment, or ``None`` where nothing is said."""
         return self.action if self.during is None or self.during.is_on(now) else self.otherwise
 
-    def until(self, now: datetime) -> datetime | None:
-        """When that changes, or ``None``."""
-        return None if self.during is None else self.during.next_change(now)
-
     def __str__(self) -> str:
         """Where it stands, for people."""
         during = "" if self.during is None else f", schedule {self.during.name}"
