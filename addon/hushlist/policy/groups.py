@@ -40,7 +40,8 @@ class Client(NamedTuple):
 
 
 NOBODY = Client()
-_MAPPED = IPv6Network("::ffff:0:0/96")
+#: of an IPv4 address within an IPv6 address, those before
+_MAPPED_BITS = 96
 
 
 class LayerUse(NamedTuple):
@@ -171,15 +172,19 @@ def _read_user(node: Node, report: Report) -> list[str]:
 
 def _read_network(node: Node, report: Report) -> list[IPv4Network | IPv6Network]:
     try:
-        network = ip_network(node.value if isinstance(node.value, str) else "")
-        if isinstance(network, IPv6Network) and network.subnet_of(_MAPPED):  # as clients are compared
-            first = network.network_address.ipv4_mapped
-            return [IPv4Network((int(first or 0), network.prefixlen - _MAPPED.prefixlen))]
-        return [network]
+        return [_unmapped_network(ip_network(node.value if isinstance(node.value, str) else ""))]
     except ValueError as error:
         why = str(error) if isinstance(node.value, str) else f"expected an address or a range, not {node.kind}"
         report.error(node.line, f"clients: {node}", why)
         return []
+
+
+def _unmapped_network(network: IPv4Network | IPv6Network) -> IPv4Network | IPv6Network:
+    """The network as clients are compared with it."""
+    first = getattr(network.network_address, "ipv4_mapped", None)
+    if first is None or network.prefixlen < _MAPPED_BITS:
+        return network
+    return IPv4Network((int(first), network.prefixlen - _MAPPED_BITS))
 
 
 def _read_layers(

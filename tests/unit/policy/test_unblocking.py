@@ -1,0 +1,63 @@
+"""What a policy says of temporary unblocks."""
+
+import pytest
+
+from hushlist.lists.document import read_document
+from hushlist.lists.source import Report
+from hushlist.policy.passphrase import hash_passphrase
+from hushlist.policy.unblocking import Unblocking, read_unblocking
+
+
+def read(text: str) -> tuple[Unblocking | None, list[str]]:
+    report = Report("p")
+    node = read_document(text.encode(), report)
+    assert node is not None
+    return read_unblocking(node, report), list(map(str, report.errors))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("on", Unblocking()),
+        ("off", None),
+        ("{}", Unblocking()),
+        ("{codes: on, scopes: [url], minutes: [5, 1440]}", Unblocking(scopes=("url",), minutes=(5, 1440))),
+    ],
+)
+def test_what_block_pages_offer_is_read(text: str, expected: Unblocking | None) -> None:
+    assert read(text) == (expected, [])
+
+
+def test_a_passphrase_is_taken_as_it_is_printed() -> None:
+    stored = hash_passphrase("correct horse")
+    assert read(f"{{passphrase: '{stored}', codes: off}}") == (Unblocking(stored, codes=False), [])
+
+
+@pytest.mark.parametrize(
+    ("text", "errors"),
+    [
+        ("maybe", ["p:1: unblock: maybe: expected one of on, off"]),
+        ("", ["p:1: nothing: expected a mapping with passphrase, codes, scopes, minutes"]),
+        ("[]", ["p:1: a list: expected a mapping with passphrase, codes, scopes, minutes"]),
+        ("{code: on}", ["p:1: code: unknown key (known: passphrase, codes, scopes, minutes)"]),
+        ("{codes: yes}", ["p:1: codes: yes: expected one of on, off"]),
+        ("{codes: off}", ["p:1: unblock: it takes neither a passphrase nor codes"]),
+        ("{scopes: [hosts]}", ["p:1: scopes: 'hosts': expected some of host, url, category"]),
+        ("{scopes: []}", ["p:1: scopes: expected some of host, url, category, not an empty list"]),
+        ("{minutes: []}", ["p:1: minutes: expected numbers from 1 to 1440, not an empty list"]),
+        *(
+            (f"{{minutes:\n [{given}]}}", [f"p:2: minutes: '{given}': expected a number from 1 to 1440"])
+            for given in ("0", "1441", "-1", "x", "٣")
+        ),
+    ],
+)
+def test_what_is_wrong_is_named_with_what_is_allowed(text: str, errors: list[str]) -> None:
+    assert read(text)[1] == errors
+
+
+def test_a_passphrase_in_the_clear_is_refused_without_being_shown() -> None:
+    found, (error,) = read("{passphrase: correct horse}")
+    assert found == Unblocking()
+    assert error.startswith("p:1: passphrase: ")
+    assert "'hushlist override passphrase' prints one" in error
+    assert "horse" not in error
