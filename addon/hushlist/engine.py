@@ -113,7 +113,7 @@ class Engine:
                 known = sight.known[hosts[0]]
             except UrlError as error:
                 return self._unparsable(request, error.reason)
-            if known.decision is not None and not self._may_lift(known.decision):
+            if known.decision is not None and (self._overrides is None or not self._may_lift(known.decision)):
                 return known.decision.of(request)
             forms = target_forms(request.scheme, request.target)
             if len(forms) == 1:
@@ -131,7 +131,7 @@ class Engine:
             sight = self._only or self._sight(client, now)
             try:
                 known = sight.known[plain[2]]
-                if known.decision is not None and not self._may_lift(known.decision):
+                if known.decision is not None and (self._overrides is None or not self._may_lift(known.decision)):
                     return known.decision.of(url)
                 target = plain_target(url, plain.end())
                 if target and not self._asks_more and self._learned is None:

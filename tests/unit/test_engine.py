@@ -599,6 +599,161 @@ def test_groups_schedules_and_grants_are_as_if_nothing_were_remembered(
             assert told(engine.decide_url(url, now, client)) == told(plain.decide_url(url, now, client))
 
 
+NOW = datetime(2026, 12, 24, 12, tzinfo=UTC)
+SOON = NOW.timestamp() + 60
+PUPIL, OTHER = Client("10.0.0.7"), Client("10.0.0.8")
+
+
+def lifting(engine: Engine, *grants: tuple[str, str], how: str = "code", **policy: object) -> Engine:
+    """The engine, and the pupil's grants of a minute, each a scope and a target."""
+    made = [Grant(n, *grant, PUPIL.address, SOON, how, "", 0.0) for n, grant in enumerate(grants, 1)]
+    return Engine(replace(engine.policy, **policy), engine.index, overrides=Granted(made))  # type: ignore[arg-type]
+
+
+def test_a_grant_is_for_its_client_and_its_time() -> None:
+    engine = lifting(engine_of("rules: [h.example]"), ("host", "h.example"))
+    decision = engine.decide(request(), NOW, PUPIL)
+    assert (decision.action, decision.grant and decision.grant.id) == (Action.ALLOW, 1)
+    assert str(decision).endswith("(grant 1), or else: h.example/ by first (first.yaml:1)")
+    assert engine.decide(request(), NOW, OTHER).action is Action.BLOCK
+    assert engine.decide(request(), NOW).action is Action.BLOCK
+    assert engine.decide(request(), NOW + timedelta(seconds=60), PUPIL).action is Action.BLOCK
+
+
+def test_a_target_that_is_unblocked_does_not_open_a_host_that_is_not() -> None:
+    engine = lifting(engine_of("rules: [h.example, blocked.example]"), ("host", "h.example"))
+    for hosts in ((b"h.example", b"blocked.example"), (b"blocked.example", b"h.example")):
+        assert engine.decide(request(*hosts), NOW, PUPIL).action is Action.BLOCK
+
+
+@pytest.mark.parametrize("rules", ["rules: [h.example]", "rules: [h.example/good, h.example/bad/]"])
+@pytest.mark.parametrize("target", [b"/bad/../good", b"/bad\\..\\good", b"/good/../good", b"/good#", b"//good"])
+def test_a_url_that_is_unblocked_opens_no_other_reading(rules: str, target: bytes) -> None:
+    engine = lifting(engine_of(rules), ("url", "http://h.example/good"))
+    assert engine.decide(request(target=b"/good"), NOW, PUPIL).action is Action.ALLOW
+    assert engine.decide_url(b"http://h.example/good", NOW, PUPIL).action is Action.ALLOW
+    blocked = rules == "rules: [h.example]" or b"bad" in target
+    for decision in (
+        engine.decide(request(target=target), NOW, PUPIL),
+        engine.decide_url(b"http://h.example" + target.partition(b"#")[0], NOW, PUPIL),
+    ):
+        assert (decision.action is Action.BLOCK) is (blocked and decision.url != b"http://h.example/good")
+
+
+def test_a_category_that_is_unblocked_opens_what_is_subordinate_and_nothing_else() -> None:
+    games, chess, web = (f"hrn://c.example/web{name}" for name in ("/games", "/games/chess", ""))
+    bad = "hrn://c.example/bad"
+    engine = lifting(
+        engine_of(
+            f"""
+            rules:
+              - {{expression: both.example/x, category: '{games}'}}
+              - {{expression: both.example, category: '{bad}'}}
+              - {{expression: chess.example, category: '{chess}'}}
+              - {{expression: web.example, category: '{web}'}}
+              - none.example
+            """,
+            f"rules: [{{expression: below.example, category: '{bad}'}}]",
+        ),
+        ("category", games),
+    )
+    actions = {
+        host: engine.decide(request(host), NOW, PUPIL).action
+        for host in (b"chess.example", b"web.example", b"none.example")
+    }
+    assert actions == {b"chess.example": Action.ALLOW, b"web.example": Action.BLOCK, b"none.example": Action.BLOCK}
+    # what is blocked for something else too stays so, and says for what
+    decision = engine.decide(request(b"both.example", target=b"/x"), NOW, PUPIL)
+    assert (decision.action, decision.winner and decision.winner.rule.terms.category) == (Action.BLOCK, bad)
+
+
+def test_a_click_on_a_warning_opens_nothing_that_is_blocked() -> None:
+    text = "rules: [{expression: h.example, action: warn}, h.example/bad/, www.h.example]"
+    engine = lifting(engine_of(text), ("host", "h.example"), how="warning")
+    assert engine.decide(request(), NOW, PUPIL).action is Action.ALLOW
+    assert engine.decide(request(), NOW, OTHER).action is Action.WARN
+    assert engine.decide(request(target=b"/bad/"), NOW, PUPIL).action is Action.BLOCK
+    assert engine.decide(request(b"www.h.example"), NOW, PUPIL).action is Action.BLOCK
+
+
+def test_no_grant_opens_what_a_check_blocks_or_what_cannot_be_read() -> None:
+    engine = engine_of("rules: [h.example]")
+    check = Rule(Check("user-information"), Terms(Action.BLOCK, "checks", "policy.yaml", layer="first"), 1)
+    grants = [("host", "h.example"), ("url", "http://h.example/")]
+    checking = lifting(engine, *grants, layers=(Layer("first", (check,)),))
+    below = lifting(engine, *grants, layers=(Layer("first"), Layer("second", (below_of(check),))))
+    asked = Request(b"http", (b"h.example",), 80, b"/", userinfo=b"me")
+    for one in (checking, below):
+        decision = one.decide(asked, NOW, PUPIL)
+        assert (decision.action, decision.winner and decision.winner.rule.pattern) == (Action.BLOCK, check.pattern)
+        assert one.decide(request(), NOW, PUPIL).action is Action.ALLOW
+    unread = Request(b"http", (b"h.example",), 80, b"/", fault="it is none")
+    assert checking.decide(unread, NOW, PUPIL).action is Action.BLOCK
+
+
+def below_of(rule: Rule) -> Rule:
+    return rule._replace(terms=replace(rule.terms, layer="second"))
+
+
+@pytest.mark.parametrize("grant", [("host", "other.example"), ("url", "http://other.example/")])
+def test_what_the_default_blocks_can_be_unblocked(grant: tuple[str, str]) -> None:
+    settings = Settings(default=Timed(Action.BLOCK, "policy.yaml", 1))
+    engine = lifting(engine_of("rules: []"), grant, settings=settings)
+    assert engine.decide(request(b"other.example"), NOW, PUPIL).action is Action.ALLOW
+    assert engine.decide(request(b"another.example"), NOW, PUPIL).action is Action.BLOCK
+
+
+def test_an_allowed_category_is_no_way_into_a_blocked_path() -> None:
+    rule = f"{{uri: '{sha1(b'http://h.example/good')}', category: 'hrn://c.example'}}"
+    engine = engine_of(f"rules: [{rule}]", "rules: [h.example/bad/]")
+    settings = Settings({"hrn://c.example": Timed(Action.ALLOW, "policy.yaml", 1)})
+    engine = Engine(replace(engine.policy, settings=settings), engine.index)
+    assert engine.decide(request(target=b"/good")).action is Action.ALLOW
+    assert engine.decide(request(target=b"/bad/../good")).action is Action.BLOCK
+
+
+def test_a_schedule_of_the_past_counts_for_the_past() -> None:
+    once = SCHEDULES[-1]
+    settings = Settings(default=Timed(Action.BLOCK, "policy.yaml", 1, once))
+    engine = Engine(replace(engine_of("rules: []").policy, settings=settings), index_of([]))
+    later = datetime(2040, 1, 1, tzinfo=UTC)
+    actions = [engine.decide(request(), now).action for now in (later, NOW, later, NOW - timedelta(days=3))]
+    assert actions == [Action.PASS, Action.BLOCK, Action.PASS, Action.PASS]
+
+
+def test_a_day_on_which_a_rule_ends_is_one_in_utc_wherever_it_is_asked_for() -> None:
+    engine = engine_of("rules: [{expression: h.example, expires: 2026-12-31}]")
+    for decide in (lambda now: engine.decide(request(), now), lambda now: engine.decide_url(b"http://h.example/", now)):
+        assert decide(datetime(2027, 1, 1, 0, 30, tzinfo=BERLIN)).action is Action.BLOCK
+        assert decide(datetime(2027, 1, 1, 1, 0, tzinfo=BERLIN)).action is Action.PASS
+
+
+def test_groups_never_see_each_other_s_decisions() -> None:
+    groups = (
+        Group("none", (), Settings(), users=frozenset({"al"})),
+        Group("one", (LayerUse("first"),), Settings(), users=frozenset({"jo"})),
+    )
+    policy = replace(engine_of("rules: [h.example]").policy, groups=groups)
+    engine = Engine(policy, index_of(rules_of("rules: [h.example]", "first.yaml", "first")))
+    for _ in range(2):
+        for user, action, name in (
+            ("al", Action.PASS, "none"),
+            ("jo", Action.BLOCK, "one"),
+            (None, Action.BLOCK, "default"),
+        ):
+            for decision in (
+                engine.decide(request(), NOW, Client("10.0.0.7", user)),
+                engine.decide_url(b"http://h.example/", NOW, Client("10.0.0.7", user)),
+            ):
+                assert (decision.action, decision.group) == (action, name)
+
+
+def test_without_groups_and_schedules_nobody_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = engine_of("rules: [h.example]")
+    monkeypatch.setattr(engine, "_groups", None)
+    assert engine.decide(request(), NOW, PUPIL).action is Action.BLOCK
+
+
 # -- whatever the size of the lists ------------------------------------------------------------------------------------
 
 

@@ -165,3 +165,85 @@ def test_a_user_without_a_home_is_told(run: Run, policy: Path, monkeypatch: pyte
     monkeypatch.setattr(sys, "platform", "linux")
     message = "cache: folder: Could not determine home directory.\n"
     assert run("check", "--policy", policy, "a.example") == (2, "", message)
+
+
+# -- another moment, another person ------------------------------------------------------------------------------------
+
+SCHOOL = """
+timezone: Europe/Berlin
+schedules:
+  lessons: {days: mon-fri, times: 08:00-13:00}
+categories: {'hrn://c.example/ads': warn}
+groups:
+- name: staff
+  users: [teacher]
+  layers: [overrides]
+- name: pupils
+  clients: [10.0.0.0/24]
+  ports: [8080]
+  default: {action: block, during: lessons}
+layers:
+- {name: overrides, lists: [own.yaml]}
+- {name: lists, lists: [ads.yaml]}
+"""
+PUPIL = ("--client", "10.0.0.7", "--port", "8080")
+
+
+@pytest.mark.parametrize(
+    ("who", "at", "actions", "code"),
+    [
+        ((), "2026-12-21T09:00", ["pass", "warn"], 1),
+        (PUPIL, "2026-12-21T08:00", ["block", "warn"], 1),
+        (PUPIL, "2026-12-21T07:59:59.999999", ["pass", "warn"], 1),
+        (PUPIL, "2026-12-21T07:00+00:00", ["block", "warn"], 1),
+        (PUPIL, "2026-12-20T09:00", ["pass", "warn"], 1),
+        (PUPIL[:2], "2026-12-21T09:00", ["pass", "warn"], 1),
+        ((*PUPIL, "--user", "teacher"), "2026-12-21T09:00", ["pass", "pass"], 0),
+    ],
+)
+def test_check_answers_for_another_moment_and_person(
+    run: Run, policy: Path, who: tuple[str, ...], at: str, actions: list[str], code: int
+) -> None:
+    policy.write_text(SCHOOL)
+    got, out, err = run("check", "--policy", policy, "--at", at, *who, "other.example", "blocked.example")
+    assert ([line.split()[0] for line in out.splitlines()], got, err) == (actions, code, "")
+
+
+def test_explain_shows_the_group_until_when_and_the_layers_to_the_one_that_decided(run: Run, policy: Path) -> None:
+    policy.write_text(SCHOOL)
+
+    def told(*argv: str) -> list[str]:
+        code, out, _ = run("explain", "--policy", policy, "--at", "2026-12-21T09:00", *argv)
+        assert code == 0
+        return out[out.index("Group") :].splitlines()
+
+    assert told(*PUPIL, "blocked.example/ok") == [
+        "Group        pupils, until 2026-12-21 13:00 CET",
+        "Layer        overrides: 1 rules, 1 fit  <- decides",
+        "Decision     allow",
+    ]
+    assert told(*PUPIL, "other.example") == [
+        "Group        pupils, until 2026-12-21 13:00 CET",
+        "Layer        overrides: 1 rules, 0 fit",
+        "Layer        lists: 2 rules, 0 fit",
+        "Layer        default: what no layer decides  <- decides",
+        "Decision     block",
+    ]
+    assert told("blocked.example") == [
+        "Group        default",
+        "Layer        overrides: 1 rules, 0 fit",
+        "Layer        lists: 2 rules, 1 fit  <- decides",
+        "Decision     warn",
+    ]
+    assert told("--user", "teacher", "blocked.example") == [
+        "Group        staff",
+        "Layer        overrides: 1 rules, 0 fit",
+        "Decision     pass",
+    ]
+
+
+@pytest.mark.parametrize("options", [["--at", "yesterday"], ["--port", "http"]])
+def test_a_moment_or_port_that_is_none_is_wrong_usage(run: Run, policy: Path, options: list[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        run("check", "--policy", policy, *options, "a.example")
+    assert ended.value.code == 2

@@ -45,6 +45,11 @@ def rule(expression: str, action: str) -> str:
         # "at the same expression allow beats block"
         ([rule("h.example", "block") + "," + rule("h.example", "allow")], Action.ALLOW, "h.example/"),
         ([rule("h.example", "allow") + "," + rule("h.example", "block")], Action.ALLOW, "h.example/"),
+        # and block beats warn, in whatever order
+        ([rule("h.example", "warn") + "," + rule("h.example", "block")], Action.BLOCK, "h.example/"),
+        ([rule("h.example", "block") + "," + rule("h.example", "warn")], Action.BLOCK, "h.example/"),
+        ([rule("h.example", "warn") + "," + rule("h.example", "allow")], Action.ALLOW, "h.example/"),
+        ([rule("h.example", "block") + "," + rule("h.example/a/", "warn")], Action.WARN, "h.example/a/"),
         # "the first layer in which a rule with a final action matches decides"
         ([rule("h.example", "allow"), rule("www.h.example/a/b?q", "block")], Action.ALLOW, "h.example/"),
         ([rule("h.example", "block"), rule("www.h.example/a/b?q", "allow")], Action.BLOCK, "h.example/"),
@@ -82,14 +87,15 @@ def test_matches_are_in_the_order_of_layers_the_most_specific_first() -> None:
 
 DECISIONS = [
     Decision(Action.BLOCK, b"blocked"),
+    Decision(Action.WARN, b"warned"),
     Decision(Action.ALLOW, b"allowed"),
     Decision(Action.TAG, b"tagged"),
     Decision(Action.PASS, b"passed"),
 ]
 
 
-@pytest.mark.parametrize("order", list(permutations(range(4))))
-@pytest.mark.parametrize("count", [1, 2, 3, 4])
+@pytest.mark.parametrize("order", list(permutations(range(5))))
+@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
 def test_of_several_names_the_strictest_decides(order: tuple[int, ...], count: int) -> None:
     chosen = order[:count]
     assert strictest([DECISIONS[number] for number in chosen]) == DECISIONS[min(chosen)]

@@ -113,6 +113,41 @@ def test_a_list_s_file_is_found_beside_the_policy_wherever_one_stands(
         ("layers:\n- {name: a, rules: []}", [f"policy.yaml:2: rules: unknown key (known: {LAYER_KEYS})"]),
         ("layers:\n- {name: a, lists: good.yaml}", ["policy.yaml:2: lists: expected a list, not text"]),
         ("layers:\n- name: a\n- name: b\n- name: a", ["policy.yaml:2: a: more than one layer has this name"]),
+        # what holds for everybody, and for groups
+        (
+            "layers: []\ntimezone: Berlin/Europe",
+            ["policy.yaml:2: timezone: Berlin/Europe: unknown time zone (expected a name such as UTC, Europe/Berlin)"],
+        ),
+        ("layers: []\nschedules: []", ["policy.yaml:2: schedules: expected a mapping of names to entries, not a list"]),
+        ("layers: []\ncategories: {games: block}", ["policy.yaml:2: games: an hrn: name must begin with 'hrn://'"]),
+        ("layers: []\ndefault: deny", ["policy.yaml:2: action: deny: expected one of pass, block, warn"]),
+        ("layers: []\nmode: dry", ["policy.yaml:2: mode: dry: expected one of block, tag, off"]),
+        ("layers: []\nunblock: yes", ["policy.yaml:2: unblock: yes: expected one of on, off"]),
+        ("layers: []\nblock-page: none.html", ["policy.yaml:2: none.html: there is no such file"]),
+        ("layers: []\nblock-page: []", ["policy.yaml:2: block-page: expected text, not a list"]),
+        ("layers: []\nlog: {what: nothing}", ["policy.yaml:2: what: nothing: expected one of blocked, noted, all"]),
+        (
+            "layers: [{name: a, during: night}]",
+            ["policy.yaml:1: night: there is no such schedule (the policy has none)"],
+        ),
+        (
+            "schedules: {day: {times: 08:00-20:00}}\nlayers:\n- {name: a, during: night}",
+            ["policy.yaml:3: night: there is no such schedule (known: day)"],
+        ),
+        ("layers: [{name: default}]", ["policy.yaml:1: default: this name stands for what no layer decides"]),
+        ("layers: []\ngroups: {}", ["policy.yaml:2: groups: expected a list, not a mapping"]),
+        (
+            "layers: []\ngroups:\n- {name: default, ports: [1]}",
+            ["policy.yaml:3: default: more than one group has this name"],
+        ),
+        (
+            "layers: []\ngroups:\n- {name: g, ports: [1]}\n- {name: g, ports: [2]}",
+            ["policy.yaml:3: g: more than one group has this name"],
+        ),
+        (
+            "layers: []\ngroups:\n- {name: g,\n   clients: []}",
+            ["policy.yaml:4: clients: expected some clients, not an empty list"],
+        ),
         # lists
         (one_list("[]"), [f"policy.yaml:4: a list: expected a mapping with {LIST_KEYS}"]),
         (one_list("{}"), ["policy.yaml:4: list: it names no file"]),
