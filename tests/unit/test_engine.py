@@ -627,17 +627,16 @@ def test_a_target_that_is_unblocked_does_not_open_a_host_that_is_not() -> None:
 
 
 @pytest.mark.parametrize("rules", ["rules: [h.example]", "rules: [h.example/good, h.example/bad/]"])
-@pytest.mark.parametrize("target", [b"/bad/../good", b"/bad\\..\\good", b"/good/../good", b"/good#", b"//good"])
+@pytest.mark.parametrize("target", [b"/bad/../good", b"/bad\\..\\good", b"/good/../good", b"/good#"])
 def test_a_url_that_is_unblocked_opens_no_other_reading(rules: str, target: bytes) -> None:
     engine = lifting(engine_of(rules), ("url", "http://h.example/good"))
     assert engine.decide(request(target=b"/good"), NOW, PUPIL).action is Action.ALLOW
     assert engine.decide_url(b"http://h.example/good", NOW, PUPIL).action is Action.ALLOW
     blocked = rules == "rules: [h.example]" or b"bad" in target
-    for decision in (
-        engine.decide(request(target=target), NOW, PUPIL),
-        engine.decide_url(b"http://h.example" + target.partition(b"#")[0], NOW, PUPIL),
-    ):
-        assert (decision.action is Action.BLOCK) is (blocked and decision.url != b"http://h.example/good")
+    assert (engine.decide(request(target=target), NOW, PUPIL).action is Action.BLOCK) is blocked
+    if b"#" not in target:  # which a browser does not send
+        url = b"http://h.example" + target
+        assert (engine.decide_url(url, NOW, PUPIL).action is Action.BLOCK) is blocked
 
 
 def test_a_category_that_is_unblocked_opens_what_is_subordinate_and_nothing_else() -> None:

@@ -28,6 +28,7 @@ rules:
 - {expression: tagged.example, action: tag, category: 'hrn://c.example/tagged'}
 - {expression: plain.example}
 - {address: '2001:db8::/32', reason: Servers have names}
+- {expression: warned.example, action: warn}
 """
 EXTRAS = b" 192.0.2.7/- jo GET myip=192.0.2.1 myport=3128"
 PAGE = "http://page.example/?u=%u&a=%a&i=%i&t=%t&r=%r&l=%l"
@@ -80,6 +81,12 @@ ADS = (
         (
             b"7 http://tagged.example/",
             b'7 ERR tag="hrn://c.example/tagged" log="tagged.example/ by first (first.yaml:5)"',
+        ),
+        # Squid has no page with a click
+        (
+            b"http://warned.example/",
+            b'OK message="A rule of the filter blocks it - first (first.yaml:8)" '
+            b'log="warned.example/ by first (first.yaml:8)"',
         ),
         # a tunnel, by its host
         (b"3 blocked.example:443 CONNECT -", b"3 " + ADS),

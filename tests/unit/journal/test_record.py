@@ -167,6 +167,7 @@ PASSES, TAGS, BLOCKS = "http://pass.example/", "http://tagged.example/", "http:/
     ("what", "made", "is_wanted"),
     [
         (What.BLOCKED, record(BLOCKS), True),
+        (What.BLOCKED, record(BLOCKS)._replace(decision=Decision(Action.WARN)), True),
         (What.BLOCKED, record(TAGS), False),
         (What.BLOCKED, record("http://ads.example/ok"), False),
         (What.BLOCKED, record(PASSES, grant="7"), True),
