@@ -203,6 +203,25 @@ def covers(made: Grant, names: list[str], host: str, url: str, category: str, no
     return fits[made.scope] and (made.client is None or made.client in names) and made.until > now and counts
 
 
+def test_a_click_on_a_warning_never_lifts_a_block(overrides: Overrides, clock: Clock) -> None:
+    click = grant(overrides, "www.games.example", 3600, client=PUPIL, how="warning")
+    asked = ([PUPIL], b"www.games.example", b"http://www.games.example/", [], clock.now)
+    assert overrides.covering(*asked) is None
+    assert overrides.covering(*asked, warned=True) == click
+
+
+@pytest.mark.parametrize("first", ["warning", "passphrase"])
+def test_a_click_on_a_warning_neither_hides_nor_ends_an_unblock_that_is_shorter(
+    overrides: Overrides, clock: Clock, first: str
+) -> None:
+    made = {}
+    for how in (first, "warning", "passphrase"):
+        made[how] = grant(overrides, "www.games.example", 900 if how == "passphrase" else 3600, client=PUPIL, how=how)
+    asked = ([PUPIL], b"www.games.example", b"http://www.games.example/", [], clock.now)
+    assert overrides.covering(*asked) == made["passphrase"]
+    assert overrides.covering(*asked, warned=True) == made["warning"]
+
+
 @given(
     grants(),
     st.lists(st.sampled_from(_CLIENTS), max_size=2),
