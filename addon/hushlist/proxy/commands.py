@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import logging
+import os
+import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
+from stat import S_IMODE
+from tempfile import NamedTemporaryFile
 from typing import TYPE_CHECKING
 
 from mitmproxy import command, exceptions, flow, http
@@ -13,10 +17,13 @@ from mitmproxy.utils.strutils import escape_control_characters
 
 from hushlist.engine import Engine
 from hushlist.errors import UrlError
+from hushlist.lists.formats import FORMATS
 from hushlist.match.rule import Action
 from hushlist.policy.decision import Decision
 from hushlist.policy.edit import EditError, add_rule
+from hushlist.proxy.notes import SAFE_SEARCH
 from hushlist.proxy.wire import client_of_flow, request_of_flow
+from hushlist.url.host import is_address
 from hushlist.url.request import canonical_host
 
 if TYPE_CHECKING:
@@ -30,6 +37,8 @@ _OVERRIDES = "overrides"
 
 class Commands:
     """Commands of the addon ``filter``."""
+
+    name = "hushlist.commands"
 
     def __init__(self, of: Hushlist) -> None:
         self._filter = of
@@ -69,13 +78,11 @@ class Commands:
         path = own_list(self._engine())
         hosts = dict.fromkeys(_host(one) for one in flows if isinstance(one, http.HTTPFlow))
         try:
-            text = path.read_text(encoding="utf-8")
+            text = path.read_bytes().decode("utf-8")  # whose ends of lines stay
             for host in hosts:
                 reason = f"by the command hushlist.{action.value}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
                 text = add_rule(text, {"expression": f"{host}/", "action": action.value, "reason": reason})
-            new = path.with_name(path.name + ".new")
-            new.write_text(text, encoding="utf-8")
-            new.replace(path)
+            _replace(path.resolve(), text.encode("utf-8"))
         except (OSError, UnicodeError, EditError) as error:
             raise exceptions.CommandError(f"{path} cannot be changed: {error}") from error
         logger.info("hushlist: %s: added %s for %s", path, action.value, ", ".join(hosts))
@@ -89,14 +96,34 @@ def own_list(engine: Engine) -> Path:
     """
     for layer in engine.policy.layers:
         for file in layer.lists if layer.name == _OVERRIDES else ():
-            if file.path.suffix.lower() in (".yaml", ".yml"):
+            if file.format is FORMATS["yaml"]:
                 return file.path
     raise exceptions.CommandError(f"the policy has no YAML list in a layer {_OVERRIDES!r}")
 
 
-def _host(one: http.HTTPFlow) -> str:
+def _replace(path: Path, octets: bytes) -> None:
+    """Write a file at one stroke; it stays whose it was, and who may read it may read it still."""
+    before = path.stat()
+    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+        file.write(octets)
+        file.flush()
+        os.fsync(file.fileno())
+    new = Path(file.name)
     try:
-        return canonical_host(request_of_flow(one).hosts[0]).decode("ascii")
+        if sys.platform != "win32":
+            os.chown(new, before.st_uid, before.st_gid)
+        new.chmod(S_IMODE(before.st_mode))
+        new.replace(path)
+    except OSError:
+        new.unlink()
+        raise
+
+
+def _host(one: http.HTTPFlow) -> str:
+    """The host that a person sees: where a client connects by address alone, the name that it asks for."""
+    try:
+        hosts = [canonical_host(host) for host in request_of_flow(one).hosts]
+        return next((host for host in hosts if not is_address(host)), hosts[0]).decode("ascii")
     except (UrlError, LookupError, UnicodeError) as error:
         raise exceptions.CommandError(f"the flow has no host that a rule can name: {error}") from error
 
@@ -105,6 +132,8 @@ def _explain(engine: Engine, one: http.HTTPFlow) -> str:
     decision = engine.decide(request_of_flow(one), client=client_of_flow(one))
     lines = [f"{decision.action.value} {decision.url.decode('ascii', 'backslashreplace')} {decision}".rstrip()]
     lines += [f"  {line}" for line in _matches(decision)]
+    if SAFE_SEARCH in one.metadata:
+        lines.append(f"  safe search: {one.metadata[SAFE_SEARCH]}")
     return escape_control_characters("\n".join(lines))
 
 
