@@ -9,18 +9,20 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
 from time import perf_counter_ns, time
 from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
-from mitmproxy import ctx, dns, exceptions, http
+from mitmproxy import connection, ctx, dns, exceptions, http
 from mitmproxy.net.http.http1.read import expected_http_body_size
 from mitmproxy.proxy.mode_specs import RegularMode, Socks5Mode, UpstreamMode
+from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.engine import Engine
-from hushlist.errors import SourceError
+from hushlist.errors import SourceError, UrlError
 from hushlist.journal.journal import Journal
 from hushlist.journal.record import record_of
 from hushlist.lists.source import Report
@@ -76,16 +78,21 @@ class Hushlist:
         self.addons = [Commands(self), self._unblocker]
         #: of temporary unblocks; ``None`` where the store cannot be used
         self.overrides: Overrides | None = None
+        self._no_overrides: str | None = None
         self._journal: Journal | None = None
         self._template: Template | None = None
         #: what to watch: the files of the policy in force, or of the one that could not be used
         self._files: dict[Path, Fingerprint] = {}
+        #: what is wrong with the last change, which is not used
+        self._problem: str | None = None
         self._learned = Learned()
         self._background = Background()
         #: what was decided of each flow: all that its request was made of, and the request
         self._decided: WeakKeyDictionary[http.HTTPFlow, tuple[Seen, Request]] = WeakKeyDictionary()
         #: the option; mitmproxy copies the value of one each time that it is asked for it
         self._mode = "block"
+        #: of each client's connection: the host to connect to in place of another
+        self._led: WeakKeyDictionary[connection.Client, dict[str, str]] = WeakKeyDictionary()
         self._watcher: asyncio.Task[None] | None = None
         self._is_running = False
         self._options_before: dict[str, object] = {}
@@ -171,11 +178,15 @@ class Hushlist:
         self._restart_watcher()
 
     def _read_engine(self, background: Background, path: Path) -> Engine:
-        policy, index = background.compile(path)
         try:
-            _load_template(policy)
-        except SourceError as error:
-            raise PolicyError(error.problems, policy.files) from None
+            policy, index = background.compile(path)
+            try:
+                _load_template(policy)
+            except SourceError as error:
+                raise PolicyError(error.problems, policy.files) from None
+        except PolicyError as error:
+            self._problem = str(error)
+            raise
         return Engine(policy, index, self._learned, self.overrides)
 
     def _policy_path(self) -> Path:
@@ -186,9 +197,9 @@ class Hushlist:
             raise exceptions.OptionsError(f"hushlist_policy cannot be {given!r}: {error}") from error
 
     def _use(self, engine: Engine) -> None:
+        template = _load_template(engine.policy)
         before = None if self.engine is None else self.engine.policy.log
-        self.engine, self._files = engine, engine.policy.files
-        self._template = _load_template(engine.policy)
+        self.engine, self._files, self._template, self._problem = engine, engine.policy.files, template, None
         if engine.policy.log != before:
             self._open_journal(engine.policy.log)
         for problem in CompileReport.of(engine.index).warnings:
@@ -205,13 +216,21 @@ class Hushlist:
             try:
                 self._journal = Journal(settings)
             except RuntimeError as error:
-                logger.error("hushlist: there is no log: %s", error)  # noqa: TRY400
+                logger.warning("hushlist: there is no log: %s", error)  # an error would end mitmdump at its start
 
     def _open_overrides(self) -> None:
+        """Use the store of temporary unblocks; where that cannot be, what is blocked stays so, and no more."""
         try:
-            self.overrides = Overrides(default_path(), time)
+            with ExitStack() as undo:
+                overrides = undo.enter_context(Overrides(default_path(), time))
+                self._unblocker.tokens = overrides.tokens()
+                undo.pop_all()
         except (StoreError, RuntimeError) as error:
-            logger.error("hushlist: nothing can be unblocked for a while: %s", error)  # noqa: TRY400
+            # no error: at the start, mitmdump would end with it
+            self._no_overrides = str(error)
+            logger.warning("hushlist: nothing can be unblocked for a while: %s", error)
+        else:
+            self.overrides, self._no_overrides = overrides, None
 
     def _require_options(self) -> None:
         """While the filter is on, mitmproxy has to run as ``_REQUIRED`` says; then, as it was before."""
@@ -266,10 +285,13 @@ class Hushlist:
             return "no policy that can be used: every request is refused"
         policy, index = self.engine.policy, self.engine.index
         groups = ", ".join(group.name for group in policy.all_groups)
-        return (
+        status = (
             f"policy {policy.source}: {len(index):,} rules of {len(policy.files)} files; groups: {groups}; "
             f"mode {self._mode}; index {index.source}"
         )
+        fault = self._no_overrides if self.overrides is None else self.overrides.fault
+        status += "" if fault is None else f"; nothing can be unblocked: {fault}"
+        return status if self._problem is None else f"{status}; the last change is not used:\n{self._problem}"
 
     # -- requests ------------------------------------------------------------------------------------------------
 
@@ -306,11 +328,11 @@ class Hushlist:
             would_block = stops and mode == "tag"
             reference = self._record(flow, decision, client, would_block=would_block, duration=duration)
             notes.annotate(flow, decision, would_block=would_block)
-            if stops and not would_block:
-                stopped = Stopped(decision, client, settings.unblocking)
-                if _refuse(flow, lambda _: self.answer(flow, stopped, reference=reference)):
+            if (stops and not would_block) or self._unblocker.is_sealed(flow.request):
+                stopped = Stopped(decision, client, settings.unblocking, reference)
+                if _refuse(flow, lambda _: self.answer(flow, stopped)):
                     self._unblocker.remember(flow, stopped)
-            elif settings.safe_search:
+            elif settings.safe_search and mode != "tag" and _is_open(flow):
                 self._search_safely(flow, request, settings)
         except Exception:
             logger.exception("hushlist: the filter failed, the request is refused")
@@ -321,17 +343,16 @@ class Hushlist:
             return Decision(Action.BLOCK, request.url, fault="the filter has no policy that it can use")
         return self.engine.decide(request, client=client)
 
-    def answer(
-        self, flow: http.HTTPFlow, stopped: Stopped, message: str | None = None, reference: str | None = None
-    ) -> http.Response:
+    def answer(self, flow: http.HTTPFlow, stopped: Stopped, message: str | None = None) -> http.Response:
         """The answer in place of the origin's."""
         decision = stopped.decision
+        is_failure = self.engine is None or decision.action not in STOPPING
         kind = Verdict.WARNED if decision.action is Action.WARN else Verdict.BLOCKED
         until = None if decision.winner is None else decision.winner.until
         if until is not None and self.engine is not None:
             until = until.astimezone(self.engine.policy.zone)
         explanation = answer.explain(
-            decision, kind=Verdict.FAILED if self.engine is None else kind, until=until, reference=reference
+            decision, kind=Verdict.FAILED if is_failure else kind, until=until, reference=stopped.reference
         )
         return answer.answer(flow.request, explanation, self._unblocker.offer(stopped, message), self._template)
 
@@ -360,19 +381,36 @@ class Hushlist:
         return reference
 
     def _search_safely(self, flow: http.HTTPFlow, request: Request, settings: Settings) -> None:
-        """Ask a search engine for safe results, where the policy says so and the client does not."""
-        host = canonical_host(request.hosts[0])
-        change = rewrite(host, request.target, settings.safe_search)
-        if change is None:
-            return
+        """Ask a search engine for safe results, where the policy says so and the client does not.
+
+        Whatever host the client says that it asks, one behind it may be led by any of them.
+        """
         data = flow.request.data
-        for name, value in change.headers:
-            flow.request.headers[name.decode("ascii")] = value.decode("ascii")
-        data.path = data.path if change.target is None else change.target
-        if change.host is not None:
-            data.host = change.host.decode("ascii")  # Host header and server name stay, as behind a CNAME
-        flow.metadata[notes.SAFE_SEARCH] = str(change)
-        self._decided[flow] = seen_of_flow(flow), request
+        changes = []
+        for host in dict.fromkeys(request.hosts):
+            with suppress(UrlError):
+                change = rewrite(canonical_host(host), data.path, settings.safe_search)
+                if change is None:
+                    continue
+                for name, value in change.headers:
+                    flow.request.headers[name.decode("ascii")] = value.decode("ascii")
+                data.path = data.path if change.target is None else change.target
+                if change.host is not None:
+                    self._led.setdefault(flow.client_conn, {})[data.host] = change.host.decode("ascii")
+                changes.append(str(change))
+        if changes:
+            flow.metadata[notes.SAFE_SEARCH] = "; ".join(changes)
+            self._decided[flow] = seen_of_flow(flow), request
+
+    def server_connect(self, data: ServerConnectionHookData) -> None:
+        """mitmproxy's hook: connect where a service searches safely.
+
+        Host header and TLS server name stay, as where a CNAME record leads there.
+        """
+        address = data.server.address
+        host = self._led.get(data.client, {}).get(address[0]) if address else None
+        if address and host:
+            data.server.address = (host, address[1])
 
     def dns_request(self, flow: dns.DNSFlow) -> None:
         """mitmproxy's hook: a tunnel carries HTTP or nothing; one to port 53 or 5353 would be taken for DNS."""
@@ -415,11 +453,14 @@ def _read_policy(path: Path) -> dict[Path, Fingerprint]:
     return policy.files
 
 
+def _is_open(flow: http.HTTPFlow) -> bool:
+    """Whether there is anything to change: a flow that is recorded, or has its answer, stays as it is."""
+    return flow.live and flow.response is None and flow.error is None
+
+
 def _refuse(flow: http.HTTPFlow, respond: Callable[[http.Request], http.Response]) -> bool:
-    """Answer in the origin's place, and say whether that was done; a flow that is not live, or has its answer, such as
-    from mitmproxy's ``proxyauth``, is left as it is.
-    """
-    if not flow.live or flow.response is not None or flow.error is not None:
+    """Answer in the origin's place; whether that was possible."""
+    if not _is_open(flow):
         return False
     if _may_stream(flow.request):
         if flow.killable:

@@ -48,15 +48,14 @@ async def watch(read: Callable[[], Engine], files: _Files, swap: Callable[[Engin
         last_seen = files = seen
         try:
             engine = await asyncio.to_thread(read)
+            if await asyncio.to_thread(look, engine.policy.files) == engine.policy.files:
+                swap(engine)
+                last_seen = files = engine.policy.files
+            else:  # changed while it was read: what is there now is one more change
+                files = dict.fromkeys(engine.policy.files, UNREAD)
         except PolicyError as error:
             # the problems say where; a traceback would say nothing more
             logger.error("hushlist: the change is not used, the last good rules stay:\n%s", error)  # noqa: TRY400
             last_seen = files = {**seen, **error.files}
         except Exception:
             logger.exception("hushlist: the change is not used, the last good rules stay")
-        else:
-            if await asyncio.to_thread(look, engine.policy.files) == engine.policy.files:
-                last_seen = files = engine.policy.files
-                swap(engine)
-            else:  # changed while it was read: what is there now is one more change
-                files = dict.fromkeys(engine.policy.files, UNREAD)

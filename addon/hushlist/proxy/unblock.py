@@ -1,7 +1,8 @@
 """Temporary unblocks from the block page: what the page offers, and what becomes of its form.
 
-The form is sent to a path of the blocked origin itself, which that never sees: its request is blocked, and only then
-looked at. A token, made for one client and one URL and good once, tells it from what another site makes a browser send.
+The form is sent to a path of the blocked origin itself, which never sees it: what is typed there is not for that. The
+address has a seal, by which the form is known though the path is not blocked, or not any more. A token, made for one
+client and one URL and good once, tells it from what another site makes a browser send.
 """
 
 from __future__ import annotations
@@ -9,25 +10,27 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
-from urllib.parse import parse_qs, urlencode
+from urllib.parse import parse_qs, quote, urlencode
 from weakref import WeakKeyDictionary
 
 from mitmproxy import http
 
-from hushlist.errors import HushlistError
 from hushlist.match.rule import Action
 from hushlist.policy.attempts import LockedError
 from hushlist.policy.codes import CodeError, CodeFault
 from hushlist.policy.decision import STOPPING, Decision
+from hushlist.policy.grants import WARNING, check_target
 from hushlist.policy.groups import Client
 from hushlist.policy.overrides import Overrides
 from hushlist.policy.passphrase import verify_passphrase
+from hushlist.policy.store import StoreError
 from hushlist.policy.tokens import TokenError, Tokens
 from hushlist.policy.unblocking import Unblocking
 from hushlist.proxy.explanation import Unblock
 from hushlist.url.parts import split_web
+from hushlist.url.request import Request, request_of
 
 if TYPE_CHECKING:
     from hushlist.proxy.addon import Hushlist
@@ -48,15 +51,20 @@ class Stopped:
     decision: Decision
     client: Client
     unblocking: Unblocking | None
+    #: in the log
+    reference: str | None = None
 
 
 class Unblocker:
     """The addon that takes the forms."""
 
+    name = "hushlist.unblock"
+
     def __init__(self, of: Hushlist) -> None:
         self._filter = of
         self._stopped: WeakKeyDictionary[http.HTTPFlow, Stopped] = WeakKeyDictionary()
-        self._tokens: Tokens | None = None
+        #: of the store of overrides, made when that is opened: no page waits for a disk
+        self.tokens: Tokens | None = None
 
     @property
     def _overrides(self) -> Overrides | None:
@@ -65,32 +73,25 @@ class Unblocker:
     def offer(self, stopped: Stopped, message: str | None = None) -> Unblock | None:
         """What a page offers for a request that was stopped, or nothing."""
         decision, unblocking = stopped.decision, stopped.unblocking
-        if self._overrides is None or decision.winner is None:
+        if self.tokens is None or decision.winner is None:
             return None
         if decision.action is not Action.WARN and unblocking is None:
             return None
-        try:
-            token = self._token(stopped)
-        except HushlistError as error:
-            logger.warning("hushlist: nothing can be unblocked: %s", error)
-            return None
-        action = f"{PATH}?{urlencode({'url': decision.url})}"
+        token = self.tokens.make(_name(stopped.client), _text(decision.url), decision.action.value)
+        action = f"{PATH}?{urlencode({'url': _asked(decision), 'seal': token})}"
         if decision.action is Action.WARN or unblocking is None:
             return Unblock(action, token, message=message)
         scopes = (scope for scope in unblocking.scopes if scope in _wanted(decision))
         has_passphrase = unblocking.passphrase is not None
         return Unblock(action, token, has_passphrase, unblocking.codes, tuple(scopes), unblocking.minutes, message)
 
-    def _token(self, stopped: Stopped) -> str:
-        assert self._overrides is not None
-        if self._tokens is None:
-            self._tokens = self._overrides.tokens()
-        decision = stopped.decision
-        return self._tokens.make(_name(stopped.client), _text(decision.url), decision.action.value)
+    def is_sealed(self, request: http.Request) -> bool:
+        """Whether it is a form of ours: no origin is to see what a person typed into it."""
+        return _is_form(request) and self.tokens is not None and self.tokens.is_ours(_one(_query(request), "seal"))
 
     def remember(self, flow: http.HTTPFlow, stopped: Stopped) -> None:
         """Take note that a request was answered in its origin's place."""
-        if flow.request.method == "POST" and flow.request.path.startswith(PATH):
+        if _is_form(flow.request):
             self._stopped[flow] = stopped
 
     async def request(self, flow: http.HTTPFlow) -> None:
@@ -106,17 +107,18 @@ class Unblocker:
 
     async def _take(self, flow: http.HTTPFlow, stopped: Stopped) -> None:
         engine, overrides = self._filter.engine, self._overrides
-        asked = _one(parse_qs(flow.request.path.partition("?")[2]), "url").encode("utf-8", "surrogateescape")
-        if engine is None or overrides is None or not asked:
+        asked = _one(_query(flow.request), "url").encode("utf-8", "surrogateescape")
+        if engine is None or overrides is None:
             return
         decision = engine.decide_url(asked, client=stopped.client)
-        same_host = split_web(asked).host == split_web(stopped.decision.url).host
-        if decision.action not in STOPPING or decision.winner is None or not same_host:
-            if decision.grant is not None and same_host:
-                flow.response = _go_on(asked)  # the form was sent twice
+        host = _host(decision)
+        if host is None or host != _host(stopped.decision):
+            return
+        if decision.action not in STOPPING:
+            flow.response = _go_on(asked)  # the form was sent twice, or what was blocked is blocked no more
             return
         form = parse_qs((flow.request.raw_content or b"").decode("utf-8", "replace"))
-        of_asked = Stopped(decision, stopped.client, stopped.unblocking)
+        of_asked = replace(stopped, decision=decision)
         message = await asyncio.to_thread(self._try, overrides, of_asked, form)
         flow.response = _go_on(asked) if message is None else self._filter.answer(flow, of_asked, message)
 
@@ -125,11 +127,11 @@ class Unblocker:
         decision, client, unblocking = stopped.decision, stopped.client, stopped.unblocking
         name, url = _name(client), _text(decision.url)
         try:
-            tokens = self._tokens or overrides.tokens()
-            tokens.check(_one(form, "token"), name, url, decision.action.value)
+            assert self.tokens is not None
+            self.tokens.check(_one(form, "token"), name, url, decision.action.value)
             if decision.action is Action.WARN:
                 host = _wanted(decision)["host"]
-                overrides.grant("host", host, _AFTER_WARNING, client=name, how="warning", by=name)
+                overrides.grant("host", host, _AFTER_WARNING, client=name, how=WARNING, by=name)
                 return None
             return "wrong" if unblocking is None else _unblock(overrides, stopped, unblocking, form)
         except TokenError as error:
@@ -139,6 +141,9 @@ class Unblocker:
             return "locked"
         except CodeError as error:
             return "expired" if error.fault is CodeFault.EXPIRED else "wrong"
+        except StoreError as error:
+            logger.warning("hushlist: nothing can be unblocked: %s", error)
+            return "failed"
 
 
 def _unblock(
@@ -161,19 +166,52 @@ def _unblock(
 
 
 def _wanted(decision: Decision) -> dict[str, str]:
-    """The targets of a decision's URL, by scope."""
-    host = split_web(decision.url).host or b""
-    wanted = {"url": _text(decision.url), "host": _text(host)}
+    """The targets of a decision's URL that a grant can have, by scope."""
     category = None if decision.winner is None else decision.winner.rule.terms.category
-    return wanted if category is None else {**wanted, "category": category}
+    wanted = {"url": _text(decision.url), "host": _text(_host(decision) or b""), "category": category or ""}
+    return {scope: target for scope, target in wanted.items() if _can_be_granted(scope, target)}
 
 
-def _go_on(url: bytes) -> http.Response:
+def _can_be_granted(scope: str, target: str) -> bool:
+    try:
+        check_target(scope, target)
+    except ValueError:
+        return False
+    return True
+
+
+#: what stands for itself in a target. Spec: RFC 3986, 2.2 and 2.3
+_PLAIN = "/?:@!$&'()*+,;=-._~%[]"
+
+
+def _go_on(asked: bytes) -> http.Response:
     """Back to the page that was asked for, which passes now; on the same origin, whatever that is called."""
-    parts = split_web(url)
-    target = parts.path if parts.query is None else parts.path + b"?" + parts.query
-    headers = {"Location": _text(target), "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
+    target = quote(request_of(asked).target, safe=_PLAIN)
+    # "//name" would be another origin; the dot segment goes away where the reference is resolved.
+    # Spec: RFC 3986, 4.2 and 5.2.4
+    location = f"/.{target}" if target.startswith("//") else target
+    headers = {"Location": location, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
     return http.Response.make(303, b"", headers)
+
+
+def _asked(decision: Decision) -> bytes:
+    """The URL to come back to: as it was asked for, unless what decided was another name or reading of it."""
+    asked = decision.asked.url if isinstance(decision.asked, Request) else decision.asked
+    # what stands behind "#" would be none of the URL that is sent back
+    return decision.url if not asked or b"#" in asked else asked
+
+
+def _host(decision: Decision) -> bytes | None:
+    """The canonical host; ``None`` where what was asked for cannot be read."""
+    return split_web(decision.url).host if decision.fault is None else None
+
+
+def _is_form(request: http.Request) -> bool:
+    return request.data.method == b"POST" and request.data.path.partition(b"?")[0] == PATH.encode()
+
+
+def _query(request: http.Request) -> Mapping[str, list[str]]:
+    return parse_qs(request.path.partition("?")[2], errors="surrogateescape")
 
 
 def _name(client: Client) -> str:

@@ -1,12 +1,14 @@
 """The addon in mitmproxy's own test context."""
 
+import json
 import logging
 from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from mitmproxy import exceptions, http
+from mitmproxy import connection, exceptions, http
 from mitmproxy import flow as mitmproxy_flow
+from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.test import taddons, tflow
 
 from hushlist.engine import Engine
@@ -16,7 +18,7 @@ from hushlist.policy.groups import Client
 from hushlist.policy.policy import POLICY_KEYS
 from hushlist.proxy import addon as module
 from hushlist.proxy.addon import Hushlist
-from hushlist.proxy.notes import BLOCKED, KEY, TAGGED, WOULD_BLOCK
+from hushlist.proxy.notes import BLOCKED, KEY, SAFE_SEARCH, TAGGED, WOULD_BLOCK
 from hushlist.url.request import Request
 
 
@@ -578,3 +580,196 @@ def test_the_script_puts_the_addon_into_addons() -> None:
     exec(compile(script.read_text(), script.name, "exec"), names)
     (found,) = names["addons"]  # type: ignore[misc]
     assert isinstance(found, Hushlist)
+
+
+# -- groups, safe search, the log, the template ------------------------------------------------------------------------
+
+
+@pytest.fixture
+def grouped(context: taddons.context, hushlist: Hushlist, policy: Path) -> taddons.context:
+    """Three groups, each with a mode of its own; safe search for all of them."""
+    policy.write_text(
+        "safe-search: strict\nlog: {folder: log, what: all}\nlayers:\n- {name: lists, lists: [ads.yaml]}\n"
+        'groups:\n- {name: tagging, users: [tag], mode: tag}\n- {name: free, users: ["off"], mode: "off"}\n'
+    )
+    context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
+    return context
+
+
+def of_user(user: str, url: str = "http://blocked.example/") -> http.HTTPFlow:
+    flow = flow_of(url)
+    flow.metadata["proxyauth"] = (user, "very-secret")
+    return flow
+
+
+@pytest.mark.parametrize(
+    ("mode", "user", "stopped", "noted"),
+    [
+        ("block", "pupil", True, False),
+        ("block", "tag", False, True),
+        ("block", "off", False, None),
+        ("tag", "pupil", False, True),
+        ("tag", "off", False, True),
+        ("off", "pupil", False, None),
+        ("off", "tag", False, None),
+    ],
+)
+def test_the_mode_is_the_group_s_unless_the_option_says_less(
+    grouped: taddons.context, hushlist: Hushlist, mode: str, user: str, stopped: bool, noted: bool | None
+) -> None:
+    grouped.configure(hushlist, hushlist_mode=mode)
+    flow = run(hushlist, of_user(user))
+    assert (flow.response is not None) is stopped
+    note = flow.metadata.get(KEY)
+    assert (note and note["would_block"]) == noted
+    assert (flow.marked, flow.comment) == ("", "") if noted is None else flow.marked
+
+
+def written(hushlist: Hushlist, policy: Path) -> list[dict[str, object]]:
+    hushlist.done()
+    path = policy.parent / "log" / "decisions.jsonl"
+    return [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
+
+
+@pytest.mark.usefixtures("grouped")
+def test_every_decision_is_logged_once(hushlist: Hushlist, policy: Path) -> None:
+    flows = [
+        *(of_user(user) for user in ("pupil", "tag", "off")),
+        of_user("pupil", "http://www.google.com/search?q=x"),
+        of_user("pupil", "http://other.example/"),
+    ]
+    for flow in flows:
+        run(hushlist, flow)
+    found = written(hushlist, policy)
+    assert [(one["user"], one["action"], one.get("would_block")) for one in found] == [
+        ("pupil", "block", None),
+        ("tag", "block", True),
+        ("pupil", "pass", None),
+        ("pupil", "pass", None),
+    ]
+    assert "very-secret" not in str(found)
+    assert flows[0].response is not None
+    assert str(found[0]["reference"]) in flows[0].response.text
+
+
+@pytest.mark.usefixtures("grouped")
+def test_a_request_that_is_changed_or_replayed_is_another_decision(hushlist: Hushlist, policy: Path) -> None:
+    flow = flow_of("http://other.example/")
+    hushlist.requestheaders(flow)
+    flow.request.host = "third.example"
+    hushlist.request(flow)
+    run(hushlist, flow)
+    urls = [one["url"] for one in written(hushlist, policy)]
+    assert urls == ["http://other.example/", *["http://third.example/"] * 2]
+
+
+@pytest.mark.usefixtures("grouped")
+def test_a_search_is_made_safe_and_noted(hushlist: Hushlist) -> None:
+    flow = run(hushlist, flow_of("http://www.google.com/search?q=a+b&%73afe=off"))
+    assert flow.response is None
+    assert flow.request.path == "/search?q=a+b&safe=active&ssui=on"
+    assert flow.metadata[SAFE_SEARCH].startswith("Google, strict: ")
+    flow = run(hushlist, flow_of("https://www.youtube.com/", youtube_restrict="off"))
+    assert flow.request.headers.get_all("youtube-restrict") == ["Strict"]
+    unknown = flow_of("http://other.example/search?q=x&safe=off")
+    before = unknown.request.get_state()
+    assert run(hushlist, unknown).request.get_state() == before
+    assert SAFE_SEARCH not in unknown.metadata
+
+
+@pytest.mark.usefixtures("grouped")
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda flow: setattr(flow.request.data, "host", "192.0.2.7"),
+        lambda flow: (
+            setattr(flow.request.data, "host", "other.example"),
+            setattr(flow.client_conn, "sni", "google.com"),
+        ),
+        lambda flow: flow.request.headers.update({"host": "www.google.com:80"}),
+    ],
+    ids=["transparent", "server name", "with a port"],
+)
+def test_a_search_is_made_safe_by_whatever_name_it_goes(
+    hushlist: Hushlist, change: Callable[[http.HTTPFlow], object]
+) -> None:
+    flow = flow_of("http://www.google.com/search?q=x", host="www.google.com")
+    change(flow)
+    assert run(hushlist, flow).request.path == "/search?q=x&safe=active&ssui=on"
+
+
+@pytest.mark.usefixtures("grouped")
+def test_a_name_that_cannot_be_read_does_not_keep_a_search_from_passing(
+    grouped: taddons.context, hushlist: Hushlist, policy: Path
+) -> None:
+    policy.write_text("unparsable: pass\n" + policy.read_text())
+    hushlist._load()
+    flow = run(hushlist, flow_of("http://www.google.com/search?q=x", host="a/b"))
+    assert flow.response is None
+    assert flow.request.path == "/search?q=x&safe=active&ssui=on"
+
+
+@pytest.mark.usefixtures("grouped")
+@pytest.mark.parametrize("state", ["not live", "answered", "group off"])
+def test_a_search_that_is_recorded_or_answered_or_nobody_s_business_stays(hushlist: Hushlist, state: str) -> None:
+    flow = of_user("off" if state == "group off" else "pupil", "http://www.google.com/search?q=x")
+    flow.live = state != "not live"
+    flow.response = http.Response.make(200) if state == "answered" else None
+    before = flow.request.get_state()
+    assert run(hushlist, flow).request.get_state() == before
+    assert SAFE_SEARCH not in flow.metadata
+
+
+@pytest.mark.usefixtures("grouped")
+def test_where_another_host_searches_safely_only_the_connection_goes_there(hushlist: Hushlist) -> None:
+    flow = flow_of("https://search.brave.com/?q=x", host="search.brave.com")
+    before = flow.request.get_state()
+    assert run(hushlist, flow).request.get_state() == before
+    assert "safe.search.brave.com" in flow.metadata[SAFE_SEARCH]
+    for client, address, expected in (
+        (flow.client_conn, ("search.brave.com", 443), ("safe.search.brave.com", 443)),
+        (flow.client_conn, ("other.example", 443), ("other.example", 443)),
+        (tflow.tclient_conn(), ("search.brave.com", 443), ("search.brave.com", 443)),
+    ):
+        server = connection.Server(address=address)
+        hushlist.server_connect(ServerConnectionHookData(server, client))
+        assert server.address == expected
+
+
+def test_a_log_whose_folder_cannot_be_found_is_told_and_stops_nothing(
+    context: taddons.context,
+    hushlist: Hushlist,
+    policy: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("no home")
+
+    monkeypatch.setattr(module, "Journal", fail)
+    policy.write_text("log: on\n" + policy.read_text())
+    context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
+    assert "there is no log: no home" in caplog.text
+    # an error would end mitmdump at its start
+    assert not [record for record in caplog.records if record.levelno >= logging.ERROR]
+    assert run(hushlist, flow_of("http://blocked.example/")).response
+    assert not run(hushlist, flow_of("http://other.example/")).response
+
+
+def test_an_own_block_page_is_used_and_a_broken_one_is_refused_with_file_and_line(
+    context: taddons.context, hushlist: Hushlist, policy: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    page = policy.parent / "page.html"
+    page.write_text("<html lang='$lang' dir='$dir'><h1>$heading</h1><p>Ours: $reason</p>$form</html>")
+    policy.write_text("block-page: page.html\n" + policy.read_text())
+    context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
+    flow = run(hushlist, flow_of("http://blocked.example/"))
+    assert flow.response is not None
+    assert "<p>Ours: Ads</p>" in flow.response.text
+    page.write_text("<html lang='$lang' dir='$dir'><h1>$heading</h1><p>$reason</p>$form\n$nonsense</html>")
+    with pytest.raises(exceptions.OptionsError, match=r"page\.html:2: \$nonsense"):
+        hushlist._load()
+    assert "the last change is not used" in hushlist.status()
+    flow = run(hushlist, flow_of("http://blocked.example/"))
+    assert flow.response is not None
+    assert "<p>Ours: Ads</p>" in flow.response.text
