@@ -73,7 +73,7 @@ def test_a_rule_that_is_there_is_not_added_again() -> None:
 
 
 def test_a_block_that_an_allowance_would_beat_is_refused_with_its_line() -> None:
-    with pytest.raises(EditError, match="line 2 allows new.example/; remove that first"):
+    with pytest.raises(EditError, match=r"line 2 allows new\.example/; remove that first"):
         add_rule(add_rule("rules: []\n", RULE), {**RULE, "action": "block"})
     both = add_rule(add_rule("rules: []\n", {**RULE, "action": "block"}), RULE)
     assert both.count("new.example") == 2

@@ -1,0 +1,403 @@
+"""Temporary unblocks, warnings, safe search, the log and commands, by a real mitmdump and real clients."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from urllib.parse import urljoin
+
+import httpx
+import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.expected_conditions import presence_of_element_located, title_is
+from selenium.webdriver.support.wait import WebDriverWait
+
+from e2e import test_chromium
+from e2e.origin import Origin
+from e2e.policies import replace
+from e2e.proxy import CHECKOUT, PATIENCE, Proxy, mitmdump
+from hushlist.policy.overrides import Overrides
+from hushlist.policy.passphrase import hash_passphrase
+
+Start = Callable[..., Proxy]
+
+PASSPHRASE = "open sesame"
+PATH = "/.well-known/hushlist/unblock"
+
+RULES = """# what is not for pupils
+rules:
+  - games.test/
+  - path.test/secret/
+  - {expression: warned.test/, action: warn, reason: Mind this}
+"""
+POLICY = f"""
+unblock: {{passphrase: "{hash_passphrase(PASSPHRASE)}", scopes: [host, url], minutes: [15, 60]}}
+log: {{folder: log, what: all}}
+safe-search: strict
+layers:
+  - {{name: overrides, lists: [own.yaml]}}
+  - {{name: lists, lists: [rules.yaml]}}
+groups:
+  - {{name: staff, users: [teacher], mode: tag}}
+  - {{name: servers, users: [robot], mode: "off"}}
+"""
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder with a policy, and a state of its own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    replace(tmp_path / "rules.yaml", RULES)
+    replace(tmp_path / "own.yaml", "# our own\nrules: []  # none yet\n")
+    replace(tmp_path / "policy.yaml", POLICY)
+    return tmp_path
+
+
+@pytest.fixture
+def filtering(start: Start, folder: Path) -> Proxy:
+    return start(policy=folder / "policy.yaml", scripts=["calling.py"])
+
+
+def form_of(page: httpx.Response) -> tuple[str, str]:
+    """Where the form goes, and its token."""
+    assert page.status_code == 403, page.status_code
+    action = re.search(r'action="([^"]*)"', page.text)
+    token = re.search(r'name="token" value="([^"]*)"', page.text)
+    assert action
+    assert token
+    return urljoin(str(page.url), html.unescape(action[1])), token[1]
+
+
+def unlock(client: httpx.Client, url: str, passphrase: str = PASSPHRASE, **more: str) -> httpx.Response:
+    action, token = form_of(client.get(url))
+    form = {"token": token, "passphrase": passphrase, "scope": "host", "minutes": "15", **more}
+    return client.post(action, data=form)
+
+
+@pytest.mark.parametrize(
+    ("scheme", "http2"),
+    [
+        pytest.param("http", False, id="http/1.1"),
+        pytest.param("https", False, id="https/1.1"),
+        pytest.param("https", True, id="https/2"),
+    ],
+)
+@pytest.mark.parametrize("host", ["games.test", "path.test"])
+def test_the_passphrase_opens_the_page_and_no_origin_sees_the_form(
+    filtering: Proxy, origin: Origin, scheme: str, http2: bool, host: str
+) -> None:
+    url = f"{scheme}://{host}/secret/a?b=%26"
+    with origin.watch() as arrived, filtering.client(http2=http2) as client:
+        wrong = unlock(client, url, "guess")
+        right = unlock(client, url)
+    assert (wrong.status_code, right.status_code) == (403, 303)
+    assert right.headers["location"] == "/secret/a?b=%26"
+    assert arrived.connections == 0
+    assert filtering.get(url).text == "from the origin"
+    assert "Traceback" not in filtering.log.text()
+
+
+def test_a_form_whose_length_is_not_told_is_taken(filtering: Proxy, origin: Origin) -> None:
+    with origin.watch() as arrived, filtering.client() as client:
+        action, token = form_of(client.get("http://path.test/secret/"))
+        form = f"token={token}&passphrase=open+sesame&scope=host&minutes=15".encode()
+        headers = {"content-type": "application/x-www-form-urlencoded"}
+        assert client.post(action, content=iter([form[:50], form[50:]]), headers=headers).status_code == 303
+    assert arrived.connections == 0
+
+
+@pytest.mark.parametrize("http2", [False, True])
+@pytest.mark.parametrize("chunked", [False, True])
+def test_no_form_leaks_where_bodies_are_streamed(
+    start: Start, folder: Path, origin: Origin, http2: bool, chunked: bool
+) -> None:
+    proxy = start(policy=folder / "policy.yaml", options={"stream_large_bodies": "1"})
+    with origin.watch() as arrived, proxy.client(http2=http2, timeout=3) as client:
+        action, token = form_of(client.get("https://path.test/secret/"))
+        form = f"token={token}&passphrase=open+sesame&scope=host&minutes=15".encode()
+        try:
+            status = client.post(action, content=iter([form]) if chunked else form).status_code
+        except httpx.TransportError:
+            status = 0
+    assert status in (0, 303, 403)
+    assert arrived.connections == 0
+
+
+def test_a_huge_form_is_refused(filtering: Proxy, origin: Origin) -> None:
+    with origin.watch() as arrived, filtering.client() as client:
+        action, token = form_of(client.get("http://games.test/"))
+        assert client.post(action, data={"token": token, "passphrase": "x" * 3_000_000}).status_code == 403
+    assert arrived.connections == 0
+
+
+def test_a_post_that_is_no_form_of_ours_reaches_its_origin(filtering: Proxy, origin: Origin) -> None:
+    with origin.watch() as arrived, filtering.client() as client:
+        assert client.post(f"http://good.test{PATH}?url=http://good.test/", content=b"12345").status_code == 200
+        assert client.get(f"http://good.test{PATH}").status_code == 200
+    assert [(one.method, one.body) for one in arrived.requests] == [("POST", 5), ("GET", 0)]
+
+
+def test_guesses_are_locked_out_over_a_restart(start: Start, folder: Path) -> None:
+    for expected in ("not right", "Too many"):
+        with start(policy=folder / "policy.yaml").client() as client:
+            answers = [unlock(client, "http://games.test/", "guess") for _ in range(5)]
+            assert {answer.status_code for answer in answers} == {403}
+            assert expected in answers[-1 if expected == "Too many" else 0].text
+
+
+def test_a_code_of_the_administrator_is_good_once(filtering: Proxy, folder: Path) -> None:
+    with Overrides(folder / "state" / "hushlist" / "overrides.sqlite", time.time) as overrides:
+        code = overrides.make_code("host", 600)
+    with filtering.client() as client:
+        assert unlock(client, "http://games.test/", code=code).status_code == 303
+        assert client.get("http://games.test/").status_code == 200
+        assert unlock(client, "http://path.test/secret/", "", code=code).status_code == 403
+
+
+def test_others_are_served_while_passphrases_are_looked_at(filtering: Proxy) -> None:
+    def guess(_: int) -> int:
+        with filtering.client() as client:
+            return unlock(client, "http://games.test/", "guess").status_code
+
+    with ThreadPoolExecutor(8) as threads:
+        guesses = [threads.submit(guess, number) for number in range(8)]
+        for _ in range(10):
+            assert filtering.get("http://good.test/").status_code == 200
+        assert {one.result() for one in guesses} == {403}
+
+
+def test_a_click_on_a_warning_leads_on(filtering: Proxy, origin: Origin) -> None:
+    with filtering.client() as client:
+        page = client.get("https://warned.test/a")
+        assert "Mind this" in page.text
+        action, token = form_of(page)
+        assert client.post(action, data={"token": "A" * 140}).status_code == 403
+        assert client.post(action, data={"token": token}).headers["location"] == "/a"
+        assert client.get("https://warned.test/a").text == "from the origin"
+
+
+# -- a browser ---------------------------------------------------------------------------------------------------------
+
+browsing = test_chromium.pytestmark
+
+
+class TestBrowser:
+    pytestmark = browsing
+
+    @pytest.fixture
+    def proxy(self, tmp_path_factory: pytest.TempPathFactory, origin: Origin, folder: Path) -> Iterator[Proxy]:
+        with mitmdump(tmp_path_factory.mktemp("mitmdump"), origin, policy=folder / "policy.yaml") as running:
+            yield running
+
+    @pytest.fixture
+    def browser(self, proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+        yield from test_chromium.browser.__wrapped__(proxy, tmp_path_factory)
+
+    def test_a_person_finds_the_form_types_the_passphrase_and_goes_on(self, browser: Chrome, origin: Origin) -> None:
+        origin.pages["/secret/game"] = ("text/html", b"<!doctype html><title>The game</title>")
+        for url in ("https://path.test/secret/game", "http://games.test/secret/game"):
+            browser.get(url)
+            for words in ("guess", PASSPHRASE):
+                field = WebDriverWait(browser, PATIENCE).until(presence_of_element_located((By.NAME, "passphrase")))
+                if not field.is_displayed():
+                    browser.find_element(By.TAG_NAME, "summary").click()
+                field.send_keys(words)
+                before = browser.find_element(By.TAG_NAME, "html")
+                browser.find_element(By.CSS_SELECTOR, "button[type=submit]").click()
+                WebDriverWait(browser, PATIENCE).until(lambda _, page=before: is_gone(page))
+            WebDriverWait(browser, PATIENCE).until(title_is("The game"))
+            assert browser.current_url == url
+        assert not [one for one in origin.requests if one.method == "POST" and b"seal=" in one.target]
+
+    def test_another_site_can_send_the_form_but_knows_no_token(self, browser: Chrome, origin: Origin) -> None:
+        origin.pages["/forgery"] = (
+            "text/html",
+            b"""<!doctype html><title>Forgery</title>
+            <form method=post action="https://warned.test/.well-known/hushlist/unblock?url=https://warned.test/">
+            <input name=token value=x></form><script>document.forms[0].submit()</script>""",
+        )
+        browser.get("https://forging.test/forgery")
+        WebDriverWait(browser, PATIENCE).until(lambda driver: "warned.test" in driver.current_url)
+        browser.get("https://warned.test/")
+        assert "Mind this" in browser.find_element(By.TAG_NAME, "body").text
+
+
+def is_gone(page: object) -> bool:
+    try:
+        page.is_enabled()  # type: ignore[attr-defined]
+    except Exception:
+        return True
+    return False
+
+
+# -- the log, groups, safe search --------------------------------------------------------------------------------------
+
+
+def environment() -> dict[str, str]:
+    """For a program of ours: with the package of this checkout."""
+    return {**os.environ, "PYTHONPATH": str(CHECKOUT / "addon")}
+
+
+def records(folder: Path) -> list[dict[str, object]]:
+    text = (folder / "log" / "decisions.jsonl").read_text()
+    return [json.loads(line) for line in text.splitlines()]
+
+
+def test_the_log_has_every_decision_once_and_no_user_information(start: Start, folder: Path) -> None:
+    proxy = start(policy=folder / "policy.yaml", options={"proxyauth": "any"})
+    urls = ["http://games.test/a", "https://www.google.com/search?q=x", "http://good.test/", "http://warned.test/"]
+    pages = {}
+    for user in ("pupil", "teacher", "robot"):
+        url = proxy.url.replace("//", f"//{user}:very-secret@")
+        with httpx.Client(proxy=url, verify=proxy.tls(), trust_env=False, timeout=PATIENCE) as client:
+            pages[user] = [client.get(one) for one in urls]
+    proxy.stop()
+    assert [page.status_code for page in pages["pupil"]] == [403, 200, 200, 403]
+    assert {page.status_code for user in ("teacher", "robot") for page in pages[user]} == {200}
+    found = records(folder)
+    assert "very-secret" not in json.dumps(found)
+    said = [(one.get("user"), one["url"], one["action"], one.get("would_block")) for one in found]
+    searched = "https://www.google.com/search?q=x"
+    assert [one for one in said if one[0] == "pupil"] == [
+        ("pupil", "http://games.test/a", "block", None),
+        ("pupil", searched, "pass", None),
+        ("pupil", "http://good.test/", "pass", None),
+        ("pupil", "http://warned.test/", "warn", None),
+    ]
+    assert [one[2:] for one in said if one[0] == "teacher"] == [
+        ("block", True),
+        ("pass", None),
+        ("pass", None),
+        ("warn", True),
+    ]
+    assert not [one for one in said if one[0] == "robot"]
+    reference = str(found[0]["reference"])
+    assert reference in pages["pupil"][0].text
+    assert pages["pupil"][0].headers["x-hushlist-reference"] == reference
+
+
+def test_the_reference_on_a_page_is_found_by_the_command_line(filtering: Proxy, folder: Path) -> None:
+    reference = filtering.get("http://games.test/a").headers["x-hushlist-reference"]
+    filtering.stop()
+    program = "from hushlist.cli import run; run()"
+    arguments = ["log", "show", reference, "--folder", str(folder / "log")]
+    ended = subprocess.run(
+        [sys.executable, "-c", program, *arguments], capture_output=True, text=True, check=False, env=environment()
+    )
+    assert "http://games.test/a" in ended.stdout, ended.stdout + ended.stderr
+
+
+@pytest.mark.parametrize("damage", ["log", "state"])
+def test_neither_a_log_nor_a_store_that_cannot_be_made_stops_anything(start: Start, folder: Path, damage: str) -> None:
+    if damage == "log":
+        (folder / "log").write_text("a file where the folder should be")
+    else:
+        (folder / "state").mkdir()
+        (folder / "state" / "hushlist").write_text("a file where the folder should be")
+    proxy = start(policy=folder / "policy.yaml", scripts=["calling.py"])
+    time.sleep(0.5)
+    assert proxy.get("http://games.test/").status_code == 403
+    assert proxy.get("http://good.test/").status_code == 200
+    if damage == "state":
+        assert "nothing can be unblocked" in proxy.get("http://call.test/?name=hushlist.status").text
+
+
+def test_a_change_of_the_log_s_settings_takes_effect(filtering: Proxy, folder: Path) -> None:
+    filtering.get("http://good.test/first")
+    start = len(filtering.log)
+    replace(folder / "policy.yaml", POLICY.replace("folder: log,", "folder: log2,"))
+    filtering.log.wait_for(r"\d rules of", start)
+    filtering.get("http://good.test/second")
+    filtering.stop()
+    assert [one["url"] for one in records(folder)] == ["http://good.test/first"]
+    second = (folder / "log2" / "decisions.jsonl").read_text()
+    assert "/second" in second
+    assert "/first" not in second
+
+
+def test_safe_search_asks_for_it_and_connects_where_it_is(filtering: Proxy, origin: Origin) -> None:
+    with origin.watch() as arrived, filtering.client() as client:
+        for url in (
+            "https://www.google.com/search?q=x&safe=off",
+            "https://search.brave.com/?q=x",
+            "http://pixabay.com/",
+        ):
+            assert client.get(url).status_code == 200
+        assert client.get("https://search.brave.com/again").status_code == 200
+        assert client.get("https://good.test/search?q=x&safe=off").status_code == 200
+    assert [(one.host, one.target) for one in arrived.requests] == [
+        ("www.google.com", b"/search?q=x&safe=active&ssui=on"),
+        ("search.brave.com", b"/?q=x"),
+        ("pixabay.com", b"/"),
+        ("search.brave.com", b"/again"),
+        ("good.test", b"/search?q=x&safe=off"),
+    ]
+    log = filtering.log.text()
+    assert "connected to ('safe.search.brave.com', 443) as search.brave.com" in log
+    assert "connected to ('safesearch.pixabay.com', 80) as None" in log
+    assert "connected to ('search.brave.com'" not in log
+    assert "safe search: Google, strict" in filtering.get("http://call.test/?name=hushlist.explain&on=google").text
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+def call(proxy: Proxy, name: str, on: str | None = None) -> httpx.Response:
+    return proxy.get(f"http://call.test/?name=hushlist.{name}" + ("" if on is None else f"&on={on}"))
+
+
+def test_commands_say_and_change_what_is_in_force(filtering: Proxy, folder: Path) -> None:
+    assert "groups: staff, servers, default; mode block" in call(filtering, "status").text
+    assert filtering.get("https://www.games.test/a").status_code == 403
+    explained = call(filtering, "explain", "www.games.test").text
+    assert "block https://www.games.test/a" in explained
+    assert "rules.yaml:3" in explained
+    start = len(filtering.log)
+    assert call(filtering, "allow", "www.games.test").status_code == 200
+    filtering.log.wait_for(r"\d rules of", start)
+    assert filtering.get("https://www.games.test/a").status_code == 200
+    assert filtering.get("https://games.test/").status_code == 403
+    text = (folder / "own.yaml").read_text()
+    assert text.startswith("# our own\nrules:  # none yet\n  - {")
+    assert re.search(r'reason: "by the command hushlist\.allow, \d{4}-\d\d-\d\d \d\d:\d\d UTC"', text)
+    refused = call(filtering, "block", "www.games.test")
+    assert refused.status_code == 409
+    assert "line 3 allows www.games.test/" in refused.text
+
+
+def test_a_broken_change_is_in_the_status_until_it_is_mended(filtering: Proxy, folder: Path) -> None:
+    start = len(filtering.log)
+    replace(folder / "rules.yaml", "rules:\n- fine.test/\n- colour: red\n")
+    filtering.log.wait_for("the last good rules stay", start)
+    status = call(filtering, "status").text
+    assert "the last change is not used" in status
+    assert "rules.yaml:3" in status
+    assert filtering.get("http://games.test/").status_code == 403
+    start = len(filtering.log)
+    replace(folder / "rules.yaml", RULES)
+    filtering.log.wait_for(r"\d rules of", start)
+    assert "not used" not in call(filtering, "status").text
+    start = len(filtering.log)
+    assert call(filtering, "reload").status_code == 200
+    filtering.log.wait_for(r"\d rules of", start)
+
+
+def test_a_template_that_breaks_leaves_the_last_one(start: Start, folder: Path) -> None:
+    own = "<html lang='$lang' dir='$dir'><title>Ours</title><h1>$heading</h1><p>Ours: $reason</p>$form</html>"
+    replace(folder / "page.html", own)
+    replace(folder / "policy.yaml", POLICY + "block-page: page.html\n")
+    proxy = start(policy=folder / "policy.yaml")
+    assert "Ours:" in proxy.get("http://games.test/").text
+    before = len(proxy.log)
+    replace(folder / "page.html", own.replace("$reason", "\n$nonsense"))
+    proxy.log.wait_for(r"the last good rules stay(.|\n)*page\.html:2: ", before)
+    assert "Ours:" in proxy.get("http://games.test/").text

@@ -1,0 +1,176 @@
+"""mitmproxy's commands, in its own test context."""
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from stat import S_IMODE
+
+import pytest
+from mitmproxy import exceptions, http
+from mitmproxy.test import taddons, tflow
+
+from hushlist.proxy.addon import Hushlist
+
+
+@pytest.fixture(autouse=True)
+def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+
+
+@pytest.fixture
+def hushlist() -> Hushlist:
+    return Hushlist()
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    own = tmp_path / "own.yaml"
+    own.write_bytes(b"# ours\r\nrules:\r\n    - a.example  # mine\r\n")
+    return own
+
+
+@pytest.fixture
+def policy(tmp_path: Path, own: Path) -> Path:
+    (tmp_path / "list.yaml").write_text("rules: [{expression: games.example, reason: Games}]")
+    (tmp_path / "policy.yaml").write_text(
+        "layers:\n- {name: overrides, lists: [own.yaml]}\n- {name: lists, lists: [list.yaml]}\n"
+    )
+    return tmp_path / "policy.yaml"
+
+
+@pytest.fixture
+def context(hushlist: Hushlist, policy: Path) -> Iterator[taddons.context]:
+    with taddons.context() as context:
+        context.options.add_option("connection_strategy", str, "eager", "")
+        context.options.add_option("rawtcp", bool, True, "")
+        context.options.add_option("stream_large_bodies", str | None, None, "")
+        context.master.addons.add(hushlist)
+        context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
+        yield context
+        hushlist.done()
+        context.master.event_loop.close()
+
+
+def flow_of(url: str, **headers: str) -> http.HTTPFlow:
+    flow = tflow.tflow(req=http.Request.make("GET", url))
+    flow.request.headers.update(headers)
+    flow.client_conn.sni = None
+    return flow
+
+
+def test_status_says_what_is_in_force(context: taddons.context, hushlist: Hushlist, policy: Path) -> None:
+    status = context.master.commands.call("hushlist.status")
+    assert status.startswith(f"policy {policy}: 2 rules of 3 files; groups: default; mode block; index ")
+
+
+def test_explain_tells_of_every_flow_and_marks_what_decides(context: taddons.context) -> None:
+    flows = [flow_of("http://www.games.example/\x1b[31m"), flow_of("http://fine.example/"), tflow.ttcpflow()]
+    lines = context.master.commands.call("hushlist.explain", flows).splitlines()
+    assert lines[0].startswith("block http://www.games.example/%1B[31m games.example/ by list (")
+    assert lines[1].startswith("  layer lists: block games.example/")
+    assert lines[1].endswith("  <- decides")
+    assert lines[2:] == ["pass http://fine.example/"]
+
+
+@pytest.mark.parametrize("action", ["allow", "block"])
+@pytest.mark.parametrize(
+    ("flow", "expression"),
+    [
+        (flow_of("http://www.games.example:8080/a?b"), "www.games.example/"),
+        (flow_of("http://GAMES.example./"), "games.example/"),
+        (flow_of("http://[2001:DB8::0:1]:8080/"), "[2001:db8::1]/"),
+        (flow_of("http://192.0.2.7/"), "192.0.2.7/"),
+        (flow_of("http://192.0.2.7/", host="games.example:80"), "games.example/"),
+        (flow_of("http://x.example/", host="bücher.example"), "x.example/"),
+        (flow_of("http://192.0.2.7/", host="BÜCHER.example"), "xn--bcher-kva.example/"),
+    ],
+    ids=["port and path", "upper case", "IPv6", "IPv4", "transparent", "another name", "IDN"],
+)
+def test_a_rule_is_written_as_a_person_would_and_everything_else_stays(
+    context: taddons.context, own: Path, action: str, flow: http.HTTPFlow, expression: str
+) -> None:
+    before = own.read_bytes()
+    context.master.commands.call(f"hushlist.{action}", [flow, flow])
+    after = own.read_bytes()
+    assert after.startswith(before)
+    added = after[len(before) :].decode()
+    start = f'    - {{expression: "{expression}", action: "{action}", reason: "by the command hushlist.{action}, '
+    assert added.startswith(start)
+    assert added.endswith(' UTC"}\r\n')
+    assert added.count("\n") == 1
+    context.master.commands.call(f"hushlist.{action}", [flow])
+    assert own.read_bytes() == after
+
+
+@pytest.mark.skipif(os.name != "posix", reason="modes are POSIX's")
+def test_the_file_keeps_its_mode_and_a_link_stays_one(context: taddons.context, own: Path, tmp_path: Path) -> None:
+    real = tmp_path / "elsewhere"
+    real.mkdir()
+    own.rename(real / "rules.yaml")
+    own.symlink_to(real / "rules.yaml")
+    (real / "rules.yaml").chmod(0o664)
+    context.master.commands.call("hushlist.allow", [flow_of("http://games.example/")])
+    assert own.is_symlink()
+    assert S_IMODE(own.stat().st_mode) == 0o664
+    assert "games.example/" in own.read_text()
+    assert [file.name for file in real.iterdir()] == ["rules.yaml"]
+
+
+@pytest.mark.parametrize("text", ["rules: [a.example]\n", "rules:\n- colour: red\n", None, "rules: []\n\udcff"])
+def test_a_list_that_cannot_be_changed_is_an_error_that_says_why(
+    context: taddons.context, own: Path, text: str | None
+) -> None:
+    own.unlink()
+    if text is not None:
+        own.write_bytes(text.encode("utf-8", "surrogateescape"))
+    before = sorted(own.parent.iterdir())
+    with pytest.raises(exceptions.CommandError, match=r"own\.yaml cannot be changed: .+"):
+        context.master.commands.call("hushlist.allow", [flow_of("http://games.example/")])
+    assert sorted(own.parent.iterdir()) == before
+
+
+def test_a_host_that_is_none_is_an_error(context: taddons.context, own: Path) -> None:
+    before = own.read_bytes()
+    flow = flow_of("http://games.example/")
+    flow.request.data.host = "a/b"
+    with pytest.raises(exceptions.CommandError, match="no host that a rule can name"):
+        context.master.commands.call("hushlist.block", [flow])
+    assert own.read_bytes() == before
+
+
+def test_a_policy_without_a_list_of_one_s_own_is_an_error(
+    context: taddons.context, hushlist: Hushlist, policy: Path
+) -> None:
+    policy.write_text("layers:\n- {name: lists, lists: [list.yaml]}\n")
+    context.configure(hushlist, hushlist_policy=str(policy.with_name("policy.yaml")), hushlist_mode="tag")
+    hushlist._load()
+    with pytest.raises(exceptions.CommandError, match="no YAML list in a layer 'overrides'"):
+        context.master.commands.call("hushlist.allow", [flow_of("http://games.example/")])
+
+
+def test_the_format_of_a_list_counts_and_not_its_name(
+    context: taddons.context, hushlist: Hushlist, policy: Path, own: Path
+) -> None:
+    own.write_text("a.example\n")
+    (own.parent / "mine").write_text("rules: []\n")
+    lists = "[{file: own.yaml, format: domains}, {file: mine, format: yaml}]"
+    policy.write_text(f"layers:\n- {{name: overrides, lists: {lists}}}\n")
+    hushlist._load()
+    context.master.commands.call("hushlist.block", [flow_of("http://games.example/")])
+    assert own.read_text() == "a.example\n"
+    assert "games.example/" in (own.parent / "mine").read_text()
+
+
+@pytest.mark.parametrize("command", ["explain", "allow", "block"])
+def test_without_a_policy_there_is_an_error(command: str) -> None:
+    with taddons.context() as context:
+        context.options.add_option("connection_strategy", str, "eager", "")
+        context.options.add_option("rawtcp", bool, True, "")
+        hushlist = Hushlist()
+        context.master.addons.add(hushlist)
+        hushlist.engine = None
+        with pytest.raises(exceptions.CommandError, match="no policy that it can use"):
+            context.master.commands.call(f"hushlist.{command}", [])
+        assert context.master.commands.call("hushlist.status") == "no policy that can be used: every request is refused"
+        hushlist.done()
+        context.master.event_loop.close()
