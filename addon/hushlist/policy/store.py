@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Lock
+from weakref import finalize
 
 from hushlist.errors import HushlistError
 from hushlist.policy.folders import state_folder
@@ -150,6 +151,7 @@ class _Connection:
                 raise StoreError(self._path, getattr(error, "strerror", None) or str(error)) from error
             self.identity = _identity(self._path)
             self._database = _connect(self._path, self._patience)
+            finalize(self, self._database.close)  # for whoever forgets to
         return self._database
 
 

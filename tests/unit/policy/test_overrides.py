@@ -207,7 +207,7 @@ def test_a_click_on_a_warning_never_lifts_a_block(overrides: Overrides, clock: C
     click = grant(overrides, "www.games.example", 3600, client=PUPIL, how="warning")
     asked = ([PUPIL], b"www.games.example", b"http://www.games.example/", [], clock.now)
     assert overrides.covering(*asked) is None
-    assert overrides.covering(*asked, warned=True) == click
+    assert overrides.covering(*asked, is_warning=True) == click
 
 
 @pytest.mark.parametrize("first", ["warning", "passphrase"])
@@ -219,7 +219,7 @@ def test_a_click_on_a_warning_neither_hides_nor_ends_an_unblock_that_is_shorter(
         made[how] = grant(overrides, "www.games.example", 900 if how == "passphrase" else 3600, client=PUPIL, how=how)
     asked = ([PUPIL], b"www.games.example", b"http://www.games.example/", [], clock.now)
     assert overrides.covering(*asked) == made["passphrase"]
-    assert overrides.covering(*asked, warned=True) == made["warning"]
+    assert overrides.covering(*asked, is_warning=True) == made["warning"]
 
 
 @given(
