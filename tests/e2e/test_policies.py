@@ -158,9 +158,9 @@ class Running(NamedTuple):
         return Answer(int(status.split()[1]), headers, body)
 
     def log(self) -> list[dict[str, Any]]:
-        """The records of the decision log so far."""
-        text = (self.state / "hushlist" / "decisions.jsonl").read_text(encoding="utf-8")
-        return [json.loads(line) for line in text.splitlines()]
+        """The records of the decision log so far; the file is there a moment after the first."""
+        path = self.state / "hushlist" / "decisions.jsonl"
+        return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
     def logged(self, reference: str) -> dict[str, Any]:
         """A record by its reference; it is written a moment after the answer."""
