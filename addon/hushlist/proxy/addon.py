@@ -7,6 +7,7 @@ exception and let the flow pass.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
@@ -249,6 +250,10 @@ class Hushlist:
     def running(self) -> None:
         """mitmproxy's hook: from now on the files are watched."""
         self._is_running = True
+        # What is there now stays to the end: without this, the collector would look at it again and again, which costs
+        # a request more than its decision.
+        gc.collect()
+        gc.freeze()
         self._restart_watcher()
 
     def done(self) -> None:
