@@ -81,25 +81,27 @@ def open_engine(arguments: argparse.Namespace) -> Engine:
 def check(arguments: argparse.Namespace) -> int:
     """Decide each URL; empty lines are none."""
     engine = open_engine(arguments)
-    asked = _who_and_when(arguments, engine)
+    moment, client = _who_and_when(arguments, engine)
+    mode = engine.settings(client).mode
     show = _print_json if arguments.json else _print_text
     code = GOOD
     for url in filter(None, urls_of(arguments)):
-        decision = engine.decide_url(url, *asked)
-        show(readable(url), decision)
+        decision = engine.decide_url(url, moment, client)
+        show(readable(url), decision, mode)
         if decision.fault is not None:
             code = complain(UrlError(url, decision.fault))
-        elif decision.action in STOPPING:
+        elif decision.action in STOPPING and mode == "block":
             code = max(code, FOUND)
     return code
 
 
-def _print_json(url: str, decision: Decision) -> None:
-    print(json.dumps({"url": url, **decision.as_dict()}))
+def _print_json(url: str, decision: Decision, mode: str) -> None:
+    print(json.dumps({"url": url, "mode": mode, **decision.as_dict()}))
 
 
-def _print_text(url: str, decision: Decision) -> None:
-    print(f"{decision.action.value:<5}  {url}  {decision}".rstrip())
+def _print_text(url: str, decision: Decision, mode: str) -> None:
+    passes = f" (it passes: mode {mode})" if decision.action in STOPPING and mode != "block" else ""
+    print(f"{decision.action.value:<5}  {url}  {decision}{passes}".rstrip())
 
 
 # -- explain -----------------------------------------------------------------------------------------------------------
@@ -137,7 +139,8 @@ def _layers_asked(engine: Engine, decision: Decision, moment: datetime, client: 
     """For whom and when, and the layers in their order, to the one that decided."""
     view = engine.view(client, moment)
     until = "" if view.until is None else f", until {view.until.astimezone(engine.policy.zone):%Y-%m-%d %H:%M %Z}"
-    yield f"Group        {view.group.name}{until}"
+    mode = view.group.settings.mode
+    yield f"Group        {view.group.name}{until}" + ("" if mode == "block" else f", mode {mode}")
     checks = {layer.name: len(layer.checks) for layer in engine.policy.layers}
     decided = decision.winner is not None and decision.action is not Action.TAG
     for name in view.layers:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import NamedTuple
 
@@ -67,9 +67,12 @@ class Settings:
 
     def behind(self, own: Settings, given: Fields) -> Settings:
         """A group's own settings, completed by these."""
+        before = self.categories
+        theirs = {name: replace(timed, behind=before.get(name)) for name, timed in own.categories.items()}
+        default = None if own.default is None else replace(own.default, behind=self.default)
         return Settings(
-            categories={**self.categories, **own.categories},
-            default=own.default if "default" in given else self.default,
+            categories={**before, **theirs},
+            default=default if "default" in given else self.default,
             mode=own.mode if "mode" in given else self.mode,
             safe_search=own.safe_search if "safe-search" in given else self.safe_search,
             unblocking=own.unblocking if "unblock" in given else self.unblocking,

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 
@@ -29,6 +29,15 @@ class Timed:
     during: Schedule | None = None
     #: what is done while the schedule is off; ``None``: nothing is said
     otherwise: Action | None = None
+    #: what is said of the same for everybody, which holds where nothing is said here
+    behind: Timed | None = None
+
+    def chain(self) -> Iterator[Timed]:
+        """This, and what stands behind it."""
+        one: Timed | None = self
+        while one is not None:
+            yield one
+            one = one.behind
 
     def at(self, now: datetime) -> Action | None:
         """What is done at a moment, or ``None`` where nothing is said."""

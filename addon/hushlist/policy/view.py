@@ -103,22 +103,30 @@ class View:
         name = parse_hrn(category)
         until: datetime | None = None
         for one in (name, *name.superordinates()):
-            timed = said.get(str(one))
-            if timed is None:
-                continue
-            until = _first(until, self._change(timed.during))
-            if timed.at(self._now) is not None:
+            timed, changes = self._said(said.get(str(one)))
+            until = _first(until, changes)
+            if timed is not None:
                 return timed, until
         return None, until
 
-    def _default_match(self, timed: Timed | None) -> Match | None:
+    def _said(self, timed: Timed | None) -> tuple[Timed | None, datetime | None]:
+        """What is said now, of the group or behind it of everybody, and until when."""
+        until: datetime | None = None
+        for one in () if timed is None else timed.chain():
+            until = _first(until, self._change(one.during))
+            if one.at(self._now) is not None:
+                return one, until
+        return None, until
+
+    def _default_match(self, given: Timed | None) -> Match | None:
+        timed, until = self._said(given)
         action = None if timed is None else timed.at(self._now)
         if timed is None or action is None or action is Action.PASS:
             return None
         during = "" if timed.during is None else f" (schedule {timed.during.name})"
         reason = f"Only what is allowed passes{during}"
         terms = Terms(action, "policy", timed.source, reason=reason, layer=DEFAULT_LAYER)
-        return Match(Rule(Anything(), terms, timed.line), b"*", _LEAST, until=self._change(timed.during))
+        return Match(Rule(Anything(), terms, timed.line), b"*", _LEAST, until=until)
 
 
 def _may_allow(match: Match) -> bool:
@@ -130,9 +138,8 @@ def _may_allow(match: Match) -> bool:
 def _schedules(group: Group) -> Iterator[Schedule]:
     """All by which something changes for a group."""
     settings = group.settings
-    by: list[Timed | LayerUse] = [*settings.categories.values(), *group.layers]
-    if settings.default is not None:
-        by.append(settings.default)
+    timed = (*settings.categories.values(), *filter(None, [settings.default]))
+    by: list[Timed | LayerUse] = [*group.layers, *(own for one in timed for own in one.chain())]
     return (one.during for one in by if one.during is not None)
 
 

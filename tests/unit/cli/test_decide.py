@@ -247,3 +247,13 @@ def test_a_moment_or_port_that_is_none_is_wrong_usage(run: Run, policy: Path, op
     with pytest.raises(SystemExit) as ended:
         run("check", "--policy", policy, *options, "a.example")
     assert ended.value.code == 2
+
+
+def test_what_a_group_only_tries_out_passes(run: Run, policy: Path) -> None:
+    policy.write_text(policy.read_text() + "groups: [{name: pilot, clients: [10.0.0.1], mode: tag}]\n")
+    code, out, _ = run("check", "--policy", policy, "--client", "10.0.0.1", "blocked.example")
+    assert (code, out.endswith("(it passes: mode tag)\n")) == (0, True)
+    code, out, _ = run("check", "--json", "--policy", policy, "--client", "10.0.0.1", "blocked.example")
+    assert (code, json.loads(out)["mode"], json.loads(out)["action"]) == (0, "tag", "block")
+    _, out, _ = run("explain", "--policy", policy, "--client", "10.0.0.1", "blocked.example")
+    assert "Group        pilot, mode tag" in out.splitlines()

@@ -6,6 +6,8 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
+from hushlist.lists.document import Fields, Node
+from hushlist.lists.source import Report
 from hushlist.match.index import Match
 from hushlist.match.rule import Action, Expression, ExpressionHash, Pattern, Rule, Terms
 from hushlist.policy.decision import Decision
@@ -235,3 +237,18 @@ def test_an_hour_that_the_clock_shows_twice_is_two() -> None:
     one = view(second, timed(Action.BLOCK, NIGHT))
     assert not one.holds_at(first.replace(minute=25))
     assert one.holds_at(second.replace(minute=25))
+
+
+# -- a group, and everybody behind it ----------------------------------------------------------------------------------
+
+
+def test_where_a_group_says_nothing_now_what_is_said_for_everybody_holds() -> None:
+    everybody = Settings({GAMES: timed(Action.WARN)}, timed(Action.BLOCK, line=8))
+    own = Settings({GAMES: timed(Action.ALLOW, NIGHT, line=5)}, timed(Action.PASS, NIGHT, line=6))
+    given = Fields(Node(1, {"default": Node(1, "x")}), ("default",), Report("p"))
+    group = Group("pupils", (LayerUse("lists"),), everybody.behind(own, given))
+    by_day, by_night = View(group, NOON), View(group, NINE)
+    assert [by_day.decide([match()]).action, by_night.decide([match()]).action] == [Action.WARN, Action.ALLOW]
+    assert [by_day.nothing.action, by_night.nothing.action] == [Action.BLOCK, Action.PASS]
+    assert (by_day.until, by_day.decide([match()]).winner) == (NINE, by_day.decide([match()]).matches[0])
+    assert by_day.decide([match()]).matches[0].until == NINE
