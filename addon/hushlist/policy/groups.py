@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import NamedTuple
@@ -174,11 +175,14 @@ def _read_user(node: Node, report: Report) -> list[str]:
 
 
 def _read_network(node: Node, report: Report) -> list[IPv4Network | IPv6Network]:
+    text = node.value if isinstance(node.value, str) else ""
     try:
-        return [_unmapped_network(ip_network(node.value if isinstance(node.value, str) else ""))]
-    except ValueError as error:
-        why = str(error) if isinstance(node.value, str) else f"expected an address or a range, not {node.kind}"
-        report.error(node.line, f"clients: {node}", why)
+        return [_unmapped_network(ip_network(text))]
+    except ValueError:
+        expected = "expected an address such as 192.168.1.7, or a network such as 192.168.1.0/24 or fd00::/64"
+        with suppress(ValueError):
+            expected = f"some of its bits are behind the prefix: the network is {ip_network(text, strict=False)}"
+        report.error(node.line, f"clients: {node}", expected)
         return []
 
 

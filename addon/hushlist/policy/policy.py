@@ -158,8 +158,10 @@ class _Reader:
         uses = uses_of(layers)
         groups = tuple(read_group(node, uses, settings, self._schedules, report) for node in fields.items("groups"))
         known = [group.name for group in groups if group.name]
-        for name in {name for name in known if known.count(name) > 1 or name == DEFAULT}:
+        for name in {name for name in known if known.count(name) > 1}:
             report.error(fields.line_of("groups"), name, "more than one group has this name")
+        if DEFAULT in known:
+            report.error(fields.line_of("groups"), DEFAULT, "this is the name of the group of everybody who is in none")
         log = fields.node("log")
         return Policy(
             source=str(self._path),

@@ -13,6 +13,9 @@ from hushlist.policy.schedule import read_schedules, read_timezone
 LAYERS = ("overrides", "lists")
 WHO = "clients, users, ports"
 
+EXPECTED = "expected an address such as 192.168.1.7, or a network such as 192.168.1.0/24 or fd00::/64"
+HOST_BITS = "some of its bits are behind the prefix: the network is 10.0.0.0/24"
+
 
 def group(*networks: str, users: set[str] | None = None, ports: set[int] | None = None) -> Group:
     found = tuple(map(ip_network, networks))
@@ -170,12 +173,15 @@ def test_a_group_has_its_own_layers_in_its_own_order() -> None:
             for key in ("clients", "users", "ports")
         ),
         ("{name: g,\n clients: }", ["p:2: clients: expected a list, not nothing"]),
-        ("{name: g, clients: [10.0.0.1/24]}", ["p:1: clients: '10.0.0.1/24': 10.0.0.1/24 has host bits set"]),
+        (
+            "{name: g, clients: [10.0.0.1/24]}",
+            ["p:1: clients: '10.0.0.1/24': some of its bits are behind the prefix: the network is 10.0.0.0/24"],
+        ),
         (
             "{name: g, clients: [pc7]}",
-            ["p:1: clients: 'pc7': 'pc7' does not appear to be an IPv4 or IPv6 network"],
+            [f"p:1: clients: 'pc7': {EXPECTED}"],
         ),
-        ("{name: g, clients: [[]]}", ["p:1: clients: a list: expected an address or a range, not a list"]),
+        ("{name: g, clients: [[]]}", [f"p:1: clients: a list: {EXPECTED}"]),
         ("{name: g, users: ['']}", ["p:1: users: expected text, not nothing"]),
         ("{name: g, ports: [65536]}", ["p:1: ports: '65536': expected a number from 0 to 65535"]),
         ("{name: g, ports: [1], mode: on}", ["p:1: mode: on: expected one of block, tag, off"]),

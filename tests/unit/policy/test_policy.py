@@ -138,7 +138,7 @@ def test_a_list_s_file_is_found_beside_the_policy_wherever_one_stands(
         ("layers: []\ngroups: {}", ["policy.yaml:2: groups: expected a list, not a mapping"]),
         (
             "layers: []\ngroups:\n- {name: default, ports: [1]}",
-            ["policy.yaml:3: default: more than one group has this name"],
+            ["policy.yaml:3: default: this is the name of the group of everybody who is in none"],
         ),
         (
             "layers: []\ngroups:\n- {name: g, ports: [1]}\n- {name: g, ports: [2]}",
