@@ -364,8 +364,8 @@ class Hushlist:
     def _record(
         self, flow: http.HTTPFlow, decision: Decision, client: Client, *, would_block: bool, duration: int
     ) -> str | None:
-        """Write a decision into the log; its reference, or ``None`` where there is no log."""
-        if self._journal is None:
+        """Write a decision into the log; its reference, or ``None``: there is no log, or the flow is a recording."""
+        if self._journal is None or not flow.live:
             return None
         moment = time()
         reference = self._journal.reference(moment)

@@ -632,6 +632,14 @@ def written(hushlist: Hushlist, policy: Path) -> list[dict[str, object]]:
 
 
 @pytest.mark.usefixtures("grouped")
+def test_a_recording_is_no_part_of_the_log(hushlist: Hushlist, policy: Path) -> None:
+    flow = of_user("pupil")
+    flow.live = False
+    assert run(hushlist, flow).metadata[KEY]["action"] == "block"
+    assert written(hushlist, policy) == []
+
+
+@pytest.mark.usefixtures("grouped")
 def test_every_decision_is_logged_once(hushlist: Hushlist, policy: Path) -> None:
     flows = [
         *(of_user(user) for user in ("pupil", "tag", "off")),
