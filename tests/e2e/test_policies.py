@@ -87,7 +87,7 @@ def test_check_answers_for_another_moment_and_another_person(row: Row, capsys: p
     winner = answer["winner"] or {"category": None, "until": None}
     assert err == ""
     assert answered(row, answer["action"], winner["category"], winner["until"]) == row[4:]
-    assert code == (row.action in ("block", "warn"))
+    assert code == (row.action in ("block", "warn") and row.who != "pilot")  # who only tries it out passes
 
 
 @each_example
@@ -483,7 +483,8 @@ class TestBrowser:
             wait_for(browser, "from the origin")
         assert browser.current_url == f"{scheme}://{host}/table?seat=7"
         assert (host, b"/table?seat=7") in [(seen.host, seen.target) for seen in arrived.requests]
-        assert not [seen for seen in arrived.requests if seen.method == "POST"]
+        # Chromium posts to its maker's hosts by itself.
+        assert not [seen for seen in arrived.requests if seen.method == "POST" and seen.host.endswith(".example")]
         unknown.get("http://clock.test/?at=2026-11-16T18:15:01%2B01:00")  # the first choice was 15 minutes
         browser.get(f"{scheme}://{host}/table?seat=7")
         wait_for(browser, "gambling")

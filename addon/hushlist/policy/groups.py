@@ -70,10 +70,9 @@ class Settings:
         """A group's own settings, completed by these."""
         before = self.categories
         theirs = {name: replace(timed, behind=before.get(name)) for name, timed in own.categories.items()}
-        default = None if own.default is None else replace(own.default, behind=self.default)
         return Settings(
             categories={**before, **theirs},
-            default=default if "default" in given else self.default,
+            default=own.default if "default" in given else self.default,
             mode=own.mode if "mode" in given else self.mode,
             safe_search=own.safe_search if "safe-search" in given else self.safe_search,
             unblocking=own.unblocking if "unblock" in given else self.unblocking,

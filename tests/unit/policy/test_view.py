@@ -244,11 +244,11 @@ def test_an_hour_that_the_clock_shows_twice_is_two() -> None:
 
 def test_where_a_group_says_nothing_now_what_is_said_for_everybody_holds() -> None:
     everybody = Settings({GAMES: timed(Action.WARN)}, timed(Action.BLOCK, line=8))
-    own = Settings({GAMES: timed(Action.ALLOW, NIGHT, line=5)}, timed(Action.PASS, NIGHT, line=6))
+    own = Settings({GAMES: timed(Action.ALLOW, NIGHT, line=5)}, timed(Action.BLOCK, NIGHT, line=6))
     given = Fields(Node(1, {"default": Node(1, "x")}), ("default",), Report("p"))
     group = Group("pupils", (LayerUse("lists"),), everybody.behind(own, given))
     by_day, by_night = View(group, NOON), View(group, NINE)
     assert [by_day.decide([match()]).action, by_night.decide([match()]).action] == [Action.WARN, Action.ALLOW]
-    assert [by_day.nothing.action, by_night.nothing.action] == [Action.BLOCK, Action.PASS]
+    assert [by_day.nothing.action, by_night.nothing.action] == [Action.PASS, Action.BLOCK]  # its own, as a whole
     assert (by_day.until, by_day.decide([match()]).winner) == (NINE, by_day.decide([match()]).matches[0])
     assert by_day.decide([match()]).matches[0].until == NINE
