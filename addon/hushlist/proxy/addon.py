@@ -9,7 +9,6 @@ from __future__ import annotations
 import asyncio
 import gc
 import logging
-from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from functools import partial
 from pathlib import Path
@@ -18,7 +17,6 @@ from typing import TYPE_CHECKING
 from weakref import WeakKeyDictionary
 
 from mitmproxy import connection, ctx, dns, exceptions, http
-from mitmproxy.net.http.http1.read import expected_http_body_size
 from mitmproxy.proxy.mode_specs import RegularMode, Socks5Mode, UpstreamMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
@@ -42,6 +40,7 @@ from hushlist.policy.store import StoreError, default_path
 from hushlist.proxy import answer, notes
 from hushlist.proxy.commands import Commands
 from hushlist.proxy.explanation import Verdict
+from hushlist.proxy.refusing import is_open, refuse
 from hushlist.proxy.reload import UNREAD, watch
 from hushlist.proxy.template import Template, load_template
 from hushlist.proxy.unblock import Stopped, Unblocker
@@ -58,7 +57,6 @@ logger = logging.getLogger(__name__)
 MODES = ("block", "tag", "off")
 #: what holds while there is no policy
 EVERYBODY = Settings()
-_NO_BODY = ("GET", "HEAD", "OPTIONS", "TRACE")
 #: lazy: no connection is made to an origin before its request is decided. No raw TCP: in a tunnel that carries HTTP, a
 #: line's end in front of the request would be enough for mitmproxy to take it for another protocol, and pass it unseen.
 _REQUIRED: dict[str, object] = {"connection_strategy": "lazy", "rawtcp": False}
@@ -335,13 +333,13 @@ class Hushlist:
             notes.annotate(flow, decision, would_block=would_block)
             if (stops and not would_block) or self._unblocker.is_sealed(flow.request):
                 stopped = Stopped(decision, client, settings.unblocking, reference)
-                if _refuse(flow, lambda _: self.answer(flow, stopped)):
+                if refuse(flow, lambda _: self.answer(flow, stopped)):
                     self._unblocker.remember(flow, stopped)
-            elif settings.safe_search and mode != "tag" and _is_open(flow):
+            elif settings.safe_search and mode != "tag" and is_open(flow):
                 self._search_safely(flow, request, settings)
         except Exception:
             logger.exception("hushlist: the filter failed, the request is refused")
-            _refuse(flow, answer.failure)
+            refuse(flow, answer.failure)
 
     def _decide(self, request: Request, client: Client) -> Decision:
         if self.engine is None:
@@ -456,38 +454,3 @@ def _read_policy(path: Path) -> dict[Path, Fingerprint]:
     if policy is None or report.errors:
         raise PolicyError(report.errors, {})
     return policy.files
-
-
-def _is_open(flow: http.HTTPFlow) -> bool:
-    """Whether there is anything to change: a flow that is recorded, or has its answer, stays as it is."""
-    return flow.live and flow.response is None and flow.error is None
-
-
-def _refuse(flow: http.HTTPFlow, respond: Callable[[http.Request], http.Response]) -> bool:
-    """Answer in the origin's place; whether that was possible."""
-    if not _is_open(flow):
-        return False
-    if _may_stream(flow.request):
-        if flow.killable:
-            flow.kill()
-        return False
-    flow.response = respond(flow.request)
-    return True
-
-
-def _may_stream(request: http.Request) -> bool:
-    """Whether mitmproxy streams the body on, or may begin to: then no answer can be set, and the flow is killed.
-
-    HTTP/2 and HTTP/3 need not tell whether a body comes. Where none is usual, an answer is set all the same: mitmproxy
-    ends the connection if a body comes that it would have to stream.
-    """
-    if request.stream:
-        return True
-    if not ctx.options.stream_large_bodies:
-        return False
-    if not request.is_http10 and not request.is_http11 and "content-length" not in request.headers:
-        return request.method.upper() not in _NO_BODY
-    try:
-        return expected_http_body_size(request, None) is None
-    except ValueError:
-        return True
