@@ -113,8 +113,9 @@ class Engine:
                 known = sight.known[hosts[0]]
             except UrlError as error:
                 return self._unparsable(request, error.reason)
-            if known.decision is not None and (self._overrides is None or not self._may_lift(known.decision)):
-                return known.decision.of(request)
+            decision = known.decision
+            if decision is not None and (self._overrides is None or decision.action not in STOPPING):
+                return decision.of(request)
             forms = target_forms(request.scheme, request.target)
             if len(forms) == 1:
                 decision = self._by_form(sight, request, hosts[0], known, forms[0], now)
@@ -131,8 +132,9 @@ class Engine:
             sight = self._only or self._sight(client, now)
             try:
                 known = sight.known[plain[2]]
-                if known.decision is not None and (self._overrides is None or not self._may_lift(known.decision)):
-                    return known.decision.of(url)
+                decision = known.decision
+                if decision is not None and (self._overrides is None or decision.action not in STOPPING):
+                    return decision.of(url)
                 target = plain_target(url, plain.end())
                 if target and not self._asks_more and self._learned is None:
                     return self._lift(self._by_path(sight.view, known, *target, now).of(url), known, client, now)
@@ -157,10 +159,6 @@ class Engine:
         if sight is None or not sight.view.holds_at(now or datetime.now(UTC)):
             sight = self._sights[group.name] = _Sight(View(group, now or datetime.now(UTC)), self._know)
         return sight
-
-    def _may_lift(self, decision: Decision) -> bool:
-        """Whether a grant may let pass what is decided; then each form of the target has to be asked for."""
-        return self._overrides is not None and decision.action in STOPPING
 
     def _lift(self, decision: Decision, known: _Known, client: Client, now: datetime | None) -> Decision:
         """The decision, or that it passes where grants cover all that would stop it: one form, by one host.

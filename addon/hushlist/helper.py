@@ -24,6 +24,7 @@ from hushlist.engine import Engine
 from hushlist.match.rule import Action
 from hushlist.policy.decision import STOPPING, Decision
 from hushlist.url.parts import to_bytes
+from hushlist.url.percent import UNRESERVED
 from hushlist.url.request import PLAIN_URL
 
 #: octets of a line; one that is longer cannot be read. Squid's own URLs are much shorter
@@ -298,7 +299,6 @@ _VALUES: dict[str, Callable[[bytes, bytes, Decision], bytes]] = {
     "%r": lambda _text, _url, decision: to_bytes(reason_of(decision)),
     "%l": lambda _text, _url, decision: to_bytes(place_of(decision)),
 }
-_UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
 _ESCAPES = {octet: (bytes((octet,)), b"%%%02X" % octet) for octet in range(256)}
 _PERCENT = ord("%")
 
@@ -306,7 +306,7 @@ _PERCENT = ord("%")
 def _escaped(value: bytes) -> str:
     """A value with all but unreserved octets escaped; a URL has many escapes, but of few octets."""
     value = value[:MOST_SHOWN]
-    octets = set(value.translate(None, _UNRESERVED))
+    octets = set(value.translate(None, UNRESERVED))
     for octet in (_PERCENT, *octets - {_PERCENT}) if _PERCENT in octets else octets:
         value = value.replace(*_ESCAPES[octet])
     return value.decode("ascii")

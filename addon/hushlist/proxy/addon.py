@@ -30,7 +30,7 @@ from hushlist.match.rule import Action
 from hushlist.policy import shipped_policy
 from hushlist.policy.background import Background
 from hushlist.policy.decision import STOPPING, Decision
-from hushlist.policy.groups import Client, Settings
+from hushlist.policy.groups import MODES, Client, Settings
 from hushlist.policy.log import Settings as LogSettings
 from hushlist.policy.overrides import Overrides
 from hushlist.policy.policy import Fingerprint, Policy, PolicyError, read_policy
@@ -54,7 +54,6 @@ if TYPE_CHECKING:
 
 logger = logging.getLogger(__name__)
 
-MODES = ("block", "tag", "off")
 #: what holds while there is no policy
 EVERYBODY = Settings()
 #: lazy: no connection is made to an origin before its request is decided. No raw TCP: in a tunnel that carries HTTP, a

@@ -79,8 +79,9 @@ def escape(data: bytes, unsafe: re.Pattern[bytes] = _UNSAFE) -> bytes:
     return _replace(unsafe, _ESCAPED, data)
 
 
-_UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
-_NORMAL = {escape: octet if octet in _UNRESERVED else escape.upper() for escape, octet in _OCTETS.items()}
+#: "characters that are allowed in a URI but do not have a reserved purpose" (RFC 3986, 2.3)
+UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+_NORMAL = {escape: octet if octet in UNRESERVED else escape.upper() for escape, octet in _OCTETS.items()}
 # An escape that is not in normal form: a digit in lower case, or an unreserved character.
 _NOT_NORMAL = re.compile(rb"%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f]|2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])")
 # A percent sign that begins no escape, and behind it the escape of a digit that would complete one.
