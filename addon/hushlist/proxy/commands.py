@@ -10,9 +10,8 @@ from datetime import UTC, datetime
 from pathlib import Path
 from stat import S_IMODE
 from tempfile import NamedTemporaryFile
-from typing import TYPE_CHECKING
 
-from mitmproxy import command, exceptions, flow, http
+from mitmproxy import command, ctx, exceptions, flow, http
 from mitmproxy.utils.strutils import escape_control_characters
 
 from hushlist.engine import Engine
@@ -21,13 +20,11 @@ from hushlist.lists.formats import FORMATS
 from hushlist.match.rule import Action
 from hushlist.policy.decision import Decision
 from hushlist.policy.edit import EditError, add_rule
+from hushlist.proxy.in_force import InForce
 from hushlist.proxy.notes import SAFE_SEARCH
 from hushlist.proxy.wire import client_of_flow, request_of_flow
 from hushlist.url.host import is_address
 from hushlist.url.request import canonical_host
-
-if TYPE_CHECKING:
-    from hushlist.proxy.addon import Hushlist
 
 logger = logging.getLogger(__name__)
 
@@ -36,22 +33,20 @@ _OVERRIDES = "overrides"
 
 
 class Commands:
-    """Commands of the addon ``filter``."""
+    """The commands; mitmproxy collects them, and they need no hooks."""
 
-    name = "hushlist.commands"
-
-    def __init__(self, of: Hushlist) -> None:
-        self._filter = of
+    def __init__(self, in_force: InForce) -> None:
+        self._in_force = in_force
 
     @command.command("hushlist.status")
     def status(self) -> str:
         """What is in force: the policy, its rules, and what was wrong with its last change."""
-        return self._filter.status()
+        return self._in_force.status(ctx.options.hushlist_mode)
 
     @command.command("hushlist.reload")
     def reload(self) -> None:
         """Read the policy and its lists again, changed or not."""
-        self._filter.reload()
+        self._in_force.reload()
 
     @command.command("hushlist.explain")
     def explain(self, flows: Sequence[flow.Flow]) -> str:
@@ -70,9 +65,9 @@ class Commands:
         self._add(flows, Action.BLOCK)
 
     def _engine(self) -> Engine:
-        if self._filter.engine is None:
+        if self._in_force.engine is None:
             raise exceptions.CommandError("the filter has no policy that it can use")
-        return self._filter.engine
+        return self._in_force.engine
 
     def _add(self, flows: Sequence[flow.Flow], action: Action) -> None:
         path = own_list(self._engine())

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
 from urllib.parse import parse_qs, quote, urlencode
 from weakref import WeakKeyDictionary
 
@@ -26,14 +25,12 @@ from hushlist.policy.groups import Client
 from hushlist.policy.overrides import Overrides
 from hushlist.policy.passphrase import verify_passphrase
 from hushlist.policy.store import StoreError
-from hushlist.policy.tokens import TokenError, Tokens
+from hushlist.policy.tokens import TokenError
 from hushlist.policy.unblocking import Unblocking
 from hushlist.proxy.explanation import Unblock
+from hushlist.proxy.in_force import InForce
 from hushlist.url.parts import split_web
 from hushlist.url.request import Request, request_of
-
-if TYPE_CHECKING:
-    from hushlist.proxy.addon import Hushlist
 
 logger = logging.getLogger(__name__)
 
@@ -56,28 +53,24 @@ class Stopped:
 
 
 class Unblocker:
-    """The addon that takes the forms."""
+    """Takes the forms."""
 
-    name = "hushlist.unblock"
-
-    def __init__(self, of: Hushlist) -> None:
-        self._filter = of
+    def __init__(
+        self, in_force: InForce, answer: Callable[[http.HTTPFlow, Stopped, str | None], http.Response]
+    ) -> None:
+        """``answer`` makes the page for what is stopped, with the key of a message."""
+        self._in_force = in_force
+        self._answer = answer
         self._stopped: WeakKeyDictionary[http.HTTPFlow, Stopped] = WeakKeyDictionary()
-        #: of the store of overrides, made when that is opened: no page waits for a disk
-        self.tokens: Tokens | None = None
-
-    @property
-    def _overrides(self) -> Overrides | None:
-        return self._filter.overrides
 
     def offer(self, stopped: Stopped, message: str | None = None) -> Unblock | None:
         """What a page offers for a request that was stopped, or nothing."""
-        decision, unblocking = stopped.decision, stopped.unblocking
-        if self.tokens is None or decision.winner is None:
+        decision, unblocking, tokens = stopped.decision, stopped.unblocking, self._in_force.tokens
+        if tokens is None or decision.winner is None:
             return None
         if decision.action is not Action.WARN and unblocking is None:
             return None
-        token = self.tokens.make(_name(stopped.client), _text(decision.url), decision.action.value)
+        token = tokens.make(_name(stopped.client), _text(decision.url), decision.action.value)
         action = f"{PATH}?{urlencode({'url': _asked(decision), 'seal': token})}"
         if decision.action is Action.WARN or unblocking is None:
             return Unblock(action, token, message=message)
@@ -87,26 +80,30 @@ class Unblocker:
 
     def is_sealed(self, request: http.Request) -> bool:
         """Whether it is a form of ours: no origin is to see what a person typed into it."""
-        return _is_form(request) and self.tokens is not None and self.tokens.is_ours(_one(_query(request), "seal"))
+        tokens = self._in_force.tokens
+        return _is_form(request) and tokens is not None and tokens.is_ours(_one(_query(request), "seal"))
 
     def remember(self, flow: http.HTTPFlow, stopped: Stopped) -> None:
         """Take note that a request was answered in its origin's place."""
         if _is_form(flow.request):
             self._stopped[flow] = stopped
 
-    async def request(self, flow: http.HTTPFlow) -> None:
-        """mitmproxy's hook: take a form, and answer it in place of the block page that it has as its answer."""
+    def take(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """Take a form, and answer it in place of the block page that it has as its answer; ``None`` for all else."""
         stopped = self._stopped.pop(flow, None)
         content = flow.request.raw_content
         if stopped is None or flow.response is None or content is None or len(content) > _LONGEST_FORM:
-            return
+            return None
+        return self._take(flow, stopped)
+
+    async def _take(self, flow: http.HTTPFlow, stopped: Stopped) -> None:
         try:
-            await self._take(flow, stopped)
+            await self._take_form(flow, stopped)
         except Exception:
             logger.exception("hushlist: a form could not be taken; the request stays blocked")
 
-    async def _take(self, flow: http.HTTPFlow, stopped: Stopped) -> None:
-        engine, overrides = self._filter.engine, self._overrides
+    async def _take_form(self, flow: http.HTTPFlow, stopped: Stopped) -> None:
+        engine, overrides = self._in_force.engine, self._in_force.overrides
         asked = _one(_query(flow.request), "url").encode("utf-8", "surrogateescape")
         if engine is None or overrides is None:
             return
@@ -120,15 +117,15 @@ class Unblocker:
         form = parse_qs((flow.request.raw_content or b"").decode("utf-8", "replace"))
         of_asked = replace(stopped, decision=decision)
         message = await asyncio.to_thread(self._try, overrides, of_asked, form)
-        flow.response = _go_on(asked) if message is None else self._filter.answer(flow, of_asked, message)
+        flow.response = _go_on(asked) if message is None else self._answer(flow, of_asked, message)
 
     def _try(self, overrides: Overrides, stopped: Stopped, form: Mapping[str, list[str]]) -> str | None:
         """Grant what a form asks for, or the key of the words that say why not; waits for the disk."""
         decision, client, unblocking = stopped.decision, stopped.client, stopped.unblocking
         name, url = _name(client), _text(decision.url)
         try:
-            assert self.tokens is not None
-            self.tokens.check(_one(form, "token"), name, url, decision.action.value)
+            assert self._in_force.tokens is not None
+            self._in_force.tokens.check(_one(form, "token"), name, url, decision.action.value)
             if decision.action is Action.WARN:
                 host = _wanted(decision)["host"]
                 overrides.grant("host", host, _AFTER_WARNING, client=name, how=WARNING, by=name)

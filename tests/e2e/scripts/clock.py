@@ -27,7 +27,7 @@ def time() -> float:
 
 def running() -> None:
     engine.datetime, engine.time = Clock, time
-    ctx.master.addons.get("hushlist").overrides._clock = time
+    ctx.master.addons.get("hushlist").in_force.overrides._clock = time
 
 
 def requestheaders(flow: http.HTTPFlow) -> None:

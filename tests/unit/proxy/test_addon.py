@@ -15,8 +15,8 @@ from hushlist.engine import Engine
 from hushlist.policy import shipped_policy
 from hushlist.policy.decision import Decision
 from hushlist.policy.groups import Client
-from hushlist.policy.policy import POLICY_KEYS
-from hushlist.proxy import addon as module
+from hushlist.policy.policy import POLICY_KEYS, PolicyError
+from hushlist.proxy import in_force, requests
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.notes import BLOCKED, KEY, SAFE_SEARCH, TAGGED, WOULD_BLOCK
 from hushlist.url.request import Request
@@ -60,7 +60,7 @@ def active(context: taddons.context, hushlist: Hushlist, policy: Path) -> taddon
 @pytest.fixture
 def running(active: taddons.context, hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> taddons.context:
     """The same, behind the start, but without a watch over the files, which has tests of its own."""
-    monkeypatch.setattr(hushlist, "_restart_watcher", lambda: None)
+    monkeypatch.setattr(hushlist.in_force, "_restart_watcher", lambda: None)
     hushlist.running()
     return active
 
@@ -298,7 +298,7 @@ def test_a_request_that_did_not_change_is_not_read_again(hushlist: Hushlist, mon
     flow = flow_of("http://other.example/")
     hushlist.requestheaders(flow)
     # were it read again, the failure would refuse it
-    monkeypatch.setattr(module, "request_of_flow", None)
+    monkeypatch.setattr(requests, "request_of_flow", None)
     hushlist.request(flow)
     assert flow.response is None
 
@@ -314,7 +314,7 @@ def test_a_replay_is_decided_again(hushlist: Hushlist) -> None:
 
 
 @pytest.mark.usefixtures("active")
-@pytest.mark.parametrize("target", ["hushlist.proxy.addon.request_of_flow", "hushlist.engine.Engine.decide"])
+@pytest.mark.parametrize("target", ["hushlist.proxy.requests.request_of_flow", "hushlist.engine.Engine.decide"])
 @pytest.mark.parametrize("path", [b"/", b"/\xff\x00<script>"])
 def test_a_failure_of_our_own_refuses_the_request(
     hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, target: str, path: bytes
@@ -452,14 +452,14 @@ def test_a_policy_is_found_in_the_home(
 def test_without_an_option_the_shipped_policy_is_in_force(
     context: taddons.context, hushlist: Hushlist, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.INFO, module.__name__):
+    with caplog.at_level(logging.INFO, in_force.__name__):
         context.configure(hushlist, hushlist_mode="block")
     assert f"by {shipped_policy()}" in caplog.text
 
 
 def test_while_it_is_off_no_policy_is_needed(context: taddons.context, hushlist: Hushlist) -> None:
     context.configure(hushlist, hushlist_mode="off")
-    assert hushlist.engine is None
+    assert hushlist.in_force.engine is None
     assert run(hushlist, flow_of("http://other.example/")).response is None
 
 
@@ -573,7 +573,7 @@ class TestOptionOfMitmproxy:
 
 
 def test_the_script_puts_the_addon_into_addons() -> None:
-    script = Path(module.__file__).parents[2] / "filter.py"
+    script = Path(in_force.__file__).parents[2] / "filter.py"
     if not script.is_file():
         pytest.skip("no addon/filter.py: this is an installed package")
     names: dict[str, object] = {}
@@ -711,7 +711,7 @@ def test_a_name_that_cannot_be_read_does_not_keep_a_search_from_passing(
     grouped: taddons.context, hushlist: Hushlist, policy: Path
 ) -> None:
     policy.write_text("unparsable: pass\n" + policy.read_text())
-    hushlist._load()
+    hushlist.in_force.load(policy)
     flow = run(hushlist, flow_of("http://www.google.com/search?q=x", host="a/b"))
     assert flow.response is None
     assert flow.request.path == "/search?q=x&safe=active&ssui=on"
@@ -754,7 +754,7 @@ def test_a_log_whose_folder_cannot_be_found_is_told_and_stops_nothing(
     def fail(*_: object) -> None:
         raise RuntimeError("no home")
 
-    monkeypatch.setattr(module, "Journal", fail)
+    monkeypatch.setattr(in_force, "Journal", fail)
     policy.write_text("log: on\n" + policy.read_text())
     context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
     assert "there is no log: no home" in caplog.text
@@ -775,9 +775,9 @@ def test_an_own_block_page_is_used_and_a_broken_one_is_refused_with_file_and_lin
     assert flow.response is not None
     assert "<p>Ours: Ads</p>" in flow.response.text
     page.write_text("<html lang='$lang' dir='$dir'><h1>$heading</h1><p>$reason</p>$form\n$nonsense</html>")
-    with pytest.raises(exceptions.OptionsError, match=r"page\.html:2: \$nonsense"):
-        hushlist._load()
-    assert "the last change is not used" in hushlist.status()
+    with pytest.raises(PolicyError, match=r"page\.html:2: \$nonsense"):
+        hushlist.in_force.load(policy)
+    assert "the last change is not used" in hushlist.in_force.status("block")
     flow = run(hushlist, flow_of("http://blocked.example/"))
     assert flow.response is not None
     assert "<p>Ours: Ads</p>" in flow.response.text

@@ -143,7 +143,7 @@ def test_a_policy_without_a_list_of_one_s_own_is_an_error(
 ) -> None:
     policy.write_text("layers:\n- {name: lists, lists: [list.yaml]}\n")
     context.configure(hushlist, hushlist_policy=str(policy.with_name("policy.yaml")), hushlist_mode="tag")
-    hushlist._load()
+    hushlist.in_force.load(policy)
     with pytest.raises(exceptions.CommandError, match="no YAML list in a layer 'overrides'"):
         context.master.commands.call("hushlist.allow", [flow_of("http://games.example/")])
 
@@ -155,7 +155,7 @@ def test_the_format_of_a_list_counts_and_not_its_name(
     (own.parent / "mine").write_text("rules: []\n")
     lists = "[{file: own.yaml, format: domains}, {file: mine, format: yaml}]"
     policy.write_text(f"layers:\n- {{name: overrides, lists: {lists}}}\n")
-    hushlist._load()
+    hushlist.in_force.load(policy)
     context.master.commands.call("hushlist.block", [flow_of("http://games.example/")])
     assert own.read_text() == "a.example\n"
     assert "games.example/" in (own.parent / "mine").read_text()
@@ -168,7 +168,7 @@ def test_without_a_policy_there_is_an_error(command: str) -> None:
         context.options.add_option("rawtcp", bool, True, "")
         hushlist = Hushlist()
         context.master.addons.add(hushlist)
-        hushlist.engine = None
+        hushlist.in_force.engine = None
         with pytest.raises(exceptions.CommandError, match="no policy that it can use"):
             context.master.commands.call(f"hushlist.{command}", [])
         assert context.master.commands.call("hushlist.status") == "no policy that can be used: every request is refused"

@@ -189,14 +189,14 @@ def test_the_addon_watches_while_it_runs_and_leaves_nothing_behind(policy: Path)
             context.options.add_option("connection_strategy", str, "eager", "")
             context.options.add_option("rawtcp", bool, True, "")
             context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
-            first = hushlist.engine
+            first = hushlist.in_force.engine
             hushlist.running()
             write(policy.with_name("ads.yaml"), "rules: [second.example]")
             async with asyncio.timeout(PATIENCE):
-                while hushlist.engine is first:
+                while hushlist.in_force.engine is first:
                     await asyncio.sleep(0.005)
-            assert hushlist.engine is not None
-            assert blocks(hushlist.engine, "second.example")
+            assert hushlist.in_force.engine is not None
+            assert blocks(hushlist.in_force.engine, "second.example")
             hushlist.done()
             await asyncio.sleep(0)
             assert [task for task in asyncio.all_tasks() if "hushlist" in task.get_name()] == []

@@ -17,8 +17,7 @@ from hushlist.policy import passphrase
 from hushlist.policy.overrides import Overrides
 from hushlist.policy.store import StoreError, default_path
 from hushlist.policy.tokens import LIFETIME
-from hushlist.proxy import addon as module
-from hushlist.proxy import unblock
+from hushlist.proxy import in_force, unblock
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.notes import KEY
 from hushlist.proxy.unblock import PATH
@@ -44,7 +43,7 @@ class Clock:
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
-    monkeypatch.setattr(module, "time", clock)
+    monkeypatch.setattr(in_force, "time", clock)
     monkeypatch.setattr("hushlist.engine.time", clock)
     return clock
 
@@ -107,8 +106,9 @@ class Person:
     def ask(self, flow: http.HTTPFlow) -> http.Response | None:
         """As mitmproxy calls the hooks; ``None`` where the request goes to its origin."""
         self.hushlist.requestheaders(flow)
-        self.hushlist.request(flow)
-        asyncio.run(self.hushlist._unblocker.request(flow))
+        taking = self.hushlist.request(flow)
+        if taking is not None:
+            asyncio.run(taking)
         return flow.response
 
     def get(self, url: str, **headers: str) -> http.Response | None:
@@ -168,8 +168,8 @@ def other(context: taddons.context, hushlist: Hushlist) -> Person:
 
 @pytest.fixture
 def overrides(pupil: Person, hushlist: Hushlist) -> Overrides:
-    assert hushlist.overrides is not None
-    return hushlist.overrides
+    assert hushlist.in_force.overrides is not None
+    return hushlist.in_force.overrides
 
 
 # -- with a passphrase or a code -------------------------------------------------------------------------------------
@@ -610,7 +610,7 @@ def test_a_store_that_cannot_be_opened_leaves_all_blocked_and_the_proxy_running(
         page = Person(hushlist).page("http://games.example/")
         assert page.action is None
         assert Person(hushlist).passes("http://fine.example/")
-        assert "nothing can be unblocked" in hushlist.status()
+        assert "nothing can be unblocked" in hushlist.in_force.status("block")
         # an error would end mitmdump at its start
         assert not [record for record in caplog.records if record.levelname == "ERROR"]
         response = Person(hushlist).post(f"http://games.example{PATH}?url=http://games.example/", passphrase=PASSPHRASE)
@@ -621,14 +621,14 @@ def test_a_store_that_cannot_be_opened_leaves_all_blocked_and_the_proxy_running(
 
 
 def test_a_store_that_breaks_later_is_in_the_status(pupil: Person, hushlist: Hushlist, clock: Clock) -> None:
-    assert "unblocked" not in hushlist.status()
+    assert "unblocked" not in hushlist.in_force.status("block")
     path = default_path()
     for file in path.parent.glob(f"{path.name}*"):
         file.unlink()
     path.write_bytes(b"no database" * 1000)
     clock.now += 1
     assert not pupil.passes("http://games.example/")
-    assert "nothing can be unblocked" in hushlist.status()
+    assert "nothing can be unblocked" in hushlist.in_force.status("block")
 
 
 def test_other_requests_go_on_while_a_passphrase_is_looked_at(
@@ -648,8 +648,9 @@ def test_other_requests_go_on_while_a_passphrase_is_looked_at(
 
     async def both() -> None:
         hushlist.requestheaders(flow)
-        hushlist.request(flow)
-        taking = asyncio.create_task(hushlist._unblocker.request(flow))
+        form = hushlist.request(flow)
+        assert form is not None
+        taking = asyncio.create_task(form)
         while not begun.is_set():
             await asyncio.sleep(0.001)
         blocked, passing = pupil.flow("http://games.example/"), pupil.flow("http://fine.example/")

@@ -1,0 +1,205 @@
+"""What is in force: the policy with its rules, the log, the store of overrides, and the watch over the files.
+
+At the start, there is no good state to keep, and a policy that cannot be used is an error. From then on, whatever is
+wrong with a change is reported, and what is in force stays so.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from contextlib import ExitStack
+from functools import partial
+from pathlib import Path
+from time import time
+
+from hushlist.engine import Engine
+from hushlist.errors import SourceError
+from hushlist.journal.journal import Journal
+from hushlist.lists.source import Report
+from hushlist.match.learned import Learned
+from hushlist.policy.background import Background
+from hushlist.policy.groups import Client, Settings
+from hushlist.policy.log import Settings as LogSettings
+from hushlist.policy.overrides import Overrides
+from hushlist.policy.policy import Fingerprint, Policy, PolicyError, read_policy
+from hushlist.policy.report import CompileReport
+from hushlist.policy.store import StoreError, default_path
+from hushlist.policy.tokens import Tokens
+from hushlist.proxy.reload import UNREAD, watch
+from hushlist.proxy.template import Template, load_template
+
+logger = logging.getLogger(__name__)
+
+#: what holds while there is no policy
+_EVERYBODY = Settings()
+
+
+class InForce:
+    """What decides at the moment; the parts of the addon look here, each time anew."""
+
+    def __init__(self) -> None:
+        #: ``None`` until a policy could be loaded; until then every request is refused
+        self.engine: Engine | None = None
+        #: of temporary unblocks; ``None`` where the store cannot be used
+        self.overrides: Overrides | None = None
+        #: of the store of overrides, made when that is opened: no page waits for a disk
+        self.tokens: Tokens | None = None
+        #: where decisions are logged, if they are
+        self.journal: Journal | None = None
+        #: the administrator's own block page
+        self.template: Template | None = None
+        self.learned = Learned()
+        #: what is wrong with the last change, which is not used
+        self.problem: str | None = None
+        self._no_overrides: str | None = None
+        self._path: Path | None = None
+        #: what to watch: the files of the policy in force, or of the one that could not be used
+        self._files: dict[Path, Fingerprint] = {}
+        self._background = Background()
+        self._watcher: asyncio.Task[None] | None = None
+        self._is_running = False
+
+    def settings(self, client: Client) -> Settings:
+        """What holds for a client's group."""
+        return _EVERYBODY if self.engine is None else self.engine.settings(client)
+
+    # -- the policy ----------------------------------------------------------------------------------------------
+
+    def load(self, path: Path) -> None:
+        """Use a policy: at the start, before any request is served; later, when it is there.
+
+        Raises:
+            PolicyError: the policy cannot be used; once the proxy runs, its lists are not looked at yet.
+        """
+        if self.overrides is None:
+            self._open_overrides()
+        try:
+            if self._is_running:
+                self._files = dict.fromkeys(_read_policy(path), UNREAD)
+            else:
+                self._use(self._read(self._background, path))
+        except PolicyError as error:
+            self._path = self._path or path
+            self._files = self._files or error.files
+            raise
+        self._path = path
+        self._restart_watcher()
+
+    def reload(self) -> None:
+        """Read everything again."""
+        self._files = dict.fromkeys(self._files, UNREAD)
+        self._restart_watcher()
+
+    def _read(self, background: Background, path: Path) -> Engine:
+        try:
+            policy, index = background.compile(path)
+            try:
+                _load_template(policy)
+            except SourceError as error:
+                raise PolicyError(error.problems, policy.files) from None
+        except PolicyError as error:
+            self.problem = str(error)
+            raise
+        return Engine(policy, index, self.learned, self.overrides)
+
+    def _use(self, engine: Engine) -> None:
+        template = _load_template(engine.policy)
+        before = None if self.engine is None else self.engine.policy.log
+        self.engine, self._files, self.template, self.problem = engine, engine.policy.files, template, None
+        if engine.policy.log != before:
+            self._open_journal(engine.policy.log)
+        for problem in CompileReport.of(engine.index).warnings:
+            logger.warning("hushlist: %s", problem)
+        files = len(engine.policy.files)
+        logger.info("hushlist: %d rules of %d files, by %s", len(engine.index), files, engine.policy.source)
+
+    def _open_journal(self, settings: LogSettings | None) -> None:
+        """Write the log as the policy says; a log that cannot be written is reported, and stops nothing."""
+        if self.journal is not None:
+            self.journal.close()
+        self.journal = None
+        if settings is not None:
+            try:
+                self.journal = Journal(settings)
+            except RuntimeError as error:
+                logger.warning("hushlist: there is no log: %s", error)  # an error would end mitmdump at its start
+
+    def _open_overrides(self) -> None:
+        """Use the store of temporary unblocks; where that cannot be, what is blocked stays so, and no more."""
+        try:
+            with ExitStack() as undo:
+                overrides = undo.enter_context(Overrides(default_path(), time))
+                self.tokens = overrides.tokens()
+                undo.pop_all()
+        except (StoreError, RuntimeError) as error:
+            # no error: at the start, mitmdump would end with it
+            self._no_overrides = str(error)
+            logger.warning("hushlist: nothing can be unblocked for a while: %s", error)
+        else:
+            self.overrides, self._no_overrides = overrides, None
+
+    # -- life ----------------------------------------------------------------------------------------------------
+
+    def run(self) -> None:
+        """From now on, in the event loop, the files are watched."""
+        self._is_running = True
+        self._restart_watcher()
+
+    def close(self) -> None:
+        """Leave nothing running, and nothing unwritten."""
+        self._stop_watching()
+        self._open_journal(None)
+        if self.overrides is not None:
+            self.overrides.close()
+            self.overrides = None
+
+    def _stop_watching(self) -> None:
+        if self._watcher is not None:
+            self._watcher.cancel()
+            self._watcher = None
+        self._background.stop()
+
+    def _restart_watcher(self) -> None:
+        if not self._is_running or self._path is None:
+            return
+        self._stop_watching()
+        self._background = Background()
+        watching = watch(partial(self._read, self._background, self._path), self._files, self._use)
+        self._watcher = asyncio.get_running_loop().create_task(watching, name="hushlist: watch rules")
+
+    def status(self, mode: str) -> str:
+        """What is in force, for people; ``mode`` is the option's."""
+        if self.engine is None:
+            return "no policy that can be used: every request is refused"
+        policy, index = self.engine.policy, self.engine.index
+        groups = ", ".join(group.name for group in policy.all_groups)
+        status = (
+            f"policy {policy.source}: {len(index):,} rules of {len(policy.files)} files; groups: {groups}; "
+            f"mode {mode}; index {index.source}"
+        )
+        fault = self._no_overrides if self.overrides is None else self.overrides.fault
+        status += "" if fault is None else f"; nothing can be unblocked: {fault}"
+        return status if self.problem is None else f"{status}; the last change is not used:\n{self.problem}"
+
+
+def _load_template(policy: Policy) -> Template | None:
+    """The administrator's own block page.
+
+    Raises:
+        SourceError: it cannot be used.
+    """
+    return None if policy.block_page is None else load_template(policy.block_page)
+
+
+def _read_policy(path: Path) -> dict[Path, Fingerprint]:
+    """The files of a policy.
+
+    Raises:
+        PolicyError: with the problems of the policy file itself.
+    """
+    report = Report(str(path))
+    policy = read_policy(path, report)
+    if policy is None or report.errors:
+        raise PolicyError(report.errors, {})
+    return policy.files

@@ -1,0 +1,170 @@
+"""What is done with a request: decide, note, log, and pass it, change it or answer it in the origin's place."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Awaitable
+from contextlib import suppress
+from time import perf_counter_ns, time
+from weakref import WeakKeyDictionary
+
+from mitmproxy import connection, http
+from mitmproxy.proxy.server_hooks import ServerConnectionHookData
+
+from hushlist.errors import UrlError
+from hushlist.journal.record import record_of
+from hushlist.match.rule import Action
+from hushlist.policy.decision import STOPPING, Decision
+from hushlist.policy.groups import Client, Settings
+from hushlist.policy.safe_search import rewrite
+from hushlist.proxy import answer, notes
+from hushlist.proxy.explanation import Verdict
+from hushlist.proxy.in_force import InForce
+from hushlist.proxy.refusing import is_open, refuse
+from hushlist.proxy.unblock import Stopped, Unblocker
+from hushlist.proxy.wire import Seen, client_of_flow, request_of_flow, seen_of_flow
+from hushlist.url.parts import to_bytes
+from hushlist.url.protocol import PERMANENT
+from hushlist.url.request import Request, canonical_host
+
+logger = logging.getLogger(__name__)
+
+
+class Requests:
+    """Decides requests, and acts.
+
+    Whatever fails here, the request is refused: mitmproxy itself would log the exception and let the flow pass.
+    """
+
+    def __init__(self, in_force: InForce) -> None:
+        self._in_force = in_force
+        self._unblocker = Unblocker(in_force, self._answer)
+        #: what was decided of each flow: all that its request was made of, and the request
+        self._decided: WeakKeyDictionary[http.HTTPFlow, tuple[Seen, Request]] = WeakKeyDictionary()
+        #: of each client's connection: the host to connect to in place of another
+        self._led: WeakKeyDictionary[connection.Client, dict[str, str]] = WeakKeyDictionary()
+
+    def filter(self, flow: http.HTTPFlow, mode: str, *, again: bool) -> None:
+        """Decide and act; a request that was decided before only if ``again``, as a replay has to be."""
+        if mode == "off":
+            return
+        try:
+            seen, before = seen_of_flow(flow), None if again else self._decided.get(flow)
+            if before is not None and before[0] == seen:
+                return
+            request = request_of_flow(flow)
+            if before is not None and before[1] == request:
+                return
+            client = client_of_flow(flow)
+            settings = self._in_force.settings(client)
+            if settings.mode == "off":
+                return
+            mode = settings.mode if mode == "block" else mode
+            start = perf_counter_ns()
+            decision = self._decide(request, client)
+            duration = (perf_counter_ns() - start) // 1000
+            self._decided[flow] = seen, request
+            stops = decision.action in STOPPING
+            would_block = stops and mode == "tag"
+            reference = self._record(flow, decision, client, would_block=would_block, duration=duration)
+            notes.annotate(flow, decision, would_block=would_block)
+            if (stops and not would_block) or self._unblocker.is_sealed(flow.request):
+                stopped = Stopped(decision, client, settings.unblocking, reference)
+                if refuse(flow, lambda _: self._answer(flow, stopped)):
+                    self._unblocker.remember(flow, stopped)
+            elif settings.safe_search and mode != "tag" and is_open(flow):
+                self._search_safely(flow, request, settings)
+        except Exception:
+            logger.exception("hushlist: the filter failed, the request is refused")
+            refuse(flow, answer.failure)
+
+    def take_form(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """Take the form of a block page, once it is there as a whole; ``None`` for all else."""
+        return self._unblocker.take(flow)
+
+    def learn(self, flow: http.HTTPFlow) -> None:
+        """Learn from a permanent redirect of the origin itself."""
+        response, engine = flow.response, self._in_force.engine
+        if response is None or response.status_code not in PERMANENT or not flow.live:
+            return
+        decided = self._decided.get(flow)
+        if decided is not None and engine is not None and flow.server_conn.timestamp_start is not None:
+            engine.learn(decided[1], to_bytes(response.headers.get("location", "")))
+
+    def lead(self, data: ServerConnectionHookData) -> None:
+        """Connect where a service searches safely.
+
+        Host header and TLS server name stay, as where a CNAME record leads there.
+        """
+        address = data.server.address
+        host = self._led.get(data.client, {}).get(address[0]) if address else None
+        if address and host:
+            data.server.address = (host, address[1])
+
+    def _decide(self, request: Request, client: Client) -> Decision:
+        engine = self._in_force.engine
+        if engine is None:
+            return Decision(Action.BLOCK, request.url, fault="the filter has no policy that it can use")
+        return engine.decide(request, client=client)
+
+    def _answer(self, flow: http.HTTPFlow, stopped: Stopped, message: str | None = None) -> http.Response:
+        """The answer in place of the origin's."""
+        decision, engine = stopped.decision, self._in_force.engine
+        is_failure = engine is None or decision.action not in STOPPING
+        kind = Verdict.WARNED if decision.action is Action.WARN else Verdict.BLOCKED
+        until = None if decision.winner is None else decision.winner.until
+        if until is not None and engine is not None:
+            until = until.astimezone(engine.policy.zone)
+        explanation = answer.explain(
+            decision, kind=Verdict.FAILED if is_failure else kind, until=until, reference=stopped.reference
+        )
+        return answer.answer(
+            flow.request, explanation, self._unblocker.offer(stopped, message), self._in_force.template
+        )
+
+    def _record(
+        self, flow: http.HTTPFlow, decision: Decision, client: Client, *, would_block: bool, duration: int
+    ) -> str | None:
+        """Write a decision into the log; its reference, or ``None``: there is no log, or the flow is a recording."""
+        journal = self._in_force.journal
+        if journal is None or not flow.live:
+            return None
+        moment = time()
+        reference = journal.reference(moment)
+        journal.write(
+            record_of(
+                decision,
+                reference=reference,
+                moment=moment,
+                client=client.address,
+                user=client.user,
+                group=decision.group,
+                method=flow.request.method,
+                would_block=would_block,
+                grant=None if decision.grant is None else str(decision.grant.id),
+                duration=duration,
+            )
+        )
+        return reference
+
+    def _search_safely(self, flow: http.HTTPFlow, request: Request, settings: Settings) -> None:
+        """Ask a search engine for safe results, where the policy says so and the client does not.
+
+        Whatever host the client says that it asks, one behind it may be led by any of them.
+        """
+        data = flow.request.data
+        changes = []
+        for host in dict.fromkeys(request.hosts):
+            with suppress(UrlError):
+                change = rewrite(canonical_host(host), data.path, settings.safe_search)
+                if change is None:
+                    continue
+                for name, value in change.headers:
+                    flow.request.headers[name.decode("ascii")] = value.decode("ascii")
+                data.path = data.path if change.target is None else change.target
+                if change.host is not None:
+                    self._led.setdefault(flow.client_conn, {})[data.host] = change.host.decode("ascii")
+                changes.append(str(change))
+        if changes:
+            flow.metadata[notes.SAFE_SEARCH] = "; ".join(changes)
+            self._decided[flow] = seen_of_flow(flow), request
