@@ -17,6 +17,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 
 from hushlist.match.expressions import host_suffixes
 from hushlist.match.public_suffixes import SuffixRule, public_suffixes
+from hushlist.match.rule import Expression, Rule
 
 
 class Breadth:
@@ -33,6 +34,15 @@ class Breadth:
         for rank, host in enumerate(self._popular, 1):
             for suffix in host_suffixes(host, deepest=host.count(b".") + 1):
                 self._ranks.setdefault(suffix + b"/", rank)
+
+    def of_rule(self, rule: Rule) -> str | None:
+        """What is broad about a rule, for a person; ``None`` where nothing is, or nothing can be said."""
+        match rule.pattern:
+            case Expression(value):
+                return self.of_expression(value)
+            case IPv4Network() | IPv6Network() as network:
+                return self.of_range(network)
+        return None
 
     def of_expression(self, expression: bytes) -> str | None:
         """What is broad about a canonical expression, for a person; ``None`` where nothing is."""

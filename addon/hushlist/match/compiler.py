@@ -236,13 +236,21 @@ def tasks(parts: Sequence[Part]) -> dict[str, list[Task]]:
     return found
 
 
-def merge(task: Task, folder: Path | None = None) -> Piece:
-    """The piece of a table that a task asks for, in a file of the folder where one is given."""
-    runs, shape, first, last, identities = task
-    width, size = shape.width, shape.key
+def sorted_rows(task: Task) -> list[bytes]:
+    """The rows that a task is about, duplicates among them: by key, and those of one key as they were given."""
+    runs, shape, first, last, _ = task
+    width = shape.width
     octets = b"".join(load(run.rows, run.starts[first] * width, run.starts[last] * width) for run in runs)
     rows = [octets[at : at + width] for at in range(0, len(octets), width)]
     rows.sort()  # runs are sorted, so that this merges them
+    return rows
+
+
+def merge(task: Task, folder: Path | None = None) -> Piece:
+    """The piece of a table that a task asks for, in a file of the folder where one is given."""
+    _, shape, first, last, identities = task
+    size = shape.key
+    rows = sorted_rows(task)
     keys = [row[:size] for row in rows]
     duplicates: Counter[int] = Counter()
     for position in reversed(list(_duplicates(rows, keys, identities))):

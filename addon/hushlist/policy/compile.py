@@ -10,22 +10,18 @@ from __future__ import annotations
 
 import hashlib
 import json
-import multiprocessing
 import os
 import pickle
 import sys
-import threading
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor, ProcessPoolExecutor
-from contextlib import contextmanager
+from collections.abc import Iterator, Sequence
+from concurrent.futures import BrokenExecutor
 from dataclasses import astuple, dataclass
 from functools import lru_cache, partial
 from importlib import metadata
-from ipaddress import IPv4Network, IPv6Network
 from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hushlist.errors import Problem
 from hushlist.lists.popular import read_popular
@@ -48,24 +44,15 @@ from hushlist.match.compiler import (
 from hushlist.match.cover import covered
 from hushlist.match.index import Index
 from hushlist.match.index_file import IndexFileError
-from hushlist.match.rule import Action, Expression, Rule
+from hushlist.match.rule import Action
 from hushlist.policy.cache import Cache
 from hushlist.policy.policy import ListFile, Policy, PolicyError, fingerprint, read_policy
+from hushlist.policy.processes import Parallel, Progress, processes, silent, watched
 from hushlist.policy.report import SECTION, CompileReport, ListReport
+from hushlist.policy.survey import Stretch, Survey, read_stretch, survey_of
 
-#: octets of a source that one process reads at a time
-_PIECE = 1 << 21
 #: with fewer octets than this in all sources, other processes are not worth their start
 _FEW = 1 << 21
-
-#: is called with what is done, how much of it, and how much there is to do
-Progress = Callable[[str, int, int], object]
-#: applies a function to all tasks, perhaps in other processes; the results are in the order of the tasks
-_Parallel = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
-
-
-def _silent(*_: object) -> None:
-    """No progress is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,7 +88,7 @@ def compile_policy(
     except RuntimeError as error:
         raise PolicyError([Problem("cache", 0, "folder", str(error))], policy.files) from error
     try:
-        return _compile(policy, own, cache, jobs or os.cpu_count() or 1, popular, progress or _silent)
+        return _compile(policy, own, cache, jobs or os.cpu_count() or 1, popular, progress or silent)
     except OSError as error:
         why = f"it cannot be used: {error.strerror or error}"
         raise PolicyError([Problem(str(error.filename or cache.folder), 0, "cache", why)], policy.files) from error
@@ -114,7 +101,7 @@ def _compile(
     policy: Policy, own: Report, cache: Cache, jobs: int, popular: Path | None, progress: Progress
 ) -> Compiled:
     popular_domains, popular_report = _read_popular(popular)
-    surveys = [_survey(file) for layer in policy.layers for file in layer.lists]
+    surveys = [survey_of(file) for layer in policy.layers for file in layer.lists]
     reports = [own, popular_report, *(survey.report for survey in surveys)]
     key = _key(surveys, popular_domains, popular_report)
     if not any(report.errors for report in reports):
@@ -123,10 +110,10 @@ def _compile(
             cache.touch(key)
             return Compiled(policy, *known)
     if sum(len(survey.pieces) for survey in surveys) >= MOST_PARTS:
-        own.error(0, "lists", f"they have more than {MOST_PARTS - 1} files, or pieces of {_PIECE} octets")
+        own.error(0, "lists", f"they have more than {MOST_PARTS - 1} files and pieces of files")
         raise PolicyError(own.errors, policy.files)
     is_small = sum(survey.length for survey in surveys) < _FEW
-    with TemporaryDirectory(dir=cache.make()) as name, _processes(1 if is_small else jobs) as parallel:
+    with TemporaryDirectory(dir=cache.make()) as name, processes(1 if is_small else jobs) as parallel:
         folder = Path(name)
         collected = list(_collect_all(surveys, popular_domains, folder, parallel, progress))
         errors = [problem for report in reports for problem in report.errors]
@@ -144,74 +131,7 @@ def _changed(file: Path) -> Problem:
     return Problem(str(file), 0, file.name, "it changed while it was read")
 
 
-@contextmanager
-def _processes(jobs: int) -> Iterator[_Parallel]:
-    """What applies a function to tasks in so many processes."""
-    if jobs == 1:
-        yield map
-        return
-    # A process that has threads is not copied: one of them might hold a lock for ever.
-    can_fork = sys.platform == "linux" and threading.active_count() == 1
-    context = multiprocessing.get_context("fork" if can_fork else "spawn")
-    with ProcessPoolExecutor(jobs, context, _end_with_parent) as pool:
-        yield pool.map
-
-
-def _end_with_parent() -> None:
-    """Have this process end when the one does that started it, however that ends: it would wait for tasks for ever."""
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-
-    def wait() -> None:
-        parent.join()
-        os._exit(1)
-
-    threading.Thread(target=wait, daemon=True).start()
-
-
 # -- what there is -----------------------------------------------------------------------------------------------------
-
-
-class _Stretch(NamedTuple):
-    """A piece of a file: offset and length in octets, and the number of its first line."""
-
-    offset: int
-    length: int
-    first_line: int
-
-
-class _Survey(NamedTuple):
-    """A file, what it has in it, and how it is cut."""
-
-    file: ListFile
-    report: Report
-    digest: str
-    pieces: tuple[_Stretch, ...]
-
-    @property
-    def length(self) -> int:
-        return sum(piece.length for piece in self.pieces)
-
-
-def _survey(file: ListFile) -> _Survey:
-    report = Report(str(file.path))
-    digest = hashlib.sha256()
-    pieces: list[_Stretch] = []
-    offset, line = 0, 1
-    try:
-        with file.path.open("rb") as octets:
-            while piece := octets.read(_PIECE):
-                piece += octets.readline()
-                digest.update(piece)
-                pieces.append(_Stretch(offset, len(piece), line))
-                offset += len(piece)
-                line += piece.count(b"\n")
-    except (OSError, ValueError) as error:  # ValueError: no file can have that name
-        report.error(0, file.path.name, getattr(error, "strerror", None) or str(error))
-        return _Survey(file, report, "", ())
-    if not file.format.is_by_line or not pieces:
-        pieces = [_Stretch(0, offset, 1)]
-    return _Survey(file, report, digest.hexdigest(), tuple(pieces))
 
 
 def _read_popular(path: Path | None) -> tuple[tuple[bytes, ...], Report]:
@@ -222,7 +142,7 @@ def _read_popular(path: Path | None) -> tuple[tuple[bytes, ...], Report]:
     return tuple(read_popular(octets or b"", report)), report
 
 
-def _key(surveys: Sequence[_Survey], popular: Sequence[bytes], popular_report: Report) -> str:
+def _key(surveys: Sequence[Survey], popular: Sequence[bytes], popular_report: Report) -> str:
     """What an index is made of, as a file's name."""
     lists = [
         (str(survey.file.path), survey.file.format.read.__name__, astuple(survey.file.defaults), survey.digest)
@@ -275,7 +195,7 @@ class _Piece(NamedTuple):
 
     number: int
     file: ListFile
-    stretch: _Stretch
+    stretch: Stretch
     popular: tuple[bytes, ...]
     folder: Path
 
@@ -287,7 +207,7 @@ class _Collected(NamedTuple):
 
 
 def _collect_all(
-    surveys: Sequence[_Survey], popular: tuple[bytes, ...], folder: Path, parallel: _Parallel, progress: Progress
+    surveys: Sequence[Survey], popular: tuple[bytes, ...], folder: Path, parallel: Parallel, progress: Progress
 ) -> Iterator[list[_Collected]]:
     """What was collected of each file; what was wrong with it is in the survey's report."""
     numbers = count()
@@ -308,20 +228,15 @@ def _collect_all(
 
 
 def _collect(piece: _Piece) -> _Collected:
-    number, file, (offset, length, first_line), popular, folder = piece
-    report = Report(str(file.path), first_line=first_line)
-    text = b""
-    try:
-        with file.path.open("rb") as octets:
-            octets.seek(offset)
-            text = octets.read(length)
-    except OSError as error:
-        report.error(0, file.path.name, error.strerror or str(error))
+    number, file, stretch, popular, folder = piece
+    text, report = read_stretch(file, stretch)
     collector = Collector(number, file.defaults.layer or "")
     breadth = _breadth(popular)
     collector.add(file.format.read(text, file.defaults, report), breadth.of_expression)
     for rule in collector.broad:
-        _warn(breadth, report, rule)
+        why = breadth.of_rule(rule)
+        if why is not None:
+            report.warn(rule.line, str(rule.pattern), why)
     part = collector.finish(folder)
     return _Collected(part, report, store(pickle.dumps(collector.candidates), folder))
 
@@ -331,39 +246,27 @@ def _breadth(popular: tuple[bytes, ...]) -> Breadth:
     return Breadth(popular)
 
 
-def _warn(breadth: Breadth, report: Report, rule: Rule) -> None:
-    """Warn of a rule that covers more than its author hardly means to."""
-    pattern = rule.pattern
-    why = None
-    if isinstance(pattern, Expression):
-        why = breadth.of_expression(pattern.value)
-    elif isinstance(pattern, IPv4Network | IPv6Network):
-        why = breadth.of_range(pattern)
-    if why is not None:
-        report.warn(rule.line, str(pattern), why)
-
-
 def _build(
     target: Path,
-    surveys: Sequence[_Survey],
+    surveys: Sequence[Survey],
     collected: Sequence[Sequence[_Collected]],
     warnings: list[Problem],
     folder: Path,
-    parallel: _Parallel,
+    parallel: Parallel,
     progress: Progress,
 ) -> CompileReport:
     """Write the index, with the report in it."""
     parts = [own.part for of_file in collected for own in of_file]
     by_table = tasks(parts)
     every = [task for own in by_table.values() for task in own]
-    pieces = _watched("sorted", parallel(partial(merge, folder=folder), every), len(every), progress)
+    pieces = watched("sorted", parallel(partial(merge, folder=folder), every), len(every), progress)
     merged = {name: Merged(own[0].shape, [next(pieces) for _ in own]) for name, own in by_table.items()}
     target.touch(mode=0o600, exist_ok=False)
     with target.open("wb") as file:
         directory = assemble(file, parts, merged)
         file.flush()
         looks = [(target, own.part.number, own.part.layer, own.candidates) for of_file in collected for own in of_file]
-        found = _watched("compared", parallel(_covered, looks), len(looks), progress)
+        found = watched("compared", parallel(_covered, looks), len(looks), progress)
         duplicates = duplicates_of(merged)
         lists = []
         for survey, of_file in zip(surveys, collected, strict=True):
@@ -380,12 +283,6 @@ def _build(
         report = CompileReport(lists, warnings)
         append(file, directory, SECTION, report.to_json())
     return report
-
-
-def _watched(what: str, results: Iterable[Any], total: int, progress: Progress) -> Iterator[Any]:
-    for done, result in enumerate(results, 1):
-        progress(what, done, total)
-        yield result
 
 
 def _covered(look: tuple[Path, int, str, Stored]) -> tuple[int, str | None]:

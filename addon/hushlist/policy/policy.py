@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from pathlib import Path
 
-from hushlist.errors import Problem, SourceError
+from hushlist.errors import HushlistError, Problem, SourceError
 from hushlist.lists.document import Fields, Node, read_document
 from hushlist.lists.formats import FOLDERS, FORMATS, Format, format_of
 from hushlist.lists.source import Defaults, Report, read_octets
@@ -88,6 +88,35 @@ class PolicyError(SourceError):
     def __init__(self, problems: Iterable[Problem], files: dict[Path, Fingerprint]) -> None:
         super().__init__(problems)
         self.files = files
+
+
+class ListError(HushlistError):
+    """There is no list that could be read."""
+
+
+def list_files(
+    path: Path, form: str | None, defaults: Defaults, is_there: Callable[[Path], bool] = Path.exists
+) -> list[ListFile]:
+    """The files of a list: one, or those of a folder; its name tells its format where none is given.
+
+    A list of a folder that has no name goes by the folder's.
+
+    Raises:
+        ListError: its name tells no format, or there is nothing of that name.
+    """
+    if form in FOLDERS or (form is None and path.is_dir()):
+        formats = FOLDERS[form or "squidguard"]
+        defaults = replace(defaults, name=defaults.name or path.name)
+        named = ((path / name, own) for name, own in formats.items())
+        found = [ListFile(file, own, defaults) for file, own in named if is_there(file)]
+        if not found:
+            raise ListError(f"there is no folder with {' or '.join(formats)}")
+        return found
+    if form is None:
+        raise ListError(f"its name tells no format: give one of {', '.join(FORMATS)}")
+    if not is_there(path):
+        raise ListError("there is no such file")
+    return [ListFile(path, FORMATS[form], defaults)]
 
 
 def fingerprint(path: Path) -> Fingerprint:
@@ -210,25 +239,11 @@ class _Reader:
         form = fields.choice("format", (*FORMATS, *FOLDERS)) or format_of(path)
         if length is not None and form != "safebrowsing-raw":
             report.error(fields.line_of("prefix-length"), "prefix-length", "only the format safebrowsing-raw has one")
-        if form in FOLDERS or (form is None and fingerprint(path) and path.is_dir()):
-            return self._folder(path, FOLDERS[form or "squidguard"], defaults, fields.line_of("file"))
-        if form is None:
-            known = ", ".join(FORMATS)
-            report.error(fields.line_of("file"), name, f"its name tells no format: give one of {known}")
+        try:
+            return list_files(path, form, defaults, self._is_there)
+        except ListError as error:
+            report.error(fields.line_of("file"), name, str(error))
             return []
-        if not self._is_there(path):
-            report.error(fields.line_of("file"), name, "there is no such file")
-            return []
-        return [ListFile(path, FORMATS[form], defaults)]
-
-    def _folder(self, folder: Path, formats: Mapping[str, Format], defaults: Defaults, line: int) -> list[ListFile]:
-        """The files of a folder; a list without a name goes by the folder's."""
-        defaults = replace(defaults, name=defaults.name or folder.name)
-        named = ((folder / name, form) for name, form in formats.items())
-        found = [ListFile(path, form, defaults) for path, form in named if self._is_there(path)]
-        if not found:
-            self._report.error(line, folder.name, f"there is no folder with {' or '.join(formats)}")
-        return found
 
     def _is_there(self, path: Path) -> bool:
         return self._files.setdefault(path, fingerprint(path)) is not None

@@ -15,6 +15,7 @@ from hushlist.match.expressions import expressions
 from hushlist.match.index import Index
 from hushlist.match.rule import Expression, Rule
 from hushlist.policy import compile as module
+from hushlist.policy import processes, survey
 from hushlist.policy.cache import Cache
 from hushlist.policy.compile import Compiled, compile_policy
 from hushlist.policy.policy import PolicyError
@@ -193,7 +194,7 @@ def test_a_duplicate_is_not_counted_as_covered(
     flow = f"rules: [{', '.join(lines)}]"
     compiled({"a.hosts": text, "b.yaml": flow})
     for piece in (1 << 20, 1):
-        monkeypatch.setattr(module, "_PIECE", piece)
+        monkeypatch.setattr(survey, "PIECE", piece)
         found = compile_policy(tmp_path / "policy.yaml", cache=Cache(tmp_path / f"cache {piece}"))
         assert [(own.kept, own.duplicates, own.covered) for own in found.report.lists] == [(3, 3, 2)] * 2
 
@@ -320,9 +321,9 @@ def test_more_pieces_than_can_be_numbered_are_an_error(
     tmp_path: Path, cache: Cache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "a.hosts").write_text("0.0.0.0 a.example\n" * 5)
-    monkeypatch.setattr(module, "_PIECE", 1)
+    monkeypatch.setattr(survey, "PIECE", 1)
     monkeypatch.setattr(module, "MOST_PARTS", 5)
-    with pytest.raises(PolicyError, match="more than 4 files, or pieces of 1 octets"):
+    with pytest.raises(PolicyError, match="more than 4 files and pieces of files"):
         compile_policy(write_policy(tmp_path, "a.hosts"), cache=cache)
 
 
@@ -349,9 +350,9 @@ def test_a_list_that_is_cut_at_any_line_gives_the_same(
     expected = answers(whole.index, rules)
     pieces = set()
     for size in (1, 7, 20, 50, len(octets) - 1):
-        monkeypatch.setattr(module, "_PIECE", size)
+        monkeypatch.setattr(survey, "PIECE", size)
         cut = compile_policy(tmp_path / "policy.yaml", cache=Cache(tmp_path / f"cache {size}"))
-        pieces.add(len(module._survey(whole.policy.layers[0].lists[0]).pieces))
+        pieces.add(len(survey.survey_of(whole.policy.layers[0].lists[0]).pieces))
         assert cut.report == whole.report
         assert answers(cut.index, rules) == expected
         assert len(cut.index) == len(whole.index)
@@ -364,7 +365,7 @@ def test_errors_are_the_same_whether_a_list_is_cut_or_not(
     text = f"x\nhashed:sha1={'0' * 40}\n\xff\n\n{'y' * 70_000}\nhashed:sha1=0".encode("latin-1")
     errors = []
     for size in (1 << 20, 1):
-        monkeypatch.setattr(module, "_PIECE", size)
+        monkeypatch.setattr(survey, "PIECE", size)
         with pytest.raises(PolicyError) as caught:
             compiled({"hashed-uris.list": text})
         errors.append(caught.value.problems)
@@ -378,7 +379,7 @@ def test_a_list_in_utf_16_is_one_error_whether_it_is_cut_or_not(
 ) -> None:
     mark = b"\xfe\xff" if encoding.endswith("be") else b""
     for size in (1 << 20, 1):
-        monkeypatch.setattr(module, "_PIECE", size)
+        monkeypatch.setattr(survey, "PIECE", size)
         with pytest.raises(PolicyError) as caught:
             compiled({"a.hosts": mark + ("0.0.0.0 a.example\n" * 3).encode(encoding)})
         (problem,) = caught.value.problems
@@ -401,14 +402,14 @@ def python(code: str, policy: Path, *arguments: object, **variables: str) -> sub
 _IN_PROCESSES = """
 import sys
 from pathlib import Path
-from hushlist.policy import compile as module
+from hushlist.policy import compile as module, processes, survey
 from hushlist.policy.cache import Cache
 
-module._FEW, module._PIECE = 0, 100
+module._FEW, survey.PIECE = 0, 100
 if __name__ == "__main__":
     policy, folder, method = sys.argv[1:]
     if method == "spawn":
-        module.threading.active_count = lambda: 2
+        processes.threading.active_count = lambda: 2
     steps = []
     tell = lambda *step: steps.append(step)
     found = module.compile_policy(Path(policy), cache=Cache(Path(folder)), jobs=2, progress=tell)
@@ -424,7 +425,7 @@ def test_several_processes_give_the_same_index_as_one(
     if method == "fork" and sys.platform != "linux":
         pytest.skip("processes are never copied here")
     texts = {f"{form}.list": text for form, (text, _) in TEXTS.items()}
-    monkeypatch.setattr(module, "_PIECE", 100)
+    monkeypatch.setattr(survey, "PIECE", 100)
     lines = "".join(f"0.0.0.0 h{number}.example\n" for number in range(40))
     one = compiled({**texts, "more.hosts": lines}, jobs=1)
     done = python(_IN_PROCESSES, tmp_path / "policy.yaml", tmp_path / "other", method)
@@ -439,9 +440,11 @@ def test_where_there_are_threads_processes_are_not_copied(
     compiled: Callable[..., Compiled], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     contexts: list[str] = []
-    get_context = module.multiprocessing.get_context
-    monkeypatch.setattr(module.threading, "active_count", lambda: 2)
-    monkeypatch.setattr(module.multiprocessing, "get_context", lambda name: contexts.append(name) or get_context(name))
+    get_context = processes.multiprocessing.get_context
+    monkeypatch.setattr(processes.threading, "active_count", lambda: 2)
+    monkeypatch.setattr(
+        processes.multiprocessing, "get_context", lambda name: contexts.append(name) or get_context(name)
+    )
     monkeypatch.setattr(module, "_FEW", 0)
     text = {"a.hosts": "0.0.0.0 a.example\n0.0.0.0 x.a.example\n"}
     several = compiled(text, jobs=2)
@@ -479,7 +482,7 @@ def test_a_process_that_dies_is_an_error(tmp_path: Path) -> None:
 def test_progress_is_told_in_growing_numbers(
     compiled: Callable[..., Compiled], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(module, "_PIECE", 30)
+    monkeypatch.setattr(survey, "PIECE", 30)
     steps: list[tuple[str, int, int]] = []
     texts = {"a.hosts": "0.0.0.0 a.example\n" * 9, "b.yaml": "rules: [b.example, {address: 192.0.2.0/24}]"}
     compiled(texts, progress=lambda *step: steps.append(step))
