@@ -20,6 +20,7 @@ from hushlist.errors import HushlistError, SourceError
 _COMMANDS = {
     "urls": ("canonicalize", "expressions", "hash", "compare", "extract"),
     "compiling": ("compile",),
+    "lint": ("lint",),
     "decide": ("check", "explain"),
     "squid": ("helper",),
     "log": ("log",),

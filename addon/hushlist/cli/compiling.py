@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 
 from hushlist.cli.common import GOOD, Commands, add_command, add_policy, print_lines, print_warnings
+from hushlist.cli.progress import shown_progress
 from hushlist.policy import shipped_policy
 from hushlist.policy.compile import compile_policy
 
@@ -31,12 +31,8 @@ def add_to(commands: Commands) -> None:
 
 def compile_lists(arguments: argparse.Namespace) -> int:
     """The report; warnings go to standard error, and so does progress where that is a terminal."""
-    progress = _Progress() if sys.stderr.isatty() else None
-    try:
+    with shown_progress() as progress:
         compiled = compile_policy(arguments.policy or shipped_policy(), popular=arguments.popular, progress=progress)
-    finally:
-        if progress is not None:
-            progress.end()
     print_warnings(compiled.report.warnings)
     if arguments.json:
         index = compiled.index
@@ -45,16 +41,3 @@ def compile_lists(arguments: argparse.Namespace) -> int:
     else:
         print_lines(compiled.report.table())
     return GOOD
-
-
-class _Progress:
-    """One line on a terminal, written again and again."""
-
-    def __call__(self, what: str, done: int, total: int) -> None:
-        """Show how much is done."""
-        part = done / total if total else 1
-        print(f"\r{what:<9} [{'#' * int(30 * part):<30}] {part:4.0%}", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Remove the line."""
-        print("\r" + " " * 50 + "\r", end="", file=sys.stderr, flush=True)

@@ -1,0 +1,76 @@
+"""``hushlist lint``: what is wrong with lists."""
+
+from __future__ import annotations
+
+import argparse
+import json
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hushlist.audit.finding import Finding, Kind
+from hushlist.audit.lint import Linted, lint
+from hushlist.cli.common import BAD, FOUND, GOOD, Commands, add_command, print_lines, print_warnings, printable
+from hushlist.cli.lists import add_list_options, files_of
+from hushlist.cli.progress import shown_progress
+from hushlist.errors import SourceError
+from hushlist.lists.popular import read_popular
+from hushlist.lists.source import Report, read_octets
+from hushlist.policy.processes import silent
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    text = "look through lists for what is wrong with them, each for itself and all together"
+    epilog = "Exit codes: 0 nothing was found; 1 something was; 2 wrong usage, or a list that cannot be used."
+    parser = add_command(commands, "lint", lint_lists, text, epilog)
+    parser.add_argument("lists", nargs="+", type=Path, metavar="LIST", help="a list: a file, or a squidGuard folder")
+    add_list_options(parser)
+    parser.add_argument(
+        "--popular", type=Path, metavar="FILE", help="popular domains, one a line or as rank,domain, to warn of"
+    )
+    parser.add_argument(
+        "--json", action="store_true", help="print a JSON object a line: each finding, and last a summary"
+    )
+
+
+def lint_lists(arguments: argparse.Namespace) -> int:
+    """The findings, and how many there are of each kind."""
+    files = files_of(arguments.lists, arguments)
+    popular = tuple(_popular(arguments.popular))
+    show = _as_json if arguments.json else _as_text
+    with shown_progress() as progress:
+        linted = lint(files, show, datetime.now(UTC), popular=popular, progress=progress or silent)
+    if arguments.json:
+        print(json.dumps({"summary": linted.as_dict()}))
+    else:
+        print_lines(_summary(linted))
+    return BAD if linted.counts[Kind.ERROR] else FOUND if linted.counts.total() else GOOD
+
+
+def _popular(path: Path | None) -> Iterator[bytes]:
+    if path is None:
+        return
+    report = Report(str(path))
+    octets = read_octets(path, report)
+    if octets is None:
+        raise SourceError(report.errors)
+    yield from read_popular(octets, report)
+    print_warnings(report.warnings)
+
+
+def _as_text(source: str, finding: Finding) -> None:
+    place = f"{source}:{finding.line}" if finding.line else source
+    print(printable(f"{place}: {finding.kind}: {finding.what}: {finding.why}"))
+
+
+def _as_json(source: str, finding: Finding) -> None:
+    print(json.dumps({"source": source, **finding._asdict()}))
+
+
+def _summary(linted: Linted) -> Iterator[str]:
+    """Lines for a person."""
+    for own in linted.prefixes:
+        yield f"{own.source}: {own}"
+    counts = [f"{linted.counts[kind]:,} {kind}" for kind in Kind if linted.counts[kind]]
+    yield f"{linted.rules:,} rules in {linted.lists} {'file' if linted.lists == 1 else 'files'}: {', '.join(counts) or 'nothing found'}"
