@@ -21,6 +21,7 @@ _COMMANDS = {
     "urls": ("canonicalize", "expressions", "hash", "compare", "extract"),
     "compiling": ("compile",),
     "lint": ("lint",),
+    "leak": ("leak",),
     "decide": ("check", "explain"),
     "squid": ("helper",),
     "log": ("log",),

@@ -73,4 +73,5 @@ def _summary(linted: Linted) -> Iterator[str]:
     for own in linted.prefixes:
         yield f"{own.source}: {own}"
     counts = [f"{linted.counts[kind]:,} {kind}" for kind in Kind if linted.counts[kind]]
-    yield f"{linted.rules:,} rules in {linted.lists} {'file' if linted.lists == 1 else 'files'}: {', '.join(counts) or 'nothing found'}"
+    files = f"{linted.lists} {'file' if linted.lists == 1 else 'files'}"
+    yield f"{linted.rules:,} rules in {files}: {', '.join(counts) or 'nothing found'}"
