@@ -11,9 +11,11 @@ from __future__ import annotations
 
 import gzip
 import re
+import sys
 from collections.abc import Iterator
+from io import BufferedReader, FileIO
 from pathlib import Path
-from typing import BinaryIO, NamedTuple
+from typing import NamedTuple
 
 from hushlist.lists.foreign import is_sinkhole
 from hushlist.lists.formats import FOLDERS, FORMATS, format_of
@@ -21,6 +23,8 @@ from hushlist.lists.source import LONGEST_LINE, Defaults, Report
 from hushlist.match.rule import Expression
 from hushlist.url.host import is_plain_name
 
+#: stands for standard input
+STDIN = Path("-")
 #: octets of a dictionary that one process reads at a time
 _BLOCK = 1 << 19
 _GZIP = b"\x1f\x8b"
@@ -60,18 +64,21 @@ def blocks_of(path: Path) -> Iterator[Block]:
     """
     form = format_of(Path(path.name.removesuffix(".gz")))
     form = None if form == _TEXT else form
-    with path.open("rb") as raw:
-        is_packed = raw.read(len(_GZIP)) == _GZIP
-        raw.seek(0)
-        octets: BinaryIO = gzip.GzipFile(fileobj=raw) if is_packed else raw  # type: ignore[assignment]
+    with BufferedReader(FileIO(sys.stdin.fileno() if path == STDIN else path, closefd=path != STDIN)) as raw:
+        octets = gzip.GzipFile(fileobj=raw) if raw.peek(len(_GZIP)).startswith(_GZIP) else raw
         if form is not None and not FORMATS[form].is_by_line:
-            yield Block(str(path), form, 1, octets.read(), path.stat().st_size)
+            yield Block(str(path), form, 1, octets.read(), size_of(path))
             return
         line = 1
         while block := octets.read(_BLOCK):
             block += octets.readline(LONGEST_LINE)
-            yield Block(str(path), form, line, block, raw.tell())
+            yield Block(str(path), form, line, block, raw.tell() if raw.seekable() else 0)
             line += block.count(b"\n")
+
+
+def size_of(path: Path) -> int:
+    """Octets of a file; 0 where it has no size."""
+    return 0 if path == STDIN else path.stat().st_size
 
 
 _COMMENT = re.compile(rb"(?:^|\s)#.*", re.DOTALL)

@@ -60,7 +60,7 @@ def try_block(task: Task) -> Tried:
     for entry in entries_of(task.block):
         entries += 1
         if is_plain_name(entry):
-            names.update(_hosts(entry))
+            _add_hosts(entry, names)
         else:
             urls.append(entry)
     hits: list[tuple[int, bytes, bytes]] = []
@@ -93,16 +93,20 @@ def try_block(task: Task) -> Tried:
 _WWW = b"www."
 
 
-def _hosts(name: bytes) -> Iterable[bytes]:
-    """A host, and those that a list may have in its place.
+def _add_hosts(name: bytes, names: set[bytes]) -> None:
+    """Add a host, and those that a list may have in its place.
 
-    >>> sorted(_hosts(b"shop.site.example"))
+    >>> names = set()
+    >>> _add_hosts(b"shop.site.example", names)
+    >>> sorted(names)
     [b'shop.site.example', b'site.example', b'www.shop.site.example', b'www.site.example']
     """
     for suffix in host_suffixes(name):
-        yield suffix
+        if suffix in names:  # and so are those above it
+            return
+        names.add(suffix)
         if not suffix.startswith(_WWW):
-            yield _WWW + suffix
+            names.add(_WWW + suffix)
 
 
 def _of_names(names: Iterable[bytes], key: HashKey) -> Iterator[bytes]:

@@ -21,7 +21,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from hushlist.audit.dictionary import Block, blocks_of, dictionaries
+from hushlist.audit.dictionary import Block, blocks_of, dictionaries, size_of
 from hushlist.audit.guesses import Task, Tried, try_block
 from hushlist.audit.targets import Table, Targets
 from hushlist.errors import Problem, SourceError
@@ -191,7 +191,7 @@ def _watched(files: Sequence[Path], progress: Progress) -> Iterator[Block]:
     """The pieces of all dictionaries, with progress told."""
     path = Path()
     try:
-        sizes = [path.stat().st_size for path in files]
+        sizes = [size_of(path) for path in files]
         total, before = sum(sizes), 0
         for path, size in zip(files, sizes, strict=True):
             for block in blocks_of(path):

@@ -27,6 +27,7 @@ from hushlist.audit.pieces import Looked, Piece, look
 from hushlist.audit.repeated import Repeated, find_repeated, looks
 from hushlist.errors import Problem, SourceError
 from hushlist.lists.hashes import read_safebrowsing_raw
+from hushlist.lists.rpz import read_rpz
 from hushlist.lists.source import Report, without_comment
 from hushlist.match.compiler import MOST_PARTS, Merged, assemble, merge, tasks
 from hushlist.policy.policy import ListFile
@@ -199,13 +200,15 @@ class _Lint:
                     what = f"hash {finding.line}"
                 else:
                     what = _shown(lines, finding.line - part.stretch.first_line)
+                if file.format.read is read_rpz and finding.kind is Kind.DUPLICATE and what.startswith("*."):
+                    continue  # a name server needs both: "*.h.example" is not "h.example" there
                 finding = finding._replace(what=what)
             yield finding
 
 
 def _shown(lines: Sequence[bytes], number: int) -> str:
     """A line, as it is written, without its comment."""
-    text = without_comment(lines[number].decode(errors="replace")) if number < len(lines) else ""
+    text = " ".join(without_comment(lines[number].decode(errors="replace")).split()) if number < len(lines) else ""
     return text if len(text) <= _LONGEST else text[: _LONGEST - 3] + "..."
 
 

@@ -19,6 +19,8 @@ from hushlist.policy.processes import silent
 
 #: recovered rules that are shown unasked
 _SHOWN = 20
+#: what is smaller is as good as none
+_TINY = 1e-6
 
 
 def add_to(commands: Commands) -> None:
@@ -37,7 +39,7 @@ def add_to(commands: Commands) -> None:
         type=Path,
         metavar="FILE",
         help="what to try: a list in a format that its name tells, or a text with a name or a URL a line; "
-        "compressed by gzip or not",
+        "compressed by gzip or not; '-' is standard input",
     )
     parser.add_argument("--jobs", type=_jobs, metavar="NUMBER", help="processes (default: as many as there are cores)")
     shown = parser.add_mutually_exclusive_group()
@@ -80,9 +82,11 @@ def _lines(found: Leak) -> Iterator[str]:
     yield from _table(found.rows)
     if found.clear:
         yield f"{found.clear:,} rules are in the clear, and were not tried."
-    tried = f"{found.entries:,} entries of the dictionary gave {found.tried:,} guesses"
+    entries = f"{found.entries:,} {'entry' if found.entries == 1 else 'entries'}"
+    tried = f"{entries} of the dictionary gave {found.tried:,} guesses"
     if any(estimates(found)):
-        rate = f"{found.tried / found.seconds:,.0f} a second in {found.jobs} processes"
+        jobs = f"{found.jobs} {'process' if found.jobs == 1 else 'processes'}"
+        rate = f"{found.tried / found.seconds:,.0f} a second in {jobs}"
         yield f"{tried}: {span(found.seconds)}, {rate}."
         for name, seconds in estimates(found):
             yield f"{name}: {span(seconds)} on this machine."
@@ -100,8 +104,8 @@ def _table(rows: list[Row]) -> Iterator[str]:
             f"{row.hashes:,}",
             f"{row.recovered:,}",
             f"{row.recovered / row.hashes:.1%}",
-            figure(row.by_chance),
-            f"{row.likelihood:.1g}",
+            figure(row.by_chance) if row.by_chance >= _TINY else "0",
+            _likelihood(row),
         )
         for row in rows
     ]
@@ -109,6 +113,13 @@ def _table(rows: list[Row]) -> Iterator[str]:
     yield "  ".join((*map(str.rjust, heads, widths), "kind"))
     for row, cell in zip(rows, cells, strict=True):
         yield "  ".join((*map(str.rjust, cell, widths), str(row.table)))
+
+
+def _likelihood(row: Row) -> str:
+    """How likely chance alone gives as many matches."""
+    if not row.recovered:
+        return "-"
+    return f"{row.likelihood:.1g}" if row.likelihood >= _TINY else f"< {_TINY:.0g}"
 
 
 def _shown(found: Leak, most: int) -> Iterator[str]:
