@@ -1,7 +1,7 @@
 """How often a hash prefix fits a URL that was not meant.
 
 >>> round(false_positives(100_000, 4), 1), false_positives(100_000, 8) < 1e-6
-(178.5, True)
+(178.1, True)
 """
 
 from __future__ import annotations

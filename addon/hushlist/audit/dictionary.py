@@ -85,7 +85,7 @@ _COMMENT = re.compile(rb"(?:^|\s)#.*", re.DOTALL)
 _BETWEEN = re.compile(rb"[\s\"',;|<>]+")
 #: what shows that there is more in a line than a URL
 _MORE = re.compile(rb"[\s\"]|,https?://")
-_RANK = re.compile(rb"\"?[0-9]+\"?,")
+_RANK = re.compile(rb"^\"?[0-9]+\"?,")
 
 
 def entries_of(block: Block) -> Iterator[bytes]:

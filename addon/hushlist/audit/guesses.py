@@ -150,7 +150,8 @@ def _of_url(url: bytes, key: HashKey) -> Iterator[bytes]:
     except UrlError:
         return
     for host in _both(parts.host):
-        for own in {parts, parts._replace(userinfo=None, port=None)}:
+        nobody = parts._replace(userinfo=None)
+        for own in {parts, nobody, nobody._replace(port=None)}:
             for scheme in (b"http", b"https"):
                 for form in _ends(own._replace(scheme=scheme, host=host)):
                     try:

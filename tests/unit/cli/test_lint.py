@@ -1,0 +1,91 @@
+"""``hushlist lint``: exact output, errors, exit codes."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from unit.cli.running import Run
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    (tmp_path / "clean.hosts").write_text("0.0.0.0 clean.example\n")
+    (tmp_path / "ads.hosts").write_text("0.0.0.0 x.ads.example\n0.0.0.0 ads.example\n0.0.0.0 clean.example\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def test_nothing_found_is_good(run: Run) -> None:
+    assert run("lint", "clean.hosts") == (0, "1 rules in 1 file: nothing found\n", "")
+
+
+def test_findings_are_in_order_with_a_summary_behind(run: Run) -> None:
+    assert run("lint", "clean.hosts", "ads.hosts") == (
+        1,
+        "ads.hosts:1: covered: x.ads.example/: ads.example/ covers it (line 2)\n"
+        "ads.hosts:3: duplicate: 0.0.0.0 clean.example: first in clean.hosts:1\n"
+        "4 rules in 2 files: 1 duplicate, 1 covered\n",
+        "",
+    )
+
+
+def test_json_has_a_finding_a_line_and_a_summary(run: Run) -> None:
+    Path("hashes").write_text("0011223344\n")
+    code, out, _ = run("lint", "--json", "--format", "sha256", "hashes")
+    assert code == 0
+    (summary,) = map(json.loads, out.splitlines())
+    assert summary["summary"]["prefixes"][0]["octets"] == 5
+    code, out, _ = run("lint", "--json", "ads.hosts", "ads.hosts")
+    finding, summary = map(json.loads, out.splitlines())
+    assert code == 1
+    assert finding == {
+        "source": "ads.hosts",
+        "line": 1,
+        "kind": "covered",
+        "what": "x.ads.example/",
+        "why": "ads.example/ covers it (line 2)",
+    }
+    assert summary["summary"]["counts"] == {"covered": 1}
+
+
+def test_popular_domains_are_named(run: Run) -> None:
+    Path("popular.csv").write_text("1,www.clean.example\na b,\n")
+    code, out, err = run("lint", "--popular", "popular.csv", "clean.hosts")
+    assert code == 1
+    assert out.startswith("clean.hosts:1: broad: clean.example/: it covers www.clean.example, number 1 of the popular")
+    assert err.startswith("warning: popular.csv:2: ")
+
+
+def test_what_would_steer_a_terminal_is_shown_as_an_escape(run: Run) -> None:
+    Path("ads.hosts").write_text("0.0.0.0 a\x1b[31m|\n")
+    _, out, _ = run("lint", "ads.hosts")
+    assert "\x1b" not in out
+
+
+def test_a_list_that_cannot_be_used_is_bad_input_and_the_rest_is_linted(run: Run) -> None:
+    Path("bad.yaml").write_text("rules:\n- '..'\n")
+    code, out, err = run("lint", "bad.yaml", "ads.hosts")
+    assert (code, err) == (2, "")
+    assert out.splitlines()[0] == "bad.yaml:2: error: ..: it names no host"
+    assert len(out.splitlines()) == 3
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["none.hosts"], "none.hosts: list: there is no such file\n"),
+        (["clean.hosts", "clean.txt"], "clean.txt: list: its name tells no format: give one of yaml, "),
+        (["clean.hosts", "--popular", "none.csv"], "none.csv: none.csv: No such file or directory\n"),
+    ],
+)
+def test_what_is_no_list_is_bad_input(run: Run, arguments: list[str], error: str) -> None:
+    code, out, err = run("lint", *arguments)
+    assert (code, out) == (2, "")
+    assert err.startswith(error)
+
+
+def test_a_raw_list_without_the_length_of_its_hashes_is_bad_input(run: Run) -> None:
+    Path("raw").write_bytes(b"aaaabbbb")
+    assert run("lint", "--format", "safebrowsing-raw", "raw")[0] == 2
+    assert run("lint", "--format", "safebrowsing-raw", "--prefix-length", "4", "raw")[0] == 0
