@@ -110,6 +110,15 @@ def readable(url: bytes) -> str:
     return url.decode("utf-8", "backslashreplace")
 
 
+def counted(number: int, one: str, many: str) -> str:
+    """A number of things.
+
+    >>> counted(1, "entry", "entries"), counted(2000, "entry", "entries")
+    ('1 entry', '2,000 entries')
+    """
+    return f"{number:,} {one if number == 1 else many}"
+
+
 def printable(text: str | None) -> str:
     r"""Text for a terminal: whatever could steer that, or turn what is read around, is shown as an escape.
 

@@ -11,7 +11,7 @@ from pathlib import Path
 from hushlist.audit.chance import figure
 from hushlist.audit.leak import Leak, Recovered, Row, read_targets, search
 from hushlist.audit.secrecy import estimates, span, verdict
-from hushlist.cli.common import FOUND, GOOD, Commands, add_command, print_lines, print_warnings, printable
+from hushlist.cli.common import FOUND, GOOD, Commands, add_command, counted, print_lines, print_warnings, printable
 from hushlist.cli.lists import add_list_options, files_of
 from hushlist.cli.progress import shown_progress
 from hushlist.errors import Problem, SourceError
@@ -81,11 +81,11 @@ def leak(arguments: argparse.Namespace) -> int:
 def _lines(found: Leak) -> Iterator[str]:
     yield from _table(found.rows)
     if found.clear:
-        yield f"{found.clear:,} rules are in the clear, and were not tried."
-    entries = f"{found.entries:,} {'entry' if found.entries == 1 else 'entries'}"
-    tried = f"{entries} of the dictionary gave {found.tried:,} guesses"
+        yield f"{counted(found.clear, 'rule', 'rules')} in the clear hide nothing, and were not tried."
+    entries = counted(found.entries, "entry", "entries")
+    tried = f"{entries} of the dictionary gave {counted(found.tried, 'guess', 'guesses')}"
     if any(estimates(found)):
-        jobs = f"{found.jobs} {'process' if found.jobs == 1 else 'processes'}"
+        jobs = counted(found.jobs, "process", "processes")
         rate = f"{found.tried / found.seconds:,.0f} a second in {jobs}"
         yield f"{tried}: {span(found.seconds)}, {rate}."
         for name, seconds in estimates(found):

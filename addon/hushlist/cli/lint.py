@@ -10,7 +10,7 @@ from pathlib import Path
 
 from hushlist.audit.finding import Finding, Kind
 from hushlist.audit.lint import Linted, lint
-from hushlist.cli.common import BAD, FOUND, GOOD, Commands, add_command, print_lines, print_warnings, printable
+from hushlist.cli.common import BAD, FOUND, GOOD, Commands, add_command, counted, print_lines, print_warnings, printable
 from hushlist.cli.lists import add_list_options, files_of
 from hushlist.cli.progress import shown_progress
 from hushlist.errors import SourceError
@@ -73,5 +73,5 @@ def _summary(linted: Linted) -> Iterator[str]:
     for own in linted.prefixes:
         yield f"{own.source}: {own}"
     counts = [f"{linted.counts[kind]:,} {kind}" for kind in Kind if linted.counts[kind]]
-    files = f"{linted.lists} {'file' if linted.lists == 1 else 'files'}"
-    yield f"{linted.rules:,} rules in {files}: {', '.join(counts) or 'nothing found'}"
+    files = f"{counted(linted.rules, 'rule', 'rules')} in {counted(linted.lists, 'file', 'files')}"
+    yield f"{files}: {', '.join(counts) or 'nothing found'}"

@@ -74,10 +74,10 @@ def test_nothing_recovered_is_good(run: Run) -> None:
 
 
 def test_rules_in_the_clear_are_counted(run: Run) -> None:
-    Path("l.yaml").write_text("rules: [a.example]")
+    Path("l.yaml").write_text("rules: [a.example, b.example]")
     code, out, _ = run("leak", "l.yaml", "--jobs", "1", "--dictionary", "words.txt")
     assert code == 0
-    assert out.startswith("1 rules are in the clear, and were not tried.\n")
+    assert out.startswith("2 rules in the clear hide nothing, and were not tried.\n")
     assert out.endswith("There is no hash in this list: it hides nothing.\n")
 
 

@@ -17,7 +17,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def test_nothing_found_is_good(run: Run) -> None:
-    assert run("lint", "clean.hosts") == (0, "1 rules in 1 file: nothing found\n", "")
+    assert run("lint", "clean.hosts") == (0, "1 rule in 1 file: nothing found\n", "")
 
 
 def test_findings_are_in_order_with_a_summary_behind(run: Run) -> None:
