@@ -65,6 +65,30 @@ def unescape_percent_u(path: bytes) -> bytes:
     return _PERCENT_U.sub(lambda match: chr(int(match[1], 16)).encode("utf-8", "surrogatepass"), path)
 
 
+# An ASCII character in two octets to six. In UTF-8 proper, these octets stand for nothing.
+_OVERLONG = re.compile(
+    rb"[\xc0\xc1][\x80-\xbf]|\xe0[\x80\x81][\x80-\xbf]|\xf0\x80[\x80\x81][\x80-\xbf]"
+    rb"|\xf8\x80\x80[\x80\x81][\x80-\xbf]|\xfc\x80\x80\x80[\x80\x81][\x80-\xbf]"
+)
+
+
+def is_overlong(path: bytes) -> bool:
+    """Whether there is a character in it that is written in more octets than it needs."""
+    return not path.isascii() and _OVERLONG.search(path) is not None
+
+
+def shorten_overlong(path: bytes) -> bytes:
+    r"""Read ASCII characters that are written in more octets than they need, as decoders did before that was forbidden.
+
+    >>> shorten_overlong(b"/a\xc0\xafb"), shorten_overlong(b"/\xe0\x81\xb3ecret")
+    (b'/a/b', b'/secret')
+
+    Spec: RFC 3629, 3 and 10
+    """
+    # The last octet has six bits of the character, the one before it the seventh.
+    return _OVERLONG.sub(lambda found: bytes(((found[0][-2] & 1) << 6 | found[0][-1] & 0x3F,)), path)
+
+
 def slashes_from_backslashes(path: bytes) -> bytes:
     """Take backslashes for slashes, as some servers do."""
     return path.replace(b"\\", b"/")

@@ -48,7 +48,7 @@ def readings(parts: Parts) -> tuple[Parts, ...]:
     for step in OPEN:
         parts = step(parts)
     name = parts.path
-    if _PERCENT not in asked.path and b"/.." not in name and b"\\" not in name and b";" not in name:
+    if not (_PERCENT in asked.path or path.is_overlong(name) or b"/.." in name or b"\\" in name or b";" in name):
         return (escape(collapse_slashes(resolve_dot_segments(parts))),)
     found = []
     for spelled in _spellings(asked, parts):
@@ -73,8 +73,16 @@ def _spellings(asked: Parts, parts: Parts) -> Iterator[Parts]:
             yield (parts := parts._replace(path=whole, query=query))
     if b"%u" in parts.path or b"%U" in parts.path:
         yield (parts := parts._replace(path=path.unescape_percent_u(parts.path)))
+    if path.is_overlong(parts.path):
+        # Dot segments that are written plainly may be resolved before this is decoded.
+        yield parts._replace(path=_shortened(path.remove_dot_segments(parts.path)))
+        yield (parts := parts._replace(path=_shortened(parts.path)))
     if b";" in parts.path:
         yield parts._replace(path=path.remove_parameters(parts.path))
+
+
+def _shortened(name: bytes) -> bytes:
+    return percent.unescape_repeatedly(path.shorten_overlong(name))
 
 
 def _resolved_early(asked: bytes) -> Iterator[bytes]:

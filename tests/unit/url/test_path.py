@@ -4,7 +4,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.url.path import collapse_slashes, remove_dot_segments, slashes_from_backslashes
+from hushlist.url.path import (
+    collapse_slashes,
+    is_overlong,
+    remove_dot_segments,
+    shorten_overlong,
+    slashes_from_backslashes,
+)
 from unit.hostile import LONG, rfc3986_5_2_4, seconds
 
 
@@ -52,3 +58,28 @@ def test_a_backslash_may_be_taken_for_a_slash() -> None:
 )
 def test_an_attack_costs_linear_time(path: bytes) -> None:
     assert seconds(lambda: collapse_slashes(remove_dot_segments(path))) < 1
+
+
+def written_in(octets: int, character: int) -> bytes:
+    """A character in as many octets as asked for, by the scheme that UTF-8 began with (RFC 2279, 2)."""
+    first = (0xFF00 >> octets) & 0xFF
+    rest = [character >> 6 * place & 0x3F for place in reversed(range(octets))]
+    return bytes((first | rest[0], *(0x80 | bits for bits in rest[1:])))
+
+
+@given(st.text(), st.integers(0, 0x7F), st.integers(2, 6), st.text())
+def test_a_character_in_too_many_octets_is_read(before: str, character: int, octets: int, behind: str) -> None:
+    path = b"/" + before.encode() + written_in(octets, character) + behind.encode()
+    assert is_overlong(path)
+    assert shorten_overlong(path) == b"/" + before.encode() + bytes((character,)) + behind.encode()
+
+
+@given(st.text())
+def test_utf_8_proper_is_never_overlong(text: str) -> None:
+    assert not is_overlong(text.encode())
+
+
+@pytest.mark.parametrize("path", [b"/\xc0", b"/\xc0x", b"/\xc2\xaf", b"/\xe0\x82\xaf", b"/\xe0\xa4\x81", b"/\xff\xaf"])
+def test_what_is_broken_but_no_character_in_too_many_octets_stays(path: bytes) -> None:
+    assert not is_overlong(path)
+    assert shorten_overlong(path) == path
