@@ -57,6 +57,17 @@ def test_raw_octets_are_not_decoded() -> None:
         ),
         (flow_of(headers=((b"Host", b" \tother.example "),)), (b"target.example", b"other.example")),
         (flow_of(headers=((b"Host", b""),)), (b"target.example", b"")),
+        # lines that something has put into one
+        (flow_of(headers=((b"Host", b"a, b:81"),)), (b"target.example", b"a, b", b"a", b"b")),
+        (flow_of(headers=((b"Host", b"a\tb"),)), (b"target.example", b"a\tb", b"a", b"b")),
+        (flow_of(headers=((b"Host", b",a,, "),)), (b"target.example", b",a,,", b"a")),
+        (flow_of(authority=b"a,b:443"), (b"target.example", b"a,b", b"a", b"b")),
+        # what mitmproxy looks up, by IDNA 2003
+        (
+            flow_of(headers=((b"Host", "straße.example".encode()),)),
+            (b"target.example", "straße.example".encode(), b"strasse.example"),
+        ),
+        (flow_of(authority="a‍b".encode()), (b"target.example", "a‍b".encode(), b"ab")),
         (flow_of(headers=((b"Host", b"\xff.example"),)), (b"target.example", b"\xff.example")),
         (flow_of("http://[::1]/", headers=((b"Host", b"[::1]:80"),)), (b"::1", b"[::1]")),
     ],
@@ -190,3 +201,36 @@ def test_where_what_is_seen_is_equal_so_is_the_request(changes: list[str]) -> No
         CHANGES[name](other)
     if seen_of_flow(one) == seen_of_flow(other):
         assert request_of_flow(one) == request_of_flow(other)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *(b"a%00.example", b"a%0d%0a", b"a b", b"a, b", b"a%c0%aeb", b"a\xc0\xaeb", b"a\xff", b"b\xfccher.example"),
+        *("a ".encode(), "a　b".encode(), "a ".encode()),
+        *(b"%5B::1%5D", b"a<b>", b"a|b", b"[a]", b'"a"', b"a^b"),
+    ],
+)
+def test_a_host_that_stays_none_is_a_fault(host: bytes) -> None:
+    assert request_of_flow(flow_of(headers=((b"Host", host),))).fault == "there is an octet in its host that none has"
+    assert request_of_flow(flow_of(authority=host)).fault == "there is an octet in its host that none has"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *(
+            b"a.example",
+            b"A.EXAMPLE.",
+            b"_a-b.example:80",
+            b"%61.example",
+            b"1.2.3.4",
+            b"0x7f.1",
+            b"[::1]:80",
+            b"[::1%25eth0]",
+        ),
+        *("bücher.example".encode(), "straße.example".encode(), "a。b".encode(), b"xn--bcher-kva.example"),
+    ],
+)
+def test_a_host_in_any_spelling_is_no_fault(host: bytes) -> None:
+    assert request_of_flow(flow_of(headers=((b"Host", host),))).fault is None
