@@ -15,6 +15,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote_to_bytes
 
 from cryptography import x509
 from cryptography.hazmat.primitives import hashes, serialization
@@ -54,6 +55,8 @@ class Arrivals:
 
 #: paths that it redirects from for ever, as a server does that lists a folder
 REDIRECTS = {"/folder": b"/folder/", "/moved": b"/elsewhere/"}
+#: the path that it redirects from to wherever the query says, escaped
+AWAY = "/away"
 
 
 class Listener(socket.socket):
@@ -157,7 +160,8 @@ class Origin:
             request.body += len(event.get("body", b""))
             if not event.get("more_body"):
                 break
-        if location := REDIRECTS.get(scope["path"]):
+        away = unquote_to_bytes(scope["query_string"]) if scope["path"] == AWAY else b""
+        if location := REDIRECTS.get(scope["path"], away):
             headers = [(b"location", location), (b"content-length", b"0")]
             await send({"type": "http.response.start", "status": 301, "headers": headers})
             await send({"type": "http.response.body", "body": b""})

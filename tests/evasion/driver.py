@@ -1,0 +1,185 @@
+"""Sends the corpus through a mitmdump, and has the origin's own log judge what arrived.
+
+What a client is answered says nothing about what arrived; it is looked at only to tell who has stopped a request.
+"""
+
+from __future__ import annotations
+
+import ssl
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from socket import socket
+
+import h2.config
+import h2.connection
+import h2.events
+import h2.exceptions
+import httpx
+
+from e2e.origin import Arrivals, Origin
+from e2e.proxy import LOOPBACK, Proxy, mitmdump, read_answer, request_head
+from evasion.corpus import write_corpus_policy
+from evasion.entries import Entry, Fields
+
+#: seconds without an octet after which a connection is given up: before the first one, and behind it
+SILENCE, END = 1.0, 0.15
+#: the same where something is to arrive, as it does at once or not at all
+SHORT = 0.2
+#: connections at a time
+AT_ONCE = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Result:
+    """What became of a family."""
+
+    leaked: tuple[Entry, ...]
+    #: how many were answered in the origin's place; the rest of what did not leak, mitmproxy refused by itself
+    answered: int
+
+
+@contextmanager
+def filtering(folder: Path, origin: Origin, *, mode: str = "block") -> Iterator[Proxy]:
+    """A mitmdump with the corpus's policy."""
+    home = folder / f"mitmdump-{mode}"
+    home.mkdir()
+    with mitmdump(home, origin, policy=write_corpus_policy(home), mode=mode) as proxy:
+        yield proxy
+
+
+def sweep(proxy: Proxy, origin: Origin, entries: Sequence[Entry]) -> Result:
+    """Send what must not arrive, and find what does.
+
+    Many at a time: that nothing arrives is seen of all of them together. Only where something does, and for entries of
+    which a part has to, it is asked of each by itself which one it was.
+    """
+    silent = [entry for entry in entries if not entry.arrives]
+    with origin.watch() as arrivals, ThreadPoolExecutor(AT_ONCE) as pool:
+        answers = list(pool.map(lambda entry: send(proxy, entry), silent))
+    with origin.watch() as late:
+        proxy.send(request_head(b"http://good.test/fence", b"good.test"))
+    is_quiet = not arrivals.connections and [request.target for request in late.requests] == [b"/fence"]
+    one_by_one = [entry for entry in entries if entry.arrives or not is_quiet]
+    leaked = []
+    for entry in one_by_one:
+        alone, answer = ask(proxy, origin, entry)
+        answers += [answer] if entry.arrives else []
+        leaked += [entry] if leaks(entry, alone) else []
+    if not is_quiet and not leaked:
+        leaked = silent  # something arrived, and comes from no one alone
+    return Result(tuple(leaked), sum(b"HTTP/1.1 403" in answer or answer == b"403" for answer in answers))
+
+
+def ask(proxy: Proxy, origin: Origin, entry: Entry, silence: float = SILENCE) -> tuple[Arrivals, bytes]:
+    """What arrives of an entry that is sent by itself, and what comes back."""
+    with origin.watch() as arrivals:
+        answer = send(proxy, entry, silence)
+    return arrivals, answer
+
+
+def leaks(entry: Entry, arrivals: Arrivals) -> bool:
+    """Whether more arrived than what is harmless; of what is blocked, not even a connection may be made."""
+    if not entry.arrives:
+        return bool(arrivals.connections)
+    return bool(Counter(request.target for request in arrivals.requests) - Counter(entry.arrives))
+
+
+def passes(entry: Entry, arrivals: Arrivals) -> bool:
+    """Whether all arrived that is harmless."""
+    return not Counter(entry.arrives) - Counter(request.target for request in arrivals.requests)
+
+
+def arrives_unfiltered(proxy: Proxy, origin: Origin, same: Sequence[Entry]) -> bool:
+    """Whether a spelling reaches an origin in one of the ways to send it, through a proxy that does not filter.
+
+    It does where the origin logs a request, or answers that it does not understand one. A connection alone does not
+    count: without a filter, mitmproxy makes one before it knows of a request.
+    """
+    for entry in same:
+        arrivals, answer = ask(proxy, origin, entry, SHORT)
+        if len(arrivals.requests) > len(entry.arrives) or (not entry.arrives and b"server: hypercorn" in answer):
+            return True
+    return False
+
+
+def send(proxy: Proxy, entry: Entry, silence: float = SILENCE) -> bytes:
+    """Send an entry as it is and give what comes back: octets, or, over HTTP/2, the status."""
+    if entry.follows:
+        return _follow(proxy, entry)
+    with suppress(OSError), proxy.connect() as connection:
+        if entry.tunnel is not None:
+            refusal = _open_tunnel(connection, *entry.tunnel)
+            if refusal:
+                return refusal
+        if not isinstance(entry.payload, bytes):
+            with _secured(proxy, connection, entry, "h2") as secured:
+                return _exchange_http2(secured, entry.payload, silence)
+        if entry.server_name is not None:
+            with _secured(proxy, connection, entry, "http/1.1") as secured:
+                return _exchange(secured, entry.payload, silence)
+        return _exchange(connection, entry.payload, silence)
+    return b""
+
+
+def _open_tunnel(connection: socket, host: str, port: int) -> bytes:
+    """Nothing, or the answer that refuses a tunnel."""
+    connection.sendall(b"CONNECT %s:%d HTTP/1.1\r\n\r\n" % (host.encode(), port))
+    answer = read_answer(connection, "CONNECT")
+    return b"" if answer.status == 200 else b"HTTP/1.1 %d" % answer.status
+
+
+def _secured(proxy: Proxy, connection: socket, entry: Entry, protocol: str) -> ssl.SSLSocket:
+    """TLS, for whatever name; the certificate is not looked at, since that name is often a lie."""
+    context = proxy.tls()
+    context.check_hostname = False
+    context.verify_mode = ssl.CERT_NONE
+    context.set_alpn_protocols([protocol])
+    host = entry.tunnel[0].strip("[]") if entry.tunnel else LOOPBACK
+    return context.wrap_socket(connection, server_hostname=entry.server_name or host)
+
+
+def _exchange(connection: socket, payload: bytes, silence: float) -> bytes:
+    """What comes back until the proxy ends the connection, or has said nothing for a while."""
+    received = b""
+    connection.settimeout(silence)
+    with suppress(OSError):
+        connection.sendall(payload)
+        while chunk := connection.recv(65536):
+            received += chunk
+            connection.settimeout(END)
+    return received
+
+
+def _exchange_http2(connection: socket, request: Fields, silence: float) -> bytes:
+    """The status for one request, or nothing where it is cut off."""
+    config = h2.config.H2Configuration(
+        header_encoding=None, validate_outbound_headers=False, normalize_outbound_headers=False
+    )
+    protocol = h2.connection.H2Connection(config)
+    protocol.initiate_connection()
+    protocol.send_headers(1, request, end_stream=True)
+    connection.settimeout(2 * silence)
+    with suppress(OSError, h2.exceptions.ProtocolError):
+        connection.sendall(protocol.data_to_send())
+        while chunk := connection.recv(65536):
+            for event in protocol.receive_data(chunk):
+                match event:
+                    case h2.events.ResponseReceived():
+                        return next(bytes(value) for name, value in event.headers if bytes(name) == b":status")
+                    case h2.events.StreamReset() | h2.events.ConnectionTerminated():
+                        return b""
+            connection.sendall(protocol.data_to_send())
+    return b""
+
+
+def _follow(proxy: Proxy, entry: Entry) -> bytes:
+    """The status where a client ends that goes where it is redirected to."""
+    assert isinstance(entry.payload, bytes)
+    url = entry.payload.split()[1].decode()
+    with suppress(httpx.HTTPError, httpx.InvalidURL), proxy.client() as client:
+        return b"%d" % client.get(url, follow_redirects=True).status_code
+    return b""
