@@ -116,6 +116,9 @@ _EXPECTED = {
     "times": "a span such as 08:00-12:30 or 21:00-06:30, from 00:00 to 24:00",
     "except": "the name of a schedule, a date such as 2026-12-24, or a range such as 2026-12-21..2027-01-06",
 }
+#: characters of a time zone's name, twice as many as any has; of a long one with dots, Python would import packages
+#: within packages until it gives up
+_LONGEST_ZONE = 64
 _Read = TypeVar("_Read")
 
 
@@ -125,12 +128,13 @@ def read_timezone(fields: Fields, key: str, report: Report) -> tzinfo:
     if name is None or name.upper() == "UTC":
         return UTC  # which needs no database
     try:
-        return ZoneInfo(name)
+        if len(name) <= _LONGEST_ZONE:
+            return ZoneInfo(name)
     except (OSError, ValueError, LookupError):  # OSError: a folder of zones; ValueError: a path, or no zone's file
         pass
     known = {zone.casefold(): zone for zone in available_timezones()}
-    written = name.strip().replace(" ", "_").casefold()
-    if written in known:
+    written = name[:_LONGEST_ZONE].strip().replace(" ", "_").casefold()
+    if written in known and len(name) <= _LONGEST_ZONE:
         return ZoneInfo(known[written])
     if known:
         near = [known[zone] for zone in get_close_matches(written, known, n=3, cutoff=0.7)]

@@ -355,6 +355,13 @@ def test_an_unknown_time_zone_is_an_error_with_names_that_are_near(text: str, er
     assert name == "UTC"
 
 
+@pytest.mark.parametrize("rest", ["." * 50_000, "/x" * 25_000, " ." * 25_000], ids=["dots", "folders", "spaces"])
+def test_a_name_that_is_longer_than_any_is_no_time_zone_either(rest: str) -> None:
+    name, (found,) = timezone_of(f"timezone: Europe/Berlin{rest}")
+    assert name == "UTC"
+    assert found.endswith("unknown time zone (expected a name such as UTC, Europe/Berlin)")
+
+
 def test_a_time_zone_is_text() -> None:
     assert timezone_of("timezone: [x]") == ("UTC", ["p:1: timezone: expected text, not a list"])
 
