@@ -30,7 +30,9 @@ VARIABLES = (*TEXT, *MARKUP)
 #: without these a page cannot be understood by everyone, or offers nothing of what it should
 NEEDED = ("lang", "dir", "heading", "reason", "form")
 
-_COMMENT = re.compile(r"<!--.*?-->", re.DOTALL)
+# One that is not closed goes on to the end, as in a browser; looking for its end again from each that is begun in it
+# would take time that grows with the square of the length.
+_COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _QUOTED = re.compile(r"""=\s*(?:"[^"]*"|'[^']*')""")
 # The content security policy would keep all of these from working; better to say so than to leave a gap in the page.
 _NOT_LOADED = frozenset({"base", "embed", "frame", "iframe", "link", "object", "script"})
@@ -105,10 +107,12 @@ def shipped_template() -> Template:
 def _placeholder_problems(text: str) -> Iterator[tuple[int, str, str]]:
     """Line, what and why of placeholders that are unknown, missing, or none."""
     found = set()
+    line, at = 1, 0
     for match in string.Template.pattern.finditer(text):
         if match["escaped"] is not None:
             continue
-        line = text.count("\n", 0, match.start()) + 1
+        line += text.count("\n", at, match.start())
+        at = match.start()
         name = match["named"] or match["braced"]
         if name is None:
             yield line, "$", "a dollar sign that begins no placeholder is written $$"
@@ -134,8 +138,18 @@ class _Elements(HTMLParser):
         self.styles: list[str] = []
         self.has_images = False
         self._in_style = False
-        self.feed(text)
-        self.close()
+        # A tag that is begun and never closed is looked at by the parser from each "<" to the end, again and again.
+        whole = text.rfind(">") + 1
+        rest = text.find("<", whole)
+        try:
+            self.feed(text if rest < 0 else text[:rest])
+            self.close()
+        except AssertionError as error:  # of a declaration that the parser does not know
+            self._problem("<!", f"it is no HTML: {error}")
+        if rest >= 0:
+            self.problems.append(
+                (text.count("\n", 0, rest) + 1, text[rest:].split(maxsplit=1)[0][:40], "it is not closed")
+            )
 
     def _problem(self, what: str, why: str) -> None:
         self.problems.append((self.getpos()[0], what, why))

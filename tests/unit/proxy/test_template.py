@@ -12,6 +12,7 @@ from hushlist.errors import SourceError
 from hushlist.proxy.explanation import Explanation, Unblock
 from hushlist.proxy.pages import page
 from hushlist.proxy.template import NEEDED, VARIABLES, load_template, parse_template, shipped_template
+from unit.hostile import seconds
 
 NEEDS = '<html lang="$lang" dir="$dir">\n<h1>$heading</h1>\n$reason\n$form\n'
 
@@ -74,6 +75,26 @@ def test_what_a_template_may_not_do_is_told_with_its_line(addition: str, what: s
 def test_a_placeholder_that_is_needed_must_be_there(name: str) -> None:
     assert problems(NEEDS.replace(f"${name}", "")) == [(0, f"${name}")]
     assert problems(NEEDS.replace(f"${name}", f"<!-- ${name} -->")) == [(0, f"${name}")]
+
+
+def test_a_comment_that_is_not_closed_goes_on_to_the_end() -> None:
+    assert parse_template(f"{NEEDS}<!-- $x <script>\n<!-- ", "own.html").text.template == NEEDS
+    assert (0, "$lang") in problems(f"<!--{NEEDS}")
+
+
+@pytest.mark.parametrize("begun", ["<a", '<a b="', "</p", "<!doctype", "<?x"])
+def test_a_tag_that_is_not_closed_is_told_with_its_line(begun: str) -> None:
+    assert (5, begun.split()[0]) in problems(f"{NEEDS}{begun} c\n <b")
+
+
+@pytest.mark.parametrize("declaration", ["<![x[ y ]]>", "<![-- x -->", "<!x>", "<![CDATA[ x ]]>", "<!>"])
+def test_a_declaration_is_told_or_harmless(declaration: str) -> None:
+    assert set(problems(f"{declaration}{NEEDS}")) <= {(1, "<!")}
+
+
+@pytest.mark.parametrize("unit", ["<!--", "<a ", '<a b="', "</", "<", "${", "$x", "<![CDATA[", "<?", "&#"])
+def test_time_grows_as_the_length_of_a_template_does(unit: str) -> None:
+    assert seconds(lambda: problems(unit * (200_000 // len(unit)))) < 5
 
 
 def test_every_problem_is_told_in_the_order_of_the_lines() -> None:
