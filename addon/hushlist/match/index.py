@@ -30,6 +30,7 @@ from hushlist.match.index_file import (
     IndexFile,
     IndexFileError,
     Read,
+    Section,
     decode_terms,
     hash_key,
     key_length,
@@ -272,12 +273,22 @@ class Index(IndexFile):
     def _read_terms(self, row: Row) -> tuple[bool, Terms]:
         parts, offsets, terms = self._sections
         try:
-            (first,) = NUMBER.unpack(self._read(parts.offset + row.part * NUMBER.size, NUMBER.size))
-            both = self._read(offsets.offset + (first + row.terms) * OFFSET.size, 2 * OFFSET.size)
+            (first,) = NUMBER.unpack(self._within(parts, row.part * NUMBER.size, NUMBER.size))
+            both = self._within(offsets, (first + row.terms) * OFFSET.size, 2 * OFFSET.size)
             (start,), (end,) = OFFSET.iter_unpack(both)
-            return decode_terms(self._read(terms.offset + start, end - start))
-        except (StructError, ValueError, TypeError) as error:
+            return decode_terms(self._within(terms, start, end - start))
+        except (StructError, ValueError, TypeError, RecursionError) as error:
             raise IndexFileError(self.source, "the terms of a rule cannot be read") from error
+
+    def _within(self, section: Section, start: int, length: int) -> bytes:
+        """Octets of a section, by their place in it.
+
+        Raises:
+            ValueError: they lie outside of it.
+        """
+        if not 0 <= start <= start + length <= section.length:
+            raise ValueError(f"{length} octets at {start} of {section.length}")
+        return self._read(section.offset + start, length)
 
 
 def _expression_tables(tables: dict[str, Table]) -> tuple[Table, ...]:

@@ -193,8 +193,14 @@ def encode_terms(terms: Terms, *, is_clear: bool) -> bytes:
 
 
 def decode_terms(octets: bytes) -> tuple[bool, Terms]:
-    """The opposite."""
+    """The opposite.
+
+    Raises:
+        ValueError: or ``TypeError``, where they are none; or ``RecursionError``.
+    """
     is_clear, action, of_list, source, category, reason, expires, title, layer = json.loads(octets)
+    if not all(isinstance(text, str | None) for text in (of_list, source, category, reason, title, layer)):
+        raise TypeError("there is something else in the place of a text")
     day = None if expires is None else date.fromisoformat(expires)
     return is_clear, Terms(Action(action), of_list, source, category, reason, day, title, layer)
 

@@ -144,7 +144,7 @@ class Table:
 
     def _confirm(self, key: bytes, first: int, last: int) -> list[Row]:
         """The rows of a key among those from ``first`` to before ``last``, which are sorted."""
-        end = last
+        end = last = min(last, self._shape.count)  # whatever the fan-out says: nothing is read behind the rows
         while last - first > _FEW:
             middle = (first + last) // 2
             if self._rows(middle, middle + 1)[: len(key)] < key:

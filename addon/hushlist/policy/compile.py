@@ -183,7 +183,7 @@ def _cached(path: Path) -> tuple[Index, CompileReport] | None:
         index = Index.open(path)
         index.verify()
         return index, CompileReport.of(index)
-    except (IndexFileError, LookupError, TypeError, ValueError):
+    except IndexFileError:
         return None
 
 

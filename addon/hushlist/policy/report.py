@@ -8,6 +8,7 @@ from dataclasses import asdict, dataclass, field
 
 from hushlist.errors import Problem
 from hushlist.match.index import Index
+from hushlist.match.index_file import IndexFileError
 
 #: of an index file, that the report is in
 SECTION = "report"
@@ -52,11 +53,14 @@ class CompileReport:
         """The report that an index has in it.
 
         Raises:
-            LookupError: or one of ``TypeError``, ``ValueError``, where it has none.
+            IndexFileError: it has none.
         """
-        plain = json.loads(index.section(SECTION))
-        lists = [ListReport(**own) for own in plain["lists"]]
-        return cls(lists, [Problem(**own) for own in plain["warnings"]])
+        try:
+            plain = json.loads(index.section(SECTION))
+            lists = [ListReport(**own) for own in plain["lists"]]
+            return cls(lists, [Problem(**own) for own in plain["warnings"]])
+        except (LookupError, TypeError, ValueError, RecursionError) as error:
+            raise IndexFileError(index.source, f"its report cannot be read: {error}") from error
 
     @property
     def total(self) -> ListReport:

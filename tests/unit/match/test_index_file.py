@@ -244,6 +244,45 @@ def test_a_directory_that_cannot_be_is_refused(text: bytes) -> None:
     refused(with_directory(SMALL, text))
 
 
+NESTED = b"[" * 5000
+#: in a file with the checksums that belong to them: of the rule for the host, what its terms say, and where they are
+WRONG_TERMS = [
+    *(("terms", octets) for octets in (b"", b"\xff", b"[]", b"{}", b"1", NESTED, b'["x"]', b"[true]" + b" " * 20)),
+    *(
+        ("terms", json.dumps([True, "block", *texts]).encode())
+        for texts in ([1, "f", None, None, None, "", ""], ["l", "f", [], None, None, "", ""])
+    ),
+    *(("terms", json.dumps([True, "block", "l", "f", None, None, day, "", ""]).encode()) for day in (1, "x", [])),
+    *(("terms", json.dumps([True, action, "l", "f", None, None, None, "", ""]).encode()) for action in ("x", [], 1)),
+    *(
+        ("offsets", struct.pack("=2Q", *ends))
+        for ends in ((0, 0), (0, 1 << 20), (0, 1 << 40), (0, (1 << 64) - 1), (1 << 63, 1 << 63), (9, 1))
+    ),
+    *(("offsets", octets) for octets in (b"", bytes(8))),
+    *(("parts", octets) for octets in (b"", struct.pack("=I", 1 << 31), struct.pack("=I", 1))),
+]
+
+
+@pytest.mark.parametrize(("name", "octets"), WRONG_TERMS, ids=range(len(WRONG_TERMS)))
+def test_terms_that_cannot_be_are_told_as_that_and_nothing_is_read_behind_them(
+    name: str, octets: bytes, tmp_path: Path
+) -> None:
+    file = octets_of(index_of(RULES[:1]))
+    directory = directory_of(file)
+    size = HEADER.unpack(file[: HEADER.size])[4]
+    directory["sections"][name] = [len(file) - size, len(octets), zlib.crc32(octets)]
+    if name == "terms":
+        place = struct.pack("=2Q", 0, len(octets))
+        directory["sections"]["offsets"] = [len(file) - size + len(octets), len(place), zlib.crc32(place)]
+        octets += place
+    path = tmp_path / "index"
+    path.write_bytes(with_directory(file[:-size] + octets + file[-size:], json.dumps(directory).encode()))
+    index = Index.open(path)
+    index.verify()
+    with pytest.raises(IndexFileError, match="the terms of a rule cannot be read"):
+        answers(index)
+
+
 def test_a_file_with_no_directory_at_all_is_refused() -> None:
     header = HEADER.pack(MAGIC, VERSION, 1, SECTIONS_AT, 0, zlib.crc32(b""))
     assert "directory cannot be read" in refused(header + CRC.pack(zlib.crc32(header)))

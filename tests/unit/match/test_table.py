@@ -41,6 +41,27 @@ def table_of(rows: Sequence[Row], key: int, bits: int) -> tuple[Table, Reads]:
     return Table(read.octets, read, shape, offsets), read
 
 
+@pytest.mark.parametrize("count", [3, 1000, (1 << 32) - 1])
+def test_nothing_is_read_behind_the_rows_whatever_the_fan_out_says(count: int) -> None:
+    rows = [Row(bytes((number,)) * 4, 0, number, 0) for number in (1, 200)]
+    table, read = table_of(rows, 4, 1)
+    behind = len(read.octets) - 4
+    places: list[int] = []
+
+    def noted(offset: int, length: int) -> bytes:
+        places.append(offset + length)
+        return read(offset, length)
+
+    fan = array("I", (0, count, len(rows))).tobytes()
+    octets = read.octets[:4] + fan + read.octets[4 + len(fan) :]
+    tails_at = 4 + len(fan) + 4
+    table = Table(octets, noted, Shape(2, 4, 1), (4, tails_at, tails_at + 8 + 4))
+    assert table.is_consistent
+    assert table.find(rows[0].key) == rows[:1]
+    assert table.find(rows[1].key) == []
+    assert max(places) <= behind
+
+
 def plainly(rows: Sequence[Row], digest: bytes) -> list[Row]:
     return [row for row in sorted(rows) if digest.startswith(row.key)]
 
