@@ -6,6 +6,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+#: ``--hypothesis-profile=long``: for hours in which nobody waits
+settings.register_profile("long", max_examples=50_000, deadline=None, derandomize=False)
 
 
 @pytest.fixture(scope="session", autouse=True)
