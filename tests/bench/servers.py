@@ -11,7 +11,7 @@ import sysconfig
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import ours
@@ -35,7 +35,15 @@ http {{
   client_body_temp_path {folder}/body; proxy_temp_path {folder}/proxy; fastcgi_temp_path {folder}/fastcgi;
   uwsgi_temp_path {folder}/uwsgi; scgi_temp_path {folder}/scgi;
   server {{ listen 127.0.0.1:{port}; root {folder}; location / {{ try_files /small.txt =500; }} }}
+  {more}
 }}
+"""
+_NGINX_TLS = """
+  client_max_body_size 0; large_client_header_buffers 4 64k;
+  server {{
+    listen 127.0.0.1:{port} ssl http2; ssl_certificate {certificate}; ssl_certificate_key {certificate};
+    root {folder}; location / {{ try_files /small.txt =500; }} error_page 405 =200 $uri;
+  }}
 """
 
 _WRK = """
@@ -66,6 +74,8 @@ class Server:
 
     port: int
     process: int
+    #: where it listens for TLS too, if it does
+    tls_port: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,32 +87,44 @@ class Answered:
 
 
 @contextmanager
-def nginx(folder: Path) -> Iterator[Server]:
-    """An origin that answers every path with the same small file."""
+def nginx(folder: Path, certificate: Path | None = None) -> Iterator[Server]:
+    """An origin that answers every path with the same small file; with a certificate and its key, over TLS too."""
     folder = folder.absolute()
     folder.mkdir(parents=True, exist_ok=True)
     folder.chmod(0o755)
     port = _free_port()
     configuration = folder / "nginx.conf"
-    configuration.write_text(_NGINX.format(folder=folder, port=port))
+    tls_port = _free_port() if certificate else 0
+    more = _NGINX_TLS.format(folder=folder, port=tls_port, certificate=certificate) if certificate else ""
+    configuration.write_text(_NGINX.format(folder=folder, port=port, more=more))
     (folder / "small.txt").write_text("0123456789abcdef" * 64)
     with _running(
         ["nginx", "-p", str(folder), "-c", str(configuration)], port, folder / "nginx.log", signal.SIGTERM
     ) as server:
-        yield server
+        yield replace(server, tls_port=tls_port)
 
 
 @contextmanager
-def mitmdump(folder: Path, origin: Server, policy: Path | None = None) -> Iterator[Server]:
-    """A quiet mitmdump whose every name leads to the origin, with the filter where a policy is given."""
+def mitmdump(
+    folder: Path, origin: Server, policy: Path | None = None, options: Mapping[str, object] | None = None
+) -> Iterator[Server]:
+    """A quiet mitmdump whose every name leads to the origin, with the filter where a policy is given.
+
+    With options of its own, it says in its log what they leave it.
+    """
     if not MITMDUMP.is_file():
         raise Skipped(f"there is no {MITMDUMP}")
     folder.mkdir(parents=True, exist_ok=True)
     port = _free_port()
     settings: dict[str, object] = {"confdir": folder, "connection_strategy": "lazy", "rawtcp": "false"}
-    settings |= {"upstream_http": origin.port, **(ours.proxy_options(policy) if policy else {})}
+    settings |= {
+        "upstream_http": origin.port,
+        "upstream_https": origin.tls_port,
+        **(options or {}),
+        **(ours.proxy_options(policy) if policy else {}),
+    }
     command = [
-        *(str(MITMDUMP), "-q", "--listen-host", LOOPBACK, "--listen-port", str(port)),
+        *(str(MITMDUMP), *(() if options else ("-q",)), "--listen-host", LOOPBACK, "--listen-port", str(port)),
         *(("-s", str(ours.FILTER)) if policy else ()),
         *("-s", str(UPSTREAM)),
         *(part for name, value in settings.items() for part in ("--set", f"{name}={value}")),
