@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-#: ``--hypothesis-profile=long``: for hours in which nobody waits
+#: ``--hypothesis-profile=long --timeout=0``: for hours in which nobody waits
 settings.register_profile("long", max_examples=50_000, deadline=None, derandomize=False)
 
 

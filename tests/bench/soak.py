@@ -123,7 +123,7 @@ class Disturbances:
                 octets = file.read_bytes()
                 file.unlink()
                 if self.numbers.random() < 0.6:
-                    cut = octets[: self.numbers.randrange(len(octets))]
+                    cut = octets[: self.numbers.randrange(len(octets) + 1)]
                     file.write_bytes(self.numbers.choice([b"", b"rubbish", cut, cut + octets]))
             self.counts["compiled lists replaced"] += 1
 
@@ -170,9 +170,11 @@ async def soak(school: pupils.School, files: Disturbances, process: int, minutes
     works += [files.rewrite(), files.replace_compiled(), files.compile(), watch(process, school, samples)]
     tasks = [asyncio.create_task(work) for work in works]
     done, _ = await asyncio.wait(tasks, timeout=60 * minutes, return_when=asyncio.FIRST_EXCEPTION)
-    for task in tasks:
-        task.cancel()
-    await asyncio.gather(*tasks, return_exceptions=True)
+    pending = set(tasks)
+    while pending:  # a client may swallow it, where its connection breaks just then
+        for task in pending:
+            task.cancel()
+        _, pending = await asyncio.wait(pending, timeout=1)
     for task in done:
         task.result()  # raises what ended it
     return samples

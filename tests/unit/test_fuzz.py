@@ -1,7 +1,7 @@
 """Whatever octets arrive: every parser gives a result or one of its own errors, and in time linear in their length.
 
-Real texts are cut, spliced and stuffed; ``--hypothesis-profile=long`` tries a few thousand times as many. Random octets
-alone, and what each parser makes of what it accepts, are in the tests of its own module.
+Real texts are cut, spliced and stuffed; ``--hypothesis-profile=long --timeout=0`` tries 500 times as many. Random
+octets alone, and what each parser makes of what it accepts, are in the tests of its own module.
 """
 
 from __future__ import annotations
