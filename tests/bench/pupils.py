@@ -136,6 +136,7 @@ async def http2(school: School) -> None:
         await ask(f"https://{host}/")
         for number in range(5):
             dropped = asyncio.create_task(ask(f"https://{host}/dropped"))
+            dropped.add_done_callback(lambda task: task.cancelled() or task.exception())  # nobody asks for it
             await asyncio.gather(*(ask(f"https://{host}/{number}/{each}") for each in range(4)))
             dropped.cancel()
             await asyncio.gather(dropped, return_exceptions=True)

@@ -222,12 +222,12 @@ def _run(folder: Path, minutes: float, *, check: bool) -> int:
 
 
 def _urls() -> tuple[list[str], list[str]]:
-    """Real URLs with a host that is one, and the hosts; those over TLS are of the hosts that are asked the most."""
+    """Real URLs with a host that is one and no port, which leads nowhere here, and the hosts; those over TLS are of the hosts that are asked the most."""
     found = []
     for url in (octets.decode("ascii", "replace") for octets in data.urls()):
         with suppress(ValueError):
             host = urlsplit(url).hostname or ""
-            if re.fullmatch(r"[a-z0-9-]+(\.[a-z0-9-]+)+", host) and url.isascii() and len(url) < 4000:
+            if re.match(r"https?://[a-z0-9-]+(\.[a-z0-9-]+)+(?=[/?#]|\Z)", url) and url.isascii() and len(url) < 4000:
                 found.append((re.sub(r"[\x00-\x20]|#.*", "", url), host))
     asked = Counter(host for _, host in found)
     often = {host for host, _ in asked.most_common(TLS_HOSTS)}
