@@ -222,7 +222,10 @@ def _run(folder: Path, minutes: float, *, check: bool) -> int:
 
 
 def _urls() -> tuple[list[str], list[str]]:
-    """Real URLs with a host that is one and no port, which leads nowhere here, and the hosts; those over TLS are of the hosts that are asked the most."""
+    """Real URLs with a host that is one and no port, and the hosts; TLS is for those that are asked the most.
+
+    Another port leads nowhere here.
+    """
     found = []
     for url in (octets.decode("ascii", "replace") for octets in data.urls()):
         with suppress(ValueError):
