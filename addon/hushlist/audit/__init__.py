@@ -1,1 +1,1 @@
-"""Lists looked at from outside: what is wrong with them, what they do to browsing, how well hashes hide them."""
+"""Lists tested: against recorded browsing, against each other, and each for itself."""

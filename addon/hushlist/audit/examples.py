@@ -1,0 +1,80 @@
+"""Examples, chosen so that any order of counting and merging chooses the same: those with the smallest hashes.
+
+>>> examples = Examples(most_each=1)
+>>> for number in range(1, 4): examples.add("rule", Record(b"http://h.example/%d" % number).ranked)
+>>> [record.asked for record in examples["rule"]]
+[b'http://h.example/1']
+"""
+
+from __future__ import annotations
+
+from bisect import insort
+from collections.abc import Hashable, Iterator
+from hashlib import blake2b
+
+from hushlist.audit.record import Rank, Record
+
+#: what a record is chosen by, and the record
+Ranked = tuple[Rank, Record]
+
+
+class Examples:
+    """At most ``most_each`` records of each of at most ``most_names`` names."""
+
+    __slots__ = ("_by_name", "most_each", "most_names")
+
+    def __init__(self, most_each: int, most_names: int = 1 << 14) -> None:
+        self.most_each, self.most_names = most_each, most_names
+        self._by_name: dict[Hashable, list[Ranked]] = {}
+
+    def add(self, name: Hashable, example: Ranked) -> None:
+        """Take a record as an example, where it is one of those to take."""
+        own = self._by_name.get(name)
+        if own is None:
+            own = self._by_name[name] = []
+            if len(self._by_name) > 2 * self.most_names:
+                self._trim()
+        if len(own) == self.most_each and own[-1][0] <= example[0]:
+            return
+        if all(known[0] != example[0] for known in own):
+            insort(own, example, key=_rank)
+            del own[self.most_each :]
+
+    def merge(self, other: Examples) -> None:
+        """Take those of another."""
+        for name, theirs in other._by_name.items():
+            for example in theirs:
+                self.add(name, example)
+
+    def _trim(self) -> None:
+        """Keep the names with the smallest hashes: one that stays at last was never among those that go."""
+        if len(self._by_name) > self.most_names:
+            kept = sorted(self._by_name, key=_order)[: self.most_names]
+            self._by_name = {name: self._by_name[name] for name in kept}
+
+    def __getitem__(self, name: Hashable) -> list[Record]:
+        """The examples of a name, which may be none."""
+        return [record for _, record in self._by_name.get(name, ())]
+
+    def __iter__(self) -> Iterator[tuple[Hashable, Record]]:
+        """All, with their names."""
+        self._trim()
+        return ((name, record) for name, own in self._by_name.items() for _, record in own)
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Examples):
+            return NotImplemented
+        self._trim()
+        other._trim()
+        return (self.most_each, self.most_names, self._by_name) == (other.most_each, other.most_names, other._by_name)
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+
+def _rank(example: Ranked) -> Rank:
+    return example[0]
+
+
+def _order(name: Hashable) -> tuple[bytes, str]:
+    text = repr(name)
+    return blake2b(text.encode("utf-8", "backslashreplace"), digest_size=8).digest(), text

@@ -1,0 +1,107 @@
+"""Records as plain types, as JSON needs them, and back."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from hushlist.audit.record import HIDDEN, Kind, Record, hide
+from hushlist.policy.groups import Client
+from hushlist.url.request import Request
+
+
+def text_of(octets: bytes) -> str:
+    r"""Octets as text, those that are no UTF-8 as lone surrogates, so that none is lost.
+
+    >>> text_of(b"\xc3\xa9\xff"), bytes_of("\xe9\udcff")
+    ('é\udcff', b'\xc3\xa9\xff')
+    """
+    return octets.decode("utf-8", "surrogateescape")
+
+
+def bytes_of(text: str) -> bytes:
+    """The opposite."""
+    return text.encode("utf-8", "surrogateescape")
+
+
+class Shown:
+    """Gathers the records that a report shows, each once."""
+
+    def __init__(self, explanations: Mapping[str, dict[str, Any]]) -> None:
+        self._explanations = explanations
+        self.records: dict[str, dict[str, Any]] = {}
+
+    def key(self, record: Record) -> str:
+        """The key of a record, which is shown."""
+        key = record.key
+        if key not in self.records:
+            self.records[key] = {**_plain(record), "explanation": self._explanations.get(key)}
+        return key
+
+    def keys(self, records: Iterable[Record]) -> list[str]:
+        """The keys of several."""
+        return [self.key(record) for record in records]
+
+
+def _plain(record: Record) -> dict[str, Any]:
+    asked, page = record.asked, record.page
+    return {
+        "url": text_of(record.url),
+        "source": record.source,
+        "number": record.number,
+        "kind": record.kind.value,
+        "page": None if page is None else text_of(hide(page)),
+        "time": record.time,
+        "client": record.client.address,
+        "user": record.client.user,
+        "port": record.client.port,
+        "method": record.method,
+        "status": record.status,
+        "request": None if isinstance(asked, bytes) else _plain_request(asked),
+    }
+
+
+def _plain_request(request: Request) -> dict[str, Any]:
+    fragment = request.fragment
+    return {
+        "scheme": text_of(request.scheme),
+        "hosts": [text_of(host) for host in request.hosts],
+        "port": request.port,
+        "target": text_of(request.target),
+        "fragment": None if fragment is None else text_of(fragment),
+        "has_user": request.userinfo is not None,
+        "fault": request.fault,
+    }
+
+
+def record_of(plain: Mapping[str, Any]) -> Record:
+    """The record that is shown so; what was hidden of it stays hidden.
+
+    Raises:
+        LookupError: or one of ``TypeError``, ``ValueError``, where it is none.
+    """
+    request, page = plain["request"], plain["page"]
+    return Record(
+        bytes_of(plain["url"]) if request is None else _request_of(request),
+        plain["source"],
+        plain["number"],
+        Kind(plain["kind"]),
+        None if page is None else bytes_of(page),
+        plain["time"],
+        Client(plain["client"], plain["user"], plain["port"]),
+        plain["method"],
+        plain["status"],
+    )
+
+
+def _request_of(plain: Mapping[str, Any]) -> Request:
+    fragment = plain["fragment"]
+    return Request(
+        bytes_of(plain["scheme"]),
+        tuple(map(bytes_of, plain["hosts"])),
+        plain["port"],
+        bytes_of(plain["target"]),
+        None if fragment is None else bytes_of(fragment),
+        HIDDEN if plain["has_user"] else None,
+        plain["fault"],
+    )
