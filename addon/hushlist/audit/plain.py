@@ -20,8 +20,11 @@ def text_of(octets: bytes) -> str:
 
 
 def bytes_of(text: str) -> bytes:
-    """The opposite."""
-    return text.encode("utf-8", "surrogateescape")
+    """The opposite; JSON may have other lone surrogates, which are no text either."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
 
 
 class Shown:

@@ -14,8 +14,10 @@ from hushlist.url.request import Request
 class Kind(StrEnum):
     """What a request is for, as browsers tell it apart."""
 
-    #: a page, or a frame in one
+    #: a page
     DOCUMENT = "document"
+    #: a document within a page
+    FRAME = "frame"
     SCRIPT = "script"
     STYLE = "style"
     IMAGE = "image"
@@ -76,8 +78,16 @@ class Broken(NamedTuple):
     why: str
 
     def __str__(self) -> str:
+        """``source:number: why``."""
         place = f"{self.source}:{self.number}" if self.number else self.source
         return f"{place}: {self.why}"
+
+
+class Skipped(NamedTuple):
+    """A record of something that no filter of the web is asked for, such as a flow of DNS."""
+
+    source: str
+    number: int
 
 
 _USER = re.compile(rb"^([A-Za-z][A-Za-z0-9+.-]*:)?//[^/?#\\]*@")
@@ -88,6 +98,10 @@ HIDDEN = b"***"
 def hide(url: bytes) -> bytes:
     """A URL without its user information."""
     return _USER.sub(rb"\1//" + HIDDEN + b"@", url) if b"@" in url else url
+
+
+#: what a reader gives
+Read = Record | Broken | Skipped
 
 
 def _url_of(request: Request) -> bytes:

@@ -10,7 +10,7 @@ never fired, which ``finish`` finds anew: so reports of several machines merge, 
      "asked": {"at", "client", "user", "port", "as_recorded"},         "at": ISO 8601; null where "as_recorded"
      "popular": {"path", "digest", "domains"} or null,
      "seconds", "records", "records_a_second", "workers",
-     "sources": [{"source", "format", "records", "broken"}],           by name
+     "sources": [{"source", "format", "records", "broken", "skipped"}],  by name
      "broken": {"count", "first": [{"source", "number", "why"}]},
      "actions": {"block": n, "pass": n, ...},
      "kinds": {"script": {"requests", "stopped"}, ...},
@@ -257,7 +257,10 @@ def _read(plain: Mapping[str, Any]) -> Report:
     lists = [ListKey(own["list"], own["source"]) for own in plain["lists"]]
     rules = [RuleKey(own["list"], own["source"], own["line"], own["rule"]) for own in plain["rules"]]
     tally = Tally(
-        sources={own["source"]: SourceCount(own["format"], own["records"], own["broken"]) for own in plain["sources"]},
+        sources={
+            own["source"]: SourceCount(own["format"], own["records"], own["broken"], own["skipped"])
+            for own in plain["sources"]
+        },
         broken=[Broken(**own) for own in plain["broken"]["first"]],
         lists={key: hits for key, own in zip(lists, plain["lists"], strict=True) if (hits := _hits(own)) != Hits()},
         categories={own["category"]: _hits(own) for own in plain["categories"]},

@@ -85,12 +85,15 @@ class SourceCount:
     format: str = ""
     records: int = 0
     broken: int = 0
+    #: that no proxy is asked for, such as ``data:`` URLs
+    skipped: int = 0
 
     def merge(self, other: SourceCount) -> None:
         """Add what was read of another piece."""
         self.format = max(self.format, other.format)
         self.records += other.records
         self.broken += other.broken
+        self.skipped += other.skipped
 
 
 class Slow(NamedTuple):

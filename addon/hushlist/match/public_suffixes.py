@@ -15,7 +15,7 @@ from functools import cache
 from importlib.resources import files
 from typing import NamedTuple
 
-from hushlist.url.host import to_ascii
+from hushlist.url.host import is_address, to_ascii
 
 
 class Section(StrEnum):
@@ -58,6 +58,22 @@ class PublicSuffixes:
         if expression in self.exceptions:
             return None
         return self.suffixes.get(expression) or self.wildcards.get(expression.partition(b".")[2])
+
+    def registrable_domain(self, host: bytes) -> bytes:
+        """The longest public suffix of a canonical host, and one label more; the host where it has no more.
+
+        >>> found = parse_public_suffixes(["com", "*.ck", "!www.ck"])
+        >>> [found.registrable_domain(host) for host in (b"a.b.com", b"a.b.c.ck", b"x.www.ck", b"a.b.unknown", b"com")]
+        [b'b.com', b'b.c.ck', b'www.ck', b'b.unknown', b'com']
+
+        "If no rules match, the prevailing rule is "*"."
+        """
+        if is_address(host):
+            return host
+        domain, suffix = host, host
+        while self.rule_of(suffix + b"/") is None and b"." in suffix:
+            domain, suffix = suffix, suffix.partition(b".")[2]
+        return domain
 
     def rule_below(self, expression: bytes) -> SuffixRule | None:
         """The rule by which every name directly below the host of an expression is one."""

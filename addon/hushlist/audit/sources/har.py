@@ -1,0 +1,117 @@
+"""HAR: what browsers' tools, WebPageTest and test drivers write; entries are read one at a time.
+
+Spec: http://www.softwareishard.com/blog/har-12-spec/, and what Chromium adds (``_resourceType``, ``_initiator``)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
+from typing import Any, BinaryIO
+
+from hushlist.audit.kinds import kind_of_name, kind_of_type
+from hushlist.audit.plain import bytes_of
+from hushlist.audit.record import Broken, Kind, Record
+from hushlist.audit.sources.json_stream import JsonError, elements
+
+#: pages whose documents are remembered, of one file
+_MOST_PAGES = 1 << 12
+_REDIRECTS = (301, 302, 303, 307, 308)
+
+
+def read_har(stream: BinaryIO, source: str) -> Iterator[Record | Broken]:
+    """The requests of a file; one that is not whole ends with what is wrong with it."""
+    pages: dict[str, bytes] = {}
+    number = 0
+    try:
+        for number, entry in enumerate(elements(stream, ("log", "entries")), 1):
+            if isinstance(entry, JsonError):
+                yield Broken(source, number, str(entry))
+                continue
+            try:
+                yield _record(entry, source, number, pages)
+            except _NotHarError as error:
+                yield Broken(source, number, str(error))
+    except JsonError as error:
+        yield Broken(source, number and number + 1, str(error))
+
+
+class _NotHarError(ValueError):
+    """An entry has something else than it should."""
+
+
+def _record(entry: object, source: str, number: int, pages: dict[str, bytes]) -> Record:
+    if not isinstance(entry, dict):
+        raise _NotHarError("the entry is no object")
+    request, response = _object(entry, "request"), _object(entry, "response")
+    url = request.get("url")
+    if not isinstance(url, str) or not url:
+        raise _NotHarError("its request has no URL")
+    octets = bytes_of(url)
+    status = response.get("status")
+    status = status if isinstance(status, int) else 0
+    kind = _kind(entry, response, status)
+    page = entry.get("pageref")
+    document = pages.get(page) if isinstance(page, str) else None
+    if kind is Kind.UNKNOWN and status in _REDIRECTS and isinstance(page, str) and document is None:
+        kind = Kind.DOCUMENT  # on the way to the page
+    if kind is Kind.DOCUMENT and document is not None:
+        kind = Kind.FRAME  # a page has but one document; what comes behind it is within it
+    elif kind is Kind.DOCUMENT and isinstance(page, str) and status not in _REDIRECTS and len(pages) < _MOST_PAGES:
+        pages[page] = octets
+    asked_by = document or _referer(request) or _initiator(entry)
+    method = request.get("method")
+    return Record(
+        octets,
+        source,
+        number,
+        kind,
+        None if kind is Kind.DOCUMENT else asked_by,
+        _time(entry),
+        method=method if isinstance(method, str) else "",
+        status=status,
+    )
+
+
+def _object(owner: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = owner.get(key)
+    return value if isinstance(value, dict) else {}
+
+
+def _kind(entry: Mapping[str, Any], response: Mapping[str, Any], status: int) -> Kind:
+    named = entry.get("_resourceType")
+    if isinstance(named, str) and named:
+        return kind_of_name(named)
+    media_type = _object(response, "content").get("mimeType")
+    if status in _REDIRECTS:
+        return Kind.UNKNOWN  # its body is a note about where to go, whatever is asked for
+    return kind_of_type(media_type) if isinstance(media_type, str) else Kind.UNKNOWN
+
+
+def _referer(request: Mapping[str, Any]) -> bytes | None:
+    headers = request.get("headers")
+    for header in headers if isinstance(headers, list) else ():
+        if isinstance(header, dict) and str(header.get("name")).lower() == "referer":
+            return _url(header.get("value"))
+    return None
+
+
+def _initiator(entry: Mapping[str, Any]) -> bytes | None:
+    """What asked for it: Chromium has an object, WebPageTest a URL."""
+    found = entry.get("_initiator")
+    return _url(found.get("url") if isinstance(found, dict) else found)
+
+
+def _url(value: object) -> bytes | None:
+    return bytes_of(value) if isinstance(value, str) and value else None
+
+
+def _time(entry: Mapping[str, Any]) -> float | None:
+    text = entry.get("startedDateTime")
+    if not isinstance(text, str):
+        return None
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()

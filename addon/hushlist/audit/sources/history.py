@@ -1,0 +1,59 @@
+"""Browsers' own histories: the SQLite files ``History`` of Chrome and Edge and ``places.sqlite`` of Firefox.
+
+They are opened read-only and as files that nobody changes, so that nothing is written beside them; a copy of a profile
+whose browser runs lacks what is still in its write-ahead log.
+
+Spec: chromium components/history/core/browser/visit_database.cc and ui/base/page_transition_types.h;
+mozilla toolkit/components/places/nsPlacesTables.h and nsINavHistoryService.idl
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+from hushlist.audit.record import Broken, Kind, Record
+
+MAGIC = b"SQLite format 3\0"
+
+# URLs as octets, since a history may have anything in it; in the order of the visits, whatever indexes there are.
+_CHROMIUM = """
+    select v.id, cast(u.url as blob), v.visit_time, v.transition & 255, cast(r.url as blob)
+    from visits v join urls u on u.id = v.url
+    left join visits f on f.id = v.from_visit left join urls r on r.id = f.url order by v.id
+"""
+_FIREFOX = """
+    select v.id, cast(u.url as blob), v.visit_date, v.visit_type, cast(r.url as blob)
+    from moz_historyvisits v join moz_places u on u.id = v.place_id
+    left join moz_historyvisits f on f.id = v.from_visit left join moz_places r on r.id = f.place_id order by v.id
+"""
+#: seconds from 1601, from which Chromium counts, to 1970
+_SINCE_1601 = 11_644_473_600
+_CHROMIUM_KINDS = {3: Kind.FRAME, 4: Kind.FRAME}  # AUTO_SUBFRAME, MANUAL_SUBFRAME
+_FIREFOX_KINDS = {4: Kind.FRAME, 7: Kind.OTHER, 8: Kind.FRAME}  # EMBED, DOWNLOAD, FRAMED_LINK
+
+
+def read_history(path: Path, source: str) -> Iterator[Record | Broken]:
+    """The visits of a file."""
+    number = 0
+    try:
+        with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
+            tables = {name for (name,) in database.execute("select name from sqlite_master where type = 'table'")}
+            if {"visits", "urls"} <= tables:
+                query, kinds, epoch = _CHROMIUM, _CHROMIUM_KINDS, _SINCE_1601
+            elif {"moz_historyvisits", "moz_places"} <= tables:
+                query, kinds, epoch = _FIREFOX, _FIREFOX_KINDS, 0
+            else:
+                yield Broken(source, 0, "it has neither the tables of Chromium's history nor of Firefox's")
+                return
+            for number, url, time, transition, page in database.execute(query):
+                if not url:
+                    yield Broken(source, number, "the visit has no URL")
+                    continue
+                seconds = time / 1e6 - epoch if isinstance(time, int | float) else None
+                kind = kinds.get(transition, Kind.DOCUMENT)
+                yield Record(url, source, number, kind, page if kind is Kind.FRAME else None, seconds)
+    except sqlite3.Error as error:
+        yield Broken(source, number, f"it cannot be read: {error}")

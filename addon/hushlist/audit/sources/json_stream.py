@@ -1,0 +1,203 @@
+"""The elements of one array in a JSON document of any size, one at a time.
+
+>>> from io import BytesIO
+>>> list(elements(BytesIO(b'{"log": {"x": [{}], "entries": [{"a": 1}, 2, {3}]}}'), ("log", "entries")))
+[{'a': 1}, 2, JsonError('Expecting property name enclosed in double quotes')]
+
+Only the element that is being read is in memory. One that is no JSON is an error in its place, and those behind it are
+read, as long as its brackets and quotes are balanced.
+"""
+
+from __future__ import annotations
+
+import codecs
+import json
+import re
+from collections.abc import Iterator
+from typing import BinaryIO
+
+#: octets that are read at a time
+_CHUNK = 1 << 18
+#: characters; a longer element is an error
+LONGEST_ELEMENT = 1 << 26
+
+_SPACE = re.compile(r"[ \t\n\r]*")
+#: what brackets and quotes are balanced by, the end of a number or word, and what is in a string
+_STRUCTURE = re.compile(r'["{}\[\],]')
+_STRING_END = re.compile(r'["\\]')
+_KEY_LIMIT = 1 << 16
+
+
+class JsonError(ValueError):
+    """Something is no JSON, or not what was looked for."""
+
+
+def elements(stream: BinaryIO, keys: tuple[str, ...]) -> Iterator[object]:
+    """The elements of the array at the end of a path of keys; a ``JsonError`` in place of each that is none.
+
+    Raises:
+        JsonError: the document is none, or ends too early, or there is no such array.
+    """
+    reader = _Reader(stream)
+    for key in keys:
+        if not reader.enter(key):
+            raise JsonError(f"there is no {'.'.join(keys)!r}")
+    yield from reader.array()
+
+
+class _Reader:
+    """What is read of a document, and where in it we are."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        # A byte order mark is common where Windows wrote the file. Octets that are no UTF-8 are kept as they are.
+        self._decode = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape").decode
+        self._text, self._at, self._is_whole = "", 0, False
+        self._raw = json.JSONDecoder().raw_decode
+
+    def _more(self, octets: int = _CHUNK) -> bool:
+        """Read on, and forget what is behind us; whether there was anything."""
+        if self._is_whole:
+            return False
+        chunk = self._stream.read(octets)
+        self._is_whole = not chunk
+        self._text = self._text[self._at :] + self._decode(chunk, final=not chunk)
+        self._at = 0
+        return True
+
+    def _peek(self) -> str:
+        """The next character that is no white space; none at the end."""
+        while True:
+            self._at = _SPACE.match(self._text, self._at).end()  # type: ignore[union-attr]  # it always matches
+            if self._at < len(self._text):
+                return self._text[self._at]
+            if not self._more():
+                return ""
+
+    def _expect(self, character: str) -> None:
+        found = self._peek()
+        if found != character:
+            raise JsonError(f"expected {character!r}, found {found!r}" if found else _TOO_EARLY)
+        self._at += 1
+
+    def enter(self, key: str) -> bool:
+        """Go to the value of a key of the object that begins here; whether there is one."""
+        self._expect("{")
+        if self._peek() == "}":
+            return False
+        while True:
+            name = self._value(_KEY_LIMIT)
+            self._expect(":")
+            if name == key:
+                return True
+            self._skip()
+            if self._peek() != ",":
+                self._expect("}")
+                return False
+            self._at += 1
+
+    def array(self) -> Iterator[object]:
+        """The elements of the array that begins here."""
+        self._expect("[")
+        if self._peek() == "]":
+            return
+        while True:
+            try:
+                yield self._value(LONGEST_ELEMENT)
+            except JsonError as error:
+                if str(error) == _TOO_EARLY:
+                    raise
+                yield error
+            if self._peek() != ",":
+                self._expect("]")
+                return
+            self._at += 1
+
+    def _value(self, longest: int) -> object:
+        """The value that begins here.
+
+        Raises:
+            JsonError: there is none; it was skipped.
+        """
+        self._peek()
+        size = _CHUNK
+        while True:
+            try:
+                value, end = self._raw(self._text, self._at)
+            except (ValueError, RecursionError) as error:
+                why = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
+                # What is not whole yet is no JSON either: the brackets tell. Twice as much each time, so that a long
+                # element is not looked at too often.
+                balanced = self._end()
+                if balanced is not None:
+                    self._at = balanced
+                    raise JsonError(why) from None
+                if len(self._text) - self._at > longest:
+                    self._skip()
+                    raise JsonError(f"it is longer than {longest:,} characters") from None
+                if not self._more(size):
+                    raise JsonError(_TOO_EARLY) from None
+                size *= 2
+            else:
+                if end == len(self._text) and self._more():
+                    continue  # a number may go on
+                self._at = end
+                return value
+
+    def _end(self) -> int | None:
+        """Where the brackets and quotes of what begins here are balanced, or ``None`` where more has to be read."""
+        at, depth = self._at, 0
+        while found := _STRUCTURE.search(self._text, at):
+            character = found[0]
+            if not depth and character in ",}]":
+                return found.start()
+            at = found.end()
+            if character == '"':
+                closed = self._string_end(at)
+                if closed is None:
+                    return None
+                at = closed
+            elif character in "{[":
+                depth += 1
+            elif character in "}]":
+                depth -= 1
+                if not depth:
+                    return at
+        return None
+
+    def _string_end(self, at: int) -> int | None:
+        while found := _STRING_END.search(self._text, at):
+            if found[0] == '"':
+                return found.end()
+            at = found.end() + 1
+        return None
+
+    def _skip(self) -> None:
+        """Go behind the value that begins here, however long it is, without keeping it."""
+        self._peek()
+        depth, is_string = 0, False
+        while True:
+            found = (_STRING_END if is_string else _STRUCTURE).search(self._text, self._at)
+            if found is None:
+                self._at = len(self._text)
+                if not self._more():
+                    raise JsonError(_TOO_EARLY)
+                continue
+            character = found[0]
+            if not is_string and not depth and character in ",}]":
+                self._at = found.start()
+                return
+            self._at = found.end()
+            if character == "\\":
+                if self._at == len(self._text):
+                    self._more()
+                self._at += 1
+            elif character == '"':
+                is_string = not is_string
+            elif character in "{[":
+                depth += 1
+            elif character in "}]":
+                depth -= 1
+
+
+_TOO_EARLY = "the document ends too early"

@@ -1,0 +1,158 @@
+"""The head of a message as a request: raw octets, every host that it goes by, and what would make two of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from typing import Protocol
+
+from hushlist.errors import UrlError
+from hushlist.url.host import DELIMITERS, LONGEST_NAME, parse_address
+from hushlist.url.parts import split_web_authority, to_bytes
+from hushlist.url.request import Request, canonical_host
+
+
+class Fields(Protocol):
+    """Header fields."""
+
+    @property
+    def fields(self) -> Sequence[Sequence[bytes]]:
+        """Names and values, as they stand on the wire."""
+
+
+class Head(Protocol):
+    """A request's head as mitmproxy has it, on a flow or in a file of flows."""
+
+    @property
+    def host(self) -> str:
+        """Of the target, or of the server where the target names none."""
+
+    @property
+    def port(self) -> int:
+        """The server's."""
+
+    @property
+    def method(self) -> bytes:
+        """``b"GET"``."""
+
+    @property
+    def scheme(self) -> bytes:
+        """Of the target; empty for a tunnel."""
+
+    @property
+    def authority(self) -> bytes:
+        """Of the target; empty where it names none."""
+
+    @property
+    def path(self) -> bytes:
+        """With the query."""
+
+    @property
+    def headers(self) -> Fields:
+        """The header fields."""
+
+
+def request_of_head(head: Head, server_name: str | None) -> Request:
+    """The request, by its target first, then by its Host headers or authority, then by the TLS server name."""
+    hosts, fault = _hosts(head, server_name), _fault(head)
+    if not _PLAIN_NAMES.fullmatch(b"".join(hosts)):
+        hosts += [name for host in hosts for name in _by_idna_2003(host)]
+        fault = fault or _fault_of_hosts(hosts)
+    user, at, _ = head.authority.rpartition(b"@")
+    names = tuple(dict.fromkeys(hosts))
+    return Request(head.scheme.lower(), names, head.port, head.path, userinfo=user if at else None, fault=fault)
+
+
+#: of which nothing can be another name by IDNA, or no name
+_PLAIN_NAMES = re.compile(rb"[a-z0-9._-]*")
+
+# Spec: RFC 9110, 5.6.2 and 5.5; RFC 9112, 3.2
+_METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_USUAL_METHODS = frozenset((b"GET", b"POST", b"HEAD", b"OPTIONS", b"PUT", b"DELETE", b"PATCH", b"CONNECT"))
+_NOT_IN_TARGET = bytes((*range(0x21), 0x7F))
+_NUL, _LF, _CR = b"\0\n\r"  # an octet is found faster as a number
+
+
+def _fault(head: Head) -> str | None:
+    """What would make another request of it, or more than one, where it is written as HTTP/1.1.
+
+    HTTP/2 can carry any octet anywhere, and a folded line or a bare CR is read in more ways than one.
+    """
+    method, path = head.method, head.path
+    if method not in _USUAL_METHODS and not _METHOD.fullmatch(method):
+        return "its method is none"
+    if not path.startswith(b"/") and path != b"*" and method != b"CONNECT":
+        return "its target is no path"
+    if len(path.translate(None, _NOT_IN_TARGET)) != len(path):
+        return "there is white space or a control character in its target"
+    fields = b"".join((head.authority, *map(b"".join, head.headers.fields)))
+    if _LF in fields or _CR in fields or _NUL in fields:
+        return "there is a line end or a NUL in its headers"
+    return None
+
+
+# Spec: RFC 3986, 3.2.2, reg-name, without its escapes, which are undone by then
+_NAME = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=-]*")
+
+
+def _fault_of_hosts(hosts: Iterable[bytes]) -> str | None:
+    """What is wrong where a host stays none after all is done to read it: no browser sends such a one.
+
+    A server may still take it for one that is blocked, by cutting it off or by leaving out what does not belong there.
+    """
+    for host in hosts:
+        try:
+            name = canonical_host(host)
+        except UrlError:
+            continue  # the engine says what is wrong
+        if not _NAME.fullmatch(name) and parse_address(name) is None:
+            return "there is an octet in its host that none has"
+    return None
+
+
+def _hosts(head: Head, server_name: str | None) -> list[bytes]:
+    hosts = [to_bytes(head.host)]
+    if head.authority:
+        hosts += _listed(head.authority)
+    for name, value in head.headers.fields:
+        if len(name) == len(_HOST) and name.lower() == _HOST:  # the length alone rules nearly all of them out
+            hosts += _listed(value)
+    if server_name:
+        hosts.append(to_bytes(server_name))
+    return hosts
+
+
+_HOST = b"host"
+
+
+def _listed(value: bytes) -> list[bytes]:
+    """The hosts of a Host header or an authority: one, and more where a server may take it for several lines in one.
+
+    Spec: RFC 9110, 5.3: lines of one name may be combined, "in order, separated by commas"
+    """
+    value = value.strip()
+    host = _host(value)
+    if _COMMA not in value and _SPACE not in value and _TAB not in value:
+        return [host]
+    return [host, *map(_host, value.replace(b",", b" ").split())]
+
+
+_COMMA, _SPACE, _TAB = b", \t"
+
+
+def _by_idna_2003(host: bytes) -> list[bytes]:
+    """The name that mitmproxy looks up: IDNA 2003 drops and maps more than UTS 46."""
+    if host.isascii() or len(host) > LONGEST_NAME:
+        return []
+    try:
+        return [host.decode().encode("idna")]
+    except UnicodeError:
+        return []
+
+
+def _host(authority: bytes) -> bytes:
+    """The host of an authority; one with a user in it is no host that a client would send, and stays as it is.
+
+    So does one that would be a URL, whose scheme is not to be taken for the host.
+    """
+    return authority if DELIMITERS.search(authority) else split_web_authority(authority)[1]
