@@ -23,6 +23,7 @@ _COMMANDS = {
     "lint": ("lint",),
     "leak": ("leak",),
     "decide": ("check", "explain"),
+    "audit": ("audit",),
     "squid": ("helper",),
     "log": ("log",),
     "override": ("override",),

@@ -5,8 +5,9 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from datetime import UTC, datetime
+from datetime import datetime
 
+from hushlist.cli.asking import add_who_and_when, open_engine, who_and_when
 from hushlist.cli.common import (
     FOUND,
     GOOD,
@@ -17,19 +18,16 @@ from hushlist.cli.common import (
     complain,
     each,
     print_lines,
-    print_warnings,
     readable,
     urls_of,
 )
-from hushlist.engine import Engine, load_engine
+from hushlist.engine import Engine
 from hushlist.errors import UrlError
 from hushlist.match.expressions import expressions
 from hushlist.match.hashing import full_hash
 from hushlist.match.rule import Action
-from hushlist.policy import shipped_policy
 from hushlist.policy.decision import STOPPING, Decision
 from hushlist.policy.groups import Client
-from hushlist.policy.report import CompileReport
 from hushlist.url.request import canonical_forms, request_of
 from hushlist.url.safebrowsing import SAFEBROWSING
 
@@ -44,35 +42,8 @@ def add_to(commands: Commands) -> None:
 def _add(commands: Commands, name: str, command: Command, text: str) -> argparse.ArgumentParser:
     parser = add_urls_command(commands, name, command, text)
     add_policy(parser)
-    who = parser.add_argument_group("another moment, another person")
-    who.add_argument(
-        "--at",
-        type=datetime.fromisoformat,
-        metavar="TIME",
-        help="such as 2026-12-24T22:30, in the policy's time zone (default: now)",
-    )
-    who.add_argument("--client", metavar="ADDRESS", help="the client's address")
-    who.add_argument("--user", metavar="NAME", help="the user of the proxy")
-    who.add_argument("--port", type=int, metavar="N", help="the port on which the proxy is asked")
+    add_who_and_when(parser)
     return parser
-
-
-# -- the policy, and what it is asked ----------------------------------------------------------------------------------
-
-
-def _who_and_when(arguments: argparse.Namespace, engine: Engine) -> tuple[datetime, Client]:
-    """The moment and the client that are asked for; a moment without an offset is in the policy's time zone."""
-    moment = arguments.at or datetime.now(UTC)
-    if moment.tzinfo is None:
-        moment = moment.replace(tzinfo=engine.policy.zone)
-    return moment, Client(arguments.client or "", arguments.user, arguments.port)
-
-
-def open_engine(arguments: argparse.Namespace) -> Engine:
-    """The engine of a policy; warnings go to standard error."""
-    engine = load_engine(arguments.policy or shipped_policy())
-    print_warnings(CompileReport.of(engine.index).warnings)
-    return engine
 
 
 # -- check -------------------------------------------------------------------------------------------------------------
@@ -81,7 +52,7 @@ def open_engine(arguments: argparse.Namespace) -> Engine:
 def check(arguments: argparse.Namespace) -> int:
     """Decide each URL; empty lines are none."""
     engine = open_engine(arguments)
-    moment, client = _who_and_when(arguments, engine)
+    moment, client = who_and_when(arguments, engine)
     mode = engine.settings(client).mode
     show = _print_json if arguments.json else _print_text
     code = GOOD
@@ -110,7 +81,7 @@ def _print_text(url: str, decision: Decision, mode: str) -> None:
 def explain(arguments: argparse.Namespace) -> int:
     """Every step, for a person to read."""
     engine = open_engine(arguments)
-    moment, client = _who_and_when(arguments, engine)
+    moment, client = who_and_when(arguments, engine)
     return each(urls_of(arguments), lambda url: print_lines(_explanation(engine, url, moment, client)))
 
 

@@ -13,21 +13,16 @@ def shown_progress() -> Iterator[Callable[[str, int, int], object] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    progress = _Progress()
+    longest = 0
+
+    def show(what: str, done: int, total: int) -> None:
+        nonlocal longest
+        part = min(1, done / total) if total else 1
+        line = f"{what:<9} [{'#' * int(30 * part):<30}] {part:4.0%}"
+        longest = max(longest, len(line))
+        print(f"\r{line:<{longest}}", end="", file=sys.stderr, flush=True)
+
     try:
-        yield progress
+        yield show
     finally:
-        progress.end()
-
-
-class _Progress:
-    """One line on a terminal, written again and again."""
-
-    def __call__(self, what: str, done: int, total: int) -> None:
-        """Show how much is done."""
-        part = done / total if total else 1
-        print(f"\r{what:<9} [{'#' * int(30 * part):<30}] {part:4.0%}", end="", file=sys.stderr, flush=True)
-
-    def end(self) -> None:
-        """Remove the line."""
-        print("\r" + " " * 50 + "\r", end="", file=sys.stderr, flush=True)
+        print("\r" + " " * longest + "\r", end="", file=sys.stderr, flush=True)

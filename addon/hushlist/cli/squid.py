@@ -6,8 +6,8 @@ import argparse
 import sys
 from contextlib import suppress
 
+from hushlist.cli.asking import open_engine
 from hushlist.cli.common import GOOD, Commands, add_command, add_policy, complain
-from hushlist.cli.decide import open_engine
 from hushlist.helper import PLACEHOLDERS, AccessList, Helper, Redirector, serve
 from hushlist.match.rule import Action
 from hushlist.policy.decision import Decision

@@ -140,6 +140,7 @@ class Index(IndexFile):
         except (LookupError, ValueError) as error:
             raise IndexFileError(source, f"its tables cannot be read: {error}") from error
         self._ranges = tables.get(RANGES)
+        self._every_table = tuple(tables.values())
         self._has_hashes = self.directory.has_hashes or len(self._tables) > 1
 
     def _table(self, name: str, shape: Shape) -> Table:
@@ -160,6 +161,13 @@ class Index(IndexFile):
         """What the rules in the clear ask for that a part of the sources has for just this expression."""
         own = (row for _, row in self._rows([expression]) if row.part == part and row.terms != GUIDE)
         return [terms for is_clear, terms in map(self._terms_of, own) if is_clear]
+
+    def places(self) -> Iterator[tuple[Terms, int, bytes]]:
+        """Every rule's terms, line and key, by which the index finds it; in no order that means anything."""
+        for table in self._every_table:
+            for row in table:
+                if row.terms != GUIDE:
+                    yield self._terms_of(row)[1], row.line, row.key
 
     # -- finding ---------------------------------------------------------------------------------------------------
 

@@ -16,7 +16,7 @@ Fan-out and tails are the hot part: 4 octets for a tail, 1 to 2 for the fan-out.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from mmap import mmap
 from struct import Struct
@@ -92,6 +92,8 @@ class Row(NamedTuple):
 
 #: how many rows are read at once; where more keys share their first bits, a binary search finds the first
 _FEW = 64
+#: how many are read at once where all are
+_MANY = 4096
 
 
 class Table:
@@ -117,6 +119,12 @@ class Table:
     def is_consistent(self) -> bool:
         """Whether the fan-out counts the keys that there are."""
         return self._fan[0] == 0 and self._fan[-1] == len(self)
+
+    def __iter__(self) -> Iterator[Row]:
+        """All rows, by their keys."""
+        place = Struct(f">{self._shape.key}s{PLACE.format.removeprefix('>')}")
+        for first in range(0, len(self), _MANY):
+            yield from map(Row._make, place.iter_unpack(self._rows(first, min(first + _MANY, len(self)))))
 
     def find(self, digest: bytes) -> list[Row]:
         """The rows whose key is the digest's beginning, in the order of their rules."""

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
+from multiprocessing.context import ForkContext, SpawnContext
 from typing import Any
 
 #: is called with what is done, how much of it, and how much there is to do
@@ -36,10 +37,7 @@ def processes(jobs: int) -> Iterator[Parallel]:
     if jobs == 1:
         yield map
         return
-    # A process that has threads is not copied: one of them might hold a lock for ever.
-    can_fork = sys.platform == "linux" and threading.active_count() == 1
-    context = multiprocessing.get_context("fork" if can_fork else "spawn")
-    with ProcessPoolExecutor(jobs, context, _end_with_parent) as pool:
+    with ProcessPoolExecutor(jobs, process_context(), end_with_parent) as pool:
         yield partial(_apply, pool, jobs * _AHEAD)
 
 
@@ -69,7 +67,14 @@ def silent(*_: object) -> None:
     """No progress is shown."""
 
 
-def _end_with_parent() -> None:
+def process_context() -> ForkContext | SpawnContext:
+    """How other processes are started: copied where that is safe, which is the fastest."""
+    # A process that has threads is not copied: one of them might hold a lock for ever.
+    can_fork = sys.platform == "linux" and threading.active_count() == 1
+    return multiprocessing.get_context("fork") if can_fork else multiprocessing.get_context("spawn")
+
+
+def end_with_parent() -> None:
     """Have this process end when the one does that started it, however that ends: it would wait for tasks for ever."""
     parent = multiprocessing.parent_process()
     assert parent is not None

@@ -11,7 +11,7 @@ import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO, cast
+from typing import Any, BinaryIO, TypeAlias, cast
 
 from hushlist.audit.record import Read
 from hushlist.audit.sources import history, lines, logs, takeout
@@ -22,6 +22,8 @@ from hushlist.audit.sources.har import read_har
 HEAD = 1 << 16
 
 Records = Iterator[Read]
+#: of octets, that can be peeked at
+Stream: TypeAlias = "io.BufferedReader[Any]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,7 +130,7 @@ def is_compressed(head: bytes) -> bool:
     return head.startswith(tuple(_COMPRESSIONS))
 
 
-def decompressed(stream: io.BufferedReader) -> io.BufferedReader:
+def decompressed(stream: Stream) -> Stream:
     """The stream without its compression, if it has one; its head can be peeked at.
 
     Raises:

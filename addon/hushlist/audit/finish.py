@@ -1,0 +1,181 @@
+"""What a report says besides its tally: which rules never fired, and every decision's explanation.
+
+Both are found in the end, in one process, by the policy that decided.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from bisect import insort
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from hushlist.audit.auditor import Moment, decide
+from hushlist.audit.record import Record
+from hushlist.audit.report import FileDigest, ListState, PolicyDigest, Report, Unused
+from hushlist.audit.tally import ListKey, RuleKey, Tally
+from hushlist.engine import Engine
+from hushlist.errors import UrlError
+from hushlist.lists.source import LONGEST_LINE
+from hushlist.match.expressions import expressions
+from hushlist.match.hashing import full_hash
+from hushlist.match.rule import Terms
+from hushlist.policy.decision import Decision
+from hushlist.policy.policy import Policy
+from hushlist.url.request import Request, canonical_forms, request_of
+
+#: rules with an example that is explained, those with the most hits
+_MOST_EXPLAINED_RULES = 500
+#: characters of a rule that is shown as it is written
+_LONGEST_TEXT = 120
+
+
+def finish(report: Report, engine: Engine, moment: Moment, unused: int = 10) -> None:
+    """Complete a report: of each list, so many rules that never fired are named."""
+    report.lists = _states(report.tally, engine, unused)
+    report.explanations = {record.key: explain(engine, record, moment) for record in _to_explain(report.tally)}
+
+
+# -- the policy --------------------------------------------------------------------------------------------------------
+
+
+def digest_policy(path: Path, policy: Policy) -> PolicyDigest:
+    """What decides: the files, and what is in them.
+
+    Raises:
+        OSError: one cannot be read any more.
+    """
+    digests = {str(file): digest_file(file) for file, seen in policy.files.items() if seen is not None}
+    own = hashlib.sha256()
+    for name, digest in sorted(digests.items()):
+        own.update(f"{name}\0{digest}\n".encode("utf-8", "backslashreplace"))
+    lists = sorted({str(file.path) for layer in policy.layers for file in layer.lists})
+    return PolicyDigest(str(path), own.hexdigest(), tuple(FileDigest(name, digests[name]) for name in lists))
+
+
+def digest_file(path: Path) -> str:
+    """The SHA-256 of what is in a file, in hex.
+
+    Raises:
+        OSError: it cannot be read.
+    """
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+# -- rules that never fired --------------------------------------------------------------------------------------------
+
+
+def _states(tally: Tally, engine: Engine, most: int) -> dict[ListKey, ListState]:
+    """Of each list how many rules it has, how many fired, and the first of the others."""
+    states: dict[ListKey, ListState] = {}
+    fired = {(own.source, own.line, _digest_of(own.rule)) for own in tally.rules}
+    unused: dict[ListKey, list[int]] = {}
+    for terms, line, digest in _places(engine):
+        key = ListKey(terms.list, terms.source)
+        state = states.get(key)
+        if state is None:
+            state = states[key] = ListState(terms.title)
+            unused[key] = []
+        state.rules += 1
+        if (terms.source, line, digest) in fired:
+            state.fired += 1
+            continue
+        lines = unused[key]
+        if len(lines) < most or (lines and line < lines[-1]):
+            insort(lines, line)
+            del lines[most:]
+    for key, lines in unused.items():
+        texts = _lines_of(Path(key.source), lines)
+        states[key].unused_first = [Unused(line, texts.get(line, "")) for line in lines]
+    return states
+
+
+def _places(engine: Engine) -> Iterator[tuple[Terms, int, bytes]]:
+    """Every rule's terms, line, and what the index finds it by."""
+    for layer in engine.policy.layers:
+        for rule in layer.checks:
+            yield rule.terms, rule.line, full_hash(str(rule.pattern).encode())
+    yield from engine.index.places()
+
+
+def _digest_of(rule: str) -> bytes:
+    """What the index finds a rule by, of its pattern as text."""
+    kind, colon, rest = rule.partition(":")
+    if colon and kind == "sha256":
+        return bytes.fromhex(rest)
+    if colon and kind == "hashed":
+        return bytes.fromhex(rest.partition("=")[2].partition("+")[0])
+    return full_hash(rule.encode())
+
+
+def _lines_of(path: Path, numbers: list[int]) -> dict[int, str]:
+    """Lines of a file, for people; none where it has none, or where it has changed so that it cannot be read."""
+    texts: dict[int, str] = {}
+    if not numbers:
+        return texts
+    try:
+        with path.open("rb") as file:
+            for number in range(1, numbers[-1] + 1):
+                line = file.readline(LONGEST_LINE)
+                if b"\0" in line:
+                    return {}  # a list of binary hashes has no lines
+                if number in numbers:
+                    texts[number] = line.strip().decode("utf-8", "backslashreplace")[:_LONGEST_TEXT]
+    except OSError:
+        return {}
+    return texts
+
+
+# -- explanations ------------------------------------------------------------------------------------------------------
+
+
+def _to_explain(tally: Tally) -> Iterator[Record]:
+    """The records that a report shows, but for examples of rules that hardly fire."""
+    seen: set[str] = set()
+    most = sorted(tally.rules, key=lambda own: (-tally.rules[own].stopped, -tally.rules[own].fits, own))
+    for record in _shown(tally, most[:_MOST_EXPLAINED_RULES]):
+        if record.key not in seen:
+            seen.add(record.key)
+            yield record
+
+
+def _shown(tally: Tally, rules: list[RuleKey]) -> Iterator[Record]:
+    for examples in (tally.list_examples, tally.category_examples, tally.break_examples):
+        yield from (record for _, record in examples)
+    for rule in rules:
+        yield from tally.rule_examples[rule]
+    yield from (slow.record for slow in tally.slowest)
+
+
+def explain(engine: Engine, record: Record, moment: Moment) -> dict[str, Any]:
+    """The decision for a record, with the canonical URLs and expressions that it was looked up by."""
+    decision = decide(engine, record.asked, *moment.of(record))
+    return {**_plain(decision), "forms": _forms(record.asked)}
+
+
+def _plain(decision: Decision) -> Mapping[str, object]:
+    return decision._replace(asked=_without_user(decision.asked)).as_dict()
+
+
+def _without_user(asked: Request | bytes) -> Request | bytes:
+    return Record(asked).url if isinstance(asked, bytes) else asked
+
+
+def _forms(asked: Request | bytes) -> list[dict[str, Any]]:
+    try:
+        request = request_of(asked) if isinstance(asked, bytes) else asked
+        forms = [form for host in dict.fromkeys(request.hosts) for form in canonical_forms(request, host)]
+    except UrlError:
+        return []
+    return [
+        {
+            "canonical": form.join().decode("ascii", "backslashreplace"),
+            "expressions": [
+                {"expression": own.decode("ascii", "backslashreplace"), "sha256": full_hash(own).hex()}
+                for own in expressions(form)
+            ],
+        }
+        for form in forms
+    ]

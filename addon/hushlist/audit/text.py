@@ -1,0 +1,254 @@
+"""The report for a terminal: tables and bars of plain Unicode."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any
+
+#: rows of a table
+MOST_ROWS = 15
+_LONGEST_BAR = 24
+_EIGHTHS = " ▏▎▍▌▋▊▉"
+_NARROWEST = 60
+
+
+def report_text(report: dict[str, Any], width: int = 100, *, is_colored: bool = False) -> Iterator[str]:
+    """Lines for a person, of a report as ``Report.as_dict`` gives it."""
+    page = _Page(max(width, _NARROWEST), is_colored=is_colored)
+    records = report["records"]
+    yield from _summary(report)
+    yield from _sources(report, page)
+    yield from page.table(
+        "What is done",
+        ("", "requests", "", ""),
+        [
+            (name, _number(number), _percent(number, records), page.bar(number, records))
+            for name, number in sorted(report["actions"].items(), key=lambda own: -own[1])
+        ],
+    )
+    yield from _lists(report, page)
+    yield from _overlaps(report, page)
+    yield from page.table(
+        "Categories",
+        ("stopped", "alone", "fits", "category"),
+        [
+            (_number(own["stopped"]), _number(own["alone"]), _number(own["fits"]), own["category"] or "(none)")
+            for own in report["categories"]
+        ],
+    )
+    yield from page.table(
+        "Rules that stop most",
+        ("stopped", "alone", "rule"),
+        [
+            (_number(own["stopped"]), _number(own["alone"]), f"{own['rule']}  ({own['source']}:{own['line']})")
+            for own in report["rules"]
+            if own["stopped"]
+        ],
+    )
+    yield from _sites(report, page)
+    yield from _breaks(report, page)
+    yield from _popular(report, page)
+    yield from _unused(report, page)
+    yield from page.table(
+        "Slowest decisions",
+        ("µs", "URL"),
+        [
+            (_number(own["microseconds"]), printable(report["records_shown"][own["record"]]["url"]))
+            for own in report["slowest"][:5]
+        ],
+    )
+
+
+def _summary(report: dict[str, Any]) -> Iterator[str]:
+    rate = report["records_a_second"]
+    speed = f", {_number(rate)} a second" if rate else ""
+    stopped = sum(own["stopped"] for own in report["kinds"].values())
+    policy = report["policy"]["path"]
+    yield f"{_number(report['records'])} requests in {report['seconds']:.1f} s{speed}; policy {policy}"
+    yield f"{_number(stopped)} would be stopped: {_percent(stopped, report['records']).strip()}"
+    broken = report["broken"]
+    if broken["count"]:
+        yield f"{_number(broken['count'])} records could not be read:"
+        yield from (f"  {_place(own)}: {printable(own['why'])}" for own in broken["first"][:MOST_ROWS])
+        if broken["count"] > MOST_ROWS:
+            yield f"  and {_number(broken['count'] - MOST_ROWS)} more"
+
+
+def _place(own: dict[str, Any]) -> str:
+    return f"{own['source']}:{own['number']}" if own["number"] else str(own["source"])
+
+
+def _sources(report: dict[str, Any], page: _Page) -> Iterator[str]:
+    if len(report["sources"]) > 1:
+        yield from page.table(
+            "Sources",
+            ("requests", "broken", "skipped", "format", "source"),
+            [
+                (
+                    _number(own["records"]),
+                    _number(own["broken"]),
+                    _number(own["skipped"]),
+                    own["format"],
+                    printable(own["source"]),
+                )
+                for own in report["sources"]
+            ],
+        )
+
+
+def _lists(report: dict[str, Any], page: _Page) -> Iterator[str]:
+    lists = sorted(report["lists"], key=lambda own: (-own["stopped"], own["source"]))
+    most = max((own["stopped"] for own in lists), default=0)
+    yield from page.table(
+        "Lists",
+        ("stopped", "alone", "fits", "fired", "of rules", "", "list"),
+        [
+            (
+                _number(own["stopped"]),
+                _number(own["alone"]),
+                _number(own["fits"]),
+                _number(own["fired"]),
+                _number(own["rules"]),
+                page.bar(own["stopped"], most, 12),
+                f"{own['title'] or own['list']}  ({own['source']})",
+            )
+            for own in lists
+        ],
+    )
+
+
+def _overlaps(report: dict[str, Any], page: _Page) -> Iterator[str]:
+    lists = report["lists"]
+    overlaps = sorted(report["overlaps"], key=lambda own: (-own["requests"], own["lists"]))
+    yield from page.table(
+        "Requests that two lists would stop",
+        ("requests", "lists"),
+        [
+            (_number(own["requests"]), " and ".join(lists[place]["source"] for place in own["lists"]))
+            for own in overlaps
+        ],
+    )
+
+
+def _sites(report: dict[str, Any], page: _Page) -> Iterator[str]:
+    requests = dict(report["sites"]["requests"]["counts"])
+    stopped = report["sites"]["stopped"]
+    most = max((number for _, number in stopped["counts"]), default=0)
+    error = f" (each may be {_number(stopped['error'])} more)" if stopped["error"] else ""
+    yield from page.table(
+        f"Sites{error}",
+        ("stopped", "of", "", "site"),
+        [
+            (_number(number), _number(requests.get(site, 0)), page.bar(number, most, 12), printable(site))
+            for site, number in stopped["counts"]
+        ],
+    )
+
+
+def _breaks(report: dict[str, Any], page: _Page) -> Iterator[str]:
+    breaks = report["breaks"]
+    if not breaks:
+        yield ""
+        yield "No page breaks: no document is stopped, nor a script or style of a page's own site."
+        return
+    what = ", ".join(f"{_number(own['requests'])} {kind}" for kind, own in breaks.items())
+    shown = report["records_shown"]
+    yield from page.table(
+        f"What breaks a page: {what}",
+        ("kind", "URL", "by"),
+        [
+            (kind, printable(shown[key]["url"]), _why(shown[key]["explanation"]))
+            for kind, own in breaks.items()
+            for key in own["examples"][:MOST_ROWS]
+        ],
+    )
+
+
+def _popular(report: dict[str, Any], page: _Page) -> Iterator[str]:
+    if report["popular"] is None:
+        return
+    yield from page.table(
+        "Popular domains to which requests are stopped",
+        ("rank", "stopped", "domain"),
+        [
+            ("" if own["rank"] is None else _number(own["rank"]), _number(own["stopped"]), own["domain"])
+            for own in report["popular_domains"]
+        ],
+    )
+
+
+def _unused(report: dict[str, Any], page: _Page) -> Iterator[str]:
+    rows = [
+        (
+            _number(own["rules"] - own["fired"]),
+            _number(own["rules"]),
+            own["source"],
+            ", ".join(f"{unused['line']}: {unused['text']}" for unused in own["unused_first"][:3]),
+        )
+        for own in report["lists"]
+        if own["rules"] > own["fired"]
+    ]
+    yield from page.table("Rules that never fired", ("rules", "of", "list", "the first of them"), rows)
+
+
+def _why(explanation: dict[str, Any] | None) -> str:
+    if explanation is None:
+        return ""
+    winner = explanation["winner"]
+    return f"{winner['source']}:{winner['line']}" if winner else printable(explanation["fault"] or "")
+
+
+def printable(text: str) -> str:
+    r"""Text that may come from a URL, for a terminal: whatever could steer that is shown as an escape.
+
+    >>> print(printable("a\x1b[31m\udcff"))
+    a\x1b[31m\udcff
+    """
+    if text.isprintable():
+        return text
+    return "".join(own if own.isprintable() else own.encode("unicode_escape").decode() for own in text)
+
+
+def _number(number: int) -> str:
+    return f"{number:,}"
+
+
+def _percent(number: int, of: int) -> str:
+    return f"{number / of:6.1%}" if of else ""
+
+
+class _Page:
+    """How wide lines are, and whether they have colors."""
+
+    def __init__(self, width: int, *, is_colored: bool) -> None:
+        self._width, self._is_colored = width, is_colored
+
+    def bar(self, number: int, of: int, longest: int = _LONGEST_BAR) -> str:
+        """A bar as long as the part is; something, where there is anything."""
+        if not number or not of:
+            return ""
+        eighths = max(1, round(8 * longest * number / of))
+        return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
+
+    def table(self, title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
+        """A table of the first rows, numbers to the right; nothing, where there is no row."""
+        every = list(rows)
+        if not every:
+            return
+        yield ""
+        yield f"\x1b[1m{title}\x1b[0m" if self._is_colored else title
+        shown = every[:MOST_ROWS]
+        columns = list(zip(heads, *shown, strict=True))
+        numeric = [all(cell.replace(",", "").isdigit() for cell in column[1:]) for column in columns]
+        widths = [max(map(len, column)) for column in columns]
+        for row in (heads, *shown):
+            cells = [
+                cell.rjust(size) if right else cell.ljust(size)
+                for cell, size, right in zip(row, widths, numeric, strict=True)
+            ]
+            yield self._cut(("  " + "  ".join(cells)).rstrip())
+        if len(every) > MOST_ROWS:
+            yield f"  and {_number(len(every) - MOST_ROWS)} more"
+
+    def _cut(self, line: str) -> str:
+        return line if len(line) <= self._width else line[: self._width - 1] + "…"

@@ -1,0 +1,41 @@
+"""What is asked of an engine on the command line: by which policy, for whom, and when."""
+
+from __future__ import annotations
+
+import argparse
+from datetime import UTC, datetime
+
+from hushlist.cli.common import print_warnings
+from hushlist.engine import Engine, load_engine
+from hushlist.policy import shipped_policy
+from hushlist.policy.groups import Client
+from hushlist.policy.report import CompileReport
+
+
+def add_who_and_when(parser: argparse.ArgumentParser) -> None:
+    """Add the options that name another moment and another person."""
+    who = parser.add_argument_group("another moment, another person")
+    who.add_argument(
+        "--at",
+        type=datetime.fromisoformat,
+        metavar="TIME",
+        help="such as 2026-12-24T22:30, in the policy's time zone (default: now)",
+    )
+    who.add_argument("--client", metavar="ADDRESS", help="the client's address")
+    who.add_argument("--user", metavar="NAME", help="the user of the proxy")
+    who.add_argument("--port", type=int, metavar="N", help="the port on which the proxy is asked")
+
+
+def who_and_when(arguments: argparse.Namespace, engine: Engine) -> tuple[datetime, Client]:
+    """The moment and the client that are asked for; a moment without an offset is in the policy's time zone."""
+    moment = arguments.at or datetime.now(UTC)
+    if moment.tzinfo is None:
+        moment = moment.replace(tzinfo=engine.policy.zone)
+    return moment, Client(arguments.client or "", arguments.user, arguments.port)
+
+
+def open_engine(arguments: argparse.Namespace) -> Engine:
+    """The engine of a policy; warnings go to standard error."""
+    engine = load_engine(arguments.policy or shipped_policy())
+    print_warnings(CompileReport.of(engine.index).warnings)
+    return engine
