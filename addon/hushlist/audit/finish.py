@@ -71,6 +71,7 @@ def _states(tally: Tally, engine: Engine, most: int) -> dict[ListKey, ListState]
     """Of each list how many rules it has, how many fired, and the first of the others."""
     states: dict[ListKey, ListState] = {}
     fired = {(own.source, own.line, _digest_of(own.rule)) for own in tally.rules}
+    fired_lines = {(own.source, own.line) for own in tally.rules}
     unused: dict[ListKey, list[int]] = {}
     for terms, line, digest in _places(engine):
         key = ListKey(terms.list, terms.source)
@@ -83,7 +84,10 @@ def _states(tally: Tally, engine: Engine, most: int) -> dict[ListKey, ListState]
             state.fired += 1
             continue
         lines = unused[key]
-        if len(lines) < most or (lines and line < lines[-1]):
+        # A line may be written for several rules, of which one may fire for all.
+        if (terms.source, line) in fired_lines or line in lines:
+            continue
+        if len(lines) < most or line < lines[-1]:
             insort(lines, line)
             del lines[most:]
     for key, lines in unused.items():

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
+from pathlib import PurePath
 from typing import Any
 
 #: rows of a table
@@ -14,7 +16,7 @@ _NARROWEST = 60
 
 def report_text(report: dict[str, Any], width: int = 100, *, is_colored: bool = False) -> Iterator[str]:
     """Lines for a person, of a report as ``Report.as_dict`` gives it."""
-    page = _Page(max(width, _NARROWEST), is_colored=is_colored)
+    page = _Page(max(width, _NARROWEST), _names(report), is_colored=is_colored)
     records = report["records"]
     yield from _summary(report)
     yield from _sources(report, page)
@@ -40,7 +42,11 @@ def report_text(report: dict[str, Any], width: int = 100, *, is_colored: bool = 
         "Rules that stop most",
         ("stopped", "alone", "rule"),
         [
-            (_number(own["stopped"]), _number(own["alone"]), f"{own['rule']}  ({own['source']}:{own['line']})")
+            (
+                _number(own["stopped"]),
+                _number(own["alone"]),
+                f"{own['rule']}  ({page.name(own['source'])}:{own['line']})",
+            )
             for own in report["rules"]
             if own["stopped"]
         ],
@@ -66,6 +72,7 @@ def _summary(report: dict[str, Any]) -> Iterator[str]:
     policy = report["policy"]["path"]
     yield f"{_number(report['records'])} requests in {report['seconds']:.1f} s{speed}; policy {policy}"
     yield f"{_number(stopped)} would be stopped: {_percent(stopped, report['records']).strip()}"
+    yield from (f"{_number(number)} could not be decided: {printable(why)}" for why, number in report["faults"].items())
     broken = report["broken"]
     if broken["count"]:
         yield f"{_number(broken['count'])} records could not be read:"
@@ -110,7 +117,7 @@ def _lists(report: dict[str, Any], page: _Page) -> Iterator[str]:
                 _number(own["fired"]),
                 _number(own["rules"]),
                 page.bar(own["stopped"], most, 12),
-                f"{own['title'] or own['list']}  ({own['source']})",
+                page.called(own),
             )
             for own in lists
         ],
@@ -124,7 +131,7 @@ def _overlaps(report: dict[str, Any], page: _Page) -> Iterator[str]:
         "Requests that two lists would stop",
         ("requests", "lists"),
         [
-            (_number(own["requests"]), " and ".join(lists[place]["source"] for place in own["lists"]))
+            (_number(own["requests"]), " and ".join(page.name(lists[place]["source"]) for place in own["lists"]))
             for own in overlaps
         ],
     )
@@ -157,7 +164,7 @@ def _breaks(report: dict[str, Any], page: _Page) -> Iterator[str]:
         f"What breaks a page: {what}",
         ("kind", "URL", "by"),
         [
-            (kind, printable(shown[key]["url"]), _why(shown[key]["explanation"]))
+            (kind, printable(shown[key]["url"]), _why(shown[key]["explanation"], page))
             for kind, own in breaks.items()
             for key in own["examples"][:MOST_ROWS]
         ],
@@ -182,7 +189,7 @@ def _unused(report: dict[str, Any], page: _Page) -> Iterator[str]:
         (
             _number(own["rules"] - own["fired"]),
             _number(own["rules"]),
-            own["source"],
+            page.name(own["source"]),
             ", ".join(f"{unused['line']}: {unused['text']}" for unused in own["unused_first"][:3]),
         )
         for own in report["lists"]
@@ -191,11 +198,15 @@ def _unused(report: dict[str, Any], page: _Page) -> Iterator[str]:
     yield from page.table("Rules that never fired", ("rules", "of", "list", "the first of them"), rows)
 
 
-def _why(explanation: dict[str, Any] | None) -> str:
+def _why(explanation: dict[str, Any] | None, page: _Page) -> str:
     if explanation is None:
         return ""
     winner = explanation["winner"]
-    return f"{winner['source']}:{winner['line']}" if winner else printable(explanation["fault"] or "")
+    return _at(winner, page) if winner else printable(explanation["fault"] or "")
+
+
+def _at(rule: dict[str, Any], page: _Page) -> str:
+    return f"{page.name(rule['source'])}:{rule['line']}"
 
 
 def printable(text: str) -> str:
@@ -209,6 +220,13 @@ def printable(text: str) -> str:
     return "".join(own if own.isprintable() else own.encode("unicode_escape").decode() for own in text)
 
 
+def _names(report: dict[str, Any]) -> dict[str, str]:
+    """What lists are called: their files, without the folder that is common to all."""
+    sources = [own["source"] for own in report["lists"]]
+    folder = os.path.commonpath([str(PurePath(source).parent) for source in sources]) if sources else ""
+    return {source: str(PurePath(source).relative_to(folder)) if folder else source for source in sources}
+
+
 def _number(number: int) -> str:
     return f"{number:,}"
 
@@ -218,10 +236,19 @@ def _percent(number: int, of: int) -> str:
 
 
 class _Page:
-    """How wide lines are, and whether they have colors."""
+    """How wide lines are, whether they have colors, and what lists are called."""
 
-    def __init__(self, width: int, *, is_colored: bool) -> None:
-        self._width, self._is_colored = width, is_colored
+    def __init__(self, width: int, names: dict[str, str], *, is_colored: bool) -> None:
+        self._width, self._names, self._is_colored = width, names, is_colored
+
+    def name(self, source: str) -> str:
+        """A list, by its file."""
+        return printable(self._names.get(source, source))
+
+    def called(self, own: dict[str, Any]) -> str:
+        """A list, by its name, where that says more than its file."""
+        name, file = own["title"] or own["list"], self.name(own["source"])
+        return file if name == PurePath(file).stem else f"{name} ({file})"
 
     def bar(self, number: int, of: int, longest: int = _LONGEST_BAR) -> str:
         """A bar as long as the part is; something, where there is anything."""
@@ -239,16 +266,26 @@ class _Page:
         yield f"\x1b[1m{title}\x1b[0m" if self._is_colored else title
         shown = every[:MOST_ROWS]
         columns = list(zip(heads, *shown, strict=True))
-        numeric = [all(cell.replace(",", "").isdigit() for cell in column[1:]) for column in columns]
-        widths = [max(map(len, column)) for column in columns]
+        numeric = [all(cell.replace(",", "").isdigit() for cell in column[1:] if cell) for column in columns]
+        widths = self._fit([max(map(len, column)) for column in columns])
         for row in (heads, *shown):
             cells = [
-                cell.rjust(size) if right else cell.ljust(size)
+                _cut(cell, size).rjust(size) if right else _cut(cell, size).ljust(size)
                 for cell, size, right in zip(row, widths, numeric, strict=True)
             ]
-            yield self._cut(("  " + "  ".join(cells)).rstrip())
+            yield ("  " + "  ".join(cells)).rstrip()
         if len(every) > MOST_ROWS:
             yield f"  and {_number(len(every) - MOST_ROWS)} more"
 
-    def _cut(self, line: str) -> str:
-        return line if len(line) <= self._width else line[: self._width - 1] + "…"
+    def _fit(self, widths: list[int]) -> list[int]:
+        """The widths of columns, the widest so narrow that all have room."""
+        room = self._width - 2 * len(widths)
+        while sum(widths) > room:
+            widest = widths.index(max(widths))
+            others = sorted(widths)[-2] if len(widths) > 1 else 0
+            widths[widest] = max(min(others, widths[widest] - 1), widths[widest] - (sum(widths) - room), 1)
+        return widths
+
+
+def _cut(text: str, width: int) -> str:
+    return text if len(text) <= width else text[: width - 1] + "…"

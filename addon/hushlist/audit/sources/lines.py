@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from typing import BinaryIO
 
 from hushlist.audit.kinds import kind_of_name
-from hushlist.audit.record import Broken, Record
+from hushlist.audit.record import Broken, Kind, Record
 
 #: octets; a longer line is broken, and not kept
 LONGEST_LINE = 1 << 20
@@ -74,7 +74,10 @@ def read_request(line: bytes, source: str, number: int) -> Record | None:
     name = rest[1].strip() if len(rest) > 1 else b""
     # Where only the page's scheme is known, the page is not.
     known_page = page if page and not page.endswith(b"://") else None
-    return Record(url, source, number, kind_of_name(name.decode("ascii", "replace")), known_page)
+    kind = kind_of_name(name.decode("ascii", "replace"))
+    if kind is Kind.DOCUMENT and known_page not in (None, url):
+        kind = Kind.FRAME
+    return Record(url, source, number, kind, known_page)
 
 
 _HEADINGS = (b"url", b"request", b"requesturl", b"request_url")

@@ -1,0 +1,181 @@
+"""Files of flows, as mitmproxy itself writes them: the same requests as the proxy decides."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mitmproxy.http import Headers
+from mitmproxy.io import FlowWriter, tnetstring
+from mitmproxy.test import tflow
+
+from hushlist.audit.record import Broken, Kind, Record, Skipped
+from hushlist.audit.sources import flows as module
+from hushlist.audit.sources.flows import read_flows
+from hushlist.audit.sources.tnetstring import TnetstringError, values
+from hushlist.policy.groups import Client
+from hushlist.proxy.wire import client_of_flow, request_of_flow
+
+
+def written(*flows: object) -> bytes:
+    file = BytesIO()
+    for flow in flows:
+        FlowWriter(file).add(flow)  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+def read(octets: bytes) -> list[object]:
+    return [*read_flows(BytesIO(octets), "f.flow")]
+
+
+def web_flow(**request: object) -> object:
+    flow = tflow.tflow(resp=True)
+    flow.client_conn.sni = "sni.example"
+    flow.metadata["proxyauth"] = ("mia", "secret")
+    flow.request.headers = Headers(
+        [(b"Host", b"host.example:81"), (b"referer", b"http://page.example/"), (b"x", b"\xff")]
+    )
+    flow.response.headers = Headers([(b"content-type", b"text/javascript")])
+    for name, value in request.items():
+        setattr(flow.request, name, value)
+    return flow
+
+
+@pytest.mark.parametrize(
+    "request_",
+    [
+        {},
+        {"authority": "me@auth.example:8443", "scheme": "https"},
+        {"host": "bücher.example"},
+        {"path": "/a b\x7f"},
+        {"path": "no-path"},
+        {"method": "BAD METHOD"},
+    ],
+)
+def test_a_request_is_the_one_that_the_proxy_decides(request_: dict[str, object]) -> None:
+    flow = web_flow(**request_)
+    (record,) = read(written(flow))
+    assert isinstance(record, Record)
+    assert record.asked == request_of_flow(flow)  # type: ignore[arg-type]
+    assert record.client == client_of_flow(flow)  # type: ignore[arg-type]
+    assert record.client == Client("127.0.0.1", "mia", 0)
+    assert (record.kind, record.page, record.status, record.number) == (Kind.SCRIPT, b"http://page.example/", 200, 1)
+    assert record.time == 946681200
+
+
+def test_browsers_say_themselves_what_a_request_is_for() -> None:
+    flow = web_flow()
+    flow.request.headers["sec-fetch-dest"] = "document"  # type: ignore[attr-defined]
+    (record,) = read(written(flow))
+    assert isinstance(record, Record)
+    assert (record.kind, record.page) == (Kind.DOCUMENT, None)
+
+
+def test_flows_without_an_answer_and_of_other_protocols_do_not_stop_the_rest() -> None:
+    found = read(written(tflow.tdnsflow(), tflow.tflow(err=True), tflow.ttcpflow(), tflow.twebsocketflow()))
+    assert [type(own) for own in found] == [Skipped, Record, Skipped, Record]
+    assert [own.kind for own in found if isinstance(own, Record)] == [Kind.UNKNOWN, Kind.WEBSOCKET]
+
+
+def test_flows_of_old_versions_have_octets_and_addresses_elsewhere() -> None:
+    old = {
+        b"type": b"http",
+        b"request": {
+            b"host": b"h.example", b"port": 80, b"method": b"GET", b"scheme": b"http", b"path": b"/",
+            b"headers": [[b"Host", b"h.example"]],
+        },
+        b"client_conn": {b"address": [b"10.0.0.1", 5]},
+    }  # fmt: skip
+    (record,) = read(tnetstring.dumps(old))  # type: ignore[arg-type]
+    assert isinstance(record, Record)
+    assert (record.url, record.client.address) == (b"http://h.example/", "10.0.0.1")
+
+
+@pytest.mark.parametrize(
+    ("octets", "why"),
+    [
+        (b"3:abc,", "it is no flow that can be read: TypeError('no dictionary')"),
+        (b"0:}", "it is no flow that can be read: KeyError('request')"),
+        (b"3:abc?", "there is no type '?'"),
+        (b"6:3:abcd}", "what is in it is longer than it"),
+        (b"4:1:a,}", "a dictionary has no value for each key"),
+        (b"8:1:1#1:1#}", "a key is no text"),
+        (b"1:x#", "a number or word is none"),
+        (b"3:abc]", "there is no length within it"),
+    ],
+)
+def test_a_flow_that_is_none_is_broken_and_the_rest_is_read(octets: bytes, why: str) -> None:
+    bad, good = read(octets + written(web_flow()))
+    assert bad == Broken("f.flow", 1, why)
+    assert isinstance(good, Record)
+    assert good.number == 2
+
+
+@pytest.mark.parametrize(
+    ("octets", "why"),
+    [
+        (b"10:abc", "ends too early"),
+        (b"10", "ends too early"),
+        (b"x:", "no length"),
+        (b":", "no length"),
+        (b"1" * 20, "no length"),
+    ],
+)
+def test_behind_a_length_that_is_none_nothing_can_be_read(octets: bytes, why: str) -> None:
+    good, bad = read(written(web_flow()) + octets)
+    assert isinstance(good, Record)
+    assert isinstance(bad, Broken)
+    assert bad.number == 2
+    assert why in bad.why
+
+
+def test_a_flow_that_is_too_long_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
+    long = web_flow()
+    long.request.content = b"x" * 100_000  # type: ignore[attr-defined]
+    monkeypatch.setattr(module, "LONGEST_FLOW", 50_000)
+    bad, good = read(written(long, web_flow()))
+    assert bad == Broken("f.flow", 1, "it is longer than 50,000 octets")
+    assert isinstance(good, Record)
+
+
+VALUES = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.text() | st.binary() | st.floats(allow_nan=False),
+    lambda own: st.lists(own, max_size=4) | st.dictionaries(st.text(), own, max_size=4),
+    max_leaves=12,
+)
+
+
+def plain(value: object) -> object:
+    match value:
+        case memoryview():
+            return bytes(value)
+        case list():
+            return [*map(plain, value)]
+        case dict():
+            return {key: plain(own) for key, own in value.items()}
+    return value
+
+
+@given(VALUES)
+def test_values_are_as_mitmproxy_s_own_writer_means_them(value: object) -> None:
+    octets = tnetstring.dumps(value)  # type: ignore[arg-type]
+    assert [plain(own) for own in values(BytesIO(octets), 1 << 20)] == [tnetstring.loads(octets)]
+
+
+@given(st.binary(max_size=60) | st.text("0123456789:,#]};~!^", max_size=60).map(str.encode))
+def test_any_octets_give_values_or_our_error(octets: bytes) -> None:
+    try:
+        found = [*values(BytesIO(octets), 1 << 20)]
+    except TnetstringError:
+        return
+    assert len(found) <= len(octets)
+
+
+def test_what_is_nested_too_deep_is_broken() -> None:
+    octets = b""
+    for _ in range(200):
+        octets = b"%d:%b]" % (len(octets), octets)
+    (error,) = values(BytesIO(octets), 1 << 20)
+    assert str(error) == "it is nested too deep"

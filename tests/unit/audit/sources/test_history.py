@@ -1,0 +1,113 @@
+"""Browsers' histories, with the tables that they have."""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+from contextlib import closing
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+from hushlist.audit.record import Broken, Kind, Record
+from hushlist.audit.sources.history import read_history
+from hushlist.audit.sources.takeout import read_takeout
+
+# chromium components/history/core/browser/url_database.cc, visit_database.cc
+CHROMIUM = """
+CREATE TABLE urls(id INTEGER PRIMARY KEY AUTOINCREMENT, url LONGVARCHAR, title LONGVARCHAR,
+    visit_count INTEGER DEFAULT 0 NOT NULL, typed_count INTEGER DEFAULT 0 NOT NULL,
+    last_visit_time INTEGER NOT NULL, hidden INTEGER DEFAULT 0 NOT NULL);
+CREATE TABLE visits(id INTEGER PRIMARY KEY AUTOINCREMENT, url INTEGER NOT NULL, visit_time INTEGER NOT NULL,
+    from_visit INTEGER, external_referrer_url TEXT, transition INTEGER DEFAULT 0 NOT NULL, segment_id INTEGER,
+    visit_duration INTEGER DEFAULT 0 NOT NULL);
+INSERT INTO urls(url, last_visit_time) VALUES ('https://page.example/#frag', 0), ('https://frame.example/', 0);
+INSERT INTO visits(url, visit_time, from_visit, transition) VALUES
+    (1, 13439725200500000, 0, 805306369), (2, 13439725201000000, 1, 805306371), (9, 0, 0, 0), (1, 0, 0, 0);
+"""
+# mozilla toolkit/components/places/nsPlacesTables.h
+FIREFOX = """
+CREATE TABLE moz_places (id INTEGER PRIMARY KEY, url LONGVARCHAR, title LONGVARCHAR, rev_host LONGVARCHAR,
+    visit_count INTEGER DEFAULT 0, hidden INTEGER DEFAULT 0 NOT NULL, typed INTEGER DEFAULT 0 NOT NULL,
+    frecency INTEGER DEFAULT -1 NOT NULL, last_visit_date INTEGER, guid TEXT, url_hash INTEGER DEFAULT 0 NOT NULL);
+CREATE TABLE moz_historyvisits (id INTEGER PRIMARY KEY, from_visit INTEGER, place_id INTEGER, visit_date INTEGER,
+    visit_type INTEGER, session INTEGER);
+INSERT INTO moz_places(url) VALUES ('https://page.example/#frag'), ('https://frame.example/'), (NULL);
+INSERT INTO moz_historyvisits(from_visit, place_id, visit_date, visit_type) VALUES
+    (0, 1, 1795251600500000, 1), (1, 2, 1795251601000000, 8), (0, 3, NULL, 1), (0, 1, NULL, 7);
+"""
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Path:
+    return tmp_path / "a folder?#" / "History"
+
+
+def make(path: Path, script: str) -> None:
+    path.parent.mkdir(exist_ok=True)
+    with closing(sqlite3.connect(path)) as connection:
+        connection.executescript(script)
+
+
+def test_chromium_s_visits_are_read(database: Path) -> None:
+    make(database, CHROMIUM)
+    assert [*read_history(database, "History")] == [
+        Record(b"https://page.example/#frag", "History", 1, Kind.DOCUMENT, None, 1795251600.5),
+        Record(b"https://frame.example/", "History", 2, Kind.FRAME, b"https://page.example/#frag", 1795251601.0),
+        Record(b"https://page.example/#frag", "History", 4, Kind.DOCUMENT, None, -11644473600.0),
+    ]
+
+
+def test_firefox_s_visits_are_read_and_one_without_a_url_is_broken(database: Path) -> None:
+    make(database, FIREFOX)
+    assert [*read_history(database, "places.sqlite")] == [
+        Record(b"https://page.example/#frag", "places.sqlite", 1, Kind.DOCUMENT, None, 1795251600.5),
+        Record(b"https://frame.example/", "places.sqlite", 2, Kind.FRAME, b"https://page.example/#frag", 1795251601.0),
+        Broken("places.sqlite", 3, "the visit has no URL"),
+        Record(b"https://page.example/#frag", "places.sqlite", 4, Kind.OTHER),
+    ]
+
+
+def test_nothing_is_written_beside_a_history_that_is_read(database: Path) -> None:
+    make(database, CHROMIUM)
+    database.chmod(0o400)
+    before = database.read_bytes()
+    assert len([*read_history(database, "h")]) == 3
+    assert [*database.parent.iterdir()] == [database]
+    assert database.read_bytes() == before
+
+
+@pytest.mark.parametrize("script", ["CREATE TABLE other(id)", ""])
+def test_another_database_is_broken(database: Path, script: str) -> None:
+    make(database, script)
+    (broken,) = read_history(database, "h")
+    assert isinstance(broken, Broken)
+    assert "neither the tables" in broken.why
+
+
+def test_a_database_that_is_cut_off_is_broken(database: Path) -> None:
+    make(database, CHROMIUM)
+    database.write_bytes(database.read_bytes()[:3000])
+    *_, broken = read_history(database, "h")
+    assert isinstance(broken, Broken)
+
+
+def test_takeout_s_visits_are_read() -> None:
+    visits = [
+        {"page_transition": "LINK", "url": "https://page.example/#frag", "time_usec": 1795251600500000},
+        {"page_transition": "AUTO_SUBFRAME", "url": "https://frame.example/"},
+        {"title": "no URL"},
+        7,
+    ]
+    document = {"Session": [{"a": 1}], "Browser History": visits}
+    assert [*read_takeout(BytesIO(json.dumps(document).encode()), "h.json")] == [
+        Record(b"https://page.example/#frag", "h.json", 1, Kind.DOCUMENT, None, 1795251600.5),
+        Record(b"https://frame.example/", "h.json", 2, Kind.FRAME),
+        Broken("h.json", 3, "the visit has no URL"),
+        Broken("h.json", 4, "the visit has no URL"),
+    ]
+
+
+def test_a_takeout_that_is_none_is_broken() -> None:
+    assert [*read_takeout(BytesIO(b"{}"), "h.json")] == [Broken("h.json", 0, "there is no 'Browser History'")]

@@ -1,0 +1,126 @@
+"""Sources with a record a line: URLs, tables, and access logs."""
+
+from __future__ import annotations
+
+from io import BytesIO
+
+import pytest
+
+from hushlist.audit.record import Broken, Kind, Read, Record
+from hushlist.audit.sources import lines as module
+from hushlist.audit.sources.lines import ReadLine, read_lines, read_request, read_url
+from hushlist.audit.sources.logs import read_common, read_squid
+from hushlist.policy.groups import Client
+
+
+def read(octets: bytes, how: ReadLine, first: int = 1) -> list[Read]:
+    return [*read_lines(BytesIO(octets), "s", how, first)]
+
+
+def one(line: bytes, how: ReadLine) -> Record:
+    (record,) = read(line, how)
+    assert isinstance(record, Record), record
+    return record
+
+
+def test_urls_stand_one_a_line_with_ends_of_any_kind() -> None:
+    found = read(b"http://a.example/#f\r\n\n  b.example \nhttp://c.example/\xff", read_url, 7)
+    assert found == [
+        Record(b"http://a.example/#f", "s", 7),
+        Record(b"b.example", "s", 9),
+        Record(b"http://c.example/\xff", "s", 10),
+    ]
+
+
+def test_a_line_that_is_too_long_is_broken_and_the_rest_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "LONGEST_LINE", 10)
+    found = read(b"a.example\n" + b"x" * 35 + b"\nb.example\n" + b"y" * 10, read_url)
+    why = "the line is longer than 10 octets"
+    assert found == [
+        Record(b"a.example", "s", 1),
+        Broken("s", 2, why),
+        Record(b"b.example", "s", 3),
+        Broken("s", 4, why),
+    ]
+
+
+def test_only_so_many_octets_are_read() -> None:
+    assert [*read_lines(BytesIO(b"a\nb\nc\n"), "s", read_url, 1, 4)] == [Record(b"a", "s", 1), Record(b"b", "s", 2)]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "page"),
+    [
+        (b"http://h.example/\thttp://p.example/\tscript\tghostery", Kind.SCRIPT, b"http://p.example/"),
+        (b"http://h.example/\thttps://\timage\tx", Kind.IMAGE, None),
+        (b"http://h.example/\t\t\tbrave", Kind.UNKNOWN, None),
+        (b"http://h.example/\thttp://h.example/\tdocument\tx", Kind.DOCUMENT, b"http://h.example/"),
+        (b"http://h.example/\thttp://p.example/\tdocument\tx", Kind.FRAME, b"http://p.example/"),
+        (b"http://h.example/\t\tping", Kind.OTHER, None),
+    ],
+)
+def test_tables_tell_page_and_kind(line: bytes, kind: Kind, page: bytes | None) -> None:
+    assert one(line, read_request) == Record(b"http://h.example/", "s", 1, kind, page)
+
+
+def test_a_heading_is_no_record_and_a_row_without_a_url_is_broken() -> None:
+    found = read(b"url\tpage\ttype\nhttp://h.example/\t\t\n\n\tpage\t\n", read_request)
+    assert found == [Record(b"http://h.example/", "s", 2), Broken("s", 4, "the first column, the URL, is empty")]
+
+
+def test_squid_s_requests_are_read() -> None:
+    line = (
+        b"1286536309.450    180 192.0.2.68 TCP_MISS/200 3874 GET http://h.example/a?b - HIER_DIRECT/192.0.2.9 text/css"
+    )
+    assert one(line, read_squid) == Record(
+        b"http://h.example/a?b", "s", 1, Kind.STYLE, None, 1286536309.45, Client("192.0.2.68"), "GET", 200
+    )  # fmt: skip
+
+
+def test_squid_s_tunnels_stand_for_their_hosts() -> None:
+    record = one(b"1.5 1 ::1 TCP_TUNNEL/200 1 CONNECT h.example:8443 mia HIER_DIRECT/- -", read_squid)
+    assert (record.asked, record.client, record.method) == (b"https://h.example:8443/", Client("::1", "mia"), "CONNECT")
+
+
+def test_a_proxy_s_common_log_is_read() -> None:
+    line = (
+        rb'192.0.2.1 - mia [29/Feb/2024:23:59:60 +0530] "GET http://h.example/\"\xc3\xa9 HTTP/1.1" 404 -'
+        rb' "http://page.example/" "Agent \"x\""'
+    )
+    assert one(line, read_common) == Record(
+        "http://h.example/\"é".encode(), "s", 1, Kind.UNKNOWN, b"http://page.example/", 1709231399.0,
+        Client("192.0.2.1", "mia"), "GET", 404,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("host", "request_", "url"),
+    [
+        (b"h.example:443 ", b"GET /x HTTP/2.0", b"https://h.example:443/x"),
+        (b"h.example ", b"GET /x", b"http://h.example/x"),
+        (b"", b"CONNECT h.example:443 HTTP/1.1", b"https://h.example:443/"),
+        (b"", b"GET http://h.example/a b HTTP/1.1", b"http://h.example/a b"),
+    ],
+)
+def test_the_url_is_told_by_the_target_and_the_virtual_host(host: bytes, request_: bytes, url: bytes) -> None:
+    line = host + b'::1 - - [01/Jan/2026:00:00:00 +0000] "' + request_ + b'" 200 5'
+    assert one(line, read_common).asked == url
+
+
+@pytest.mark.parametrize(
+    ("line", "how", "why"),
+    [
+        (b"something", read_squid, "it is no line of Squid's access.log"),
+        (b"something", read_common, "it is no line in the Common Log Format"),
+        (
+            b'::1 - - [01/Jan/2026:00:00:00 +0000] "GET / HTTP/1.1" 200 5',
+            read_common,
+            "its target is a path, and no host is named",
+        ),
+        (b'::1 - - [01/Jan/2026:00:00:00 +0000] "-" 408 -', read_common, "its request line is none"),
+        (b'::1 - - [31/Feb/2026:00:00:00 +0000] "GET http://h/ HTTP/1.1" 200 5', read_common, "there is no such time"),
+        (b'::1 - - [01/Foo/2026:00:00:00 +0000] "GET http://h/ HTTP/1.1" 200 5', read_common, "there is no such time"),
+    ],
+)
+def test_a_line_that_is_none_says_why_and_the_rest_is_read(line: bytes, how: ReadLine, why: str) -> None:
+    assert read(line + b"\n\n", how) == [Broken("s", 1, why)]

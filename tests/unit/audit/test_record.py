@@ -1,0 +1,32 @@
+"""Records: what they are called, and that they never tell user information."""
+
+import pytest
+
+from hushlist.audit.record import Broken, Record
+from hushlist.url.request import Request
+
+
+@pytest.mark.parametrize(
+    ("asked", "url"),
+    [
+        (b"http://me:secret@h.example/@x", b"http://***@h.example/@x"),
+        (b"//a@b@h.example/", b"//***@h.example/"),
+        (b"http://h.example/a@b", b"http://h.example/a@b"),
+        (b"http://h.example?x=http://me@there/", b"http://h.example?x=http://me@there/"),
+        (Request(b"https", (b"h.example",), 443, b"/x", b"frag", b"me:secret"), b"https://h.example/x#frag"),
+    ],
+)
+def test_a_url_is_shown_with_its_fragment_but_without_user_information(asked: bytes | Request, url: bytes) -> None:
+    assert Record(asked).url == url
+
+
+def test_a_key_stands_for_the_url_at_its_place() -> None:
+    record = Record(b"http://h.example/", "s", 1)
+    assert record.key == record._replace(method="GET").key
+    others = {record._replace(number=2).key, record._replace(source="t").key, record._replace(asked=b"x").key}
+    assert len({record.key, *others}) == 4
+
+
+def test_a_broken_record_is_named_by_its_place() -> None:
+    assert str(Broken("s", 7, "why")) == "s:7: why"
+    assert str(Broken("s", 0, "why")) == "s: why"

@@ -1,0 +1,119 @@
+"""The report as plain types, and merging what several machines have counted."""
+
+from __future__ import annotations
+
+import json
+from copy import deepcopy
+from dataclasses import replace
+
+import pytest
+
+from hushlist.audit.auditor import Moment
+from hushlist.audit.finish import finish
+from hushlist.audit.record import Broken, Kind, Read, Record
+from hushlist.audit.report import Asked, FileDigest, PolicyDigest, Popular, Report, ReportError
+from hushlist.engine import Engine
+from hushlist.policy.groups import Client
+from hushlist.url.request import Request
+from unit.audit.samples import AT_NOW, NOW, RECORDS, tally_of
+
+POLICY = PolicyDigest("policy.yaml", "d1", (FileDigest("ads.yaml", "d2"),))
+FLOW = Record(
+    Request(b"https", (b"clean.example", b"ads.example"), 8443, b"/\xff", b"frag", b"me:secret"),
+    "flows",
+    7,
+    Kind.XHR,
+    b"http://me:secret@page.example/",
+    1.5,
+    Client("10.0.0.1", "mia", 8080),
+    "POST",
+    204,
+)
+POPULAR = {b"more.example": 1}
+
+
+def report(engine: Engine, records: list[Read], moment: Moment = AT_NOW) -> Report:
+    made = Report(POLICY, Asked(NOW), tally_of(engine, records, moment, POPULAR), Popular("top.txt", "d3", 1), 2.0, 2)
+    made.ranks = {"more.example": 1}
+    finish(made, engine, moment)
+    return made
+
+
+EVERY: list[Read] = [*RECORDS, FLOW, Broken("s", 99, "why")]
+
+
+def test_a_report_comes_back_from_json_as_it_was(engine: Engine) -> None:
+    made = report(engine, EVERY)
+    plain = json.loads(json.dumps(made.as_dict()))
+    again = Report.from_dict(plain)
+    again.ranks = made.ranks
+    finish(again, engine, AT_NOW)
+    assert again.as_dict() == made.as_dict()
+
+
+def test_no_text_of_a_report_has_user_information(engine: Engine) -> None:
+    assert "secret" not in json.dumps(report(engine, EVERY).as_dict())
+
+
+def test_parts_merge_to_what_one_audit_says(engine: Engine) -> None:
+    whole = report(engine, EVERY)
+    parts = [Report.from_dict(report(engine, EVERY[start::3]).as_dict()) for start in range(3)]
+    merged = Report(POLICY, Asked(NOW), tally_of(engine, []), Popular("elsewhere", "d3", 1))
+    for part in parts:
+        merged.merge(part)
+    merged.ranks = whole.ranks
+    finish(merged, engine, AT_NOW)
+    assert (merged.seconds, merged.workers) == (6.0, 2)
+    own, one = merged.as_dict(), whole.as_dict()
+    # Which worker asked first for a URL is chance; so what was shown only for being slow may differ.
+    for plain in (own, one):
+        for name in ("slowest", "records_shown", "seconds", "records_a_second", "workers", "popular"):
+            del plain[name]
+    assert own == one
+
+
+@pytest.mark.parametrize(
+    ("change", "why"),
+    [
+        ({"policy": replace(POLICY, digest="d9")}, "another policy, or other lists"),
+        ({"popular": None}, "other popular domains"),
+        ({"popular": Popular("top.txt", "d9", 1)}, "other popular domains"),
+    ],
+)
+def test_reports_of_different_things_are_not_merged(engine: Engine, change: dict[str, object], why: str) -> None:
+    made = report(engine, [*RECORDS])
+    before = deepcopy(made.as_dict())
+    with pytest.raises(ReportError, match=why):
+        made.merge(replace(report(engine, [*RECORDS]), **change))  # type: ignore[arg-type]
+    assert made.as_dict() == before
+
+
+def test_every_key_that_is_named_is_shown_with_its_explanation(engine: Engine) -> None:
+    plain = report(engine, EVERY).as_dict()
+    keys = {
+        key for own in (*plain["lists"], *plain["categories"], *plain["breaks"].values()) for key in own["examples"]
+    }
+    keys |= {own["example"] for own in plain["rules"]} | {own["record"] for own in plain["slowest"]}
+    assert keys | {*plain["popular_examples"]} == plain["records_shown"].keys()
+    assert all(own["explanation"] for own in plain["records_shown"].values())
+
+
+def test_overlaps_name_lists_by_their_place(engine: Engine) -> None:
+    plain = report(engine, EVERY).as_dict()
+    (overlap,) = plain["overlaps"]
+    assert overlap["requests"] == 2
+    assert [plain["lists"][place]["list"] for place in overlap["lists"]] == ["ads", "more"]
+
+
+@pytest.mark.parametrize(
+    "plain",
+    [
+        {},
+        {"format": "hushlist audit 0"},
+        {"format": "hushlist audit 1"},
+        {"format": "hushlist audit 1", "records_shown": []},
+    ],
+)
+def test_something_else_is_no_report(plain: dict[str, object]) -> None:
+    with pytest.raises(ReportError, match="it is no"):
+        Report.from_dict(plain)
