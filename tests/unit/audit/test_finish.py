@@ -39,7 +39,7 @@ def test_of_many_the_first_are_named(tmp_path: Path) -> None:
 def test_rules_of_every_kind_are_known_again(tmp_path: Path) -> None:
     uri = HashedUri(HashKey("sha1", "n", False, True), bytes.fromhex("87ed28009f511ed7ef630180a229ba257180a481"))
     digest = full_hash(b"hash.example/").hex()
-    rules = [f"'sha256:{digest}'", f"'sha256:{digest[:10]}'", "10.0.0.0/8", f"'{uri}'", "clear.example"]
+    rules = [f"sha256: '{digest}'", f"sha256: '{digest[:10]}'", "address: 10.0.0.0/8", f"'{uri}'", "clear.example"]
     text = "rules:\n" + "".join(f"- {rule}\n" for rule in rules)
     policy = "layers:\n- {name: lists, lists: [ads.yaml]}\n"
     engine = load_engine(write_policy(tmp_path, policy, **{"ads.yaml": text}))

@@ -4,6 +4,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 import hushlist
 from hushlist.match.public_suffixes import Section, SuffixRule, parse_public_suffixes, public_suffixes
 
@@ -60,3 +62,20 @@ def test_the_list_of_the_package_is_whole_and_read_once() -> None:
 def test_importing_reads_no_list() -> None:
     code = "import hushlist.match.breadth, sys; assert 'publicsuffix2' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(hushlist.__file__).parents[1])
+
+
+@pytest.mark.parametrize(
+    ("host", "domain"),
+    [
+        (b"www.a.co.uk", b"a.co.uk"),
+        (b"co.uk", b"co.uk"),
+        (b"uk", b"uk"),
+        (b"x.me.github.io", b"me.github.io"),
+        (b"a.b.no-such-tld", b"b.no-such-tld"),
+        (b"localhost", b"localhost"),
+        (b"192.0.2.1", b"192.0.2.1"),
+        (b"[2001:db8::1]", b"[2001:db8::1]"),
+    ],
+)
+def test_the_registrable_domain_has_one_label_more_than_the_public_suffix(host: bytes, domain: bytes) -> None:
+    assert public_suffixes().registrable_domain(host) == domain

@@ -184,3 +184,10 @@ def test_a_table_that_cannot_be_is_refused(bits: int, key: int) -> None:
 def test_a_fan_out_that_does_not_count_the_keys_is_noticed(counts: tuple[int, int]) -> None:
     octets = array("I", counts).tobytes() + bytes(64)
     assert not Table(octets, Reads(octets), Shape(1, 32, 0), (0, 8, 12)).is_consistent
+
+
+def test_all_rows_are_given_by_their_keys(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hushlist.match.table._MANY", 3)
+    rows = [Row(sha256(b"%d" % number).digest(), number, 2 * number, 3 * number) for number in range(10)]
+    assert [*table_of(rows, 32, 4)[0]] == sorted(rows)
+    assert [*table_of([], 32, 0)[0]] == []

@@ -162,7 +162,7 @@ class _Unzipped(io.RawIOBase):
         except (EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
             raise OSError(f"its compression is broken: {error}") from error
         except Exception as error:
-            if type(error).__module__.startswith("zstandard"):
+            if type(error).__module__.startswith("zst"):
                 raise OSError(f"its compression is broken: {error}") from error
             raise
         view[: len(octets)] = octets

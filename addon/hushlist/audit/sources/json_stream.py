@@ -141,7 +141,9 @@ class _Reader:
             else:
                 if end == len(self._text) and self._more():
                     continue  # a number may go on
-                self._at = end
+                length, self._at = end - self._at, end
+                if length > longest:
+                    raise JsonError(f"it is longer than {longest:,} characters")
                 return value
 
     def _end(self) -> int | None:

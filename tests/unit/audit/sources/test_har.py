@@ -62,6 +62,7 @@ def test_the_first_document_of_a_page_is_it_and_what_comes_behind_is_within_it()
     [
         ({"_initiator": "http://wpt.example/"}, b"http://wpt.example/"),
         ({"_initiator": {"type": "other"}}, None),
+        ({}, None),
         (
             {"request": {"url": "http://h.example/", "headers": [{"name": "Referer", "value": "http://r.example/"}]}},
             b"http://r.example/",
