@@ -24,6 +24,12 @@ def blocks(page: str, language: str) -> list[str]:
     return found
 
 
+def without_times(text: str) -> str:
+    """What a command prints, without what it says of how long it took."""
+    text = re.sub(r" in [0-9.]+ s(, [0-9,]+ a second)?; ", "; ", text)
+    return re.sub(r"^\nSlowest decisions\n(  .*\n)*", "", text, flags=re.MULTILINE)
+
+
 def is_list(block: str) -> bool:
     """Whether a block of YAML is a list, and not a policy."""
     return re.search(r"^rules:", block, re.MULTILINE) is not None

@@ -226,13 +226,13 @@ class Report:
         }
 
     @classmethod
-    def from_dict(cls, plain: Mapping[str, Any]) -> Report:
+    def from_dict(cls, plain: object) -> Report:
         """The report that ``as_dict`` was asked for.
 
         Raises:
             ReportError: it is none.
         """
-        if plain.get("format") != FORMAT:
+        if not isinstance(plain, dict) or plain.get("format") != FORMAT:
             raise ReportError(f"it is no report of an audit: its format is not {FORMAT!r}")
         try:
             return _read(plain)
