@@ -37,8 +37,8 @@ def test_audit_says_what_lists_do(run: Run, urls: Path) -> None:
 
 What is done
          requests
-  block         1   25.0%  ██████
   allow         1   25.0%  ██████
+  block         1   25.0%  ██████
   tag           1   25.0%  ██████
   pass          1   25.0%  ██████
 
