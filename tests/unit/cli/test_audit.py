@@ -39,8 +39,8 @@ What is done
          requests
   allow         1   25.0%  ██████
   block         1   25.0%  ██████
-  tag           1   25.0%  ██████
   pass          1   25.0%  ██████
+  tag           1   25.0%  ██████
 
 Lists
   stopped  alone  fits  fired  of rules                list

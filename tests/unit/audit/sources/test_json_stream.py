@@ -43,7 +43,7 @@ def test_a_byte_order_mark_and_octets_that_are_no_text_do_no_harm() -> None:
 
 @pytest.mark.parametrize(
     "broken",
-    ["{'a': 1}", '{"a" 1}', "{1: 2}", "nul", '["]", x]', '"\\x"', "\x01", "[" * 5000 + "]" * 5000],
+    ["{'a': 1}", '{"a" 1}', "{1: 2}", "nul", '["]", x]', '"\\x"', "\x01"],
 )
 @pytest.mark.parametrize("chunk", [1, 5, 1 << 18])
 def test_an_element_that_is_none_does_not_stop_the_rest(
@@ -53,6 +53,11 @@ def test_an_element_that_is_none_does_not_stop_the_rest(
     found = read(f'{{"log": {{"entries": [{{"a": 1}}, {broken}, 2]}}}}'.encode())
     assert [found[0], found[-1], len(found)] == [{"a": 1}, 2, 3]
     assert isinstance(found[1], JsonError)
+
+
+def test_an_element_that_is_nested_too_deep_does_not_stop_the_rest() -> None:
+    deep = "[" * 100_000 + "]" * 100_000  # whether that can be read depends on the version of Python
+    assert read(f'{{"log": {{"entries": [1, {deep}, 2]}}}}'.encode())[::2] == [1, 2]
 
 
 def test_an_element_that_is_too_long_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
