@@ -22,7 +22,8 @@ from hushlist.match.public_suffixes import public_suffixes
 from hushlist.match.recent import Recent
 from hushlist.policy.decision import STOPPING, Decision
 from hushlist.policy.groups import Client
-from hushlist.url.request import Request, canonical_host, request_of
+from hushlist.url.host import is_plain_name
+from hushlist.url.request import PLAIN_URL, Request, canonical_host, request_of
 
 #: URLs whose decisions are remembered
 _MOST_URLS = 1 << 15
@@ -288,6 +289,9 @@ def _category(match: Match) -> str:
 
 def host_of(url: bytes) -> bytes | None:
     """The canonical host of a URL, or ``None`` where it names none."""
+    plain = PLAIN_URL.match(url)
+    if plain is not None and is_plain_name(plain[2]):
+        return plain[2]
     try:
         return canonical_host(request_of(url).hosts[0])
     except UrlError:
