@@ -18,10 +18,14 @@ NEEDS = '<html lang="$lang" dir="$dir">\n<h1>$heading</h1>\n$reason\n$form\n'
 
 
 def problems(text: str) -> list[tuple[int, str]]:
-    with pytest.raises(SourceError) as caught:
+    try:
         parse_template(text, "own.html")
-    assert {problem.source for problem in caught.value.problems} == {"own.html"}
-    return [(problem.line, problem.what) for problem in caught.value.problems]
+    except SourceError as error:
+        found = error.problems
+    else:
+        return []
+    assert {problem.source for problem in found} == {"own.html"}
+    return [(problem.line, problem.what) for problem in found]
 
 
 def test_a_template_of_ones_own_is_used(tmp_path: Path) -> None:
@@ -89,6 +93,7 @@ def test_a_tag_that_is_not_closed_is_told_with_its_line(begun: str) -> None:
 
 @pytest.mark.parametrize("declaration", ["<![x[ y ]]>", "<![-- x -->", "<!x>", "<![CDATA[ x ]]>", "<!>"])
 def test_a_declaration_is_told_or_harmless(declaration: str) -> None:
+    # Versions of Python's parser differ in which of them they read as comments, which show nothing.
     assert set(problems(f"{declaration}{NEEDS}")) <= {(1, "<!")}
 
 
