@@ -19,6 +19,7 @@ from time import time
 from hushlist.errors import UrlError
 from hushlist.match.checks import Asked, Check
 from hushlist.match.index import Host, Index, Match, find_checks
+from hushlist.match.index_file import ALLOWING, CATEGORIZED
 from hushlist.match.learned import Learned
 from hushlist.match.recent import Recent
 from hushlist.match.rule import Action, Anything, Terms
@@ -90,6 +91,8 @@ class Engine:
         self._learned = learned
         self._overrides = overrides
         self._checks = tuple(rule for layer in policy.layers for rule in layer.checks)
+        #: whether a check looks at a request's ``media``
+        self.asks_media = any(isinstance(rule.pattern, Check) and rule.pattern.asks_media for rule in self._checks)
         #: whether the host alone can never decide
         self._asks_more = bool(self._checks) or index.has_uris
         self._groups = Recent(partial(group_of, policy.all_groups), _MOST_CLIENTS)
@@ -144,6 +147,15 @@ class Engine:
             return self.decide(request_of(url), now, client)
         except UrlError as error:
             return Decision(self.policy.unparsable, url, fault=error.reason)
+
+    def allows_below(self, host: bytes, now: datetime | None = None, client: Client = NOBODY) -> bool:
+        """Whether a rule in the clear may allow something on a host, so that it is not blocked as a whole."""
+        sight = self._sight(client, now)
+        try:
+            bits = sight.known[host].host.bits
+        except UrlError:
+            return False
+        return bool(bits & ALLOWING) or (bool(bits & CATEGORIZED) and sight.view.allows_categories)
 
     def view(self, client: Client = NOBODY, now: datetime | None = None) -> View:
         """What the policy says for a client's group at a moment."""
@@ -335,7 +347,7 @@ def _expires(match: Match) -> bool:
 
 
 def _asked(request: Request, host: bytes) -> Asked:
-    return Asked(request.scheme, host, request.port, request.target, request.userinfo)
+    return Asked(request.scheme, host, request.port, request.target, request.userinfo, request.media)
 
 
 def _uris(request: Request, host: bytes, form: Parts, *, is_first: bool) -> Iterator[Parts]:

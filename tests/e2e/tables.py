@@ -162,6 +162,11 @@ TABLES = {
         2027-08-01T12:00 | pupil      | games.example/theatre-project/ | block | games |
         2026-11-16T09:35 | teacher    | adult.example                | block | adult   |
         2026-11-16T09:35 | pupil      | answers.example              | block | cheating |
+        2026-11-16T09:35 | pupil      | dns.google/dns-query         | block | doh     |
+        2026-11-16T09:35 | teacher    | mozilla.cloudflare-dns.com   | block | doh     |
+        2026-11-16T09:35 | own device | 9.9.9.9                      | block | doh     |
+        2026-11-16T09:35 | stranger   | mask.icloud.com              | block | relay   |
+        2026-11-16T09:35 | pupil      | resolver.example/q?dns=AAABAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbQAAAQAB | block | |
         2026-11-16T09:35 | pupil      | library.example              | allow |         |
         # exams: whoever asks there
         2026-11-16T09:35 | exam       | exam.example/1               | allow |         |

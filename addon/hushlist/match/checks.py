@@ -9,6 +9,7 @@ Spec: RFC 3986, 7
 from __future__ import annotations
 
 import re
+from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -26,6 +27,8 @@ class Asked(NamedTuple):
     port: int
     target: bytes
     userinfo: bytes | None
+    #: media types that the request names, where they are known
+    media: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +46,11 @@ class Check:
     def sentence(self) -> str:
         """What is wrong, for people."""
         return CHECKS[self.code].sentence
+
+    @property
+    def asks_media(self) -> bool:
+        """Whether it looks at ``Asked.media``."""
+        return self.code == "dns-over-https"
 
     def find(self, asked: Asked) -> bytes | None:
         """What shows that the request fails the check, or ``None``; user information is never shown."""
@@ -91,6 +99,47 @@ def _misleading_user(_: Check, asked: Asked) -> bytes | None:
     return b"user information"
 
 
+# Spec: RFC 8484, 6; RFC 9230, 6; application/dns-json is what Google's and Cloudflare's resolvers speak besides
+_DNS_MEDIA = frozenset((b"application/dns-message", b"application/oblivious-dns-message"))
+_DNS_JSON = frozenset((b"application/dns-json", b"application/dns+json"))
+_DNS_PARAMETER = re.compile(rb"[?&]dns=([^&#]{22,700})(?=[&#]|\Z)")
+_BASE64URL = re.compile(rb"[A-Za-z0-9_-]+")
+_JSON_PARAMETER = re.compile(rb"[?&]name=")
+#: of the header of a message, in octets; of its flags, whether it is an answer and which operation it is; and one
+#: question, no answers and no authorities (RFC 1035, 4.1.1)
+_DNS_HEADER, _DNS_FLAGS, _DNS_COUNTS = 12, 0b1111_1000 << 8, b"\0\1\0\0\0\0"
+
+
+def _dns_over_https(_: Check, asked: Asked) -> bytes | None:
+    """A question for a name, whatever the host: nothing else has this form."""
+    media = _DNS_MEDIA.intersection(asked.media)
+    if media:
+        return min(media)
+    if _DNS_JSON.intersection(asked.media) and _JSON_PARAMETER.search(asked.target):
+        return b"application/dns-json"
+    return b"?dns=" if any(map(_is_dns_query, _DNS_PARAMETER.findall(asked.target))) else None
+
+
+def _is_dns_query(value: bytes) -> bool:
+    """Whether a parameter is a message. RFC 8484, 4.1.1: "encoded with base64url"."""
+    text = unescape_repeatedly(value).rstrip(b"=")
+    if not _BASE64URL.fullmatch(text):
+        return False
+    try:
+        octets = urlsafe_b64decode(text + b"=" * (-len(text) % 4))
+    except ValueError:
+        return False
+    is_query = int.from_bytes(octets[2:4]) & _DNS_FLAGS == 0
+    return is_query and octets[4:10] == _DNS_COUNTS and _ends_as_name(octets, _DNS_HEADER)
+
+
+def _ends_as_name(octets: bytes, at: int) -> bool:
+    """Whether an uncompressed name begins there, with type and class behind it."""
+    while at < len(octets) and 0 < octets[at] < 64:
+        at += 1 + octets[at]
+    return at + 5 <= len(octets) and octets[at] == 0
+
+
 class _Kind(NamedTuple):
     sentence: str
     find: Callable[[Check, Asked], bytes | None]
@@ -103,4 +152,5 @@ CHECKS: dict[str, _Kind] = {
     "rare-ipv4": _Kind("The address is an IPv4 address in a rare spelling.", _rare_ipv4),
     "user-information": _Kind("The address has a user name in it.", _user_information),
     "misleading-user": _Kind("The address has a user name that looks like a site.", _misleading_user),
+    "dns-over-https": _Kind("It asks a resolver for a name, past the network's own.", _dns_over_https),
 }

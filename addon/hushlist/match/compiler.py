@@ -31,6 +31,8 @@ from hushlist.match.expressions import DEEPEST_HOST, DEEPEST_PATH
 from hushlist.match.hashing import full_hash
 from hushlist.match.index import Index
 from hushlist.match.index_file import (
+    ALLOWING,
+    CATEGORIZED,
     CRC,
     EXPRESSIONS,
     GUIDE,
@@ -119,7 +121,8 @@ class Collector:
         """``number``: the part's, in the order of the sources, below ``MOST_PARTS``."""
         self._part = Part(number, layer, {}, [], 0, DEEPEST_HOST, DEEPEST_PATH, has_hashes=False)
         self._rows: dict[str, list[bytes]] = {EXPRESSIONS: []}
-        self._guides: set[bytes] = set()
+        #: hosts, each with the bits of what is below it
+        self._guides: dict[bytes, int] = {}
         self._numbers: dict[tuple[Terms, bool], int] = {}
         self.candidates: list[Candidate] = []
         #: rules for whole hosts that are broad, and all for address ranges
@@ -132,7 +135,7 @@ class Collector:
         """
         part, rows, candidates = self._part, self._rows[EXPRESSIONS], self.candidates
         pack, of_part = PLACE.pack, part.number
-        own_terms, number = None, 0
+        own_terms, number, bits = None, 0, 0
         deepest_host, deepest_path = part.deepest_host, part.deepest_path
         for rule in rules:
             pattern, terms, line = rule
@@ -141,7 +144,7 @@ class Collector:
                 self._add_other(rule)
                 continue
             if terms is not own_terms:
-                own_terms, number = terms, self._number_of(terms, is_clear=True)
+                own_terms, number, bits = terms, self._number_of(terms, is_clear=True), _bits_of(terms)
             value = pattern.value
             rows.append(sha256(value).digest() + pack(of_part, line, number))
             end = value.find(b"/")
@@ -156,7 +159,8 @@ class Collector:
                     candidates.append((value, line, terms.action))
             else:
                 deepest_path = max(deepest_path, value.count(b"/") - 1)
-                self._guides.add(value[: end + 1])
+                host = value[: end + 1]
+                self._guides[host] = self._guides.get(host, 0) | bits
                 candidates.append((value, line, terms.action))
         part.deepest_host, part.deepest_path = deepest_host, deepest_path
 
@@ -180,14 +184,21 @@ class Collector:
 
     def finish(self, folder: Path | None = None) -> Part:
         """What was collected, its rows in files of the folder where one is given."""
-        guide = PLACE.pack(MOST_PARTS, 0, GUIDE)
-        self._rows[EXPRESSIONS] += [full_hash(host) + guide for host in self._guides]
+        guides = (full_hash(host) + PLACE.pack(MOST_PARTS, bits, GUIDE) for host, bits in self._guides.items())
+        self._rows[EXPRESSIONS] += guides
         for name, rows in self._rows.items():
             rows.sort()
             starts = array("I", (bisect_left(rows, bytes((octet,))) for octet in range(_OCTETS)))
             starts.append(len(rows))
             self._part.runs[name] = Run(store(b"".join(rows), folder), starts)
         return self._part
+
+
+def _bits_of(terms: Terms) -> int:
+    """What a guide says of a rule below it."""
+    if terms.action is Action.ALLOW:
+        return ALLOWING
+    return CATEGORIZED if terms.category is not None and terms.action is not Action.TAG else 0
 
 
 # -- 2: merging --------------------------------------------------------------------------------------------------------
@@ -283,8 +294,9 @@ def _duplicates(rows: Sequence[bytes], keys: Sequence[bytes], identities: Sequen
 
 
 def _identity(row: bytes, identities: Sequence[array[int]]) -> int:
-    part, _, terms = PLACE.unpack_from(row, len(row) - PLACE.size)
-    return -1 if terms == GUIDE else identities[part][terms]
+    part, line, terms = PLACE.unpack_from(row, len(row) - PLACE.size)
+    assert isinstance(line, int)
+    return -1 - line if terms == GUIDE else identities[part][terms]
 
 
 # -- 3: assembling -----------------------------------------------------------------------------------------------------

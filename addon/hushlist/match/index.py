@@ -106,6 +106,8 @@ class Host(NamedTuple):
     #: the host and its suffixes below which paths have to be looked up: whether there are rules in the clear, and
     #: whether it has expressions that may be hashed
     deeper: tuple[tuple[bytes, bool, bool], ...]
+    #: what the guides say of the rules in the clear for paths: ``ALLOWING``, ``CATEGORIZED``
+    bits: int = 0
 
 
 _NOTHING = Host((), ())
@@ -194,7 +196,10 @@ class Index(IndexFile):
         ]
         if self._ranges is not None:
             matches += self._find_ranges(name, self._ranges)
-        return Host(tuple(matches), tuple(deeper))
+        bits = 0
+        for _, row in rows:
+            bits |= row.line if row.terms == GUIDE else 0
+        return Host(tuple(matches), tuple(deeper), bits)
 
     def find_paths(self, host: Host, path: bytes, query: bytes | None) -> list[Match]:
         """What fits a canonical path and query, besides what fits the whole host."""

@@ -48,7 +48,7 @@ from hushlist.match.table import Shape
 from hushlist.url.hashed import ALGORITHMS, HashedUri, HashKey
 
 MAGIC = b"HUSHLIST"
-VERSION = 1
+VERSION = 2
 #: magic, version, byte order, length of the file, length and CRC-32 of the directory; behind it stands its own CRC-32
 HEADER = Struct("=8sIIQQI")
 CRC = Struct("=I")
@@ -58,6 +58,9 @@ NUMBER = Struct("=I")
 OFFSET = Struct("=Q")
 #: terms of a row that is no rule: there are rules in the clear for paths below this host
 GUIDE = (1 << 32) - 1
+#: bits of the line of such a row: among these are some that allow; some that stop and have a category, which a policy
+#: may allow
+ALLOWING, CATEGORIZED = 1, 2
 
 
 class IndexFileError(SourceError):

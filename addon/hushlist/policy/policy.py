@@ -21,6 +21,7 @@ from hushlist.match.rule import Action, Rule, Terms
 from hushlist.policy.groups import DEFAULT, SETTINGS_KEYS, Group, LayerUse, Settings, read_group, read_settings
 from hushlist.policy.log import Settings as LogSettings
 from hushlist.policy.log import read_log
+from hushlist.policy.name_answers import NameAnswers, read_name_answers
 from hushlist.policy.schedule import Schedule, read_schedules, read_timezone
 from hushlist.policy.timed import read_during
 from hushlist.policy.view import DEFAULT_LAYER
@@ -68,6 +69,8 @@ class Policy:
     log: LogSettings | None = None
     #: the administrator's own template of the block page
     block_page: Path | None = None
+    #: how blocked names are answered
+    name_answers: NameAnswers = NameAnswers()  # noqa: RUF009  it is immutable
     #: every file that the policy comes from, as it was before it was read
     files: dict[Path, Fingerprint] = field(default_factory=dict)
 
@@ -156,7 +159,7 @@ def _check(code: str, node: Node, layer: str, report: Report) -> Rule | None:
     return Rule(check, terms, fields.line_of("action"))
 
 
-POLICY_KEYS = ("unparsable", "timezone", "schedules", "layers", *SETTINGS_KEYS, "groups", "log", "block-page")
+POLICY_KEYS = ("unparsable", "timezone", "schedules", "layers", *SETTINGS_KEYS, "groups", "log", "block-page", "dns")
 _UNPARSABLE = (Action.BLOCK, Action.PASS)
 
 
@@ -191,7 +194,7 @@ class _Reader:
             report.error(fields.line_of("groups"), name, "more than one group has this name")
         if DEFAULT in known:
             report.error(fields.line_of("groups"), DEFAULT, "this is the name of the group of everybody who is in none")
-        log = fields.node("log")
+        log, dns = fields.node("log"), fields.node("dns")
         return Policy(
             source=str(self._path),
             layers=layers,
@@ -201,6 +204,7 @@ class _Reader:
             zone=zone,
             log=None if log is None else read_log(log, report),
             block_page=self._block_page(fields),
+            name_answers=NameAnswers() if dns is None else read_name_answers(dns, report),
             files=self._files,
         )
 

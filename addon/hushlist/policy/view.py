@@ -63,6 +63,12 @@ class View:
             counted.append(self._default)
         return decide(self.layers, counted, self.group.name)
 
+    @property
+    def allows_categories(self) -> bool:
+        """Whether a rule that stops may be an allowance by its category."""
+        said = (own for timed in self.group.settings.categories.values() for own in timed.chain())
+        return any(Action.ALLOW in (own.action, own.otherwise) for own in said)
+
     def allows(self, match: Match) -> bool:
         """Whether a match that counts would be an allowance, by its list or by its category."""
         own = self._as_policy_says(match)

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mitmproxy import ctx, dns, exceptions, http
-from mitmproxy.proxy.mode_specs import RegularMode, Socks5Mode, UpstreamMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.policy import shipped_policy
@@ -17,7 +16,9 @@ from hushlist.policy.groups import MODES
 from hushlist.policy.policy import PolicyError
 from hushlist.proxy.commands import Commands
 from hushlist.proxy.in_force import InForce
+from hushlist.proxy.name_queries import NameQueries, ask_filter_first
 from hushlist.proxy.requests import Requests
+from hushlist.proxy.responses import keep_here
 
 if TYPE_CHECKING:
     from mitmproxy.addonmanager import Loader
@@ -27,8 +28,6 @@ logger = logging.getLogger(__name__)
 #: lazy: no connection is made to an origin before its request is decided. No raw TCP: in a tunnel that carries HTTP, a
 #: line's end in front of the request would be enough for mitmproxy to take it for another protocol, and pass it unseen.
 _REQUIRED: dict[str, object] = {"connection_strategy": "lazy", "rawtcp": False}
-#: modes in which a client asks for a tunnel by itself, and can ask for one to any port
-_TUNNELLING = (RegularMode, Socks5Mode, UpstreamMode)
 
 
 class Hushlist:
@@ -39,6 +38,7 @@ class Hushlist:
     def __init__(self) -> None:
         self.in_force = InForce()
         self._requests = Requests(self.in_force)
+        self._name_queries = NameQueries(self.in_force)
         #: the option; mitmproxy copies the value of one each time that it is asked for it
         self._mode = "block"
         self._is_running = False
@@ -71,6 +71,7 @@ class Hushlist:
             "so that a rule for one fits the other. It is forgotten after a day, and when this is turned off.",
         )
         loader.master.commands.collect_commands(Commands(self.in_force))
+        ask_filter_first(loader.master.addons)
 
     def configure(self, updated: set[str]) -> None:
         """mitmproxy's hook: validate the options; state is swapped only after everything succeeded.
@@ -146,8 +147,13 @@ class Hushlist:
         self._requests.filter(flow, self._mode, again=False)
         return self._requests.take_form(flow)
 
+    def responseheaders(self, flow: http.HTTPFlow) -> None:
+        """mitmproxy's hook: take out what leads past the filter, before a body that may be streamed."""
+        keep_here(flow, self._mode, self.in_force)
+
     def response(self, flow: http.HTTPFlow) -> None:
-        """mitmproxy's hook: learn from what an origin answers."""
+        """mitmproxy's hook: take the same out of trailers; learn from what an origin answers."""
+        keep_here(flow, self._mode, self.in_force)
         if ctx.options.hushlist_learn:
             self._requests.learn(flow)
 
@@ -156,10 +162,12 @@ class Hushlist:
         self._requests.lead(data)
 
     def dns_request(self, flow: dns.DNSFlow) -> None:
-        """mitmproxy's hook: a tunnel carries HTTP or nothing; one to port 53 or 5353 would be taken for DNS."""
-        is_tunnel = isinstance(flow.client_conn.proxy_mode, _TUNNELLING)
-        if is_tunnel and self._mode == "block" and flow.killable:
-            flow.kill()
+        """mitmproxy's hook: decide a question for a name before it goes on."""
+        self._name_queries.ask(flow, self._mode)
+
+    def dns_response(self, flow: dns.DNSFlow) -> None:
+        """mitmproxy's hook: decide where an answer leads to."""
+        self._name_queries.answer(flow, self._mode)
 
 
 def _policy_path() -> Path:

@@ -124,7 +124,7 @@ def _host(one: http.HTTPFlow) -> str:
 
 
 def _explain(engine: Engine, one: http.HTTPFlow) -> str:
-    decision = engine.decide(request_of_flow(one), client=client_of_flow(one))
+    decision = engine.decide(request_of_flow(one, with_media=engine.asks_media), client=client_of_flow(one))
     lines = [f"{decision.action.value} {decision.url.decode('ascii', 'backslashreplace')} {decision}".rstrip()]
     lines += [f"  {line}" for line in _matches(decision)]
     if SAFE_SEARCH in one.metadata:

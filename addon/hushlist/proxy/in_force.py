@@ -13,12 +13,17 @@ from functools import partial
 from pathlib import Path
 from time import time
 
+from mitmproxy.flow import Flow
+
 from hushlist.engine import Engine
 from hushlist.errors import SourceError
 from hushlist.journal.journal import Journal
+from hushlist.journal.record import record_of
 from hushlist.lists.source import Report
 from hushlist.match.learned import Learned
+from hushlist.match.rule import Action
 from hushlist.policy.background import Background
+from hushlist.policy.decision import Decision
 from hushlist.policy.groups import Client, Settings
 from hushlist.policy.log import Settings as LogSettings
 from hushlist.policy.overrides import Overrides
@@ -28,6 +33,7 @@ from hushlist.policy.store import StoreError, default_path
 from hushlist.policy.tokens import Tokens
 from hushlist.proxy.reload import UNREAD, watch
 from hushlist.proxy.template import Template, load_template
+from hushlist.url.request import Request
 
 logger = logging.getLogger(__name__)
 
@@ -63,6 +69,41 @@ class InForce:
     def settings(self, client: Client) -> Settings:
         """What holds for a client's group."""
         return _EVERYBODY if self.engine is None else self.engine.settings(client)
+
+    @property
+    def asks_media(self) -> bool:
+        """Whether the media types that a request names may decide."""
+        return self.engine is not None and self.engine.asks_media
+
+    def decide(self, request: Request, client: Client) -> Decision:
+        """The decision for a request; without a policy, none passes."""
+        if self.engine is None:
+            return Decision(Action.BLOCK, request.url, fault="the filter has no policy that it can use")
+        return self.engine.decide(request, client=client)
+
+    def record(
+        self, flow: Flow, method: str, decision: Decision, client: Client, *, would_block: bool, duration: int
+    ) -> str | None:
+        """Write a decision into the log; its reference, or ``None``: there is no log, or the flow is a recording."""
+        if self.journal is None or not flow.live:
+            return None
+        moment = time()
+        reference = self.journal.reference(moment)
+        self.journal.write(
+            record_of(
+                decision,
+                reference=reference,
+                moment=moment,
+                client=client.address,
+                user=client.user,
+                group=decision.group,
+                method=method,
+                would_block=would_block,
+                grant=None if decision.grant is None else str(decision.grant.id),
+                duration=duration,
+            )
+        )
+        return reference
 
     # -- the policy ----------------------------------------------------------------------------------------------
 

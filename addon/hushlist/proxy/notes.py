@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from mitmproxy import http
+from mitmproxy.flow import Flow
 
 from hushlist.match.rule import Action
 from hushlist.policy.decision import STOPPING, Decision
@@ -20,7 +20,7 @@ TAGGED = ":label:"
 _MARKERS = (BLOCKED, WOULD_BLOCK, TAGGED)
 
 
-def annotate(flow: http.HTTPFlow, decision: Decision, *, would_block: bool = False) -> None:
+def annotate(flow: Flow, decision: Decision, *, would_block: bool = False) -> None:
     """Note a decision in the place of an earlier one; one without any match or fault leaves no trace.
 
     What a person noted stays.

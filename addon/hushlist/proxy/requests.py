@@ -5,17 +5,16 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable
 from contextlib import suppress
-from time import perf_counter_ns, time
+from time import perf_counter_ns
 from weakref import WeakKeyDictionary
 
 from mitmproxy import connection, http
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.errors import UrlError
-from hushlist.journal.record import record_of
 from hushlist.match.rule import Action
-from hushlist.policy.decision import STOPPING, Decision
-from hushlist.policy.groups import Client, Settings
+from hushlist.policy.decision import STOPPING
+from hushlist.policy.groups import Settings
 from hushlist.policy.safe_search import rewrite
 from hushlist.proxy import answer, notes
 from hushlist.proxy.explanation import Verdict
@@ -52,7 +51,7 @@ class Requests:
             seen, before = seen_of_flow(flow), None if again else self._decided.get(flow)
             if before is not None and before[0] == seen:
                 return
-            request = request_of_flow(flow)
+            request = request_of_flow(flow, with_media=self._in_force.asks_media)
             if before is not None and before[1] == request:
                 return
             client = client_of_flow(flow)
@@ -61,12 +60,14 @@ class Requests:
                 return
             mode = settings.mode if mode == "block" else mode
             start = perf_counter_ns()
-            decision = self._decide(request, client)
+            decision = self._in_force.decide(request, client)
             duration = (perf_counter_ns() - start) // 1000
             self._decided[flow] = seen, request
             stops = decision.action in STOPPING
             would_block = stops and mode == "tag"
-            reference = self._record(flow, decision, client, would_block=would_block, duration=duration)
+            reference = self._in_force.record(
+                flow, flow.request.method, decision, client, would_block=would_block, duration=duration
+            )
             notes.annotate(flow, decision, would_block=would_block)
             if (stops and not would_block) or self._unblocker.is_sealed(flow.request):
                 stopped = Stopped(decision, client, settings.unblocking, reference)
@@ -101,12 +102,6 @@ class Requests:
         if address and host:
             data.server.address = (host, address[1])
 
-    def _decide(self, request: Request, client: Client) -> Decision:
-        engine = self._in_force.engine
-        if engine is None:
-            return Decision(Action.BLOCK, request.url, fault="the filter has no policy that it can use")
-        return engine.decide(request, client=client)
-
     def _answer(self, flow: http.HTTPFlow, stopped: Stopped, message: str | None = None) -> http.Response:
         """The answer in place of the origin's."""
         decision, engine = stopped.decision, self._in_force.engine
@@ -121,31 +116,6 @@ class Requests:
         return answer.answer(
             flow.request, explanation, self._unblocker.offer(stopped, message), self._in_force.template
         )
-
-    def _record(
-        self, flow: http.HTTPFlow, decision: Decision, client: Client, *, would_block: bool, duration: int
-    ) -> str | None:
-        """Write a decision into the log; its reference, or ``None``: there is no log, or the flow is a recording."""
-        journal = self._in_force.journal
-        if journal is None or not flow.live:
-            return None
-        moment = time()
-        reference = journal.reference(moment)
-        journal.write(
-            record_of(
-                decision,
-                reference=reference,
-                moment=moment,
-                client=client.address,
-                user=client.user,
-                group=decision.group,
-                method=flow.request.method,
-                would_block=would_block,
-                grant=None if decision.grant is None else str(decision.grant.id),
-                duration=duration,
-            )
-        )
-        return reference
 
     def _search_safely(self, flow: http.HTTPFlow, request: Request, settings: Settings) -> None:
         """Ask a search engine for safe results, where the policy says so and the client does not.

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Protocol
 
 from hushlist.errors import UrlError
@@ -52,15 +52,27 @@ class Head(Protocol):
         """The header fields."""
 
 
-def request_of_head(head: Head, server_name: str | None) -> Request:
-    """The request, by its target first, then by its Host headers or authority, then by the TLS server name."""
+def request_of_head(head: Head, server_name: str | None, *, with_media: bool = False) -> Request:
+    """The request, by its target first, then by its Host headers or authority, then by the TLS server name.
+
+    ``with_media``: with the media types that it names.
+    """
     hosts, fault = _hosts(head, server_name), _fault(head)
     if not _PLAIN_NAMES.fullmatch(b"".join(hosts)):
         hosts += [name for host in hosts for name in _by_idna_2003(host)]
         fault = fault or _fault_of_hosts(hosts)
     user, at, _ = head.authority.rpartition(b"@")
-    names = tuple(dict.fromkeys(hosts))
-    return Request(head.scheme.lower(), names, head.port, head.path, userinfo=user if at else None, fault=fault)
+    names, own = tuple(dict.fromkeys(hosts)), user if at else None
+    media = tuple(_media(head.headers.fields)) if with_media else ()
+    return Request(head.scheme.lower(), names, head.port, head.path, userinfo=own, fault=fault, media=media)
+
+
+def _media(fields: Sequence[Sequence[bytes]]) -> Iterator[bytes]:
+    """Media types without their parameters, in lower case."""
+    for name, value in fields:
+        if name.lower() in (b"content-type", b"accept"):
+            for one in value.split(b","):
+                yield one.partition(b";")[0].strip().lower()
 
 
 #: of which nothing can be another name by IDNA, or no name

@@ -13,7 +13,7 @@ from hushlist.errors import UrlError
 from hushlist.url.host import parse_ipv6
 
 #: scheme -> the port that it means where none is given
-DEFAULT_PORTS = {b"http": 80, b"https": 443, b"ws": 80, b"wss": 443, b"ftp": 21}
+DEFAULT_PORTS = {b"http": 80, b"https": 443, b"ws": 80, b"wss": 443, b"ftp": 21, b"dns": 53}
 
 
 class Parts(NamedTuple):

@@ -34,6 +34,8 @@ class Request:
     userinfo: bytes | None = None
     #: why it is not one request, or none, whatever its names and its target say
     fault: str | None = None
+    #: the media types that it names in Content-Type and Accept, where a check asks for them
+    media: tuple[bytes, ...] = ()
 
     @property
     def url(self) -> bytes:

@@ -137,7 +137,7 @@ def test_every_host_of_a_request_is_checked(tmp_path: Path) -> None:
         (
             "    nope: block\n",
             "4: nope: unknown check (known: well-known-port, encoded-nul, encoded-line-end, rare-ipv4, "
-            "user-information, misleading-user)",
+            "user-information, misleading-user, dns-over-https)",
         ),
         ("    rare-ipv4: allow\n", "4: action: allow: expected one of block, tag, pass"),
         ("    rare-ipv4: {action: block, ports: [1]}\n", "4: ports: unknown key (known: action)"),

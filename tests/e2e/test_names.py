@@ -1,0 +1,294 @@
+"""mitmproxy as a DNS server: the log of the server behind it is the judge, no blocked question reaches that."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from ipaddress import IPv4Address
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from e2e.origin import Origin
+from e2e.policies import replace, sha256, write_list
+from e2e.proxy import Proxy, mitmdump
+from e2e.resolver import (
+    AAAA,
+    CNAME,
+    HTTPS,
+    NS,
+    PTR,
+    SVCB,
+    TXT,
+    A,
+    Reply,
+    Resolver,
+    ask_tcp,
+    ask_udp,
+    pack_name,
+    query,
+)
+
+NOERROR, SERVFAIL, NXDOMAIN, REFUSED = 0, 2, 3, 5
+PASSED = IPv4Address("198.51.100.7").packed
+
+
+def write_policy(folder: Path, dns: str = "") -> Path:
+    folder.mkdir(parents=True, exist_ok=True)
+    write_list(
+        folder / "names.yaml",
+        "ads.test/",
+        "path.test/secret/",
+        "mixed.test/",
+        {"expression": "mixed.test/help/", "action": "allow"},
+        "doubled.test/",
+        "doubled.test/x/",
+        {"expression": "asked.test/", "action": "warn"},
+        {"expression": "tagged.test/", "action": "tag"},
+        {"expression": "allowed.test/", "action": "allow"},
+        {"sha256": sha256("hashed.test/")},
+        "bücher.test/",
+        {"address": "203.0.113.0/24"},
+        {"address": "2001:db8:bad::/48"},
+    )
+    layers = "layers:\n- {name: checks, checks: {well-known-port: block}}\n- {name: names, lists: [names.yaml]}\n"
+    groups = "groups:\n- {name: tried, ports: [1], mode: tag}\n"
+    return replace(folder / "policy.yaml", f"{layers}{groups}log: {{what: all, folder: log}}\n{dns}")
+
+
+@pytest.fixture(scope="module")
+def resolver() -> Iterator[Resolver]:
+    with Resolver() as running:
+        yield running
+
+
+def start(
+    folder: Path, origin: Origin, resolver: Resolver, proxy_mode: str, dns: str = "", **settings: Any
+) -> AbstractContextManager[Proxy]:
+    folder.mkdir(parents=True, exist_ok=True)
+    return mitmdump(
+        folder,
+        origin,
+        policy=write_policy(folder / "policy", dns),
+        proxy_mode=proxy_mode.format(port=resolver.port),
+        scripts=["resolver.py"],
+        options={"upstream_dns": resolver.port, "dns_name_servers": "127.0.0.1", "dns_use_hosts_file": "false"},
+        **settings,
+    )
+
+
+@pytest.fixture(scope="module", params=["dns", "reverse:dns://127.0.0.1:{port}"], ids=["server", "reverse"])
+def server(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, origin: Origin, resolver: Resolver
+) -> Iterator[Proxy]:
+    with start(tmp_path_factory.mktemp("names"), origin, resolver, request.param) as running:
+        yield running
+
+
+def ask(server: Proxy, resolver: Resolver, name: bytes, kind: int = A) -> tuple[Reply, bool]:
+    """The answer, the same over UDP and TCP, and whether the server behind the filter was asked."""
+    before = len(resolver.asked)
+    message = query((name, kind))
+    reply = ask_udp(server.port, message)
+    assert ask_tcp(server.port, message) == [reply]
+    return reply, len(resolver.asked) > before
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"ads.test",
+        b"ADS.Test",
+        b"deep.below.ads.test",
+        b"_dmarc.ads.test",
+        b"_443._tcp.ads.test",
+        b"xn--bcher-kva.test",
+        b"XN--BCHER-KVA.test",
+        b"a/b.ads.test",
+        b"a@b:80.ads.test",
+        b"a b\x01.ads.test",
+        b"www\xffads.test",  # a dot within a label: mitmproxy would ask for www.ads.test
+        b"hashed.test",
+        b"doubled.test",
+        b".".join([b"x" * 61] * 3) + b".ads.test",
+        b"203.0.113.9",
+    ],
+)
+@pytest.mark.parametrize("kind", [A, AAAA, TXT, HTTPS, 255, 65280])
+def test_a_blocked_name_does_not_exist_and_is_not_asked_for(
+    server: Proxy, resolver: Resolver, name: bytes, kind: int
+) -> None:
+    reply, was_asked = ask(server, resolver, name, kind)
+    assert (reply.code, reply.answers, was_asked) == (NXDOMAIN, [], False)
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        b"good.test",
+        b"notads.test",
+        b"path.test",
+        b"mixed.test",
+        b"asked.test",
+        b"tagged.test",
+        b"_service._tcp.good.test",
+        b"allowed.test",
+        b"localhost",
+        b"xn--bcher-kva.good.test",
+    ],
+)
+def test_every_other_name_is_told(server: Proxy, resolver: Resolver, name: bytes) -> None:
+    reply, was_asked = ask(server, resolver, name)
+    assert (reply.code, [data for *_, data in reply.answers], was_asked) == (NOERROR, [PASSED], True)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [(b"", NS), (b"4.3.2.1.in-addr.arpa", PTR), (b"0/26.2.0.192.in-addr.arpa", PTR), (b"good.test", TXT)],
+)
+def test_questions_that_are_about_no_site_pass(server: Proxy, resolver: Resolver, name: bytes, kind: int) -> None:
+    reply, was_asked = ask(server, resolver, name, kind)
+    assert (reply.code, was_asked) == (NOERROR, True)
+
+
+@pytest.mark.parametrize(
+    "message",
+    [
+        query((b"good.test", 6), flags=4 << 11),
+        query((b"good.test", 6), flags=5 << 11),
+        query((b"good.test", A), flags=2 << 11),
+        query((b"good.test", A), flags=0x8100),
+        query((b"good.test", A), (b"ads.test", A)),
+        query(),
+    ],
+    ids=["notify", "update", "status", "answer", "two questions", "none"],
+)
+def test_what_is_no_plain_question_is_refused(server: Proxy, resolver: Resolver, message: bytes) -> None:
+    before = len(resolver.asked)
+    assert ask_udp(server.port, message).code == REFUSED
+    assert ask_tcp(server.port, message)[0].code == REFUSED
+    assert resolver.asked[before:] == []
+
+
+@pytest.mark.parametrize("class_", [3, 4, 254, 255])
+def test_a_blocked_name_is_blocked_in_every_class(server: Proxy, resolver: Resolver, class_: int) -> None:
+    before = len(resolver.asked)
+    assert ask_udp(server.port, query((b"ads.test", A), class_=class_)).code == NXDOMAIN
+    assert resolver.asked[before:] == []
+
+
+def test_questions_with_the_same_number_are_not_mistaken_for_one_another(server: Proxy, resolver: Resolver) -> None:
+    before = len(resolver.asked)
+    names = [b"good.test", b"ads.test", b"other.test", b"ads.test", b"good.test"]
+    replies = ask_tcp(server.port, *(query((name, A)) for name in names))
+    assert [reply.code for reply in replies] == [NOERROR, NXDOMAIN, NOERROR, NXDOMAIN, NOERROR]
+    assert [reply.questions for reply in replies] == [[(name, A)] for name in names]
+    assert b"ads.test" not in [name for name, _ in resolver.asked[before:]]
+
+
+def test_a_name_that_leads_to_a_blocked_one_or_address_is_blocked(
+    tmp_path: Path, origin: Origin, resolver: Resolver
+) -> None:
+    bad, good = IPv4Address("203.0.113.9").packed, PASSED
+    alias = b"\0\0" + pack_name(b"x.ads.test")
+    hint = b"\0\1\0" + struct.pack("!HH", 4, 8) + good + bad
+    leading: dict[tuple[bytes, int], list[tuple[int, bytes]]] = {
+        (b"cloaked.test", A): [(CNAME, pack_name(b"x.ads.test")), (A, good)],
+        (b"second.test", A): [(CNAME, pack_name(b"cdn.test")), (CNAME, pack_name(b"hashed.test")), (A, good)],
+        (b"address.test", A): [(A, good), (A, bad)],
+        (b"address.test", AAAA): [(AAAA, bytes.fromhex("20010db80bad") + bytes(10))],
+        (b"alias.test", HTTPS): [(HTTPS, alias)],
+        (b"hint.test", SVCB): [(SVCB, hint)],
+        (b"fine.test", A): [(CNAME, pack_name(b"mixed.test")), (A, good)],
+        (b"www.allowed.test", A): [(CNAME, pack_name(b"x.ads.test")), (A, good)],
+    }
+    resolver.records |= leading
+    with start(tmp_path, origin, resolver, "reverse:dns://127.0.0.1:{port}") as running:
+        for name, kind in leading:
+            reply = ask_udp(running.port, query((name, kind)))
+            passes = name in (b"fine.test", b"www.allowed.test")
+            assert (reply.code, len(reply.answers)) == ((NOERROR, 2) if passes else (NXDOMAIN, 0)), name
+
+
+def test_https_records_are_told_without_ech_and_http_3(server: Proxy, resolver: Resolver) -> None:
+    alpn, ech = b"\x02h3\x05h3-29\x02h2", b"\xfe\x0dsecret"
+    params = struct.pack("!HHH", 0, 2, 1) + struct.pack("!HH", 1, len(alpn)) + alpn
+    whole = b"\0\1\0" + params + struct.pack("!HH", 5, len(ech)) + ech
+    resolver.records[b"both.test", HTTPS] = [(HTTPS, whole), (HTTPS, whole[:-1]), (HTTPS, b"\0")]
+    resolver.records[b"only.test", HTTPS] = [(HTTPS, b"\0\1\0" + b"\0\1\0\3\2h3" + b"\0\2\0\0")]
+    reply, _ = ask(server, resolver, b"both.test", HTTPS)
+    expected = b"\0\1\0" + struct.pack("!HHH", 0, 2, 1) + struct.pack("!HH", 1, 3) + b"\x02h2"
+    assert [(kind, data) for _, kind, _, data in reply.answers] == [(HTTPS, expected)]
+    assert reply.flags & 0x20 == 0  # it is no authentic data any more
+    reply, _ = ask(server, resolver, b"only.test", HTTPS)
+    assert (reply.code, reply.answers) == (NOERROR, [])
+
+
+def test_broken_answers_are_left_out(server: Proxy, resolver: Resolver) -> None:
+    start_of_log = len(server.log)
+    resolver.records[b"broken.test", TXT] = [(A, b"\1\2\3"), (CNAME, b"\x3fx"), (AAAA, b""), (A, PASSED)]
+    reply, _ = ask(server, resolver, b"broken.test", TXT)
+    assert [data for *_, data in reply.answers] == [PASSED]
+    assert "Traceback" not in server.log.text(start_of_log)
+
+
+@pytest.mark.parametrize(
+    ("dns", "expected"),
+    [
+        ("dns: {blocked: nxdomain}", {A: (NXDOMAIN, []), AAAA: (NXDOMAIN, []), HTTPS: (NXDOMAIN, [])}),
+        ("dns: {blocked: refused}", {A: (REFUSED, []), AAAA: (REFUSED, []), HTTPS: (REFUSED, [])}),
+        (
+            "dns: {blocked: 203.0.113.80}",
+            {A: (NOERROR, [(10, bytes((203, 0, 113, 80)))]), AAAA: (NOERROR, []), HTTPS: (NOERROR, [])},
+        ),
+        (
+            "dns: {blocked: [192.0.2.80, '::1']}",
+            {
+                A: (NOERROR, [(10, bytes((192, 0, 2, 80)))]),
+                AAAA: (NOERROR, [(10, bytes(15) + b"\1")]),
+                HTTPS: (NOERROR, []),
+            },
+        ),
+    ],
+)
+def test_the_policy_says_how_a_blocked_name_is_answered(
+    tmp_path: Path,
+    origin: Origin,
+    resolver: Resolver,
+    dns: str,
+    expected: dict[int, tuple[int, list[tuple[int, bytes]]]],
+) -> None:
+    with start(tmp_path, origin, resolver, "dns", dns) as running:
+        for kind, (code, answers) in expected.items():
+            reply, was_asked = ask(running, resolver, b"ads.test", kind)
+            assert (reply.code, [(ttl, data) for *_, ttl, data in reply.answers]) == (code, answers)
+            assert not was_asked
+
+
+def test_modes_and_the_log(tmp_path: Path, origin: Origin, resolver: Resolver) -> None:
+    resolver.records[b"leads.test", A] = [(CNAME, pack_name(b"ads.test")), (A, PASSED)]
+    with start(tmp_path / "tag", origin, resolver, "dns", mode="tag") as running:
+        assert ask(running, resolver, b"ads.test")[0].code == NOERROR
+    with start(tmp_path / "off", origin, resolver, "dns", mode="off") as running:
+        assert ask(running, resolver, b"ads.test")[0].code == NOERROR
+    with start(tmp_path / "block", origin, resolver, "reverse:dns://127.0.0.1:{port}") as running:
+        for name, kind in [(b"ads.test", HTTPS), (b"leads.test", A), (b"asked.test", AAAA), (b"good.test", A)]:
+            ask_udp(running.port, query((name, kind)))
+    records = {
+        folder: [json.loads(line) for line in lines.read_text().splitlines()]
+        for folder in ("tag", "block")
+        for lines in [tmp_path / folder / "policy" / "log" / "decisions.jsonl"]
+    }
+    assert {(record["url"], record["action"], record.get("would_block")) for record in records["tag"]} == {
+        ("dns://ads.test/", "block", True)
+    }
+    assert [(record["method"], record["url"], record["action"]) for record in records["block"]] == [
+        ("DNS HTTPS", "dns://ads.test/", "block"),
+        ("DNS A", "dns://leads.test/", "pass"),
+        ("DNS A", "dns://ads.test/", "block"),
+        ("DNS AAAA", "dns://asked.test/", "pass"),
+        ("DNS A", "dns://good.test/", "pass"),
+    ]
