@@ -205,14 +205,14 @@ class _Config(Config):
 def _config(folder: Path, plain: Listener, tls: Listener) -> Config:
     config = _Config()
     config.listeners = Sockets(secure_sockets=[tls], insecure_sockets=[plain], quic_sockets=[])
-    config.certfile, config.keyfile = map(str, _certificate(folder))
+    config.certfile, config.keyfile = map(str, write_certificate(folder))
     config.alpn_protocols = ["h2", "http/1.1"]
     config.loglevel = "CRITICAL"
     config.graceful_timeout = 0.5
     return config
 
 
-def _certificate(folder: Path) -> tuple[Path, Path]:
+def write_certificate(folder: Path) -> tuple[Path, Path]:
     """A self-signed certificate and its key, as files; the proxy is told not to verify it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "origin.test")])

@@ -64,10 +64,55 @@ def asked(url: str) -> Asked:
         ("misleading-user", "http://www%2Ebank%2Eexample@h.example/", b"user information"),
         ("misleading-user", "http://me:pw@h.example/", None),
         ("misleading-user", "http://h.example/", None),
+        # the specification's own examples: RFC 8484, 4.1.1
+        (
+            "dns-over-https",
+            "https://h.example/dns-query?dns=AAABAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbQAAAQAB",
+            b"?dns=",
+        ),
+        (
+            "dns-over-https",
+            "https://h.example/q?ct&dns=AAABAAABAAAAAAABAWE-NjJjaGFyYWN0ZXJsYWJlbC1tYWtlcy1iYXNlNjR1cmwtZGlzdGluY3QtZnJvb"
+            "S1zdGFuZGFyZC1iYXNlNjQHZXhhbXBsZQNjb20AAAEAAQ",
+            b"?dns=",
+        ),
+        (
+            "dns-over-https",
+            "https://h.example/?dns=%41AABAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbQAAAQAB%3D%3D",
+            b"?dns=",
+        ),
+        ("dns-over-https", "https://h.example/?dns=8.8.8.8", None),
+        ("dns-over-https", "https://h.example/?dns=aHR0cHM6Ly93d3cuZXhhbXBsZS5jb20vYWJvdXQ", None),
+        ("dns-over-https", "https://h.example/?dns=AACBAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbQAAAQAB", None),  # an answer
+        ("dns-over-https", "https://h.example/?dns=AAABAAABAAAAAAAAA3d3dwdleGFtcGxlA2Nvb", None),  # cut off
+        ("dns-over-https", "https://h.example/?name=h.example&type=A", None),
     ],
 )
 def test_a_check_finds_what_its_section_names(code: str, url: str, evidence: bytes | None) -> None:
     assert Check(code).find(asked(url)) == evidence
+
+
+@pytest.mark.parametrize(
+    ("media", "target", "evidence"),
+    [
+        ([b"application/dns-message"], b"/x", b"application/dns-message"),
+        ([b"text/html", b"application/oblivious-dns-message"], b"/", b"application/oblivious-dns-message"),
+        ([b"application/dns-json"], b"/resolve?name=h.example&type=A", b"application/dns-json"),
+        ([b"application/dns-json"], b"/about", None),
+        ([b"application/json"], b"/resolve?name=h.example&type=A", None),
+        ([], b"/dns-query", None),
+    ],
+)
+def test_dns_over_https_is_known_by_the_media_types_of_a_request(
+    media: list[bytes], target: bytes, evidence: bytes | None
+) -> None:
+    found = Asked(b"https", b"h.example", 443, target, None, tuple(media))
+    assert Check("dns-over-https").find(found) == evidence
+
+
+def test_media_types_are_asked_for_only_by_a_policy_with_that_check(tmp_path: Path) -> None:
+    assert engine(tmp_path, "    dns-over-https: tag\n").asks_media
+    assert not engine(tmp_path, "    dns-over-https: pass\n    rare-ipv4: block\n").asks_media
 
 
 def test_a_port_that_the_policy_names_is_no_fault() -> None:

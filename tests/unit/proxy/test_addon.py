@@ -78,6 +78,35 @@ def run(hushlist: Hushlist, flow: http.HTTPFlow) -> http.HTTPFlow:
     return flow
 
 
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Accept": "text/html, Application/DNS-Message;q=1"}, 403),
+        ({"Content_Type": "application/dns-message"}, 403),
+        ({"Accept": "text/html"}, None),
+    ],
+)
+def test_media_types_of_a_request_are_checked_where_the_policy_asks_for_them(
+    context: taddons.context, hushlist: Hushlist, tmp_path: Path, headers: dict[str, str], status: int | None
+) -> None:
+    (tmp_path / "policy.yaml").write_text("layers: [{name: checks, checks: {dns-over-https: block}}]\n")
+    context.configure(hushlist, hushlist_policy=str(tmp_path / "policy.yaml"), hushlist_mode="block")
+    flow = run(hushlist, flow_of("https://other.example/q", **headers))
+    assert (flow.response and flow.response.status_code) == status
+
+
+def test_a_recorded_response_keeps_its_alternative_services(active: taddons.context, hushlist: Hushlist) -> None:
+    flow = tflow.tflow(resp=True)
+    assert flow.response
+    flow.response.headers["Alt-Svc"] = 'h3=":443"'
+    flow.live = False
+    hushlist.responseheaders(flow)
+    assert "alt-svc" in flow.response.headers
+    flow.live = True
+    hushlist.responseheaders(flow)
+    assert "alt-svc" not in flow.response.headers
+
+
 # -- acting ----------------------------------------------------------------------------------------------------------
 
 

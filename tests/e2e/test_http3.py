@@ -1,0 +1,171 @@
+"""HTTP/3 through a reverse proxy to a real origin that speaks it: what is blocked does not arrive."""
+
+from __future__ import annotations
+
+import asyncio
+import socket
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+import pytest
+from aioquic.asyncio.client import connect
+from aioquic.asyncio.protocol import QuicConnectionProtocol
+from aioquic.h3.connection import H3_ALPN, H3Connection
+from aioquic.h3.events import DataReceived, H3Event, HeadersReceived
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.events import ConnectionTerminated, QuicEvent, StreamReset
+
+from e2e.origin import LOOPBACK, Origin
+from e2e.proxy import Proxy, mitmdump
+
+#: seconds after which an upload that is cut off is given up
+CUT = 3.0
+SIZE = 300_000
+
+
+class QuicOrigin(Origin):
+    """The origin, which speaks HTTP/3 too, at the port of its TLS."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(folder)
+        listening = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        listening.bind((LOOPBACK, self.https_port))
+        listening.setblocking(False)
+        self._config.listeners.quic_sockets.append(listening)
+        self._config.quic_bind = [f"{LOOPBACK}:{self.https_port}"]
+
+
+class Client(QuicConnectionProtocol):
+    """Sends one request, and gathers what comes back."""
+
+    def __init__(self, *arguments: Any, **settings: Any) -> None:
+        super().__init__(*arguments, **settings)
+        self._http = H3Connection(self._quic)
+        self.events: list[H3Event] = []
+        self.is_over = asyncio.Event()
+
+    def quic_event_received(self, event: QuicEvent) -> None:
+        found = self._http.handle_event(event)
+        self.events += found
+        is_end = any(getattr(one, "stream_ended", False) for one in found)
+        if is_end or isinstance(event, StreamReset | ConnectionTerminated):
+            self.is_over.set()
+
+    def send(self, headers: list[tuple[bytes, bytes]], body: bytes) -> None:
+        number = self._quic.get_next_available_stream_id()
+        self._http.send_headers(number, headers, end_stream=not body)
+        for start in range(0, len(body), 10_000):
+            self._http.send_data(number, body[start : start + 10_000], end_stream=start + 10_000 >= len(body))
+        self.transmit()
+
+
+def ask(
+    proxy: Proxy,
+    authority: str,
+    path: str,
+    *,
+    server_name: str = "good.test",
+    body: bytes = b"",
+    more: list[tuple[bytes, bytes]] | None = None,
+) -> tuple[int | None, bytes]:
+    """Status and body of the answer; no status where the stream, or the connection, is cut off."""
+
+    async def request() -> Client:
+        trust = QuicConfiguration(alpn_protocols=H3_ALPN, server_name=server_name, cafile=str(proxy.authority))
+        async with connect(LOOPBACK, proxy.port, configuration=trust, create_protocol=Client) as client:
+            assert isinstance(client, Client)
+            method = b"POST" if body else b"GET"
+            pseudo = [(b":method", method), (b":scheme", b"https"), (b":authority", authority.encode())]
+            client.send([*pseudo, (b":path", path.encode()), *(more or [])], body)
+            with suppress(TimeoutError):
+                await asyncio.wait_for(client.is_over.wait(), CUT)
+            return client
+
+    events = asyncio.run(request()).events
+    heads = [dict(event.headers) for event in events if isinstance(event, HeadersReceived)]
+    content = b"".join(event.data for event in events if isinstance(event, DataReceived))
+    return (int(heads[0][b":status"]) if heads else None), content
+
+
+@pytest.fixture(scope="module")
+def quic_origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuicOrigin]:
+    with QuicOrigin(tmp_path_factory.mktemp("quic")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=["http3", "https"])
+def reverse(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, quic_origin: QuicOrigin, policy: Path
+) -> Iterator[Proxy]:
+    target = f"reverse:{request.param}://{LOOPBACK}:{quic_origin.https_port}"
+    options = {"keep_host_header": "true", "stream_large_bodies": "50k"}
+    folder = tmp_path_factory.mktemp("reverse")
+    with mitmdump(folder, quic_origin, policy=policy, proxy_mode=target, options=options) as running:
+        yield running
+
+
+def test_an_allowed_request_and_upload_arrive(reverse: Proxy, quic_origin: QuicOrigin) -> None:
+    before = len(quic_origin.requests)
+    assert ask(reverse, "good.test", "/page") == (200, b"from the origin")
+    assert ask(reverse, "good.test", "/upload", body=bytes(SIZE))[0] == 200
+    arrived = quic_origin.requests[before:]
+    assert [(one.http_version, one.target, one.body) for one in arrived] == [
+        ("3", b"/page", 0),
+        ("3", b"/upload", SIZE),
+    ]
+
+
+@pytest.mark.parametrize(
+    ("authority", "path"),
+    [
+        ("ads.test", "/"),
+        ("ADS.test", "/"),
+        ("ads.test.", "/"),
+        ("www.ads.test:443", "/"),
+        ("path.test", "/secret/"),
+        ("path.test", "/%73ecret/x"),
+        ("path.test", "//secret/"),
+        ("path.test", "/a/../secret/x"),
+        ("path.test", "/./secret/x"),
+        ("path.test", "/secret/?q"),
+        ("path.test", "/%2573ecret/"),
+        ("path.test", "\\secret\\"),
+        ("path.test", "/secret/;x"),
+        ("10.1.2.3", "/"),
+        ("0x0a.1.2.3", "/"),
+        ("good.test", "https://ads.test/"),
+    ],
+)
+def test_a_blocked_request_gets_the_page_and_does_not_arrive(
+    reverse: Proxy, quic_origin: QuicOrigin, authority: str, path: str
+) -> None:
+    before = len(quic_origin.requests)
+    status, content = ask(reverse, authority, path)
+    assert status == 403
+    assert b"<html" in content
+    assert quic_origin.requests[before:] == []
+
+
+@pytest.mark.parametrize("authority", ["%61ds.test", "me@ads.test", "ads.test:x", ""])
+def test_what_is_no_authority_does_not_arrive(reverse: Proxy, quic_origin: QuicOrigin, authority: str) -> None:
+    before = len(quic_origin.requests)
+    assert ask(reverse, authority, "/", server_name="ads.test")[0] != 200
+    assert quic_origin.requests[before:] == []
+
+
+def test_a_blocked_host_header_or_server_name_is_enough(reverse: Proxy, quic_origin: QuicOrigin) -> None:
+    before = len(quic_origin.requests)
+    assert ask(reverse, "good.test", "/", more=[(b"host", b"ads.test")])[0] != 200
+    assert ask(reverse, "good.test", "/", server_name="ads.test")[0] == 403
+    assert quic_origin.requests[before:] == []
+
+
+@pytest.mark.parametrize("length", [True, False], ids=["content-length", "no length"])
+def test_nothing_of_a_blocked_upload_arrives(reverse: Proxy, quic_origin: QuicOrigin, length: bool) -> None:
+    before = len(quic_origin.requests)
+    more = [(b"content-length", str(SIZE).encode())] if length else []
+    assert ask(reverse, "path.test", "/secret/", body=bytes(SIZE), more=more)[0] in (403, None)
+    assert quic_origin.requests[before:] == []
+    assert ask(reverse, "good.test", "/after")[0] == 200
