@@ -791,3 +791,32 @@ def test_hashes_that_begin_alike_are_searched_not_read_through(length: int) -> N
     assert engine.decide(request(target=b"/bad")).action is Action.BLOCK
     assert len(reads) < 64
     assert sum(reads) < 1 << 16
+
+
+# -- a host as a whole -------------------------------------------------------------------------------------------------
+
+
+def test_a_rule_in_the_clear_that_may_allow_something_on_a_host_is_known_of() -> None:
+    good = "hrn://h.example/good"
+    block, allow, named = TERMS, replace(TERMS, action=Action.ALLOW), replace(TERMS, category=good)
+    rules = [
+        *(Rule(Expression(value), block, 1) for value in (b"a.example/", b"a.example/x", b"b.example/", b"c.example/")),
+        *(Rule(Expression(value), allow, 2) for value in (b"b.example/x", b"whole.example/")),
+        *(Rule(Expression(value), named, 3) for value in (b"c.example/x", b"a.example/x/y")),
+        Rule(Expression(b"a.example/z"), replace(TERMS, action=Action.TAG), 4),
+    ]
+    index = index_of(rules)
+    said = Settings(categories={good: Timed(Action.PASS, "policy.yaml", 1, otherwise=Action.ALLOW)})
+    plain, allowing = (Engine(Policy("policy.yaml", (Layer(""),), settings=own), index) for own in (Settings(), said))
+    hosts = [b"a.example", b"b.example", b"www.b.example", b"c.example", b"whole.example", b"other.example", b"a/b"]
+    assert [host for host in hosts if plain.allows_below(host)] == [b"b.example", b"www.b.example"]
+    assert [host for host in hosts if allowing.allows_below(host)] == hosts[:4]
+
+
+def test_of_two_lists_the_one_that_allows_counts() -> None:
+    """Guides of several parts of the sources are for the same host."""
+    allow = replace(TERMS, action=Action.ALLOW, layer="second")
+    rules = [Rule(Expression(b"h.example/x"), TERMS, 1), Rule(Expression(b"h.example/y"), allow, 1)]
+    for some in (rules, rules[::-1]):
+        engine = Engine(Policy("policy.yaml", (Layer(""), Layer("second"))), index_of(some))
+        assert engine.allows_below(b"h.example")
