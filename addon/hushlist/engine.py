@@ -75,7 +75,7 @@ def load_engine(path: Path, learned: Learned | None = None) -> Engine:
     Raises:
         PolicyError: with every problem of every file.
     """
-    compiled = compile_policy(path)
+    compiled = compile_policy(path).let_go()
     return Engine(compiled.policy, compiled.index, learned)
 
 

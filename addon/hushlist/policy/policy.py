@@ -18,6 +18,7 @@ from hushlist.lists.yaml_rules import DEFAULTS_KEYS, read_defaults
 from hushlist.match.checks import CHECKS, Check
 from hushlist.match.hashing import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.match.rule import Action, Rule, Terms
+from hushlist.policy.failure import OnFailure, read_on_failure
 from hushlist.policy.groups import DEFAULT, SETTINGS_KEYS, Group, LayerUse, Settings, read_group, read_settings
 from hushlist.policy.log import Settings as LogSettings
 from hushlist.policy.log import read_log
@@ -71,6 +72,8 @@ class Policy:
     block_page: Path | None = None
     #: how blocked names are answered
     name_answers: NameAnswers = NameAnswers()  # noqa: RUF009  it is immutable
+    #: what becomes of requests that the filter fails on
+    on_failure: OnFailure = OnFailure()  # noqa: RUF009  it is immutable
     #: every file that the policy comes from, as it was before it was read
     files: dict[Path, Fingerprint] = field(default_factory=dict)
 
@@ -88,9 +91,11 @@ def uses_of(layers: Iterable[Layer]) -> tuple[LayerUse, ...]:
 class PolicyError(SourceError):
     """A policy cannot be used; ``files`` are those that were read, to know when trying again makes sense."""
 
-    def __init__(self, problems: Iterable[Problem], files: dict[Path, Fingerprint]) -> None:
+    def __init__(self, problems: Iterable[Problem], files: dict[Path, Fingerprint], *, may_pass: bool = False) -> None:
         super().__init__(problems)
         self.files = files
+        #: whether the files may be good, and it is the machine: a full disk, a process that was killed
+        self.may_pass = may_pass
 
 
 class ListError(HushlistError):
@@ -159,7 +164,18 @@ def _check(code: str, node: Node, layer: str, report: Report) -> Rule | None:
     return Rule(check, terms, fields.line_of("action"))
 
 
-POLICY_KEYS = ("unparsable", "timezone", "schedules", "layers", *SETTINGS_KEYS, "groups", "log", "block-page", "dns")
+POLICY_KEYS = (
+    "unparsable",
+    "timezone",
+    "schedules",
+    "layers",
+    *SETTINGS_KEYS,
+    "groups",
+    "log",
+    "block-page",
+    "dns",
+    "on-failure",
+)
 _UNPARSABLE = (Action.BLOCK, Action.PASS)
 
 
@@ -205,6 +221,7 @@ class _Reader:
             log=None if log is None else read_log(log, report),
             block_page=self._block_page(fields),
             name_answers=NameAnswers() if dns is None else read_name_answers(dns, report),
+            on_failure=read_on_failure(fields, report),
             files=self._files,
         )
 

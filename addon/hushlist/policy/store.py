@@ -16,7 +16,7 @@ from threading import Lock
 from weakref import finalize
 
 from hushlist.errors import HushlistError
-from hushlist.policy.folders import state_folder
+from hushlist.policy.folders import make_private, state_folder
 
 #: of the file's header: "Hush"; another program's database is not ours to change
 _APPLICATION = 0x48757368
@@ -164,7 +164,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _make(path: Path) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(path.parent)
     # SQLite's own files beside it get the same mode. An existing file keeps its mode: it may be shared on purpose.
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))

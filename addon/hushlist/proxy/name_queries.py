@@ -71,8 +71,8 @@ class NameQueries:
             decision = self._decide(request, client)
             self._allowed[flow] = decision.action is Action.ALLOW
             self._act(flow, decision, client, mode, (perf_counter_ns() - start) // 1000)
-        except Exception:
-            self._fail(flow)
+        except Exception as error:
+            self._in_force.failing.act(flow, error)
 
     def answer(self, flow: dns.DNSFlow, mode: str) -> None:
         """Decide the names and addresses that an answer leads to; then take out what leads past the filter."""
@@ -97,8 +97,8 @@ class NameQueries:
                 if decision.action is Action.BLOCK and not is_default:
                     self._act(flow, decision, client, mode, (perf_counter_ns() - start) // 1000)
                     return
-        except Exception:
-            self._fail(flow)
+        except Exception as error:
+            self._in_force.failing.act(flow, error)
 
     def _forget_stale(self, flow: dns.DNSFlow) -> None:
         """Have a question answered anew: mitmproxy takes one with the number of an earlier one for that."""
@@ -137,13 +137,6 @@ class NameQueries:
             engine = self._in_force.engine
             answers = NameAnswers() if engine is None else engine.policy.name_answers
             self._own[flow] = flow.response = _blocked(flow.request, answers, is_fault=decision.fault is not None)
-
-    def _fail(self, flow: dns.DNSFlow) -> None:
-        logger.exception("hushlist: the filter failed, the question is refused")
-        if flow.live:
-            # an answer that nobody asked for has no request, and goes nowhere
-            request = getattr(flow, "request", None)
-            flow.response = None if request is None else request.fail(response_codes.SERVFAIL)
 
 
 def ask_filter_first(addons: addonmanager.AddonManager) -> None:

@@ -32,7 +32,8 @@ logger = logging.getLogger(__name__)
 class Requests:
     """Decides requests, and acts.
 
-    Whatever fails here, the request is refused: mitmproxy itself would log the exception and let the flow pass.
+    Whatever fails here, the request is refused, or passes where the policy says so (``failing``); what was blocked
+    before is refused all the same.
     """
 
     def __init__(self, in_force: InForce) -> None:
@@ -47,6 +48,7 @@ class Requests:
         """Decide and act; a request that was decided before only if ``again``, as a replay has to be."""
         if mode == "off":
             return
+        is_blocked = False
         try:
             seen, before = seen_of_flow(flow), None if again else self._decided.get(flow)
             if before is not None and before[0] == seen:
@@ -65,19 +67,19 @@ class Requests:
             self._decided[flow] = seen, request
             stops = decision.action in STOPPING
             would_block = stops and mode == "tag"
+            is_blocked = stops and not would_block
             reference = self._in_force.record(
                 flow, flow.request.method, decision, client, would_block=would_block, duration=duration
             )
             notes.annotate(flow, decision, would_block=would_block)
-            if (stops and not would_block) or self._unblocker.is_sealed(flow.request):
+            if is_blocked or self._unblocker.is_sealed(flow.request):
                 stopped = Stopped(decision, client, settings.unblocking, reference)
                 if refuse(flow, lambda _: self._answer(flow, stopped)):
                     self._unblocker.remember(flow, stopped)
             elif settings.safe_search and mode != "tag" and is_open(flow):
                 self._search_safely(flow, request, settings)
-        except Exception:
-            logger.exception("hushlist: the filter failed, the request is refused")
-            refuse(flow, answer.failure)
+        except Exception as error:
+            self._in_force.failing.act(flow, error, is_blocked=is_blocked)
 
     def take_form(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Take the form of a block page, once it is there as a whole; ``None`` for all else."""
