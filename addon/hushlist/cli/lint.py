@@ -10,10 +10,10 @@ from pathlib import Path
 
 from hushlist.audit.finding import Finding, Kind
 from hushlist.audit.lint import Linted, lint
-from hushlist.cli.common import BAD, FOUND, GOOD, Commands, add_command, counted, print_lines, print_warnings, printable
+from hushlist.cli.common import BAD, FOUND, GOOD, Commands, add_command, counted, print_lines, print_warnings
 from hushlist.cli.lists import add_list_options, files_of
 from hushlist.cli.progress import shown_progress
-from hushlist.errors import SourceError
+from hushlist.errors import SourceError, printable
 from hushlist.lists.popular import read_popular
 from hushlist.lists.source import Report, read_octets
 from hushlist.policy.processes import silent

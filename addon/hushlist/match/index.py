@@ -18,6 +18,7 @@ from mmap import mmap
 from struct import error as StructError  # noqa: N812
 from typing import NamedTuple
 
+from hushlist.errors import printable
 from hushlist.match.checks import Asked, Check
 from hushlist.match.expressions import DEEPEST_HOST, DEEPEST_PATH, host_suffixes, path_prefixes
 from hushlist.match.index_file import (
@@ -66,7 +67,7 @@ class Match(NamedTuple):
         terms = self.rule.terms
         reason = f": {terms.reason}" if terms.reason else ""
         via = f", {self.via}" if self.via else ""
-        return f"{self.text} by {terms.label} ({terms.source}:{self.rule.line}{via}){reason}"
+        return printable(f"{self.text} by {terms.label} ({terms.source}:{self.rule.line}{via}){reason}")
 
     @property
     def text(self) -> str:

@@ -117,6 +117,10 @@ def list_files(
         defaults = replace(defaults, name=defaults.name or path.name)
         named = ((path / name, own) for name, own in formats.items())
         found = [ListFile(file, own, defaults) for file, own in named if is_there(file)]
+        for one in found:
+            # whoever made the folder is not to have other files of this machine read, and quoted in warnings
+            if not one.path.resolve().is_relative_to(path.resolve()):
+                raise ListError(f"{one.path.name} in it is a link that leads out of the folder")
         if not found:
             raise ListError(f"there is no folder with {' or '.join(formats)}")
         return found

@@ -13,8 +13,8 @@ from time import monotonic
 
 from mitmproxy import dns, flow, http
 from mitmproxy.net.dns import response_codes
-from mitmproxy.utils.strutils import escape_control_characters
 
+from hushlist.errors import printable
 from hushlist.match.index_file import IndexFileError
 from hushlist.policy.failure import Cause, OnFailure
 from hushlist.proxy import answer
@@ -65,7 +65,7 @@ class Failing:
         passes = self.on_failure.passes(cause) and not is_blocked
         (self._passed if passes else self._refused)[cause] += 1
         if error is not None:
-            text = escape_control_characters(f"{type(error).__name__}: {error}", keep_spacing=False)
+            text = printable(f"{type(error).__name__}: {error}")
             self._last = f", the last at {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: {text[:300]}"
         return passes
 
@@ -87,7 +87,7 @@ class Failing:
         kind = (type(error), place and place.tb_frame.f_code, place and place.tb_lineno)
         now = monotonic()
         if now - self._logged.get(kind, -_PAUSE) < _PAUSE:
-            said = escape_control_characters(f"{type(error).__name__}: {error}", keep_spacing=False)
+            said = printable(f"{type(error).__name__}: {error}")
             logger.error("%s: %s", text, said[:300])  # its traceback was logged a moment ago
             return
         if len(self._logged) >= _MOST_KINDS:
