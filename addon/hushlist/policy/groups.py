@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from hushlist.lists.document import Fields, Node
 from hushlist.lists.source import Report
+from hushlist.policy.pass_through import PassThrough, ReadFile, read_pass_through
 from hushlist.policy.safe_search import read_safe_search
 from hushlist.policy.schedule import Schedule
 from hushlist.policy.timed import DEFAULT_ACTIONS, Timed, read_categories, read_during, read_timed
@@ -18,7 +19,7 @@ from hushlist.policy.unblocking import Unblocking, read_unblocking
 MODES = ("block", "tag", "off")
 DEFAULT = "default"
 #: what may be said for everybody, and for each group
-SETTINGS_KEYS = ("categories", "default", "mode", "safe-search", "unblock")
+SETTINGS_KEYS = ("categories", "default", "mode", "safe-search", "unblock", "pass-through")
 _WHO_KEYS = ("clients", "users", "ports")
 _GROUP_KEYS = ("name", *_WHO_KEYS, "layers", *SETTINGS_KEYS)
 
@@ -65,6 +66,8 @@ class Settings:
     safe_search: Mapping[str, str] = field(default_factory=dict)
     #: what block pages offer; ``None``: nothing
     unblocking: Unblocking | None = None
+    #: what is not decrypted
+    pass_through: PassThrough = PassThrough()  # noqa: RUF009  it is immutable
 
     def behind(self, own: Settings, given: Fields) -> Settings:
         """A group's own settings, completed by these."""
@@ -76,6 +79,7 @@ class Settings:
             mode=own.mode if "mode" in given else self.mode,
             safe_search=own.safe_search if "safe-search" in given else self.safe_search,
             unblocking=own.unblocking if "unblock" in given else self.unblocking,
+            pass_through=own.pass_through if "pass-through" in given else self.pass_through,
         )
 
 
@@ -125,15 +129,17 @@ def group_of(groups: Sequence[Group], client: Client) -> Group:
     return next(group for group in groups if group.fits(client))
 
 
-def read_settings(fields: Fields, schedules: Mapping[str, Schedule], report: Report) -> Settings:
+def read_settings(fields: Fields, schedules: Mapping[str, Schedule], report: Report, read_file: ReadFile) -> Settings:
     """What a mapping says for a group, or for everybody."""
-    default, search, unblock = (fields.node(key) for key in ("default", "safe-search", "unblock"))
+    keys = ("default", "safe-search", "unblock", "pass-through")
+    default, search, unblock, passed = (fields.node(key) for key in keys)
     return Settings(
         categories=read_categories(fields, schedules, report),
         default=None if default is None else read_timed(default, "default", DEFAULT_ACTIONS, schedules, report),
         mode=fields.choice("mode", MODES) or "block",
         safe_search={} if search is None else read_safe_search(search, report),
         unblocking=None if unblock is None else read_unblocking(unblock, report),
+        pass_through=PassThrough() if passed is None else read_pass_through(passed, report, read_file),
     )
 
 
@@ -143,6 +149,7 @@ def read_group(
     settings: Settings,
     schedules: Mapping[str, Schedule],
     report: Report,
+    read_file: ReadFile,
 ) -> Group:
     """A group, where ``layers`` and ``settings`` are everybody's."""
     fields = Fields(node, _GROUP_KEYS, report)
@@ -155,7 +162,7 @@ def read_group(
         node_of_key = fields.node(key)
         if node_of_key is not None and node_of_key.value == []:  # else it would fit everybody
             report.error(node_of_key.line, key, f"expected some {key}, not an empty list")
-    own = read_settings(fields, schedules, report)
+    own = read_settings(fields, schedules, report, read_file)
     return Group(
         name=name or "",
         layers=tuple(_read_layers(fields, layers, schedules, report)) if "layers" in fields else tuple(layers),

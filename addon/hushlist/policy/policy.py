@@ -206,9 +206,12 @@ class _Reader:
             report.error(fields.line_of("layers"), name, "more than one layer has this name")
         if DEFAULT_LAYER in names:
             report.error(fields.line_of("layers"), DEFAULT_LAYER, "this name stands for what no layer decides")
-        settings = read_settings(fields, self._schedules, report)
+        settings = read_settings(fields, self._schedules, report, self._read_beside)
         uses = uses_of(layers)
-        groups = tuple(read_group(node, uses, settings, self._schedules, report) for node in fields.items("groups"))
+        groups = tuple(
+            read_group(node, uses, settings, self._schedules, report, self._read_beside)
+            for node in fields.items("groups")
+        )
         known = [group.name for group in groups if group.name]
         for name in {name for name in known if known.count(name) > 1}:
             report.error(fields.line_of("groups"), name, "more than one group has this name")
@@ -269,6 +272,15 @@ class _Reader:
         except ListError as error:
             report.error(fields.line_of("file"), name, str(error))
             return []
+
+    def _read_beside(self, name: str, line: int) -> tuple[Path, bytes] | None:
+        """A file that line ``line`` of the policy names."""
+        path = self._path.parent / name
+        if not self._is_there(path):
+            self._report.error(line, name, "there is no such file")
+            return None
+        octets = read_octets(path, self._report)
+        return None if octets is None else (path, octets)
 
     def _is_there(self, path: Path) -> bool:
         return self._files.setdefault(path, fingerprint(path)) is not None
