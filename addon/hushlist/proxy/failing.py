@@ -45,11 +45,8 @@ class Failing:
         ``is_blocked``: it was decided before, and only what comes behind has failed. A request gets an answer, and so
         does a question of DNS; any other flow is killed.
         """
-        cause = Cause.INDEX if isinstance(error, IndexFileError) else Cause.ERROR
-        passes = self.passes(cause, error, is_blocked=is_blocked)
-        done = "it passes undecided" if passes else "it is refused"
-        self._log(error, f"hushlist: the filter failed on a {_kind(failed)}, {done} (on-failure: {cause})")
-        if passes:
+        what = "request" if isinstance(failed, http.HTTPFlow) else f"{failed.type} flow"
+        if self.lets_pass(error, what, is_blocked=is_blocked):
             return
         if isinstance(failed, http.HTTPFlow):
             refuse(failed, answer.failure)
@@ -59,6 +56,14 @@ class Failing:
             failed.response = None if request is None else request.fail(response_codes.SERVFAIL)
         elif failed.killable:
             failed.kill()
+
+    def lets_pass(self, error: Exception, what: str, *, is_blocked: bool = False) -> bool:
+        """Whether what the filter has failed on passes, as ``act`` has it; where there is no flow."""
+        cause = Cause.INDEX if isinstance(error, IndexFileError) else Cause.ERROR
+        passes = self.passes(cause, error, is_blocked=is_blocked)
+        done = "it passes undecided" if passes else "it is refused"
+        self._log(error, f"hushlist: the filter failed on a {what}, {done} (on-failure: {cause})")
+        return passes
 
     def passes(self, cause: Cause, error: Exception | None = None, *, is_blocked: bool = False) -> bool:
         """Whether what cannot be decided passes; each is counted."""
@@ -94,7 +99,3 @@ class Failing:
             self._logged.clear()
         self._logged[kind] = now
         logger.error(text, exc_info=error)
-
-
-def _kind(failed: flow.Flow) -> str:
-    return "request" if isinstance(failed, http.HTTPFlow) else f"{failed.type} flow"

@@ -13,8 +13,6 @@ from functools import partial
 from pathlib import Path
 from time import monotonic, time
 
-from mitmproxy.flow import Flow
-
 from hushlist.engine import Engine
 from hushlist.errors import SourceError
 from hushlist.journal.journal import Journal
@@ -91,34 +89,15 @@ class InForce:
 
     def decide(self, request: Request, client: Client) -> Decision:
         """The decision for a request; without a policy, none passes, unless a policy said so."""
-        if self.engine is not None:
-            return self.engine.decide(request, client=client)
+        return self._without(request) if self.engine is None else self.engine.decide(request, client=client)
+
+    def decide_host(self, request: Request, client: Client) -> Decision:
+        """The decision for a connection, of which no more is known than where it goes."""
+        return self._without(request) if self.engine is None else self.engine.decide_host(request, client=client)
+
+    def _without(self, request: Request) -> Decision:
         passes = self.failing.passes(self._missing)
         return Decision(Action.PASS if passes else Action.BLOCK, request.url, fault=_NO_POLICY)
-
-    def record(
-        self, flow: Flow, method: str, decision: Decision, client: Client, *, would_block: bool, duration: int
-    ) -> str | None:
-        """Write a decision into the log; its reference, or ``None``: there is no log, or the flow is a recording."""
-        if self.journal is None or not flow.live:
-            return None
-        moment = time()
-        reference = self.journal.reference(moment)
-        self.journal.write(
-            record_of(
-                decision,
-                reference=reference,
-                moment=moment,
-                client=client.address,
-                user=client.user,
-                group=decision.group,
-                method=method,
-                would_block=would_block,
-                grant=None if decision.grant is None else str(decision.grant.id),
-                duration=duration,
-            )
-        )
-        return reference
 
     # -- the policy ----------------------------------------------------------------------------------------------
 
@@ -203,6 +182,30 @@ class InForce:
         else:
             self.overrides, self._no_overrides = overrides, None
 
+    def record(
+        self, decision: Decision, client: Client, method: str, *, would_block: bool = False, duration: int | None = None
+    ) -> str | None:
+        """Write a decision, which took ``duration`` µs, into the log; its reference, or ``None``: there is no log."""
+        if self.journal is None:
+            return None
+        moment = time()
+        reference = self.journal.reference(moment)
+        self.journal.write(
+            record_of(
+                decision,
+                reference=reference,
+                moment=moment,
+                client=client.address,
+                user=client.user,
+                group=decision.group,
+                method=method,
+                would_block=would_block,
+                grant=None if decision.grant is None else str(decision.grant.id),
+                duration=duration,
+            )
+        )
+        return reference
+
     # -- life ----------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
@@ -273,6 +276,8 @@ class InForce:
             f"policy {policy.source}: {len(index):,} rules of {len(policy.files)} files; groups: {groups}; "
             f"mode {mode}; index {index.source}"
         )
+        passed = {entry for group in policy.all_groups for entry in group.settings.pass_through.entries}
+        status += f"; {len(passed)} hosts and networks are passed through" if passed else ""
         fault = self._no_overrides if self.overrides is None else self.overrides.fault
         status += "" if fault is None else f"; nothing can be unblocked: {fault}"
         failures = self.failing.status()

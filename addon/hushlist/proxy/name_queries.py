@@ -131,7 +131,8 @@ class NameQueries:
         stops = decision.action is Action.BLOCK
         would_block = stops and mode == "tag"
         method = f"DNS {' '.join(types.to_str(question.type) for question in flow.request.questions[:4])}".rstrip()
-        self._in_force.record(flow, method, decision, client, would_block=would_block, duration=duration)
+        if flow.live:
+            self._in_force.record(decision, client, method, would_block=would_block, duration=duration)
         notes.annotate(flow, decision, would_block=would_block)
         if stops and not would_block and flow.live:
             engine = self._in_force.engine

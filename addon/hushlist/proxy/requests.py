@@ -21,7 +21,7 @@ from hushlist.proxy.explanation import Verdict
 from hushlist.proxy.in_force import InForce
 from hushlist.proxy.refusing import is_open, refuse
 from hushlist.proxy.unblock import Stopped, Unblocker
-from hushlist.proxy.wire import Seen, client_of_flow, request_of_flow, seen_of_flow
+from hushlist.proxy.wire import Seen, client_of_flow, name_to_ask, request_of_flow, seen_of_flow
 from hushlist.url.parts import to_bytes
 from hushlist.url.protocol import PERMANENT
 from hushlist.url.request import Request, canonical_host
@@ -68,16 +68,19 @@ class Requests:
             stops = decision.action in STOPPING
             would_block = stops and mode == "tag"
             is_blocked = stops and not would_block
-            reference = self._in_force.record(
-                flow, flow.request.method, decision, client, would_block=would_block, duration=duration
-            )
+            reference = None  # of a recording
+            if flow.live:
+                method = flow.request.method
+                reference = self._in_force.record(decision, client, method, would_block=would_block, duration=duration)
             notes.annotate(flow, decision, would_block=would_block)
             if is_blocked or self._unblocker.is_sealed(flow.request):
                 stopped = Stopped(decision, client, settings.unblocking, reference)
                 if refuse(flow, lambda _: self._answer(flow, stopped)):
                     self._unblocker.remember(flow, stopped)
-            elif settings.safe_search and mode != "tag" and is_open(flow):
-                self._search_safely(flow, request, settings)
+            elif is_open(flow):
+                self._ask_the_name(flow, request)
+                if settings.safe_search and mode != "tag":
+                    self._search_safely(flow, request, settings)
         except Exception as error:
             self._in_force.failing.act(flow, error, is_blocked=is_blocked)
 
@@ -118,6 +121,13 @@ class Requests:
         return answer.answer(
             flow.request, explanation, self._unblocker.offer(stopped, message), self._in_force.template
         )
+
+    def _ask_the_name(self, flow: http.HTTPFlow, request: Request) -> None:
+        """Connect to the name that was decided, not to an address that the client says it has."""
+        name = name_to_ask(request, flow.client_conn.sni)
+        if name is not None:
+            flow.request.data.host = name
+            self._decided[flow] = seen_of_flow(flow), request
 
     def _search_safely(self, flow: http.HTTPFlow, request: Request, settings: Settings) -> None:
         """Ask a search engine for safe results, where the policy says so and the client does not.

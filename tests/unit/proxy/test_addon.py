@@ -297,7 +297,13 @@ def test_a_request_that_was_changed_to_one_that_passes_is_noted_as_such(
         (lambda flow: flow.request.headers.add("X", "a\r\nb"), True),
         (lambda flow: setattr(flow.request.data, "path", b"/a b"), True),
         (lambda flow: setattr(flow.request.data, "method", b"GET /"), True),
-        (lambda flow: setattr(flow.client_conn, "sni", "blocked.example"), True),
+        (
+            lambda flow: (
+                setattr(flow.request, "scheme", "https"),
+                setattr(flow.client_conn, "sni", "blocked.example"),
+            ),
+            True,
+        ),
         (lambda flow: setattr(flow.request.data, "port", 81), False),
     ],
 )
