@@ -12,6 +12,7 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from time import monotonic, time
+from typing import NamedTuple
 
 from hushlist.engine import Engine
 from hushlist.errors import SourceError
@@ -31,6 +32,7 @@ from hushlist.policy.report import CompileReport
 from hushlist.policy.store import StoreError, default_path
 from hushlist.policy.tokens import Tokens
 from hushlist.proxy.failing import Failing
+from hushlist.proxy.figures import Figures
 from hushlist.proxy.reload import INTERVAL, UNREAD, watch
 from hushlist.proxy.template import Template, load_template
 from hushlist.url.request import Request
@@ -44,6 +46,16 @@ _REFUSED = "no policy that can be used: every request is refused"
 _UNFILTERED = "NOTHING IS FILTERED: no policy that can be used, and every request passes, as its on-failure says"
 #: seconds from one time to the next that what is wrong is said, and that what may be a fault of the machine is tried
 RETRY = 60.0
+
+
+class Reading(NamedTuple):
+    """One time that the policy and its lists were read."""
+
+    #: seconds since 1970, and how many it took
+    moment: float
+    duration: float
+    #: what was wrong, so that it is not used
+    problem: str | None
 
 
 class InForce:
@@ -63,6 +75,10 @@ class InForce:
         self.learned = Learned()
         #: what is done where the filter fails
         self.failing = Failing()
+        self.figures = Figures()
+        #: the last time that the policy was read, and how often that went well and did not
+        self.reading: Reading | None = None
+        self.readings = {True: 0, False: 0}
         #: what is wrong with the last change, which is not used
         self.problem: str | None = None
         self._no_overrides: str | None = None
@@ -132,6 +148,7 @@ class InForce:
         self._restart_watcher()
 
     def _read(self, background: Background, path: Path) -> Engine:
+        moment, start = time(), monotonic()
         try:
             policy, index = background.compile(path)
             try:
@@ -140,10 +157,16 @@ class InForce:
                 raise PolicyError(error.problems, policy.files) from None
         except PolicyError as error:
             self.problem, self._may_pass = str(error), error.may_pass
+            self._was_read(Reading(moment, monotonic() - start, self.problem))
             if self.engine is None:
                 self.failing.on_failure = _on_failure(path)
             raise
+        self._was_read(Reading(moment, monotonic() - start, None))
         return Engine(policy, index, self.learned, self.overrides)
+
+    def _was_read(self, reading: Reading) -> None:
+        self.reading = reading
+        self.readings[reading.problem is None] += 1
 
     def _use(self, engine: Engine) -> None:
         template = _load_template(engine.policy)
@@ -183,27 +206,37 @@ class InForce:
             self.overrides, self._no_overrides = overrides, None
 
     def record(
-        self, decision: Decision, client: Client, method: str, *, would_block: bool = False, duration: int | None = None
+        self,
+        decision: Decision,
+        client: Client,
+        method: str,
+        *,
+        would_block: bool,
+        duration: int,
+        is_live: bool = True,
     ) -> str | None:
-        """Write a decision, which took ``duration`` µs, into the log; its reference, or ``None``: there is no log."""
-        if self.journal is None:
-            return None
+        """Count a decision, which took so many ns, and write it into the log; its reference there.
+
+        ``None``: there is no log, or it is a recording that was decided.
+        """
+        journal = self.journal if is_live else None
         moment = time()
-        reference = self.journal.reference(moment)
-        self.journal.write(
-            record_of(
-                decision,
-                reference=reference,
-                moment=moment,
-                client=client.address,
-                user=client.user,
-                group=decision.group,
-                method=method,
-                would_block=would_block,
-                grant=None if decision.grant is None else str(decision.grant.id),
-                duration=duration,
-            )
+        reference = None if journal is None else journal.reference(moment)
+        record = record_of(
+            decision,
+            reference=reference or "",
+            moment=moment,
+            client=client.address,
+            user=client.user,
+            group=decision.group,
+            method=method,
+            would_block=would_block,
+            grant=None if decision.grant is None else str(decision.grant.id),
+            duration=duration // 1000,
         )
+        self.figures.note(record, duration)
+        if journal is not None:
+            journal.write(record)
         return reference
 
     # -- life ----------------------------------------------------------------------------------------------------
@@ -239,6 +272,7 @@ class InForce:
 
     def close(self) -> None:
         """Leave nothing running, and nothing unwritten."""
+        self.figures.close()
         self._stop_watching()
         if self._guard is not None:
             self._guard.cancel()
@@ -265,6 +299,11 @@ class InForce:
         if self._guard is None:
             self._guard = loop.create_task(self._keep_watch(), name="hushlist: guard")
 
+    @property
+    def store_fault(self) -> str | None:
+        """Why nothing can be unblocked, if so."""
+        return self._no_overrides if self.overrides is None else self.overrides.fault
+
     def status(self, mode: str) -> str:
         """What is in force, for people; ``mode`` is the option's."""
         if self.engine is None:
@@ -278,8 +317,7 @@ class InForce:
         )
         passed = {entry for group in policy.all_groups for entry in group.settings.pass_through.entries}
         status += f"; {len(passed)} hosts and networks are passed through" if passed else ""
-        fault = self._no_overrides if self.overrides is None else self.overrides.fault
-        status += "" if fault is None else f"; nothing can be unblocked: {fault}"
+        status += "" if self.store_fault is None else f"; nothing can be unblocked: {self.store_fault}"
         failures = self.failing.status()
         status += f"; {failures}" if failures else ""
         return status if self.problem is None else f"{status}; the last change is not used:\n{self.problem}"

@@ -70,7 +70,7 @@ class NameQueries:
             start = perf_counter_ns()
             decision = self._decide(request, client)
             self._allowed[flow] = decision.action is Action.ALLOW
-            self._act(flow, decision, client, mode, (perf_counter_ns() - start) // 1000)
+            self._act(flow, decision, client, mode, perf_counter_ns() - start)
         except Exception as error:
             self._in_force.failing.act(flow, error)
 
@@ -95,7 +95,7 @@ class NameQueries:
                 # What is only not allowed by name may be what an allowed name leads to.
                 is_default = decision.winner is not None and isinstance(decision.winner.rule.pattern, Anything)
                 if decision.action is Action.BLOCK and not is_default:
-                    self._act(flow, decision, client, mode, (perf_counter_ns() - start) // 1000)
+                    self._act(flow, decision, client, mode, perf_counter_ns() - start)
                     return
         except Exception as error:
             self._in_force.failing.act(flow, error)
@@ -131,8 +131,7 @@ class NameQueries:
         stops = decision.action is Action.BLOCK
         would_block = stops and mode == "tag"
         method = f"DNS {' '.join(types.to_str(question.type) for question in flow.request.questions[:4])}".rstrip()
-        if flow.live:
-            self._in_force.record(decision, client, method, would_block=would_block, duration=duration)
+        self._in_force.record(decision, client, method, would_block=would_block, duration=duration, is_live=flow.live)
         notes.annotate(flow, decision, would_block=would_block)
         if stops and not would_block and flow.live:
             engine = self._in_force.engine

@@ -63,15 +63,14 @@ class Requests:
             mode = settings.mode if mode == "block" else mode
             start = perf_counter_ns()
             decision = self._in_force.decide(request, client)
-            duration = (perf_counter_ns() - start) // 1000
+            duration = perf_counter_ns() - start
             self._decided[flow] = seen, request
             stops = decision.action in STOPPING
             would_block = stops and mode == "tag"
             is_blocked = stops and not would_block
-            reference = None  # of a recording
-            if flow.live:
-                method = flow.request.method
-                reference = self._in_force.record(decision, client, method, would_block=would_block, duration=duration)
+            reference = self._in_force.record(
+                decision, client, flow.request.method, would_block=would_block, duration=duration, is_live=flow.live
+            )
             notes.annotate(flow, decision, would_block=would_block)
             if is_blocked or self._unblocker.is_sealed(flow.request):
                 stopped = Stopped(decision, client, settings.unblocking, reference)

@@ -64,7 +64,7 @@ class Judged(NamedTuple):
     #: it is stopped; or it would be, if the policy were not only tried out
     stops: bool
     would_block: bool
-    #: of the decision, in µs
+    #: of the decision, in ns
     duration: int
 
 
@@ -202,7 +202,7 @@ class Tunnels:
             return None
         start = perf_counter_ns()
         decision = self._in_force.decide_host(request, client)
-        duration = (perf_counter_ns() - start) // 1000
+        duration = perf_counter_ns() - start
         stops = decision.action in STOPPING
         would_block = stops and "tag" in (mode, settings.mode)
         return Judged(request, client, settings, decision, stops and not would_block, would_block, duration)
