@@ -97,13 +97,14 @@ class Group:
     def fits(self, client: Client) -> bool:
         """Whether a client is in it; a group without conditions fits everybody."""
         return (
-            (not self.networks or _is_in(client.address, self.networks))
+            (not self.networks or is_in(client.address, self.networks))
             and (not self.users or client.user in self.users)
             and (not self.ports or client.port in self.ports)
         )
 
 
-def _is_in(text: str, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
+def is_in(text: str, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
+    """Whether a client's address is in one of the networks; what is no address is in none."""
     try:
         address = _unmapped(ip_address(text.partition("%")[0]))
     except ValueError:
@@ -167,20 +168,22 @@ def read_group(
         name=name or "",
         layers=tuple(_read_layers(fields, layers, schedules, report)) if "layers" in fields else tuple(layers),
         settings=settings.behind(own, fields),
-        networks=tuple(network for item in fields.items("clients") for network in _read_network(item, report)),
-        users=frozenset(user for item in fields.items("users") for user in _read_user(item, report)),
+        networks=tuple(network for item in fields.items("clients") for network in read_network(item, report)),
+        users=frozenset(user for item in fields.items("users") for user in read_user(item, report)),
         ports=frozenset(fields.numbers("ports", 65535)),
     )
 
 
-def _read_user(node: Node, report: Report) -> list[str]:
+def read_user(node: Node, report: Report) -> list[str]:
+    """The name of a user; none, where it is wrong, which is in the report."""
     if isinstance(node.value, str) and node.value.strip():
         return [node.value]
     report.error(node.line, "users", f"expected text, not {node.kind}")
     return []
 
 
-def _read_network(node: Node, report: Report) -> list[IPv4Network | IPv6Network]:
+def read_network(node: Node, report: Report) -> list[IPv4Network | IPv6Network]:
+    """The network of clients; none, where it is wrong, which is in the report."""
     text = node.value if isinstance(node.value, str) else ""
     try:
         return [_unmapped_network(ip_network(text))]

@@ -20,6 +20,7 @@ from hushlist.match.hashing import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.match.rule import Action, Rule, Terms
 from hushlist.policy.failure import OnFailure, read_on_failure
 from hushlist.policy.groups import DEFAULT, SETTINGS_KEYS, Group, LayerUse, Settings, read_group, read_settings
+from hushlist.policy.live import Live, read_live
 from hushlist.policy.log import Settings as LogSettings
 from hushlist.policy.log import read_log
 from hushlist.policy.name_answers import NameAnswers, read_name_answers
@@ -74,6 +75,8 @@ class Policy:
     name_answers: NameAnswers = NameAnswers()  # noqa: RUF009  it is immutable
     #: what becomes of requests that the filter fails on
     on_failure: OnFailure = OnFailure()  # noqa: RUF009  it is immutable
+    #: who may see the live page; ``None``: nobody
+    live: Live | None = Live()  # noqa: RUF009  it is immutable
     #: every file that the policy comes from, as it was before it was read
     files: dict[Path, Fingerprint] = field(default_factory=dict)
 
@@ -169,16 +172,8 @@ def _check(code: str, node: Node, layer: str, report: Report) -> Rule | None:
 
 
 POLICY_KEYS = (
-    "unparsable",
-    "timezone",
-    "schedules",
-    "layers",
-    *SETTINGS_KEYS,
-    "groups",
-    "log",
-    "block-page",
-    "dns",
-    "on-failure",
+    *("unparsable", "timezone", "schedules", "layers", *SETTINGS_KEYS, "groups"),
+    *("log", "block-page", "dns", "on-failure", "live"),
 )
 _UNPARSABLE = (Action.BLOCK, Action.PASS)
 
@@ -217,7 +212,7 @@ class _Reader:
             report.error(fields.line_of("groups"), name, "more than one group has this name")
         if DEFAULT in known:
             report.error(fields.line_of("groups"), DEFAULT, "this is the name of the group of everybody who is in none")
-        log, dns = fields.node("log"), fields.node("dns")
+        log, dns, live = (fields.node(key) for key in ("log", "dns", "live"))
         return Policy(
             source=str(self._path),
             layers=layers,
@@ -229,6 +224,7 @@ class _Reader:
             block_page=self._block_page(fields),
             name_answers=NameAnswers() if dns is None else read_name_answers(dns, report),
             on_failure=read_on_failure(fields, report),
+            live=Live() if live is None else read_live(live, report),
             files=self._files,
         )
 
