@@ -18,9 +18,11 @@ from hushlist.policy.policy import PolicyError
 from hushlist.proxy.commands import Commands
 from hushlist.proxy.distrust import Distrust
 from hushlist.proxy.in_force import InForce
+from hushlist.proxy.live import LivePage, hide, is_asked
 from hushlist.proxy.name_queries import NameQueries, ask_filter_first
 from hushlist.proxy.requests import Requests
 from hushlist.proxy.responses import keep_here
+from hushlist.proxy.summary import summary
 from hushlist.proxy.tunnels import Tunnels
 
 if TYPE_CHECKING:
@@ -44,6 +46,7 @@ class Hushlist:
         self._name_queries = NameQueries(self.in_force)
         self._tunnels = Tunnels(self.in_force)
         self._distrust = Distrust(self.in_force, self._tunnels)
+        self._live = LivePage(self.in_force)
         #: the option; mitmproxy copies the value of one each time that it is asked for it
         self._mode = "block"
         self._is_running = False
@@ -138,17 +141,24 @@ class Hushlist:
         self.in_force.run()
 
     def done(self) -> None:
-        """mitmproxy's hook: leave nothing running, and nothing unwritten."""
+        """mitmproxy's hook: say what it came to; leave nothing running, and nothing unwritten."""
+        words = summary(self.in_force)
+        if words:
+            logger.info("hushlist: %s", words)
         self.in_force.close()
 
     # -- traffic -------------------------------------------------------------------------------------------------
 
-    def requestheaders(self, flow: http.HTTPFlow) -> None:
+    def requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook: decide before any of the body, which may be streamed, goes on."""
+        if is_asked(flow):
+            return self._live.answer(flow, self._mode)
         self._requests.filter(flow, self._mode, again=True)
+        return None
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook: decide again where another addon has changed the request since; take a page's form."""
+        hide(flow)
         self._requests.filter(flow, self._mode, again=False)
         return self._requests.take_form(flow)
 
@@ -158,9 +168,14 @@ class Hushlist:
 
     def response(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: take the same out of trailers; learn from what an origin answers."""
+        hide(flow)
         keep_here(flow, self._mode, self.in_force)
         if ctx.options.hushlist_learn:
             self._requests.learn(flow)
+
+    def error(self, flow: http.HTTPFlow) -> None:
+        """mitmproxy's hook: whoever watches may leave."""
+        hide(flow)
 
     def server_connect(self, data: ServerConnectionHookData) -> None:
         """mitmproxy's hook: connect to nothing that was refused, and where a service searches safely."""
