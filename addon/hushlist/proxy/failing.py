@@ -74,6 +74,16 @@ class Failing:
             self._last = f", the last at {datetime.now(UTC):%Y-%m-%d %H:%M:%S} UTC: {text[:300]}"
         return passes
 
+    @property
+    def refused(self) -> int:
+        """How often something was refused since the filter has failed."""
+        return self._refused.total()
+
+    @property
+    def passed(self) -> int:
+        """How often something has passed undecided."""
+        return self._passed.total()
+
     def status(self) -> str:
         """How often it was, for people; nothing where it never was."""
         refused, passed = (

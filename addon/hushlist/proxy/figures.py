@@ -109,8 +109,6 @@ class Figures:
     def __init__(self) -> None:
         #: seconds since 1970
         self.started = time()
-        #: how often the filter failed, and refused a request for it
-        self.failures = 0
         self._fresh: list[tuple[Record, int]] = []
         self._recent: deque[tuple[Record, int]] = deque(maxlen=MOST_RECENT)
         self._waiting: set[asyncio.Future[None]] = set()

@@ -166,7 +166,7 @@ class LivePage:
             return _plain(HTTPStatus.FORBIDDEN, f"the header {_OWN_HEADER} is missing")
         engine = self._in_force.engine
         if engine is None:
-            return _wrong("the filter has no policy that it can use: every request is refused")
+            return _wrong("the filter has no policy that it can use")
         url = _query(request, "url").strip().encode("utf-8", "surrogateescape")
         if not url or len(url) > _LONGEST_URL:
             return _wrong(f"a URL has 1 to {_LONGEST_URL:,} octets")

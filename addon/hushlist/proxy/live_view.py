@@ -44,6 +44,7 @@ def view(in_force: InForce, mode: str, privacy: Privacy) -> dict[str, object]:
         "log": asdict(log_of(in_force)),
         "policy": _policy(in_force, mode),
         "counts": _counts(in_force.figures, privacy),
+        "failures": in_force.failing.refused + in_force.failing.passed,
         "durations": _durations(in_force.figures, privacy),
     }
 
@@ -85,7 +86,6 @@ def _counts(figures: Figures, privacy: Privacy) -> dict[str, object]:
         "actions": actions,
         "would_block": would_block,
         "faults": figures.faults,
-        "failures": figures.failures,
         "lists": [
             {"list": name.label, "file": name.source, "action": action.value, "count": number}
             for (name, action), number in figures.lists.top(_MOST)

@@ -11,6 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 
 from hushlist.policy.decision import STOPPING
+from hushlist.proxy.failing import Failing
 from hushlist.proxy.figures import BOUNDS, Figures
 from hushlist.proxy.in_force import InForce
 from hushlist.proxy.memory import resident_octets
@@ -26,7 +27,7 @@ def metrics(in_force: InForce, mode: str) -> str:
     """All figures; ``mode`` is the option's."""
     figures = in_force.figures
     figures.count()
-    lines = (*_decisions(figures), *_durations(figures), *_state(in_force, mode))
+    lines = (*_decisions(figures), *_failures(in_force.failing), *_durations(figures), *_state(in_force, mode))
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -67,7 +68,15 @@ def _decisions(figures: Figures) -> Iterator[str]:
         (({"action": action.value, "category": name}, number) for (name, action), number in figures.categories.top()),
     )
     yield from _one("unreadable_total", "counter", "Requests that could not be read.", figures.faults)
-    yield from _one("failures_total", "counter", "Requests refused because the filter failed.", figures.failures)
+
+
+def _failures(failing: Failing) -> Iterator[str]:
+    yield from _family(
+        "failures_total",
+        "counter",
+        "What the filter has failed on, by what became of it.",
+        (({"result": result}, number) for result, number in (("refused", failing.refused), ("passed", failing.passed))),
+    )
 
 
 def _durations(figures: Figures) -> Iterator[str]:

@@ -29,7 +29,7 @@ _WORDS = {
 def summary(in_force: InForce) -> str:
     """Lines for people, such as are printed when mitmdump ends; empty where there was nothing to decide."""
     figures = in_force.figures
-    if not figures.total and not figures.failures:
+    if not figures.total and not in_force.failing.refused and not in_force.failing.passed:
         return ""
     lines = [*_decided(figures), *_slowest(in_force), *_trouble(in_force)]
     # titles of lists and names of hosts are other people's
@@ -75,11 +75,11 @@ def _slowest(in_force: InForce) -> Iterator[str]:
 
 
 def _trouble(in_force: InForce) -> Iterator[str]:
-    figures, readings = in_force.figures, in_force.readings
+    figures, readings, failing = in_force.figures, in_force.readings, in_force.failing
     if figures.faults:
         yield f"  {_count(figures.faults, 'address', 'es')} could not be read"
-    if figures.failures:
-        yield f"  the filter failed {_count(figures.failures, 'time')}, and refused the request"
+    if failing.refused or failing.passed:
+        yield f"  the filter failed: {failing.refused:,} refused, {failing.passed:,} passed undecided"
     if readings[True] > 1 or readings[False]:
         refused = f", and {readings[False]:,} of them not used for their mistakes" if readings[False] else ""
         yield f"  the policy was read {_count(sum(readings.values()), 'time')}{refused}"

@@ -13,6 +13,7 @@ import pytest
 from mitmproxy import exceptions, http
 from mitmproxy.test import taddons, tflow
 
+from hushlist.policy.failure import Cause
 from hushlist.policy.policy import PolicyError
 from hushlist.proxy import live
 from hushlist.proxy.addon import Hushlist
@@ -366,7 +367,7 @@ def test_the_end_says_what_the_session_came_to(
     use("log: {queries: drop}")
     for url in ("http://blocked.example/a?secret", "http://www.blocked.example/", "http://fine.example/"):
         decide(hushlist, url)
-    hushlist.in_force.figures.failures += 1
+    hushlist.in_force.failing.passes(Cause.ERROR)
     with caplog.at_level(logging.INFO):
         hushlist.done()
     text = caplog.text
@@ -374,7 +375,7 @@ def test_the_end_says_what_the_session_came_to(
     assert "stopped by list: Ads 2" in text
     assert "stopped by host: " in text
     assert "blocked.example/ (" in text
-    assert "the filter failed 1 time," in text
+    assert "the filter failed: 1 refused, 0 passed undecided" in text
     assert "secret" not in text
 
 

@@ -176,7 +176,7 @@ function showFigures(data) {
     ["Allowed", number(of("allow")), "allow"],
     ["Tagged", number(of("tag")), "tag"],
     ["No rule", number(of("pass"))],
-    ...(counts.failures ? [["Failures", number(counts.failures), "failures"]] : []),
+    ...(data.failures ? [["Failures", number(data.failures), "failures"]] : []),
     ["Median decision", micro(durations.quantiles["0.5"])],
     ["99th percentile", micro(durations.quantiles["0.99"])],
     ["Memory", octets(data.memory)],
@@ -275,7 +275,7 @@ let policyText = "";
 function showPolicy(data) {
   const {policy, log} = data;
   const groups = policy.groups.map((one) => (one.mode === "block" ? one.name : `${one.name} (${one.mode})`)).join(", ");
-  say(byId("policy"), policy.file ? `${policy.file} · ${whole.format(policy.rules)} rules · mode ${policy.mode}` : "There is no policy that can be used: every request is refused.");
+  say(byId("policy"), policy.file ? `${policy.file} · ${whole.format(policy.rules)} rules · mode ${policy.mode}` : "There is no policy that can be used.");
   say(byId("zone"), policy.zone ? `(${policy.zone})` : "");
   const problem = byId("problem");
   problem.hidden = !policy.problem;
@@ -296,7 +296,7 @@ function showPolicy(data) {
     ["Unblocking", policy.store_fault ? `not possible: ${policy.store_fault}` : "possible"],
     ["Index", policy.index ? `${policy.index} (${octets(policy.octets)})` : "none"],
     ["Could not be read", `${whole.format(data.counts.faults)} addresses`],
-    ["Failures of the filter", whole.format(data.counts.failures)],
+    ["Failures of the filter", whole.format(data.failures)],
   ]);
   const text = JSON.stringify(policy.lists);
   if (text !== policyText) {
