@@ -16,7 +16,8 @@ _NARROWEST = 60
 
 def report_text(report: dict[str, Any], width: int = 100, *, is_colored: bool = False) -> Iterator[str]:
     """Lines for a person, of a report as ``Report.as_dict`` gives it."""
-    page = _Page(max(width, _NARROWEST), _names(report), is_colored=is_colored)
+    names = short_names(own["source"] for own in report["lists"])
+    page = _Page(max(width, _NARROWEST), names, is_colored=is_colored)
     records = report["records"]
     yield from _summary(report)
     yield from _sources(report, page)
@@ -220,11 +221,21 @@ def printable(text: str) -> str:
     return "".join(own if own.isprintable() else own.encode("unicode_escape").decode() for own in text)
 
 
-def _names(report: dict[str, Any]) -> dict[str, str]:
-    """What lists are called: their files, without the folder that is common to all."""
-    sources = [own["source"] for own in report["lists"]]
-    folder = os.path.commonpath([str(PurePath(source).parent) for source in sources]) if sources else ""
-    return {source: str(PurePath(source).relative_to(folder)) if folder else source for source in sources}
+def short_names(sources: Iterable[str]) -> dict[str, str]:
+    """What files are called: without the folder that is common to all that have one root, or none.
+
+    >>> short_names(["/lists/ads/domains", "/lists/own.yaml", "overrides.yaml"])
+    {'/lists/ads/domains': 'ads/domains', '/lists/own.yaml': 'own.yaml', 'overrides.yaml': 'overrides.yaml'}
+    """
+    names: dict[str, str] = {}
+    rooted: dict[str, list[str]] = {}
+    for source in sources:
+        rooted.setdefault(PurePath(source).anchor, []).append(source)
+    for own in rooted.values():
+        folder = os.path.commonpath([str(PurePath(source).parent) for source in own])
+        names |= {source: str(PurePath(source).relative_to(folder)) if folder else source for source in own}
+    # the same name for two would be worse than a long one
+    return names if len(set(names.values())) == len(names) else {source: source for source in names}
 
 
 def _number(number: int) -> str:
