@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from hushlist.errors import UrlError
-from hushlist.url.host import collapse_dots, parse_ipv4, separate_labels, to_ascii
+from hushlist.url.host import collapse_dots, idna_2003, parse_ipv4, separate_labels, to_ascii
 from hushlist.url.parts import DEFAULT_PORTS
 from hushlist.url.percent import unescape_repeatedly
 from hushlist.url.request import canonical_host
@@ -152,21 +152,13 @@ def _names_disagree(_: Check, asked: Asked) -> bytes | None:
     """
     if len(asked.names) < 2:
         return None
-    spellings = {spelling for name in asked.names if (spelling := _idna_2003(name)) is not None}
+    spellings = {spelling for name in asked.names if (spelling := idna_2003(name)) is not None}
     names: dict[bytes, None] = {}
     for name in asked.names:
         with suppress(UrlError):  # what cannot be read is decided as that
             if name and name not in spellings:
                 names[canonical_host(name)] = None
     return b" and ".join(names) if len(names) > 1 else None
-
-
-def _idna_2003(name: bytes) -> bytes | None:
-    """What a name is by IDNA 2003, where it is not ASCII."""
-    if not name.isascii():
-        with suppress(UnicodeError):
-            return name.decode().encode("idna")
-    return None
 
 
 class _Kind(NamedTuple):

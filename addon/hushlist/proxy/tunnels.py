@@ -33,14 +33,15 @@ from hushlist.proxy import answer, notes
 from hushlist.proxy.in_force import InForce
 from hushlist.proxy.refusing import is_open, refuse
 from hushlist.proxy.wire import (
-    EXPLICIT,
     client_of_connection,
     client_of_flow,
     name_to_ask,
+    naming_of,
     request_of_connect,
     request_of_connection,
 )
 from hushlist.url.host import is_address
+from hushlist.url.message import Naming
 from hushlist.url.request import Request, canonical_host
 
 logger = logging.getLogger(__name__)
@@ -290,7 +291,7 @@ def _hello_of(context: Context, data: bytes) -> ClientHello | None:
 
 def _is_inner(client: connection.Client, server: connection.Server) -> bool:
     """Whether the client's server name is that of what it asks for, and not of the proxy itself."""
-    return server.tls or not isinstance(client.proxy_mode, EXPLICIT)
+    return server.tls or naming_of(client.proxy_mode) is not Naming.CLIENT
 
 
 def _inner_sni(context: Context) -> str | None:

@@ -12,10 +12,8 @@ from mitmproxy.flow import Flow
 from mitmproxy.net.dns import op_codes
 from mitmproxy.proxy.mode_specs import ProxyMode, RegularMode, ReverseMode, UpstreamMode
 
-from hushlist.errors import UrlError
 from hushlist.policy.groups import Client
-from hushlist.url.host import is_address
-from hushlist.url.message import request_of_head
+from hushlist.url.message import Naming, is_name, named, request_of_head
 from hushlist.url.parts import to_bytes
 from hushlist.url.request import Request, canonical_host
 
@@ -40,61 +38,31 @@ def seen_of_flow(flow: http.HTTPFlow) -> Seen:
 
 def request_of_flow(flow: http.HTTPFlow, *, with_media: bool = False) -> Request:
     """The request, by all its names; ``with_media``: with the media types that it names."""
-    head, mode = flow.request.data, flow.client_conn.proxy_mode
-    if not isinstance(mode, EXPLICIT):
-        request = request_of_head(head, flow.client_conn.sni, with_media=with_media)
-        hosts, destination = _by_mode(request.hosts, mode)
-        return replace(request, hosts=hosts, destination=destination)
-    # Without TLS of the request's own, the name is that by which the client has asked for the proxy itself.
-    is_own = head.scheme.lower() != b"http"
-    return request_of_head(head, flow.client_conn.sni if is_own else None, with_media=with_media)
+    client = flow.client_conn
+    return request_of_head(flow.request.data, client.sni, naming_of(client.proxy_mode), with_media=with_media)
 
 
 def request_of_connect(flow: http.HTTPFlow) -> Request:
     """What a CONNECT asks for: all that is served at its target, which its Host headers name too."""
-    request = request_of_head(flow.request.data, None)
+    request = request_of_head(flow.request.data, None, Naming.CLIENT)
     return replace(request, scheme=_WEB_PORTS.get(request.port, b"https"), target=b"/")
 
 
 def request_of_connection(scheme: bytes, address: connection.Address, names: Iterable[str], mode: ProxyMode) -> Request:
     """What a connection asks for of which its address and some names are known, but nothing that is sent over it."""
-    hosts, destination = _by_mode([to_bytes(address[0]), *map(to_bytes, names)], mode)
+    hosts, destination = named([to_bytes(address[0]), *map(to_bytes, names)], naming_of(mode))
     return Request(_WEB_PORTS.get(address[1], scheme), hosts, address[1], b"/", destination=destination)
 
 
 #: whatever is sent to one of them, no check is to take it for another protocol's
 _WEB_PORTS = {80: b"http", 443: b"https"}
-#: modes in which a client names what it asks for
-EXPLICIT = (RegularMode, UpstreamMode)
 
 
-def _by_mode(hosts: Iterable[bytes], mode: ProxyMode) -> tuple[tuple[bytes, ...], bytes | None]:
-    """The hosts of a request, of which the first is where it goes; and that one, where no client has named it.
-
-    In reverse mode, the administrator has. In the modes that are led by addresses, it comes last, if there is a name.
-    """
-    unique = tuple(dict.fromkeys(hosts))
-    first, *names = unique
-    if not names or isinstance(mode, EXPLICIT):
-        return unique, None
-    if isinstance(mode, ReverseMode):
-        return unique, first
-    if _is_address(first) and any(_is_name(name) for name in names):
-        return (*names, first), first
-    return unique, None
-
-
-def _is_address(host: bytes) -> bool:
-    with suppress(UrlError):
-        return is_address(canonical_host(host))
-    return False
-
-
-def _is_name(host: bytes) -> bool:
-    with suppress(UrlError):
-        canonical = canonical_host(host)
-        return bool(canonical) and not is_address(canonical)
-    return False
+def naming_of(mode: ProxyMode) -> Naming:
+    """Who has named where a client of a mode goes."""
+    if isinstance(mode, RegularMode | UpstreamMode):
+        return Naming.CLIENT
+    return Naming.ADMINISTRATOR if isinstance(mode, ReverseMode) else Naming.ADDRESS
 
 
 def name_to_ask(request: Request, server_name: str | None = None) -> str | None:
@@ -107,7 +75,7 @@ def name_to_ask(request: Request, server_name: str | None = None) -> str | None:
     if request.destination in (None, request.hosts[0]):
         return None
     hosts = sorted(request.hosts, key=to_bytes(server_name or "").__ne__)
-    return next((canonical_host(host).decode("ascii") for host in hosts if _is_name(host)), None)
+    return next((canonical_host(host).decode("ascii") for host in hosts if is_name(host)), None)
 
 
 # Spec: RFC 1035, 4.1.1; RFC 4501 for the URL

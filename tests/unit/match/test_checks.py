@@ -228,5 +228,5 @@ def test_user_information_is_never_shown(tmp_path: Path) -> None:
     ],
 )
 def test_names_disagree_where_they_are_different_hosts(names: tuple[bytes, ...], evidence: bytes | None) -> None:
-    request = Asked(b"https", b"a.example", 443, b"/", None, names)
+    request = Asked(b"https", b"a.example", 443, b"/", None, names=names)
     assert Check("names-disagree").find(request) == evidence

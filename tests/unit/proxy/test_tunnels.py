@@ -222,7 +222,8 @@ def test_whatever_fails_nothing_is_connected(
     data_of_raw = ServerConnectionHookData(client=raw.client_conn, server=raw.server_conn)
     hushlist.server_connect(data_of_raw)
     assert data_of_raw.server.error == "blocked by hushlist: the filter failed"
-    assert len([one for one in caplog.records if one.exc_info]) == 3
+    assert hushlist.in_force.failing.refused == 3
+    assert "the filter failed on a connection, it is refused" in caplog.text
 
 
 # -- raw ---------------------------------------------------------------------------------------------------------------

@@ -269,7 +269,7 @@ def test_a_host_in_any_spelling_is_no_fault(host: bytes) -> None:
             "http://192.0.2.7/",
             b"\xc3\xbc.x",
             None,
-            (b"\xc3\xbc.x", b"192.0.2.7"),
+            (b"\xc3\xbc.x", b"xn--tda.x", b"192.0.2.7"),
             b"192.0.2.7",
             "xn--tda.x",
         ),
