@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import socket
+import warnings
 from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
@@ -35,6 +37,13 @@ class QuicOrigin(Origin):
         listening.setblocking(False)
         self._config.listeners.quic_sockets.append(listening)
         self._config.quic_bind = [f"{LOOPBACK}:{self.https_port}"]
+
+    def __exit__(self, *error: object) -> None:
+        super().__exit__(*error)
+        self._config.listeners.quic_sockets.clear()
+        with warnings.catch_warnings():  # hypercorn does not close what it receives datagrams by
+            warnings.simplefilter("ignore", ResourceWarning)
+            gc.collect()
 
 
 class Client(QuicConnectionProtocol):
