@@ -17,7 +17,8 @@ from html import escape
 from importlib.resources import files
 from typing import Any
 
-from hushlist.audit.text import printable, short_names
+from hushlist.audit.text import short_names
+from hushlist.errors import printable
 
 #: rows of each table
 _MOST = 10_000

@@ -7,6 +7,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from pathlib import PurePath
 from typing import Any
 
+from hushlist.errors import printable
+
 #: rows of a table
 MOST_ROWS = 15
 _LONGEST_BAR = 24
@@ -209,17 +211,6 @@ def _why(explanation: dict[str, Any] | None, page: _Page) -> str:
 
 def _at(rule: dict[str, Any], page: _Page) -> str:
     return f"{page.name(rule['source'])}:{rule['line']}"
-
-
-def printable(text: str) -> str:
-    r"""Text that may come from a URL, for a terminal: whatever could steer that is shown as an escape.
-
-    >>> print(printable("a\x1b[31m\udcff"))
-    a\x1b[31m\udcff
-    """
-    if text.isprintable():
-        return text
-    return "".join(own if own.isprintable() else own.encode("unicode_escape").decode() for own in text)
 
 
 def short_names(sources: Iterable[str]) -> dict[str, str]:
