@@ -83,6 +83,24 @@ def compile_policy(
     policy = read_policy(path, own)
     if policy is None:
         raise PolicyError(own.errors, {path: fingerprint(path)})
+    return compile_lists(policy, own, cache=cache, jobs=jobs, popular=popular, progress=progress)
+
+
+def compile_lists(
+    policy: Policy,
+    own: Report | None = None,
+    *,
+    cache: Cache | None = None,
+    jobs: int | None = None,
+    popular: Path | None = None,
+    progress: Progress | None = None,
+) -> Compiled:
+    """Compile a policy that was read, or that no file has; ``own`` is the report of its file.
+
+    Raises:
+        PolicyError: with every problem of every file.
+    """
+    own = own or Report(policy.source)
     try:
         cache = cache or Cache()
     except RuntimeError as error:
@@ -93,7 +111,7 @@ def compile_policy(
         why = f"it cannot be used: {error.strerror or error}"
         raise PolicyError([Problem(str(error.filename or cache.folder), 0, "cache", why)], policy.files) from error
     except BrokenExecutor as error:
-        problem = Problem(str(path), 0, "compile", "a process ended before it had done its part")
+        problem = Problem(policy.source, 0, "compile", "a process ended before it had done its part")
         raise PolicyError([problem], policy.files) from error
 
 
