@@ -42,7 +42,7 @@ from hushlist.errors import Problem, SourceError
 from hushlist.match.compiler import MOST_PARTS, Run
 from hushlist.policy.policy import ListFile
 from hushlist.policy.processes import Parallel, Progress, processes, silent, watched
-from hushlist.policy.survey import survey_of
+from hushlist.policy.survey import Survey, survey_of
 
 #: with fewer octets than this in all lists, other processes are not worth their start
 _FEW = 1 << 21
@@ -117,16 +117,16 @@ def diff(
     Raises:
         SourceError: a file cannot be read or has errors, they are too many, or a process ended before its time.
     """
-    surveys = [survey_of(file) for file in (*old.files, *new.files)]
-    if errors := [problem for survey in surveys for problem in survey.report.errors]:
+    surveys = [(is_new, survey_of(file)) for is_new, side in ((False, old), (True, new)) for file in side.files]
+    if errors := [problem for _, survey in surveys for problem in survey.report.errors]:
         raise SourceError(errors)
-    if sum(len(survey.pieces) for survey in surveys) >= MOST_PARTS:
+    if sum(len(survey.pieces) for _, survey in surveys) >= MOST_PARTS:
         raise _error(f"there are more than {MOST_PARTS - 1} files and pieces of files")
-    is_small = sum(survey.length for survey in surveys) < _FEW
+    is_small = sum(survey.length for _, survey in surveys) < _FEW
     try:
         with TemporaryDirectory() as name, processes(1 if is_small else jobs or os.cpu_count() or 1) as parallel:
-            run = _Run(old, new, wanted, Path(name), parallel, progress)
-            run.read()
+            run = _Run(wanted, Path(name), parallel, progress)
+            run.read(surveys, (*old.names, *new.names))
             run.compare()
             run.cover()
             return run.tell(found)
@@ -141,11 +141,8 @@ def _error(why: str) -> SourceError:
 class _Run:
     """One run; each step uses what those before it have found."""
 
-    def __init__(
-        self, old: Side, new: Side, wanted: Wanted, folder: Path, parallel: Parallel, progress: Progress
-    ) -> None:
-        self._sides, self._wanted = (old, new), wanted
-        self._folder, self._parallel, self._progress = folder, parallel, progress
+    def __init__(self, wanted: Wanted, folder: Path, parallel: Parallel, progress: Progress) -> None:
+        self._wanted, self._folder, self._parallel, self._progress = wanted, folder, parallel, progress
         self._diff = Diff()
         self._parts: list[Part] = []
         #: by part: the path of its file, and what that is called
@@ -161,10 +158,8 @@ class _Run:
         self._partners: ByPart[int] = ByPart(folder, "partners")
         self._rules = lru_cache(_MOST_PARTS_KEPT)(self._read_rules)
 
-    def read(self) -> None:
-        """Read the lists."""
-        surveys = [(is_new, survey_of(file)) for is_new in (False, True) for file in self._sides[is_new].files]
-        names = [name for side in self._sides for name in side.names]
+    def read(self, surveys: Sequence[tuple[bool, Survey]], names: Sequence[str]) -> None:
+        """Read the files: whether each is of NEW, and what it is called."""
         work = [(at, stretch) for at, (_, survey) in enumerate(surveys) for stretch in survey.pieces]
         pieces = (
             Piece(number, surveys[at][1].file, stretch, surveys[at][0], self._wanted.popular, self._folder)

@@ -23,12 +23,14 @@ from hushlist.audit.record import Broken, Record
 from hushlist.audit.rows import digest_of
 from hushlist.audit.tally import MOST_NAMED, RuleKey, SourceCount
 from hushlist.engine import Engine
+from hushlist.errors import UrlError
 from hushlist.match.index import Index, Match
 from hushlist.match.recent import Recent
 from hushlist.match.rule import Action
 from hushlist.policy.decision import Decision
 from hushlist.policy.groups import Client
 from hushlist.policy.policy import Policy
+from hushlist.url.parts import split_web
 from hushlist.url.request import Request
 
 #: examples that are kept of each kind, and of each change of a rule
@@ -71,6 +73,8 @@ class Changed(NamedTuple):
     effect: Effect
     cause: Cause
     site: str
+    #: digest of the pattern of the cause's rule
+    pattern: bytes | None = None
 
 
 @dataclass(slots=True)
@@ -134,7 +138,7 @@ class Comparer(Counting[Impact]):
             changed = self._known[record.asked]
         if changed is None:
             return
-        tally, (effect, cause, site) = self.tally, changed
+        tally, (effect, cause, site, _) = self.tally, changed
         tally.effects[effect] += 1
         tally.causes[effect, cause] += 1
         sites = tally.sites.get(effect)
@@ -150,7 +154,24 @@ class Comparer(Counting[Impact]):
 
     def _compare(self, asked: bytes | Request, now: datetime, client: Client) -> Changed | None:
         old, new = (decide(engine, asked, now, client) for engine in (self._old, self._new))
-        return changed_by(old, new)
+        changed = changed_by(old, new)
+        if changed is not None and changed.pattern is not None and self._has_stayed(changed.pattern, old, new):
+            return changed._replace(cause=Cause(None, None, None))
+        return changed
+
+    def _has_stayed(self, pattern: bytes, old: Decision, new: Decision) -> bool:
+        """Whether the lists say the same of a pattern, so that it is the policy which takes it in another way."""
+        before, after = _written(self._old, old, pattern), _written(self._new, new, pattern)
+        return bool(before) and before == after
+
+
+def _written(engine: Engine, decision: Decision, pattern: bytes) -> set[Meaning]:
+    """What the lists say of a pattern, whatever the policy makes of it."""
+    try:
+        matches = engine.index.find(split_web(decision.url))
+    except UrlError:
+        return set()
+    return {meaning for digest, meaning in map(_identity, matches) if digest == pattern}
 
 
 def changed_by(old: Decision, new: Decision) -> Changed | None:
@@ -161,7 +182,8 @@ def changed_by(old: Decision, new: Decision) -> Changed | None:
     effect = _effect(*fits)
     if effect is None:
         return None
-    return Changed(effect, _cause(*fits), site_of_url(new.url) or "")
+    cause, pattern = _cause(*fits)
+    return Changed(effect, cause, site_of_url(new.url) or "", pattern)
 
 
 #: a rule, wherever it stands: what it fits, and what it asks for
@@ -215,26 +237,28 @@ def _final(own: _Fits) -> _Identity | None:
     return None if own.decision.action is Action.TAG else own.winner
 
 
-def _cause(old: _Fits, new: _Fits) -> Cause:
-    """The change of a rule that did it: of the one that decides, of the one that did, or of a tag."""
+def _cause(old: _Fits, new: _Fits) -> tuple[Cause, bytes | None]:
+    """The change of a rule that did it: of the one that decides, of the one that did, or of a tag; and its pattern."""
     came = {identity: match for identity, match in new.rules.items() if identity not in old.rules}
     gone = {identity: match for identity, match in old.rules.items() if identity not in new.rules}
     now = came.get(new.winner) if new.winner else None
     was = gone.get(old.winner) if old.winner else None
     if now is None and was is None:
-        tags = _first(_tagging(came)), _first(_tagging(gone))
-        now, was = tags if any(tags) else (_first(came.values()), _first(gone.values()))
+        now, was = _first(_tagging(came)), _first(_tagging(gone))
+    if now is None and was is None:
+        now, was = _first(came.values()), _first(gone.values())
     if now is not None:
         was = _of_pattern(now, gone) or was
     elif was is not None:
         now = _of_pattern(was, came)
-    if now is None and was is None:
-        return Cause(None, None, None)
-    if now is None or was is None:
-        kind = Kind.REMOVED if now is None else Kind.ADDED
-    else:
-        kind = Kind.CHANGED if digest_of(was.rule.pattern) == digest_of(now.rule.pattern) else Kind.ADDED
-    return Cause(kind, None if was is None else rule_of(was), None if now is None else rule_of(now))
+    keys = None if was is None else rule_of(was), None if now is None else rule_of(now)
+    if now is not None:
+        pattern = digest_of(now.rule.pattern)
+        is_same = was is not None and digest_of(was.rule.pattern) == pattern
+        return Cause(Kind.CHANGED if is_same else Kind.ADDED, *keys), pattern
+    if was is not None:
+        return Cause(Kind.REMOVED, *keys), digest_of(was.rule.pattern)
+    return Cause(None, None, None), None
 
 
 def _of_pattern(match: Match, others: dict[_Identity, Match]) -> Match | None:
