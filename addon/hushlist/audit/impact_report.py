@@ -82,10 +82,10 @@ def impact_text(plain: dict[str, Any]) -> Iterator[str]:
     """Lines for a person, of what ``plain_impact`` gives."""
     requests = plain["requests"]
     changed = plain["changed"]
-    yield f"{changed:,} of {requests:,} requests are treated in another way{_share(changed, requests)}"
+    yield f"Another thing is done with {changed:,} of {requests:,} requests{_share(changed, requests)}"
     broken = sum(own["broken"] for own in plain["sources"].values())
     if broken:
-        yield f"  {broken:,} broken records:"
+        yield f"  records that are broken: {broken:,}"
         yield from (f"    {text}" for text in plain["broken"][:10])
         if broken > 10:
             yield f"    and {broken - 10:,} more"

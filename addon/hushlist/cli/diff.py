@@ -237,22 +237,18 @@ def _is_useless(arguments: argparse.Namespace, impact: Impact) -> bool:
 
 def _exceeded(arguments: argparse.Namespace, found: Diff, impact: Impact | None) -> Iterator[str]:
     """What is more than it may be."""
+    requests, changed = (0, 0) if impact is None else (impact.requests, impact.changed)
     numbers = [
-        (
-            "impact",
-            0 if impact is None else impact.changed,
-            0 if impact is None else impact.requests,
-            "requests change",
-        ),
-        ("added", found.added, found.old, "rules came"),
-        ("removed", found.removed, found.old, "rules are gone"),
-        ("broad", found.broad, found.new, "rules that came are broad"),
+        ("impact", changed, requests, "request changes", "requests change"),
+        ("added", found.added, found.old, "rule came", "rules came"),
+        ("removed", found.removed, found.old, "rule is gone", "rules are gone"),
+        ("broad", found.broad, found.new, "rule that came is broad", "rules that came are broad"),
     ]
-    for name, number, of, what in numbers:
+    for name, number, of, one, many in numbers:
         most: Most | None = getattr(arguments, f"max_{name}")
         if most is not None and most.is_less_than(number, of):
             share = f" ({number / of:.2%} of {of:,})" if of else ""
-            yield f"{number:,} {what}{share}: more than --max-{name} {most.text}"
+            yield f"{counted(number, one, many)}{share}: more than --max-{name} {most.text}"
 
 
 # -- output ------------------------------------------------------------------------------------------------------------
