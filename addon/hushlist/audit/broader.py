@@ -50,19 +50,27 @@ def broader(pattern: Pattern, grain: Grain) -> Iterator[Pattern]:
             yield from _ranges(pattern, grain, least=pattern.prefixlen)
 
 
-def _of_expression(value: bytes, grain: Grain) -> Iterator[Pattern]:
+def expressions_above(value: bytes) -> list[bytes]:
+    """The expressions that cover one in the clear, the next first.
+
+    >>> expressions_above(b"x.h.example/")
+    [b'h.example/']
+    """
     host, _, rest = value.partition(b"/")
-    page, mark, query = rest.partition(b"?")
     hosts = host_suffixes(host, deepest=host.count(b".") + 1)
+    if not rest:
+        return [suffix + b"/" for suffix in hosts[1:]]
+    page, mark, query = rest.partition(b"?")
     paths = path_prefixes(b"/" + page, query if mark else None, deepest=page.count(b"/") + 1)
-    for suffix in hosts:
-        for path in paths:
-            expression = suffix + path
-            if expression != value:
-                yield Expression(expression)
-            if grain.prefixes:
-                yield from _prefixes(full_hash(expression), grain)
-    address = parse_address(host) if grain.ranges else None
+    return [expression for suffix in hosts for path in paths if (expression := suffix + path) != value]
+
+
+def _of_expression(value: bytes, grain: Grain) -> Iterator[Pattern]:
+    yield from _prefixes(full_hash(value), grain)
+    for expression in expressions_above(value):
+        yield Expression(expression)
+        yield from _prefixes(full_hash(expression), grain)
+    address = parse_address(value.partition(b"/")[0]) if grain.ranges else None
     if address is not None:
         yield from _ranges(ip_network(address), grain, least=address.max_prefixlen + 1)
 

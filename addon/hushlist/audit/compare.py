@@ -12,8 +12,9 @@ from hashlib import sha256
 from itertools import zip_longest
 from pathlib import Path
 from typing import NamedTuple
+from zlib import crc32
 
-from hushlist.audit.broader import Grain, broader, grain_of
+from hushlist.audit.broader import Grain, broader, expressions_above, grain_of
 from hushlist.audit.change import Kind, Meaning
 from hushlist.audit.rows import Row, Task, digest_of, fetch, groups, keep, pack, run_of
 from hushlist.lists.source import Report
@@ -109,12 +110,8 @@ def _breadth(popular: tuple[bytes, ...]) -> Breadth:
 Place = tuple[int, int]
 
 
-class Event(NamedTuple):
-    """What became of a rule, and where it stands in OLD and in NEW."""
-
-    kind: Kind
-    old: Place | None
-    new: Place | None
+#: what became of a rule, and where it stands in OLD and in NEW
+Event = tuple[Kind, Place | None, Place | None]
 
 
 class Look(NamedTuple):
@@ -162,7 +159,7 @@ def compare(look: Look) -> Compared:
         for kind, old, new in _pairs(olds, news, names):
             counts[kind] += 1
             if kind is not Kind.UNCHANGED and (kind is not Kind.MOVED or tells_moved):
-                events.append(Event(kind, old and old[:2], new and new[:2]))
+                events.append((kind, old and old[:2], new and new[:2]))
     return Compared(counts, numbers[0], numbers[1], keep(events, look.folder))
 
 
@@ -205,23 +202,30 @@ def reach(task: Reach) -> Run:
     Only a rule of the same action in the same layer covers another.
     """
     kept: list[Kept] = fetch(task.part.rules)
+    asks = [
+        crc32(f"{meaning.action} {meaning.layer}".encode()).to_bytes(_ASKS, "big") for meaning in task.part.meanings
+    ]
     rows: list[bytes] = []
     for number in task.numbers:
-        pattern, line = pattern_of(kept[number]), kept[number][0]
-        meaning = task.part.meanings[kept[number][2]]
-        asks = f" {meaning.action} {meaning.layer}".encode()
-        patterns = [pattern] if task.grain is None else broader(pattern, task.grain)
-        for rank, own in enumerate(patterns):
-            rows.append(sha256(digest_of(own) + asks).digest() + pack(task.number, number, line, rank))
+        line, pattern, said = kept[number]
+        if task.grain is None:
+            digests = [digest_of(pattern_of(kept[number]))]
+        elif isinstance(pattern, bytes) and task.grain == _NONE:
+            digests = [sha256(expression).digest() for expression in expressions_above(pattern)]
+        else:
+            digests = [digest_of(own) for own in broader(pattern_of(kept[number]), task.grain)]
+        for rank, digest in enumerate(digests):
+            rows.append(digest[:-_ASKS] + asks[said] + pack(task.number, number, line, rank))
     return run_of(rows, task.folder)
 
 
-class Cover(NamedTuple):
-    """A rule that another covers; the smallest rank is that of the next that does."""
+#: octets at a digest's end in the place of which stands what a rule asks for
+_ASKS = 4
+_NONE = Grain()
 
-    below: Place
-    rank: int
-    cover: Place
+
+#: a rule, by its place, that another covers; between them, the smaller the number, the sooner it covers
+Cover = tuple[Place, int, Place]
 
 
 class Search(NamedTuple):
@@ -242,5 +246,5 @@ def search(look: Search) -> Stored:
         if covers and len(covers) < len(rows):
             cover = covers[0][:2]
             below = (row for row in rows if (row[0] >= look.border) is not look.covers_old)
-            found += (Cover(row[:2], row[3], cover) for row in below)
+            found += ((row[:2], row[3], cover) for row in below)
     return keep(found, look.folder)

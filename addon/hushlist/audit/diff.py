@@ -209,7 +209,7 @@ class _Run:
             looks = [Search(task, self._border, covers_old, self._folder) for task in tasks(runs)]
             for stored in watched("covered", self._parallel(search, looks), len(looks), self._progress):
                 for cover in fetch(stored):
-                    self._covers.add(cover.below[0], cover)
+                    self._covers.add(cover[0][0], cover)
 
     def _reaches(self, *, covers_old: bool) -> Iterator[Reach]:
         """Of parts with rules that are gone or came."""
@@ -227,8 +227,8 @@ class _Run:
     def tell(self, found: Callable[[Change], object]) -> Diff:
         """Say of each rule what became of it."""
         for part in sorted(self._covers.parts):
-            for cover in self._nearest(part).values():
-                self._partners.add(cover.cover[0], cover.cover[1])
+            for _, _, cover in self._nearest(part).values():
+                self._partners.add(*cover)
         for part in range(len(self._parts)):
             for kind, old, new in self._events(part):
                 self._tell(kind, old, new, found)
@@ -238,7 +238,7 @@ class _Run:
         """Of rules of a part, by their numbers, the next that covers them."""
         nearest: dict[int, Cover] = {}
         for cover in self._covers.of(part):
-            number = cover.below[1]
+            number = cover[0][1]
             nearest[number] = min(cover, nearest.get(number, cover), key=_distance)
         return nearest
 
@@ -251,7 +251,7 @@ class _Run:
         ]
         for number in self._single.of(part):
             if number in nearest:
-                events.append((number, Kind.NARROWED if is_new else Kind.BROADENED, nearest[number].cover))
+                events.append((number, Kind.NARROWED if is_new else Kind.BROADENED, nearest[number][2]))
             elif number not in partners:
                 events.append((number, Kind.ADDED if is_new else Kind.REMOVED, None))
             elif number in self._parts[part].broad:
@@ -305,7 +305,7 @@ def _joined(parts: Sequence[Part]) -> Grain:
 
 
 def _distance(cover: Cover) -> tuple[int, Place]:
-    return cover.rank, cover.cover
+    return cover[1:]
 
 
 def _number(event: tuple[int, Kind, Place | None]) -> int:

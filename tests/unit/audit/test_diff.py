@@ -6,7 +6,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushlist.audit import diff as module
@@ -208,6 +208,7 @@ def _shown(rules: list[tuple[str, str]]) -> set[tuple[str, str]]:
 _QUOTE = "'"
 
 
+@settings(deadline=None)
 @given(_RULES)
 def test_a_list_does_not_differ_from_itself(rules: list[tuple[str, str]]) -> None:
     with TemporaryDirectory() as name:
@@ -216,6 +217,7 @@ def test_a_list_does_not_differ_from_itself(rules: list[tuple[str, str]]) -> Non
     assert found.old == found.new == found.counts[Kind.UNCHANGED] == len(_shown(rules))
 
 
+@settings(deadline=None)
 @given(_RULES, _RULES)
 def test_the_changes_make_new_of_old(old: list[tuple[str, str]], new: list[tuple[str, str]]) -> None:
     with TemporaryDirectory() as name:
@@ -230,6 +232,7 @@ def test_the_changes_make_new_of_old(old: list[tuple[str, str]], new: list[tuple
     assert (_shown(old) - gone) | came == _shown(new)
 
 
+@settings(deadline=None)
 @given(_RULES, _RULES)
 def test_the_way_back_is_the_opposite(old: list[tuple[str, str]], new: list[tuple[str, str]]) -> None:
     with TemporaryDirectory() as name:

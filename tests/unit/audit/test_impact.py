@@ -5,7 +5,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushlist.audit.auditor import Moment
@@ -127,6 +127,7 @@ _URLS = st.lists(
 )
 
 
+@settings(deadline=None)
 @given(_RULES, _RULES, _URLS, st.integers(0, 8))
 def test_a_plain_loop_finds_the_same_in_whatever_pieces(old: str, new: str, urls: list[str], cut: int) -> None:
     with TemporaryDirectory() as name:
