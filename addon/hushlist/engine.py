@@ -30,7 +30,7 @@ from hushlist.policy.groups import NOBODY, Client, Settings, group_of
 from hushlist.policy.overrides import Overrides
 from hushlist.policy.policy import Policy
 from hushlist.policy.view import View
-from hushlist.url.parts import Parts
+from hushlist.url.parts import DEFAULT_PORTS, Parts
 from hushlist.url.protocol import is_slash_redirect, slash_twin
 from hushlist.url.request import (
     PLAIN_URL,
@@ -75,7 +75,7 @@ def load_engine(path: Path, learned: Learned | None = None) -> Engine:
     Raises:
         PolicyError: with every problem of every file.
     """
-    compiled = compile_policy(path)
+    compiled = compile_policy(path).let_go()
     return Engine(compiled.policy, compiled.index, learned)
 
 
@@ -124,6 +124,21 @@ class Engine:
                 decision = self._by_form(sight, request, hosts[0], known, forms[0], now)
                 return self._lift(decision.of(request), known, client, now)
         return self._decide(sight, request, now, client)
+
+    def decide_host(self, request: Request, now: datetime | None = None, client: Client = NOBODY) -> Decision:
+        """The decision for a connection, of which nothing but its hosts and its port are known. Never raises.
+
+        Rules for whole hosts and addresses decide, and checks; none for a path or a URI does.
+        """
+        sight = self._sight(client, now)
+        return self._by_names(request, lambda host: self._whole_host(sight, request, host, now, client))
+
+    def has_paths(self, host: bytes, client: Client = NOBODY) -> bool:
+        """Whether rules in the clear are about less than a whole host, or its domain: who sees no path misses them."""
+        try:
+            return any(is_guided for _, is_guided, _ in self._sight(client, None).known[host].host.deeper)
+        except UrlError:
+            return True
 
     def decide_url(self, url: bytes, now: datetime | None = None, client: Client = NOBODY) -> Decision:
         """The decision for the request that a browser would make for a URL. Never raises.
@@ -212,18 +227,36 @@ class Engine:
 
     def _decide(self, sight: _Sight, request: Request, now: datetime | None, client: Client) -> Decision:
         """The decision for a request by all its names, and all that its target may mean."""
-        hosts = tuple(dict.fromkeys(request.hosts))
         forms = target_forms(request.scheme, request.target)
+        return self._by_names(request, lambda host: self._by_host(sight, request, host, forms, now, client))
+
+    def _by_names(self, request: Request, decide: Callable[[bytes], Iterable[Decision]]) -> Decision:
+        """The strictest decision of those for each of a request's names, and for what is wrong with it."""
+        hosts = tuple(dict.fromkeys(request.hosts))
         decisions = [
-            decision
+            decision if host != request.destination else _of_rules(decision)
             for host in hosts[:MOST_HOSTS]
-            for decision in self._by_host(sight, request, host, forms, now, client)
+            for decision in decide(host)
         ]
         if not 0 < len(hosts) <= MOST_HOSTS:
             decisions.append(self._unparsable(request, f"the request goes by {len(hosts)} hosts"))
         if request.fault is not None:
             decisions.append(self._unparsable(request, request.fault))
         return strictest(decisions)
+
+    def _whole_host(
+        self, sight: _Sight, request: Request, host: bytes, now: datetime | None, client: Client
+    ) -> Iterator[Decision]:
+        """The decision for one of the hosts as a whole."""
+        try:
+            known = sight.known[host]
+        except UrlError as error:
+            yield self._unparsable(request, error.reason)
+            return
+        matches = [*known.host.matches, *find_checks(self._checks, _asked(request, host))]
+        port = None if request.port == DEFAULT_PORTS.get(request.scheme) else b"%d" % request.port
+        url = Parts(request.scheme, None, known.canonical, port, b"/").join()
+        yield self._lift(_by_matches(sight.view, matches, now)._replace(canonical=url), known, client, now)
 
     def _unparsable(self, request: Request, fault: str) -> Decision:
         return Decision(self.policy.unparsable, request.url, fault=fault)
@@ -333,6 +366,16 @@ def _by_matches(view: View, matches: Sequence[Match], now: datetime | None) -> D
     return view.decide([match for match in matches if match.rule.terms.holds_at(now)])
 
 
+def _of_rules(decision: Decision) -> Decision:
+    """The decision without what is done where no rule decides."""
+    if decision.winner is None or not isinstance(decision.winner.rule.pattern, Anything):
+        return decision
+    matches = tuple(match for match in decision.matches if not isinstance(match.rule.pattern, Anything))
+    if not matches:
+        return decision._replace(action=Action.PASS, matches=(), winner=None, grant=None)
+    return decision._replace(action=Action.TAG, matches=matches, winner=matches[0], grant=None)
+
+
 def _by_redirect(own: Sequence[Match], twins: Iterable[Match]) -> Iterator[Match]:
     """The matches of the twin that the request does not have itself."""
     rules = {match.rule for match in own}
@@ -347,7 +390,10 @@ def _expires(match: Match) -> bool:
 
 
 def _asked(request: Request, host: bytes) -> Asked:
-    return Asked(request.scheme, host, request.port, request.target, request.userinfo, request.media)
+    names = request.hosts
+    if request.destination is not None:
+        names = tuple(name for name in names if name != request.destination)
+    return Asked(request.scheme, host, request.port, request.target, request.userinfo, request.media, names)
 
 
 def _uris(request: Request, host: bytes, form: Parts, *, is_first: bool) -> Iterator[Parts]:

@@ -34,6 +34,18 @@ def without_user(url: bytes | str) -> bytes | str:
     return _USER_INFORMATION.sub("//", url)
 
 
+def printable(text: str | None) -> str:
+    r"""Text for a terminal or a log: what could steer that, begin a line, or turn what is read around, is an escape.
+
+    >>> print(printable("a\x1b[31m\n\u202eb\u00e9"))
+    a\x1b[31m\n\u202ebé
+    """
+    text = text or ""
+    if text.isprintable():
+        return text
+    return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
+
+
 class UrlError(HushlistError, ValueError):
     """A URL, host or name that cannot be read.
 
@@ -69,7 +81,7 @@ class Problem:
 
     def __str__(self) -> str:
         place = f"{self.source}:{self.line}" if self.line else self.source
-        return f"{place}: {self.what}: {self.why}"
+        return printable(f"{place}: {self.what}: {self.why}")
 
 
 class SourceError(HushlistError):

@@ -23,7 +23,7 @@ def write_list(file: Path, *rules: Rule, **settings: str) -> Path:
     return replace(file, yaml.safe_dump({**settings, "rules": list(rules)}, sort_keys=False))
 
 
-def write_policy(folder: Path, *layers: list[Any], **settings: str) -> Path:
+def write_policy(folder: Path, *layers: list[Any], **settings: Any) -> Path:
     """Write policy.yaml; each layer is a list of list files, or of their settings."""
     named = [{"name": f"layer {number}", "lists": lists} for number, lists in enumerate(layers, 1)]
     text = yaml.safe_dump({**settings, "layers": named}, sort_keys=False)

@@ -12,7 +12,7 @@ import pytest
 
 from e2e.origin import Origin
 from e2e.policies import replace, simple_policy, write_list, write_policy
-from e2e.proxy import PATIENCE, Proxy, mitmdump, run_mitmdump
+from e2e.proxy import PATIENCE, Proxy, mitmdump
 
 Start = Callable[..., Proxy]
 
@@ -175,14 +175,15 @@ class TestCache:
         assert len(indexes(cache)) == 2
         assert {*cache.iterdir()} == {*indexes(cache)}
 
-    def test_one_that_cannot_be_written_ends_mitmdump_with_the_reason(self, tmp_path: Path, cache: Path) -> None:
+    def test_one_that_cannot_be_written_is_done_without_and_that_is_a_warning(
+        self, start: Start, tmp_path: Path, cache: Path
+    ) -> None:
         cache.parent.mkdir()
         cache.write_text("a file")
-        policy = simple_policy(tmp_path / "policy", "ads.test/")
-        ended = run_mitmdump(tmp_path, "--listen-host", "127.0.0.1", "--listen-port", "0", policy=policy)
-        assert ended.returncode != 0
-        assert f"{cache}: cache: it cannot be used: File exists" in ended.stdout
-        assert "Traceback" not in ended.stdout
+        proxy = start(policy=simple_policy(tmp_path / "policy", "ads.test/"))
+        assert f"it cannot be used, and every start compiles anew: {cache}: File exists" in proxy.log.text()
+        assert proxy.get("http://ads.test/").status_code == 403
+        assert "Traceback" not in proxy.log.text()
 
 
 class TestOptionAtRunTime:

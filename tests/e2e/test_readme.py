@@ -145,7 +145,7 @@ def test_the_whole_policy_has_every_key_of_a_policy_and_of_its_parts() -> None:
     schema = json.loads((RULES / "policy.schema.json").read_text(encoding="utf-8"))
     parts = ("layer", "group", "entry")
     keys = {*schema["properties"], *(key for part in parts for key in schema["$defs"][part]["properties"])}
-    for key in ("log", "unblock"):
+    for key in ("log", "unblock", "pass-through", "live"):
         keys |= set(schema["$defs"][key]["anyOf"][1]["properties"])
     assert {key for key in keys if not re.search(rf"\b{key}:", block)} == set()
 

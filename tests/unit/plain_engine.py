@@ -218,7 +218,8 @@ class PlainEngine:
         found = self._index.find_uris(uris)
         own += found
         if is_first:
-            raw = Asked(request.scheme, host, request.port, request.target, request.userinfo)
+            sent = (request.scheme, host, request.port, request.target, request.userinfo)
+            raw = Asked(*sent, request.media, request.hosts)
             own += find_checks(self._checks, raw)
         yield from own
         twin = slash_twin(form.path)

@@ -6,13 +6,14 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from ipaddress import ip_network
+from pathlib import Path
 from zoneinfo import ZoneInfo
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushlist.engine import MOST_HOSTS, Engine
+from hushlist.engine import MOST_HOSTS, Engine, load_engine
 from hushlist.errors import UrlError
 from hushlist.match.checks import CHECKS, Check
 from hushlist.match.compiler import index_of
@@ -820,3 +821,66 @@ def test_of_two_lists_the_one_that_allows_counts() -> None:
     for some in (rules, rules[::-1]):
         engine = Engine(Policy("policy.yaml", (Layer(""), Layer("second"))), index_of(some))
         assert engine.allows_below(b"h.example")
+
+
+# -- hosts as a whole, and destinations that nobody has named ----------------------------------------------------------
+
+WHOLE = (
+    "rules: [blocked.example, path.example/x, {expression: blocked.example/ok, action: allow}, {address: 192.0.2.0/24}]"
+)
+
+
+@pytest.mark.parametrize(
+    ("hosts", "action"),
+    [
+        ((b"blocked.example",), Action.BLOCK),
+        ((b"www.blocked.example",), Action.BLOCK),
+        ((b"path.example",), Action.PASS),
+        ((b"192.0.2.7",), Action.BLOCK),
+        ((b"good.example", b"blocked.example"), Action.BLOCK),
+        ((b"a/b",), Action.BLOCK),
+        ((), Action.BLOCK),
+    ],
+)
+def test_a_connection_is_decided_by_rules_for_whole_hosts(hosts: tuple[bytes, ...], action: Action) -> None:
+    decision = engine_of(WHOLE).decide_host(Request(b"tcp", hosts, 9000, b"/ok"))
+    assert decision.action is action
+    if hosts == (b"blocked.example",):
+        assert decision.url == b"tcp://blocked.example:9000/"
+
+
+@pytest.mark.parametrize(("host", "has"), [(b"path.example", True), (b"www.path.example", True), (b"a.example", False)])
+def test_it_is_known_whether_rules_are_about_less_than_a_host(host: bytes, has: bool) -> None:
+    assert engine_of(WHOLE).has_paths(host) is has
+
+
+def allow_list(tmp_path: Path) -> Engine:
+    (tmp_path / "rules.yaml").write_text(
+        "rules: [{expression: good.example, action: allow}, {address: 192.0.2.0/24},"
+        " {address: 203.0.113.0/24, action: tag}]"
+    )
+    (tmp_path / "policy.yaml").write_text("default: block\nlayers: [{name: a, lists: [rules.yaml]}]\n")
+    return load_engine(tmp_path / "policy.yaml")
+
+
+@pytest.mark.parametrize(
+    ("names", "destination", "action"),
+    [
+        ((b"good.example",), b"198.51.100.1", Action.ALLOW),
+        ((b"good.example",), b"203.0.113.1", Action.ALLOW),
+        ((b"good.example",), b"192.0.2.7", Action.BLOCK),
+        ((b"other.example",), b"198.51.100.1", Action.BLOCK),
+        ((b"good.example", b"other.example"), b"198.51.100.1", Action.BLOCK),
+    ],
+)
+def test_a_destination_that_nobody_has_named_is_decided_by_rules_alone(
+    tmp_path: Path, names: tuple[bytes, ...], destination: bytes, action: Action
+) -> None:
+    engine = allow_list(tmp_path)
+    asked = Request(b"https", (*names, destination), 443, b"/x", destination=destination)
+    assert engine.decide(asked).action is action
+    assert engine.decide_host(asked).action is action
+    tags = [str(tag.rule.pattern) for tag in engine.decide(asked).tags]
+    assert tags == (["203.0.113.0/24"] if destination == b"203.0.113.1" else [])
+    named = Request(b"https", (*names, destination), 443, b"/x")
+    assert engine.decide(named).action is Action.BLOCK

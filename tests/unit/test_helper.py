@@ -76,7 +76,7 @@ ADS = (
         (
             b"http://path.example/live/x",
             rb'OK message="He said \"no\\\"   and url=x - first (first.yaml:4)" '
-            rb'log="path.example/live/ by first (first.yaml:4): He said \"no\\\"   and url=x"',
+            rb'log="path.example/live/ by first (first.yaml:4): He said \"no\\\" \\n and url=x"',
         ),
         (
             b"7 http://tagged.example/",

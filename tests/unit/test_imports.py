@@ -28,10 +28,11 @@ ALLOWED = {
     "policy": {"errors", "url", "match", "lists"},
     "journal": {"errors", "url", "match", "policy"},
     "engine": {"errors", "url", "match", "lists", "policy"},
-    "proxy": {"errors", "url", "match", "lists", "policy", "engine", "journal"},
+    "trace": {"errors", "url", "match", "lists", "policy", "engine"},
+    "proxy": {"errors", "url", "match", "lists", "policy", "engine", "trace", "journal"},
     "audit": {"errors", "url", "match", "lists", "policy", "engine", "journal"},
     "helper": {"errors", "url", "match", "lists", "policy", "engine"},
-    "cli": {"errors", "url", "match", "lists", "policy", "engine", "journal", "audit", "helper"},
+    "cli": {"errors", "url", "match", "lists", "policy", "engine", "trace", "journal", "audit", "helper"},
     "__main__": {"cli"},
 }
 #: "Only lists, match/index_file, policy's loader, proxy, audit and cli open files", and the journal;

@@ -60,7 +60,8 @@ class Record(NamedTuple):
     @property
     def key(self) -> str:
         """What the record is called in a report: the same for the same URL at the same place."""
-        return f"{_digest(self.url):016x}{_digest(f'{self.source}:{self.number}'.encode()):016x}"
+        place = f"{self.source}:{self.number}".encode("utf-8", "surrogatepass")  # names of files need not be UTF-8
+        return f"{_digest(self.url):016x}{_digest(place):016x}"
 
     @property
     def ranked(self) -> tuple[Rank, Record]:

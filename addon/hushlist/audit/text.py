@@ -16,7 +16,8 @@ _NARROWEST = 60
 
 def report_text(report: dict[str, Any], width: int = 100, *, is_colored: bool = False) -> Iterator[str]:
     """Lines for a person, of a report as ``Report.as_dict`` gives it."""
-    page = _Page(max(width, _NARROWEST), _names(report), is_colored=is_colored)
+    names = short_names(own["source"] for own in report["lists"])
+    page = _Page(max(width, _NARROWEST), names, is_colored=is_colored)
     records = report["records"]
     yield from _summary(report)
     yield from _sources(report, page)
@@ -59,7 +60,7 @@ def report_text(report: dict[str, Any], width: int = 100, *, is_colored: bool = 
         "Slowest decisions",
         ("µs", "URL"),
         [
-            (_number(own["microseconds"]), printable(report["records_shown"][own["record"]]["url"]))
+            (_number(own["microseconds"]), report["records_shown"][own["record"]]["url"])
             for own in report["slowest"][:5]
         ],
     )
@@ -69,7 +70,7 @@ def _summary(report: dict[str, Any]) -> Iterator[str]:
     rate = report["records_a_second"]
     speed = f", {_number(rate)} a second" if rate else ""
     stopped = sum(own["stopped"] for own in report["kinds"].values())
-    policy = report["policy"]["path"]
+    policy = printable(report["policy"]["path"])
     yield f"{_number(report['records'])} requests in {report['seconds']:.1f} s{speed}; policy {policy}"
     yield f"{_number(stopped)} would be stopped: {_percent(stopped, report['records']).strip()}"
     yield from (f"{_number(number)} could not be decided: {printable(why)}" for why, number in report["faults"].items())
@@ -82,7 +83,8 @@ def _summary(report: dict[str, Any]) -> Iterator[str]:
 
 
 def _place(own: dict[str, Any]) -> str:
-    return f"{own['source']}:{own['number']}" if own["number"] else str(own["source"])
+    source = printable(own["source"])
+    return f"{source}:{own['number']}" if own["number"] else source
 
 
 def _sources(report: dict[str, Any], page: _Page) -> Iterator[str]:
@@ -96,7 +98,7 @@ def _sources(report: dict[str, Any], page: _Page) -> Iterator[str]:
                     _number(own["broken"]),
                     _number(own["skipped"]),
                     own["format"],
-                    printable(own["source"]),
+                    own["source"],
                 )
                 for own in report["sources"]
             ],
@@ -146,7 +148,7 @@ def _sites(report: dict[str, Any], page: _Page) -> Iterator[str]:
         f"Sites{error}",
         ("stopped", "of", "", "site"),
         [
-            (_number(number), _number(requests.get(site, 0)), page.bar(number, most, 12), printable(site))
+            (_number(number), _number(requests.get(site, 0)), page.bar(number, most, 12), site)
             for site, number in stopped["counts"]
         ],
     )
@@ -164,7 +166,7 @@ def _breaks(report: dict[str, Any], page: _Page) -> Iterator[str]:
         f"What breaks a page: {what}",
         ("kind", "URL", "by"),
         [
-            (kind, printable(shown[key]["url"]), _why(shown[key]["explanation"], page))
+            (kind, shown[key]["url"], _why(shown[key]["explanation"], page))
             for kind, own in breaks.items()
             for key in own["examples"][:MOST_ROWS]
         ],
@@ -202,7 +204,7 @@ def _why(explanation: dict[str, Any] | None, page: _Page) -> str:
     if explanation is None:
         return ""
     winner = explanation["winner"]
-    return _at(winner, page) if winner else printable(explanation["fault"] or "")
+    return _at(winner, page) if winner else explanation["fault"] or ""
 
 
 def _at(rule: dict[str, Any], page: _Page) -> str:
@@ -220,11 +222,21 @@ def printable(text: str) -> str:
     return "".join(own if own.isprintable() else own.encode("unicode_escape").decode() for own in text)
 
 
-def _names(report: dict[str, Any]) -> dict[str, str]:
-    """What lists are called: their files, without the folder that is common to all."""
-    sources = [own["source"] for own in report["lists"]]
-    folder = os.path.commonpath([str(PurePath(source).parent) for source in sources]) if sources else ""
-    return {source: str(PurePath(source).relative_to(folder)) if folder else source for source in sources}
+def short_names(sources: Iterable[str]) -> dict[str, str]:
+    """What files are called: without the folder that is common to all that have one root, or none.
+
+    >>> short_names(["/lists/ads/domains", "/lists/own.yaml", "overrides.yaml"])
+    {'/lists/ads/domains': 'ads/domains', '/lists/own.yaml': 'own.yaml', 'overrides.yaml': 'overrides.yaml'}
+    """
+    names: dict[str, str] = {}
+    rooted: dict[str, list[str]] = {}
+    for source in sources:
+        rooted.setdefault(PurePath(source).anchor, []).append(source)
+    for own in rooted.values():
+        folder = os.path.commonpath([str(PurePath(source).parent) for source in own])
+        names |= {source: str(PurePath(source).relative_to(folder)) if folder else source for source in own}
+    # the same name for two would be worse than a long one
+    return names if len(set(names.values())) == len(names) else {source: source for source in names}
 
 
 def _number(number: int) -> str:
@@ -243,7 +255,7 @@ class _Page:
 
     def name(self, source: str) -> str:
         """A list, by its file."""
-        return printable(self._names.get(source, source))
+        return self._names.get(source, source)
 
     def called(self, own: dict[str, Any]) -> str:
         """A list, by its name, where that says more than its file."""
@@ -258,8 +270,8 @@ class _Page:
         return "█" * (eighths // 8) + _EIGHTHS[eighths % 8].strip()
 
     def table(self, title: str, heads: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
-        """A table of the first rows, numbers to the right; nothing, where there is no row."""
-        every = list(rows)
+        """A table of the first rows, numbers to the right; nothing, where there is no row. Cells may have any text."""
+        every = [tuple(map(printable, row)) for row in rows]
         if not every:
             return
         yield ""

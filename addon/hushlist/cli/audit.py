@@ -7,11 +7,14 @@ import json
 import os
 import shutil
 import sys
+from datetime import UTC, datetime
 from pathlib import Path
 from time import perf_counter
+from typing import Any
 
 from hushlist.audit.auditor import Moment
 from hushlist.audit.finish import digest_file, digest_policy, finish
+from hushlist.audit.page import report_page
 from hushlist.audit.report import Asked, Popular, Report, ReportError
 from hushlist.audit.sources.formats import FORMATS
 from hushlist.audit.tally import Tally
@@ -65,6 +68,9 @@ def add_to(commands: Commands) -> None:
         help="of each list, so many rules that never fired are named (default: 10)",
     )
     parser.add_argument("--json", action="store_true", help="print the report as one JSON object")
+    parser.add_argument(
+        "--html", type=Path, metavar="FILE", help="write the report as one HTML page, with charts and explanations"
+    )
     add_who_and_when(parser)
     parser.add_argument(
         "--as-recorded",
@@ -101,6 +107,8 @@ def audit_sources(arguments: argparse.Namespace) -> int:
         report.seconds = perf_counter() - start
     finish(report, engine, moment, arguments.unused)
     plain = report.as_dict()
+    if arguments.html is not None:
+        _write_page(arguments.html, plain)
     if arguments.json:
         print(json.dumps(plain))
     else:
@@ -108,6 +116,21 @@ def audit_sources(arguments: argparse.Namespace) -> int:
         width = shutil.get_terminal_size().columns if is_terminal else _WIDTH
         print_lines(report_text(plain, width, is_colored=is_terminal and not os.environ.get("NO_COLOR")))
     return BAD if any(not own.number for own in report.tally.broken) else GOOD
+
+
+def _write_page(path: Path, plain: dict[str, Any]) -> None:
+    """Write the report as a page, whole or not at all.
+
+    Raises:
+        SourceError: it cannot be written.
+    """
+    new = path.with_name(f".{path.name}.new")
+    try:
+        new.write_text(report_page(plain, datetime.now(UTC)), encoding="utf-8")
+        new.replace(path)
+    except OSError as error:
+        new.unlink(missing_ok=True)
+        raise SourceError([Problem(str(path), 0, "html", error.strerror or str(error))]) from error
 
 
 def _empty(arguments: argparse.Namespace, engine: Engine, moment: Moment) -> Report:

@@ -117,13 +117,3 @@ def counted(number: int, one: str, many: str) -> str:
     ('1 entry', '2,000 entries')
     """
     return f"{number:,} {one if number == 1 else many}"
-
-
-def printable(text: str | None) -> str:
-    r"""Text for a terminal: whatever could steer that, or turn what is read around, is shown as an escape.
-
-    >>> print(printable("a\x1b[31m\n\u202eb\u00e9"))
-    a\x1b[31m\n\u202ebé
-    """
-    letters = (letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text or "")
-    return "".join(letters)

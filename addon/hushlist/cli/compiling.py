@@ -32,7 +32,9 @@ def add_to(commands: Commands) -> None:
 def compile_lists(arguments: argparse.Namespace) -> int:
     """The report; warnings go to standard error, and so does progress where that is a terminal."""
     with shown_progress() as progress:
-        compiled = compile_policy(arguments.policy or shipped_policy(), popular=arguments.popular, progress=progress)
+        compiled = compile_policy(
+            arguments.policy or shipped_policy(), popular=arguments.popular, progress=progress, may_do_without=False
+        )
     print_warnings(compiled.report.warnings)
     if arguments.json:
         index = compiled.index

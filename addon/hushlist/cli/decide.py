@@ -5,7 +5,6 @@ from __future__ import annotations
 import argparse
 import json
 from collections.abc import Iterator
-from datetime import datetime
 
 from hushlist.cli.asking import add_who_and_when, open_engine, who_and_when
 from hushlist.cli.common import (
@@ -21,15 +20,9 @@ from hushlist.cli.common import (
     readable,
     urls_of,
 )
-from hushlist.engine import Engine
 from hushlist.errors import UrlError
-from hushlist.match.expressions import expressions
-from hushlist.match.hashing import full_hash
-from hushlist.match.rule import Action
 from hushlist.policy.decision import STOPPING, Decision
-from hushlist.policy.groups import Client
-from hushlist.url.request import canonical_forms, request_of
-from hushlist.url.safebrowsing import SAFEBROWSING
+from hushlist.trace import Trace, trace
 
 
 def add_to(commands: Commands) -> None:
@@ -82,54 +75,32 @@ def explain(arguments: argparse.Namespace) -> int:
     """Every step, for a person to read."""
     engine = open_engine(arguments)
     moment, client = who_and_when(arguments, engine)
-    return each(urls_of(arguments), lambda url: print_lines(_explanation(engine, url, moment, client)))
+    return each(urls_of(arguments), lambda url: print_lines(_explanation(trace(engine, url, moment, client))))
 
 
-def _explanation(engine: Engine, url: bytes, moment: datetime, client: Client) -> Iterator[str]:
-    request = request_of(url)
-    yield f"URL          {readable(url)}"
-    yield from _steps(url)
-    decision = engine.decide(request, moment, client)
-    if decision.fault is None:
-        for form in canonical_forms(request, request.hosts[0]):
-            yield f"\nCanonical    {form.join().decode('ascii')}"
-            yield "Expressions and their SHA-256, the most specific first"
-            yield from (f"  {full_hash(found).hex()}  {found.decode('ascii')}" for found in expressions(form))
+def _explanation(found: Trace) -> Iterator[str]:
+    decision = found.decision
+    yield f"URL          {readable(found.url)}"
+    yield from (f"  {name:<22} {readable(after)}" for name, after in found.steps)
+    for form in found.forms:
+        yield f"\nCanonical    {readable(form.url)}"
+        yield "Expressions and their SHA-256, the most specific first"
+        yield from (f"  {digest.hex()}  {readable(expression)}" for expression, digest in form.expressions)
     yield "\nMatches" if decision.matches else "\nMatches      none"
-    for found in decision.matches:
-        pattern, terms, _ = found.rule
-        won = "  <- decides" if found == decision.winner else ""
+    for match in decision.matches:
+        pattern, terms, _ = match.rule
+        won = "  <- decides" if match == decision.winner else ""
         category = f" [{terms.category}]" if terms.category else ""
-        yield f"  layer {terms.layer}: {terms.action.value} {found}{category}{won}"
+        yield f"  layer {terms.layer}: {terms.action.value} {match}{category}{won}"
         yield f"    rule as written: {pattern}"
-    yield from _layers_asked(engine, decision, moment, client)
+    yield from _layers_asked(found)
     yield f"Decision     {decision.action.value}" + (f" ({decision.fault})" if decision.fault else "")
 
 
-def _layers_asked(engine: Engine, decision: Decision, moment: datetime, client: Client) -> Iterator[str]:
+def _layers_asked(found: Trace) -> Iterator[str]:
     """For whom and when, and the layers in their order, to the one that decided."""
-    view = engine.view(client, moment)
-    until = "" if view.until is None else f", until {view.until.astimezone(engine.policy.zone):%Y-%m-%d %H:%M %Z}"
-    mode = view.group.settings.mode
-    yield f"Group        {view.group.name}{until}" + ("" if mode == "block" else f", mode {mode}")
-    checks = {layer.name: len(layer.checks) for layer in engine.policy.layers}
-    decided = decision.winner is not None and decision.action is not Action.TAG
-    for name in view.layers:
-        rules = checks.get(name, 0) + engine.index.directory.rules.get(name, 0)
-        fit = sum(found.rule.terms.layer == name for found in decision.matches)
-        stops = decided and decision.winner is not None and decision.winner.rule.terms.layer == name
-        if name in checks:
-            yield f"Layer        {name}: {rules} rules, {fit} fit{'  <- decides' if stops else ''}"
-        elif stops:
-            yield f"Layer        {name}: what no layer decides  <- decides"
-        if stops:
-            return
-
-
-def _steps(url: bytes) -> Iterator[str]:
-    """The profile's steps that changed something."""
-    before = url
-    for name, after in SAFEBROWSING.trace(url):
-        if after != before:
-            yield f"  {name:<22} {readable(after)}"
-        before = after
+    until = "" if found.until is None else f", until {found.until:%Y-%m-%d %H:%M %Z}"
+    yield f"Group        {found.group}{until}" + ("" if found.mode == "block" else f", mode {found.mode}")
+    for layer in found.layers:
+        what = "what no layer decides" if layer.rules is None else f"{layer.rules} rules, {layer.fit} fit"
+        yield f"Layer        {layer.name}: {what}{'  <- decides' if layer.decides else ''}"

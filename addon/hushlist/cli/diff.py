@@ -6,6 +6,7 @@ import argparse
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -20,10 +21,11 @@ from hushlist.audit.sides import is_policy, policy_at, policy_of, replaced, side
 from hushlist.audit.sources.formats import FORMATS
 from hushlist.audit.work import Work, count, default_jobs
 from hushlist.cli.asking import add_who_and_when, who_and_when
-from hushlist.cli.common import BAD, FOUND, GOOD, Commands, add_command, complain, counted, print_lines, printable
+from hushlist.cli.common import BAD, FOUND, GOOD, Commands, add_command, complain, counted, print_lines
 from hushlist.cli.lists import add_list_options, popular_domains
 from hushlist.cli.progress import shown_progress
 from hushlist.engine import Engine
+from hushlist.errors import printable
 from hushlist.lists.formats import format_of
 from hushlist.lists.source import Defaults
 from hushlist.policy.cache import Cache
@@ -203,13 +205,15 @@ def diff_sides(arguments: argparse.Namespace) -> int:
 def _impact(arguments: argparse.Namespace, sides: _Sides) -> tuple[Impact, dict[str, Any]]:
     """What changes about recorded requests."""
     named = FORMATS[arguments.source_format] if arguments.source_format else None
-    with TemporaryDirectory() as name, shown_progress() as show:
+    with TemporaryDirectory() as name, ExitStack() as stack, shown_progress() as show:
         # The proxy's own cache keeps few indexes: it is not for what may never be in force.
         own = Cache(Path(name))
         compiled = [
             compile_lists(policy, cache=None if is_cached else own, jobs=arguments.jobs, progress=show)
             for policy, is_cached in ((sides.old_policy, sides.is_cached), (sides.new_policy, False))
         ]
+        for one in compiled:
+            stack.callback(one.let_go)
         old, new = (Engine(one.policy, one.index) for one in compiled)
         at, client = who_and_when(arguments, new)
         moment = Moment(at, client, arguments.as_recorded)

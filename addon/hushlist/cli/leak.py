@@ -11,10 +11,10 @@ from pathlib import Path
 from hushlist.audit.chance import figure
 from hushlist.audit.leak import Leak, Recovered, Row, read_targets, search
 from hushlist.audit.secrecy import estimates, span, verdict
-from hushlist.cli.common import FOUND, GOOD, Commands, add_command, counted, print_lines, print_warnings, printable
+from hushlist.cli.common import FOUND, GOOD, Commands, add_command, counted, print_lines, print_warnings
 from hushlist.cli.lists import add_list_options, files_of
 from hushlist.cli.progress import shown_progress
-from hushlist.errors import Problem, SourceError
+from hushlist.errors import Problem, SourceError, printable
 from hushlist.policy.processes import silent
 
 #: recovered rules that are shown unasked

@@ -10,9 +10,10 @@ from pathlib import Path
 
 from hushlist.audit.finding import Finding, Kind
 from hushlist.audit.lint import Linted, lint
-from hushlist.cli.common import BAD, FOUND, GOOD, Commands, add_command, counted, print_lines, printable
+from hushlist.cli.common import BAD, FOUND, GOOD, Commands, add_command, counted, print_lines
 from hushlist.cli.lists import add_list_options, files_of, popular_domains
 from hushlist.cli.progress import shown_progress
+from hushlist.errors import printable
 from hushlist.policy.processes import silent
 
 

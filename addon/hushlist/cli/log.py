@@ -14,8 +14,8 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hushlist.cli.common import GOOD, Command, Commands, add_command, complain, printable, sentence
-from hushlist.errors import UrlError
+from hushlist.cli.common import GOOD, Command, Commands, add_command, complain, sentence
+from hushlist.errors import UrlError, printable
 from hushlist.journal.filters import COUNTED, Filters
 from hushlist.journal.pseudonym import Pseudonyms, read_key
 from hushlist.journal.questions import Follower, find, has_log, newest, top

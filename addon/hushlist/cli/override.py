@@ -15,8 +15,8 @@ from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
-from hushlist.cli.common import GOOD, Command, Commands, add_command, complain, printable, without_end
-from hushlist.errors import UrlError
+from hushlist.cli.common import GOOD, Command, Commands, add_command, complain, without_end
+from hushlist.errors import UrlError, printable
 from hushlist.policy.codes import tidied_code
 from hushlist.policy.events import Event
 from hushlist.policy.grants import SCOPES, Grant, canonical_target

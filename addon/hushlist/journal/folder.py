@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from hushlist.policy.folders import make_private
 from hushlist.policy.log import Settings
 
 if sys.platform == "win32":
@@ -23,7 +24,6 @@ DATABASE = "decisions.sqlite"
 _LOCK = "decisions.lock"
 
 PRIVATE_FILE = 0o600
-_PRIVATE_FOLDER = 0o700
 #: never inherited by a program that is started, never through a link that somebody laid
 SAFELY = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 #: seconds for which the lock is waited, and between two tries
@@ -42,7 +42,7 @@ def make_folder(folder: Path) -> None:
     Raises:
         OSError: it cannot be made.
     """
-    folder.mkdir(mode=_PRIVATE_FOLDER, parents=True, exist_ok=True)
+    make_private(folder)
 
 
 @contextmanager

@@ -93,7 +93,12 @@ class _Outlet:
         self._octets = 0
         self._lost = 0
         self._pause = 0.0
+        #: why it cannot be written, if so
+        self.fault: str | None = None
         self._retry_at = self._tidy_at = 0.0
+
+    def __len__(self) -> int:
+        return len(self._waiting)
 
     @property
     def is_done(self) -> bool:
@@ -128,7 +133,7 @@ class _Outlet:
         else:
             if self._pause:
                 logger.warning("hushlist: the log can be written again: %s", self._sink.name)
-            self._pause = 0.0
+            self._pause, self.fault = 0.0, None
 
     def close(self) -> None:
         self._sink.close()
@@ -145,6 +150,7 @@ class _Outlet:
     def _fail(self, error: Exception, now: float) -> None:
         if not self._pause:
             logger.error("hushlist: the log cannot be written, and is tried again: %s: %r", self._sink.name, error)
+        self.fault = f"{self._sink.name}: {error}"
         self._pause = min(max(_FIRST_PAUSE, 2 * self._pause), _LONGEST_PAUSE)
         self._retry_at = now + self._pause
         self._tidy_at = max(self._tidy_at, self._retry_at)
@@ -179,6 +185,7 @@ class Journal:
         self._references = References()
         self._own_references = References()  # of the thread
         self._privacy: Privacy | None = None
+        self._privacy_lock = threading.Lock()
         # One thread alone counts up each of these, so that no lock is needed.
         self._queue: deque[Record] = deque()
         self._in = self._octets_in = self._refused = 0
@@ -210,6 +217,16 @@ class Journal:
             self._in += 1
         if not self._wake.is_set():
             self._wake.set()
+
+    @property
+    def fault(self) -> str | None:
+        """Why it cannot be written, if so."""
+        return next((outlet.fault for outlet in self._outlets if outlet.fault is not None), None)
+
+    @property
+    def waiting(self) -> int:
+        """Records that are still to be written, by their number about."""
+        return self._in - self._out + sum(map(len, self._outlets))
 
     def flush(self, seconds: float = 2.0) -> bool:
         """Wait until all is written, for so long at most; whether it is."""
@@ -255,7 +272,7 @@ class Journal:
         entries = []
         for record in records:
             try:
-                fields = record.fields(self._allowed())
+                fields = record.fields(self.privacy())
                 entries.append((fields, to_line(fields)))
             except Exception:  # of this one alone
                 logger.exception("hushlist: a decision cannot be logged")
@@ -274,12 +291,14 @@ class Journal:
         fields = lost_record(self._own_references.make(moment), moment, number)
         return fields, to_line(fields)
 
-    def _allowed(self) -> Privacy:
-        if self._privacy is None:
-            settings = self._settings
-            key = _key(self._state) if settings.clients is Clients.PSEUDONYM else b""
-            self._privacy = Privacy(settings.queries, settings.clients, Pseudonyms(key))
-        return self._privacy
+    def privacy(self) -> Privacy:
+        """What records may say; reads the key of pseudonyms, hence the disk, the first time."""
+        with self._privacy_lock:
+            if self._privacy is None:
+                settings = self._settings
+                key = _key(self._state) if settings.clients is Clients.PSEUDONYM else b""
+                self._privacy = Privacy(settings.queries, settings.clients, Pseudonyms(key))
+            return self._privacy
 
 
 def _key(state: Path) -> bytes:

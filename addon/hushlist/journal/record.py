@@ -83,11 +83,11 @@ class Record(NamedTuple):
         found: Fields = {
             "reference": self.reference,
             "time": time_text(self.moment),
-            "client": _who("client", None if self.client is None else address_text(self.client), privacy),
-            "user": _who("user", self.user, privacy),
+            "client": who("client", None if self.client is None else address_text(self.client), privacy),
+            "user": who("user", self.user, privacy),
             "group": self.group,
             "method": self.method,
-            "url": _without_query(url_of(decision), privacy),
+            "url": url_of(decision, privacy),
             "action": decision.action.value,
             "would_block": self.would_block or None,
             "layer": terms and terms.layer,
@@ -173,7 +173,8 @@ def address_text(client: str) -> str:
     return str(mapped or address)
 
 
-def _who(kind: str, name: str | None, privacy: Privacy) -> str | None:
+def who(kind: str, name: str | None, privacy: Privacy) -> str | None:
+    """What may be said of a ``client`` or ``user``."""
     if name is None or privacy.clients is Clients.DROP:
         return None
     return name if privacy.clients is Clients.KEEP else privacy.pseudonym(kind, name)
@@ -189,7 +190,7 @@ _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://")
 _AT = re.compile(rb"@|%(?:25)*40")
 
 
-def url_of(decision: Decision) -> str:
+def url_of(decision: Decision, privacy: Privacy = Privacy()) -> str:  # noqa: B008  it is immutable
     """The canonical URL, to be read; of one that cannot be read, what is certainly no user information.
 
     >>> url_of(Decision(Action.BLOCK, fault="its port is no number", asked=b"http://me:se/cret@h:x/?a"))
@@ -202,7 +203,7 @@ def url_of(decision: Decision) -> str:
             octets = canonical_url(asked)
         except UrlError:
             octets = _unreadable(asked.url if isinstance(asked, Request) else asked)
-    return _readable(octets)
+    return _without_query(_readable(octets), privacy)
 
 
 def _readable(octets: bytes) -> str:

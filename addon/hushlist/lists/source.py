@@ -6,8 +6,11 @@ from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from datetime import date
+from errno import EINVAL, EISDIR
 from functools import cache, partial
+from os import strerror
 from pathlib import Path, PurePath
+from stat import S_ISDIR, S_ISREG
 
 from hushlist.errors import Problem, without_user
 from hushlist.match.rule import Action, Terms
@@ -233,9 +236,24 @@ def shared_terms(defaults: Defaults, source: str) -> Callable[[OwnTerms], Terms]
     return cache(partial(defaults.terms, source))
 
 
+def check_regular(path: Path) -> None:
+    """Whether a file is one that ends: a pipe or a device may keep its reader waiting for ever.
+
+    Raises:
+        OSError: it is none, or not there.
+        ValueError: no file can have that name.
+    """
+    mode = path.stat().st_mode
+    if S_ISDIR(mode):
+        raise IsADirectoryError(EISDIR, strerror(EISDIR), str(path))
+    if not S_ISREG(mode):
+        raise OSError(EINVAL, "it is no regular file", str(path))
+
+
 def read_octets(path: Path, report: Report) -> bytes | None:
     """A file's octets, or ``None`` with an error in the report."""
     try:
+        check_regular(path)
         return path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: no file can have that name
         report.error(0, path.name, getattr(error, "strerror", None) or str(error))

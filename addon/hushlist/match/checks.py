@@ -11,12 +11,15 @@ from __future__ import annotations
 import re
 from base64 import urlsafe_b64decode
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
-from hushlist.url.host import collapse_dots, parse_ipv4, separate_labels, to_ascii
+from hushlist.errors import UrlError
+from hushlist.url.host import collapse_dots, idna_2003, parse_ipv4, separate_labels, to_ascii
 from hushlist.url.parts import DEFAULT_PORTS
 from hushlist.url.percent import unescape_repeatedly
+from hushlist.url.request import canonical_host
 
 
 class Asked(NamedTuple):
@@ -29,6 +32,8 @@ class Asked(NamedTuple):
     userinfo: bytes | None
     #: media types that the request names, where they are known
     media: tuple[bytes, ...] = ()
+    #: all hosts by which the client asks, whatever ``host`` is of them
+    names: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,6 +145,22 @@ def _ends_as_name(octets: bytes, at: int) -> bool:
     return at + 5 <= len(octets) and octets[at] == 0
 
 
+def _names_disagree(_: Check, asked: Asked) -> bytes | None:
+    """RFC 9110, 7.4: misdirected requests, where it says itself that it asks for another host.
+
+    An internationalized name in the target goes by two spellings, of IDNA 2003 and of UTS 46: it is one name.
+    """
+    if len(asked.names) < 2:
+        return None
+    spellings = {spelling for name in asked.names if (spelling := idna_2003(name)) is not None}
+    names: dict[bytes, None] = {}
+    for name in asked.names:
+        with suppress(UrlError):  # what cannot be read is decided as that
+            if name and name not in spellings:
+                names[canonical_host(name)] = None
+    return b" and ".join(names) if len(names) > 1 else None
+
+
 class _Kind(NamedTuple):
     sentence: str
     find: Callable[[Check, Asked], bytes | None]
@@ -153,4 +174,5 @@ CHECKS: dict[str, _Kind] = {
     "user-information": _Kind("The address has a user name in it.", _user_information),
     "misleading-user": _Kind("The address has a user name that looks like a site.", _misleading_user),
     "dns-over-https": _Kind("It asks a resolver for a name, past the network's own.", _dns_over_https),
+    "names-disagree": _Kind("The request goes by several names that disagree.", _names_disagree),
 }

@@ -14,10 +14,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import datetime
 from hashlib import sha256
 from ipaddress import ip_network
+from itertools import pairwise
 from mmap import mmap
 from struct import error as StructError  # noqa: N812
 from typing import NamedTuple
 
+from hushlist.errors import printable
 from hushlist.match.checks import Asked, Check
 from hushlist.match.expressions import DEEPEST_HOST, DEEPEST_PATH, host_suffixes, path_prefixes
 from hushlist.match.index_file import (
@@ -66,7 +68,7 @@ class Match(NamedTuple):
         terms = self.rule.terms
         reason = f": {terms.reason}" if terms.reason else ""
         via = f", {self.via}" if self.via else ""
-        return f"{self.text} by {terms.label} ({terms.source}:{self.rule.line}{via}){reason}"
+        return printable(f"{self.text} by {terms.label} ({terms.source}:{self.rule.line}{via}){reason}")
 
     @property
     def text(self) -> str:
@@ -170,6 +172,13 @@ class Index(IndexFile):
             for row in table:
                 if row.terms != GUIDE:
                     yield self._terms_of(row)[1], row.line, row.key
+
+    def titles(self) -> dict[str, str]:
+        """What lists are called, by the source that each was read from, where they have a title."""
+        firsts = [first for (first,) in NUMBER.iter_unpack(self.section("parts"))]
+        parts = [part for part, (first, end) in enumerate(pairwise(firsts)) if first < end]
+        known = (self._terms_of(Row(b"", part, 0, 0))[1] for part in parts)
+        return {terms.source: terms.title for terms in known if terms.title is not None}
 
     # -- finding ---------------------------------------------------------------------------------------------------
 

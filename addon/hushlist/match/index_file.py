@@ -225,6 +225,8 @@ class IndexFile:
         self.source = source
         self._octets = octets
         self._read = read or partial(_slice, octets)
+        self._fingerprint: Callable[[], object] = _nothing
+        self._opened: object = None
         self.directory = _directory(octets, source)
 
     @classmethod
@@ -243,12 +245,19 @@ class IndexFile:
         except (OSError, ValueError) as error:  # ValueError: the file is empty
             raise IndexFileError(str(path), getattr(error, "strerror", None) or str(error)) from error
         try:
-            index = cls(octets, partial(_read_at, descriptor), str(path))
+            index = cls(octets, partial(_read_at, descriptor, str(path)), str(path))
         except IndexFileError:
             os.close(descriptor)
             raise
         weakref.finalize(index, os.close, descriptor)
+        index._fingerprint = partial(_fingerprint, descriptor)
+        index._opened = _fingerprint(descriptor)
         return index
+
+    @property
+    def is_as_opened(self) -> bool:
+        """Whether nobody has written to the file since it was opened, as far as its size and time of change tell."""
+        return self._fingerprint() == self._opened
 
     def verify(self) -> None:
         """Compare every section with its checksum; costs a reading of the file.
@@ -293,8 +302,31 @@ def _slice(octets: mmap | bytes, offset: int, length: int) -> bytes:
     return octets[offset : offset + length]
 
 
-def _read_at(descriptor: int, offset: int, length: int) -> bytes:
-    return os.pread(descriptor, length, offset)
+def _read_at(descriptor: int, source: str, offset: int, length: int) -> bytes:
+    """So many octets; fewer would be rules that are silently not found.
+
+    Raises:
+        IndexFileError: they cannot be read, or are not there any more.
+    """
+    try:
+        octets = os.pread(descriptor, length, offset)
+    except OSError as error:
+        raise IndexFileError(source, f"it cannot be read: {error.strerror or error}") from error
+    if len(octets) < length:
+        raise IndexFileError(source, "it is shorter than it was")
+    return octets
+
+
+def _fingerprint(descriptor: int) -> object:
+    try:
+        stat = os.fstat(descriptor)
+    except OSError as error:
+        return error.errno
+    return stat.st_size, stat.st_mtime_ns
+
+
+def _nothing() -> None:
+    """Nothing can be told of octets in memory; they do not change either."""
 
 
 def _directory(octets: mmap | bytes, source: str) -> Directory:

@@ -17,6 +17,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import astuple
 from pathlib import Path
+from shutil import rmtree
 from typing import Any
 
 from hushlist.errors import Problem
@@ -28,6 +29,8 @@ from hushlist.policy.policy import Fingerprint, Policy, PolicyError, fingerprint
 
 #: files may change between two looks at them; who changes them more often than this has to wait
 _TRIES = 5
+#: seconds for which compiling may take; ten million rules take minutes
+_LONGEST = 3600.0
 
 
 class Background:
@@ -47,12 +50,17 @@ class Background:
             answer = self._ask(path)
             files = {Path(name): None if seen is None else tuple(seen) for name, seen in answer["files"]}
             if "problems" in answer:
-                raise PolicyError([Problem(*problem) for problem in answer["problems"]], files)
+                problems = [Problem(*problem) for problem in answer["problems"]]
+                raise PolicyError(problems, files, may_pass=answer["may_pass"])
             report = Report(str(path))
             policy = read_policy(path, report)
-            if policy is not None and not report.errors and policy.files == files:
-                with suppress(IndexFileError):  # another process has tidied up
-                    return policy, Index.open(Path(answer["index"]))
+            try:
+                if policy is not None and not report.errors and policy.files == files:
+                    with suppress(IndexFileError):  # another process has tidied up
+                        return policy, Index.open(Path(answer["index"]))
+            finally:
+                if answer["temporary"] is not None:
+                    rmtree(answer["temporary"], ignore_errors=True)
         problem = Problem(str(path), 0, path.name, "it changes again and again while it is read")
         raise PolicyError([problem], {path: fingerprint(path)})
 
@@ -75,16 +83,26 @@ class Background:
                 self._process = process
                 if self._is_stopped:  # meanwhile
                     process.kill()
-                answer, _ = process.communicate()
+                try:
+                    answer, _ = process.communicate(timeout=_LONGEST)
+                except subprocess.TimeoutExpired as error:
+                    process.kill()
+                    why = f"the process that compiles was not done after {_LONGEST:g} seconds, and was ended"
+                    raise _of_machine(path, why) from error
         except (OSError, ValueError) as error:  # ValueError: no file can have that name
             why = f"no other process can be started: {getattr(error, 'strerror', None) or error}"
-            raise PolicyError([Problem(str(path), 0, "compile", why)], {path: fingerprint(path)}) from error
+            raise _of_machine(path, why) from error
         finally:
             self._process = None
         with suppress(ValueError, TypeError):
             return dict(json.loads(answer))
         why = f"the process that compiles ended with code {process.returncode}"
-        raise PolicyError([Problem(str(path), 0, "compile", why)], {path: fingerprint(path)})
+        raise _of_machine(path, why)
+
+
+def _of_machine(path: Path, why: str) -> PolicyError:
+    """An error that is none of the policy's."""
+    return PolicyError([Problem(str(path), 0, "compile", why)], {path: fingerprint(path)}, may_pass=True)
 
 
 def main() -> None:
@@ -98,9 +116,14 @@ def main() -> None:
         answer: dict[str, object] = {
             "problems": [astuple(problem) for problem in error.problems],
             "files": _files(error.files),
+            "may_pass": error.may_pass,
         }
     else:
-        answer = {"index": compiled.index.source, "files": _files(compiled.policy.files)}
+        answer = {
+            "index": compiled.index.source,
+            "files": _files(compiled.policy.files),
+            "temporary": None if compiled.temporary is None else str(compiled.temporary),
+        }
     print(json.dumps(answer))
 
 

@@ -10,9 +10,11 @@ import os
 import shutil
 import time
 from contextlib import suppress
+from errno import EPERM
 from pathlib import Path
+from stat import S_IWGRP, S_IWOTH
 
-from hushlist.policy.folders import cache_folder
+from hushlist.policy.folders import cache_folder, make_private
 
 _ENDING = ".index"
 #: files that are kept however long ago they were used
@@ -42,13 +44,30 @@ class Cache:
         Raises:
             OSError: it cannot be made.
         """
-        self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        make_private(self.folder)
         return self.folder
 
+    def check(self) -> None:
+        """Whether what is in the folder can be believed: whoever can put an index there decides what passes.
+
+        The checksums of an index tell accidents, not intent.
+
+        Raises:
+            PermissionError: it cannot.
+        """
+        try:
+            stat = self.folder.stat()
+        except OSError:
+            return  # there is none yet, or making it says why
+        if os.name == "posix" and stat.st_uid not in (os.geteuid(), 0):
+            raise PermissionError(EPERM, "it is another user's", str(self.folder))
+        if os.name == "posix" and stat.st_mode & (S_IWGRP | S_IWOTH):
+            raise PermissionError(EPERM, "other users can write there", str(self.folder))
+
     def touch(self, key: str) -> None:
-        """Take note that an index is used."""
+        """Take note that an index is used. When it was written stays: so who uses it knows that nobody writes to it."""
         with suppress(OSError):  # it may be somebody else's, and only read
-            os.utime(self.path(key))
+            os.utime(self.path(key), ns=(time.time_ns(), self.path(key).stat().st_mtime_ns))
 
     def tidy(self) -> None:
         """Remove what was not used lately, but for the last few; and what writers left that did not finish."""
@@ -71,6 +90,7 @@ def _remove(path: Path) -> None:
 
 def _used(path: Path) -> float:
     try:
-        return path.stat().st_mtime
+        stat = path.stat()
     except OSError:
         return 0.0
+    return max(stat.st_atime, stat.st_mtime)

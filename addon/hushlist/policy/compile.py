@@ -13,14 +13,15 @@ import json
 import os
 import pickle
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import BrokenExecutor
-from dataclasses import astuple, dataclass
+from dataclasses import astuple, dataclass, replace
 from functools import lru_cache, partial
 from importlib import metadata
 from itertools import count
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from shutil import rmtree
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import NamedTuple
 
 from hushlist.errors import Problem
@@ -62,6 +63,14 @@ class Compiled:
     policy: Policy
     index: Index
     report: CompileReport
+    #: where the index is, if not in the cache
+    temporary: Path | None = None
+
+    def let_go(self) -> Compiled:
+        """Have nobody else find the index, unless it is in the cache; where it is open it stays as it is."""
+        if self.temporary is not None:
+            rmtree(self.temporary, ignore_errors=True)
+        return self
 
 
 def compile_policy(
@@ -71,10 +80,12 @@ def compile_policy(
     jobs: int | None = None,
     popular: Path | None = None,
     progress: Progress | None = None,
+    may_do_without: bool = True,
 ) -> Compiled:
     """Compile a policy, in as many processes as there are cores, or as ``jobs`` says.
 
-    ``popular`` is a list of popular domains: rules that cover one get a warning.
+    ``popular`` is a list of popular domains: rules that cover one get a warning. Where ``cache`` is not given, and the
+    user's cannot be used, the index goes into a temporary folder, with a warning, unless ``may_do_without`` forbids it.
 
     Raises:
         PolicyError: with every problem of every file.
@@ -83,41 +94,69 @@ def compile_policy(
     policy = read_policy(path, own)
     if policy is None:
         raise PolicyError(own.errors, {path: fingerprint(path)})
-    return compile_lists(policy, own, cache=cache, jobs=jobs, popular=popular, progress=progress)
+    return compile_lists(
+        policy, own, cache=cache, jobs=jobs, popular=popular, progress=progress, may_do_without=may_do_without
+    )
 
 
 def compile_lists(
     policy: Policy,
-    own: Report | None = None,
+    report: Report | None = None,
     *,
     cache: Cache | None = None,
     jobs: int | None = None,
     popular: Path | None = None,
     progress: Progress | None = None,
+    may_do_without: bool = True,
 ) -> Compiled:
-    """Compile a policy that was read, or that no file has; ``own`` is the report of its file.
+    """Compile a policy that was read, or that no file has; ``report`` is that of its file.
 
     Raises:
         PolicyError: with every problem of every file.
     """
-    own = own or Report(policy.source)
-    try:
-        cache = cache or Cache()
-    except RuntimeError as error:
-        raise PolicyError([Problem("cache", 0, "folder", str(error))], policy.files) from error
-    try:
+    own = report or Report(policy.source)
+
+    def compile_into(cache: Cache) -> Compiled:
         return _compile(policy, own, cache, jobs or os.cpu_count() or 1, popular, progress or silent)
-    except OSError as error:
-        why = f"it cannot be used: {error.strerror or error}"
-        raise PolicyError([Problem(str(error.filename or cache.folder), 0, "cache", why)], policy.files) from error
+
+    try:
+        try:
+            return compile_into(cache or Cache())
+        except (OSError, RuntimeError) as error:
+            if cache is not None or not may_do_without or isinstance(error, BrokenExecutor):
+                raise
+            return _without_cache(compile_into, own, error)
     except BrokenExecutor as error:
         problem = Problem(policy.source, 0, "compile", "a process ended before it had done its part")
-        raise PolicyError([problem], policy.files) from error
+        raise PolicyError([problem], policy.files, may_pass=True) from error
+    except OSError as error:
+        why = f"it cannot be used: {error.strerror or error}"
+        problem = Problem(str(error.filename or (cache.folder if cache else "cache")), 0, "cache", why)
+        raise PolicyError([problem], policy.files, may_pass=True) from error
+    except RuntimeError as error:
+        raise PolicyError([Problem("cache", 0, "folder", str(error))], policy.files) from error
+
+
+def _without_cache(compile_into: Callable[[Cache], Compiled], own: Report, error: OSError | RuntimeError) -> Compiled:
+    """The index in a temporary folder, which is the user's alone.
+
+    Raises:
+        OSError: there can be none either.
+    """
+    place = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+    own.warn(0, "cache", f"it cannot be used, and every start compiles anew: {place}")
+    folder = Path(mkdtemp(prefix="hushlist-"))
+    try:
+        return replace(compile_into(Cache(folder)), temporary=folder)
+    except BaseException:
+        rmtree(folder, ignore_errors=True)
+        raise
 
 
 def _compile(
     policy: Policy, own: Report, cache: Cache, jobs: int, popular: Path | None, progress: Progress
 ) -> Compiled:
+    cache.check()
     popular_domains, popular_report = _read_popular(popular)
     surveys = [survey_of(file) for layer in policy.layers for file in layer.lists]
     reports = [own, popular_report, *(survey.report for survey in surveys)]

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+from contextlib import suppress
 from pathlib import Path
 
 
@@ -26,6 +27,23 @@ def state_folder() -> Path:
         RuntimeError: the user has no home.
     """
     return _folder("XDG_STATE_HOME", ".local/state", "Application Support")
+
+
+def make_private(folder: Path) -> None:
+    """A folder, made where it was missing, and so are those above it: for the user alone, whatever the mask.
+
+    One that is there keeps its permissions.
+
+    Raises:
+        OSError: it cannot be made.
+
+    Spec: XDG Base Directory Specification, "Referencing this specification": with permission 0700
+    """
+    for missing in reversed([folder, *folder.parents]):
+        if not missing.is_dir():
+            with suppress(FileExistsError):  # made by somebody else meanwhile; what is no folder is found below
+                missing.mkdir(mode=0o700)
+    folder.mkdir(mode=0o700, exist_ok=True)
 
 
 def _folder(variable: str, default: str, in_library: str) -> Path:

@@ -10,6 +10,7 @@ from typing import NamedTuple
 
 from hushlist.lists.document import Fields, Node
 from hushlist.lists.source import Report
+from hushlist.policy.pass_through import PassThrough, ReadFile, read_pass_through
 from hushlist.policy.safe_search import read_safe_search
 from hushlist.policy.schedule import Schedule
 from hushlist.policy.timed import DEFAULT_ACTIONS, Timed, read_categories, read_during, read_timed
@@ -18,7 +19,7 @@ from hushlist.policy.unblocking import Unblocking, read_unblocking
 MODES = ("block", "tag", "off")
 DEFAULT = "default"
 #: what may be said for everybody, and for each group
-SETTINGS_KEYS = ("categories", "default", "mode", "safe-search", "unblock")
+SETTINGS_KEYS = ("categories", "default", "mode", "safe-search", "unblock", "pass-through")
 _WHO_KEYS = ("clients", "users", "ports")
 _GROUP_KEYS = ("name", *_WHO_KEYS, "layers", *SETTINGS_KEYS)
 
@@ -65,6 +66,8 @@ class Settings:
     safe_search: Mapping[str, str] = field(default_factory=dict)
     #: what block pages offer; ``None``: nothing
     unblocking: Unblocking | None = None
+    #: what is not decrypted
+    pass_through: PassThrough = PassThrough()  # noqa: RUF009  it is immutable
 
     def behind(self, own: Settings, given: Fields) -> Settings:
         """A group's own settings, completed by these."""
@@ -76,6 +79,7 @@ class Settings:
             mode=own.mode if "mode" in given else self.mode,
             safe_search=own.safe_search if "safe-search" in given else self.safe_search,
             unblocking=own.unblocking if "unblock" in given else self.unblocking,
+            pass_through=own.pass_through if "pass-through" in given else self.pass_through,
         )
 
 
@@ -93,13 +97,14 @@ class Group:
     def fits(self, client: Client) -> bool:
         """Whether a client is in it; a group without conditions fits everybody."""
         return (
-            (not self.networks or _is_in(client.address, self.networks))
+            (not self.networks or is_in(client.address, self.networks))
             and (not self.users or client.user in self.users)
             and (not self.ports or client.port in self.ports)
         )
 
 
-def _is_in(text: str, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
+def is_in(text: str, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
+    """Whether a client's address is in one of the networks; what is no address is in none."""
     try:
         address = _unmapped(ip_address(text.partition("%")[0]))
     except ValueError:
@@ -125,15 +130,17 @@ def group_of(groups: Sequence[Group], client: Client) -> Group:
     return next(group for group in groups if group.fits(client))
 
 
-def read_settings(fields: Fields, schedules: Mapping[str, Schedule], report: Report) -> Settings:
+def read_settings(fields: Fields, schedules: Mapping[str, Schedule], report: Report, read_file: ReadFile) -> Settings:
     """What a mapping says for a group, or for everybody."""
-    default, search, unblock = (fields.node(key) for key in ("default", "safe-search", "unblock"))
+    keys = ("default", "safe-search", "unblock", "pass-through")
+    default, search, unblock, passed = (fields.node(key) for key in keys)
     return Settings(
         categories=read_categories(fields, schedules, report),
         default=None if default is None else read_timed(default, "default", DEFAULT_ACTIONS, schedules, report),
         mode=fields.choice("mode", MODES) or "block",
         safe_search={} if search is None else read_safe_search(search, report),
         unblocking=None if unblock is None else read_unblocking(unblock, report),
+        pass_through=PassThrough() if passed is None else read_pass_through(passed, report, read_file),
     )
 
 
@@ -143,6 +150,7 @@ def read_group(
     settings: Settings,
     schedules: Mapping[str, Schedule],
     report: Report,
+    read_file: ReadFile,
 ) -> Group:
     """A group, where ``layers`` and ``settings`` are everybody's."""
     fields = Fields(node, _GROUP_KEYS, report)
@@ -155,25 +163,27 @@ def read_group(
         node_of_key = fields.node(key)
         if node_of_key is not None and node_of_key.value == []:  # else it would fit everybody
             report.error(node_of_key.line, key, f"expected some {key}, not an empty list")
-    own = read_settings(fields, schedules, report)
+    own = read_settings(fields, schedules, report, read_file)
     return Group(
         name=name or "",
         layers=tuple(_read_layers(fields, layers, schedules, report)) if "layers" in fields else tuple(layers),
         settings=settings.behind(own, fields),
-        networks=tuple(network for item in fields.items("clients") for network in _read_network(item, report)),
-        users=frozenset(user for item in fields.items("users") for user in _read_user(item, report)),
+        networks=tuple(network for item in fields.items("clients") for network in read_network(item, report)),
+        users=frozenset(user for item in fields.items("users") for user in read_user(item, report)),
         ports=frozenset(fields.numbers("ports", 65535)),
     )
 
 
-def _read_user(node: Node, report: Report) -> list[str]:
+def read_user(node: Node, report: Report) -> list[str]:
+    """The name of a user; none, where it is wrong, which is in the report."""
     if isinstance(node.value, str) and node.value.strip():
         return [node.value]
     report.error(node.line, "users", f"expected text, not {node.kind}")
     return []
 
 
-def _read_network(node: Node, report: Report) -> list[IPv4Network | IPv6Network]:
+def read_network(node: Node, report: Report) -> list[IPv4Network | IPv6Network]:
+    """The network of clients; none, where it is wrong, which is in the report."""
     text = node.value if isinstance(node.value, str) else ""
     try:
         return [_unmapped_network(ip_network(text))]

@@ -18,7 +18,9 @@ from hushlist.lists.yaml_rules import DEFAULTS_KEYS, read_defaults
 from hushlist.match.checks import CHECKS, Check
 from hushlist.match.hashing import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.match.rule import Action, Rule, Terms
+from hushlist.policy.failure import OnFailure, read_on_failure
 from hushlist.policy.groups import DEFAULT, SETTINGS_KEYS, Group, LayerUse, Settings, read_group, read_settings
+from hushlist.policy.live import Live, read_live
 from hushlist.policy.log import Settings as LogSettings
 from hushlist.policy.log import read_log
 from hushlist.policy.name_answers import NameAnswers, read_name_answers
@@ -71,6 +73,10 @@ class Policy:
     block_page: Path | None = None
     #: how blocked names are answered
     name_answers: NameAnswers = NameAnswers()  # noqa: RUF009  it is immutable
+    #: what becomes of requests that the filter fails on
+    on_failure: OnFailure = OnFailure()  # noqa: RUF009  it is immutable
+    #: who may see the live page; ``None``: nobody
+    live: Live | None = Live()  # noqa: RUF009  it is immutable
     #: every file that the policy comes from, as it was before it was read
     files: dict[Path, Fingerprint] = field(default_factory=dict)
 
@@ -88,9 +94,11 @@ def uses_of(layers: Iterable[Layer]) -> tuple[LayerUse, ...]:
 class PolicyError(SourceError):
     """A policy cannot be used; ``files`` are those that were read, to know when trying again makes sense."""
 
-    def __init__(self, problems: Iterable[Problem], files: dict[Path, Fingerprint]) -> None:
+    def __init__(self, problems: Iterable[Problem], files: dict[Path, Fingerprint], *, may_pass: bool = False) -> None:
         super().__init__(problems)
         self.files = files
+        #: whether the files may be good, and it is the machine: a full disk, a process that was killed
+        self.may_pass = may_pass
 
 
 class ListError(HushlistError):
@@ -112,6 +120,10 @@ def list_files(
         defaults = replace(defaults, name=defaults.name or path.name)
         named = ((path / name, own) for name, own in formats.items())
         found = [ListFile(file, own, defaults) for file, own in named if is_there(file)]
+        for one in found:
+            # whoever made the folder is not to have other files of this machine read, and quoted in warnings
+            if not one.path.resolve().is_relative_to(path.resolve()):
+                raise ListError(f"{one.path.name} in it is a link that leads out of the folder")
         if not found:
             raise ListError(f"there is no folder with {' or '.join(formats)}")
         return found
@@ -159,7 +171,10 @@ def _check(code: str, node: Node, layer: str, report: Report) -> Rule | None:
     return Rule(check, terms, fields.line_of("action"))
 
 
-POLICY_KEYS = ("unparsable", "timezone", "schedules", "layers", *SETTINGS_KEYS, "groups", "log", "block-page", "dns")
+POLICY_KEYS = (
+    *("unparsable", "timezone", "schedules", "layers", *SETTINGS_KEYS, "groups"),
+    *("log", "block-page", "dns", "on-failure", "live"),
+)
 _UNPARSABLE = (Action.BLOCK, Action.PASS)
 
 
@@ -186,15 +201,18 @@ class _Reader:
             report.error(fields.line_of("layers"), name, "more than one layer has this name")
         if DEFAULT_LAYER in names:
             report.error(fields.line_of("layers"), DEFAULT_LAYER, "this name stands for what no layer decides")
-        settings = read_settings(fields, self._schedules, report)
+        settings = read_settings(fields, self._schedules, report, self._read_beside)
         uses = uses_of(layers)
-        groups = tuple(read_group(node, uses, settings, self._schedules, report) for node in fields.items("groups"))
+        groups = tuple(
+            read_group(node, uses, settings, self._schedules, report, self._read_beside)
+            for node in fields.items("groups")
+        )
         known = [group.name for group in groups if group.name]
         for name in {name for name in known if known.count(name) > 1}:
             report.error(fields.line_of("groups"), name, "more than one group has this name")
         if DEFAULT in known:
             report.error(fields.line_of("groups"), DEFAULT, "this is the name of the group of everybody who is in none")
-        log, dns = fields.node("log"), fields.node("dns")
+        log, dns, live = (fields.node(key) for key in ("log", "dns", "live"))
         return Policy(
             source=str(self._path),
             layers=layers,
@@ -205,6 +223,8 @@ class _Reader:
             log=None if log is None else read_log(log, report),
             block_page=self._block_page(fields),
             name_answers=NameAnswers() if dns is None else read_name_answers(dns, report),
+            on_failure=read_on_failure(fields, report),
+            live=Live() if live is None else read_live(live, report),
             files=self._files,
         )
 
@@ -248,6 +268,15 @@ class _Reader:
         except ListError as error:
             report.error(fields.line_of("file"), name, str(error))
             return []
+
+    def _read_beside(self, name: str, line: int) -> tuple[Path, bytes] | None:
+        """A file that line ``line`` of the policy names."""
+        path = self._path.parent / name
+        if not self._is_there(path):
+            self._report.error(line, name, "there is no such file")
+            return None
+        octets = read_octets(path, self._report)
+        return None if octets is None else (path, octets)
 
     def _is_there(self, path: Path) -> bool:
         return self._files.setdefault(path, fingerprint(path)) is not None

@@ -106,7 +106,8 @@ _DEEPEST = 4
 _KEYS = ("days", "dates", "times", "except")
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _WEEKDAY = {name[:length]: number for number, name in enumerate(_WEEKDAYS) for length in (3, len(name))}
-_DASH = re.compile(r"\s*[-‐‑–—]\s*")
+# nothing begins within white space: that would take quadratic time
+_DASH = re.compile(r"(?<!\s)\s*[-‐‑–—]\s*")
 _DAY = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})")
 _NAME = re.compile(r"[^,]*[^\W\d_][^,]*")

@@ -11,12 +11,13 @@ import sqlite3
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
+from errno import ELOOP
 from pathlib import Path
 from threading import Lock
 from weakref import finalize
 
 from hushlist.errors import HushlistError
-from hushlist.policy.folders import state_folder
+from hushlist.policy.folders import make_private, state_folder
 
 #: of the file's header: "Hush"; another program's database is not ours to change
 _APPLICATION = 0x48757368
@@ -164,10 +165,13 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 
 def _make(path: Path) -> None:
-    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    make_private(path.parent)
     # SQLite's own files beside it get the same mode. An existing file keeps its mode: it may be shared on purpose.
+    # A link is not followed: it could lead to a file that is not ours to change.
     with suppress(FileExistsError):
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    if path.is_symlink():
+        raise OSError(ELOOP, "it is a link, which is not followed", str(path))
 
 
 def _connect(path: Path, patience: float) -> sqlite3.Connection:

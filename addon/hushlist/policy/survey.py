@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import NamedTuple
 
-from hushlist.lists.source import Report
+from hushlist.lists.source import Report, check_regular
 from hushlist.policy.policy import ListFile
 
 #: octets of a source that one process reads at a time
@@ -41,6 +41,7 @@ def survey_of(file: ListFile) -> Survey:
     pieces: list[Stretch] = []
     offset, line = 0, 1
     try:
+        check_regular(file.path)
         with file.path.open("rb") as octets:
             while piece := octets.read(PIECE):
                 piece += octets.readline()

@@ -8,17 +8,22 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mitmproxy import ctx, dns, exceptions, http
+from mitmproxy import ctx, dns, exceptions, http, tcp, tls, udp
+from mitmproxy.proxy.layer import NextLayer
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import MODES
 from hushlist.policy.policy import PolicyError
 from hushlist.proxy.commands import Commands
+from hushlist.proxy.distrust import Distrust
 from hushlist.proxy.in_force import InForce
+from hushlist.proxy.live import LivePage, hide, is_asked
 from hushlist.proxy.name_queries import NameQueries, ask_filter_first
 from hushlist.proxy.requests import Requests
 from hushlist.proxy.responses import keep_here
+from hushlist.proxy.summary import summary
+from hushlist.proxy.tunnels import Tunnels
 
 if TYPE_CHECKING:
     from mitmproxy.addonmanager import Loader
@@ -39,6 +44,9 @@ class Hushlist:
         self.in_force = InForce()
         self._requests = Requests(self.in_force)
         self._name_queries = NameQueries(self.in_force)
+        self._tunnels = Tunnels(self.in_force)
+        self._distrust = Distrust(self.in_force, self._tunnels)
+        self._live = LivePage(self.in_force)
         #: the option; mitmproxy copies the value of one each time that it is asked for it
         self._mode = "block"
         self._is_running = False
@@ -133,17 +141,24 @@ class Hushlist:
         self.in_force.run()
 
     def done(self) -> None:
-        """mitmproxy's hook: leave nothing running, and nothing unwritten."""
+        """mitmproxy's hook: say what it came to; leave nothing running, and nothing unwritten."""
+        words = summary(self.in_force)
+        if words:
+            logger.info("hushlist: %s", words)
         self.in_force.close()
 
     # -- traffic -------------------------------------------------------------------------------------------------
 
-    def requestheaders(self, flow: http.HTTPFlow) -> None:
+    def requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook: decide before any of the body, which may be streamed, goes on."""
+        if is_asked(flow):
+            return self._live.answer(flow, self._mode)
         self._requests.filter(flow, self._mode, again=True)
+        return None
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook: decide again where another addon has changed the request since; take a page's form."""
+        hide(flow)
         self._requests.filter(flow, self._mode, again=False)
         return self._requests.take_form(flow)
 
@@ -153,13 +168,47 @@ class Hushlist:
 
     def response(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: take the same out of trailers; learn from what an origin answers."""
+        hide(flow)
         keep_here(flow, self._mode, self.in_force)
         if ctx.options.hushlist_learn:
             self._requests.learn(flow)
 
+    def error(self, flow: http.HTTPFlow) -> None:
+        """mitmproxy's hook: whoever watches may leave."""
+        hide(flow)
+
     def server_connect(self, data: ServerConnectionHookData) -> None:
-        """mitmproxy's hook: connect where a service searches safely."""
+        """mitmproxy's hook: connect to nothing that was refused, and where a service searches safely."""
+        self._tunnels.server_connect(data)
         self._requests.lead(data)
+
+    def http_connect(self, flow: http.HTTPFlow) -> None:
+        """mitmproxy's hook: decide a tunnel before it is opened."""
+        self._tunnels.connect(flow, self._mode)
+
+    def tls_clienthello(self, data: tls.ClientHelloData) -> None:
+        """mitmproxy's hook: decide TLS by its names, and pass through what is not to be decrypted."""
+        self._tunnels.client_hello(data, self._mode)
+
+    def tls_established_client(self, data: tls.TlsData) -> None:
+        """mitmproxy's hook: learn who accepts the proxy's certificates."""
+        self._distrust.established(data)
+
+    async def tls_failed_client(self, data: tls.TlsData) -> None:
+        """mitmproxy's hook: see to hosts whose apps do not accept the proxy's certificates."""
+        await self._distrust.failed(data, self._mode)
+
+    def next_layer(self, nextlayer: NextLayer) -> None:
+        """mitmproxy's hook: decide what mitmproxy's own options pass as it is."""
+        self._tunnels.next_layer(nextlayer, self._mode)
+
+    def tcp_start(self, flow: tcp.TCPFlow) -> None:
+        """mitmproxy's hook: decide raw TCP."""
+        self._tunnels.raw(flow, self._mode)
+
+    def udp_start(self, flow: udp.UDPFlow) -> None:
+        """mitmproxy's hook: decide raw UDP."""
+        self._tunnels.raw(flow, self._mode)
 
     def dns_request(self, flow: dns.DNSFlow) -> None:
         """mitmproxy's hook: decide a question for a name before it goes on."""

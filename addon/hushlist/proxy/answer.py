@@ -46,6 +46,8 @@ class Kind(Enum):
     DATA = auto()
     MEDIA = auto()
     WEBSOCKET = auto()
+    #: a CONNECT: no browser shows what it is answered
+    TUNNEL = auto()
 
 
 # Spec: Fetch Metadata Request Headers, 2.1; a destination that is not here gets a page
@@ -82,6 +84,8 @@ def kind_of(request: http.Request) -> Kind:
     "anything", from the path. A browser that navigates always asks for text/html, so "anything" from one is a fetch.
     """
     headers = request.headers
+    if request.method == "CONNECT":
+        return Kind.TUNNEL
     if headers.get("upgrade", "").lower() == "websocket":
         return Kind.WEBSOCKET
     destination = headers.get("sec-fetch-dest")
@@ -189,7 +193,7 @@ def _body(kind: Kind, explanation: Explanation) -> tuple[str, bytes]:
             return "text/css; charset=utf-8", b""
         case Kind.DATA:
             return "application/json", json.dumps(explanation.as_dict()).encode()
-        case Kind.WEBSOCKET:
+        case Kind.WEBSOCKET | Kind.TUNNEL:
             words = f"Blocked: {explanation.in_english()}\n"
             return "text/plain; charset=utf-8", words.encode("utf-8", "backslashreplace")
         case _:

@@ -3,13 +3,9 @@
 from __future__ import annotations
 
 import logging
-import os
-import sys
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
-from stat import S_IMODE
-from tempfile import NamedTemporaryFile
 
 from mitmproxy import command, ctx, exceptions, flow, http
 from mitmproxy.utils.strutils import escape_control_characters
@@ -20,6 +16,7 @@ from hushlist.lists.formats import FORMATS
 from hushlist.match.rule import Action
 from hushlist.policy.decision import Decision
 from hushlist.policy.edit import EditError, add_rule
+from hushlist.proxy.files import replace
 from hushlist.proxy.in_force import InForce
 from hushlist.proxy.notes import SAFE_SEARCH
 from hushlist.proxy.wire import client_of_flow, request_of_flow
@@ -77,7 +74,7 @@ class Commands:
             for host in hosts:
                 reason = f"by the command hushlist.{action.value}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
                 text = add_rule(text, {"expression": f"{host}/", "action": action.value, "reason": reason})
-            _replace(path.resolve(), text.encode("utf-8"))
+            replace(path.resolve(), text.encode("utf-8"))
         except (OSError, UnicodeError, EditError) as error:
             raise exceptions.CommandError(f"{path} cannot be changed: {error}") from error
         logger.info("hushlist: %s: added %s for %s", path, action.value, ", ".join(hosts))
@@ -94,24 +91,6 @@ def own_list(engine: Engine) -> Path:
             if file.format is FORMATS["yaml"]:
                 return file.path
     raise exceptions.CommandError(f"the policy has no YAML list in a layer {_OVERRIDES!r}")
-
-
-def _replace(path: Path, octets: bytes) -> None:
-    """Write a file at one stroke; it stays whose it was, and who may read it may read it still."""
-    before = path.stat()
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
-        file.write(octets)
-        file.flush()
-        os.fsync(file.fileno())
-    new = Path(file.name)
-    try:
-        if sys.platform != "win32":
-            os.chown(new, before.st_uid, before.st_gid)
-        new.chmod(S_IMODE(before.st_mode))
-        new.replace(path)
-    except OSError:
-        new.unlink()
-        raise
 
 
 def _host(one: http.HTTPFlow) -> str:

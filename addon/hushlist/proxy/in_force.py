@@ -1,7 +1,7 @@
 """What is in force: the policy with its rules, the log, the store of overrides, and the watch over the files.
 
-At the start, there is no good state to keep, and a policy that cannot be used is an error. From then on, whatever is
-wrong with a change is reported, and what is in force stays so.
+At the start, there is no good state to keep, and a policy that cannot be used is an error, unless it says itself that
+requests shall pass then. From then on, whatever is wrong with a change is reported, and what is in force stays so.
 """
 
 from __future__ import annotations
@@ -11,9 +11,8 @@ import logging
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from time import time
-
-from mitmproxy.flow import Flow
+from time import monotonic, time
+from typing import NamedTuple
 
 from hushlist.engine import Engine
 from hushlist.errors import SourceError
@@ -24,6 +23,7 @@ from hushlist.match.learned import Learned
 from hushlist.match.rule import Action
 from hushlist.policy.background import Background
 from hushlist.policy.decision import Decision
+from hushlist.policy.failure import Cause, OnFailure
 from hushlist.policy.groups import Client, Settings
 from hushlist.policy.log import Settings as LogSettings
 from hushlist.policy.overrides import Overrides
@@ -31,7 +31,9 @@ from hushlist.policy.policy import Fingerprint, Policy, PolicyError, read_policy
 from hushlist.policy.report import CompileReport
 from hushlist.policy.store import StoreError, default_path
 from hushlist.policy.tokens import Tokens
-from hushlist.proxy.reload import UNREAD, watch
+from hushlist.proxy.failing import Failing
+from hushlist.proxy.figures import Figures
+from hushlist.proxy.reload import INTERVAL, UNREAD, watch
 from hushlist.proxy.template import Template, load_template
 from hushlist.url.request import Request
 
@@ -39,13 +41,28 @@ logger = logging.getLogger(__name__)
 
 #: what holds while there is no policy
 _EVERYBODY = Settings()
+_NO_POLICY = "the filter has no policy that it can use"
+_REFUSED = "no policy that can be used: every request is refused"
+_UNFILTERED = "NOTHING IS FILTERED: no policy that can be used, and every request passes, as its on-failure says"
+#: seconds from one time to the next that what is wrong is said, and that what may be a fault of the machine is tried
+RETRY = 60.0
+
+
+class Reading(NamedTuple):
+    """One time that the policy and its lists were read."""
+
+    #: seconds since 1970, and how many it took
+    moment: float
+    duration: float
+    #: what was wrong, so that it is not used
+    problem: str | None
 
 
 class InForce:
     """What decides at the moment; the parts of the addon look here, each time anew."""
 
     def __init__(self) -> None:
-        #: ``None`` until a policy could be loaded; until then every request is refused
+        #: ``None`` while no policy can be used; ``decide`` says what is done then
         self.engine: Engine | None = None
         #: of temporary unblocks; ``None`` where the store cannot be used
         self.overrides: Overrides | None = None
@@ -56,14 +73,25 @@ class InForce:
         #: the administrator's own block page
         self.template: Template | None = None
         self.learned = Learned()
+        #: what is done where the filter fails
+        self.failing = Failing()
+        self.figures = Figures()
+        #: the last time that the policy was read, and how often that went well and did not
+        self.reading: Reading | None = None
+        self.readings = {True: 0, False: 0}
         #: what is wrong with the last change, which is not used
         self.problem: str | None = None
         self._no_overrides: str | None = None
+        #: why there is no engine, while there is none
+        self._missing = Cause.START
+        #: whether reading the same files again may end otherwise
+        self._may_pass = False
         self._path: Path | None = None
         #: what to watch: the files of the policy in force, or of the one that could not be used
         self._files: dict[Path, Fingerprint] = {}
         self._background = Background()
         self._watcher: asyncio.Task[None] | None = None
+        self._guard: asyncio.Task[None] | None = None
         self._is_running = False
 
     def settings(self, client: Client) -> Settings:
@@ -76,39 +104,23 @@ class InForce:
         return self.engine is not None and self.engine.asks_media
 
     def decide(self, request: Request, client: Client) -> Decision:
-        """The decision for a request; without a policy, none passes."""
-        if self.engine is None:
-            return Decision(Action.BLOCK, request.url, fault="the filter has no policy that it can use")
-        return self.engine.decide(request, client=client)
+        """The decision for a request; without a policy, none passes, unless a policy said so."""
+        return self._without(request) if self.engine is None else self.engine.decide(request, client=client)
 
-    def record(
-        self, flow: Flow, method: str, decision: Decision, client: Client, *, would_block: bool, duration: int
-    ) -> str | None:
-        """Write a decision into the log; its reference, or ``None``: there is no log, or the flow is a recording."""
-        if self.journal is None or not flow.live:
-            return None
-        moment = time()
-        reference = self.journal.reference(moment)
-        self.journal.write(
-            record_of(
-                decision,
-                reference=reference,
-                moment=moment,
-                client=client.address,
-                user=client.user,
-                group=decision.group,
-                method=method,
-                would_block=would_block,
-                grant=None if decision.grant is None else str(decision.grant.id),
-                duration=duration,
-            )
-        )
-        return reference
+    def decide_host(self, request: Request, client: Client) -> Decision:
+        """The decision for a connection, of which no more is known than where it goes."""
+        return self._without(request) if self.engine is None else self.engine.decide_host(request, client=client)
+
+    def _without(self, request: Request) -> Decision:
+        passes = self.failing.passes(self._missing)
+        return Decision(Action.PASS if passes else Action.BLOCK, request.url, fault=_NO_POLICY)
 
     # -- the policy ----------------------------------------------------------------------------------------------
 
     def load(self, path: Path) -> None:
         """Use a policy: at the start, before any request is served; later, when it is there.
+
+        At the start, one that cannot be used may say itself that requests shall pass: then they do, with a warning.
 
         Raises:
             PolicyError: the policy cannot be used; once the proxy runs, its lists are not looked at yet.
@@ -123,7 +135,10 @@ class InForce:
         except PolicyError as error:
             self._path = self._path or path
             self._files = self._files or error.files
-            raise
+            if self._is_running or self.engine is not None or not self.failing.on_failure.passes(Cause.START):
+                raise
+            logger.warning("hushlist: %s:\n%s", _UNFILTERED, error)  # an error would end mitmdump at its start
+            return
         self._path = path
         self._restart_watcher()
 
@@ -133,6 +148,7 @@ class InForce:
         self._restart_watcher()
 
     def _read(self, background: Background, path: Path) -> Engine:
+        moment, start = time(), monotonic()
         try:
             policy, index = background.compile(path)
             try:
@@ -140,14 +156,23 @@ class InForce:
             except SourceError as error:
                 raise PolicyError(error.problems, policy.files) from None
         except PolicyError as error:
-            self.problem = str(error)
+            self.problem, self._may_pass = str(error), error.may_pass
+            self._was_read(Reading(moment, monotonic() - start, self.problem))
+            if self.engine is None:
+                self.failing.on_failure = _on_failure(path)
             raise
+        self._was_read(Reading(moment, monotonic() - start, None))
         return Engine(policy, index, self.learned, self.overrides)
+
+    def _was_read(self, reading: Reading) -> None:
+        self.reading = reading
+        self.readings[reading.problem is None] += 1
 
     def _use(self, engine: Engine) -> None:
         template = _load_template(engine.policy)
         before = None if self.engine is None else self.engine.policy.log
         self.engine, self._files, self.template, self.problem = engine, engine.policy.files, template, None
+        self.failing.on_failure, self._may_pass = engine.policy.on_failure, False
         if engine.policy.log != before:
             self._open_journal(engine.policy.log)
         for problem in CompileReport.of(engine.index).warnings:
@@ -180,6 +205,40 @@ class InForce:
         else:
             self.overrides, self._no_overrides = overrides, None
 
+    def record(
+        self,
+        decision: Decision,
+        client: Client,
+        method: str,
+        *,
+        would_block: bool,
+        duration: int,
+        is_live: bool = True,
+    ) -> str | None:
+        """Count a decision, which took so many ns, and write it into the log; its reference there.
+
+        ``None``: there is no log, or it is a recording that was decided.
+        """
+        journal = self.journal if is_live else None
+        moment = time()
+        reference = None if journal is None else journal.reference(moment)
+        record = record_of(
+            decision,
+            reference=reference or "",
+            moment=moment,
+            client=client.address,
+            user=client.user,
+            group=decision.group,
+            method=method,
+            would_block=would_block,
+            grant=None if decision.grant is None else str(decision.grant.id),
+            duration=duration // 1000,
+        )
+        self.figures.note(record, duration)
+        if journal is not None:
+            journal.write(record)
+        return reference
+
     # -- life ----------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
@@ -187,9 +246,37 @@ class InForce:
         self._is_running = True
         self._restart_watcher()
 
+    async def _keep_watch(self) -> None:
+        """Look after what nobody asks for: the index that is in use, and files that are to be tried again."""
+        last = monotonic()
+        while True:
+            await asyncio.sleep(INTERVAL)
+            engine = self.engine
+            if engine is not None and not engine.index.is_as_opened:
+                self._give_up(engine)
+            if monotonic() - last < RETRY:
+                continue
+            last = monotonic()
+            if self.engine is None:
+                unfiltered = self.failing.on_failure.passes(self._missing)
+                logger.warning("hushlist: %s:\n%s", _UNFILTERED if unfiltered else _REFUSED, self.problem)
+            if self._may_pass:
+                self.reload()
+
+    def _give_up(self, engine: Engine) -> None:
+        """Use an index no longer that somebody has written to: a rule that is not found any more would be a hole."""
+        self.engine, self._missing = None, Cause.INDEX
+        self.problem = f"{engine.index.source}: somebody has changed it while it was in use; it is compiled anew"
+        logger.error("hushlist: %s", self.problem)
+        self.reload()
+
     def close(self) -> None:
         """Leave nothing running, and nothing unwritten."""
+        self.figures.close()
         self._stop_watching()
+        if self._guard is not None:
+            self._guard.cancel()
+            self._guard = None
         self._open_journal(None)
         if self.overrides is not None:
             self.overrides.close()
@@ -207,20 +294,32 @@ class InForce:
         self._stop_watching()
         self._background = Background()
         watching = watch(partial(self._read, self._background, self._path), self._files, self._use)
-        self._watcher = asyncio.get_running_loop().create_task(watching, name="hushlist: watch rules")
+        loop = asyncio.get_running_loop()
+        self._watcher = loop.create_task(watching, name="hushlist: watch rules")
+        if self._guard is None:
+            self._guard = loop.create_task(self._keep_watch(), name="hushlist: guard")
+
+    @property
+    def store_fault(self) -> str | None:
+        """Why nothing can be unblocked, if so."""
+        return self._no_overrides if self.overrides is None else self.overrides.fault
 
     def status(self, mode: str) -> str:
         """What is in force, for people; ``mode`` is the option's."""
         if self.engine is None:
-            return "no policy that can be used: every request is refused"
+            done = _UNFILTERED if self.failing.on_failure.passes(self._missing) else _REFUSED
+            return "\n".join(filter(None, (done, self.failing.status(), self.problem)))
         policy, index = self.engine.policy, self.engine.index
         groups = ", ".join(group.name for group in policy.all_groups)
         status = (
             f"policy {policy.source}: {len(index):,} rules of {len(policy.files)} files; groups: {groups}; "
             f"mode {mode}; index {index.source}"
         )
-        fault = self._no_overrides if self.overrides is None else self.overrides.fault
-        status += "" if fault is None else f"; nothing can be unblocked: {fault}"
+        passed = {entry for group in policy.all_groups for entry in group.settings.pass_through.entries}
+        status += f"; {len(passed)} hosts and networks are passed through" if passed else ""
+        status += "" if self.store_fault is None else f"; nothing can be unblocked: {self.store_fault}"
+        failures = self.failing.status()
+        status += f"; {failures}" if failures else ""
         return status if self.problem is None else f"{status}; the last change is not used:\n{self.problem}"
 
 
@@ -231,6 +330,12 @@ def _load_template(policy: Policy) -> Template | None:
         SourceError: it cannot be used.
     """
     return None if policy.block_page is None else load_template(policy.block_page)
+
+
+def _on_failure(path: Path) -> OnFailure:
+    """What a policy that cannot be used says of failures, as far as it can be read."""
+    policy = read_policy(path, Report(str(path)))
+    return OnFailure() if policy is None else policy.on_failure
 
 
 def _read_policy(path: Path) -> dict[Path, Fingerprint]:

@@ -70,9 +70,9 @@ class NameQueries:
             start = perf_counter_ns()
             decision = self._decide(request, client)
             self._allowed[flow] = decision.action is Action.ALLOW
-            self._act(flow, decision, client, mode, (perf_counter_ns() - start) // 1000)
-        except Exception:
-            self._fail(flow)
+            self._act(flow, decision, client, mode, perf_counter_ns() - start)
+        except Exception as error:
+            self._in_force.failing.act(flow, error)
 
     def answer(self, flow: dns.DNSFlow, mode: str) -> None:
         """Decide the names and addresses that an answer leads to; then take out what leads past the filter."""
@@ -95,10 +95,10 @@ class NameQueries:
                 # What is only not allowed by name may be what an allowed name leads to.
                 is_default = decision.winner is not None and isinstance(decision.winner.rule.pattern, Anything)
                 if decision.action is Action.BLOCK and not is_default:
-                    self._act(flow, decision, client, mode, (perf_counter_ns() - start) // 1000)
+                    self._act(flow, decision, client, mode, perf_counter_ns() - start)
                     return
-        except Exception:
-            self._fail(flow)
+        except Exception as error:
+            self._in_force.failing.act(flow, error)
 
     def _forget_stale(self, flow: dns.DNSFlow) -> None:
         """Have a question answered anew: mitmproxy takes one with the number of an earlier one for that."""
@@ -131,19 +131,12 @@ class NameQueries:
         stops = decision.action is Action.BLOCK
         would_block = stops and mode == "tag"
         method = f"DNS {' '.join(types.to_str(question.type) for question in flow.request.questions[:4])}".rstrip()
-        self._in_force.record(flow, method, decision, client, would_block=would_block, duration=duration)
+        self._in_force.record(decision, client, method, would_block=would_block, duration=duration, is_live=flow.live)
         notes.annotate(flow, decision, would_block=would_block)
         if stops and not would_block and flow.live:
             engine = self._in_force.engine
             answers = NameAnswers() if engine is None else engine.policy.name_answers
             self._own[flow] = flow.response = _blocked(flow.request, answers, is_fault=decision.fault is not None)
-
-    def _fail(self, flow: dns.DNSFlow) -> None:
-        logger.exception("hushlist: the filter failed, the question is refused")
-        if flow.live:
-            # an answer that nobody asked for has no request, and goes nowhere
-            request = getattr(flow, "request", None)
-            flow.response = None if request is None else request.fail(response_codes.SERVFAIL)
 
 
 def ask_filter_first(addons: addonmanager.AddonManager) -> None:

@@ -21,7 +21,7 @@ from hushlist.proxy.explanation import Verdict
 from hushlist.proxy.in_force import InForce
 from hushlist.proxy.refusing import is_open, refuse
 from hushlist.proxy.unblock import Stopped, Unblocker
-from hushlist.proxy.wire import Seen, client_of_flow, request_of_flow, seen_of_flow
+from hushlist.proxy.wire import Seen, client_of_flow, name_to_ask, request_of_flow, seen_of_flow
 from hushlist.url.parts import to_bytes
 from hushlist.url.protocol import PERMANENT
 from hushlist.url.request import Request, canonical_host
@@ -32,7 +32,8 @@ logger = logging.getLogger(__name__)
 class Requests:
     """Decides requests, and acts.
 
-    Whatever fails here, the request is refused: mitmproxy itself would log the exception and let the flow pass.
+    Whatever fails here, the request is refused, or passes where the policy says so (``failing``); what was blocked
+    before is refused all the same.
     """
 
     def __init__(self, in_force: InForce) -> None:
@@ -47,6 +48,7 @@ class Requests:
         """Decide and act; a request that was decided before only if ``again``, as a replay has to be."""
         if mode == "off":
             return
+        is_blocked = False
         try:
             seen, before = seen_of_flow(flow), None if again else self._decided.get(flow)
             if before is not None and before[0] == seen:
@@ -61,23 +63,25 @@ class Requests:
             mode = settings.mode if mode == "block" else mode
             start = perf_counter_ns()
             decision = self._in_force.decide(request, client)
-            duration = (perf_counter_ns() - start) // 1000
+            duration = perf_counter_ns() - start
             self._decided[flow] = seen, request
             stops = decision.action in STOPPING
             would_block = stops and mode == "tag"
+            is_blocked = stops and not would_block
             reference = self._in_force.record(
-                flow, flow.request.method, decision, client, would_block=would_block, duration=duration
+                decision, client, flow.request.method, would_block=would_block, duration=duration, is_live=flow.live
             )
             notes.annotate(flow, decision, would_block=would_block)
-            if (stops and not would_block) or self._unblocker.is_sealed(flow.request):
+            if is_blocked or self._unblocker.is_sealed(flow.request):
                 stopped = Stopped(decision, client, settings.unblocking, reference)
                 if refuse(flow, lambda _: self._answer(flow, stopped)):
                     self._unblocker.remember(flow, stopped)
-            elif settings.safe_search and mode != "tag" and is_open(flow):
-                self._search_safely(flow, request, settings)
-        except Exception:
-            logger.exception("hushlist: the filter failed, the request is refused")
-            refuse(flow, answer.failure)
+            elif is_open(flow):
+                self._ask_the_name(flow, request)
+                if settings.safe_search and mode != "tag":
+                    self._search_safely(flow, request, settings)
+        except Exception as error:
+            self._in_force.failing.act(flow, error, is_blocked=is_blocked)
 
     def take_form(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Take the form of a block page, once it is there as a whole; ``None`` for all else."""
@@ -116,6 +120,13 @@ class Requests:
         return answer.answer(
             flow.request, explanation, self._unblocker.offer(stopped, message), self._in_force.template
         )
+
+    def _ask_the_name(self, flow: http.HTTPFlow, request: Request) -> None:
+        """Connect to the name that was decided, not to an address that the client says it has."""
+        name = name_to_ask(request, flow.client_conn.sni)
+        if name is not None:
+            flow.request.data.host = name
+            self._decided[flow] = seen_of_flow(flow), request
 
     def _search_safely(self, flow: http.HTTPFlow, request: Request, settings: Settings) -> None:
         """Ask a search engine for safe results, where the policy says so and the client does not.

@@ -83,7 +83,8 @@ def parse_template(text: str, source: str) -> Template:
     """
     # a browser reads every line end as LF, and hashes the style so
     text = text.replace("\r\n", "\n").replace("\r", "\n")
-    # Comments are for the administrator: they are neither checked nor sent. Lines keep their numbers for the check.
+    # Comments are for the administrator: they are neither checked nor sent. Lines keep their numbers for the check, and
+    # what is sent is what was checked.
     blank = _COMMENT.sub(lambda found: "\n" * found[0].count("\n"), text)
     problems = [Problem(source, *problem) for problem in _placeholder_problems(blank)]
     elements = _Elements(blank)
@@ -92,7 +93,7 @@ def parse_template(text: str, source: str) -> Template:
         raise SourceError(sorted(problems, key=lambda problem: problem.line))
     styles = (style.replace("$$", "$").encode() for style in elements.styles)
     return Template(
-        text=string.Template(_COMMENT.sub("", text).lstrip()),
+        text=string.Template(blank.lstrip()),
         style_sources=tuple(f"'sha256-{b64encode(sha256(style).digest()).decode()}'" for style in styles),
         image_sources=("data:",) if elements.has_images else (),
     )

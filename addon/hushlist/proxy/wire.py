@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from dataclasses import replace
 
-from mitmproxy import dns, http
+from mitmproxy import connection, ctx, dns, http
 from mitmproxy.flow import Flow
 from mitmproxy.net.dns import op_codes
+from mitmproxy.proxy.mode_specs import ProxyMode, RegularMode, ReverseMode, UpstreamMode
 
 from hushlist.policy.groups import Client
-from hushlist.url.message import request_of_head
+from hushlist.url.message import Naming, is_name, named, request_of_head
 from hushlist.url.parts import to_bytes
-from hushlist.url.request import Request
+from hushlist.url.request import Request, canonical_host
 
 #: all that a request is made of, as it stands on the flow
 Seen = tuple[object, ...]
@@ -35,7 +38,44 @@ def seen_of_flow(flow: http.HTTPFlow) -> Seen:
 
 def request_of_flow(flow: http.HTTPFlow, *, with_media: bool = False) -> Request:
     """The request, by all its names; ``with_media``: with the media types that it names."""
-    return request_of_head(flow.request.data, flow.client_conn.sni, with_media=with_media)
+    client = flow.client_conn
+    return request_of_head(flow.request.data, client.sni, naming_of(client.proxy_mode), with_media=with_media)
+
+
+def request_of_connect(flow: http.HTTPFlow) -> Request:
+    """What a CONNECT asks for: all that is served at its target, which its Host headers name too."""
+    request = request_of_head(flow.request.data, None, Naming.CLIENT)
+    return replace(request, scheme=_WEB_PORTS.get(request.port, b"https"), target=b"/")
+
+
+def request_of_connection(scheme: bytes, address: connection.Address, names: Iterable[str], mode: ProxyMode) -> Request:
+    """What a connection asks for of which its address and some names are known, but nothing that is sent over it."""
+    hosts, destination = named([to_bytes(address[0]), *map(to_bytes, names)], naming_of(mode))
+    return Request(_WEB_PORTS.get(address[1], scheme), hosts, address[1], b"/", destination=destination)
+
+
+#: whatever is sent to one of them, no check is to take it for another protocol's
+_WEB_PORTS = {80: b"http", 443: b"https"}
+
+
+def naming_of(mode: ProxyMode) -> Naming:
+    """Who has named where a client of a mode goes."""
+    if isinstance(mode, RegularMode | UpstreamMode):
+        return Naming.CLIENT
+    return Naming.ADMINISTRATOR if isinstance(mode, ReverseMode) else Naming.ADDRESS
+
+
+def name_to_ask(request: Request, server_name: str | None = None) -> str | None:
+    """The name to connect to in place of an address that the client has not named; ``None``: there is none.
+
+    Of several, it is the TLS server name.
+
+    Who could reach any address by the name of an allowed host would reach whatever is there.
+    """
+    if request.destination in (None, request.hosts[0]):
+        return None
+    hosts = sorted(request.hosts, key=to_bytes(server_name or "").__ne__)
+    return next((canonical_host(host).decode("ascii") for host in hosts if is_name(host)), None)
 
 
 # Spec: RFC 1035, 4.1.1; RFC 4501 for the URL
@@ -70,8 +110,18 @@ def _fault_of_message(message: dns.Message) -> str | None:
     return None
 
 
+def client_of_connection(client: connection.Client) -> Client:
+    """Who asks, where there is no flow: the user is that of the connection's CONNECT, or of SOCKS."""
+    addon = ctx.master.addons.get("proxyauth")
+    known = None if addon is None else addon.authenticated.get(client)
+    return _client(client, known)
+
+
 def client_of_flow(flow: Flow) -> Client:
     """Who asks: the address, the user that mitmproxy's ``proxyauth`` has let in, and the port that was asked."""
-    peer, own = flow.client_conn.peername, flow.client_conn.sockname
-    known = flow.metadata.get("proxyauth")
+    return _client(flow.client_conn, flow.metadata.get("proxyauth"))
+
+
+def _client(client: connection.Client, known: Sequence[str] | None) -> Client:
+    peer, own = client.peername, client.sockname
     return Client(peer[0] if peer else "", known[0] if known else None, own[1] if own else None)

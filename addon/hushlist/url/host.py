@@ -58,6 +58,20 @@ def to_ascii(host: bytes) -> bytes:
     return b".".join(labels)
 
 
+def idna_2003(host: bytes) -> bytes | None:
+    """What a name that is not ASCII is by IDNA 2003, which drops and maps more than UTS 46; mitmproxy looks that up.
+
+    >>> idna_2003("straße.example".encode()), idna_2003(b"a.example")
+    (b'strasse.example', None)
+    """
+    if host.isascii() or len(host) > LONGEST_NAME:
+        return None
+    try:
+        return host.decode().encode("idna")
+    except UnicodeError:
+        return None
+
+
 def _to_a_label(label: str) -> bytes:
     if _FORBIDDEN.search(label):
         raise idna.IDNAError("forbidden in a host")

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from enum import Enum, auto
 from typing import Protocol
 
 from hushlist.errors import UrlError
-from hushlist.url.host import DELIMITERS, LONGEST_NAME, parse_address
+from hushlist.url.host import DELIMITERS, idna_2003, is_address, parse_address
 from hushlist.url.parts import split_web_authority, to_bytes
 from hushlist.url.request import Request, canonical_host
 
@@ -52,19 +54,71 @@ class Head(Protocol):
         """The header fields."""
 
 
-def request_of_head(head: Head, server_name: str | None, *, with_media: bool = False) -> Request:
+class Naming(Enum):
+    """Who has named where a request goes, before it says so itself."""
+
+    #: the client, as of a proxy that it knows
+    CLIENT = auto()
+    #: nobody: the client has looked an address up, and connected to that
+    ADDRESS = auto()
+    #: the administrator, in front of whose server the proxy stands
+    ADMINISTRATOR = auto()
+
+
+def request_of_head(head: Head, server_name: str | None, naming: Naming, *, with_media: bool = False) -> Request:
     """The request, by its target first, then by its Host headers or authority, then by the TLS server name.
 
     ``with_media``: with the media types that it names.
     """
+    scheme = head.scheme.lower()
+    if naming is Naming.CLIENT and scheme == b"http":
+        server_name = None  # without TLS of the request's own, it is by this that the client asks for the proxy itself
     hosts, fault = _hosts(head, server_name), _fault(head)
     if not _PLAIN_NAMES.fullmatch(b"".join(hosts)):
-        hosts += [name for host in hosts for name in _by_idna_2003(host)]
+        hosts += [name for host in hosts if (name := idna_2003(host)) is not None]
         fault = fault or _fault_of_hosts(hosts)
+    names, destination = named(hosts, naming)
     user, at, _ = head.authority.rpartition(b"@")
-    names, own = tuple(dict.fromkeys(hosts)), user if at else None
-    media = tuple(_media(head.headers.fields)) if with_media else ()
-    return Request(head.scheme.lower(), names, head.port, head.path, userinfo=own, fault=fault, media=media)
+    return Request(
+        scheme,
+        names,
+        head.port,
+        head.path,
+        userinfo=user if at else None,
+        fault=fault,
+        media=tuple(_media(head.headers.fields)) if with_media else (),
+        destination=destination,
+    )
+
+
+def named(hosts: Iterable[bytes], naming: Naming) -> tuple[tuple[bytes, ...], bytes | None]:
+    """The hosts of a request, of which the first is where it goes; and that one, where no client has named it.
+
+    What was but an address comes last, if there is a name.
+    """
+    unique = tuple(dict.fromkeys(hosts))
+    if naming is Naming.CLIENT or len(unique) == 1:
+        return unique, None
+    first, *names = unique
+    if naming is Naming.ADMINISTRATOR:
+        return unique, first
+    if _is_address(first) and any(map(is_name, names)):
+        return (*names, first), first
+    return unique, None
+
+
+def _is_address(host: bytes) -> bool:
+    with suppress(UrlError):
+        return is_address(canonical_host(host))
+    return False
+
+
+def is_name(host: bytes) -> bool:
+    """Whether a host is one, and no address."""
+    with suppress(UrlError):
+        canonical = canonical_host(host)
+        return bool(canonical) and not is_address(canonical)
+    return False
 
 
 def _media(fields: Sequence[Sequence[bytes]]) -> Iterator[bytes]:
@@ -150,16 +204,6 @@ def _listed(value: bytes) -> list[bytes]:
 
 
 _COMMA, _SPACE, _TAB = b", \t"
-
-
-def _by_idna_2003(host: bytes) -> list[bytes]:
-    """The name that mitmproxy looks up: IDNA 2003 drops and maps more than UTS 46."""
-    if host.isascii() or len(host) > LONGEST_NAME:
-        return []
-    try:
-        return [host.decode().encode("idna")]
-    except UnicodeError:
-        return []
 
 
 def _host(authority: bytes) -> bytes:

@@ -36,6 +36,9 @@ class Request:
     fault: str | None = None
     #: the media types that it names in Content-Type and Accept, where a check asks for them
     media: tuple[bytes, ...] = ()
+    #: that of ``hosts`` which the client did not choose as a name, such as the address in transparent mode; there is
+    #: another. Rules that fit it count, but what is done where none does is asked of the names alone.
+    destination: bytes | None = None
 
     @property
     def url(self) -> bytes:

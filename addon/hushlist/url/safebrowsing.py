@@ -54,7 +54,8 @@ def unescape_repeatedly(parts: Parts) -> Parts:
     """ "Repeatedly percent-unescape the URL until it has no more percent-escapes"."""
     if _PERCENT not in parts.contents:
         return parts
-    octets = parts.join() if parts.scheme else parts._replace(scheme=None).join()[2:]
+    # Without a scheme, the port is left out, which is discarded anyway: a host called "http" would be one with it.
+    octets = parts.join() if parts.scheme else parts._replace(port=None).join()[2:]
     return split_web(percent.unescape_repeatedly(octets))
 
 

@@ -27,6 +27,10 @@ def test_a_key_stands_for_the_url_at_its_place() -> None:
     assert len({record.key, *others}) == 4
 
 
+def test_a_key_can_be_made_whatever_octets_a_file_s_name_has() -> None:
+    assert Record(b"x", "\udcff", 1).key != Record(b"x", "\udcfe", 1).key
+
+
 def test_a_broken_record_is_named_by_its_place() -> None:
     assert str(Broken("s", 7, "why")) == "s:7: why"
     assert str(Broken("s", 0, "why")) == "s: why"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -14,7 +15,7 @@ from hushlist.engine import Engine
 from unit.audit.samples import AT_NOW, NOW, RECORDS, tally_of
 
 
-def plain(engine: Engine, records: list[Record]) -> dict[str, object]:
+def plain(engine: Engine, records: list[Record]) -> dict[str, Any]:
     policy = digest_policy(Path(engine.policy.source), engine.policy)
     tally = tally_of(engine, [*records], popular={b"more.example": 1})
     report = Report(policy, Asked(NOW), tally, Popular("top.txt", "", 1), 1.5)
@@ -49,7 +50,12 @@ def test_every_part_is_there(engine: Engine) -> None:
 
 
 def test_what_steers_a_terminal_is_shown_as_an_escape(engine: Engine) -> None:
-    text = "\n".join(report_text(plain(engine, [Record(b"http://ads.example/\x1b[31m\xff", "s\x1b", 1)])))
+    report = plain(engine, [Record(b"http://ads.example/\x1b[31m\xff", "s\x1b", 1)])
+    for own in (*report["lists"], *report["categories"], *report["rules"], *report["sources"]):
+        own |= {name: f"{value}\x1b\udcff" for name, value in own.items() if isinstance(value, str)}
+    report["policy"]["path"] += "\x1b"
+    report["broken"] = {"count": 1, "first": [{"source": "\udcff", "number": 1, "why": "\x1b"}]}
+    text = "\n".join(report_text(report))
     assert "\x1b" not in text
     assert text.isprintable() or all(letter.isprintable() or letter == "\n" for letter in text)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import io
 import json
+import multiprocessing
 import os
 import subprocess
 import sys
@@ -141,6 +142,8 @@ def test_a_process_that_ends_early_is_an_error(
 ) -> None:
     if sys.platform != "linux":
         pytest.skip("processes are never copied here")
+    # copied, whatever threads the tests themselves have: so that what is set here is set there
+    monkeypatch.setattr(module, "process_context", lambda: multiprocessing.get_context("fork"))
     monkeypatch.setattr(module, "_read", lambda _: os._exit(3))
     with pytest.raises(WorkError, match="ended before it had done its part"):
         audit(engine, Work(sources, AT_NOW, jobs=2))

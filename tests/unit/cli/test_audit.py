@@ -71,6 +71,29 @@ def test_audit_prints_json(run: Run, urls: Path) -> None:
     assert plain["sources"] == [{"source": "urls.txt", "format": "urls", "records": 4, "broken": 0, "skipped": 0}]
 
 
+def test_audit_writes_a_page_besides_what_it_prints(run: Run, urls: Path) -> None:
+    Path("page.html").write_text("an older one")
+    code, out, err = run("audit", "--policy", "policy.yaml", "--html", "page.html", urls)
+    assert (code, out.splitlines()[1], err) == (0, "1 would be stopped: 25.0%", "")
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "<title>Audit of policy.yaml: 25.0% of 4 requests stopped</title>" in page
+    assert not list(Path().glob(".page*"))
+
+
+def test_audit_says_that_a_page_cannot_be_written(run: Run, urls: Path) -> None:
+    code, out, err = run("audit", "--policy", "policy.yaml", "--html", "missing/page.html", urls)
+    assert (code, out, err) == (2, "", "missing/page.html: html: No such file or directory\n")
+
+
+def test_audit_names_lists_where_some_paths_are_relative_and_some_absolute(run: Run, urls: Path) -> None:
+    text = Path("policy.yaml").read_text().replace("ads.yaml", str(Path("ads.yaml").absolute()))
+    Path("policy.yaml").write_text(text)
+    code, out, err = run("audit", "--policy", "policy.yaml", urls)
+    assert (code, err) == (0, "")
+    assert "  ads.yaml\n" in out
+    assert "  own.yaml\n" in out
+
+
 def test_audit_reads_standard_input_and_several_processes_say_the_same(run: Run, urls: Path) -> None:
     one = report_of(run, "-", "urls.txt", "--jobs", "1", stdin=URLS)
     two = report_of(run, "-", "urls.txt", "--jobs", "2", stdin=URLS)

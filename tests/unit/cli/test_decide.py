@@ -145,15 +145,27 @@ def test_json_is_json_whatever_the_terminal_can_show(encoding: str) -> None:
     assert json.loads(done.stdout.decode(encoding))["url"] == url
 
 
-@pytest.mark.parametrize("command", [["check", "a"], ["explain", "a"], ["compile"]])
-def test_a_cache_that_cannot_be_written_is_named_with_the_reason(
-    run: Run, policy: Path, monkeypatch: pytest.MonkeyPatch, command: list[str]
-) -> None:
+@pytest.fixture
+def spoiled_cache(policy: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A file in the place of the cache's folder."""
     file = policy.absolute().with_name("hushlist")
     file.write_text("a file")
     monkeypatch.setenv("XDG_CACHE_HOME", str(file.parent))
     monkeypatch.setattr(sys, "platform", "linux")
-    assert run(*command, "--policy", policy) == (2, "", f"{file}: cache: it cannot be used: File exists\n")
+    return file
+
+
+def test_compile_has_nothing_to_do_without_a_cache(run: Run, policy: Path, spoiled_cache: Path) -> None:
+    message = f"{spoiled_cache}: cache: it cannot be used: File exists\n"
+    assert run("compile", "--policy", policy) == (2, "", message)
+
+
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_decisions_need_no_cache_and_warn(run: Run, policy: Path, spoiled_cache: Path, command: str) -> None:
+    code, out, err = run(command, "--policy", policy, "a.example")
+    assert (code, bool(out)) == (0, True)
+    why = f"it cannot be used, and every start compiles anew: {spoiled_cache}: File exists"
+    assert f"warning: {policy}: cache: {why}\n" in err
 
 
 def test_a_user_without_a_home_is_told(run: Run, policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -164,7 +176,8 @@ def test_a_user_without_a_home_is_told(run: Run, policy: Path, monkeypatch: pyte
     monkeypatch.setattr(Path, "home", home)
     monkeypatch.setattr(sys, "platform", "linux")
     message = "cache: folder: Could not determine home directory.\n"
-    assert run("check", "--policy", policy, "a.example") == (2, "", message)
+    assert run("compile", "--policy", policy) == (2, "", message)
+    assert message not in run("check", "--policy", policy, "a.example")[2]
 
 
 # -- another moment, another person ------------------------------------------------------------------------------------

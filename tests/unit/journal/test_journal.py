@@ -140,7 +140,10 @@ def test_a_full_disk_is_waited_out(
         assert not journal.flush(0.2)
         assert rows_of(folder)[-1] == record(number=1).reference
         assert caplog.text.count("cannot be written") == 1
+        assert "No space left on device" in (journal.fault or "")
+        assert journal.waiting == 1
     assert journal.flush(5)
+    assert (journal.fault, journal.waiting) == (None, 0)
     assert references_of(folder) == [record(number=number).reference for number in (0, 1)]
     assert caplog.text.count("can be written again") == 1
 

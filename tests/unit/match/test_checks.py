@@ -182,7 +182,7 @@ def test_every_host_of_a_request_is_checked(tmp_path: Path) -> None:
         (
             "    nope: block\n",
             "4: nope: unknown check (known: well-known-port, encoded-nul, encoded-line-end, rare-ipv4, "
-            "user-information, misleading-user, dns-over-https)",
+            "user-information, misleading-user, dns-over-https, names-disagree)",
         ),
         ("    rare-ipv4: allow\n", "4: action: allow: expected one of block, tag, pass"),
         ("    rare-ipv4: {action: block, ports: [1]}\n", "4: ports: unknown key (known: action)"),
@@ -207,3 +207,26 @@ def test_user_information_is_never_shown(tmp_path: Path) -> None:
     decision = filled.decide(request_of(b"http://www.bank.example:" + SECRET + b"@h.example/"))
     assert decision.action is Action.BLOCK
     assert SECRET.decode() not in f"{decision} {decision.as_dict()}"
+
+
+@pytest.mark.parametrize(
+    ("names", "evidence"),
+    [
+        ((), None),
+        ((b"a.example",), None),
+        ((b"a.example", b"A.example."), None),
+        ((b"a.example", b"%61.example"), None),
+        ((b"a.example", b""), None),
+        ((b"a.example", b"b.example"), b"a.example and b.example"),
+        ((b"a.example", b"b.example", b"A.example"), b"a.example and b.example"),
+        ((b"a.example", b"www.a.example"), b"a.example and www.a.example"),
+        ((b"192.0.2.7", b"a.example"), b"192.0.2.7 and a.example"),
+        ((b"192.0.2.7", b"0xC0.0.2.7"), None),
+        (("stra\u00dfe.example".encode(), b"strasse.example"), None),
+        (("stra\u00dfe.example".encode(), b"strasse.example", b"b.example"), b"xn--strae-oqa.example and b.example"),
+        ((b"a.example", b"a/b"), None),  # which is decided as what cannot be read
+    ],
+)
+def test_names_disagree_where_they_are_different_hosts(names: tuple[bytes, ...], evidence: bytes | None) -> None:
+    request = Asked(b"https", b"a.example", 443, b"/", None, names=names)
+    assert Check("names-disagree").find(request) == evidence

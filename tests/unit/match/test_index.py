@@ -179,3 +179,10 @@ def test_an_index_without_hashed_uris_says_so() -> None:
 def test_rules_of_the_same_pattern_are_all_found_in_their_order_but_for_duplicates() -> None:
     rules = rules_of("rules:\n- h.example\n- HTTP://H.example:80\n- {expression: h.example, action: tag}")
     assert [match.rule.line for match in index_of(rules).find(canonical("h.example"))] == [2, 4]
+
+
+def test_lists_are_known_by_their_titles() -> None:
+    named = Terms(Action.BLOCK, "list", "named.yaml", title="Games")
+    rules = [Rule(Expression(b"a.example/"), named, 1), Rule(Expression(b"b.example/"), TERMS, 1)]
+    assert index_of(rules).titles() == {"named.yaml": "Games"}
+    assert index_of([]).titles() == {}

@@ -1,6 +1,7 @@
 """The index as a file: whatever is wrong with it is told as one error, and never answers wrongly."""
 
 import json
+import os
 import struct
 import zlib
 from collections.abc import Callable
@@ -318,3 +319,42 @@ def test_opening_reads_no_rows_and_no_terms(count: int) -> None:
     assert len(index) == count
     with pytest.raises(IndexFileError, match="corrupted"):
         index.verify()
+
+
+# -- somebody else writes to it ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def opened(tmp_path: Path) -> Index:
+    path = tmp_path / "index"
+    path.write_bytes(SMALL)
+    index = Index.open(path)
+    assert index.is_as_opened
+    return index
+
+
+def test_a_file_that_is_removed_or_replaced_stays_as_it_was_opened(opened: Index, tmp_path: Path) -> None:
+    (tmp_path / "other").write_bytes(bytes(len(SMALL)))
+    (tmp_path / "other").replace(opened.source)
+    assert opened.is_as_opened
+    assert answers(opened) == ANSWERS
+
+
+def test_a_file_that_is_written_over_is_known_to_be_another(opened: Index) -> None:
+    before = Path(opened.source).stat()
+    with Path(opened.source).open("r+b") as file:
+        file.write(bytes(8))
+    # a coarse clock may not have moved since the file was made
+    os.utime(opened.source, ns=(before.st_atime_ns, before.st_mtime_ns + 1))
+    assert not opened.is_as_opened
+
+
+@pytest.mark.skipif(not hasattr(os, "pread"), reason="the file is mapped as a whole")
+def test_what_is_not_there_any_more_is_an_error_and_no_rule_that_is_not_found(opened: Index) -> None:
+    # the end of the only page, which stays mapped: looking up goes on, rows cannot be read
+    os.truncate(opened.source, 64)
+    assert not opened.is_as_opened
+    with pytest.raises(IndexFileError, match="it is shorter than it was"):
+        opened.verify()
+    with pytest.raises(IndexFileError):
+        opened._read(128, 8)

@@ -170,7 +170,7 @@ def test_an_index_that_is_tidied_up_meanwhile_is_compiled_again(policy: Path, mo
 
 
 def test_a_policy_that_never_stands_still_is_an_error(policy: Path, asking: Callable[[str], None]) -> None:
-    asking('import json; print(json.dumps({"index": "none", "files": []}))')
+    asking('import json; print(json.dumps({"index": "none", "files": [], "temporary": None}))')
     assert str(error_of(policy)) == f"{policy}: policy.yaml: it changes again and again while it is read"
 
 

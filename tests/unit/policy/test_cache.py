@@ -1,6 +1,8 @@
 """The cache of indexes: where it is, what its key is made of, what stays in it."""
 
 import os
+import sys
+import tempfile
 import time
 from collections.abc import Callable
 from importlib import metadata
@@ -56,15 +58,108 @@ def builds(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
 # -- where it is -------------------------------------------------------------------------------------------------------
 
 
-def test_a_home_that_cannot_be_found_is_an_error_of_the_policy(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where temporary folders are made."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    return folder
+
+
+def spoil_by_missing_home(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def home() -> Path:
         raise RuntimeError("Could not determine home directory.")
 
-    monkeypatch.delenv("XDG_CACHE_HOME")
+    monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
     monkeypatch.setattr(Path, "home", home)
-    with pytest.raises(PolicyError, match=r"\Acache: folder: Could not determine home directory\.\Z") as caught:
+
+
+def spoil_by_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "hushlist").write_text("a file")
+
+
+def spoil_by_full_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    build = compiling._build
+
+    def fail(target: Path, *arguments: object) -> object:
+        if tmp_path / "hushlist" in target.parents:
+            raise OSError(28, "No space left on device")
+        return build(target, *arguments)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(compiling, "_build", fail)
+
+
+def spoil_by_mode(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    (tmp_path / "hushlist").mkdir()
+    (tmp_path / "hushlist").chmod(0o777)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the folder is XDG's")
+@pytest.mark.parametrize(
+    ("spoil", "why"),
+    [
+        (spoil_by_missing_home, "Could not determine home directory."),
+        (spoil_by_file, "File exists"),
+        (spoil_by_full_disk, "No space left on device"),
+        (spoil_by_mode, "other users can write there"),
+    ],
+)
+def test_a_cache_that_cannot_be_used_is_done_without_and_that_is_a_warning(
+    policy: Path,
+    tmp_path: Path,
+    temporary: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    spoil: Callable[[pytest.MonkeyPatch, Path], None],
+    why: str,
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    spoil(monkeypatch, tmp_path)
+    compiled = compile_policy(policy)
+    (folder,) = temporary.iterdir()
+    assert folder.stat().st_mode & 0o777 == 0o700
+    assert compiled.temporary == folder
+    (warning,) = (problem for problem in compiled.report.warnings if problem.what == "cache")
+    assert warning.why.startswith("it cannot be used, and every start compiles anew: ")
+    assert warning.why.endswith(why)
+    compiled.let_go()
+    assert [*temporary.iterdir()] == []
+    compiled.index.verify()
+
+
+def test_where_there_is_no_place_at_all_it_is_an_error_that_may_pass_and_nothing_is_left(
+    policy: Path, tmp_path: Path, temporary: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.setattr(compiling, "_build", fail)
+    with pytest.raises(PolicyError, match="No space left on device") as caught:
         compile_policy(policy)
+    assert caught.value.may_pass
+    assert [*temporary.iterdir()] == []
+
+
+def test_a_home_that_cannot_be_found_is_an_error_where_nothing_else_will_do(
+    policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    spoil_by_missing_home(monkeypatch, tmp_path)
+    with pytest.raises(PolicyError, match=r"\Acache: folder: Could not determine home directory\.\Z") as caught:
+        compile_policy(policy, may_do_without=False)
     assert policy in caught.value.files
+
+
+@pytest.mark.skipif(os.name != "posix", reason="users as POSIX has them")
+def test_another_user_s_folder_is_not_believed(cache: Cache, monkeypatch: pytest.MonkeyPatch) -> None:
+    cache.make()
+    cache.check()
+    monkeypatch.setattr(os, "geteuid", lambda: cache.folder.stat().st_uid + 1)
+    owner = cache.folder.stat().st_uid
+    if owner == 0:  # root's own is believed by everybody
+        os.chown(cache.folder, 12345, -1)
+    with pytest.raises(PermissionError, match="another user"):
+        cache.check()
 
 
 @pytest.mark.parametrize("place", ["cache", "."])

@@ -90,6 +90,10 @@ def test_a_client_goes_by_its_address_and_its_user(client: Client, names: tuple[
 # -- how a policy has them ---------------------------------------------------------------------------------------------
 
 
+def no_file(name: str, line: int) -> None:
+    """There is none beside this policy."""
+
+
 def read(text: str, everybody: str = "{mode: block}") -> tuple[Group, list[str]]:
     report = Report("p")
     schedules_node = read_document(b"{night: {times: 21:00-06:30}}", report)
@@ -99,9 +103,9 @@ def read(text: str, everybody: str = "{mode: block}") -> tuple[Group, list[str]]
     for_all, node = read_document(everybody.encode(), report), read_document(text.encode(), report)
     assert for_all is not None
     assert node is not None
-    keys = ("categories", "default", "mode", "safe-search", "unblock")
-    settings = read_settings(Fields(for_all, keys, report), schedules, report)
-    found = read_group(node, tuple(map(LayerUse, LAYERS)), settings, schedules, report)
+    keys = ("categories", "default", "mode", "safe-search", "unblock", "pass-through")
+    settings = read_settings(Fields(for_all, keys, report), schedules, report, no_file)
+    found = read_group(node, tuple(map(LayerUse, LAYERS)), settings, schedules, report, no_file)
     return found, list(map(str, report.errors))
 
 
@@ -166,7 +170,10 @@ def test_a_group_has_its_own_layers_in_its_own_order() -> None:
         ("{name: g}", [f"p:1: g: it says for nobody: expected one of {WHO}"]),
         (
             "x",
-            [f"p:1: 'x': expected a mapping with name, {WHO}, layers, categories, default, mode, safe-search, unblock"],
+            [
+                f"p:1: 'x': expected a mapping with name, {WHO}, layers, "
+                "categories, default, mode, safe-search, unblock, pass-through"
+            ],
         ),
         *(
             (f"{{name: g,\n {key}: []}}", [f"p:2: {key}: expected some {key}, not an empty list"])

@@ -193,7 +193,7 @@ def test_a_list_that_is_a_folder_is_an_error(folder: Path) -> None:
 
 
 def test_a_name_that_no_file_can_have_is_an_error(folder: Path) -> None:
-    assert errors_of(folder, one_list('"a\\0.yaml"')) == ["policy.yaml:4: a\0.yaml: there is no such file"]
+    assert errors_of(folder, one_list('"a\\0.yaml"')) == ["policy.yaml:4: a\\x00.yaml: there is no such file"]
 
 
 def test_the_errors_of_all_files_are_reported_together(folder: Path) -> None:

@@ -297,7 +297,13 @@ def test_a_request_that_was_changed_to_one_that_passes_is_noted_as_such(
         (lambda flow: flow.request.headers.add("X", "a\r\nb"), True),
         (lambda flow: setattr(flow.request.data, "path", b"/a b"), True),
         (lambda flow: setattr(flow.request.data, "method", b"GET /"), True),
-        (lambda flow: setattr(flow.client_conn, "sni", "blocked.example"), True),
+        (
+            lambda flow: (
+                setattr(flow.request, "scheme", "https"),
+                setattr(flow.client_conn, "sni", "blocked.example"),
+            ),
+            True,
+        ),
         (lambda flow: setattr(flow.request.data, "port", 81), False),
     ],
 )
@@ -810,3 +816,40 @@ def test_an_own_block_page_is_used_and_a_broken_one_is_refused_with_file_and_lin
     flow = run(hushlist, flow_of("http://blocked.example/"))
     assert flow.response is not None
     assert "<p>Ours: Ads</p>" in flow.response.text
+
+
+# -- failing open, by choice -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("choice", ["open", "{start: open}", "{default: open, error: closed}"])
+def test_a_broken_policy_that_says_so_starts_and_everything_passes_until_it_is_mended(
+    context: taddons.context, hushlist: Hushlist, policy: Path, caplog: pytest.LogCaptureFixture, choice: str
+) -> None:
+    good = policy.read_text()
+    policy.write_text(f"on-failure: {choice}\nlayers: [{{}}]\n")
+    context.configure(hushlist, hushlist_policy=str(policy))
+    assert [record.levelno for record in caplog.records if "NOTHING IS FILTERED" in record.getMessage()] == [
+        logging.WARNING  # an error would end mitmdump
+    ]
+    assert run(hushlist, flow_of("http://blocked.example/")).response is None
+    status = hushlist.in_force.status("block")
+    assert status.startswith("NOTHING IS FILTERED: ")
+    assert "1 by start passed undecided" in status
+    assert "policy.yaml:2: " in status
+    policy.write_text(good)
+    hushlist.in_force.load(policy)
+    assert run(hushlist, flow_of("http://blocked.example/")).response is not None
+    assert "NOTHING" not in hushlist.in_force.status("block")
+
+
+@pytest.mark.parametrize("choice", ["closed", "{error: open, index: open}", "opne"])
+def test_a_broken_policy_that_does_not_say_so_refuses_every_request(
+    context: taddons.context, hushlist: Hushlist, policy: Path, caplog: pytest.LogCaptureFixture, choice: str
+) -> None:
+    policy.write_text(f"on-failure: {choice}\nlayers: [{{}}]\n")
+    context.configure(hushlist, hushlist_policy=str(policy))
+    assert any(record.levelno == logging.ERROR for record in caplog.records)
+    response = run(hushlist, flow_of("http://other.example/")).response
+    assert response is not None
+    assert response.status_code == 403
+    assert hushlist.in_force.status("block").startswith("no policy that can be used: every request is refused")

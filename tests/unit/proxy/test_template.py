@@ -82,7 +82,8 @@ def test_a_placeholder_that_is_needed_must_be_there(name: str) -> None:
 
 
 def test_a_comment_that_is_not_closed_goes_on_to_the_end() -> None:
-    assert parse_template(f"{NEEDS}<!-- $x <script>\n<!-- ", "own.html").text.template == NEEDS
+    text = parse_template(f"{NEEDS}<!-- $x <script>\n<!-- ", "own.html").text.template
+    assert text.rstrip() == NEEDS.rstrip()
     assert (0, "$lang") in problems(f"<!--{NEEDS}")
 
 

@@ -7,10 +7,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mitmproxy import http
+from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import tflow
 
 from hushlist.match.rule import Action
-from hushlist.proxy.wire import request_of_flow, seen_of_flow
+from hushlist.proxy.wire import name_to_ask, request_of_flow, seen_of_flow
 from hushlist.url.request import Request
 from unit.hostile import engine_of, octets
 
@@ -50,9 +51,10 @@ def test_raw_octets_are_not_decoded() -> None:
         (flow_of(headers=((b"HOST", b"a"), (b"x", b"b"), (b"hOsT", b"c"))), (b"target.example", b"a", b"c")),
         (flow_of(headers=((b"Host", b"target.example:80"),)), (b"target.example",)),
         (flow_of(authority=b"other.example:443"), (b"target.example", b"other.example")),
-        (flow_of(sni="other.example"), (b"target.example", b"other.example")),
+        (flow_of("https://target.example/", sni="other.example"), (b"target.example", b"other.example")),
+        (flow_of(sni="proxy.example"), (b"target.example",)),  # TLS with the proxy itself
         (
-            flow_of(authority=b"a", headers=((b"Host", b"b"),), sni="c"),
+            flow_of("https://target.example/", authority=b"a", headers=((b"Host", b"b"),), sni="c"),
             (b"target.example", b"a", b"b", b"c"),
         ),
         (flow_of(headers=((b"Host", b" \tother.example "),)), (b"target.example", b"other.example")),
@@ -168,7 +170,7 @@ CHANGES = {
             ("host", "other.example"),
             ("port", 81),
             ("method", b"GET /"),
-            ("scheme", b"https"),
+            ("scheme", b"http"),
             ("authority", b"other.example"),
             ("path", b"/other"),
         )
@@ -182,7 +184,7 @@ CHANGES = {
 
 @pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
 def test_what_makes_another_request_is_seen(change: Callable[[http.HTTPFlow], None]) -> None:
-    flow = flow_of(headers=((b"Host", b"target.example"),))
+    flow = flow_of("https://target.example/p?q", headers=((b"Host", b"target.example"),))
     if change is change_a_list_in_the_place_of_fields:
         flow.request.headers.fields = ([b"Host", b"target.example"],)  # type: ignore[assignment]
     request, seen = request_of_flow(flow), seen_of_flow(flow)
@@ -234,3 +236,71 @@ def test_a_host_that_stays_none_is_a_fault(host: bytes) -> None:
 )
 def test_a_host_in_any_spelling_is_no_fault(host: bytes) -> None:
     assert request_of_flow(flow_of(headers=((b"Host", host),))).fault is None
+
+
+# -- where no client has named the destination -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mode", "url", "host", "sni", "hosts", "destination", "asked"),
+    [
+        ("regular", "https://192.0.2.7/", b"a.example", None, (b"192.0.2.7", b"a.example"), None, None),
+        ("regular", "https://a.example/", b"b.example", None, (b"a.example", b"b.example"), None, None),
+        (
+            "transparent",
+            "http://192.0.2.7/",
+            b"a.example",
+            None,
+            (b"a.example", b"192.0.2.7"),
+            b"192.0.2.7",
+            "a.example",
+        ),
+        (
+            "transparent",
+            "https://192.0.2.7/",
+            b"A.example",
+            "b.example",
+            (b"A.example", b"b.example", b"192.0.2.7"),
+            b"192.0.2.7",
+            "b.example",
+        ),
+        (
+            "wireguard",
+            "http://192.0.2.7/",
+            b"\xc3\xbc.x",
+            None,
+            (b"\xc3\xbc.x", b"xn--tda.x", b"192.0.2.7"),
+            b"192.0.2.7",
+            "xn--tda.x",
+        ),
+        ("transparent", "http://192.0.2.7/", b"192.0.2.8", None, (b"192.0.2.7", b"192.0.2.8"), None, None),
+        ("transparent", "http://192.0.2.7/", b"a/b", None, (b"192.0.2.7", b"a/b"), None, None),
+        ("transparent", "http://192.0.2.7/", b"", None, (b"192.0.2.7", b""), None, None),
+        ("transparent", "http://192.0.2.7/", b"192.0.2.7", None, (b"192.0.2.7",), None, None),
+        ("socks5", "http://a.example/", b"b.example", None, (b"a.example", b"b.example"), None, None),
+        ("socks5", "http://[2001:db8::7]/", b"a", None, (b"a", b"2001:db8::7"), b"2001:db8::7", "a"),
+        (
+            "reverse:https://192.0.2.7",
+            "https://192.0.2.7/",
+            b"192.0.2.7",
+            "a.example",
+            (b"192.0.2.7", b"a.example"),
+            b"192.0.2.7",
+            None,
+        ),
+    ],
+)
+def test_in_modes_led_by_addresses_the_name_is_asked(
+    mode: str,
+    url: str,
+    host: bytes,
+    sni: str | None,
+    hosts: tuple[bytes, ...],
+    destination: bytes | None,
+    asked: str | None,
+) -> None:
+    flow = flow_of(url, headers=((b"Host", host),), sni=sni)
+    flow.client_conn.proxy_mode = ProxyMode.parse(mode)
+    request = request_of_flow(flow)
+    assert (request.hosts, request.destination) == (hosts, destination)
+    assert name_to_ask(request, sni) == asked

@@ -1,7 +1,7 @@
 """Requests, and the canonical URLs that they may mean."""
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hushlist.errors import UrlError
@@ -230,6 +230,8 @@ def test_every_scheme_and_target_has_at_least_one_form(scheme: bytes, target: by
 
 
 @given(urls())
+@example(b"@http:/%")
+@example(b"@http:80/%")
 def test_a_request_s_canonical_url_is_its_url_s(url: bytes) -> None:
     try:
         request = request_of(url)

@@ -13,7 +13,7 @@ from hushlist.audit.kinds import kind_of_type
 from hushlist.audit.record import Broken, Kind, Read, Record, Skipped
 from hushlist.audit.sources.tnetstring import TnetstringError, values
 from hushlist.policy.groups import Client
-from hushlist.url.message import request_of_head
+from hushlist.url.message import Naming, request_of_head
 
 #: octets of a flow, with its bodies; a longer one is broken
 LONGEST_FLOW = 1 << 28
@@ -74,7 +74,7 @@ def _record(flow: Any, source: str, number: int) -> Record | None:
     started = request.get("timestamp_start")
     kind = Kind.WEBSOCKET if flow.get("websocket") else _kind(head, response)
     return Record(
-        request_of_head(head, None if name is None else _text(name)),
+        request_of_head(head, None if name is None else _text(name), _naming(_text(client.get("proxy_mode", "")))),
         source,
         number,
         kind,
@@ -110,6 +110,14 @@ def _kind(head: _Head, response: Mapping[str, Any]) -> Kind:
     fields = [(bytes(name), bytes(value)) for name, value in response.get("headers") or ()]
     media_type = _field(fields, b"content-type")
     return Kind.UNKNOWN if media_type is None else kind_of_type(media_type.decode("ascii", "replace"))
+
+
+def _naming(mode: str) -> Naming:
+    """Who has named where a client of a mode goes; ``proxy.wire`` has the same of mitmproxy's own classes."""
+    kind = mode.partition("@")[0].partition(":")[0]
+    if kind in ("", "regular", "upstream"):  # of old flows, there is none
+        return Naming.CLIENT
+    return Naming.ADMINISTRATOR if kind == "reverse" else Naming.ADDRESS
 
 
 def _field(fields: Any, name: bytes) -> bytes | None:

@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mitmproxy.http import Headers
 from mitmproxy.io import FlowWriter, tnetstring
+from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import tflow
 
 from hushlist.audit.record import Broken, Kind, Record, Skipped
@@ -43,10 +44,12 @@ def web_flow(**request: object) -> object:
     return flow
 
 
+@pytest.mark.parametrize("mode", ["regular", "upstream:http://192.0.2.1", "reverse:http://a.example", "transparent"])
 @pytest.mark.parametrize(
     "request_",
     [
         {},
+        {"host": "192.0.2.7"},
         {"authority": "me@auth.example:8443", "scheme": "https"},
         {"host": "bücher.example"},
         {"path": "/a b\x7f"},
@@ -54,8 +57,9 @@ def web_flow(**request: object) -> object:
         {"method": "BAD METHOD"},
     ],
 )
-def test_a_request_is_the_one_that_the_proxy_decides(request_: dict[str, object]) -> None:
+def test_a_request_is_the_one_that_the_proxy_decides(request_: dict[str, object], mode: str) -> None:
     flow = web_flow(**request_)
+    flow.client_conn.proxy_mode = ProxyMode.parse(mode)  # type: ignore[attr-defined]
     (record,) = read(written(flow))
     assert isinstance(record, Record)
     assert record.asked == request_of_flow(flow)  # type: ignore[arg-type]

@@ -1,0 +1,154 @@
+"""Pass-through: hosts whose TLS is not decrypted, such as those of apps that pin their certificates, and of banks.
+
+They are still decided, by name and address. A host covers itself and everything below; with "=" in front, itself alone.
+
+    pass-through:
+      hosts: [bank.example, =api.pinned.example, 192.0.2.0/24, {file: pinned.txt}]
+      failed-handshakes: add
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import suppress
+from dataclasses import dataclass
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from pathlib import Path
+
+from hushlist.errors import UrlError
+from hushlist.lists.document import Fields, Node
+from hushlist.lists.source import Report, entries
+from hushlist.url.host import DELIMITERS, is_address, parse_address
+from hushlist.url.parts import to_bytes
+from hushlist.url.request import canonical_host
+
+#: what a canonical host has in it that is none: a port, or what had to be escaped
+_NOT_IN_NAME = re.compile(rb"[:%\[\]]")
+#: what is done when clients refuse the proxy's certificate for a host
+REPORT, ADD = "report", "add"
+ON_FAILURE = (REPORT, ADD)
+
+Network = IPv4Network | IPv6Network
+#: a file that is named in a line of the policy: its path and its octets; ``None`` where the report has an error
+ReadFile = Callable[[str, int], tuple[Path, bytes] | None]
+
+
+@dataclass(frozen=True, slots=True)
+class PassThrough:
+    """What is passed through for a group, or for everybody."""
+
+    #: canonical names that cover those below, and those that do not
+    domains: frozenset[bytes] = frozenset()
+    hosts: frozenset[bytes] = frozenset()
+    networks: tuple[Network, ...] = ()
+    #: what is done when a client refuses the proxy's certificate
+    on_failure: str = REPORT
+    #: the file to which a host is added then
+    file: Path | None = None
+    #: where the policy says it, as ``file:line``
+    place: str | None = None
+
+    def __len__(self) -> int:
+        """How many hosts and networks are named."""
+        return len(self.entries)
+
+    @property
+    def entries(self) -> frozenset[bytes | Network]:
+        """All that is named."""
+        return frozenset((*self.domains, *(b"=" + host for host in self.hosts), *self.networks))
+
+    def covers(self, host: bytes) -> bool:
+        """Whether a host is passed through; ``host`` is canonical.
+
+        >>> PassThrough(frozenset([b"bank.example"])).covers(b"www.bank.example")
+        True
+        """
+        if host in self.hosts:
+            return True
+        if is_address(host):
+            address = parse_address(host)
+            return address is not None and any(address in network for network in self.networks)
+        while host not in self.domains:
+            _, dot, host = host.partition(b".")
+            if not dot:
+                return False
+        return True
+
+
+def read_pass_through(node: Node, report: Report, read_file: ReadFile) -> PassThrough:
+    """What a policy says, as a list of hosts or as a mapping."""
+    entry = Node(node.line, {"hosts": node}) if isinstance(node.value, list) else node
+    fields = Fields(entry, ("hosts", "failed-handshakes"), report)
+    if isinstance(entry.value, dict) and "hosts" not in fields:
+        report.error(node.line, "pass-through", "it has no hosts")
+    domains: set[bytes] = set()
+    hosts: set[bytes] = set()
+    networks: list[Network] = []
+    files: list[Path] = []
+    for text, line, source in _entries(fields, report, read_file, files):
+        found = _read_host(text, line, source)
+        if isinstance(found, bytes):
+            (hosts if text.startswith("=") else domains).add(found)
+        elif found is not None:
+            networks.append(found)
+    on_failure = fields.choice("failed-handshakes", ON_FAILURE) or REPORT
+    if on_failure == ADD and not files:
+        report.error(fields.line_of("failed-handshakes"), "failed-handshakes: add", "there is no file to add to")
+    return PassThrough(
+        frozenset(domains),
+        frozenset(hosts),
+        tuple(dict.fromkeys(networks)),
+        on_failure,
+        files[0] if files else None,
+        f"{report.source}:{node.line}",
+    )
+
+
+def _entries(
+    fields: Fields, report: Report, read_file: ReadFile, files: list[Path]
+) -> Iterator[tuple[str, int, Report]]:
+    """Every entry, its line, and the report of its source; the files that were read are added to ``files``."""
+    for item in fields.items("hosts"):
+        if isinstance(item.value, str):
+            yield item.value, item.line, report
+            continue
+        own = Fields(item, ("file",), report)
+        name = own.text("file")
+        if isinstance(item.value, dict) and "file" not in own:
+            report.error(item.line, "pass-through", "it names no file")
+        found = None if name is None else read_file(name, own.line_of("file"))
+        if found is None:
+            continue
+        path, octets = found
+        files.append(path)
+        of_file = Report(str(path))
+        for line, text in entries(octets, of_file):
+            yield text, line, of_file
+        report.merge(of_file)
+
+
+def _read_host(text: str, line: int, report: Report) -> bytes | Network | None:
+    """A canonical name, or a network; ``None`` with an error in the report."""
+    name = text.removeprefix("=")
+    with suppress(ValueError):
+        return ip_network(name)
+    with suppress(ValueError):
+        network = ip_network(name, strict=False)
+        report.error(line, text, f"some of its bits are behind the prefix: the network is {network}")
+        return None
+    octets = to_bytes(name)
+    if DELIMITERS.search(octets):
+        report.error(line, text, "expected a host such as bank.example, or a network such as 192.0.2.0/24")
+    elif "*" in name:
+        report.error(line, text, "a host covers those below it by itself, without '*'")
+    else:
+        with suppress(UrlError):
+            host = canonical_host(octets)
+            address = parse_address(host)
+            if address is not None:
+                return ip_network(address)
+            if host and not _NOT_IN_NAME.search(host + octets):
+                return host
+        report.error(line, text, "expected a host without a port, or an address")
+    return None

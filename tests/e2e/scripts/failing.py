@@ -1,0 +1,26 @@
+"""A mitmproxy script for the tests: parts of the filter raise for requests with a word of theirs in the URL."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hushlist.engine import Engine
+from hushlist.proxy import answer, notes
+
+
+def _failing(module: Any, name: str, word: str, error: type[Exception]) -> None:
+    original: Callable[..., Any] = getattr(module, name)
+
+    def fail(*args: Any, **kwargs: Any) -> Any:
+        if word in repr((args, kwargs)) or any(word in getattr(arg, "path", "") for arg in args):
+            raise error("raised by the test")
+        return original(*args, **kwargs)
+
+    setattr(module, name, fail)
+
+
+_failing(Engine, "decide", "explode", RuntimeError)
+_failing(Engine, "decide", "exhaust", MemoryError)
+_failing(notes, "annotate", "unnoted", RuntimeError)
+_failing(answer, "answer", "unpaged", RuntimeError)

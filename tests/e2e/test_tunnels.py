@@ -1,0 +1,373 @@
+"""Tunnels, whatever is in them, and other ways in: nothing of a blocked host or path gets through."""
+
+from __future__ import annotations
+
+import json
+import re
+import socket
+import ssl
+import time
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+from textwrap import indent
+from typing import Any
+
+import pytest
+from cryptography import x509
+
+from e2e.origin import LOOPBACK, Origin
+from e2e.policies import replace, write_list, write_policy
+from e2e.proxy import PATIENCE, Proxy, mitmdump
+
+# -- what is not decrypted ---------------------------------------------------------------------------------------------
+
+
+def tls_over(connection: socket.socket, name: str | None, context: ssl.SSLContext | None = None) -> ssl.SSLSocket:
+    """TLS by a client that takes any certificate, where no context says otherwise."""
+    if context is None:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    return context.wrap_socket(connection, server_hostname=name)
+
+
+def ask(connection: socket.socket, host: str, path: str = "/") -> bytes:
+    """What is answered to a request, until there is nothing more to read."""
+    connection.settimeout(PATIENCE)
+    connection.sendall(f"GET {path} HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+    received = b""
+    with connection, suppress(ConnectionError, TimeoutError, ssl.SSLError):
+        while chunk := connection.recv(65536):
+            received += chunk
+    return received
+
+
+def issuer(connection: ssl.SSLSocket) -> str:
+    """Whose certificate a client sees."""
+    octets = connection.getpeercert(binary_form=True)
+    assert octets is not None
+    return x509.load_der_x509_certificate(octets).issuer.rfc4514_string()
+
+
+def is_the_origin_s(connection: ssl.SSLSocket) -> bool:
+    return "origin.test" in issuer(connection)
+
+
+@pytest.fixture
+def passing(tmp_path: Path) -> Path:
+    """A policy that passes some hosts through, for everybody."""
+    folder = tmp_path / "passing"
+    folder.mkdir()
+    write_list(folder / "rules.yaml", "ads.test", "blocked.bank.test", "path.test/secret/", {"address": "10.0.0.0/8"})
+    (folder / "pinned.txt").write_text("# apps\npinned.test\n192.0.2.0/24\n", encoding="utf-8")
+    return write_policy(
+        folder,
+        ["rules.yaml"],
+        log={"folder": "log", "what": "all"},
+        **{"pass-through": ["bank.test", "ads.test", {"file": "pinned.txt"}]},
+    )
+
+
+def records(policy: Path) -> list[dict[str, Any]]:
+    """What the log has, when the proxy has ended."""
+    files = sorted((policy.parent / "log").glob("*.jsonl"))
+    return [json.loads(line) for file in files for line in file.read_text(encoding="utf-8").splitlines()]
+
+
+@pytest.mark.parametrize("host", ["bank.test", "www.bank.test", "pinned.test"])
+def test_a_host_that_is_passed_through_shows_its_own_certificate(
+    start: Callable[..., Proxy], origin: Origin, passing: Path, host: str
+) -> None:
+    proxy = start(policy=passing)
+    with origin.watch() as arrived, tls_over(proxy.tunnel(host, 443), host) as tls:
+        assert is_the_origin_s(tls)
+        assert b"from the origin" in ask(tls, host)
+    assert len(arrived.requests) == 1
+    with tls_over(proxy.tunnel("other.test", 443), "other.test") as tls:
+        assert not is_the_origin_s(tls)
+    proxy.stop()
+    (record,) = (one for one in records(passing) if one["method"] == "CONNECT")
+    assert (record["url"], record["action"]) == (f"https://{host}/", "pass")
+
+
+@pytest.mark.parametrize(
+    ("target", "name"),
+    [
+        ("evil.test", "bank.test"),  # decrypted, and so decided by its requests
+        ("bank.test", "evil.test"),
+        ("10.1.2.3", "bank.test"),
+        ("path.test", "bank.test"),
+    ],
+)
+def test_a_lying_name_passes_nothing_through(
+    start: Callable[..., Proxy], passing: Path, origin: Origin, target: str, name: str
+) -> None:
+    proxy = start(policy=passing)
+    with tls_over(proxy.tunnel(target, 443), name) as tls:
+        assert not is_the_origin_s(tls)
+        with origin.watch() as arrived:
+            answer = ask(tls, "path.test", "/secret/x")
+    assert b"from the origin" not in answer
+    assert arrived.connections == 0
+
+
+def test_a_blocked_host_is_not_passed_through(start: Callable[..., Proxy], origin: Origin, passing: Path) -> None:
+    proxy = start(policy=passing)
+    with origin.watch() as arrived:
+        for host in ("blocked.bank.test", "ads.test"):
+            answer = proxy.send(b"CONNECT %b:443 HTTP/1.1\r\nHost: %b:443\r\n\r\n" % (host.encode(), host.encode()))
+            assert answer.status == 403, host
+            assert host.encode() in answer.body or b"Blocked" in answer.body
+        with tls_over(proxy.tunnel("bank.test", 443), "blocked.bank.test") as tls:
+            assert b"403" in ask(tls, "blocked.bank.test")[:20]
+    assert arrived.connections == 0
+    proxy.stop()
+    assert {one["url"] for one in records(passing) if one["action"] == "block"} >= {"https://blocked.bank.test/"}
+
+
+def test_a_blocked_host_that_is_decrypted_shows_its_page(proxy: Proxy, origin: Origin) -> None:
+    with origin.watch() as arrived:
+        answer = proxy.get("https://ads.test/x", headers={"Accept": "text/html"})
+    assert answer.status_code == 403
+    assert "<html" in answer.text
+    assert arrived.connections == 0
+
+
+def test_a_tunnel_whose_headers_name_a_blocked_host_or_port_is_refused(
+    start: Callable[..., Proxy], passing: Path
+) -> None:
+    text = passing.read_text(encoding="utf-8")
+    passing.write_text(
+        text.replace("lists:", "checks: {well-known-port: block, names-disagree: block}\n  lists:"), encoding="utf-8"
+    )
+    proxy = start(policy=passing)
+    for target, host in ((b"good.test:22", b"good.test"), (b"good.test:443", b"evil.test"), (b"good.test:25", b"")):
+        head = b"CONNECT %b HTTP/1.1\r\n" % target + (b"Host: %b\r\n" % host if host else b"") + b"\r\n"
+        assert proxy.send(head).status == 403, head
+    assert proxy.send(b"CONNECT good.test:443 HTTP/1.1\r\nHost: good.test:443\r\n\r\n", "CONNECT").status == 200
+
+
+def test_each_group_passes_its_own_hosts_through(start: Callable[..., Proxy], origin: Origin, tmp_path: Path) -> None:
+    policy = write_policy(
+        tmp_path,
+        groups=[
+            {"name": "here", "clients": ["127.0.0.1"], "pass-through": ["ours.test"]},
+        ],
+        **{"pass-through": ["theirs.test"]},
+    )
+    proxy = start(policy=policy)
+    for host, is_passed in (("ours.test", True), ("theirs.test", False)):
+        with tls_over(proxy.tunnel(host, 443), host) as tls:
+            assert is_the_origin_s(tls) is is_passed, host
+
+
+def test_what_mitmproxy_s_own_options_pass_is_decided(start: Callable[..., Proxy], origin: Origin) -> None:
+    options = {"ignore_hosts": r"^(.+\.)?ads\.test:443$", "tcp_hosts": r"^(raw\.)?(good|10\.0\.0\.1)"}
+    proxy = start(options=options)
+    with origin.watch() as arrived:
+        answer = proxy.send(b"CONNECT ads.test:443 HTTP/1.1\r\n\r\n")
+        assert answer.status == 403
+        with proxy.tunnel("path.test", 443) as tunnel, pytest.raises(OSError):  # by the server name alone
+            tls_over(tunnel, "ads.test")
+        with proxy.tunnel("full.test", 443) as tunnel, pytest.raises(OSError):
+            tls_over(tunnel, "allowed.ads.test")
+        assert proxy.send(b"CONNECT 10.0.0.1:443 HTTP/1.1\r\n\r\n").status == 403
+    assert arrived.connections == 0
+    with tls_over(proxy.tunnel("allowed.ads.test", 443), "allowed.ads.test") as tls:
+        assert is_the_origin_s(tls)
+    with proxy.tunnel("good.test", 80) as tunnel:
+        assert b"from the origin" in ask(tunnel, "ads.test")  # raw: nobody reads what is in it
+
+
+# -- clients that refuse the proxy's certificate -----------------------------------------------------------------------
+
+
+def refuse(proxy: Proxy, host: str) -> None:
+    """Begin TLS as an app does that pins its certificate."""
+    with proxy.tunnel(host, 443) as tunnel, pytest.raises(ssl.SSLError):
+        tls_over(tunnel, host, ssl.create_default_context())
+
+
+def test_a_client_that_refuses_the_certificate_is_reported_once_with_the_line(
+    start: Callable[..., Proxy], passing: Path
+) -> None:
+    proxy = start(policy=passing)
+    refuse(proxy, "app.test")
+    line = passing.read_text(encoding="utf-8").splitlines().index("pass-through:") + 2
+    proxy.log.wait_for(rf"refuses the certificate for app\.test; .*{re.escape(str(passing))}:{line}:  - =app\.test")
+    refuse(proxy, "app.test")
+    refuse(proxy, "ads.test.app.test")
+    proxy.log.wait_for(r"for ads\.test\.app\.test")
+    assert proxy.log.text().count("refuses the certificate for app.test") == 1
+
+
+def test_a_host_is_added_where_a_client_that_trusts_the_proxy_refuses_it_twice(
+    start: Callable[..., Proxy], passing: Path
+) -> None:
+    text = passing.read_text(encoding="utf-8")
+    before, _, hosts = text.partition("pass-through:\n")
+    hosts, _, rest = hosts.partition("layers:")
+    passing.write_text(
+        f"{before}pass-through:\n  failed-handshakes: add\n  hosts:\n{indent(hosts, '  ')}layers:{rest}",
+        encoding="utf-8",
+    )
+    pinned = passing.parent / "pinned.txt"
+    pinned.chmod(0o600)
+    proxy = start(policy=passing)
+    for _ in range(3):
+        refuse(proxy, "stranger.test")
+    assert proxy.get("https://other.test/").status_code == 200
+    for host in ("app.test", "path.test", "ads.test.other.test"):
+        refuse(proxy, host)
+    assert "app.test" not in pinned.read_text(encoding="utf-8")
+    refuse(proxy, "path.test")
+    proxy.log.wait_for(r"path\.test; it is not added")
+    refuse(proxy, "app.test")
+    proxy.log.wait_for(r"app\.test: added to")
+    lines = pinned.read_text(encoding="utf-8").splitlines()
+    assert lines[:3] == ["# apps", "pinned.test", "192.0.2.0/24"]
+    assert [line.split()[0] for line in lines[3:]] == ["=app.test"]
+    assert pinned.stat().st_mode & 0o777 == 0o600
+    wait_until(lambda: passes(proxy, "app.test"))
+    assert not passes(proxy, "sub.app.test")
+
+
+def passes(proxy: Proxy, host: str) -> bool:
+    with tls_over(proxy.tunnel(host, 443), host) as tls:
+        return is_the_origin_s(tls)
+
+
+def wait_until(is_so: Callable[[], bool]) -> None:
+    end = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.1)
+
+
+# -- other ways in -----------------------------------------------------------------------------------------------------
+
+
+def socks(proxy: Proxy, host: str, port: int) -> socket.socket:
+    """A connection by SOCKS5, to a name or an IPv4 address."""
+    connection = proxy.connect()
+    connection.sendall(b"\x05\x01\x00")
+    assert connection.recv(2) == b"\x05\x00"
+    try:
+        target = b"\x01" + socket.inet_aton(host) if host[0].isdigit() else None
+    except OSError:
+        target = None
+    target = target or b"\x03" + bytes([len(host)]) + host.encode()
+    connection.sendall(b"\x05\x01\x00" + target + port.to_bytes(2, "big"))
+    assert connection.recv(10)[:2] == b"\x05\x00"
+    return connection
+
+
+def test_socks_is_decided_by_name_and_by_address(start: Callable[..., Proxy], origin: Origin, passing: Path) -> None:
+    proxy = start(policy=passing, proxy_mode="socks5")
+    with origin.watch() as arrived:
+        assert b" 403 " in ask(socks(proxy, "ads.test", 80), "good.test")
+        assert b" 403 " in ask(socks(proxy, "10.1.2.3", 80), "good.test")
+        assert b" 403 " in ask(socks(proxy, "192.0.2.7", 80), "ads.test")
+        with tls_over(socks(proxy, "192.0.2.7", 443), "ads.test") as tls:
+            assert b" 403 " in ask(tls, "good.test")
+    assert arrived.connections == 0
+    assert b"from the origin" in ask(socks(proxy, "good.test", 80), "good.test")
+    for host, name, is_passed in (
+        ("bank.test", "bank.test", True),
+        ("evil.test", "bank.test", False),
+        ("198.51.100.1", "bank.test", True),
+        ("192.0.2.7", "other.test", True),
+        ("192.0.2.7", None, True),
+        ("198.51.100.1", None, False),
+    ):
+        with tls_over(socks(proxy, host, 443), name) as tls:
+            assert is_the_origin_s(tls) is is_passed, (host, name)
+
+
+@pytest.fixture
+def allow_list(tmp_path: Path) -> Path:
+    folder = tmp_path / "allowed"
+    folder.mkdir()
+    write_list(folder / "rules.yaml", "good.test", "bank.test", action="allow")
+    checks = {"names-disagree": "block"}
+    text = {
+        "default": "block",
+        "pass-through": ["bank.test"],
+        "layers": [{"name": "rules", "checks": checks, "lists": ["rules.yaml"]}],
+    }
+    return replace(folder / "policy.yaml", json.dumps(text))
+
+
+def test_in_transparent_mode_the_name_is_decided_and_connected_to(
+    start: Callable[..., Proxy], origin: Origin, allow_list: Path
+) -> None:
+    proxy = start(policy=allow_list, proxy_mode="transparent", scripts=["transparent.py", "calling.py"])
+    before = len(proxy.log)
+    with tls_over(proxy.connect(), "bank.test") as tls:
+        assert is_the_origin_s(tls)
+        assert b"from the origin" in ask(tls, "bank.test")
+    proxy.log.wait_for(r"connected to \('bank\.test', 443\)", before)
+    before = len(proxy.log)
+    with tls_over(proxy.connect(), "good.test") as tls:
+        assert not is_the_origin_s(tls)
+        assert b"from the origin" in ask(tls, "good.test")
+    proxy.log.wait_for(r"connected to \('good\.test', 443\) as good\.test", before)
+    assert "198.51.100.7', 443" not in proxy.log.text()
+    with origin.watch() as arrived:
+        with tls_over(proxy.connect(), "good.test") as tls:
+            assert b" 403 " in ask(tls, "bank.test")  # both are allowed: but the names disagree
+        with tls_over(proxy.connect(), "evil.test") as tls:
+            assert b" 403 " in ask(tls, "good.test")
+        with tls_over(proxy.connect(), None) as tls:
+            assert b" 403 " in ask(tls, "198.51.100.7")
+    assert arrived.connections == 0
+
+
+def test_in_transparent_mode_plain_http_goes_to_the_host_that_it_names(
+    start: Callable[..., Proxy], origin: Origin, allow_list: Path
+) -> None:
+    options = {"original_port": 80}
+    proxy = start(
+        policy=allow_list, proxy_mode="transparent", scripts=["transparent.py", "calling.py"], options=options
+    )
+    assert b"from the origin" in ask(proxy.connect(), "good.test")
+    proxy.log.wait_for(r"connected to \('good\.test', 80\)")
+    with origin.watch() as arrived:
+        assert b" 403 " in ask(proxy.connect(), "evil.test")
+        assert b" 403 " in ask(proxy.connect(), "198.51.100.7")
+    assert arrived.connections == 0
+
+
+def test_an_upstream_proxy_is_asked_for_nothing_that_is_blocked(
+    tmp_path: Path, start: Callable[..., Proxy], origin: Origin, passing: Path
+) -> None:
+    (tmp_path / "second").mkdir()
+    second = start(policy=None, mode="off", options={"ignore_hosts": r".*"})
+    # the first reaches the second at a port that the script for tests leads to the origin's: see upstream.py
+    with mitmdump(
+        tmp_path / "second",
+        origin,
+        policy=passing,
+        proxy_mode=f"upstream:http://{LOOPBACK}:{second.port}",
+        options={"upstream_proxy": second.port, "ignore_hosts": r"(ads|bank|evil)\.test", "tcp_hosts": "raw"},
+    ) as proxy:
+        with origin.watch() as arrived:
+            assert proxy.send(b"CONNECT ads.test:443 HTTP/1.1\r\n\r\n").status == 403
+            assert proxy.get("https://path.test/secret/x").status_code == 403
+            assert proxy.get("http://ads.test/").status_code == 403
+            with proxy.tunnel("path.test", 443) as tunnel, suppress(OSError):
+                tls_over(tunnel, "blocked.bank.test").close()
+        assert arrived.connections == 0
+        assert not re.search(r"CONNECT (ads|path)", second.log.text())
+        assert proxy.get("https://good.test/").status_code == 200
+        with tls_over(proxy.tunnel("bank.test", 443), "bank.test") as tls:
+            assert is_the_origin_s(tls)
+
+
+@pytest.mark.parametrize(("host", "arrives"), [("ads.test", False), ("good.test", True)])
+def test_reverse_tcp_is_decided(start: Callable[..., Proxy], origin: Origin, host: str, arrives: bool) -> None:
+    proxy = start(proxy_mode=f"reverse:tcp://{host}:80")
+    with origin.watch() as arrived:
+        answer = ask(proxy.connect(), "anything.test")
+    assert (b"from the origin" in answer) is arrives
+    assert bool(arrived.connections) is arrives

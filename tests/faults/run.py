@@ -1,0 +1,70 @@
+"""Inject every fault, with ``on-failure: closed`` and ``open``, and print what became of requests.
+
+    python tests/faults/run.py [WORDS]
+
+Where there are words, only the faults that have them in their names are tried.
+The exit code is 0 where all is as it has to be, and 1 where it is not.
+"""
+
+from __future__ import annotations
+
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from contextlib import nullcontext
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "addon")]
+
+from e2e.origin import Origin  # noqa: E402
+from faults.lab import Lab  # noqa: E402
+from faults.table import FAULTS, Fault, NotHereError, try_running, try_start  # noqa: E402
+
+_CHOICES = ("closed", "open")
+_NOT_HERE = "not here"
+
+
+def main() -> int:
+    """Print a line for each fault, and the totals."""
+    faults = [fault for fault in FAULTS if " ".join(sys.argv[1:]) in fault.name]
+    results: dict[tuple[str, str], str] = {}
+    with tempfile.TemporaryDirectory() as name, Origin(Path(name)) as origin:
+        for choice in _CHOICES:
+            for fault, result in _try_all(faults, Path(name) / choice, origin, choice):
+                results[fault.name, choice] = result
+                print(".", end="", file=sys.stderr, flush=True)
+    print(file=sys.stderr)
+    counts = Counter[str]()
+    print(f"{'injected':<40} {'closed':<10} {'open':<10} ok")
+    for fault in faults:
+        got = [results[fault.name, choice] for choice in _CHOICES]
+        is_ok = all(one in (_NOT_HERE, fault.expected(choice)) for one, choice in zip(got, _CHOICES, strict=True))
+        counts.update(["not here" if _NOT_HERE in got else "ok" if is_ok else "WRONG"])
+        print(f"{fault.name:<40} {got[0]:<10} {got[1]:<10} {'yes' if is_ok else 'NO'}")
+    print(f"{len(faults)} faults: {', '.join(f'{number} {what}' for what, number in counts.items())}")
+    return 1 if counts["WRONG"] else 0
+
+
+def _try_all(faults: Sequence[Fault], folder: Path, origin: Origin, choice: str) -> Iterator[tuple[Fault, str]]:
+    running = [fault for fault in faults if not fault.at_start]
+    lab = Lab(folder / "running", origin, choice)
+    with lab.running() if running else nullcontext() as proxy:
+        assert proxy is not None or not running, lab.said
+        yield from ((fault, _try(fault, lab)) for fault in running)
+    for number, fault in enumerate(fault for fault in faults if fault.at_start):
+        yield fault, _try(fault, Lab(folder / f"start{number}", origin, choice))
+
+
+def _try(fault: Fault, lab: Lab) -> str:
+    try:
+        return try_start(fault, lab) if fault.at_start else try_running(fault, lab)
+    except NotHereError:
+        return _NOT_HERE
+    except Exception as error:  # whatever it is, the others are tried
+        print(f"\n{fault.name} ({lab.choice}): {error!r}", file=sys.stderr)
+        return "WRONG"
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,368 @@
+"""The faults: what is done to a lab, and what is expected of requests then, where the policy says closed, and open."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import sqlite3
+import subprocess
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
+from itertools import count
+from pathlib import Path
+
+from faults.lab import DECIDES, ENDS, PASSES, REFUSES, Lab
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+NOT_USED = "the change is not used"
+CHANGED = "somebody has changed it while it was in use"
+UNFILTERED = "NOTHING IS FILTERED"
+
+
+class NotHereError(Exception):
+    """A fault that cannot be had on this machine."""
+
+
+@dataclass(frozen=True)
+class Fault:
+    """One way to fail."""
+
+    name: str
+    #: does it to a lab, and undoes it
+    inject: Callable[[Lab], AbstractContextManager[None]]
+    closed: str = DECIDES
+    open: str = DECIDES
+    #: the path that is asked for meanwhile
+    path: str = "/"
+    #: words that mitmdump says, where it starts, and where it does not
+    says: str = ""
+    #: whether it is there before mitmdump starts
+    at_start: bool = False
+
+    def expected(self, choice: str) -> str:
+        """What becomes of requests."""
+        return self.closed if choice == "closed" else self.open
+
+
+@contextmanager
+def _nothing(_: Lab) -> Iterator[None]:
+    yield
+
+
+# -- while it runs -----------------------------------------------------------------------------------------------------
+
+
+def _changed(change: Callable[[Lab], object], words: str = NOT_USED) -> Callable[[Lab], AbstractContextManager[None]]:
+    """A change of files that mitmdump speaks of, taken back afterwards."""
+
+    @contextmanager
+    def inject(lab: Lab) -> Iterator[None]:
+        start = len(lab.proxy.log)
+        change(lab)
+        lab.wait_for(words, start)
+        yield
+        lab.restore()
+
+    return inject
+
+
+def _break_policy(lab: Lab) -> None:
+    lab.policy.write_text("layers: [\n")
+
+
+@contextmanager
+def _index_removed(lab: Lab) -> Iterator[None]:
+    lab.index().unlink()
+    yield
+    lab.restore()
+
+
+@contextmanager
+def _index_replaced(lab: Lab) -> Iterator[None]:
+    other = lab.folder / "other"
+    other.write_bytes(bytes(5000))
+    other.replace(lab.index())
+    yield
+    lab.restore()
+
+
+def _index_spoiled(spoil: Callable[[Path], object]) -> Callable[[Lab], AbstractContextManager[None]]:
+    """The index is written to, and cannot be compiled anew, since the list is broken too."""
+
+    @contextmanager
+    def inject(lab: Lab) -> Iterator[None]:
+        start = len(lab.proxy.log)
+        index = lab.index()
+        lab.break_list()
+        lab.wait_for(NOT_USED, start)
+        spoil(index)
+        lab.wait_for(CHANGED, start)
+        yield
+        lab.restore()
+
+    return inject
+
+
+def _overwrite(index: Path) -> None:
+    index.write_bytes(bytes(index.stat().st_size))
+
+
+def _make_empty(index: Path) -> None:
+    os.truncate(index, 0)
+
+
+@contextmanager
+def _store_locked(lab: Lab) -> Iterator[None]:
+    with closing(sqlite3.connect(lab.store, isolation_level=None)) as other:
+        other.execute("BEGIN EXCLUSIVE")
+        yield
+        other.execute("ROLLBACK")
+
+
+@contextmanager
+def _store_spoiled(lab: Lab) -> Iterator[None]:
+    spoiled = lab.store.with_name("spoiled")
+    spoiled.write_bytes(b"no database" * 1000)
+    spoiled.replace(lab.store)
+    yield
+    lab.store.unlink()
+
+
+@contextmanager
+def _store_gone(lab: Lab) -> Iterator[None]:
+    shutil.rmtree(lab.store.parent)
+    lab.store.parent.write_text("a file")
+    yield
+    lab.store.parent.unlink()
+
+
+@contextmanager
+def _log_gone(lab: Lab) -> Iterator[None]:
+    start = len(lab.proxy.log)
+    shutil.rmtree(lab.log, ignore_errors=True)
+    lab.log.write_text("a file")
+    lab.seen()
+    lab.wait_for("the log cannot be written", start)
+    yield
+    lab.log.unlink()
+
+
+@contextmanager
+def _no_descriptors(lab: Lab) -> Iterator[None]:
+    if resource is None or not hasattr(resource, "prlimit"):
+        raise NotHereError("limits of another process are Linux's")
+    pid = lab.proxy.process.pid
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    used = {int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()}
+    lowest = next(number for number in count() if number not in used)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+
+@contextmanager
+def _few_descriptors_for_reading(lab: Lab) -> Iterator[None]:
+    """Connections are accepted, but nothing can be compiled: a change comes while there is nothing to start it with."""
+    start = len(lab.proxy.log)
+    with _no_descriptors(lab):
+        lab.mend()
+        lab.wait_for(NOT_USED, start)
+    yield
+    lab.restore()
+
+
+@contextmanager
+def _compiling_killed(lab: Lab) -> Iterator[None]:
+    start = len(lab.proxy.log)
+    with _killer(lab.policy):
+        lab.list.write_bytes(lab.list.read_bytes() + b"  - new.test/\n")
+        lab.wait_for("ended with code", start)
+    yield
+    lab.restore()
+
+
+@contextmanager
+def _killer(policy: Path) -> Iterator[None]:
+    """Kills what compiles a policy, as a machine without memory does."""
+    if not Path("/proc/self/cmdline").exists():
+        raise NotHereError("there is no /proc")
+    done = threading.Event()
+
+    def kill() -> None:
+        own = os.fsencode(policy)
+        while not done.wait(0.005):
+            for process in Path("/proc").glob("[0-9]*/cmdline"):
+                try:
+                    words = process.read_bytes().split(b"\0")
+                    if b"hushlist.policy.background" in words and own in words:
+                        os.kill(int(process.parent.name), signal.SIGKILL)
+                except OSError:
+                    continue
+
+    thread = threading.Thread(target=kill, daemon=True)
+    thread.start()
+    try:
+        yield
+    finally:
+        done.set()
+        thread.join()
+
+
+# -- at the start ------------------------------------------------------------------------------------------------------
+
+
+@contextmanager
+def _list_broken(lab: Lab) -> Iterator[None]:
+    lab.break_list()
+    yield
+    lab.mend()
+
+
+@contextmanager
+def _policy_no_yaml(lab: Lab) -> Iterator[None]:
+    lab.policy.write_text(f"on-failure: {lab.choice}\nlayers: [\n")
+    yield
+
+
+@contextmanager
+def _policy_missing(lab: Lab) -> Iterator[None]:
+    lab.policy.unlink()
+    yield
+
+
+@contextmanager
+def _cache_is_file(lab: Lab) -> Iterator[None]:
+    lab.caches.write_text("a file")
+    yield
+    assert [*lab.temporary.glob("hushlist-*")] == []
+
+
+@contextmanager
+def _cache_of_all(lab: Lab) -> Iterator[None]:
+    lab.cache.mkdir(parents=True)
+    lab.cache.chmod(0o777)
+    yield
+    assert [*lab.cache.iterdir()] == []
+
+
+@contextmanager
+def _cache_full(lab: Lab) -> Iterator[None]:
+    """A disk of the cache's own, of 16 KiB."""
+    lab.caches.mkdir()
+    mount = ["mount", "-t", "tmpfs", "-o", "size=16k", "none", str(lab.caches)]
+    if not hasattr(os, "geteuid") or os.geteuid() or subprocess.run(mount, capture_output=True, check=False).returncode:
+        raise NotHereError("only root mounts a small disk")
+    try:
+        yield
+    finally:
+        subprocess.run(["umount", "-l", str(lab.caches)], capture_output=True, check=True)
+
+
+@contextmanager
+def _index_corrupt(lab: Lab) -> Iterator[None]:
+    """What was compiled before is damaged."""
+    with lab.running():
+        pass
+    index = lab.index()
+    octets = bytearray(index.read_bytes())
+    octets[len(octets) // 2] ^= 0xFF
+    index.write_bytes(octets)
+    yield
+
+
+@contextmanager
+def _state_is_file(lab: Lab) -> Iterator[None]:
+    lab.state.write_text("a file")
+    yield
+
+
+@contextmanager
+def _disks_full(lab: Lab) -> Iterator[None]:
+    """No file may become longer than mitmdump's own are."""
+    if resource is None:
+        raise NotHereError("limits are POSIX's")
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (16 << 10, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+@contextmanager
+def _first_killed(lab: Lab) -> Iterator[None]:
+    with _killer(lab.policy):
+        yield
+
+
+FAULTS = (
+    Fault("an exception in a decision", _nothing, REFUSES, PASSES, path="/explode", says="raised by the test"),
+    Fault("no memory for a decision", _nothing, REFUSES, PASSES, path="/exhaust", says="MemoryError"),
+    Fault("an exception in a note on a request", _nothing, REFUSES, path="/unnoted", says="raised by the test"),
+    Fault("an exception in a block page", _nothing, path="/unpaged", says="raised by the test"),
+    Fault("a list is broken", _changed(Lab.break_list), says="rules.yaml:2: "),
+    Fault("the policy is broken", _changed(_break_policy), says="policy.yaml:2: "),
+    Fault("the policy is removed", _changed(lambda lab: lab.policy.unlink()), says="No such file or directory"),
+    Fault("compiling is killed", _compiling_killed, says="ended with code -9"),
+    Fault("the index in use is removed", _index_removed),
+    Fault("the index in use is replaced", _index_replaced),
+    Fault("the index in use is written over", _index_spoiled(_overwrite), REFUSES, PASSES, says=CHANGED),
+    Fault("the index in use is made empty", _index_spoiled(_make_empty), REFUSES, PASSES, says=CHANGED),
+    Fault("the store is locked", _store_locked),
+    Fault("the store is damaged", _store_spoiled),
+    Fault("the store is gone, and cannot be made", _store_gone),
+    Fault("the log cannot be written", _log_gone, says="the log cannot be written"),
+    Fault("no file can be opened", _no_descriptors, REFUSES, REFUSES, says="Too many open files"),
+    Fault("no file can be opened for a change", _few_descriptors_for_reading, says="Too many open files"),
+    Fault("start: a list is broken", _list_broken, ENDS, PASSES, says="rules.yaml:2: ", at_start=True),
+    Fault("start: the policy is no YAML", _policy_no_yaml, ENDS, ENDS, says="policy.yaml:3: ", at_start=True),
+    Fault("start: there is no policy", _policy_missing, ENDS, ENDS, says="No such file", at_start=True),
+    Fault("start: compiling is killed", _first_killed, ENDS, PASSES, says="ended with code -9", at_start=True),
+    Fault("start: every disk is full", _disks_full, ENDS, PASSES, says="File too large", at_start=True),
+    Fault("start: the cache's disk is full", _cache_full, says="No space left on device", at_start=True),
+    Fault("start: the cache is a file", _cache_is_file, says="every start compiles anew", at_start=True),
+    Fault("start: all can write to the cache", _cache_of_all, says="other users can write there", at_start=True),
+    Fault("start: the index is damaged", _index_corrupt, at_start=True),
+    Fault("start: the folder for state is a file", _state_is_file, says="nothing can be unblocked", at_start=True),
+)
+
+
+def try_running(fault: Fault, lab: Lab) -> str:
+    """What becomes of requests while a fault is there; afterwards all has to be as before.
+
+    Raises:
+        AssertionError: it is not, or mitmdump did not say what was wrong.
+        NotHereError: it cannot be had here.
+    """
+    start = len(lab.proxy.log)
+    with fault.inject(lab):
+        outcome = lab.seen(fault.path)
+        if fault.says:
+            lab.wait_for(fault.says, start)
+    assert lab.eventually(DECIDES) == DECIDES, f"{fault.name}: it does not come back"
+    return outcome
+
+
+def try_start(fault: Fault, lab: Lab) -> str:
+    """The same for a fault that is there at the start."""
+    with fault.inject(lab), lab.running() as proxy:
+        if proxy is None:
+            assert fault.says in lab.said, lab.said
+            assert "Traceback" not in lab.said, lab.said
+            return ENDS
+        assert fault.says in proxy.log.text(), proxy.log.text()
+        outcome = lab.seen(fault.path)
+        assert (UNFILTERED in proxy.log.text()) is (outcome == PASSES), proxy.log.text()
+        if outcome == PASSES and fault.inject is _list_broken:
+            lab.mend()
+            assert lab.eventually(DECIDES) == DECIDES
+        return outcome

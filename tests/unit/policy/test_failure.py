@@ -1,0 +1,59 @@
+"""The policy's key ``on-failure``."""
+
+from __future__ import annotations
+
+import pytest
+
+from hushlist.lists.document import Fields, read_document
+from hushlist.lists.source import Report
+from hushlist.policy.failure import Cause, OnFailure, read_on_failure
+
+ALL = {*Cause}
+
+
+def read(text: str) -> tuple[OnFailure, list[str]]:
+    report = Report("policy.yaml")
+    document = read_document(text.encode(), report)
+    assert document is not None
+    return read_on_failure(Fields(document, ["on-failure", "layers"], report), report), [*map(str, report.errors)]
+
+
+@pytest.mark.parametrize(
+    ("text", "opened"),
+    [
+        ("layers: []", set()),
+        ("on-failure: closed", set()),
+        ("on-failure: open", ALL),
+        ("on-failure: {}", set()),
+        ("on-failure: {default: open}", ALL),
+        ("on-failure: {default: open, index: closed}", {Cause.START, Cause.ERROR}),
+        ("on-failure: {error: open}", {Cause.ERROR}),
+        ("on-failure: {start: open, error: closed}", {Cause.START}),
+    ],
+)
+def test_it_says_for_which_causes_requests_pass(text: str, opened: set[Cause]) -> None:
+    found, errors = read(text)
+    assert errors == []
+    assert {cause for cause in Cause if found.passes(cause)} == opened
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("\non-failure: opne", "policy.yaml:2: on-failure: opne: expected one of closed, open"),
+        ("on-failure: [open]", "policy.yaml:1: on-failure: expected text, not a list"),
+        ("on-failure:\n  reload: open", "policy.yaml:2: reload: unknown key (known: default, start, index, error)"),
+        ("on-failure:\n  error: opne", "policy.yaml:2: error: opne: expected one of closed, open"),
+    ],
+)
+def test_what_is_wrong_is_told_with_its_line_and_reads_as_closed(text: str, problem: str) -> None:
+    found, errors = read(text)
+    assert errors == [problem]
+    assert found == OnFailure()
+
+
+def test_a_wrong_word_for_a_cause_is_not_what_holds_for_the_others() -> None:
+    found, errors = read("on-failure: {default: open, error: opne}")
+    assert len(errors) == 1
+    assert not found.passes(Cause.ERROR)
+    assert found.passes(Cause.START)

@@ -1,0 +1,128 @@
+"""Which hosts are passed through, and how a policy says so."""
+
+from ipaddress import ip_network
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushlist.lists.document import read_document
+from hushlist.lists.source import Report
+from hushlist.policy.pass_through import PassThrough, read_pass_through
+from hushlist.policy.policy import read_policy
+
+PASSED = PassThrough(
+    frozenset([b"bank.example", b"localhost"]),
+    frozenset([b"api.pinned.example"]),
+    (ip_network("192.0.2.0/24"), ip_network("2001:db8::/32")),
+)
+
+
+@pytest.mark.parametrize(
+    ("host", "is_covered"),
+    [
+        (b"bank.example", True),
+        (b"www.bank.example", True),
+        (b"a.b.bank.example", True),
+        (b"mybank.example", False),
+        (b"example", False),
+        (b"bank.example.evil.example", False),
+        (b"localhost", True),
+        (b"api.pinned.example", True),
+        (b"x.api.pinned.example", False),
+        (b"pinned.example", False),
+        (b"192.0.2.7", True),
+        (b"192.0.3.7", False),
+        (b"[2001:db8::7]", True),
+        (b"[2001:db9::7]", False),
+        (b"", False),
+        (b".", False),
+    ],
+)
+def test_a_host_covers_itself_and_those_below_and_a_network_its_addresses(host: bytes, is_covered: bool) -> None:
+    assert PASSED.covers(host) is is_covered
+
+
+@given(st.binary(max_size=60))
+def test_whatever_is_asked_nothing_is_raised(host: bytes) -> None:
+    assert PASSED.covers(host) is (host.endswith((b".bank.example", b".localhost")) or host in PASSED.domains)
+
+
+def read(text: str, files: dict[str, bytes] | None = None) -> tuple[PassThrough, list[str]]:
+    report = Report("p")
+    node = read_document(text.encode(), report)
+    assert node is not None
+
+    def read_file(name: str, line: int) -> tuple[Path, bytes] | None:
+        octets = (files or {}).get(name)
+        if octets is None:
+            report.error(line, name, "there is no such file")
+            return None
+        return Path(name), octets
+
+    found = read_pass_through(node, report, read_file)
+    return found, list(map(str, report.errors))
+
+
+def test_hosts_are_canonical_and_come_from_files_too() -> None:
+    text = "hosts:\n- BANK.example.\n- =api.bücher.example\n- {file: f}\n- 192.0.2.7\nfailed-handshakes: add"
+    found, errors = read(text, {"f": b"# apps\nApp.example # one\n\n10.0.0.0/8\n=192.0.2.7\n"})
+    assert errors == []
+    assert found == PassThrough(
+        frozenset([b"bank.example", b"app.example"]),
+        frozenset([b"api.xn--bcher-kva.example"]),
+        (ip_network("10.0.0.0/8"), ip_network("192.0.2.7")),
+        "add",
+        Path("f"),
+        "p:1",
+    )
+    assert len(found) == 5
+
+
+HOST = "expected a host such as bank.example, or a network such as 192.0.2.0/24"
+
+
+@pytest.mark.parametrize(
+    ("text", "errors"),
+    [
+        ("bank.example", ["p:1: 'bank.example': expected a mapping with hosts, failed-handshakes"]),
+        ("{failed-handshakes: report}", ["p:1: pass-through: it has no hosts"]),
+        ("[[]]", ["p:1: a list: expected a mapping with file"]),
+        ("[{}]", ["p:1: pass-through: it names no file"]),
+        ("[{file: g}]", ["p:1: g: there is no such file"]),
+        ("[bank.example/login]", [f"p:1: bank.example/login: {HOST}"]),
+        ("['https://bank.example']", [f"p:1: https://bank.example: {HOST}"]),
+        ("['*.bank.example']", ["p:1: *.bank.example: a host covers those below it by itself, without '*'"]),
+        ("['bank.example:443']", ["p:1: bank.example:443: expected a host without a port, or an address"]),
+        ("['bank example']", ["p:1: bank example: expected a host without a port, or an address"]),
+        ("['.']", ["p:1: .: expected a host without a port, or an address"]),
+        ("['=']", ["p:1: =: expected a host without a port, or an address"]),
+        ("[192.0.2.1/24]", ["p:1: 192.0.2.1/24: some of its bits are behind the prefix: the network is 192.0.2.0/24"]),
+        ("{hosts: [a.example],\n failed-handshakes: add}", ["p:2: failed-handshakes: add: there is no file to add to"]),
+        ("[{file: f}]", ["f:3: b/c: " + HOST]),
+    ],
+)
+def test_what_is_wrong_is_named_with_its_place(text: str, errors: list[str]) -> None:
+    assert read(text, {"f": b"\n# one\nb/c\n"})[1] == errors
+
+
+def test_a_file_is_one_of_the_policy_s_and_a_group_s_own_takes_the_place_of_everybody_s(tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text(
+        "layers: []\npass-through: [{file: all.txt}]\n"
+        "groups: [{name: a, ports: [1], pass-through: [b.example]}, {name: c, ports: [2]}, "
+        "{name: d, ports: [3], pass-through: []}]\n"
+    )
+    (tmp_path / "all.txt").write_text("e.example\n")
+    report = Report(str(path))
+    policy = read_policy(path, report)
+    assert policy is not None
+    assert report.errors == []
+    assert tmp_path / "all.txt" in policy.files
+    passed = [group.settings.pass_through.domains for group in policy.all_groups]
+    assert passed == [{b"b.example"}, {b"e.example"}, frozenset(), {b"e.example"}]
+    assert policy.settings.pass_through.place == f"{path}:2"
+    (tmp_path / "all.txt").unlink()
+    read_policy(path, report)
+    assert [str(error) for error in report.errors] == [f"{path}:2: all.txt: there is no such file"]
