@@ -5,15 +5,15 @@ Records with a URL that was asked for lately cost a look-up: what it counts for 
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import perf_counter_ns
 from typing import TypeVar
 
-from hushlist.audit.record import Broken, Kind, Read, Record, Skipped
-from hushlist.audit.tally import MOST_SLOWEST, POPULAR, Hits, ListKey, RuleKey, Slow, SourceCount, Tally
+from hushlist.audit.counting import Counting
+from hushlist.audit.record import Kind, Record
+from hushlist.audit.tally import MOST_SLOWEST, POPULAR, Hits, ListKey, RuleKey, Slow, Tally
 from hushlist.engine import Engine
 from hushlist.errors import UrlError
 from hushlist.match.expressions import host_suffixes
@@ -28,14 +28,6 @@ from hushlist.url.request import PLAIN_URL, Request, canonical_host, request_of
 #: URLs whose decisions are remembered
 _MOST_URLS = 1 << 15
 _MOST_PAGES = 1 << 14
-
-#: schemes of URLs that no proxy is asked for, as browsers and logs have them
-_LOCAL = re.compile(
-    rb"(?:about|blob|brave|chrome|chrome-error|chrome-extension|chrome-search|chrome-untrusted|content|data|devtools|"
-    rb"edge|error|extension|file|filesystem|javascript|mailto|moz-extension|place|resource|safari-extension|"
-    rb"safari-web-extension|tel|urn|view-source|vivaldi|wyciwyg):",
-    re.IGNORECASE,
-)
 
 
 def decide(engine: Engine, asked: bytes | Request, now: datetime | None, client: Client) -> Decision:
@@ -85,40 +77,17 @@ class _Verdict:
     microseconds: int
 
 
-class Auditor:
+class Auditor(Counting[Tally]):
     """See the module."""
 
     def __init__(self, engine: Engine, moment: Moment, popular: Mapping[bytes, int] | None = None) -> None:
         """``popular``: ranks of popular domains."""
-        self.tally = Tally()
+        super().__init__(Tally())
         self._engine, self._moment = engine, moment
         self._popular = popular or {}
         self._verdicts = Recent(self._verdict, _MOST_URLS)
-        self._pages = Recent(_site_of_url, _MOST_PAGES)
+        self._pages = Recent(site_of_url, _MOST_PAGES)
         self._sites = Recent(_site_of_host, _MOST_PAGES)
-
-    def add(self, records: Iterable[Read], source: str, format_name: str) -> Tally:
-        """Decide and count the records of a source, or of a piece of it; gives the tally of all."""
-        count = self.tally.sources.setdefault(source, SourceCount(format_name))
-        broken: list[Broken] = []
-        for record in records:
-            if isinstance(record, Record):
-                asked = record.asked
-                if isinstance(asked, bytes) and _LOCAL.match(asked):
-                    count.skipped += 1
-                else:
-                    count.records += 1
-                    self._count(record)
-            elif isinstance(record, Skipped):
-                count.skipped += 1
-            else:
-                count.broken += 1
-                broken.append(record)
-                if len(broken) > 1000:
-                    self.tally.name_broken(broken)
-                    broken = []
-        self.tally.name_broken(broken)
-        return self.tally
 
     def _count(self, record: Record) -> None:
         tally = self.tally
@@ -208,7 +177,7 @@ class Auditor:
         is_stopped = decision.action in STOPPING
         host = host_of(decision.url)
         popular = self._most_popular(host) if is_stopped and host and self._popular else None
-        rules = tuple(dict.fromkeys(_rule(match) for match in decision.matches))
+        rules = tuple(dict.fromkeys(rule_of(match) for match in decision.matches))
         lists = tuple(dict.fromkeys(_list(match) for match in decision.matches))
         categories = tuple(dict.fromkeys(_category(match) for match in decision.matches))
         stopping = [match for match in decision.matches if match.rule.terms.action in STOPPING] if is_stopped else []
@@ -222,10 +191,10 @@ class Auditor:
             None if host is None else self._sites[host],
             popular,
             tuple(self._hits(rules, lists, categories)),
-            () if winner is None else tuple(self._hits([_rule(winner)], [_list(winner)], [_category(winner)])),
+            () if winner is None else tuple(self._hits([rule_of(winner)], [_list(winner)], [_category(winner)])),
             tuple(
                 self._hits(
-                    _only({_rule(match) for match in stopping}),
+                    _only({rule_of(match) for match in stopping}),
                     _only(would_stop),
                     _only({_category(match) for match in stopping}),
                 )
@@ -252,7 +221,7 @@ class Auditor:
         for match in decision.matches:
             category = match.rule.terms.category
             if category is not None:
-                self.tally.rule_categories[_rule(match)] = category
+                self.tally.rule_categories[rule_of(match)] = category
 
     def _most_popular(self, host: bytes) -> str | None:
         """The most popular domain that a host is, or is below."""
@@ -270,7 +239,8 @@ def _only(some: Iterable[_Thing]) -> list[_Thing]:
     return found if len(found) == 1 else []
 
 
-def _rule(match: Match) -> RuleKey:
+def rule_of(match: Match) -> RuleKey:
+    """The rule that fits."""
     pattern, terms, line = match.rule
     return RuleKey(terms.list, terms.source, line, str(pattern))
 
@@ -303,6 +273,7 @@ def _site_of_host(host: bytes) -> str:
     return public_suffixes().registrable_domain(host).decode("ascii", "backslashreplace")
 
 
-def _site_of_url(url: bytes) -> str | None:
+def site_of_url(url: bytes) -> str | None:
+    """The site of a URL, or ``None`` where it names no host."""
     host = host_of(url)
     return None if host is None else _site_of_host(host)

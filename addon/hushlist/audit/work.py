@@ -15,12 +15,14 @@ import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from itertools import islice
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
 from hushlist.audit.auditor import Auditor, Moment
+from hushlist.audit.counting import Counting, TallyT
 from hushlist.audit.record import Broken, Read
 from hushlist.audit.sources.formats import FORMATS, HEAD, Format, Stream, decompressed, format_of, is_compressed
 from hushlist.audit.sources.lines import LONGEST_LINE, read_lines
@@ -224,18 +226,37 @@ def audit(engine: Engine, work: Work, progress: Progress | None = None) -> tuple
     Raises:
         WorkError: one ended before it had done its part.
     """
+    again = partial(_auditor, engine.policy, Path(engine.index.source), work)
+    return count(Auditor(engine, work.moment, work.popular), again, work, progress)
+
+
+def _auditor(policy: Policy, index: Path, work: Work) -> Auditor:
+    return Auditor(Engine(policy, Index.open(index)), work.moment, work.popular)
+
+
+def count(
+    own: Counting[TallyT], again: Callable[[], Counting[TallyT]], work: Work, progress: Progress | None = None
+) -> tuple[TallyT, int]:
+    """What is counted of all sources, and how many processes have counted.
+
+    ``own`` counts in this process; ``again`` makes others that count in the same way in other processes, and has to be
+    one that can go there.
+
+    Raises:
+        WorkError: one ended before it had done its part.
+    """
     sizes = [_size(source) for source in work.sources]
     total = sum(sizes)
     is_small = STANDARD_INPUT not in work.sources and total < _FEW
     pieces = _pieces(work.sources, work.format)
     shown = _Shown(progress, total)
     if work.jobs == 1 or is_small:
-        auditor = Auditor(engine, work.moment, work.popular)
         for piece in pieces:
-            auditor.add(_told(_read_whole(piece), shown.add_records), piece.source, piece.format)
+            own.add(_told(_read_whole(piece), shown.add_records), piece.source, piece.format)
             shown.add_octets(piece.octets)
-        return auditor.tally, 1
-    return _in_processes(engine, work, pieces, shown), work.jobs
+        return own.tally, 1
+    _in_processes(own.tally, again, work.jobs, pieces, shown)
+    return own.tally, work.jobs
 
 
 class _Shown:
@@ -273,55 +294,51 @@ def _told(records: Iterable[Read], tell: Callable[[int], object]) -> Iterator[Re
     tell(number)
 
 
-def _in_processes(engine: Engine, work: Work, pieces: Iterator[_Piece], shown: _Shown) -> Tally:
+def _in_processes(
+    tally: TallyT, again: Callable[[], Counting[TallyT]], jobs: int, pieces: Iterator[_Piece], shown: _Shown
+) -> None:
     context = process_context()
-    index = Path(engine.index.source)
     connections: list[Connection] = []
-    for _ in range(work.jobs):
+    for _ in range(jobs):
         ours, theirs = context.Pipe()
-        arguments = (theirs, engine.policy, index, work.moment, work.popular)
-        context.Process(target=_serve, args=arguments, daemon=True).start()
+        context.Process(target=_serve, args=(theirs, again), daemon=True).start()
         theirs.close()
         connections.append(ours)
-    tally = Tally()
     open_ = dict.fromkeys(connections, 0)  # with the octets that each is at
     try:
         while open_:
             for one in wait(list(open_)):
                 connection = cast(Connection, one)
                 message = connection.recv()
-                if isinstance(message, Tally):
-                    tally.merge(message)
-                    del open_[connection]
-                elif message is None:  # it is free
+                if message is None:  # it is free
                     shown.add_octets(open_[connection])
                     piece = next(pieces, None)
                     open_[connection] = piece.octets if piece else 0
                     connection.send(piece)
-                else:
+                elif isinstance(message, int):
                     shown.add_records(message)
+                else:
+                    tally.merge(message)
+                    del open_[connection]
     except (EOFError, OSError) as error:
         raise WorkError("a process of the audit ended before it had done its part") from error
     finally:
         for connection in connections:
             connection.close()
-    return tally
 
 
-def _serve(
-    connection: Connection, policy: Policy, index: Path, moment: Moment, popular: Mapping[bytes, int] | None
-) -> None:
+def _serve(connection: Connection, again: Callable[[], Counting[TallyT]]) -> None:
     """What a worker does: asks for a piece, counts it, and gives its tally where there is none left."""
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent sees it, and its end is ours
-    auditor = Auditor(Engine(policy, Index.open(index)), moment, popular)
+    own = again()
     while True:
         connection.send(None)
         piece = connection.recv()
         if piece is None:
             break
-        auditor.add(_told(_read_whole(piece), connection.send), piece.source, piece.format)
-    connection.send(auditor.tally)
+        own.add(_told(_read_whole(piece), connection.send), piece.source, piece.format)
+    connection.send(own.tally)
 
 
 def default_jobs() -> int:

@@ -1,7 +1,7 @@
 """``hushlist``: what the proxy would do, from the command line.
 
-Exit codes: 0 good; 1 a URL is blocked, two are different, a text has none, or the log has no such record; 2 wrong
-usage or bad input.
+Exit codes: 0 good; 1 a URL is blocked, two are different, a text has none, the log has no such record, or an
+update changes more than it may; 2 wrong usage or bad input.
 """
 
 from __future__ import annotations
@@ -22,6 +22,7 @@ _COMMANDS = {
     "compiling": ("compile",),
     "lint": ("lint",),
     "leak": ("leak",),
+    "diff": ("diff",),
     "decide": ("check", "explain"),
     "audit": ("audit",),
     "squid": ("helper",),
@@ -64,8 +65,8 @@ def make_parser(command: str = "") -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="hushlist",
         description="Canonicalize URLs, hash their expressions, and ask a policy what it does with them and why.",
-        epilog="Exit codes: 0 good; 1 a URL is blocked, two are different, a text has none, or the log has no "
-        "such record; 2 wrong usage or bad input.",
+        epilog="Exit codes: 0 good; 1 a URL is blocked, two are different, a text has none, the log has no such "
+        "record, or an update changes more than it may; 2 wrong usage or bad input.",
     )
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for module in [name for name, own in _COMMANDS.items() if command in own] or _COMMANDS:

@@ -10,12 +10,10 @@ from pathlib import Path
 
 from hushlist.audit.finding import Finding, Kind
 from hushlist.audit.lint import Linted, lint
-from hushlist.cli.common import BAD, FOUND, GOOD, Commands, add_command, counted, print_lines, print_warnings
-from hushlist.cli.lists import add_list_options, files_of
+from hushlist.cli.common import BAD, FOUND, GOOD, Commands, add_command, counted, print_lines
+from hushlist.cli.lists import add_list_options, files_of, popular_domains
 from hushlist.cli.progress import shown_progress
-from hushlist.errors import SourceError, printable
-from hushlist.lists.popular import read_popular
-from hushlist.lists.source import Report, read_octets
+from hushlist.errors import printable
 from hushlist.policy.processes import silent
 
 
@@ -37,7 +35,7 @@ def add_to(commands: Commands) -> None:
 def lint_lists(arguments: argparse.Namespace) -> int:
     """The findings, and how many there are of each kind."""
     files = files_of(arguments.lists, arguments)
-    popular = tuple(_popular(arguments.popular))
+    popular = popular_domains(arguments.popular)
     show = _as_json if arguments.json else _as_text
     with shown_progress() as progress:
         linted = lint(files, show, datetime.now(UTC), popular=popular, progress=progress or silent)
@@ -46,17 +44,6 @@ def lint_lists(arguments: argparse.Namespace) -> int:
     else:
         print_lines(_summary(linted))
     return BAD if linted.counts[Kind.ERROR] else FOUND if linted.counts.total() else GOOD
-
-
-def _popular(path: Path | None) -> Iterator[bytes]:
-    if path is None:
-        return
-    report = Report(str(path))
-    octets = read_octets(path, report)
-    if octets is None:
-        raise SourceError(report.errors)
-    yield from read_popular(octets, report)
-    print_warnings(report.warnings)
 
 
 def _as_text(source: str, finding: Finding) -> None:

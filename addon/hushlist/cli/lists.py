@@ -6,9 +6,11 @@ import argparse
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from hushlist.cli.common import print_warnings
 from hushlist.errors import Problem, SourceError
 from hushlist.lists.formats import FOLDERS, FORMATS, format_of
-from hushlist.lists.source import Defaults
+from hushlist.lists.popular import read_popular
+from hushlist.lists.source import Defaults, Report, read_octets
 from hushlist.match.hashing import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.policy.policy import ListError, ListFile, list_files
 from hushlist.url.hashed import VARIANTS
@@ -53,3 +55,20 @@ def _files(path: Path, arguments: argparse.Namespace, problems: list[Problem]) -
         yield from list_files(path, arguments.format or format_of(path), defaults)
     except ListError as error:
         problems.append(Problem(str(path), 0, "list", str(error)))
+
+
+def popular_domains(path: Path | None) -> tuple[bytes, ...]:
+    """The canonical hosts of a file, the most popular first; what cannot be read is named on standard error.
+
+    Raises:
+        SourceError: the file cannot be read.
+    """
+    if path is None:
+        return ()
+    report = Report(str(path))
+    octets = read_octets(path, report)
+    if octets is None:
+        raise SourceError(report.errors)
+    domains = tuple(read_popular(octets, report))
+    print_warnings(report.warnings)
+    return domains

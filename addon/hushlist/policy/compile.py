@@ -94,6 +94,27 @@ def compile_policy(
     policy = read_policy(path, own)
     if policy is None:
         raise PolicyError(own.errors, {path: fingerprint(path)})
+    return compile_lists(
+        policy, own, cache=cache, jobs=jobs, popular=popular, progress=progress, may_do_without=may_do_without
+    )
+
+
+def compile_lists(
+    policy: Policy,
+    report: Report | None = None,
+    *,
+    cache: Cache | None = None,
+    jobs: int | None = None,
+    popular: Path | None = None,
+    progress: Progress | None = None,
+    may_do_without: bool = True,
+) -> Compiled:
+    """Compile a policy that was read, or that no file has; ``report`` is that of its file.
+
+    Raises:
+        PolicyError: with every problem of every file.
+    """
+    own = report or Report(policy.source)
 
     def compile_into(cache: Cache) -> Compiled:
         return _compile(policy, own, cache, jobs or os.cpu_count() or 1, popular, progress or silent)
@@ -106,7 +127,7 @@ def compile_policy(
                 raise
             return _without_cache(compile_into, own, error)
     except BrokenExecutor as error:
-        problem = Problem(str(path), 0, "compile", "a process ended before it had done its part")
+        problem = Problem(policy.source, 0, "compile", "a process ended before it had done its part")
         raise PolicyError([problem], policy.files, may_pass=True) from error
     except OSError as error:
         why = f"it cannot be used: {error.strerror or error}"

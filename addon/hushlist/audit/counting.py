@@ -1,0 +1,68 @@
+"""Counting records: which of them are requests, and what became of the others."""
+
+from __future__ import annotations
+
+import re
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import Generic, Protocol, Self, TypeVar
+
+from hushlist.audit.record import Broken, Read, Record, Skipped
+from hushlist.audit.tally import SourceCount
+
+#: schemes of URLs that no proxy is asked for, as browsers and logs have them
+_LOCAL = re.compile(
+    rb"(?:about|blob|brave|chrome|chrome-error|chrome-extension|chrome-search|chrome-untrusted|content|data|devtools|"
+    rb"edge|error|extension|file|filesystem|javascript|mailto|moz-extension|place|resource|safari-extension|"
+    rb"safari-web-extension|tel|urn|view-source|vivaldi|wyciwyg):",
+    re.IGNORECASE,
+)
+
+
+class Counts(Protocol):
+    """What is counted: of sources, and more; it merges with what others have counted."""
+
+    sources: dict[str, SourceCount]
+
+    def name_broken(self, more: Iterable[Broken]) -> None:
+        """Keep the first; they are counted with their sources."""
+
+    def merge(self, other: Self) -> None:
+        """Count what another has counted."""
+
+
+TallyT = TypeVar("TallyT", bound=Counts)
+
+
+class Counting(ABC, Generic[TallyT]):
+    """Counts records of sources into a tally."""
+
+    def __init__(self, tally: TallyT) -> None:
+        self.tally = tally
+
+    def add(self, records: Iterable[Read], source: str, format_name: str) -> TallyT:
+        """Decide and count the records of a source, or of a piece of it; gives the tally of all."""
+        count = self.tally.sources.setdefault(source, SourceCount(format_name))
+        broken: list[Broken] = []
+        for record in records:
+            if isinstance(record, Record):
+                asked = record.asked
+                if isinstance(asked, bytes) and _LOCAL.match(asked):
+                    count.skipped += 1
+                else:
+                    count.records += 1
+                    self._count(record)
+            elif isinstance(record, Skipped):
+                count.skipped += 1
+            else:
+                count.broken += 1
+                broken.append(record)
+                if len(broken) > 1000:
+                    self.tally.name_broken(broken)
+                    broken = []
+        self.tally.name_broken(broken)
+        return self.tally
+
+    @abstractmethod
+    def _count(self, record: Record) -> None:
+        """Decide and count a request."""
