@@ -242,7 +242,9 @@ def test_the_proxy_does_what_check_says(row: Row, running: Callable[[str], Runni
         answer = example.ask(row.role, f"http://{row.url}")
     host, _, path = row.url.partition("/")
     assert answer.status == (200 if passes else 403)
-    assert [(seen.host, seen.target.decode()) for seen in arrived.requests] == [(host, f"/{path}")] * passes
+    # of this host: what another test's browser asks for may come late
+    targets = [seen.target.decode() for seen in arrived.requests if seen.host == host]
+    assert targets == [f"/{path}"] * passes
     if passes:
         assert answer.body == b"from the origin"
     else:
