@@ -21,7 +21,7 @@ from hushlist.audit.tally import Tally
 from hushlist.audit.text import report_text
 from hushlist.audit.work import Progress, Work, audit, default_jobs
 from hushlist.cli.asking import add_who_and_when, open_engine, who_and_when
-from hushlist.cli.common import BAD, GOOD, Commands, add_command, add_policy, print_lines
+from hushlist.cli.common import BAD, GOOD, Commands, add_command, add_policy, expand_folders, print_lines
 from hushlist.cli.progress import shown_progress
 from hushlist.engine import Engine
 from hushlist.errors import Problem, SourceError
@@ -45,7 +45,9 @@ def add_to(commands: Commands) -> None:
         text,
         epilog=f"Formats: {formats}. Files may be compressed by gzip, bzip2, xz or Zstandard.",
     )
-    parser.add_argument("sources", nargs="+", metavar="SOURCE", help="a file; '-' is standard input")
+    parser.add_argument(
+        "sources", nargs="+", metavar="SOURCE", help="a file, or a folder with files; '-' is standard input"
+    )
     add_policy(parser)
     parser.add_argument("--format", choices=FORMATS, help="of all sources (default: told by what is in each)")
     parser.add_argument(
@@ -97,7 +99,7 @@ def audit_sources(arguments: argparse.Namespace) -> int:
     else:
         ranks = {name.encode(): rank for name, rank in report.ranks.items()}
         named = FORMATS[arguments.format] if arguments.format else None
-        work = Work(arguments.sources, moment, named, ranks, arguments.jobs)
+        work = Work(expand_folders(arguments.sources), moment, named, ranks, arguments.jobs)
         start = perf_counter()
         with shown_progress() as show:
             told: Progress | None = None

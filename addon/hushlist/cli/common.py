@@ -64,6 +64,15 @@ def urls_of(arguments: argparse.Namespace) -> Iterator[bytes]:
             yield os.fsencode(url)
 
 
+def expand_folders(names: Iterable[str]) -> list[str]:
+    """Files, with those that are in a folder in its place, by name; not those in folders of it, nor hidden ones."""
+    return [file for name in names for file in (_files_in(Path(name)) if Path(name).is_dir() else [name])]
+
+
+def _files_in(folder: Path) -> list[str]:
+    return sorted(str(file) for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
+
+
 def without_end(line: bytes) -> bytes:
     r"""A line without its end, be that of Unix or of Windows.
 

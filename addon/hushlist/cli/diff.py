@@ -21,7 +21,7 @@ from hushlist.audit.sides import is_policy, policy_at, policy_of, replaced, side
 from hushlist.audit.sources.formats import FORMATS
 from hushlist.audit.work import Work, count, default_jobs
 from hushlist.cli.asking import add_who_and_when, who_and_when
-from hushlist.cli.common import BAD, FOUND, GOOD, Commands, add_command, complain, counted, print_lines
+from hushlist.cli.common import BAD, FOUND, GOOD, Commands, add_command, complain, counted, expand_folders, print_lines
 from hushlist.cli.lists import add_list_options, popular_domains
 from hushlist.cli.progress import shown_progress
 from hushlist.engine import Engine
@@ -218,7 +218,7 @@ def _impact(arguments: argparse.Namespace, sides: _Sides) -> tuple[Impact, dict[
         at, client = who_and_when(arguments, new)
         moment = Moment(at, client, arguments.as_recorded)
         was, is_ = ((one.policy, Path(one.index.source)) for one in compiled)
-        work = Work(arguments.against, moment, named, jobs=arguments.jobs)
+        work = Work(expand_folders(arguments.against), moment, named, jobs=arguments.jobs)
         told = None
         if show is not None:
             told = lambda records, done, total: show(f"{records:,} requests", done, total)  # noqa: E731

@@ -102,6 +102,13 @@ def test_audit_reads_standard_input_and_several_processes_say_the_same(run: Run,
         assert one[name] == two[name]
 
 
+def test_a_folder_stands_for_the_files_in_it(run: Run, urls: Path) -> None:
+    Path("logs", "older").mkdir(parents=True)
+    for name in ("b.txt", "a.txt", ".hidden", "older/c.txt"):
+        Path("logs", name).write_bytes(URLS)
+    assert report_of(run, "logs", urls)["records"] == 3 * 4
+
+
 def test_reports_are_merged(run: Run, urls: Path) -> None:
     for name in ("a.json", "b.json"):
         Path(name).write_text(json.dumps(report_of(run, urls)))
