@@ -9,6 +9,7 @@ names or URLs in its lines.
 
 from __future__ import annotations
 
+import errno
 import gzip
 import re
 import sys
@@ -27,6 +28,8 @@ from hushlist.url.host import is_plain_name
 STDIN = Path("-")
 #: octets of a dictionary that one process reads at a time
 _BLOCK = 1 << 19
+#: octets of one that is read as a whole
+_LONGEST = 1 << 28
 _GZIP = b"\x1f\x8b"
 #: a table's other columns are no names; it is read as a text, since its lines are not too long for that
 _TEXT = "csv"
@@ -67,7 +70,10 @@ def blocks_of(path: Path) -> Iterator[Block]:
     with BufferedReader(FileIO(sys.stdin.fileno() if path == STDIN else path, closefd=path != STDIN)) as raw:
         octets = gzip.GzipFile(fileobj=raw) if raw.peek(len(_GZIP)).startswith(_GZIP) else raw
         if form is not None and not FORMATS[form].is_by_line:
-            yield Block(str(path), form, 1, octets.read(), size_of(path))
+            whole = octets.read(_LONGEST + 1)
+            if len(whole) > _LONGEST:
+                raise OSError(errno.EFBIG, f"it is read as a whole, and longer than {_LONGEST:,} octets", str(path))
+            yield Block(str(path), form, 1, whole, size_of(path))
             return
         line = 1
         while block := octets.read(_BLOCK):

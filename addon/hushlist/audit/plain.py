@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from hushlist.audit.record import HIDDEN, Kind, Record, hide
+from hushlist.audit.record import HIDDEN, Kind, Record, hide, time_of
 from hushlist.policy.groups import Client
 from hushlist.url.request import Request
 
@@ -77,6 +77,37 @@ def _plain_request(request: Request) -> dict[str, Any]:
     }
 
 
+#: no count is larger, and none has so many digits that it could not be written
+_LARGEST = 1 << 63
+
+
+def as_text(value: object) -> str:
+    """A text.
+
+    Raises:
+        TypeError: it is none.
+    """
+    if not isinstance(value, str):
+        raise TypeError(f"expected a text, found {value!r:.40}")
+    return value
+
+
+def as_text_or_none(value: object) -> str | None:
+    """A text, where there is one."""
+    return None if value is None else as_text(value)
+
+
+def as_count(value: object) -> int:
+    """A count.
+
+    Raises:
+        TypeError: it is no number, or cannot be a count.
+    """
+    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < _LARGEST:
+        raise TypeError(f"expected a count, found {value!r:.40}")
+    return value
+
+
 def record_of(plain: Mapping[str, Any]) -> Record:
     """The record that is shown so; what was hidden of it stays hidden.
 
@@ -86,14 +117,14 @@ def record_of(plain: Mapping[str, Any]) -> Record:
     request, page = plain["request"], plain["page"]
     return Record(
         bytes_of(plain["url"]) if request is None else _request_of(request),
-        plain["source"],
-        plain["number"],
+        as_text(plain["source"]),
+        as_count(plain["number"]),
         Kind(plain["kind"]),
         None if page is None else bytes_of(page),
-        plain["time"],
-        Client(plain["client"], plain["user"], plain["port"]),
-        plain["method"],
-        plain["status"],
+        time_of(plain["time"]),
+        Client(as_text(plain["client"]), as_text_or_none(plain["user"]), _port(plain["port"])),
+        as_text(plain["method"]),
+        as_count(plain["status"]),
     )
 
 
@@ -102,9 +133,13 @@ def _request_of(plain: Mapping[str, Any]) -> Request:
     return Request(
         bytes_of(plain["scheme"]),
         tuple(map(bytes_of, plain["hosts"])),
-        plain["port"],
+        as_count(plain["port"]),
         bytes_of(plain["target"]),
         None if fragment is None else bytes_of(fragment),
         HIDDEN if plain["has_user"] else None,
-        plain["fault"],
+        as_text_or_none(plain["fault"]),
     )
+
+
+def _port(value: object) -> int | None:
+    return None if value is None else as_count(value)

@@ -96,6 +96,25 @@ _USER = re.compile(rb"^([A-Za-z][A-Za-z0-9+.-]*:)?//[^/?#\\]*@")
 HIDDEN = b"***"
 
 
+#: seconds since 1970 of what is still a time: the years 1000 to 8999, in which every time zone's clock can be read
+_FIRST_TIME, _LAST_TIME = -30_610_224_000, 221_845_392_000
+
+
+def time_of(value: object, parts: float = 1, epoch: float = 0) -> float | None:
+    """Seconds since 1970, of a number of parts of a second since another epoch; ``None`` where it is no time.
+
+    >>> time_of(1_798_113_600_500_000, 1e6), time_of(10**400, 1e6), time_of(float("nan")), time_of("1")
+    (1798113600.5, None, None, None)
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        seconds = value / parts - epoch
+    except OverflowError:
+        return None
+    return seconds if _FIRST_TIME <= seconds < _LAST_TIME else None
+
+
 def hide(url: bytes) -> bytes:
     """A URL without its user information."""
     return _USER.sub(rb"\1//" + HIDDEN + b"@", url) if b"@" in url else url

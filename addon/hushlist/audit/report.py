@@ -39,19 +39,25 @@ Texts that come from URLs keep octets that are no UTF-8 as lone surrogates, as P
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import json
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any
 
 from hushlist.audit.examples import Examples
 from hushlist.audit.heavy import Heavy
-from hushlist.audit.plain import Shown, record_of
+from hushlist.audit.plain import Shown, as_count, as_text, as_text_or_none, record_of
 from hushlist.audit.record import Broken, Record
 from hushlist.audit.tally import POPULAR, Hits, ListKey, RuleKey, Slow, SourceCount, Tally
 from hushlist.errors import HushlistError
+from hushlist.policy.wall_clock import parse_moment
 
 FORMAT = "hushlist audit 1"
+
+
+#: seconds; no audit takes as long
+_LONGEST = 1e12
 
 
 class ReportError(HushlistError):
@@ -226,6 +232,19 @@ class Report:
         }
 
     @classmethod
+    def from_json(cls, octets: bytes) -> Report:
+        """The report that was written as JSON.
+
+        Raises:
+            ReportError: it is none.
+        """
+        try:
+            plain = json.loads(octets)
+        except (ValueError, RecursionError) as error:
+            raise ReportError(str(error)) from error
+        return cls.from_dict(plain)
+
+    @classmethod
     def from_dict(cls, plain: object) -> Report:
         """The report that ``as_dict`` was asked for.
 
@@ -236,7 +255,7 @@ class Report:
             raise ReportError(f"it is no report of an audit: its format is not {FORMAT!r}")
         try:
             return _read(plain)
-        except (LookupError, TypeError, ValueError, AttributeError) as error:
+        except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
             raise ReportError(f"it is no whole report of an audit: {error!r}") from error
 
 
@@ -248,43 +267,53 @@ _HITS = tuple(Hits.__slots__)
 
 
 def _hits(plain: Mapping[str, Any]) -> Hits:
-    return Hits(*(int(plain[name]) for name in _HITS))
+    return Hits(*(as_count(plain[name]) for name in _HITS))
 
 
 def _read(plain: Mapping[str, Any]) -> Report:
     records = {key: record_of(own) for key, own in plain["records_shown"].items()}
     policy, asked, popular = plain["policy"], plain["asked"], plain["popular"]
-    lists = [ListKey(own["list"], own["source"]) for own in plain["lists"]]
-    rules = [RuleKey(own["list"], own["source"], own["line"], own["rule"]) for own in plain["rules"]]
+    lists = [ListKey(as_text(own["list"]), as_text(own["source"])) for own in plain["lists"]]
+    rules = [
+        RuleKey(as_text(own["list"]), as_text(own["source"]), as_count(own["line"]), as_text(own["rule"]))
+        for own in plain["rules"]
+    ]
     tally = Tally(
         sources={
-            own["source"]: SourceCount(own["format"], own["records"], own["broken"], own["skipped"])
+            as_text(own["source"]): SourceCount(
+                as_text(own["format"]), *(as_count(own[name]) for name in ("records", "broken", "skipped"))
+            )
             for own in plain["sources"]
         },
-        broken=[Broken(**own) for own in plain["broken"]["first"]],
+        broken=[
+            Broken(as_text(own["source"]), as_count(own["number"]), as_text(own["why"]))
+            for own in plain["broken"]["first"]
+        ],
         lists={key: hits for key, own in zip(lists, plain["lists"], strict=True) if (hits := _hits(own)) != Hits()},
-        categories={own["category"]: _hits(own) for own in plain["categories"]},
+        categories={as_text(own["category"]): _hits(own) for own in plain["categories"]},
         rules={key: _hits(own) for key, own in zip(rules, plain["rules"], strict=True)},
         rule_categories={
-            key: own["category"] for key, own in zip(rules, plain["rules"], strict=True) if own["category"] is not None
+            key: as_text(own["category"])
+            for key, own in zip(rules, plain["rules"], strict=True)
+            if own["category"] is not None
         },
         sites=_heavy(plain["sites"]["requests"]),
         stopped_sites=_heavy(plain["sites"]["stopped"]),
         broken_sites=_heavy(plain["sites"]["breaks"]),
     )
-    tally.actions.update(plain["actions"])
-    tally.faults.update(plain["faults"])
+    tally.actions.update(_counts(plain["actions"].items()))
+    tally.faults.update(_counts(plain["faults"].items()))
     for kind, own in plain["kinds"].items():
-        tally.kinds[kind] = own["requests"]
+        tally.kinds[kind] = as_count(own["requests"])
         if own["stopped"]:
-            tally.stopped_kinds[kind] = own["stopped"]
+            tally.stopped_kinds[kind] = as_count(own["stopped"])
     for own in plain["overlaps"]:
         first, second = sorted(lists[place] for place in own["lists"])
-        tally.overlaps[first, second] = own["requests"]
+        tally.overlaps[first, second] = as_count(own["requests"])
     for own in plain["popular_domains"]:
-        tally.popular[own["domain"]] = own["stopped"]
+        tally.popular[as_text(own["domain"])] = as_count(own["stopped"])
     for kind, own in plain["breaks"].items():
-        tally.breaks[kind] = own["requests"]
+        tally.breaks[kind] = as_count(own["requests"])
         _fill(tally.break_examples, kind, own["examples"], records)
     _fill(tally.break_examples, POPULAR, plain["popular_examples"], records)
     for key, own in zip(lists, plain["lists"], strict=True):
@@ -293,19 +322,42 @@ def _read(plain: Mapping[str, Any]) -> Report:
         _fill(tally.category_examples, own["category"], own["examples"], records)
     for rule, own in zip(rules, plain["rules"], strict=True):
         _fill(tally.rule_examples, rule, [own["example"]] if own["example"] else [], records)
-    tally.add_slow(Slow(own["microseconds"], records[own["record"]]) for own in plain["slowest"])
+    tally.add_slow(Slow(as_count(own["microseconds"]), records[own["record"]]) for own in plain["slowest"])
     return Report(
-        PolicyDigest(policy["path"], policy["digest"], tuple(FileDigest(**own) for own in policy["lists"])),
-        Asked(**{**asked, "at": None if asked["at"] is None else datetime.fromisoformat(asked["at"])}),
+        PolicyDigest(
+            as_text(policy["path"]),
+            as_text(policy["digest"]),
+            tuple(FileDigest(as_text(own["source"]), as_text(own["digest"])) for own in policy["lists"]),
+        ),
+        Asked(
+            None if asked["at"] is None else parse_moment(asked["at"]),
+            as_text(asked["client"]),
+            as_text_or_none(asked["user"]),
+            None if asked["port"] is None else as_count(asked["port"]),
+            bool(asked["as_recorded"]),
+        ),
         tally,
-        None if popular is None else Popular(**popular),
-        float(plain["seconds"]),
-        int(plain["workers"]),
+        None
+        if popular is None
+        else Popular(as_text(popular["path"]), as_text(popular["digest"]), as_count(popular["domains"])),
+        _seconds(plain["seconds"]),
+        as_count(plain["workers"]),
     )
 
 
+def _seconds(plain: object) -> float:
+    seconds = plain if isinstance(plain, int | float) else -1.0
+    if not 0 <= seconds < _LONGEST:
+        raise ValueError(f"expected seconds, found {plain!r:.40}")
+    return float(seconds)
+
+
+def _counts(plain: Iterable[tuple[object, object]]) -> dict[str, int]:
+    return {as_text(name): as_count(count) for name, count in plain}
+
+
 def _heavy(plain: Mapping[str, Any]) -> Heavy:
-    return Heavy(plain["most"], plain["counts"], plain["error"])
+    return Heavy(as_count(plain["most"]), _counts(plain["counts"]).items(), as_count(plain["error"]))
 
 
 def _fill(examples: Examples, name: object, keys: Sequence[str], records: Mapping[str, Record]) -> None:

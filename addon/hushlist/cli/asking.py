@@ -10,6 +10,7 @@ from hushlist.engine import Engine, load_engine
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import Client
 from hushlist.policy.report import CompileReport
+from hushlist.policy.wall_clock import parse_moment
 
 
 def add_who_and_when(parser: argparse.ArgumentParser) -> None:
@@ -17,7 +18,7 @@ def add_who_and_when(parser: argparse.ArgumentParser) -> None:
     who = parser.add_argument_group("another moment, another person")
     who.add_argument(
         "--at",
-        type=datetime.fromisoformat,
+        type=parse_moment,
         metavar="TIME",
         help="such as 2026-12-24T22:30, in the policy's time zone (default: now)",
     )

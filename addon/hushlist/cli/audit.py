@@ -178,7 +178,7 @@ def _merge(report: Report, paths: list[str]) -> None:
     """
     for place, path in enumerate(paths):
         try:
-            other = Report.from_dict(json.loads(Path(path).read_bytes()))
+            other = Report.from_json(Path(path).read_bytes())
             if not place:
                 report.asked = other.asked
             report.merge(other)

@@ -11,8 +11,25 @@ from datetime import UTC, datetime, timedelta, tzinfo
 
 #: minutes
 A_DAY = 24 * 60
+#: years of moments that somebody may name: those in which the clocks of all zones can be read
+_YEARS = range(1000, 9000)
 
 _MINUTE, _TICK = timedelta(minutes=1), timedelta.resolution
+
+
+def parse_moment(text: str) -> datetime:
+    """A moment that somebody names; without an offset from UTC, it is what some clock shows.
+
+    >>> parse_moment("2026-12-24T22:30").isoformat()
+    '2026-12-24T22:30:00'
+
+    Raises:
+        ValueError: it is none.
+    """
+    moment = datetime.fromisoformat(text)
+    if moment.year not in _YEARS:
+        raise ValueError(f"it is not in the years {_YEARS[0]} to {_YEARS[-1]}")
+    return moment
 
 
 def shown(now: datetime, zone: tzinfo) -> tuple[int, int]:

@@ -23,6 +23,7 @@ from mitmproxy import exceptions, http
 from hushlist.errors import UrlError
 from hushlist.policy.groups import Client
 from hushlist.policy.live import Live
+from hushlist.policy.wall_clock import parse_moment
 from hushlist.proxy import answer
 from hushlist.proxy.explanation import Explanation
 from hushlist.proxy.in_force import InForce
@@ -172,7 +173,7 @@ class LivePage:
             return _wrong(f"a URL has 1 to {_LONGEST_URL:,} octets")
         try:
             at = _query(request, "at")
-            moment = datetime.fromisoformat(at) if at else datetime.now(UTC)
+            moment = parse_moment(at) if at else datetime.now(UTC)
         except ValueError:
             return _wrong("a time is written as 2026-12-24T22:30")
         if moment.tzinfo is None:

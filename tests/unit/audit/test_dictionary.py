@@ -64,3 +64,13 @@ def test_of_a_squidguard_folder_domains_and_urls_are_read(tmp_path: Path) -> Non
     for name in ("domains", "urls", "expressions", "usage"):
         (tmp_path / name).touch()
     assert [path.name for path in dictionaries([tmp_path, Path("x.txt")])] == ["domains", "urls", "x.txt"]
+
+
+def test_a_list_that_is_read_as_a_whole_is_not_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dictionary, "_LONGEST", 100)
+    path = tmp_path / "l.yaml.gz"
+    path.write_bytes(gzip.compress(b"rules: []".ljust(100)))
+    assert read(path) == []
+    path.write_bytes(gzip.compress(bytes(1 << 20)))
+    with pytest.raises(OSError, match="longer than 100 octets"):
+        read(path)

@@ -1,8 +1,12 @@
 """Records: what they are called, and that they never tell user information."""
 
-import pytest
+from datetime import UTC, datetime, timedelta, timezone
 
-from hushlist.audit.record import Broken, Record
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushlist.audit.record import Broken, Record, time_of
 from hushlist.url.request import Request
 
 
@@ -34,3 +38,16 @@ def test_a_key_can_be_made_whatever_octets_a_file_s_name_has() -> None:
 def test_a_broken_record_is_named_by_its_place() -> None:
     assert str(Broken("s", 7, "why")) == "s:7: why"
     assert str(Broken("s", 0, "why")) == "s: why"
+
+
+@pytest.mark.parametrize("value", [10**400, float("inf"), float("nan"), -1e18, 1e18, True, "1", None, [1]])
+def test_what_no_clock_shows_is_no_time(value: object) -> None:
+    assert time_of(value, 1e6) is None
+
+
+@given(st.integers() | st.floats(), st.sampled_from([1, 1e6]))
+def test_a_time_is_one_in_the_calendar_in_every_time_zone(value: float, parts: float) -> None:
+    seconds = time_of(value, parts)
+    if seconds is not None:
+        moment = datetime.fromtimestamp(seconds, UTC)
+        assert all(moment.astimezone(timezone(timedelta(hours=hours))).year >= 999 for hours in (-23, 23))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from copy import deepcopy
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -117,3 +118,47 @@ def test_overlaps_name_lists_by_their_place(engine: Engine) -> None:
 def test_something_else_is_no_report(plain: dict[str, object]) -> None:
     with pytest.raises(ReportError, match="it is no"):
         Report.from_dict(plain)
+
+
+@pytest.mark.parametrize("octets", [b"", b"{", b"[" * 100_000, b"\xff", b'{"format": "hushlist audit 1"}', b"1" * 5000])
+def test_a_file_that_is_none_is_no_report(octets: bytes) -> None:
+    with pytest.raises(ReportError):
+        Report.from_json(octets)
+
+
+@pytest.mark.parametrize("value", [1e400, -1, "1", None, [], {}, True, 10**400])
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("workers",),
+        ("actions", "block"),
+        ("sources", 0, "records"),
+        ("lists", 0, "stopped"),
+        ("rules", 0, "line"),
+        ("kinds", "script", "requests"),
+        ("slowest", 0, "microseconds"),
+        ("sites", "requests", "error"),
+        ("sites", "requests", "counts", 0, 1),
+        ("overlaps", 0, "requests"),
+        ("popular", "domains"),
+    ],
+)
+def test_a_count_is_no_other_thing(engine: Engine, path: tuple[str | int, ...], value: object) -> None:
+    plain = report(engine, EVERY).as_dict()
+    own: Any = plain
+    for key in path[:-1]:
+        own = own[key]
+    own[path[-1]] = value
+    with pytest.raises(ReportError, match="it is no whole report"):
+        Report.from_dict(plain)
+
+
+def test_a_time_that_no_clock_shows_is_none_of_a_report(engine: Engine) -> None:
+    plain = report(engine, EVERY).as_dict()
+    for change in (
+        {"asked": {**plain["asked"], "at": "9999-12-31T23:59:59-14:00"}},
+        {"seconds": 1e400},
+        {"seconds": "1"},
+    ):
+        with pytest.raises(ReportError):
+            Report.from_dict({**plain, **change})

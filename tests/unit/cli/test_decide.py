@@ -255,7 +255,7 @@ def test_explain_shows_the_group_until_when_and_the_layers_to_the_one_that_decid
     ]
 
 
-@pytest.mark.parametrize("options", [["--at", "yesterday"], ["--port", "http"]])
+@pytest.mark.parametrize("options", [["--at", "yesterday"], ["--at", "9999-12-31T23:59-14:00"], ["--port", "http"]])
 def test_a_moment_or_port_that_is_none_is_wrong_usage(run: Run, policy: Path, options: list[str]) -> None:
     with pytest.raises(SystemExit) as ended:
         run("check", "--policy", policy, *options, "a.example")

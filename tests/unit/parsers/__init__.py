@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from unit.parsers import index, lines, lists, policy, urls, wire
+from unit.parsers import audits, connections, index, lines, lists, names, policy, policy_keys, recordings, urls, wire
 from unit.parsers.table import Parser
 
 PARSERS: dict[str, Parser] = {
@@ -15,4 +15,9 @@ PARSERS: dict[str, Parser] = {
     **policy.PARSERS,
     **lines.PARSERS,
     **wire.PARSERS,
+    **connections.PARSERS,
+    **names.PARSERS,
+    **policy_keys.PARSERS,
+    **recordings.PARSERS,
+    **audits.PARSERS,
 }

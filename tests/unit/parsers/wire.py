@@ -66,14 +66,14 @@ def flow_of_octets(octets: bytes) -> http.HTTPFlow:
     return flow
 
 
-_REQUESTS = (
+REQUESTS = (
     b"GET /a/../b?c=d#e https h.example:443 h.example\nHost: h.example\nX-A: b\nCookie: a=b; c",
     b"POST //x;y http user@blocked.example b\xc3\xbccher.example\nhost:blocked.example:80\nHOST : [::1]\nA:de",
     b"CONNECT  http h.example:443 1.2.3.4\n:authority: x\nHost:",
 )
 
 
-@add("proxy wire", *_REQUESTS, units=(b"Host: h.example\n", b"Host: a@", b"GET /../", b"\xc3\xbc."))
+@add("proxy wire", *REQUESTS, units=(b"Host: h.example\n", b"Host: a@", b"GET /../", b"\xc3\xbc."))
 def _wire(octets: bytes) -> None:
     flow = flow_of_octets(octets)
     seen_of_flow(flow)

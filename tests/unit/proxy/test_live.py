@@ -348,6 +348,7 @@ def test_a_url_is_explained_for_somebody_at_some_time(hushlist: Hushlist, use: C
         ("url=" + "a" * 9000, "a URL has"),
         ("url=mailto:me", "it cannot be read"),
         ("url=a.example&at=yesterday", "a time is written as"),
+        ("url=a.example&at=9999-12-31T23:59-14:00", "a time is written as"),
         ("url=a.example&client=printer", "a client is an address"),
     ],
 )

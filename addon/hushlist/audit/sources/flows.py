@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, BinaryIO
 
 from hushlist.audit.kinds import kind_of_type
-from hushlist.audit.record import Broken, Kind, Read, Record, Skipped
+from hushlist.audit.record import Broken, Kind, Read, Record, Skipped, time_of
 from hushlist.audit.sources.tnetstring import TnetstringError, values
 from hushlist.policy.groups import Client
 from hushlist.url.message import Naming, request_of_head
@@ -29,7 +29,7 @@ def read_flows(stream: BinaryIO, source: str) -> Iterator[Read]:
                 continue
             try:
                 record = _record(flow, source, number)
-            except (LookupError, TypeError, ValueError, AttributeError) as error:
+            except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
                 yield Broken(source, number, f"it is no flow that can be read: {error!r}")
             else:
                 yield record or Skipped(source, number)
@@ -64,14 +64,13 @@ def _record(flow: Any, source: str, number: int) -> Record | None:
     head = _Head(
         _text(request["host"]),
         int(request["port"]),
-        bytes(request["method"]),
-        bytes(request["scheme"]),
+        _octets(request["method"]),
+        _octets(request["scheme"]),
         _octets(request.get("authority") or b""),
-        bytes(request["path"]),
-        _Fields(tuple((bytes(name), bytes(value)) for name, value in request["headers"])),
+        _octets(request["path"]),
+        _Fields(tuple((_octets(name), _octets(value)) for name, value in request["headers"])),
     )
     name = client.get("sni")
-    started = request.get("timestamp_start")
     kind = Kind.WEBSOCKET if flow.get("websocket") else _kind(head, response)
     return Record(
         request_of_head(head, None if name is None else _text(name), _naming(_text(client.get("proxy_mode", "")))),
@@ -79,7 +78,7 @@ def _record(flow: Any, source: str, number: int) -> Record | None:
         number,
         kind,
         None if kind is Kind.DOCUMENT else _field(head.headers.fields, b"referer"),
-        float(started) if isinstance(started, int | float) else None,
+        time_of(request.get("timestamp_start")),
         _client(flow, client),
         head.method.decode("ascii", "replace"),
         int(response.get("status_code") or 0),
@@ -107,7 +106,7 @@ def _kind(head: _Head, response: Mapping[str, Any]) -> Kind:
     destination = _field(head.headers.fields, _DESTINATION)
     if destination is not None:
         return _DESTINATIONS.get(destination, Kind.OTHER)
-    fields = [(bytes(name), bytes(value)) for name, value in response.get("headers") or ()]
+    fields = [(_octets(name), _octets(value)) for name, value in response.get("headers") or ()]
     media_type = _field(fields, b"content-type")
     return Kind.UNKNOWN if media_type is None else kind_of_type(media_type.decode("ascii", "replace"))
 
@@ -133,8 +132,13 @@ def _client(flow: Mapping[str, Any], connection: Mapping[str, Any]) -> Client:
 
 
 def _text(value: Any) -> str:
-    return value if isinstance(value, str) else bytes(value).decode("utf-8", "surrogateescape")
+    return value if isinstance(value, str) else _octets(value).decode("utf-8", "surrogateescape")
 
 
 def _octets(value: Any) -> bytes:
-    return value.encode("utf-8", "surrogateescape") if isinstance(value, str) else bytes(value)
+    """Octets, and no number, of which ``bytes`` would make as many zeros."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "surrogateescape")
+    if isinstance(value, memoryview | bytes):
+        return bytes(value)
+    raise TypeError(f"expected octets, found {value!r:.40}")

@@ -117,12 +117,53 @@ def _zstandard(stream: BinaryIO) -> BinaryIO:
     return cast(BinaryIO, zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True))
 
 
+#: octets that are unpacked at a time, and of memory that unpacking may take: four times what "xz -9" writes asks for
+_INPUT = 1 << 16
+_MOST_MEMORY = 1 << 28
+
 _COMPRESSIONS: dict[bytes, Callable[[BinaryIO], BinaryIO]] = {
     b"\x1f\x8b": lambda stream: cast(BinaryIO, gzip.GzipFile(fileobj=stream)),
     b"BZh": lambda stream: cast(BinaryIO, bz2.BZ2File(stream)),
-    b"\xfd7zXZ\0": lambda stream: cast(BinaryIO, lzma.LZMAFile(stream)),  # noqa: SIM115  its owner closes it
+    b"\xfd7zXZ\0": lambda stream: cast(BinaryIO, _Xz(stream)),
     b"\x28\xb5\x2f\xfd": _zstandard,
 }
+
+
+class _Xz:
+    """What ``lzma.LZMAFile`` is, with a limit: a file says itself how much memory it takes to unpack it."""
+
+    def __init__(self, stream: BinaryIO) -> None:
+        self._stream = stream
+        self._unpack = lzma.LZMADecompressor(lzma.FORMAT_XZ, _MOST_MEMORY)
+        self._left = b""
+
+    def read(self, size: int) -> bytes:
+        """At most so many octets; none at the end.
+
+        Raises:
+            EOFError: the end is missing.
+            lzma.LZMAError: it is broken, or takes too much memory.
+        """
+        while True:
+            if self._unpack.eof:
+                # Streams may follow each other, with padding between them. Spec: The .xz File Format, 2
+                self._left = self._left.lstrip(b"\0")
+                while not self._left:
+                    more = self._stream.read(_INPUT)
+                    if not more:
+                        return b""
+                    self._left = more.lstrip(b"\0")
+                self._unpack = lzma.LZMADecompressor(lzma.FORMAT_XZ, _MOST_MEMORY)
+            if self._unpack.needs_input:
+                packed = self._left or self._stream.read(_INPUT)
+                if not packed:
+                    raise EOFError("it ends too early")
+            else:
+                packed = b""
+            found = self._unpack.decompress(packed, size)
+            self._left = self._unpack.unused_data
+            if found:
+                return found
 
 
 def is_compressed(head: bytes) -> bool:

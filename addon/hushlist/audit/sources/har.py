@@ -11,7 +11,7 @@ from typing import Any, BinaryIO
 
 from hushlist.audit.kinds import kind_of_name, kind_of_type
 from hushlist.audit.plain import bytes_of
-from hushlist.audit.record import Broken, Kind, Record
+from hushlist.audit.record import Broken, Kind, Record, time_of
 from hushlist.audit.sources.json_stream import JsonError, elements
 
 #: pages whose documents are remembered, of one file
@@ -114,4 +114,4 @@ def _time(entry: Mapping[str, Any]) -> float | None:
         moment = datetime.fromisoformat(text)
     except ValueError:
         return None
-    return (moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp()
+    return time_of((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())

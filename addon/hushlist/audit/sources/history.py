@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
-from hushlist.audit.record import Broken, Kind, Record
+from hushlist.audit.record import Broken, Kind, Record, time_of
 
 MAGIC = b"SQLite format 3\0"
 
@@ -48,12 +48,13 @@ def read_history(path: Path, source: str) -> Iterator[Record | Broken]:
             else:
                 yield Broken(source, 0, "it has neither the tables of Chromium's history nor of Firefox's")
                 return
-            for number, url, time, transition, page in database.execute(query):
+            for visit, url, time, transition, page in database.execute(query):
+                number = visit if isinstance(visit, int) else number + 1
                 if not url:
                     yield Broken(source, number, "the visit has no URL")
                     continue
-                seconds = time / 1e6 - epoch if isinstance(time, int | float) else None
+                seconds = time_of(time, 1e6, epoch)
                 kind = kinds.get(transition, Kind.DOCUMENT)
                 yield Record(url, source, number, kind, page if kind is Kind.FRAME else None, seconds)
-    except sqlite3.Error as error:
+    except (sqlite3.Error, UnicodeDecodeError) as error:  # it quotes what is no UTF-8 in what is wrong
         yield Broken(source, number, f"it cannot be read: {error}")

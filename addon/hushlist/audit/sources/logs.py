@@ -9,7 +9,7 @@ import re
 from datetime import UTC, datetime, timedelta
 
 from hushlist.audit.kinds import kind_of_type
-from hushlist.audit.record import Kind, Record
+from hushlist.audit.record import Kind, Record, time_of
 from hushlist.audit.sources.lines import LineError
 from hushlist.policy.groups import Client
 
@@ -38,7 +38,7 @@ def read_squid(line: bytes, source: str, number: int) -> Record | None:
         source,
         number,
         Kind.UNKNOWN if media_type is None else kind_of_type(media_type.decode("ascii", "replace")),
-        time=float(time),
+        time=time_of(float(time)),
         client=_client(client, user),
         method=method.decode("ascii", "replace"),
         status=int(status),
@@ -110,7 +110,7 @@ def _unescape(text: bytes) -> bytes:
     return _ESCAPE.sub(lambda own: bytes.fromhex(own[1].decode()) if own[1] else _ESCAPED.get(own[2], own[2]), text)
 
 
-def _time(text: bytes) -> float:
+def _time(text: bytes) -> float | None:
     """Seconds since 1970, of "10/Oct/2026:13:55:36 -0700"; ``strptime`` takes five times as long."""
     try:
         moment = datetime(
@@ -125,7 +125,8 @@ def _time(text: bytes) -> float:
     except ValueError:
         raise LineError("there is no such time") from None
     offset = timedelta(hours=int(text[22:24]), minutes=int(text[24:26]))
-    return (moment + offset if text[21:22] == b"-" else moment - offset).timestamp()
+    seconds = offset.total_seconds()
+    return time_of(moment.timestamp() + (seconds if text[21:22] == b"-" else -seconds))
 
 
 def _client(address: bytes, user: bytes) -> Client:

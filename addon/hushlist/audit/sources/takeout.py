@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 from hushlist.audit.plain import bytes_of
-from hushlist.audit.record import Broken, Kind, Record
+from hushlist.audit.record import Broken, Kind, Record, time_of
 from hushlist.audit.sources.json_stream import JsonError, elements
 
 KEY = "Browser History"
@@ -26,8 +26,7 @@ def read_takeout(stream: BinaryIO, source: str) -> Iterator[Record | Broken]:
                 yield Broken(source, number, "the visit has no URL")
             else:
                 kind = Kind.FRAME if visit.get("page_transition") in _FRAMES else Kind.DOCUMENT
-                time = visit.get("time_usec")
-                seconds = time / 1e6 if isinstance(time, int | float) else None
+                seconds = time_of(visit.get("time_usec"), 1e6)
                 yield Record(bytes_of(url), source, number, kind, time=seconds)
     except JsonError as error:
         yield Broken(source, number and number + 1, str(error))

@@ -183,3 +183,28 @@ def test_what_is_nested_too_deep_is_broken() -> None:
         octets = b"%d:%b]" % (len(octets), octets)
     (error,) = values(BytesIO(octets), 1 << 20)
     assert str(error) == "it is nested too deep"
+
+
+@pytest.mark.parametrize(
+    ("place", "value"),
+    [
+        ("method", 1 << 62),
+        ("path", 1 << 62),
+        ("headers", [[1 << 62, b""]]),
+        ("port", float("inf")),
+        ("host", [1, 2]),
+    ],
+)
+def test_a_number_in_place_of_octets_takes_no_memory(place: str, value: object) -> None:
+    request = {"host": "h", "port": 80, "method": b"GET", "scheme": b"http", "path": b"/", "headers": [], place: value}
+    (broken,) = read(tnetstring.dumps({"type": "http", "request": request}))  # type: ignore[arg-type]
+    assert isinstance(broken, Broken)
+    assert "Error(" in broken.why
+
+
+@pytest.mark.parametrize("started", [10**400, float("nan"), 1e300])
+def test_a_time_that_is_none_is_not_known(started: object) -> None:
+    request = {"host": "h", "port": 80, "method": b"GET", "scheme": b"http", "path": b"/", "headers": []}
+    (record,) = read(tnetstring.dumps({"request": {**request, "timestamp_start": started}}))  # type: ignore[arg-type]
+    assert isinstance(record, Record)
+    assert record.time is None

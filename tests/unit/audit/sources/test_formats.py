@@ -6,6 +6,9 @@ import bz2
 import gzip
 import io
 import lzma
+import tracemalloc
+import zlib
+from collections.abc import Callable
 
 import pytest
 import zstandard
@@ -71,3 +74,32 @@ def test_what_is_cut_off_or_damaged_is_an_error_of_reading(name: str) -> None:
 def test_what_is_not_compressed_stays_as_it_is() -> None:
     stream = io.BufferedReader(io.BytesIO(TEXT))
     assert decompressed(stream) is stream
+
+
+def test_xz_streams_follow_each_other_with_padding_between_them() -> None:
+    packed = lzma.compress(TEXT[:9000]) + bytes(200_000) + lzma.compress(TEXT[9000:]) + bytes(4)
+    assert decompressed(io.BufferedReader(io.BytesIO(packed))).read() == TEXT
+
+
+def test_a_file_that_asks_for_much_memory_to_be_unpacked_is_an_error_of_reading() -> None:
+    # The block's header says the size of the dictionary: 40 is 4 GiB. Spec: The .xz File Format, 3.1 and 5.3.1
+    packed = bytearray(lzma.compress(TEXT, filters=[{"id": lzma.FILTER_LZMA2, "dict_size": 1 << 20}]))
+    at = packed.index(b"\x21\x01") + 2
+    packed[at] = 40
+    packed[20:24] = zlib.crc32(packed[12:20]).to_bytes(4, "little")
+    with pytest.raises(OSError, match="Memory usage limit"):
+        decompressed(io.BufferedReader(io.BytesIO(bytes(packed)))).read()
+
+
+@pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, zstandard.compress])
+def test_what_is_much_larger_unpacked_is_read_piece_by_piece(pack: Callable[[bytes], bytes]) -> None:
+    stream = decompressed(io.BufferedReader(io.BytesIO(pack(bytes(1 << 25)))))
+    tracemalloc.start()
+    try:
+        done = 0
+        while piece := stream.read1(1 << 16):
+            done += len(piece)
+        assert done == 1 << 25
+        assert tracemalloc.get_traced_memory()[1] < 12 << 20  # xz's own dictionary has 8 MiB
+    finally:
+        tracemalloc.stop()

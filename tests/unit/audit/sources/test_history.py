@@ -111,3 +111,27 @@ def test_takeout_s_visits_are_read() -> None:
 
 def test_a_takeout_that_is_none_is_broken() -> None:
     assert [*read_takeout(BytesIO(b"{}"), "h.json")] == [Broken("h.json", 0, "there is no 'Browser History'")]
+
+
+@pytest.mark.parametrize("time", ["1" * 400, "1e300", "NaN", "-1e18"])
+def test_a_time_that_is_none_is_not_known(time: str) -> None:
+    document = f'{{"Browser History": [{{"url": "http://h.example/", "time_usec": {time}}}]}}'
+    assert [*read_takeout(BytesIO(document.encode()), "h")] == [Record(b"http://h.example/", "h", 1, Kind.DOCUMENT)]
+
+
+def test_a_history_with_something_else_for_numbers_is_read(database: Path) -> None:
+    make(database, CHROMIUM.replace("id INTEGER PRIMARY KEY AUTOINCREMENT, url INTEGER", "id TEXT, url INTEGER"))
+    with closing(sqlite3.connect(database)) as connection:
+        connection.execute("UPDATE visits SET id = 'a', visit_time = 9e30")
+        connection.commit()
+    assert [(own.number, own.time) for own in read_history(database, "h") if isinstance(own, Record)] == [
+        (number, None) for number in (1, 2, 3)
+    ]
+
+
+def test_a_schema_that_is_no_text_is_broken(database: Path) -> None:
+    make(database, CHROMIUM)
+    database.write_bytes(database.read_bytes().replace(b"CREATE TABLE urls(id", b"CREATE TABLE \xff\xfels(id"))
+    *_, broken = read_history(database, "h")
+    assert isinstance(broken, Broken)
+    assert broken.why.startswith("it cannot be read: ")

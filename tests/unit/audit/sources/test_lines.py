@@ -124,3 +124,13 @@ def test_the_url_is_told_by_the_target_and_the_virtual_host(host: bytes, request
 )
 def test_a_line_that_is_none_says_why_and_the_rest_is_read(line: bytes, how: ReadLine, why: str) -> None:
     assert read(line + b"\n\n", how) == [Broken("s", 1, why)]
+
+
+@pytest.mark.parametrize("time", [b"31/Dec/9999:23:59:59 -0100", b"01/Jan/0001:00:00:00 +0100"])
+def test_at_the_calendar_s_ends_a_time_is_not_known(time: bytes) -> None:
+    record = read_common(b'::1 - - [%b] "GET http://h.example/ HTTP/1.1" 200 1' % time, "s", 1)
+    assert record is not None
+    assert (record.url, record.time) == (b"http://h.example/", None)
+    record = read_squid(b"9" * 400 + b".1 1 ::1 A/200 1 GET http://h.example/ - A/b", "s", 1)
+    assert record is not None
+    assert (record.url, record.time) == (b"http://h.example/", None)

@@ -1,0 +1,156 @@
+"""The readers of an audit's reports, of dictionaries, and of lists and policies that are compared or looked through."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import pickle
+import zlib
+from functools import cache, partial
+from io import StringIO
+from pathlib import Path
+
+from hushlist.audit.auditor import Auditor, Moment
+from hushlist.audit.dictionary import Block, blocks_of, entries_of
+from hushlist.audit.diff import Wanted, diff
+from hushlist.audit.guesses import Task, try_block
+from hushlist.audit.lint import lint
+from hushlist.audit.record import Broken, Kind, Record
+from hushlist.audit.report import Asked, FileDigest, PolicyDigest, Popular, Report
+from hushlist.audit.sides import is_policy, policy_at, side_of_list, side_of_policy
+from hushlist.audit.targets import Targets
+from hushlist.audit.text import report_text
+from hushlist.lists.formats import FORMATS
+from hushlist.lists.source import Defaults
+from hushlist.policy.groups import NOBODY, Client
+from hushlist.policy.policy import ListFile
+from hushlist.url.request import Request
+from unit.hostile import rules_of
+from unit.parsers.lines import engine
+from unit.parsers.policy import policy_samples
+from unit.parsers.table import NOON, Parser, put, scratch_file
+
+PARSERS: dict[str, Parser] = {}
+add = partial(put, PARSERS)
+
+
+# -- reports -----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _reports() -> tuple[bytes, ...]:
+    request = Request(b"https", (b"blocked.example", b"h.example"), 8443, b"/\xff", b"frag", b"me")
+    records = [
+        Record(
+            b"http://blocked.example/x.js", "s", 1, Kind.SCRIPT, b"http://blocked.example/", 1.5, Client("10.0.0.1")
+        ),
+        Record(request, "s", 2, Kind.DOCUMENT, None, None, Client("10.0.0.1", "mia", 8080), "POST", 204),
+        Record(b"http:///", "s", 3),
+        Broken("s", 4, "why"),
+    ]
+    tally = Auditor(engine(), Moment(NOON, NOBODY), {b"blocked.example": 1}).add(records, "s", "urls")
+    policy = PolicyDigest("policy.yaml", "d1", (FileDigest("ads.yaml", "d2"),))
+    whole = Report(policy, Asked(NOON), tally, Popular("top.txt", "d3", 1), 2.0, 2)
+    empty = Report(policy, Asked(), Auditor(engine(), Moment(NOON, NOBODY)).tally)
+    return tuple(json.dumps(one.as_dict()).encode() for one in (whole, empty))
+
+
+def _report(octets: bytes) -> None:
+    """What is read is merged, written and shown, as of another machine."""
+    report = Report.from_json(octets)
+    report.merge(Report.from_json(octets))
+    plain = json.loads(json.dumps(report.as_dict()))
+    Report.from_dict(plain)
+    assert all(isinstance(line, str) for line in report_text(plain))
+
+
+_VALUES = (b"1e999", b"NaN", b"-1", b"true", b"[]", b"{}", b'"\\udcff"', b'"\\ud800"', b"[[", b'{"a":', b"9" * 400)
+PARSERS["audit report"] = Parser(_report, _reports, units=_VALUES)
+
+
+# -- dictionaries ------------------------------------------------------------------------------------------------------
+
+
+@cache
+def _hidden() -> Path:
+    """Hashes to look for, as a search has them."""
+    targets = Targets()
+    targets.add(rules_of("rules: [{sha256: '01020304'}, 'hashed:md5=be96302a0468481aca954431cf293e05']"))
+    path = scratch_file().with_name("hashes")
+    path.write_bytes(pickle.dumps(targets.sets))
+    return path
+
+
+def _dictionary(name: str, octets: bytes) -> None:
+    path = scratch_file().with_name(name)
+    path.write_bytes(octets)
+    for block in blocks_of(path):
+        entries = [*entries_of(block)]
+        assert all(entries)
+        assert len(block.octets) < 1 << 20
+        # hashing costs the same for each guess
+        tried = try_block(Task(Block(block.source, block.form, 1, block.octets[:2048], 0), _hidden()))
+        assert tried.entries <= len(entries) + 1
+
+
+_WORDS = b'rank,domain\n1,a.example\n"2","b\xc3\xbccher.example"\n0.0.0.0 c.example # x\nhttp://d.example/x,y?q=1#f\nA.Example\n'
+for _name, _samples in {
+    "top.txt": [_WORDS, gzip.compress(_WORDS), gzip.compress(_WORDS)[:-9], gzip.compress(bytes(1 << 21))],
+    "own.hosts": [b"0.0.0.0 a.example b.example\n"],
+    "own.yaml": [b"rules: [A.example, b.example/x, {address: 192.0.2.0/24}]\n"],
+}.items():
+    PARSERS[f"leak dictionary {_name}"] = Parser(
+        partial(_dictionary, _name),
+        lambda samples=tuple(_samples): samples,  # type: ignore[misc]
+        (OSError, EOFError, zlib.error),
+        (b"a.example\n", b"1,a.example\n", b"http://a.example/b,", b"a.b "),
+    )
+
+
+# -- lists and policies ------------------------------------------------------------------------------------------------
+
+_LISTS = {
+    "yaml": b"category: 'hrn://c.example/web'\nrules:\n- h.example\n- www.h.example\n- H.example\n"
+    b"- {sha256: '01020304'}\n- {expression: old.example, expires: 2020-01-01}\n"
+    b"- {address: 10.0.0.0/8, action: tag}\n- {address: 10.1.0.0/16}\n",
+    "domains": b"h.example\nwww.h.example # x\nH.example\n*.b\xc3\xbccher.example\ncom\n1.2.3.4\n",
+    "adblock": b"! c\n||h.example^\n@@||www.h.example^$important\n|http://c.example/x|\n||h.example^$script\nd##e\n",
+}
+
+
+def _linted(form: str, octets: bytes) -> None:
+    path = scratch_file()
+    path.write_bytes(octets)
+    shown = StringIO()
+    file = ListFile(path, FORMATS[form], Defaults(layer="lists"))
+    linted = lint(
+        [file], lambda name, finding: shown.write(f"{name}: {finding}\n"), NOON, popular=(b"h.example",), jobs=1
+    )
+    assert json.dumps(linted.as_dict())
+
+
+def _compared(form: str, octets: bytes) -> None:
+    old, new = scratch_file().with_name("old"), scratch_file().with_name("new")
+    old.write_bytes(_LISTS[form])
+    new.write_bytes(octets)
+    sides = [side_of_list(path, form, Defaults()) for path in (old, new)]
+    for one, other in (sides, sides[::-1]):
+        changes: list[object] = []
+        diff(one, other, changes.append, Wanted(moved=True, popular=(b"h.example",)), jobs=1)
+        assert all(map(str, changes))
+
+
+for _form, _list in _LISTS.items():
+    _own = partial(tuple[bytes], (_list,))
+    PARSERS[f"lint {_form}"] = Parser(partial(_linted, _form), _own, units=(b"h.example\n", b"- h.example\n"))
+    PARSERS[f"diff {_form}"] = Parser(partial(_compared, _form), _own, units=(b"h.example\n", b"- h.example\n"))
+
+
+def _side(octets: bytes) -> None:
+    path = scratch_file().with_suffix(".yaml")
+    path.write_bytes(octets)
+    if is_policy(path):
+        side_of_policy(policy_at(path))
+
+
+PARSERS["diff side"] = Parser(_side, policy_samples, units=(b"layers:", b" \t", b"\nlayers ", b'"'))

@@ -1,0 +1,97 @@
+"""The readers of single keys of the policy, and of what they name."""
+
+from __future__ import annotations
+
+from functools import partial
+from ipaddress import ip_address
+from pathlib import Path
+
+from hushlist.lists.document import Fields, Node, read_document
+from hushlist.lists.source import Report
+from hushlist.policy.failure import Cause, read_on_failure
+from hushlist.policy.groups import Client
+from hushlist.policy.live import read_live
+from hushlist.policy.name_answers import read_name_answers
+from hushlist.policy.pass_through import PassThrough, ReadFile, read_pass_through
+from unit.parsers.table import Parser, check_problems, put
+
+PARSERS: dict[str, Parser] = {}
+add = partial(put, PARSERS)
+
+_HOSTS = (b"bank.example", b"www.bank.example", b"192.0.2.7", b"[2001:db8::1]", b"")
+_NESTED = (b"[", b"{a: ", b"- ", b"x.example,\n", b"&a ")
+
+
+def _document(octets: bytes) -> tuple[Node | None, Report]:
+    report = Report("policy")
+    return read_document(octets, report), report
+
+
+@add("policy dns", "{blocked: nxdomain}", "{blocked: [192.0.2.80, '2001:db8::80']}", "blocked: refused", units=_NESTED)
+def _dns(octets: bytes) -> None:
+    node, report = _document(octets)
+    if node is not None:
+        answers = read_name_answers(node, report)
+        assert all(ip_address(str(one)) == one for one in (answers.ipv4, answers.ipv6) if one is not None)
+    check_problems(report, octets)
+
+
+def _passed(node: Node, report: Report, read_file: ReadFile) -> PassThrough:
+    passed = read_pass_through(node, report, read_file)
+    assert len(passed) == len(passed.entries)
+    for host in (*_HOSTS, *passed.domains, *passed.hosts):
+        assert passed.covers(host) in (True, False)
+    assert all(map(passed.covers, (*passed.domains, *passed.hosts)))
+    return passed
+
+
+_PINNED = b"# apps\npinned.example\n=api.b\xc3\xbccher.example # x\n192.0.2.0/24\n2001:db8::1\n"
+
+
+@add(
+    "policy pass-through",
+    "hosts: [bank.example, =api.pinned.example, 192.0.2.0/24, {file: pinned.txt}]\nfailed-handshakes: add\n",
+    "[b\u00fccher.example, '2001:db8::/32', =1.2.3.4]",
+    units=(*_NESTED, b"{file: p}, "),
+)
+def _pass_through(octets: bytes) -> None:
+    node, report = _document(octets)
+    if node is not None:
+        _passed(node, report, lambda _name, _line: (Path("pinned.txt"), _PINNED))
+    # the problems of the file stand in lines of its own
+    check_problems(report, octets + _PINNED)
+
+
+@add("policy pass-through file", _PINNED, "h.example\r\n=h.example\r\n10.0.0.0/8\r\n", units=(b"h.example\n", b"=h\n"))
+def _pass_through_file(octets: bytes) -> None:
+    report = Report("policy")
+    named = Node(1, {"file": Node(1, "pinned.txt")})
+    _passed(Node(1, [named]), report, lambda _name, _line: (Path("pinned.txt"), octets))
+    check_problems(report, octets)
+
+
+@add(
+    "policy live",
+    *("on", "off", "{clients: [192.168.1.0/24, '::1'], users: [berg, nowak]}", "clients: [10.0.0.7]"),
+    units=_NESTED,
+)
+def _live(octets: bytes) -> None:
+    node, report = _document(octets)
+    live = None if node is None else read_live(node, report)
+    if live is not None:
+        for client in (Client(), Client("10.0.0.7", "berg"), Client("::ffff:10.0.0.7"), Client("fe80::1%eth0")):
+            assert live.allows(client) in (True, False)
+    check_problems(report, octets)
+
+
+@add(
+    "policy on-failure",
+    *("on-failure: open", "on-failure: {start: open, default: closed}", "on-failure: {error: open}"),
+    units=_NESTED,
+)
+def _on_failure(octets: bytes) -> None:
+    node, report = _document(octets)
+    if node is not None:
+        on_failure = read_on_failure(Fields(node, ("on-failure",), report), report)
+        assert not report.errors or b"open" in octets or not any(map(on_failure.passes, Cause))
+    check_problems(report, octets)
