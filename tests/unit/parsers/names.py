@@ -66,6 +66,10 @@ def _service_record(octets: bytes) -> None:
         assert read_service_record(filtered.to_bytes()) == filtered
 
 
+#: mitmproxy 12 calls it DNSMessage
+_MESSAGE: Any = type(tflow.tdnsflow().request)
+
+
 def _fail(_flow: object, error: Exception, **_: object) -> NoReturn:
     raise AssertionError("a message is not decided") from error
 
@@ -96,7 +100,7 @@ def _records() -> list[dns.ResourceRecord]:
 
 @cache
 def _messages() -> tuple[bytes, ...]:
-    query = dns.Message.unpack(tflow.tdnsflow().request.packed)
+    query = _MESSAGE.unpack(tflow.tdnsflow().request.packed)
     query.questions = [dns.Question("www.blocked.example", dns.types.HTTPS, dns.classes.IN)]
     compressed = query.packed[:-4] + b"\0\1\0\1" + b"\xc0\x0c\0\5\0\1\0\0\0\x3c\0\2\xc0\x10"
     return (
@@ -116,7 +120,7 @@ _UNITS = (
 def _message(octets: bytes) -> None:
     """A question, and an answer to it: decided as in the proxy, and answered."""
     try:
-        message = dns.Message.unpack(octets)
+        message = _MESSAGE.unpack(octets)
     except Exception:  # mitmproxy's own reader, which drops it
         raise struct.error("it is none") from None
     request_of_question(message)
@@ -130,13 +134,13 @@ def _message(octets: bytes) -> None:
         queries = NameQueries(_in_force())
         queries.ask(flow, mode)
         if not message.query:
-            flow.request, flow.response = _messages_unpacked(), dns.Message.unpack(octets)
+            flow.request, flow.response = _messages_unpacked(), _MESSAGE.unpack(octets)
             queries.answer(flow, mode)
 
 
 @cache
-def _messages_unpacked() -> dns.Message:
-    return dns.Message.unpack(_messages()[-2])
+def _messages_unpacked() -> Any:
+    return _MESSAGE.unpack(_messages()[-2])
 
 
 PARSERS["dns message"] = Parser(_message, _messages, (struct.error,), _UNITS)
