@@ -157,7 +157,7 @@ def answer(
     # Of an image or a script this is all that says, in a browser's developer tools, what became of it.
     if explanation.reference is not None and _TOKEN.fullmatch(explanation.reference):
         headers["X-Hushlist-Reference"] = explanation.reference
-    response = http.Response.make(STATUS, body, headers)
+    response = http.Response.make(STATUS, body, headers | _end(request))
     if request.method.upper() == "HEAD":
         response.raw_content = b""
         response.headers["Content-Length"] = str(len(body))
@@ -174,8 +174,14 @@ def failure(request: http.Request) -> http.Response:
             return answer(request, Explanation("", kind=Verdict.FAILED))
     except Exception as error:
         logger.debug("hushlist: no page for the failure: %r", error)
-    headers = _headers("text/plain; charset=utf-8")
+    headers = _headers("text/plain; charset=utf-8") | _end(request)
     return http.Response.make(STATUS, b"The filter failed; nothing passes it unseen.\n", headers)
+
+
+def _end(request: http.Request) -> dict[str, str]:
+    """The connection ends with a tunnel that is refused: what a client sent for it must not be read as requests."""
+    is_tunnel = request.method == "CONNECT" and (request.is_http10 or request.is_http11)
+    return {"Connection": "close"} if is_tunnel else {}
 
 
 def _headers(content_type: str) -> dict[str, str]:

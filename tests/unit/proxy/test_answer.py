@@ -118,6 +118,16 @@ def test_every_answer_is_a_403_that_nothing_keeps_or_runs(
     assert bool(response.content) is bool(beginning)
 
 
+@pytest.mark.parametrize(("version", "end"), [("HTTP/1.0", "close"), ("HTTP/1.1", "close"), ("HTTP/2.0", None)])
+def test_a_tunnel_is_refused_in_words_and_its_connection_ends_where_it_has_one(version: str, end: str | None) -> None:
+    connect = request()
+    connect.method, connect.http_version = "CONNECT", version
+    for response in (answer(connect, EXPLANATION), failure(connect)):
+        assert response.status_code == 403
+        assert response.headers["content-type"] == "text/plain; charset=utf-8"
+        assert response.headers.get("connection") == end
+
+
 def test_a_websocket_is_refused_in_words() -> None:
     response = answer(request(upgrade="websocket"), EXPLANATION)
     assert (response.status_code, response.content) == (403, b"Blocked: It is bad\n")
