@@ -51,7 +51,7 @@ always_direct allow tunnels
 http_access allow all
 """
 
-#: where the README has it
+#: where the reference has it
 COMMAND = "/opt/hushlist/bin/hushlist"
 DENIED = "<p id='why'>%o</p>"
 

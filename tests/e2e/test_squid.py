@@ -8,20 +8,20 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
+from documentation import REFERENCE, blocks
 from e2e.origin import Origin
 from e2e.policies import write_list, write_policy
 from e2e.proxy import request_head
 from e2e.squid import COMMAND, Squid, squid, why_not
-from e2e.test_readme import blocks
 
 pytestmark = [pytest.mark.skipif(bool(why_not()), reason=why_not()), pytest.mark.xdist_group("squid")]
 
-ACL, REWRITER = blocks("README.md", "squid")
+ACL, REWRITER = blocks(REFERENCE, "squid")
 POLICY = "/etc/hushlist/policy.yaml"
 
 
 def lines_of(block: str, policy: Path) -> str:
-    """The README's lines for a policy, and some that make it harder or show more."""
+    """The reference's lines for a policy, and some that make it harder or show more."""
     more = "deny_info ERR_HUSHLIST blocked" if block == ACL else "uri_whitespace allow"
     assert block.count(f"--policy {POLICY}") == 1
     return block.replace(POLICY, str(policy)) + more
