@@ -1,18 +1,20 @@
 """Decides records by the engine, and tallies what comes of it.
 
-Records with a URL that was asked for lately cost a look-up: what it counts for is remembered with its decision.
+Most records cost a few look-ups: what a URL counts for is remembered, and so is what a decision counts for whose
+matches were seen with another URL. What counts for the same is counted together, and put into the tally when a piece
+ends.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from time import perf_counter_ns
-from typing import TypeVar
+from typing import NamedTuple, TypeAlias, TypeVar
 
-from hushlist.audit.counting import Counting
-from hushlist.audit.record import Kind, Record
+from hushlist.audit.counting import Counting, is_local
+from hushlist.audit.record import Kind, Record, digest
 from hushlist.audit.tally import MOST_SLOWEST, POPULAR, Hits, ListKey, RuleKey, Slow, Tally
 from hushlist.engine import Engine
 from hushlist.errors import UrlError
@@ -27,7 +29,12 @@ from hushlist.url.request import PLAIN_URL, Request, canonical_host, request_of
 
 #: URLs whose decisions are remembered
 _MOST_URLS = 1 << 15
-_MOST_PAGES = 1 << 14
+#: hosts and pages whose sites are
+_MOST_HOSTS = 1 << 14
+#: decisions whose effects are
+_MOST_EFFECTS = 1 << 14
+#: different cases that are counted before they are put into the tally
+_MOST_CASES = 1 << 14
 
 
 def decide(engine: Engine, asked: bytes | Request, now: datetime | None, client: Client) -> Decision:
@@ -55,26 +62,65 @@ class Moment:
         return self.at if record.time is None else datetime.fromtimestamp(record.time, UTC), client
 
 
-@dataclass(slots=True)
-class _Verdict:
-    """A decision, and what it counts for."""
+@dataclass(frozen=True, slots=True, eq=False)
+class _Place:
+    """What a host belongs to."""
+
+    #: ``None`` where no host can be read
+    site: str | None
+    #: the popular domain that the host is, or is below
+    popular: str | None
+
+
+class _Keys(NamedTuple):
+    """What a match counts for."""
+
+    rule: RuleKey
+    list: ListKey
+    category: str
+
+
+class _Each(NamedTuple):
+    """What matches count for, each once."""
+
+    rules: tuple[RuleKey, ...]
+    lists: tuple[ListKey, ...]
+    categories: tuple[str, ...]
+
+
+_Key = TypeVar("_Key")
+
+
+@dataclass(slots=True, eq=False)
+class _Effect:
+    """What a decision counts for, whatever was asked: it is found by identity, since the same few come again."""
 
     decision: Decision
     action: str
     is_stopped: bool
-    #: site of the canonical URL, and the popular domain that it is, or is below
-    site: str | None
-    popular: str | None
     #: hits of rules, lists and categories that fit, that decided, and that alone would stop it
     fits: tuple[Hits, ...]
     decided: tuple[Hits, ...]
     alone: tuple[Hits, ...]
     pairs: tuple[tuple[ListKey, ListKey], ...]
-    rules: tuple[RuleKey, ...]
-    lists: tuple[ListKey, ...]
-    categories: tuple[str, ...]
-    #: how long the decision took; 0 once that was seen
-    microseconds: int
+    #: what fits
+    names: _Each
+    #: no record is an example of these whose hash is larger
+    bar: int = 1 << 64
+
+    def is_of(self, decision: Decision) -> bool:
+        """Whether that decision has the same effect, for certain."""
+        own = self.decision
+        return (
+            own.matches is decision.matches
+            and own.winner is decision.winner
+            and own.action is decision.action
+            and own.fault == decision.fault
+        )
+
+
+#: what requests count for that count for the same: with their kind, and whether they break a page
+_Case: TypeAlias = "tuple[_Place, _Effect, Kind, bool]"
 
 
 class Auditor(Counting[Tally]):
@@ -86,135 +132,196 @@ class Auditor(Counting[Tally]):
         self._engine, self._moment = engine, moment
         self._popular = popular or {}
         self._verdicts = Recent(self._verdict, _MOST_URLS)
-        self._pages = Recent(site_of_url, _MOST_PAGES)
-        self._sites = Recent(_site_of_host, _MOST_PAGES)
+        self._pages = Recent(site_of_url, _MOST_HOSTS)
+        self._places = Recent(self._place, _MOST_HOSTS)
+        self._plain_places = Recent(self._plain_place, _MOST_HOSTS)
+        self._effects: dict[int, _Effect] = {}
+        #: how often there was what; it is not in the tally yet
+        self._cases: dict[_Case, int] = {}
+        #: how long the last decision took, in microseconds, and how long one takes at most that is not to be kept
+        self._took, self._quick = 0, 0
 
-    def _count(self, record: Record) -> None:
-        tally = self.tally
+    def _count(self, record: Record) -> bool:
+        """Count a record, if it is one that a proxy is asked for."""
         if self._moment.as_recorded:
             verdict = self._decide(record.asked, *self._moment.of(record))
         else:
             verdict = self._verdicts[record.asked]
-        if verdict.microseconds:
-            self._see_time(record, verdict)
-        kind = record.kind.value
-        tally.actions[verdict.action] += 1
-        tally.kinds[kind] += 1
-        if verdict.site is not None:
-            tally.sites.add(verdict.site)
-        for hits in verdict.fits:
-            hits.fits += 1
-        for hits in verdict.decided:
-            hits.decided += 1
-        if verdict.decision.fault is not None:
-            tally.faults[verdict.decision.fault] += 1
-        if verdict.fits or verdict.is_stopped:
-            is_broken = verdict.is_stopped and self._count_stopped(record, verdict, kind)
-            self._take_examples(record, verdict, kind if is_broken else None)
-
-    def _count_stopped(self, record: Record, verdict: _Verdict, kind: str) -> bool:
-        """Count a request that is stopped; whether that breaks a page."""
-        tally = self.tally
-        tally.stopped_kinds[kind] += 1
-        for hits in verdict.decided:
-            hits.stopped += 1
-        for hits in verdict.alone:
-            hits.alone += 1
-        for pair in verdict.pairs:
-            tally.overlaps[pair] += 1
-        if verdict.site is not None:
-            tally.stopped_sites.add(verdict.site)
-        if verdict.popular is not None:
-            tally.popular[verdict.popular] += 1
-            for hits in verdict.decided:
-                hits.popular += 1
-        page = self._broken_page(record, verdict)
-        if page is None:
+        if verdict is None:
             return False
-        tally.breaks[kind] += 1
-        tally.broken_sites.add(page)
-        for hits in verdict.decided:
-            hits.breaks += 1
+        if self._took > self._quick:
+            self._see_time(record)
+        place, effect = verdict
+        is_broken = False
+        if effect.fits or effect.is_stopped:
+            is_broken = effect.is_stopped and self._breaks(record, place.site)
+            self._take_examples(record, place, effect, is_broken=is_broken)
+        case = (place, effect, record.kind, is_broken)
+        cases = self._cases
+        cases[case] = cases.get(case, 0) + 1
+        if len(cases) >= _MOST_CASES:
+            self._settle()
         return True
 
-    def _broken_page(self, record: Record, verdict: _Verdict) -> str | None:
-        """The site whose page breaks: that of a document, or of a page that has the script or style itself."""
-        site = verdict.site
-        if record.kind is Kind.DOCUMENT:
-            return site or ""
-        if record.kind not in (Kind.SCRIPT, Kind.STYLE) or record.page is None or site is None:
-            return None
-        return site if self._pages[record.page] == site else None
+    def _breaks(self, record: Record, site: str | None) -> bool:
+        """Whether a page breaks without this: as its document, or as a script or style of its own site."""
+        kind = record.kind
+        if kind is Kind.DOCUMENT:
+            return True
+        if kind is not Kind.SCRIPT and kind is not Kind.STYLE:
+            return False
+        return record.page is not None and site is not None and self._pages[record.page] == site
 
-    def _take_examples(self, record: Record, verdict: _Verdict, broken: str | None) -> None:
-        tally, example = self.tally, record.ranked
-        for rule in verdict.rules:
-            tally.rule_examples.add(rule, example)
-        for own in verdict.lists:
-            tally.list_examples.add(own, example)
-        for category in verdict.categories:
-            tally.category_examples.add(category, example)
-        if broken is not None:
-            tally.break_examples.add(broken, example)
-        if verdict.is_stopped and verdict.popular is not None:
-            tally.break_examples.add(POPULAR, example)
+    def _take_examples(self, record: Record, place: _Place, effect: _Effect, *, is_broken: bool) -> None:
+        tally = self.tally
+        is_popular = effect.is_stopped and place.popular is not None
+        if is_broken or is_popular:
+            example = record.ranked
+            if is_broken:
+                tally.break_examples.add(record.kind.value, example)
+            if is_popular:
+                tally.break_examples.add(POPULAR, example)
+        if digest(record.url) > effect.bar:
+            return
+        example = record.ranked
+        effect.bar = max(
+            (
+                examples.add(name, example)
+                for examples, names in (
+                    (tally.rule_examples, effect.names.rules),
+                    (tally.list_examples, effect.names.lists),
+                    (tally.category_examples, effect.names.categories),
+                )
+                for name in names
+            ),
+            default=0,
+        )
 
-    def _see_time(self, record: Record, verdict: _Verdict) -> None:
-        slowest = self.tally.slowest
-        if len(slowest) < MOST_SLOWEST or slowest[-1].microseconds < verdict.microseconds:
-            self.tally.add_slow([Slow(verdict.microseconds, record)])
-        verdict.microseconds = 0
+    def _see_time(self, record: Record) -> None:
+        tally = self.tally
+        tally.add_slow([Slow(self._took, record)])
+        self._took = 0
+        if len(tally.slowest) == MOST_SLOWEST:
+            self._quick = tally.slowest[-1].microseconds
+
+    # -- counting --------------------------------------------------------------------------------------------------
+
+    def _settle(self) -> None:
+        """Put all cases into the tally."""
+        for (place, effect, kind, is_broken), number in self._cases.items():
+            self._tally(place, effect, kind.value, number)
+            if effect.is_stopped:
+                self._tally_stopped(place, effect, kind.value, number)
+            if is_broken:
+                self._tally_broken(place, effect, kind.value, number)
+        self._cases.clear()
+
+    def _tally(self, place: _Place, effect: _Effect, kind: str, number: int) -> None:
+        tally = self.tally
+        tally.actions[effect.action] += number
+        tally.kinds[kind] += number
+        if place.site is not None:
+            tally.sites.add(place.site, number)
+        for hits in effect.fits:
+            hits.fits += number
+        for hits in effect.decided:
+            hits.decided += number
+        if effect.decision.fault is not None:
+            tally.faults[effect.decision.fault] += number
+
+    def _tally_stopped(self, place: _Place, effect: _Effect, kind: str, number: int) -> None:
+        tally = self.tally
+        tally.stopped_kinds[kind] += number
+        for hits in effect.decided:
+            hits.stopped += number
+        for hits in effect.alone:
+            hits.alone += number
+        for pair in effect.pairs:
+            tally.overlaps[pair] += number
+        if place.site is not None:
+            tally.stopped_sites.add(place.site, number)
+        if place.popular is not None:
+            tally.popular[place.popular] += number
+            for hits in effect.decided:
+                hits.popular += number
+
+    def _tally_broken(self, place: _Place, effect: _Effect, kind: str, number: int) -> None:
+        tally = self.tally
+        tally.breaks[kind] += number
+        tally.broken_sites.add(place.site or "", number)
+        for hits in effect.decided:
+            hits.breaks += number
 
     # -- deciding --------------------------------------------------------------------------------------------------
 
-    def _verdict(self, asked: bytes | Request) -> _Verdict:
+    def _verdict(self, asked: bytes | Request) -> tuple[_Place, _Effect] | None:
         return self._decide(asked, self._moment.at, self._moment.client)
 
-    def _decide(self, asked: bytes | Request, now: datetime, client: Client) -> _Verdict:
+    def _decide(self, asked: bytes | Request, now: datetime, client: Client) -> tuple[_Place, _Effect] | None:
+        """Where it goes, and what is done with it; ``None`` where no proxy is asked for it."""
+        place: _Place | None = None
+        if isinstance(asked, bytes):
+            plain = PLAIN_URL.match(asked)
+            if plain is not None:
+                place = self._plain_places[plain[2]]
+            elif is_local(asked):
+                return None
         start = perf_counter_ns()
         decision = decide(self._engine, asked, now, client)
-        microseconds = (perf_counter_ns() - start) // 1000
+        self._took = max(1, (perf_counter_ns() - start) // 1000)
+        if place is None:
+            place = self._places[host_of(decision.url)]
+        return place, self._effect(decision)
+
+    def _plain_place(self, host: bytes) -> _Place | None:
+        """What a host belongs to that is canonical as it stands."""
+        return self._place(host) if is_plain_name(host) else None
+
+    def _place(self, host: bytes | None) -> _Place:
+        if host is None:
+            return _Place(None, None)
+        return _Place(_site_of_host(host), self._most_popular(host) if self._popular else None)
+
+    def _effect(self, decision: Decision) -> _Effect:
+        """What a decision counts for."""
+        # Nearly all decisions share their matches, since what fits a host is remembered. An effect holds them, so that
+        # nothing else can have their identity.
+        key = id(decision.matches)
+        effect = self._effects.get(key)
+        if effect is None or not effect.is_of(decision):
+            if len(self._effects) >= _MOST_EFFECTS:
+                self._effects.clear()
+            effect = self._effects[key] = self._new_effect(decision)
+        return effect
+
+    def _new_effect(self, decision: Decision) -> _Effect:
+        matches, winner = decision.matches, decision.winner
         is_stopped = decision.action in STOPPING
-        host = host_of(decision.url)
-        popular = self._most_popular(host) if is_stopped and host and self._popular else None
-        rules = tuple(dict.fromkeys(rule_of(match) for match in decision.matches))
-        lists = tuple(dict.fromkeys(_list(match) for match in decision.matches))
-        categories = tuple(dict.fromkeys(_category(match) for match in decision.matches))
-        stopping = [match for match in decision.matches if match.rule.terms.action in STOPPING] if is_stopped else []
-        would_stop = sorted({_list(match) for match in stopping})
-        winner = decision.winner
+        keys = [_Keys(rule_of(match), _list(match), _category(match)) for match in matches]
+        fits = _each(keys)
+        stopping = [own for own, match in zip(keys, matches, strict=True) if match.rule.terms.action in STOPPING]
+        alone = _each(stopping if is_stopped else [])
+        would_stop = sorted(alone.lists)
         self._note(decision)
-        return _Verdict(
+        return _Effect(
             decision,
             decision.action.value,
             is_stopped,
-            None if host is None else self._sites[host],
-            popular,
-            tuple(self._hits(rules, lists, categories)),
-            () if winner is None else tuple(self._hits([rule_of(winner)], [_list(winner)], [_category(winner)])),
-            tuple(
-                self._hits(
-                    _only({rule_of(match) for match in stopping}),
-                    _only(would_stop),
-                    _only({_category(match) for match in stopping}),
-                )
-            ),
+            self._hits(fits),
+            () if winner is None else self._hits(_each([keys[matches.index(winner)]])),
+            self._hits(_Each(_only(alone.rules), _only(alone.lists), _only(alone.categories))),
             tuple((first, second) for place, first in enumerate(would_stop) for second in would_stop[place + 1 :]),
-            rules,
-            lists,
-            categories,
-            max(1, microseconds),
+            fits,
         )
 
-    def _hits(self, rules: Iterable[RuleKey], lists: Iterable[ListKey], categories: Iterable[str]) -> Iterator[Hits]:
+    def _hits(self, some: _Each) -> tuple[Hits, ...]:
         """The numbers of these, made where there are none."""
         tally = self.tally
-        for rule in rules:
-            yield tally.rules.setdefault(rule, Hits())
-        for own in lists:
-            yield tally.lists.setdefault(own, Hits())
-        for category in categories:
-            yield tally.categories.setdefault(category, Hits())
+        return (
+            *(_hits_of(tally.rules, rule) for rule in some.rules),
+            *(_hits_of(tally.lists, own) for own in some.lists),
+            *(_hits_of(tally.categories, category) for category in some.categories),
+        )
 
     def _note(self, decision: Decision) -> None:
         """Take note of the rules' categories."""
@@ -230,13 +337,22 @@ class Auditor(Counting[Tally]):
         return None if best is None else best.decode("ascii", "backslashreplace")
 
 
-_Thing = TypeVar("_Thing")
+def _hits_of(known: dict[_Key, Hits], key: _Key) -> Hits:
+    hits = known.get(key)
+    if hits is None:
+        hits = known[key] = Hits()
+    return hits
 
 
-def _only(some: Iterable[_Thing]) -> list[_Thing]:
+def _only(some: tuple[_Key, ...]) -> tuple[_Key, ...]:
     """The one thing that there is; nothing where there are more."""
-    found = list(some)
-    return found if len(found) == 1 else []
+    return some if len(some) == 1 else ()
+
+
+def _each(keys: list[_Keys]) -> _Each:
+    """The rules, lists and categories, each once."""
+    rules, lists, categories = zip(*keys, strict=True) if keys else ((), (), ())
+    return _Each(tuple(dict.fromkeys(rules)), tuple(dict.fromkeys(lists)), tuple(dict.fromkeys(categories)))
 
 
 def rule_of(match: Match) -> RuleKey:

@@ -9,6 +9,7 @@ from typing import Generic, Protocol, Self, TypeVar
 
 from hushlist.audit.record import Broken, Read, Record, Skipped
 from hushlist.audit.tally import SourceCount
+from hushlist.url.request import Request
 
 #: schemes of URLs that no proxy is asked for, as browsers and logs have them
 _LOCAL = re.compile(
@@ -17,6 +18,11 @@ _LOCAL = re.compile(
     rb"safari-web-extension|tel|urn|view-source|vivaldi|wyciwyg):",
     re.IGNORECASE,
 )
+
+
+def is_local(asked: bytes | Request) -> bool:
+    """Whether no proxy is asked for it."""
+    return isinstance(asked, bytes) and _LOCAL.match(asked) is not None
 
 
 class Counts(Protocol):
@@ -46,12 +52,10 @@ class Counting(ABC, Generic[TallyT]):
         broken: list[Broken] = []
         for record in records:
             if isinstance(record, Record):
-                asked = record.asked
-                if isinstance(asked, bytes) and _LOCAL.match(asked):
-                    count.skipped += 1
-                else:
+                if self._count(record):
                     count.records += 1
-                    self._count(record)
+                else:
+                    count.skipped += 1
             elif isinstance(record, Skipped):
                 count.skipped += 1
             else:
@@ -61,8 +65,12 @@ class Counting(ABC, Generic[TallyT]):
                     self.tally.name_broken(broken)
                     broken = []
         self.tally.name_broken(broken)
+        self._settle()
         return self.tally
 
     @abstractmethod
-    def _count(self, record: Record) -> None:
-        """Decide and count a request."""
+    def _count(self, record: Record) -> bool:
+        """Decide and count a record, if it is one that a proxy is asked for; whether it is."""
+
+    def _settle(self) -> None:
+        """Put into the tally what is counted elsewhere until then."""

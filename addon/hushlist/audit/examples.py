@@ -16,6 +16,7 @@ from hushlist.audit.record import Rank, Record
 
 #: what a record is chosen by, and the record
 Ranked = tuple[Rank, Record]
+_LARGEST = (1 << 64) - 1
 
 
 class Examples:
@@ -27,18 +28,18 @@ class Examples:
         self.most_each, self.most_names = most_each, most_names
         self._by_name: dict[Hashable, list[Ranked]] = {}
 
-    def add(self, name: Hashable, example: Ranked) -> None:
-        """Take a record as an example, where it is one of those to take."""
+    def add(self, name: Hashable, example: Ranked) -> int:
+        """Take a record as an example, where it is one of those to take; gives the largest hash that still may be."""
         own = self._by_name.get(name)
         if own is None:
             own = self._by_name[name] = []
             if len(self._by_name) > 2 * self.most_names:
                 self._trim()
-        if len(own) == self.most_each and own[-1][0] <= example[0]:
-            return
-        if all(known[0] != example[0] for known in own):
+        is_one = len(own) < self.most_each or example[0] < own[-1][0]
+        if is_one and all(known[0] != example[0] for known in own):
             insort(own, example, key=_rank)
             del own[self.most_each :]
+        return own[-1][0][0] if len(own) == self.most_each else _LARGEST
 
     def merge(self, other: Examples) -> None:
         """Take those of another."""
@@ -54,6 +55,7 @@ class Examples:
 
     def __getitem__(self, name: Hashable) -> list[Record]:
         """The examples of a name, which may be none."""
+        self._trim()
         return [record for _, record in self._by_name.get(name, ())]
 
     def __iter__(self) -> Iterator[tuple[Hashable, Record]]:

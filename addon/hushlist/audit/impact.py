@@ -16,7 +16,7 @@ from typing import NamedTuple
 
 from hushlist.audit.auditor import Moment, decide, rule_of, site_of_url
 from hushlist.audit.change import Kind, Meaning
-from hushlist.audit.counting import Counting
+from hushlist.audit.counting import Counting, is_local
 from hushlist.audit.examples import Examples
 from hushlist.audit.heavy import Heavy
 from hushlist.audit.record import Broken, Record
@@ -131,13 +131,15 @@ class Comparer(Counting[Impact]):
         """One by policies and the files of their indexes."""
         return cls(Engine(old[0], Index.open(old[1])), Engine(new[0], Index.open(new[1])), moment)
 
-    def _count(self, record: Record) -> None:
+    def _count(self, record: Record) -> bool:
+        if is_local(record.asked):
+            return False
         if self._moment.as_recorded:
             changed = self._compare(record.asked, *self._moment.of(record))
         else:
             changed = self._known[record.asked]
         if changed is None:
-            return
+            return True
         tally, (effect, cause, site, _) = self.tally, changed
         tally.effects[effect] += 1
         tally.causes[effect, cause] += 1
@@ -148,6 +150,7 @@ class Comparer(Counting[Impact]):
         example = record.ranked
         tally.effect_examples.add(effect, example)
         tally.cause_examples.add((effect, cause), example)
+        return True
 
     def _of_url(self, asked: bytes | Request) -> Changed | None:
         return self._compare(asked, self._moment.at, self._moment.client)

@@ -61,13 +61,13 @@ class Record(NamedTuple):
     def key(self) -> str:
         """What the record is called in a report: the same for the same URL at the same place."""
         place = f"{self.source}:{self.number}".encode("utf-8", "surrogatepass")  # names of files need not be UTF-8
-        return f"{_digest(self.url):016x}{_digest(place):016x}"
+        return f"{digest(self.url):016x}{digest(place):016x}"
 
     @property
     def ranked(self) -> tuple[Rank, Record]:
         """The record with what examples are chosen by: the smallest are as good as by chance, and always the same."""
         url = self.url
-        return (_digest(url), url, self.source, self.number), self
+        return (digest(url), url, self.source, self.number), self
 
 
 class Broken(NamedTuple):
@@ -129,5 +129,6 @@ def _url_of(request: Request) -> bytes:
     return request.url + fragment
 
 
-def _digest(octets: bytes) -> int:
+def digest(octets: bytes) -> int:
+    """64 bits of a hash, by which examples are chosen."""
     return int.from_bytes(blake2b(octets, digest_size=8).digest(), "big")

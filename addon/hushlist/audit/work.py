@@ -9,11 +9,13 @@ compiled index, and keeps one tally until there is nothing left; which worker ha
 
 from __future__ import annotations
 
+import gc
 import io
 import os
 import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
@@ -41,6 +43,8 @@ _BATCH = 5_000
 _FEW = 1 << 22
 #: records between two reports of progress
 _STEP = 20_000
+#: objects that are made between two searches for cycles of them
+_COLLECTED = 200_000
 
 STANDARD_INPUT = "-"
 
@@ -251,9 +255,10 @@ def count(
     pieces = _pieces(work.sources, work.format)
     shown = _Shown(progress, total)
     if work.jobs == 1 or is_small:
-        for piece in pieces:
-            own.add(_told(_read_whole(piece), shown.add_records), piece.source, piece.format)
-            shown.add_octets(piece.octets)
+        with _rarely_collected():
+            for piece in pieces:
+                own.add(_told(_read_whole(piece), shown.add_records), piece.source, piece.format)
+                shown.add_octets(piece.octets)
         return own.tally, 1
     _in_processes(own.tally, again, work.jobs, pieces, shown)
     return own.tally, work.jobs
@@ -281,6 +286,17 @@ class _Shown:
 
 def _read_whole(piece: _Piece) -> Iterator[Read]:
     return _whole(_read(piece), piece.source)
+
+
+@contextmanager
+def _rarely_collected() -> Iterator[None]:
+    """Within it, cycles of objects are looked for seldom: records make none, and looking takes a third of the time."""
+    thresholds = gc.get_threshold()
+    gc.set_threshold(_COLLECTED, *thresholds[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*thresholds)
 
 
 def _told(records: Iterable[Read], tell: Callable[[int], object]) -> Iterator[Read]:
@@ -332,12 +348,13 @@ def _serve(connection: Connection, again: Callable[[], Counting[TallyT]]) -> Non
     end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent sees it, and its end is ours
     own = again()
-    while True:
-        connection.send(None)
-        piece = connection.recv()
-        if piece is None:
-            break
-        own.add(_told(_read_whole(piece), connection.send), piece.source, piece.format)
+    with _rarely_collected():
+        while True:
+            connection.send(None)
+            piece = connection.recv()
+            if piece is None:
+                break
+            own.add(_told(_read_whole(piece), connection.send), piece.source, piece.format)
     connection.send(own.tally)
 
 

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections import Counter
 from datetime import UTC, datetime
+from itertools import product
 from pathlib import Path
 
 import pytest
 
 from hushlist.audit.auditor import Auditor, Moment, host_of
 from hushlist.audit.record import Broken, Record, Skipped
-from hushlist.audit.tally import POPULAR, Hits, ListKey, RuleKey, SourceCount
+from hushlist.audit.tally import MOST_EXAMPLES, POPULAR, Hits, ListKey, RuleKey, SourceCount
 from hushlist.engine import Engine, load_engine
+from hushlist.match.public_suffixes import public_suffixes
 from hushlist.policy.groups import NOBODY, Client
 from hushlist.url.request import Request
 from unit.audit.samples import AT_NOW, NOW, RECORDS, tally_of, write_policy
@@ -125,12 +127,43 @@ def test_a_record_counts_as_of_its_own_time_and_client_only_where_that_is_asked_
     assert tally_of(engine, [*records], later).actions == {"pass": 3}
 
 
-def test_what_is_forgotten_is_counted_all_the_same(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushlist.audit.auditor._MOST_URLS", 2)
+@pytest.mark.parametrize("most", ["_MOST_URLS", "_MOST_HOSTS", "_MOST_EFFECTS", "_MOST_CASES"])
+def test_what_is_forgotten_is_counted_all_the_same(engine: Engine, most: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"hushlist.audit.auditor.{most}", 2)
     found = Auditor(engine, AT_NOW).add([*RECORDS, *RECORDS], "s", "urls")
     plain = tally_of(engine, [*RECORDS, *RECORDS])
     found.slowest = plain.slowest = []
     assert found == plain
+
+
+HOSTS = (
+    b"a.page.example", b"A.page.example", b"ads.example", b"ads.example.", b"1.2.3.4", b"0x1", b"[::1]", b"a..b",
+    b"a_b.example:80", b"more.example:99999", b"x" * 300, b"h%2e.example",
+)  # fmt: skip
+URLS = [
+    b"".join(parts)
+    for parts in product(
+        (b"http://", b"https://", b"HTTP:", b"//", b"http://u@"),
+        HOSTS,
+        (b"", b"/", b"/a/../b", b"\\\\x", b"?q", b"#f", b"/;p/%41", b":1", b"\t/"),
+    )
+]
+
+
+def test_every_request_counts_for_the_site_of_its_canonical_url(engine: Engine) -> None:
+    tally = tally_of(engine, [Record(url) for url in URLS])
+    hosts = [host_of(engine.decide_url(url, NOW).url) for url in URLS]
+    sites = Counter(public_suffixes().registrable_domain(host).decode() for host in hosts if host is not None)
+    assert tally.sites.counts == sites
+
+
+def test_examples_are_the_fitting_requests_with_the_smallest_hashes(engine: Engine, tmp_path: Path) -> None:
+    records = [Record(b"http://%d.ads.example/" % number, "s", number) for number in range(3 * MOST_EXAMPLES)]
+    tally = tally_of(engine, [*records])
+    by_hash = sorted(records, key=lambda record: record.ranked[0])
+    ads = key(tmp_path, "ads.yaml")
+    assert tally.list_examples[ads] == by_hash[:MOST_EXAMPLES]
+    assert tally.rule_examples[RuleKey(*ads, 3, "ads.example/")] == by_hash[:1]
 
 
 @pytest.mark.parametrize(
