@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import shlex
@@ -23,6 +24,7 @@ EXAMPLES = CHECKOUT / "examples"
 
 README = (EXAMPLES / "README.md").read_text(encoding="utf-8")
 POLICIES = sorted(EXAMPLES.glob("*/policy.yaml"))
+LOGS = sorted((EXAMPLES / "audit" / "logs").glob("*.log"))
 
 
 def blocks(language: str) -> list[str]:
@@ -40,14 +42,9 @@ def test_every_file_is_part_of_an_example() -> None:
     used = {file for policy in POLICIES for file in load_engine(policy).policy.files}  # as test_policies tries them
     files = {file for file in EXAMPLES.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
     assert files - used == {
-        EXAMPLES / name
-        for name in (
-            "README.md",
-            "count_lists.py",
-            "audit/browsing.har",
-            "audit/popular.txt",
-            "audit/update/advertising.hosts",
-        )
+        *(EXAMPLES / name for name in ("README.md", "count_lists.py", "audit_partitions.py")),
+        *(EXAMPLES / "audit" / name for name in ("browsing.har", "popular.txt", "update/advertising.hosts")),
+        *LOGS,
     }
 
 
@@ -115,3 +112,24 @@ def test_lists_are_counted(tmp_path: Path) -> None:
         ("2", "Example rules in the clear"),
         ("1", "Example hashes"),
     ]
+
+
+def test_logs_in_partitions_make_the_report_of_one_audit(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    pytest.importorskip("distributed", reason="it needs the extra 'partitions'")
+    policy, out = EXAMPLES / "audit" / "policy.yaml", tmp_path / "report.json"
+    done = subprocess.run(
+        [sys.executable, EXAMPLES / "audit_partitions.py", "--policy", policy, "--json", out, *LOGS],
+        env={**os.environ, "PYTHONPATH": str(CHECKOUT / "addon")},
+        capture_output=True,
+        encoding="utf-8",
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (0, "")
+    cli.main(["audit", "--policy", str(policy), "--json", *map(str, LOGS)])
+    whole, merged = json.loads(capsys.readouterr().out), json.loads(out.read_text("utf-8"))
+    assert done.stdout.startswith(f"{whole['records']} requests")
+    for report in (whole, merged):
+        report["asked"].pop("at")
+        for name in ("slowest", "records_shown", "seconds", "records_a_second"):
+            assert report.pop(name)
+    assert merged == whole

@@ -9,25 +9,20 @@ import shutil
 import sys
 from datetime import UTC, datetime
 from pathlib import Path
-from time import perf_counter
 from typing import Any
 
 from hushlist.audit.auditor import Moment
-from hushlist.audit.finish import digest_file, digest_policy, finish
+from hushlist.audit.finish import finish
 from hushlist.audit.page import report_page
-from hushlist.audit.report import Asked, Popular, Report, ReportError
+from hushlist.audit.partition import count, empty_report
+from hushlist.audit.report import Report, ReportError
 from hushlist.audit.sources.formats import FORMATS
-from hushlist.audit.tally import Tally
 from hushlist.audit.text import report_text
-from hushlist.audit.work import Progress, Work, audit, default_jobs
+from hushlist.audit.work import Progress, Work, default_jobs
 from hushlist.cli.asking import add_who_and_when, open_engine, who_and_when
 from hushlist.cli.common import BAD, GOOD, Commands, add_command, add_policy, expand_folders, print_lines
 from hushlist.cli.progress import shown_progress
-from hushlist.engine import Engine
 from hushlist.errors import Problem, SourceError
-from hushlist.lists.popular import read_popular
-from hushlist.lists.source import Report as SourceReport
-from hushlist.lists.source import read_octets
 from hushlist.policy import shipped_policy
 
 #: columns, where that is no terminal
@@ -93,20 +88,17 @@ def audit_sources(arguments: argparse.Namespace) -> int:
     engine = open_engine(arguments)
     at, client = who_and_when(arguments, engine)
     moment = Moment(at, client, arguments.as_recorded)
-    report = _empty(arguments, engine, moment)
+    report = empty_report(arguments.policy or shipped_policy(), engine, moment, arguments.popular)
     if arguments.merge:
         _merge(report, arguments.sources)
     else:
-        ranks = {name.encode(): rank for name, rank in report.ranks.items()}
         named = FORMATS[arguments.format] if arguments.format else None
-        work = Work(expand_folders(arguments.sources), moment, named, ranks, arguments.jobs)
-        start = perf_counter()
+        work = Work(expand_folders(arguments.sources), moment, named, jobs=arguments.jobs)
         with shown_progress() as show:
             told: Progress | None = None
             if show is not None:
                 told = lambda records, done, total: show(f"{records:,} requests", done, total)  # noqa: E731
-            report.tally, report.workers = audit(engine, work, told)
-        report.seconds = perf_counter() - start
+            count(report, engine, work, told)
     finish(report, engine, moment, arguments.unused)
     plain = report.as_dict()
     if arguments.html is not None:
@@ -133,41 +125,6 @@ def _write_page(path: Path, plain: dict[str, Any]) -> None:
     except OSError as error:
         new.unlink(missing_ok=True)
         raise SourceError([Problem(str(path), 0, "html", error.strerror or str(error))]) from error
-
-
-def _empty(arguments: argparse.Namespace, engine: Engine, moment: Moment) -> Report:
-    """A report of nothing, by the policy that is asked."""
-    client = moment.client
-    asked = Asked(
-        None if moment.as_recorded else moment.at, client.address, client.user, client.port, moment.as_recorded
-    )
-    path = arguments.policy or shipped_policy()
-    try:
-        report = Report(digest_policy(path, engine.policy), asked, Tally())
-        if arguments.popular is not None:
-            domains = _read_popular(arguments.popular)
-            report.popular = Popular(str(arguments.popular), digest_file(arguments.popular), len(domains))
-            report.ranks = domains
-    except OSError as error:
-        why = error.strerror or str(error)
-        raise SourceError([Problem(str(error.filename or path), 0, "audit", why)]) from error
-    return report
-
-
-def _read_popular(path: Path) -> dict[str, int]:
-    """Ranks of popular domains.
-
-    Raises:
-        SourceError: the file cannot be read.
-    """
-    own = SourceReport(str(path))
-    octets = read_octets(path, own)
-    if octets is None:
-        raise SourceError(own.errors)
-    ranks: dict[str, int] = {}
-    for rank, name in enumerate(read_popular(octets, own), 1):
-        ranks.setdefault(name.decode("ascii"), rank)
-    return ranks
 
 
 def _merge(report: Report, paths: list[str]) -> None:
