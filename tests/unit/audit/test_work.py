@@ -9,6 +9,7 @@ import multiprocessing
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -206,3 +207,50 @@ def test_a_damaged_file_is_broken_where_it_ends(engine: Engine, tmp_path: Path) 
     tally, _ = audit(engine, Work([str(path)], AT_NOW))
     assert tally.broken[0].source == str(path)
     assert "Compressed file ended" in tally.broken[0].why
+
+
+_STARTED = """
+import sys
+from pathlib import Path
+from multiprocessing import active_children
+from hushlist.audit import work as module
+from hushlist.engine import load_engine
+from unit.audit.samples import AT_NOW
+
+if __name__ == "__main__":
+    tell = lambda *_: print(*(child.pid for child in active_children()), flush=True)
+    module._BLOCK = 1
+    module.audit(load_engine(Path(sys.argv[1])), module.Work(["-"], AT_NOW, jobs=2), tell)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what a process does is read in /proc")
+def test_processes_end_with_the_one_that_has_started_them(tmp_path: Path) -> None:
+    script = tmp_path / "started.py"
+    script.write_text(_STARTED)
+    roots = [str(Path(module.__file__).parents[2]), str(Path(__file__).parents[2])]
+    with subprocess.Popen(
+        [sys.executable, script, write_policy(tmp_path)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(roots)},
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+    ) as parent:
+        assert parent.stdin
+        assert parent.stdout
+        parent.stdin.write(b"http://h.example/\n" * 9)
+        parent.stdin.flush()  # and there is no end of it
+        children = parent.stdout.readline().split()
+        assert len(children) == 2
+        parent.kill()
+    deadline = time.monotonic() + 20
+    while any(map(_runs, map(int, children))) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not any(map(_runs, map(int, children)))
+
+
+def _runs(process: int) -> bool:
+    """Whether it does; one that has ended may still be listed until somebody asks for how."""
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[0] not in "ZX"
+    except OSError:
+        return False
