@@ -1,7 +1,7 @@
 """Examples, chosen so that any order of counting and merging chooses the same: those with the smallest hashes.
 
 >>> examples = Examples(most_each=1)
->>> for number in range(1, 4): examples.add("rule", Record(b"http://h.example/%d" % number).ranked)
+>>> for number in range(1, 4): _ = examples.add("rule", Record(b"http://h.example/%d" % number).ranked)
 >>> [record.asked for record in examples["rule"]]
 [b'http://h.example/1']
 """
