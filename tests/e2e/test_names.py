@@ -173,6 +173,22 @@ def test_what_is_no_plain_question_is_refused(server: Proxy, resolver: Resolver,
     assert resolver.asked[before:] == []
 
 
+@pytest.mark.parametrize(("address", "code"), [("203.0.113.9", REFUSED), ("198.51.100.53", NOERROR)])
+def test_in_transparent_mode_the_server_is_decided_too(
+    tmp_path: Path, origin: Origin, resolver: Resolver, address: str, code: int
+) -> None:
+    scripts = ["resolver.py", "transparent.py"]
+    options = {"upstream_dns": resolver.port, "original_host": address, "original_port": 53}
+    policy = write_policy(tmp_path / "policy")
+    before = len(resolver.asked)
+    with mitmdump(
+        tmp_path, origin, policy=policy, proxy_mode="transparent", scripts=scripts, options=options
+    ) as running:
+        (reply,) = ask_tcp(running.port, query((b"good.test", A)))
+    assert reply.code == code
+    assert bool(resolver.asked[before:]) is (code == NOERROR)
+
+
 @pytest.mark.parametrize("class_", [3, 4, 254, 255])
 def test_a_blocked_name_is_blocked_in_every_class(server: Proxy, resolver: Resolver, class_: int) -> None:
     before = len(resolver.asked)

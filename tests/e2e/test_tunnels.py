@@ -6,6 +6,7 @@ import json
 import re
 import socket
 import ssl
+import struct
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -18,7 +19,7 @@ from cryptography import x509
 
 from e2e.origin import LOOPBACK, Origin
 from e2e.policies import replace, write_list, write_policy
-from e2e.proxy import PATIENCE, Proxy, mitmdump
+from e2e.proxy import PATIENCE, Proxy, mitmdump, read_answer
 
 # -- what is not decrypted ---------------------------------------------------------------------------------------------
 
@@ -109,6 +110,84 @@ def test_a_lying_name_passes_nothing_through(
             answer = ask(tls, "path.test", "/secret/x")
     assert b"from the origin" not in answer
     assert arrived.connections == 0
+
+
+def hello(*names: bytes, record: int = 1 << 14) -> bytes:
+    """A ClientHello with a server name extension for each name, in records of so many octets at most."""
+    context, outgoing = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), ssl.MemoryBIO()
+    context.check_hostname = False
+    with suppress(ssl.SSLWantReadError):
+        context.wrap_bio(ssl.MemoryBIO(), outgoing).do_handshake()
+    body = outgoing.read()[9:]
+    at = 2 + 32
+    for size in (1, 2, 1):  # of the lengths of session, cipher suites and compression methods
+        at += size + int.from_bytes(body[at : at + size])
+    extensions = b"".join(map(server_name, names)) + body[at + 2 :]
+    body = body[:at] + len(extensions).to_bytes(2) + extensions
+    octets = b"\x01" + len(body).to_bytes(3) + body
+    parts = [octets[start : start + record] for start in range(0, len(octets), record)]
+    return b"".join(b"\x16\x03\x01" + len(part).to_bytes(2) + part for part in parts)
+
+
+def server_name(name: bytes) -> bytes:
+    """The extension. Spec: RFC 6066, 3"""
+    entry = b"\x00" + len(name).to_bytes(2) + name
+    return struct.pack("!HHH", 0, len(entry) + 2, len(entry)) + entry
+
+
+NAMES = {
+    "blocked": [b"blocked.bank.test"],
+    "upper case": [b"BLOCKED.bank.test"],
+    "a dot behind": [b"blocked.bank.test."],
+    "a line end behind": [b"blocked.bank.test\n"],
+    "a NUL in it": [b"blocked.bank.test\x00.bank.test"],
+    "no ASCII": ["blöcked.bank.test".encode()],
+    "empty": [b""],
+    "two, the second blocked": [b"bank.test", b"blocked.bank.test"],
+    "two, the first blocked": [b"blocked.bank.test", b"bank.test"],
+    "two, the first none": [b"a b", b"bank.test"],
+}
+
+
+@pytest.mark.parametrize("ignored", [None, r"bank\.test"], ids=["pass-through", "ignore_hosts"])
+def test_no_way_to_write_a_server_name_passes_it_by(
+    start: Callable[..., Proxy], origin: Origin, passing: Path, ignored: str | None
+) -> None:
+    proxy = start(policy=passing, options={} if ignored is None else {"ignore_hosts": ignored})
+    with origin.watch() as arrived:
+        for names in NAMES.values():
+            for record in (7, 1 << 14):
+                with proxy.tunnel("bank.test", 443) as tunnel, suppress(OSError):
+                    tunnel.sendall(hello(*names, record=record))
+                    tunnel.recv(1)  # an alert, an end, or the proxy's own ServerHello
+    assert arrived.connections == 0
+    for record in (7, 1 << 14):
+        with origin.watch() as arrived, proxy.tunnel("bank.test", 443) as tunnel:
+            tunnel.sendall(hello(b"bank.test", record=record))
+            assert tunnel.recv(1)
+        assert arrived.connections == 1
+
+
+def test_what_is_open_is_decided_anew_with_each_request_and_else_stays_open(
+    start: Callable[..., Proxy], origin: Origin, passing: Path
+) -> None:
+    proxy = start(policy=passing)
+    request = b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n"
+    with (
+        tls_over(proxy.tunnel("bank.test", 443), "bank.test") as passed,
+        tls_over(proxy.tunnel("good.test", 443), "good.test") as decrypted,
+    ):
+        for tls, name in ((passed, b"bank.test"), (decrypted, b"good.test")):
+            tls.sendall(request % name)
+            assert read_answer(tls).status == 200
+        before = len(proxy.log)
+        write_list(passing.parent / "rules.yaml", "bank.test", "good.test")
+        proxy.log.wait_for(r"hushlist: \d+ rules of", before)
+        decrypted.sendall(request % b"good.test")
+        assert read_answer(decrypted).status == 403
+        passed.sendall(request % b"bank.test")
+        assert read_answer(passed).status == 200
+    assert proxy.send(b"CONNECT bank.test:443 HTTP/1.1\r\n\r\n").status == 403
 
 
 def test_a_blocked_host_is_not_passed_through(start: Callable[..., Proxy], origin: Origin, passing: Path) -> None:

@@ -16,6 +16,7 @@ from hushlist.policy.schedule import Schedule
 from hushlist.policy.timed import DEFAULT_ACTIONS, Timed, read_categories, read_during, read_timed
 from hushlist.policy.unblocking import Unblocking, read_unblocking
 
+#: each does less than the one before it
 MODES = ("block", "tag", "off")
 DEFAULT = "default"
 #: what may be said for everybody, and for each group
@@ -68,6 +69,14 @@ class Settings:
     unblocking: Unblocking | None = None
     #: what is not decrypted
     pass_through: PassThrough = PassThrough()  # noqa: RUF009  it is immutable
+
+    def mode_under(self, option: str) -> str:
+        """The mode that holds where mitmproxy's option says one too: of both, the one that does less.
+
+        >>> Settings(mode="tag").mode_under("block"), Settings().mode_under("off")
+        ('tag', 'off')
+        """
+        return option if self.mode == "block" else max(self.mode, option, key=MODES.index)
 
     def behind(self, own: Settings, given: Fields) -> Settings:
         """A group's own settings, completed by these."""

@@ -15,7 +15,7 @@ from weakref import WeakKeyDictionary
 
 from mitmproxy import addonmanager, dns
 from mitmproxy.net.dns import classes, response_codes, types
-from mitmproxy.proxy.mode_specs import RegularMode, Socks5Mode, UpstreamMode
+from mitmproxy.proxy.mode_specs import RegularMode, Socks5Mode, UpstreamMode, WireGuardMode
 
 from hushlist.match.rule import Action, Anything
 from hushlist.policy.decision import Decision
@@ -24,13 +24,17 @@ from hushlist.policy.name_answers import NameAnswers
 from hushlist.proxy import notes
 from hushlist.proxy.in_force import InForce
 from hushlist.proxy.service_records import read_service_record
-from hushlist.proxy.wire import client_of_flow, hosts_of_name, request_of_question
+from hushlist.proxy.wire import client_of_flow, hosts_of_name, naming_of, request_of_question
+from hushlist.url.message import Naming
+from hushlist.url.parts import to_bytes
 from hushlist.url.request import Request
 
 logger = logging.getLogger(__name__)
 
 #: modes in which a client asks for a tunnel by itself, and can ask for one to any port
 _TUNNELLING = (RegularMode, Socks5Mode, UpstreamMode)
+#: by which mitmproxy itself is asked, with WireGuard
+_OWN_RESOLVER = ("10.0.0.53", 53)
 #: of the answers that are made here, in seconds: what is unblocked is there soon
 TTL = 10
 #: names by which software asks whether it may pass the network's own resolver: only "no such name" means that it may
@@ -63,14 +67,15 @@ class NameQueries:
         try:
             self._forget_stale(flow)
             client = client_of_flow(flow)
-            mode = self._mode(client, mode)
+            mode = self._in_force.settings(client).mode_under(mode)
             if mode == "off":
                 return
-            request = request_of_question(flow.request)
+            request, server = request_of_question(flow.request), _server_of(flow)
             start = perf_counter_ns()
             decision = self._decide(request, client)
+            no_server = None if server is None else self._stopping(server, client)
             self._allowed[flow] = decision.action is Action.ALLOW
-            self._act(flow, decision, client, mode, perf_counter_ns() - start)
+            self._act(flow, no_server or decision, client, mode, perf_counter_ns() - start, refused=bool(no_server))
         except Exception as error:
             self._in_force.failing.act(flow, error)
 
@@ -83,18 +88,17 @@ class NameQueries:
             return
         try:
             client = client_of_flow(flow)
-            mode = self._mode(client, mode)
+            mode = self._in_force.settings(client).mode_under(mode)
             if mode == "off":
                 return
             _take_out(response)
-            if self._allowed.get(flow):
+            # One to an earlier question with the same number is not about the name that is allowed.
+            if self._allowed.get(flow) and response.questions == flow.request.questions:
                 return
             start = perf_counter_ns()
             for hosts in _leads_to(response):
-                decision = self._decide(Request(b"dns", hosts, 53, b"/"), client)
-                # What is only not allowed by name may be what an allowed name leads to.
-                is_default = decision.winner is not None and isinstance(decision.winner.rule.pattern, Anything)
-                if decision.action is Action.BLOCK and not is_default:
+                decision = self._stopping(Request(b"dns", hosts, 53, b"/"), client)
+                if decision is not None:
                     self._act(flow, decision, client, mode, perf_counter_ns() - start)
                     return
         except Exception as error:
@@ -108,11 +112,6 @@ class NameQueries:
             if is_own or response.questions != flow.request.questions:
                 flow.response = None
 
-    def _mode(self, client: Client, mode: str) -> str:
-        """What holds for a client: the option says less, or its group does."""
-        own = self._in_force.settings(client).mode
-        return own if mode == "block" or own == "off" else mode
-
     def _decide(self, request: Request, client: Client) -> Decision:
         engine = self._in_force.engine
         if engine is not None and request.hosts == (b"",) and request.fault is None:
@@ -123,11 +122,30 @@ class NameQueries:
             return decision._replace(action=Action.PASS, winner=None)
         return decision
 
+    def _stopping(self, request: Request, client: Client) -> Decision | None:
+        """The decision that blocks what a question goes to or its answer leads to, if a rule does.
+
+        What is only not allowed by name may be what an allowed name leads to.
+        """
+        decision = self._decide(request, client)
+        is_default = decision.winner is not None and isinstance(decision.winner.rule.pattern, Anything)
+        return decision if decision.action is Action.BLOCK and not is_default else None
+
     def _allows_below(self, hosts: tuple[bytes, ...], client: Client) -> bool:
         engine = self._in_force.engine
         return engine is not None and any(engine.allows_below(host, client=client) for host in hosts)
 
-    def _act(self, flow: dns.DNSFlow, decision: Decision, client: Client, mode: str, duration: int) -> None:
+    def _act(
+        self,
+        flow: dns.DNSFlow,
+        decision: Decision,
+        client: Client,
+        mode: str,
+        duration: int,
+        *,
+        refused: bool = False,
+    ) -> None:
+        """Note a decision, and answer what it blocks; ``refused``: whatever the policy says of blocked names."""
         stops = decision.action is Action.BLOCK
         would_block = stops and mode == "tag"
         method = f"DNS {' '.join(types.to_str(question.type) for question in flow.request.questions[:4])}".rstrip()
@@ -136,7 +154,18 @@ class NameQueries:
         if stops and not would_block and flow.live:
             engine = self._in_force.engine
             answers = NameAnswers() if engine is None else engine.policy.name_answers
-            self._own[flow] = flow.response = _blocked(flow.request, answers, is_fault=decision.fault is not None)
+            refused = refused or decision.fault is not None
+            self._own[flow] = flow.response = _blocked(flow.request, answers, refused=refused)
+
+
+def _server_of(flow: dns.DNSFlow) -> Request | None:
+    """The server that a client asks by its address, before it is connected to; ``None`` where it has named none."""
+    server, mode = flow.server_conn, flow.client_conn.proxy_mode
+    if server.address is None or server.connected or naming_of(mode) is not Naming.ADDRESS:
+        return None
+    if isinstance(mode, WireGuardMode) and server.address == _OWN_RESOLVER:
+        return None
+    return Request(b"dns", (to_bytes(server.address[0]),), server.address[1], b"/")
 
 
 def ask_filter_first(addons: addonmanager.AddonManager) -> None:
@@ -150,11 +179,11 @@ def ask_filter_first(addons: addonmanager.AddonManager) -> None:
         addons.chain = [*(addon for addon in addons.chain if addon is not resolver), resolver]
 
 
-def _blocked(request: dns.Message, answers: NameAnswers, *, is_fault: bool) -> dns.Message:
+def _blocked(request: dns.Message, answers: NameAnswers, *, refused: bool) -> dns.Message:
     """The answer in place of another; addresses for who asks for these, and no data of another kind."""
     question = request.question
     is_canary = question is not None and question.name.lower() in _CANARIES
-    if question is None or is_fault or (answers.refused and not is_canary):
+    if question is None or refused or (answers.refused and not is_canary):
         return request.fail(response_codes.REFUSED)
     if is_canary or not answers.has_addresses:
         return request.fail(response_codes.NXDOMAIN)

@@ -58,9 +58,9 @@ class Requests:
                 return
             client = client_of_flow(flow)
             settings = self._in_force.settings(client)
-            if settings.mode == "off":
+            mode = settings.mode_under(mode)
+            if mode == "off":
                 return
-            mode = settings.mode if mode == "block" else mode
             start = perf_counter_ns()
             decision = self._in_force.decide(request, client)
             duration = perf_counter_ns() - start

@@ -11,6 +11,7 @@ import logging
 import re
 from collections.abc import Iterable
 from contextlib import suppress
+from dataclasses import replace
 from time import perf_counter_ns
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
@@ -118,10 +119,13 @@ class Tunnels:
             self._refused[context.server] = str(judged.decision)
             return
         passed = self._in_force.settings(client).pass_through
-        way = None if _hides_name(data.client_hello) else _way(passed, request, sni, address)
+        hides_name = _hides_name(data.client_hello)
+        way = None if hides_name else _way(passed, request, sni, address)
         if way is not None:
             context.server.address = way
             data.ignore_connection = True
+        elif hides_name and judged is not None:
+            data.ignore_connection = False  # whoever says that it is to be passed has not read the name either
         elif data.ignore_connection:
             _lead(context.server, request)
         if judged is not None and data.ignore_connection:
@@ -156,6 +160,8 @@ class Tunnels:
         if host is not None:
             names.append(host[1].strip().decode("utf-8", "surrogateescape"))
         request = request_of_connection(scheme, context.server.address, names, context.client.proxy_mode)
+        if hello is not None and _hides_name(hello):
+            request = replace(request, fault="its TLS server name cannot be read")
         judged = self.judge(request, client_of_connection(context.client), mode)
         if judged is None:
             return
@@ -199,13 +205,14 @@ class Tunnels:
     def judge(self, request: Request, client: Client, mode: str) -> Judged | None:
         """The decision for a connection; ``None`` where nothing is decided."""
         settings = self._in_force.settings(client)
-        if "off" in (mode, settings.mode):
+        mode = settings.mode_under(mode)
+        if mode == "off":
             return None
         start = perf_counter_ns()
         decision = self._in_force.decide_host(request, client)
         duration = perf_counter_ns() - start
         stops = decision.action in STOPPING
-        would_block = stops and "tag" in (mode, settings.mode)
+        would_block = stops and mode == "tag"
         return Judged(request, client, settings, decision, stops and not would_block, would_block, duration)
 
     def record(self, judged: Judged) -> str | None:
@@ -274,8 +281,9 @@ def _octets(sni: str | None) -> Iterable[bytes]:
 
 
 def _hides_name(hello: ClientHello) -> bool:
-    """Whether there is a server name that mitmproxy does not read, and a server may."""
-    return not hello.sni and any(kind == _SERVER_NAME for kind, _ in hello.extensions)
+    """Whether there is a server name that mitmproxy does not read, and a server may: one that is none, or a second."""
+    names = sum(kind == _SERVER_NAME for kind, _ in hello.extensions)
+    return names > (1 if hello.sni else 0)
 
 
 def _hello_of(context: Context, data: bytes) -> ClientHello | None:

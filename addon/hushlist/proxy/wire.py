@@ -10,7 +10,7 @@ from dataclasses import replace
 from mitmproxy import connection, ctx, dns, http
 from mitmproxy.flow import Flow
 from mitmproxy.net.dns import op_codes
-from mitmproxy.proxy.mode_specs import ProxyMode, RegularMode, ReverseMode, UpstreamMode
+from mitmproxy.proxy.mode_specs import DnsMode, ProxyMode, RegularMode, ReverseMode, UpstreamMode
 
 from hushlist.policy.groups import Client
 from hushlist.url.message import Naming, is_name, named, request_of_head
@@ -62,7 +62,7 @@ def naming_of(mode: ProxyMode) -> Naming:
     """Who has named where a client of a mode goes."""
     if isinstance(mode, RegularMode | UpstreamMode):
         return Naming.CLIENT
-    return Naming.ADMINISTRATOR if isinstance(mode, ReverseMode) else Naming.ADDRESS
+    return Naming.ADMINISTRATOR if isinstance(mode, ReverseMode | DnsMode) else Naming.ADDRESS
 
 
 def name_to_ask(request: Request, server_name: str | None = None) -> str | None:

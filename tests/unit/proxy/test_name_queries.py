@@ -10,6 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mitmproxy import dns
+from mitmproxy.connection import Server
 from mitmproxy.net.dns import response_codes
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import tflow
@@ -26,6 +27,8 @@ rules:
 - blocked.categorized.example
 - {expression: blocked.categorized.example/x/, category: 'hrn://h.example/good'}
 - use-application-dns.net
+- {expression: allowed.example, action: allow}
+- {address: 203.0.113.0/24}
 """
 
 
@@ -113,6 +116,70 @@ def test_mitmproxy_s_resolver_is_asked_behind_the_filter() -> None:
     ask_filter_first(addons)  # type: ignore[arg-type]
     assert addons.chain == [first, last, resolver]
     assert before == [first, resolver, last]  # it may be gone through at the moment
+
+
+@pytest.mark.parametrize(
+    ("mode", "address", "is_refused"),
+    [
+        ("transparent", "203.0.113.7", True),
+        ("transparent", "192.0.2.7", False),
+        ("wireguard", "203.0.113.7", True),
+        ("local", "::ffff:203.0.113.7", True),
+        ("reverse:dns://203.0.113.7", "203.0.113.7", False),  # the administrator says so
+        ("dns", "203.0.113.7", False),
+    ],
+)
+def test_a_server_that_is_blocked_by_its_address_is_asked_nothing(
+    in_force: InForce, mode: str, address: str, is_refused: bool
+) -> None:
+    for name in ("other.example", "allowed.example"):
+        flow = flow_of(name)
+        flow.client_conn.proxy_mode = ProxyMode.parse(mode)
+        flow.server_conn = Server(address=(address, 53))
+        response = ask(in_force, flow).response
+        # whoever asks is not told of a name that it does not exist, or where else it is
+        assert (response is not None and response.response_code == response_codes.REFUSED) is is_refused
+
+
+def test_default_is_asked_of_names_and_not_of_the_server(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text("rules:\n- {expression: good.example, action: allow}\n")
+    (tmp_path / "policy.yaml").write_text("layers:\n- {name: own, lists: [rules.yaml]}\ndefault: block\n")
+    own = InForce()
+    own.load(tmp_path / "policy.yaml")
+    for name, is_answered in (("good.example", False), ("other.example", True)):
+        flow = flow_of(name)
+        flow.client_conn.proxy_mode = ProxyMode.parse("transparent")
+        flow.server_conn = Server(address=("192.0.2.53", 53))
+        assert (ask(own, flow).response is not None) is is_answered
+    own.close()
+
+
+def test_mitmproxy_s_own_resolver_is_no_server_to_decide(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text("rules:\n- {address: 10.0.0.0/8}\n")
+    (tmp_path / "policy.yaml").write_text("layers:\n- {name: own, lists: [rules.yaml]}\n")
+    own = InForce()
+    own.load(tmp_path / "policy.yaml")
+    for address, is_answered in (("10.0.0.53", False), ("10.0.0.54", True)):
+        flow = flow_of("good.example")
+        flow.client_conn.proxy_mode = ProxyMode.parse("wireguard")
+        flow.server_conn = Server(address=(address, 53))
+        assert (ask(own, flow).response is not None) is is_answered
+    own.close()
+
+
+def test_an_answer_to_an_earlier_question_is_not_taken_for_one_about_an_allowed_name(in_force: InForce) -> None:
+    queries = NameQueries(in_force)
+    flow = flow_of("cloaked.example")
+    queries.ask(flow, "block")
+    late = flow.request.succeed([dns.ResourceRecord.CNAME("cloaked.example", "blocked.example")])
+    flow.request = flow_of("allowed.example").request  # mitmproxy tells questions apart by their numbers alone
+    queries.ask(flow, "block")
+    flow.response = late
+    queries.answer(flow, "block")
+    assert flow.response is not late
+    flow.response = own = flow.request.succeed([dns.ResourceRecord.CNAME("allowed.example", "blocked.example")])
+    queries.answer(flow, "block")
+    assert flow.response is own
 
 
 @given(st.text(max_size=80))

@@ -139,7 +139,7 @@ def hello_to(
 ) -> tls.ClientHelloData:
     context = Context(client_of(mode, port), None)  # type: ignore[arg-type]
     context.server.address = address
-    extensions = ((0, b"?"),) if sni or hidden else ()
+    extensions = ((0, b"?"),) * ((sni is not None) + hidden)
     return tls.ClientHelloData(context, Hello(sni, extensions))  # type: ignore[arg-type]
 
 
@@ -160,6 +160,8 @@ ADDRESS = ("198.51.100.1", 443)
         (hello_to(("bank.example", 443), "www.bank.example"), "bank.example", False),
         (hello_to(("bank.example", 443), None), "bank.example", False),
         (hello_to(("bank.example", 443), None, hidden=True), None, False),
+        (hello_to(("bank.example", 443), "bank.example", hidden=True), None, False),  # one of two
+        (hello_to(("192.0.2.7", 443), "other.example", hidden=True), None, False),
         (hello_to(("bank.example", 443), "other.example"), None, False),
         (hello_to(("other.example", 443), "bank.example"), None, False),
         (hello_to(("bank.example", 443), "blocked.bank.example"), None, True),
@@ -193,10 +195,11 @@ def test_tls_is_passed_through_where_every_name_is_covered_and_none_blocked(
 
 def test_what_another_addon_passes_is_decided(hushlist: Hushlist) -> None:
     blocked, good = (hello_to((host, 443), None) for host in ("blocked.example", "good.example"))
-    blocked.ignore_connection = good.ignore_connection = True
-    hushlist.tls_clienthello(blocked)
-    hushlist.tls_clienthello(good)
-    assert (blocked.ignore_connection, good.ignore_connection) == (False, True)
+    hidden = hello_to(("good.example", 443), "good.example", hidden=True)
+    for hello in (blocked, good, hidden):
+        hello.ignore_connection = True
+        hushlist.tls_clienthello(hello)
+    assert [hello.ignore_connection for hello in (blocked, good, hidden)] == [False, True, False]
 
 
 def broken(*_: object, **__: object) -> None:
