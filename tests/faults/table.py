@@ -9,9 +9,8 @@ import sqlite3
 import subprocess
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
-from itertools import count
 from pathlib import Path
 
 from faults.lab import DECIDES, ENDS, PASSES, REFUSES, Lab
@@ -146,8 +145,12 @@ def _store_gone(lab: Lab) -> Iterator[None]:
 @contextmanager
 def _log_gone(lab: Lab) -> Iterator[None]:
     start = len(lab.proxy.log)
-    shutil.rmtree(lab.log, ignore_errors=True)
-    lab.log.write_text("a file")
+    file = lab.folder / "file"
+    file.write_text("a file")
+    while not lab.log.is_file():  # the log makes its folder again whenever it writes
+        shutil.rmtree(lab.log, ignore_errors=True)
+        with suppress(IsADirectoryError):
+            file.replace(lab.log)
     lab.seen()
     lab.wait_for("the log cannot be written", start)
     yield
@@ -160,9 +163,8 @@ def _no_descriptors(lab: Lab) -> Iterator[None]:
         raise NotHereError("limits of another process are Linux's")
     pid = lab.proxy.process.pid
     before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
-    used = {int(path.name) for path in Path(f"/proc/{pid}/fd").iterdir()}
-    lowest = next(number for number in count() if number not in used)
-    resource.prlimit(pid, resource.RLIMIT_NOFILE, (lowest, before[1]))
+    # none, whichever are given back meanwhile; those that are open stay so
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (0, before[1]))
     try:
         yield
     finally:
