@@ -125,7 +125,7 @@ def _message(octets: bytes) -> None:
         raise struct.error("it is none") from None
     request_of_question(message)
     for answers in (NameAnswers(), NameAnswers(refused=True), NameAnswers(ipv4=IPv4Address("192.0.2.80"))):
-        blocked = name_queries._blocked(message, answers, is_fault=False)
+        blocked = name_queries._blocked(message, answers, refused=False)
         assert not blocked.query
     for mode in ("block", "tag"):
         flow: Any = tflow.tdnsflow(resp=True)
