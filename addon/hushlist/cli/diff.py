@@ -105,14 +105,9 @@ def add_to(commands: Commands) -> None:
         ("impact", "requests with which something else is done, tags not counted; needs --against"),
         ("added", "rules that came, of those that OLD has"),
         ("removed", "rules that are gone, of those that OLD has"),
+        ("broad", "rules that came and cover a public suffix, a popular domain or a whole address range"),
     ):
         gates.add_argument(f"--max-{name}", type=_most, metavar="N", help=f"{what}: a number, or a share such as 0.5%%")
-    gates.add_argument(
-        "--max-broad",
-        type=_most,
-        metavar="N",
-        help="rules that came and cover a public suffix, a popular domain or a whole address range",
-    )
     add_who_and_when(parser)
     parser.add_argument(
         "--as-recorded",
