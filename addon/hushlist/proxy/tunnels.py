@@ -287,11 +287,11 @@ def _hides_name(hello: ClientHello) -> bool:
 
 
 def _hello_of(context: Context, data: bytes) -> ClientHello | None:
-    """The ClientHello with which the client begins."""
+    """The ClientHello with which the client begins; ``None`` where there is none that can be read."""
     with suppress(ValueError):
         if context.client.transport_protocol == "tcp":
             return parse_client_hello(data) if data[:1] == b"\x16" else None
-        with suppress(ValueError):
+        with suppress(ValueError, AssertionError):  # aioquic asserts what is in a packet
             return quic_parse_client_hello_from_datagrams([data])
         return dtls_parse_client_hello(data)
     return None

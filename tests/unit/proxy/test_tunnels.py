@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 from mitmproxy import connection, ctx, http, tcp, tls
 from mitmproxy.addons.next_layer import NextLayer
+from mitmproxy.options import Options
 from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import HttpLayer, TCPLayer
@@ -17,6 +18,7 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.test import taddons, tflow
 
 from hushlist.engine import Engine
+from hushlist.proxy import tunnels
 from hushlist.proxy.addon import Hushlist
 
 POLICY = """
@@ -372,3 +374,13 @@ def test_a_refusal_is_reported_once_for_each_host_with_the_line_to_add(
 
 def test_the_status_counts_what_is_passed_through(hushlist: Hushlist) -> None:
     assert "; 3 hosts and networks are passed through" in hushlist.in_force.status("block")
+
+
+def test_a_datagram_with_packets_in_the_wrong_order_is_no_hello() -> None:
+    # an Initial packet (RFC 9001, A.2), which cannot be read, and behind it one that would have to stand behind another
+    datagram = bytes.fromhex("c000000001088394c8f03e5157080000449e7b9aec34d1b1c98dd7689fb8ec11") + bytes(1168)
+    packets = datagram + b"GET / HTTP/1.1\r\nA: b\r\nHost: \tblocked.example :80\r\n\r\n\0\0"
+    context = Context(
+        connection.Client(peername=("192.0.2.1", 1), sockname=("", 0), transport_protocol="udp"), Options()
+    )
+    assert tunnels._hello_of(context, packets) is None
