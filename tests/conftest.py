@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+# always the same examples, here as where CI runs
+settings.register_profile("same", derandomize=True)
+settings.load_profile("same")
 #: ``--hypothesis-profile=long --timeout=0``: for hours in which nobody waits
 settings.register_profile("long", max_examples=50_000, deadline=None, derandomize=False)
 
