@@ -18,10 +18,11 @@ from hushlist.audit.partition import count, empty_report
 from hushlist.audit.report import Report, ReportError
 from hushlist.audit.sources.formats import FORMATS
 from hushlist.audit.text import report_text
-from hushlist.audit.work import Progress, Work, default_jobs
+from hushlist.audit.work import Progress, Work
 from hushlist.cli.asking import add_who_and_when, open_engine, who_and_when
 from hushlist.cli.common import BAD, GOOD, Commands, add_command, add_policy, expand_folders, print_lines
 from hushlist.cli.progress import shown_progress
+from hushlist.cli.recorded import add_as_recorded, add_jobs, number_of
 from hushlist.errors import Problem, SourceError
 from hushlist.policy import shipped_policy
 
@@ -54,12 +55,10 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "--merge", action="store_true", help="the sources are reports that --json has printed: make one of them"
     )
-    parser.add_argument(
-        "--jobs", type=_number, default=default_jobs(), metavar="N", help="processes (default: one a core)"
-    )
+    add_jobs(parser)
     parser.add_argument(
         "--unused",
-        type=_number,
+        type=number_of,
         default=10,
         metavar="N",
         help="of each list, so many rules that never fired are named (default: 10)",
@@ -69,18 +68,7 @@ def add_to(commands: Commands) -> None:
         "--html", type=Path, metavar="FILE", help="write the report as one HTML page, with charts and explanations"
     )
     add_who_and_when(parser)
-    parser.add_argument(
-        "--as-recorded",
-        action="store_true",
-        help="decide each request for the client and at the time that its record has, where it has them",
-    )
-
-
-def _number(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number
+    add_as_recorded(parser)
 
 
 def audit_sources(arguments: argparse.Namespace) -> int:

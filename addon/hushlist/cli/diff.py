@@ -19,11 +19,12 @@ from hushlist.audit.impact import Comparer, Impact
 from hushlist.audit.impact_report import impact_text, plain_impact
 from hushlist.audit.sides import is_policy, policy_at, policy_of, replaced, side_of_list, side_of_policy
 from hushlist.audit.sources.formats import FORMATS
-from hushlist.audit.work import Work, count, default_jobs
+from hushlist.audit.work import Work, count
 from hushlist.cli.asking import add_who_and_when, who_and_when
 from hushlist.cli.common import BAD, FOUND, GOOD, Commands, add_command, complain, counted, expand_folders, print_lines
 from hushlist.cli.lists import add_list_options, popular_domains
 from hushlist.cli.progress import shown_progress
+from hushlist.cli.recorded import add_as_recorded, add_jobs, number_of
 from hushlist.engine import Engine
 from hushlist.errors import printable
 from hushlist.lists.formats import format_of
@@ -94,9 +95,7 @@ def add_to(commands: Commands) -> None:
         help="of each kind of change, so many are shown (default: 20); 'all' for all",
     )
     parser.add_argument("--moved", action="store_true", help="show rules that have only moved, too")
-    parser.add_argument(
-        "--jobs", type=_number, default=default_jobs(), metavar="N", help="processes (default: one a core)"
-    )
+    add_jobs(parser)
     parser.add_argument(
         "--json", action="store_true", help="print a JSON object a line: each change, and last a summary"
     )
@@ -109,22 +108,11 @@ def add_to(commands: Commands) -> None:
     ):
         gates.add_argument(f"--max-{name}", type=_most, metavar="N", help=f"{what}: a number, or a share such as 0.5%%")
     add_who_and_when(parser)
-    parser.add_argument(
-        "--as-recorded",
-        action="store_true",
-        help="decide each request for the client and at the time that its record has, where it has them",
-    )
-
-
-def _number(text: str) -> int:
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number
+    add_as_recorded(parser)
 
 
 def _limit(text: str) -> int | None:
-    return None if text == "all" else _number(text)
+    return None if text == "all" else number_of(text)
 
 
 # -- what is compared --------------------------------------------------------------------------------------------------
