@@ -20,6 +20,7 @@ from hushlist.proxy import in_force, requests
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.notes import BLOCKED, KEY, SAFE_SEARCH, TAGGED, WOULD_BLOCK
 from hushlist.url.request import Request
+from unit.mitmproxied import mitmproxied
 
 
 @pytest.fixture
@@ -29,15 +30,8 @@ def hushlist() -> Hushlist:
 
 @pytest.fixture
 def context(hushlist: Hushlist) -> Iterator[taddons.context]:
-    with taddons.context() as context:
-        # options of mitmproxy's own proxy server, which is not part of the context
-        context.options.add_option("connection_strategy", str, "eager", "")
-        context.options.add_option("rawtcp", bool, True, "")
-        context.options.add_option("stream_large_bodies", str | None, None, "")
-        context.master.addons.add(hushlist)
+    with mitmproxied(hushlist) as context:
         yield context
-        hushlist.done()
-        context.master.event_loop.close()
 
 
 @pytest.fixture

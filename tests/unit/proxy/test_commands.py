@@ -10,6 +10,7 @@ from mitmproxy import exceptions, http
 from mitmproxy.test import taddons, tflow
 
 from hushlist.proxy.addon import Hushlist
+from unit.mitmproxied import mitmproxied
 
 
 @pytest.fixture(autouse=True)
@@ -40,15 +41,8 @@ def policy(tmp_path: Path, own: Path) -> Path:
 
 @pytest.fixture
 def context(hushlist: Hushlist, policy: Path) -> Iterator[taddons.context]:
-    with taddons.context() as context:
-        context.options.add_option("connection_strategy", str, "eager", "")
-        context.options.add_option("rawtcp", bool, True, "")
-        context.options.add_option("stream_large_bodies", str | None, None, "")
-        context.master.addons.add(hushlist)
-        context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
+    with mitmproxied(hushlist, policy) as context:
         yield context
-        hushlist.done()
-        context.master.event_loop.close()
 
 
 def flow_of(url: str, **headers: str) -> http.HTTPFlow:

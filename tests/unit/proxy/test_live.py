@@ -17,6 +17,7 @@ from hushlist.policy.failure import Cause
 from hushlist.policy.policy import PolicyError
 from hushlist.proxy import live
 from hushlist.proxy.addon import Hushlist
+from unit.mitmproxied import mitmproxied
 
 DATA = {"X-Hushlist": "live"}
 
@@ -31,14 +32,8 @@ def hushlist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hushlist:
 
 @pytest.fixture
 def context(hushlist: Hushlist) -> Iterator[taddons.context]:
-    with taddons.context() as context:
-        context.options.add_option("connection_strategy", str, "eager", "")
-        context.options.add_option("rawtcp", bool, True, "")
-        context.options.add_option("stream_large_bodies", str | None, None, "")
-        context.master.addons.add(hushlist)
+    with mitmproxied(hushlist) as context:
         yield context
-        hushlist.done()
-        context.master.event_loop.close()
 
 
 @pytest.fixture

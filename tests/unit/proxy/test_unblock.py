@@ -21,6 +21,7 @@ from hushlist.proxy import in_force, unblock
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.notes import KEY
 from hushlist.proxy.unblock import PATH
+from unit.mitmproxied import mitmproxied
 
 PASSPHRASE = "open sesame"
 with pytest.MonkeyPatch.context() as patch:
@@ -80,15 +81,8 @@ def hushlist() -> Hushlist:
 
 @pytest.fixture
 def context(hushlist: Hushlist, policy: Path, clock: Clock) -> Iterator[taddons.context]:
-    with taddons.context() as context:
-        context.options.add_option("connection_strategy", str, "eager", "")
-        context.options.add_option("rawtcp", bool, True, "")
-        context.options.add_option("stream_large_bodies", str | None, None, "")
-        context.master.addons.add(hushlist)
-        context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
+    with mitmproxied(hushlist, policy) as context:
         yield context
-        hushlist.done()
-        context.master.event_loop.close()
 
 
 class Person:
