@@ -181,8 +181,18 @@ def mitmdump(
         *("--set", f"upstream_http={origin.http_port}", "--set", f"upstream_https={origin.https_port}"),
         *(("-w", str(save)) if save else ()),
     ]
+    with running(arguments, folder) as (process, log):
+        port = int(log.wait_for(rf"listening at {re.escape(LOOPBACK)}:(\d+)")[1])
+        log.wait_for("mitmproxy has started")
+        yield Proxy(process, log, port, folder / "mitmproxy-ca-cert.pem")
+
+
+@contextmanager
+def running(command: Sequence[str], folder: Path) -> Iterator[tuple[subprocess.Popen[str], Log]]:
+    """A mitmdump, by a command as a user writes it, until the block ends; ``folder`` is where it runs, and its home."""
     process = subprocess.Popen(
-        arguments,
+        command,
+        cwd=folder,
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
@@ -192,9 +202,7 @@ def mitmdump(
     )
     log = Log(process)
     try:
-        port = int(log.wait_for(rf"listening at {re.escape(LOOPBACK)}:(\d+)")[1])
-        log.wait_for("mitmproxy has started")
-        yield Proxy(process, log, port, folder / "mitmproxy-ca-cert.pem")
+        yield process, log
     finally:
         stop(process, log)
         print(log.text())  # pytest shows it with a failure

@@ -15,7 +15,7 @@ from mitmproxy.io import FlowWriter
 from mitmproxy.test.tflow import tflow
 
 from documentation import without_times
-from e2e.proxy import CHECKOUT, MITMDUMP
+from e2e.proxy import CHECKOUT, MITMDUMP, running
 from hushlist import cli
 from hushlist.engine import load_engine
 
@@ -72,18 +72,11 @@ def test_an_example_starts_as_the_readme_says(command: str, tmp_path: Path) -> N
     (tmp_path / "school.htpasswd").write_text("berg:{SHA}W6ph5Mm5Pz8GgiULbPgzG37mj9g=\n", encoding="ascii")
     words = [re.sub(r"^regular@\d+$", "regular@127.0.0.1:0", word) for word in shlex.split(command)]
     words[0] = str(MITMDUMP)
-    with subprocess.Popen(
-        [*words, "--listen-host", "127.0.0.1", "--listen-port", "0"],
-        cwd=tmp_path,
-        env={**os.environ, "HOME": str(tmp_path)},
-        stdout=subprocess.PIPE,
-        encoding="utf-8",
-    ) as process:
-        assert process.stdout
-        policy = re.search(r"hushlist_policy=(\S+)", command)
-        assert policy
-        assert any(f"by {policy[1]}" in line for line in process.stdout)
-        process.terminate()
+    policy = re.search(r"hushlist_policy=(\S+)", command)
+    assert policy
+    with running([*words, "--listen-host", "127.0.0.1", "--listen-port", "0"], tmp_path) as (_, log):
+        log.wait_for(f"by {policy[1]}")
+        log.wait_for("listening at")
 
 
 def test_the_first_lines_of_a_policy_start_it_as_the_readme_does() -> None:

@@ -17,7 +17,7 @@ from mitmproxy.io import FlowReader, FlowWriter
 from mitmproxy.test.tflow import tflow
 
 from documentation import REFERENCE, ROOT, RULES, blocks, is_list, whole, without_times
-from e2e.proxy import Proxy
+from e2e.proxy import MITMDUMP, Proxy, running
 from hushlist.engine import load_engine
 from hushlist.lists.source import Defaults, Report
 from hushlist.lists.yaml_rules import read_yaml
@@ -82,13 +82,10 @@ def test_the_shell_commands_of_the_readme_run(folder: Path) -> None:
     setup, tests, own_rules, annotate = blocks("README.md", "sh")
     assert "mitmdump" in setup  # .ci/run executes these two as they stand, on a fresh clone
     assert "pytest" in tests
+    with running([str(MITMDUMP), *shlex.split(own_rules)[1:]], folder) as (_, log):
+        log.wait_for("by my-rules/policy.yaml")
+        log.wait_for("listening at")
     surroundings = environment(HOME=str(folder))
-    with subprocess.Popen(
-        shlex.split(own_rules), cwd=folder, env=surroundings, stdout=subprocess.PIPE, encoding="utf-8"
-    ) as process:
-        assert process.stdout
-        assert any("by my-rules/policy.yaml" in line for line in process.stdout)
-        process.terminate()
     subprocess.run(shlex.split(annotate), cwd=folder, env=surroundings, check=True, stdout=subprocess.DEVNULL)
     with (folder / "annotated.flow").open("rb") as file:
         (flow,) = FlowReader(file).stream()
