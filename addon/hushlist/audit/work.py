@@ -26,7 +26,8 @@ from typing import BinaryIO, NamedTuple, cast
 from hushlist.audit.auditor import Auditor, Moment
 from hushlist.audit.counting import Counting, TallyT
 from hushlist.audit.record import Broken, Read
-from hushlist.audit.sources.formats import FORMATS, HEAD, Format, Stream, decompressed, format_of, is_compressed
+from hushlist.audit.sources.compression import HEAD, Stream, decompressed, fault_of, is_compressed
+from hushlist.audit.sources.formats import FORMATS, Format, format_of
 from hushlist.audit.sources.lines import LONGEST_LINE, read_lines
 from hushlist.audit.tally import Tally
 from hushlist.engine import Engine
@@ -103,10 +104,9 @@ class _Unbuffered(io.RawIOBase):
         return True
 
     def readinto(self, buffer: object) -> int:
-        """Some octets; as soon as there are any."""
+        """As many octets as there is room for, but at the end: what a format is told by may come in pieces."""
         view = memoryview(cast(bytearray, buffer))
-        read = getattr(self._stream, "read1", self._stream.read)
-        octets = read(len(view))
+        octets = self._stream.read(len(view))
         view[: len(octets)] = octets
         return len(octets)
 
@@ -155,13 +155,14 @@ def _blocks(source: str, known: Format, stream: Stream, size: int) -> Iterator[_
     """Lines, as the parent has read them; of the file's octets, the last block has all."""
     line = 1
     block = _block(stream)
-    while block:
+    while True:
         following = _block(stream)
         yield _Piece(source, known.name, 0 if following else size, 0, line, block)
         line += block.count(b"\n")
         block = following
-    if line == 1:
-        yield _Piece(source, known.name, size, lines=b"")
+        if not block:
+            break
+    _check_end(stream)
 
 
 def _block(stream: Stream) -> bytes:
@@ -171,12 +172,24 @@ def _block(stream: Stream) -> bytes:
         # What is longer still is broken, however it ends.
         while not octets.endswith(b"\n") and (more := stream.readline(LONGEST_LINE)):
             octets += b"\n" if more.endswith(b"\n") else b""
+        if fault_of(stream) is not None:  # what is not whole is no record
+            octets = octets[: octets.rfind(b"\n") + 1]
     return octets
 
 
+def _check_end(stream: Stream) -> None:
+    """Make sure that a stream was read to its end.
+
+    Raises:
+        OSError: there was more, which cannot be unpacked.
+    """
+    fault = fault_of(stream)
+    if fault is not None:
+        raise OSError(fault)
+
+
 def _batches(source: str, known: Format, stream: Stream) -> Iterator[_Piece]:
-    assert known.read_stream is not None
-    records = _whole(known.read_stream(cast(BinaryIO, stream), source), source)
+    records = _whole(_streamed(source, known, stream), source)
     while batch := tuple(islice(records, _BATCH)):
         yield _Piece(source, known.name, 0, records=batch)
 
@@ -197,7 +210,18 @@ def _read(piece: _Piece) -> Iterator[Read]:
         yield from known.read_file(Path(piece.source), piece.source)
     elif known.read_stream is not None:
         with _open(piece.source) as file:
-            yield from known.read_stream(cast(BinaryIO, decompressed(file)), piece.source)
+            yield from _streamed(piece.source, known, decompressed(file))
+
+
+def _streamed(source: str, known: Format, stream: Stream) -> Iterator[Read]:
+    """The records of a stream.
+
+    Raises:
+        OSError: there are more, which cannot be read.
+    """
+    assert known.read_stream is not None
+    yield from known.read_stream(cast(BinaryIO, stream), source)
+    _check_end(stream)
 
 
 def _whole(records: Iterable[Read], source: str) -> Iterator[Read]:

@@ -201,12 +201,27 @@ def test_there_is_a_core_for_every_process() -> None:
     assert 1 <= default_jobs() <= (os.cpu_count() or 1)
 
 
-def test_a_damaged_file_is_broken_where_it_ends(engine: Engine, tmp_path: Path) -> None:
+@pytest.mark.parametrize("jobs", [1, 2])
+@pytest.mark.parametrize(("octets", "broken"), [(LINES, [0]), (HAR, [0, 1])])
+def test_a_damaged_file_is_read_to_where_it_breaks(
+    engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, octets: bytes, broken: list[int], jobs: int
+) -> None:
+    monkeypatch.setattr(module, "_FEW", 0)
     path = tmp_path / "x.gz"
-    path.write_bytes(gzip.compress(os.urandom(100_000).hex().encode())[:50_000])
-    tally, _ = audit(engine, Work([str(path)], AT_NOW))
-    assert tally.broken[0].source == str(path)
-    assert "Compressed file ended" in tally.broken[0].why
+    path.write_bytes(gzip.compress(octets, 1)[:-30])
+    tally, _ = audit(engine, Work([str(path)], AT_NOW, jobs=jobs))
+    assert tally.records > 5
+    assert [min(own.number, 1) for own in tally.broken] == broken
+    assert tally.broken[0] == Broken(str(path), 0, "its compression is broken: it ends too early")
+    assert not tally.faults  # half a line is no URL
+
+
+def test_progress_never_tells_more_octets_than_there_are(engine: Engine, tmp_path: Path) -> None:
+    path = tmp_path / "x.gz"
+    path.write_bytes(gzip.compress(b"http://h.example/"))  # without an end of line
+    told: list[tuple[int, int, int]] = []
+    audit(engine, Work([str(path)], AT_NOW), lambda *all_: told.append(all_))
+    assert told[-1] == (1, path.stat().st_size, path.stat().st_size)
 
 
 _STARTED = """

@@ -19,7 +19,8 @@ from mitmproxy.test import tflow
 
 from hushlist.audit.auditor import Auditor, Moment
 from hushlist.audit.record import Broken, Record, Skipped
-from hushlist.audit.sources.formats import FORMATS, HEAD, Format, decompressed, format_of, is_compressed
+from hushlist.audit.sources.compression import HEAD, decompressed, is_compressed
+from hushlist.audit.sources.formats import FORMATS, Format, format_of
 from hushlist.audit.sources.lines import read_lines
 from hushlist.policy.groups import NOBODY
 from unit.parsers.lines import engine

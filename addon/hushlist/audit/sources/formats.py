@@ -1,29 +1,19 @@
-"""The formats of recorded browsing: their readers, how they are told apart, and how files of them are opened."""
+"""The formats of recorded browsing: their readers, and how they are told apart."""
 
 from __future__ import annotations
 
-import bz2
-import gzip
-import io
-import lzma
 import re
-import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias, cast
+from typing import BinaryIO
 
 from hushlist.audit.record import Read
 from hushlist.audit.sources import history, lines, logs, takeout
 from hushlist.audit.sources.flows import read_flows
 from hushlist.audit.sources.har import read_har
 
-#: octets by which a format is told
-HEAD = 1 << 16
-
 Records = Iterator[Read]
-#: of octets, that can be peeked at
-Stream: TypeAlias = "io.BufferedReader[Any]"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,8 +34,12 @@ _FLOW = re.compile(rb"[0-9]{1,12}:[0-9]{1,4}:[a-z_]+[;,]")
 _OBJECT = re.compile(rb"(?:\xef\xbb\xbf)?\s*\{")
 
 
-def _first_line(head: bytes) -> bytes:
-    return next(iter(head.split(b"\n", 1)), b"").rstrip(b"\r")
+#: lines of a log that are looked at, since one that was cut when it was rotated begins with half a line
+_MOST_LINES = 10
+
+
+def _has_line(head: bytes, pattern: re.Pattern[bytes]) -> bool:
+    return any(map(pattern.match, head.split(b"\n", _MOST_LINES)[:_MOST_LINES]))
 
 
 def _is_object(head: bytes) -> bool:
@@ -53,7 +47,7 @@ def _is_object(head: bytes) -> bool:
 
 
 def _is_table(head: bytes) -> bool:
-    return _first_line(head.lstrip()).count(b"\t") >= 2
+    return head.lstrip().split(b"\n", 1)[0].count(b"\t") >= 2
 
 
 #: in the order in which they are tried; the last is what everything else is taken for
@@ -82,13 +76,13 @@ FORMATS: dict[str, Format] = {
         Format(
             "squid",
             "Squid's access.log in its native format",
-            lambda head: logs.SQUID.match(_first_line(head)) is not None,
+            lambda head: _has_line(head, logs.SQUID),
             read_line=logs.read_squid,
         ),
         Format(
             "common",
             "an access log in the Common or Combined Log Format",
-            lambda head: logs.COMMON.match(_first_line(head)) is not None,
+            lambda head: _has_line(head, logs.COMMON),
             read_line=logs.read_common,
         ),
         Format("requests", "URL, page and type, with tabs between them", _is_table, read_line=lines.read_request),
@@ -104,107 +98,3 @@ def format_of(head: bytes) -> Format:
     ('har', 'urls')
     """
     return next(own for own in FORMATS.values() if own.looks_so(head))
-
-
-# -- compression -------------------------------------------------------------------------------------------------------
-
-
-def _zstandard(stream: BinaryIO) -> BinaryIO:
-    try:
-        import zstandard  # mitmproxy brings it
-    except ModuleNotFoundError:
-        raise OSError("it is compressed by zstandard, and the package zstandard is not there") from None
-    return cast(BinaryIO, zstandard.ZstdDecompressor().stream_reader(stream, read_across_frames=True))
-
-
-#: octets that are unpacked at a time, and of memory that unpacking may take: four times what "xz -9" writes asks for
-_INPUT = 1 << 16
-_MOST_MEMORY = 1 << 28
-
-_COMPRESSIONS: dict[bytes, Callable[[BinaryIO], BinaryIO]] = {
-    b"\x1f\x8b": lambda stream: cast(BinaryIO, gzip.GzipFile(fileobj=stream)),
-    b"BZh": lambda stream: cast(BinaryIO, bz2.BZ2File(stream)),
-    b"\xfd7zXZ\0": lambda stream: cast(BinaryIO, _Xz(stream)),
-    b"\x28\xb5\x2f\xfd": _zstandard,
-}
-
-
-class _Xz:
-    """What ``lzma.LZMAFile`` is, with a limit: a file says itself how much memory it takes to unpack it."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-        self._unpack = lzma.LZMADecompressor(lzma.FORMAT_XZ, _MOST_MEMORY)
-        self._left = b""
-
-    def read(self, size: int) -> bytes:
-        """At most so many octets; none at the end.
-
-        Raises:
-            EOFError: the end is missing.
-            lzma.LZMAError: it is broken, or takes too much memory.
-        """
-        while True:
-            if self._unpack.eof:
-                # Streams may follow each other, with padding between them. Spec: The .xz File Format, 2
-                self._left = self._left.lstrip(b"\0")
-                while not self._left:
-                    more = self._stream.read(_INPUT)
-                    if not more:
-                        return b""
-                    self._left = more.lstrip(b"\0")
-                self._unpack = lzma.LZMADecompressor(lzma.FORMAT_XZ, _MOST_MEMORY)
-            if self._unpack.needs_input:
-                packed = self._left or self._stream.read(_INPUT)
-                if not packed:
-                    raise EOFError("it ends too early")
-            else:
-                packed = b""
-            found = self._unpack.decompress(packed, size)
-            self._left = self._unpack.unused_data
-            if found:
-                return found
-
-
-def is_compressed(head: bytes) -> bool:
-    """Whether a file begins as one does that is compressed."""
-    return head.startswith(tuple(_COMPRESSIONS))
-
-
-def decompressed(stream: Stream) -> Stream:
-    """The stream without its compression, if it has one; its head can be peeked at.
-
-    Raises:
-        OSError: it is compressed in a way that nothing here knows.
-    """
-    head = stream.peek(8)
-    for magic, opener in _COMPRESSIONS.items():
-        if head.startswith(magic):
-            raw = cast(io.RawIOBase, _Unzipped(opener(cast(BinaryIO, stream))))
-            return io.BufferedReader(raw, HEAD)
-    return stream
-
-
-class _Unzipped(io.RawIOBase):
-    """A decompressor whose errors are all ``OSError``, so that a broken file ends as one that cannot be read does."""
-
-    def __init__(self, stream: BinaryIO) -> None:
-        self._stream = stream
-
-    def readable(self) -> bool:
-        """It is."""
-        return True
-
-    def readinto(self, buffer: object) -> int:
-        """Some octets."""
-        view = memoryview(cast(bytearray, buffer))
-        try:
-            octets = self._stream.read(len(view))
-        except (EOFError, lzma.LZMAError, zlib.error, ValueError) as error:
-            raise OSError(f"its compression is broken: {error}") from error
-        except Exception as error:
-            if type(error).__module__.startswith("zst"):
-                raise OSError(f"its compression is broken: {error}") from error
-            raise
-        view[: len(octets)] = octets
-        return len(octets)
