@@ -13,8 +13,8 @@ from hushlist.url.request import Request
 
 #: schemes of URLs that no proxy is asked for, as browsers and logs have them
 _LOCAL = re.compile(
-    rb"(?:about|blob|brave|chrome|chrome-error|chrome-extension|chrome-search|chrome-untrusted|content|data|devtools|"
-    rb"edge|error|extension|file|filesystem|javascript|mailto|moz-extension|place|resource|safari-extension|"
+    rb"(?:about|blob|brave|cache_object|chrome|chrome-error|chrome-extension|chrome-search|chrome-untrusted|content|data|"
+    rb"devtools|edge|error|extension|file|filesystem|javascript|mailto|moz-extension|place|resource|safari-extension|"
     rb"safari-web-extension|tel|urn|view-source|vivaldi|wyciwyg):",
     re.IGNORECASE,
 )

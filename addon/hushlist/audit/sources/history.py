@@ -1,7 +1,7 @@
 """Browsers' own histories: the SQLite files ``History`` of Chrome and Edge and ``places.sqlite`` of Firefox.
 
-They are opened read-only and as files that nobody changes, so that nothing is written beside them; a copy of a profile
-whose browser runs lacks what is still in its write-ahead log.
+They are opened read-only and as files that nobody changes, so that nothing is written beside them; what is still in the
+write-ahead log of a browser that runs is not read.
 
 Spec: chromium components/history/core/browser/visit_database.cc and ui/base/page_transition_types.h;
 mozilla toolkit/components/places/nsPlacesTables.h and nsINavHistoryService.idl
@@ -18,17 +18,22 @@ from hushlist.audit.record import Broken, Kind, Record, time_of
 
 MAGIC = b"SQLite format 3\0"
 
-# URLs as octets, since a history may have anything in it; in the order of the visits, whatever indexes there are.
+# URLs as octets, since a history may have anything in it; in the order of the visits, whatever indexes there are. Each
+# visit is one row, whatever the tables have twice.
 _CHROMIUM = """
-    select v.id, cast(u.url as blob), v.visit_time, v.transition & 255, cast(r.url as blob)
-    from visits v join urls u on u.id = v.url
-    left join visits f on f.id = v.from_visit left join urls r on r.id = f.url order by v.id
+    select id, (select cast(url as blob) from urls where id = v.url limit 1), visit_time, transition & 255,
+        (select cast(url as blob) from urls
+         where id = (select url from visits where id = v.from_visit limit 1) limit 1)
+    from visits v order by id
 """
 _FIREFOX = """
-    select v.id, cast(u.url as blob), v.visit_date, v.visit_type, cast(r.url as blob)
-    from moz_historyvisits v join moz_places u on u.id = v.place_id
-    left join moz_historyvisits f on f.id = v.from_visit left join moz_places r on r.id = f.place_id order by v.id
+    select id, (select cast(url as blob) from moz_places where id = v.place_id limit 1), visit_date, visit_type,
+        (select cast(url as blob) from moz_places
+         where id = (select place_id from moz_historyvisits where id = v.from_visit limit 1) limit 1)
+    from moz_historyvisits v order by id
 """
+#: octets of a text or row; a file may say how to make longer ones of nothing
+_LONGEST = 1 << 24
 #: seconds from 1601, from which Chromium counts, to 1970
 _SINCE_1601 = 11_644_473_600
 _CHROMIUM_KINDS = {3: Kind.FRAME, 4: Kind.FRAME}  # AUTO_SUBFRAME, MANUAL_SUBFRAME
@@ -38,8 +43,12 @@ _FIREFOX_KINDS = {4: Kind.FRAME, 7: Kind.OTHER, 8: Kind.FRAME}  # EMBED, DOWNLOA
 def read_history(path: Path, source: str) -> Iterator[Record | Broken]:
     """The visits of a file."""
     number = 0
+    log = path.with_name(f"{path.name}-wal")
+    if log.exists() and log.stat().st_size:
+        yield Broken(source, 0, f"its last visits may be in {log.name}, which is not read: close the browser first")
     try:
         with closing(sqlite3.connect(f"{path.resolve().as_uri()}?mode=ro&immutable=1", uri=True)) as database:
+            database.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, _LONGEST)
             tables = {name for (name,) in database.execute("select name from sqlite_master where type = 'table'")}
             if {"visits", "urls"} <= tables:
                 query, kinds, epoch = _CHROMIUM, _CHROMIUM_KINDS, _SINCE_1601

@@ -20,6 +20,10 @@ from typing import BinaryIO
 _CHUNK = 1 << 18
 #: characters; a longer element is an error
 LONGEST_ELEMENT = 1 << 26
+#: values in an element, about; each takes memory, however short it is
+_MOST_VALUES = 1 << 22
+#: characters behind us that are kept; a decoder's error counts the lines in all of them
+_KEPT = 1 << 13
 
 _SPACE = re.compile(r"[ \t\n\r]*")
 #: what brackets and quotes are balanced by, the end of a number or word, and what is in a string
@@ -122,6 +126,9 @@ class _Reader:
         self._peek()
         size = _CHUNK
         while True:
+            if self._has_too_many():
+                self._skip()
+                raise JsonError(f"it has more than {_MOST_VALUES:,} values")
             try:
                 value, end = self._raw(self._text, self._at)
             except (ValueError, RecursionError) as error:
@@ -131,6 +138,8 @@ class _Reader:
                 balanced = self._end()
                 if balanced is not None:
                     self._at = balanced
+                    if balanced > _KEPT:
+                        self._text, self._at = self._text[balanced:], 0
                     raise JsonError(why) from None
                 if len(self._text) - self._at > longest:
                     self._skip()
@@ -145,6 +154,12 @@ class _Reader:
                 if length > longest:
                     raise JsonError(f"it is longer than {longest:,} characters")
                 return value
+
+    def _has_too_many(self) -> bool:
+        """Whether so much was read that there may be too many values in it, and there are."""
+        if len(self._text) - self._at < _MOST_VALUES:
+            return False
+        return sum(self._text.count(character, self._at) for character in ",[{") > _MOST_VALUES
 
     def _end(self) -> int | None:
         """Where the brackets and quotes of what begins here are balanced, or ``None`` where more has to be read."""

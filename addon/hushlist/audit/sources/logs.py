@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 from datetime import UTC, datetime, timedelta
+from urllib.parse import unquote_to_bytes
 
 from hushlist.audit.kinds import kind_of_type
 from hushlist.audit.record import Kind, Record, time_of
@@ -34,20 +35,26 @@ def read_squid(line: bytes, source: str, number: int) -> Record | None:
         raise LineError("it is no line of Squid's access.log")
     time, client, status, method, url, user, media_type = found.groups()
     return Record(
-        b"https://" + url + b"/" if method == b"CONNECT" else url,
+        _tunnel(url) if method == b"CONNECT" else url,
         source,
         number,
         Kind.UNKNOWN if media_type is None else kind_of_type(media_type.decode("ascii", "replace")),
         time=time_of(float(time)),
-        client=_client(client, user),
+        client=_client(client, unquote_to_bytes(user)),
         method=method.decode("ascii", "replace"),
         status=int(status),
     )
 
 
-# [virtual host] client ident user [time] "request" status octets ["referer" ["agent"]]
+def _tunnel(target: bytes) -> bytes:
+    """What a tunnel is asked for; Squid writes what it could not read as "error:" and why."""
+    return target if target.startswith(b"error:") else b"https://" + target + b"/"
+
+
+# [virtual host] client ident user [time] "request" status octets ["referer" ["agent"]]; a user may have spaces, and a
+# client is never "-", as most idents are
 COMMON = re.compile(
-    rb"(?:(\S+) )?(\S+) (\S+) (\S+) \[(\d\d/[A-Z][a-z][a-z]/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] "
+    rb"(?:(\S+) (?!- ))?(\S+) (\S+) (\S[^\[]*) \[(\d\d/[A-Z][a-z][a-z]/\d{4}:\d\d:\d\d:\d\d [+-]\d{4})\] "
     rb'"((?:[^"\\]|\\.)*)" (\d{3}|-) (?:\d+|-)(?: "((?:[^"\\]|\\.)*)")?'
 )
 _MONTHS = (b"Jan", b"Feb", b"Mar", b"Apr", b"May", b"Jun", b"Jul", b"Aug", b"Sep", b"Oct", b"Nov", b"Dec")
@@ -91,7 +98,7 @@ def _asked(request: bytes, host: bytes | None) -> tuple[bytes, bytes]:
     if not space or not target:
         raise LineError("its request line is none")
     if method == b"CONNECT":
-        return method, b"https://" + target + b"/"
+        return method, _tunnel(target)
     if not target.startswith(b"/"):
         return method, target
     if host is None:

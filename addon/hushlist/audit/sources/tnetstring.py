@@ -4,7 +4,7 @@
 >>> list(values(BytesIO(b"8:1:a,1:1#}4:true!"), longest=100))
 [{'a': 1}, True]
 
-The values of one are never larger than it, and texts and octets in it are not copied.
+Octets in one are not copied; one of very many values is refused, since each takes memory, however short it is.
 
 Spec: https://tnetstrings.info, with ``;`` for texts of Unicode
 """
@@ -17,6 +17,8 @@ from typing import BinaryIO
 
 #: levels of lists and dictionaries
 _DEEPEST = 64
+#: values within one: a WebSocket with a hundred thousand messages has fewer
+_MOST_VALUES = 1 << 20
 _CHUNK = 1 << 20
 _LENGTH = re.compile(rb"([0-9]{1,12}):")
 _MOST_DIGITS = 12
@@ -41,7 +43,7 @@ def values(stream: BinaryIO, longest: int) -> Iterator[object]:
             continue
         octets = _read(stream, length + 1)
         try:
-            yield _parse(memoryview(octets)[:length], octets[length], 0)
+            yield _parse(memoryview(octets)[:length], octets[length], 0, iter(range(_MOST_VALUES)))
         except TnetstringError as error:
             yield error
 
@@ -74,10 +76,12 @@ def _skip(stream: BinaryIO, length: int) -> None:
 _TOO_EARLY = "it ends too early"
 
 
-def _parse(octets: memoryview, tag: int, depth: int) -> object:
-    """The value of a payload with its tag."""
+def _parse(octets: memoryview, tag: int, depth: int, left: Iterator[int]) -> object:
+    """The value of a payload with its tag; ``left`` is used up by values."""
     if depth > _DEEPEST:
         raise TnetstringError("it is nested too deep")
+    if next(left, None) is None:
+        raise TnetstringError(f"it has more than {_MOST_VALUES:,} values")
     try:
         match chr(tag):
             case ",":
@@ -93,9 +97,9 @@ def _parse(octets: memoryview, tag: int, depth: int) -> object:
             case "~" if not octets:
                 return None
             case "]":
-                return list(_items(octets, depth + 1))
+                return list(_items(octets, depth + 1, left))
             case "}":
-                items = list(_items(octets, depth + 1))
+                items = list(_items(octets, depth + 1, left))
                 if len(items) % 2:
                     raise TnetstringError("a dictionary has no value for each key")
                 return dict(zip(map(_key, items[::2]), items[1::2], strict=True))
@@ -115,7 +119,7 @@ def _key(value: object) -> str:
     raise TnetstringError("a key is no text")
 
 
-def _items(octets: memoryview, depth: int) -> Iterator[object]:
+def _items(octets: memoryview, depth: int, left: Iterator[int]) -> Iterator[object]:
     at = 0
     while at < len(octets):
         found = _LENGTH.match(octets, at)
@@ -125,5 +129,5 @@ def _items(octets: memoryview, depth: int) -> Iterator[object]:
         end = start + int(found[1])
         if end >= len(octets):
             raise TnetstringError("what is in it is longer than it")
-        yield _parse(octets[start:end], octets[end], depth)
+        yield _parse(octets[start:end], octets[end], depth, left)
         at = end + 1

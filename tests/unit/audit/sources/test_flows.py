@@ -185,6 +185,16 @@ def test_what_is_nested_too_deep_is_broken() -> None:
     assert str(error) == "it is nested too deep"
 
 
+@pytest.mark.parametrize("short", [b"0:,", b"0:]", b"0:~", b"0:}"])
+def test_what_has_very_many_values_is_broken(short: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hushlist.audit.sources.tnetstring._MOST_VALUES", 100)
+    good, bad = (b"%d:%b]" % (3 * number, short * number) for number in (99, 100))
+    first, error, last = values(BytesIO(good + bad + good), 1 << 20)
+    assert isinstance(first, list)
+    assert str(error) == "it has more than 100 values"
+    assert last == first
+
+
 @pytest.mark.parametrize(
     ("place", "value"),
     [

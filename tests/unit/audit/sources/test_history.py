@@ -55,6 +55,7 @@ def test_chromium_s_visits_are_read(database: Path) -> None:
     assert [*read_history(database, "History")] == [
         Record(b"https://page.example/#frag", "History", 1, Kind.DOCUMENT, None, 1795251600.5),
         Record(b"https://frame.example/", "History", 2, Kind.FRAME, b"https://page.example/#frag", 1795251601.0),
+        Broken("History", 3, "the visit has no URL"),
         Record(b"https://page.example/#frag", "History", 4, Kind.DOCUMENT, None, -11644473600.0),
     ]
 
@@ -69,11 +70,44 @@ def test_firefox_s_visits_are_read_and_one_without_a_url_is_broken(database: Pat
     ]
 
 
+def test_a_visit_is_one_whatever_the_tables_have_twice(database: Path) -> None:
+    rows = ", ".join(["(1, 'https://page.example/')"] * 100)
+    make(
+        database,
+        f"CREATE TABLE urls(id, url); CREATE TABLE visits(id, url, visit_time, from_visit, transition);"
+        f"INSERT INTO urls VALUES {rows}; INSERT INTO visits VALUES (1, 1, 0, 1, 3), (1, 1, 0, 1, 3);",
+    )
+    page = b"https://page.example/"
+    assert [*read_history(database, "h")] == [Record(page, "h", 1, Kind.FRAME, page, -11644473600.0)] * 2
+
+
+def test_a_file_that_makes_long_texts_of_nothing_takes_no_memory(database: Path) -> None:
+    make(
+        database,
+        "CREATE TABLE urls(id, url GENERATED ALWAYS AS (hex(zeroblob(50000000))));"
+        "CREATE TABLE visits(id, url, visit_time, from_visit, transition);"
+        "INSERT INTO urls(id) VALUES (1); INSERT INTO visits VALUES (1, 1, 0, 0, 1);",
+    )
+    assert [*read_history(database, "h")] == [Broken("h", 0, "it cannot be read: string or blob too big")]
+
+
+def test_what_a_running_browser_has_not_written_into_the_file_yet_is_told(database: Path) -> None:
+    make(database, CHROMIUM)
+    with closing(sqlite3.connect(database)) as browser:
+        browser.execute("PRAGMA journal_mode = wal")
+        browser.execute("INSERT INTO visits(url, visit_time) VALUES (1, 0)")
+        browser.commit()
+        found = [*read_history(database, "h")]
+    why = "its last visits may be in History-wal, which is not read: close the browser first"
+    assert [found[0], len(found)] == [Broken("h", 0, why), 5]
+    assert not isinstance([*read_history(database, "h")][0], Broken)
+
+
 def test_nothing_is_written_beside_a_history_that_is_read(database: Path) -> None:
     make(database, CHROMIUM)
     database.chmod(0o400)
     before = database.read_bytes()
-    assert len([*read_history(database, "h")]) == 3
+    assert len([*read_history(database, "h")]) == 4
     assert [*database.parent.iterdir()] == [database]
     assert database.read_bytes() == before
 
@@ -125,7 +159,7 @@ def test_a_history_with_something_else_for_numbers_is_read(database: Path) -> No
         connection.execute("UPDATE visits SET id = 'a', visit_time = 9e30")
         connection.commit()
     assert [(own.number, own.time) for own in read_history(database, "h") if isinstance(own, Record)] == [
-        (number, None) for number in (1, 2, 3)
+        (number, None) for number in (1, 2, 4)
     ]
 
 

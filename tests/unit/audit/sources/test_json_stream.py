@@ -68,6 +68,15 @@ def test_an_element_that_is_too_long_is_passed_over(monkeypatch: pytest.MonkeyPa
     assert (first, str(error), last) == (1, "it is longer than 100 characters", 3)
 
 
+@pytest.mark.parametrize("short", ["{},", "[],", "0,", "[["])
+def test_an_element_of_very_many_values_is_passed_over(short: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_stream, "_CHUNK", 16)
+    monkeypatch.setattr(json_stream, "_MOST_VALUES", 100)
+    dense = f"[{short * 200}0{']' * 2 * 200 * (short == '[[')}]"
+    first, error, last = read(f'{{"log": {{"entries": [1, {dense}, "{"x" * 500}"]}}}}'.encode())
+    assert (first, str(error), last) == (1, "it has more than 100 values", "x" * 500)
+
+
 @pytest.mark.parametrize(
     ("octets", "count", "why"),
     [

@@ -82,6 +82,22 @@ def test_squid_s_tunnels_stand_for_their_hosts() -> None:
     assert (record.asked, record.client, record.method) == (b"https://h.example:8443/", Client("::1", "mia"), "CONNECT")
 
 
+def test_squid_s_words_for_what_it_could_not_read_are_no_host() -> None:
+    for method in (b"CONNECT", b"NONE"):
+        line = b"1.5 1 ::1 NONE/400 1 %b error:invalid-request - HIER_NONE/- -" % method
+        assert one(line, read_squid).asked == b"error:invalid-request"
+    line = b'::1 - - [01/Jan/2026:00:00:00 +0000] "CONNECT error:invalid-request HTTP/1.1" 400 1'
+    assert one(line, read_common).asked == b"error:invalid-request"
+
+
+def test_users_may_have_spaces() -> None:
+    line = b"1.5 1 ::1 TCP_MISS/200 1 GET http://h.example/ mia%20m%c3%bcller NONE/- -"
+    assert one(line, read_squid).client == Client("::1", "mia müller")
+    for host in (b"", b"h.example "):
+        line = host + b'::1 - mia m [01/Jan/2026:00:00:00 +0000] "GET http://h.example/ HTTP/1.1" 200 5'
+        assert one(line, read_common).client == Client("::1", "mia m")
+
+
 def test_a_proxy_s_common_log_is_read() -> None:
     line = (
         rb'192.0.2.1 - mia [29/Feb/2024:23:59:60 +0530] "GET http://h.example/\"\xc3\xa9 HTTP/1.1" 404 -'
