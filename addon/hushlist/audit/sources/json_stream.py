@@ -59,11 +59,11 @@ class _Reader:
         self._text, self._at, self._is_whole = "", 0, False
         self._raw = json.JSONDecoder().raw_decode
 
-    def _more(self, octets: int = _CHUNK) -> bool:
-        """Read on, and forget what is behind us; whether there was anything."""
+    def _more(self, octets: int = 0) -> bool:
+        """Read on, so many octets or as many as usual, and forget what is behind us; whether there was anything."""
         if self._is_whole:
             return False
-        chunk = self._stream.read(octets)
+        chunk = self._stream.read(octets or _CHUNK)
         self._is_whole = not chunk
         self._text = self._text[self._at :] + self._decode(chunk, final=not chunk)
         self._at = 0
@@ -148,8 +148,8 @@ class _Reader:
                     raise JsonError(_TOO_EARLY) from None
                 size *= 2
             else:
-                if end == len(self._text) and self._more():
-                    continue  # a number may go on
+                if len(self._text) - end < 3 and self._more():
+                    continue  # a number may go on: "1" as "1e+5"
                 length, self._at = end - self._at, end
                 if length > longest:
                     raise JsonError(f"it is longer than {longest:,} characters")
