@@ -70,7 +70,7 @@ def digest_file(path: Path) -> str:
 def _states(tally: Tally, engine: Engine, most: int) -> dict[ListKey, ListState]:
     """Of each list how many rules it has, how many fired, and the first of the others."""
     states: dict[ListKey, ListState] = {}
-    fired = {(own.source, own.line, _digest_of(own.rule)) for own in tally.rules}
+    fired = {(own.source, own.line, digest) for own in tally.rules for digest in _digests_of(own.rule)}
     fired_lines = {(own.source, own.line) for own in tally.rules}
     unused: dict[ListKey, list[int]] = {}
     for terms, line, digest in _places(engine):
@@ -84,7 +84,7 @@ def _states(tally: Tally, engine: Engine, most: int) -> dict[ListKey, ListState]
             state.fired += 1
             continue
         lines = unused[key]
-        # A line may be written for several rules, of which one may fire for all.
+        # A line may have several rules; it is named where none of them fired.
         if (terms.source, line) in fired_lines or line in lines:
             continue
         if len(lines) < most or line < lines[-1]:
@@ -104,14 +104,18 @@ def _places(engine: Engine) -> Iterator[tuple[Terms, int, bytes]]:
     yield from engine.index.places()
 
 
-def _digest_of(rule: str) -> bytes:
-    """What the index finds a rule by, of its pattern as text."""
+def _digests_of(rule: str) -> tuple[bytes, ...]:
+    """What the index finds a rule by, of its pattern as text; and the other rule of an entry that may have made two.
+
+    Some formats have entries that stand for a page and for the folder of that name: neither is unused if one fits.
+    """
     kind, colon, rest = rule.partition(":")
     if colon and kind == "sha256":
-        return bytes.fromhex(rest)
+        return (bytes.fromhex(rest),)
     if colon and kind == "hashed":
-        return bytes.fromhex(rest.partition("=")[2].partition("+")[0])
-    return full_hash(rule.encode())
+        return (bytes.fromhex(rest.partition("=")[2].partition("+")[0]),)
+    other = rule.removesuffix("/") if rule.endswith("/") else f"{rule}/"
+    return full_hash(rule.encode()), full_hash(other.encode())
 
 
 def _lines_of(path: Path, numbers: list[int]) -> dict[int, str]:

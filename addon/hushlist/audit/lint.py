@@ -186,15 +186,21 @@ class _Lint:
             found(self._names[file], finding)
 
     def _of_part(self, at: int, part: _Part, file: ListFile) -> Iterator[Finding]:
-        """Findings of a part: what is nothing but written in the list is filled in, and a duplicate is not covered."""
+        """Findings of a part: what is nothing but written in the list is filled in, and a duplicate is not covered.
+
+        An entry that stands for a page and for the folder of that name is told once.
+        """
         findings = self._spool.of(at)
         duplicates = {finding.line for finding in findings if finding.kind is Kind.DUPLICATE}
+        page: tuple[int, str] | None = None
         lines: list[bytes] = []
         if any(not finding.what for finding in findings):
             lines = read_stretch(file, part.stretch)[0].split(b"\n")
         for finding in findings:
-            if finding.kind is Kind.COVERED and finding.line in duplicates:
-                continue
+            if finding.kind is Kind.COVERED:
+                if finding.line in duplicates or (finding.line, finding.what) == page:
+                    continue
+                page = finding.line, f"{finding.what}/"
             if not finding.what:
                 if file.format.read is read_safebrowsing_raw:
                     what = f"hash {finding.line}"

@@ -119,7 +119,7 @@ class ListState:
     title: str | None = None
     #: in the index
     rules: int = 0
-    #: of these, those that fitted anything
+    #: of these, those that fitted anything, with the other rule of the same entry
     fired: int = 0
     #: the first of the others
     unused_first: list[Unused] = field(default_factory=list)

@@ -74,7 +74,8 @@ def _summary(report: dict[str, Any]) -> Iterator[str]:
     stopped = sum(own["stopped"] for own in report["kinds"].values())
     policy = printable(report["policy"]["path"])
     yield f"{_number(report['records'])} requests in {report['seconds']:.1f} s{speed}; policy {policy}"
-    yield f"{_number(stopped)} would be stopped: {_percent(stopped, report['records']).strip()}"
+    share = _percent(stopped, report["records"]).strip()
+    yield f"{_number(stopped)} would be stopped{share and f': {share}'}"
     yield from (f"{_number(number)} could not be decided: {printable(why)}" for why, number in report["faults"].items())
     broken = report["broken"]
     if broken["count"]:

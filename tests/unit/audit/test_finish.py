@@ -52,8 +52,10 @@ def test_rules_of_every_kind_are_known_again(tmp_path: Path) -> None:
 def test_a_line_with_several_rules_has_fired_where_one_has(tmp_path: Path) -> None:
     policy = "layers:\n- {name: lists, lists: [urls]}\n"
     engine = load_engine(write_policy(tmp_path, policy, urls="h.example/en\nother.example/en\n"))
-    state = states(engine, [Record(b"http://h.example/en/x")])["urls"]
-    assert [own.line for own in state.unused_first] == [2]
+    for path in (b"/en", b"/en/x"):  # the page, and the folder of that name
+        state = states(engine, [Record(b"http://h.example" + path)])["urls"]
+        assert (state.rules, state.fired) == (4, 2)
+        assert [own.line for own in state.unused_first] == [2]
 
 
 def test_an_explanation_has_the_decision_and_every_step_to_it(engine: Engine, tmp_path: Path) -> None:
