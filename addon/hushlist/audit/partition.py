@@ -2,7 +2,7 @@
 
     audit_partition on each -> merged, in any order and any grouping -> finish, once
 
-A report can be pickled, and is JSON by ``as_dict`` and ``from_dict``. All partitions have to be audited by the same
+A report can be pickled, and is JSON by ``as_dict`` and ``report_again``. All partitions have to be audited by the same
 files, at the same paths.
 """
 

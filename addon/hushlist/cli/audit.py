@@ -16,6 +16,7 @@ from hushlist.audit.finish import finish
 from hushlist.audit.page import report_page
 from hushlist.audit.partition import count, empty_report
 from hushlist.audit.report import Report, ReportError
+from hushlist.audit.report_again import report_of_json
 from hushlist.audit.sources.formats import FORMATS
 from hushlist.audit.text import report_text
 from hushlist.audit.work import Progress, Work
@@ -25,6 +26,7 @@ from hushlist.cli.progress import shown_progress
 from hushlist.cli.recorded import add_as_recorded, add_jobs, number_of
 from hushlist.errors import Problem, SourceError
 from hushlist.policy import shipped_policy
+from hushlist.policy.groups import Client
 
 #: columns, where that is no terminal
 _WIDTH = 100
@@ -79,6 +81,8 @@ def audit_sources(arguments: argparse.Namespace) -> int:
     report = empty_report(arguments.policy or shipped_policy(), engine, moment, arguments.popular)
     if arguments.merge:
         _merge(report, arguments.sources)
+        asked = report.asked
+        moment = Moment(asked.at or at, Client(asked.client, asked.user, asked.port), asked.as_recorded)
     else:
         named = FORMATS[arguments.format] if arguments.format else None
         work = Work(expand_folders(arguments.sources), moment, named, jobs=arguments.jobs)
@@ -119,11 +123,11 @@ def _merge(report: Report, paths: list[str]) -> None:
     """Merge reports into an empty one.
 
     Raises:
-        SourceError: one cannot be read, or was made with another policy.
+        SourceError: one cannot be read, or was made with another policy, or for another client.
     """
     for place, path in enumerate(paths):
         try:
-            other = Report.from_json(Path(path).read_bytes())
+            other = report_of_json(Path(path).read_bytes())
             if not place:
                 report.asked = other.asked
             report.merge(other)

@@ -13,6 +13,7 @@ from hushlist.audit.auditor import Moment
 from hushlist.audit.finish import finish
 from hushlist.audit.record import Broken, Kind, Read, Record
 from hushlist.audit.report import Asked, FileDigest, PolicyDigest, Popular, Report, ReportError
+from hushlist.audit.report_again import report_of, report_of_json
 from hushlist.engine import Engine
 from hushlist.policy.groups import Client
 from hushlist.url.request import Request
@@ -46,7 +47,7 @@ EVERY: list[Read] = [*RECORDS, FLOW, Broken("s", 99, "why")]
 def test_a_report_comes_back_from_json_as_it_was(engine: Engine) -> None:
     made = report(engine, EVERY)
     plain = json.loads(json.dumps(made.as_dict()))
-    again = Report.from_dict(plain)
+    again = report_of(plain)
     again.ranks = made.ranks
     finish(again, engine, AT_NOW)
     assert again.as_dict() == made.as_dict()
@@ -58,7 +59,7 @@ def test_no_text_of_a_report_has_user_information(engine: Engine) -> None:
 
 def test_parts_merge_to_what_one_audit_says(engine: Engine) -> None:
     whole = report(engine, EVERY)
-    parts = [Report.from_dict(report(engine, EVERY[start::3]).as_dict()) for start in range(3)]
+    parts = [report_of(report(engine, EVERY[start::3]).as_dict()) for start in range(3)]
     merged = Report(POLICY, Asked(NOW), tally_of(engine, []), Popular("elsewhere", "d3", 1))
     for part in parts:
         merged.merge(part)
@@ -77,6 +78,8 @@ def test_parts_merge_to_what_one_audit_says(engine: Engine) -> None:
     ("change", "why"),
     [
         ({"policy": replace(POLICY, digest="d9")}, "another policy, or other lists"),
+        ({"asked": Asked(NOW, "10.0.0.1")}, "another client, or that of each record"),
+        ({"asked": Asked(as_recorded=True)}, "another client, or that of each record"),
         ({"popular": None}, "other popular domains"),
         ({"popular": Popular("top.txt", "d9", 1)}, "other popular domains"),
     ],
@@ -117,13 +120,13 @@ def test_overlaps_name_lists_by_their_place(engine: Engine) -> None:
 )
 def test_something_else_is_no_report(plain: dict[str, object]) -> None:
     with pytest.raises(ReportError, match="it is no"):
-        Report.from_dict(plain)
+        report_of(plain)
 
 
 @pytest.mark.parametrize("octets", [b"", b"{", b"[" * 100_000, b"\xff", b'{"format": "hushlist audit 1"}', b"1" * 5000])
 def test_a_file_that_is_none_is_no_report(octets: bytes) -> None:
     with pytest.raises(ReportError):
-        Report.from_json(octets)
+        report_of_json(octets)
 
 
 @pytest.mark.parametrize("value", [1e400, -1, "1", None, [], {}, True, 10**400])
@@ -150,7 +153,7 @@ def test_a_count_is_no_other_thing(engine: Engine, path: tuple[str | int, ...], 
         own = own[key]
     own[path[-1]] = value
     with pytest.raises(ReportError, match="it is no whole report"):
-        Report.from_dict(plain)
+        report_of(plain)
 
 
 def test_a_time_that_no_clock_shows_is_none_of_a_report(engine: Engine) -> None:
@@ -161,4 +164,4 @@ def test_a_time_that_no_clock_shows_is_none_of_a_report(engine: Engine) -> None:
         {"seconds": "1"},
     ):
         with pytest.raises(ReportError):
-            Report.from_dict({**plain, **change})
+            report_of({**plain, **change})

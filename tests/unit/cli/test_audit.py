@@ -117,6 +117,17 @@ def test_reports_are_merged(run: Run, urls: Path) -> None:
     assert merged["lists"] != report_of(run, urls)["lists"]
 
 
+def test_merged_reports_are_explained_for_whom_they_were_made(run: Run, urls: Path) -> None:
+    Path("policy.yaml").write_text(
+        "layers: [{name: lists, lists: [ads.yaml]}]\ngroups: [{name: g, clients: [10.0.0.1]}]\n"
+    )
+    Path("a.json").write_text(json.dumps(report_of(run, urls, "--client", "10.0.0.1")))
+    merged = report_of(run, "--merge", "a.json")
+    assert {own["explanation"]["group"] for own in merged["records_shown"].values()} == {"g"}
+    Path("a.json").write_text(json.dumps({**merged, "asked": {**merged["asked"], "client": "nobody's"}}))
+    assert report_of(run, "--merge", "a.json")["asked"]["client"] == "nobody's"
+
+
 def test_reports_of_another_policy_are_not_merged(run: Run, urls: Path) -> None:
     Path("a.json").write_text(json.dumps(report_of(run, urls)))
     Path("ads.yaml").write_text("rules: [other.example]\n")

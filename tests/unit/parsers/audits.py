@@ -17,6 +17,7 @@ from hushlist.audit.guesses import Task, try_block
 from hushlist.audit.lint import lint
 from hushlist.audit.record import Broken, Kind, Record
 from hushlist.audit.report import Asked, FileDigest, PolicyDigest, Popular, Report
+from hushlist.audit.report_again import report_of, report_of_json
 from hushlist.audit.sides import is_policy, policy_at, side_of_list, side_of_policy
 from hushlist.audit.targets import Targets
 from hushlist.audit.text import report_text
@@ -57,10 +58,10 @@ def _reports() -> tuple[bytes, ...]:
 
 def _report(octets: bytes) -> None:
     """What is read is merged, written and shown, as of another machine."""
-    report = Report.from_json(octets)
-    report.merge(Report.from_json(octets))
+    report = report_of_json(octets)
+    report.merge(report_of_json(octets))
     plain = json.loads(json.dumps(report.as_dict()))
-    Report.from_dict(plain)
+    report_of(plain)
     assert all(isinstance(line, str) for line in report_text(plain))
 
 
