@@ -44,8 +44,8 @@ def verdict(leak: Leak) -> str:
             "About as many match by chance: with prefixes so short a match proves little. What is meant is hidden "
             "among all that fits, as far as nobody can guess it from the rest of the list."
         )
-    if leak.share > 0.5:
-        return "Most of the list can be read by whoever has such a dictionary: its hashes keep no secret."
+    if leak.share >= 0.5:
+        return "Half of the list or more can be read by whoever has such a dictionary: its hashes keep no secret."
     return (
         "What fell can be read by whoever has such a dictionary; the rest is hidden only until somebody tries one that "
         "names it."

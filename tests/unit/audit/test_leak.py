@@ -152,7 +152,7 @@ def leak_of(hashes: int, recovered: int, *, octets: int = 32, tried: int = 1_000
 @pytest.mark.parametrize(
     ("leak", "words"),
     [
-        (leak_of(100, 80), "Most of the list can be read"),
+        (leak_of(100, 80), "Half of the list or more can be read"),
         (leak_of(100, 5), "the rest is hidden only until"),
         (leak_of(100, 0), "the wrong one, not that the list is secret"),
         (leak_of(100_000, 25, octets=4, tried=1_000_000), "About as many match by chance"),
