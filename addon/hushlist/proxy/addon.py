@@ -47,8 +47,9 @@ class Hushlist:
         self._tunnels = Tunnels(self.in_force)
         self._distrust = Distrust(self.in_force, self._tunnels)
         self._live = LivePage(self.in_force)
-        #: the option; mitmproxy copies the value of one each time that it is asked for it
+        #: the options; mitmproxy copies the value of one each time that it is asked for it
         self._mode = "block"
+        self._learns = True
         self._is_running = False
         self._options_before: dict[str, object] = {}
 
@@ -99,7 +100,7 @@ class Hushlist:
             logger.error("hushlist: %s", error)  # noqa: TRY400
         finally:
             # Where the error is raised, mitmproxy takes the options back, and calls again.
-            self._mode = ctx.options.hushlist_mode
+            self._mode, self._learns = ctx.options.hushlist_mode, ctx.options.hushlist_learn
 
     def _configure(self, updated: set[str]) -> None:
         if updated & {"hushlist_mode", *_REQUIRED}:
@@ -164,13 +165,15 @@ class Hushlist:
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: take out what leads past the filter, before a body that may be streamed."""
-        keep_here(flow, self._mode, self.in_force)
+        assert flow.response is not None
+        keep_here(flow, flow.response.headers, self._mode, self.in_force)
 
     def response(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: take the same out of trailers; learn from what an origin answers."""
         hide(flow)
-        keep_here(flow, self._mode, self.in_force)
-        if ctx.options.hushlist_learn:
+        assert flow.response is not None
+        keep_here(flow, flow.response.trailers, self._mode, self.in_force)
+        if self._learns:
             self._requests.learn(flow)
 
     def error(self, flow: http.HTTPFlow) -> None:

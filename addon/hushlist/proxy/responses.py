@@ -15,19 +15,15 @@ _ALT_SVC = b"alt-svc"
 _CLEAR = b"clear"
 
 
-def keep_here(flow: http.HTTPFlow, mode: str, in_force: InForce) -> None:
-    """Take ``Alt-Svc`` out of headers and trailers, wherever the filter is on; a recording stays as it is."""
-    response = flow.response
-    if response is None or mode == "off" or not flow.live:
+def keep_here(flow: http.HTTPFlow, headers: http.Headers | None, mode: str, in_force: InForce) -> None:
+    """Take ``Alt-Svc`` out of a response's headers, or trailers, wherever the filter is on; a recording stays so."""
+    if headers is None or mode == "off" or not flow.live:
         return
-    for headers in (response.headers, response.trailers):
-        if headers is None or not any(map(_leads_away, headers.fields)):
-            continue
-        if in_force.settings(client_of_flow(flow)).mode == "off":
-            return
-        headers.fields = tuple(field for field in headers.fields if not _leads_away(field))
+    fields = headers.fields  # of which the length of the name alone rules nearly all out
+    kept = tuple([field for field in fields if len(field[0]) != len(_ALT_SVC) or not _leads_away(*field)])
+    if len(kept) != len(fields) and in_force.settings(client_of_flow(flow)).mode != "off":
+        headers.fields = kept
 
 
-def _leads_away(field: tuple[bytes, bytes]) -> bool:
-    name, value = field  # the length alone rules nearly all of them out
-    return len(name) == len(_ALT_SVC) and name.lower() == _ALT_SVC and value.strip() != _CLEAR
+def _leads_away(name: bytes, value: bytes) -> bool:
+    return name.lower() == _ALT_SVC and value.strip() != _CLEAR

@@ -90,9 +90,10 @@ class Unblocker:
 
     def take(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Take a form, and answer it in place of the block page that it has as its answer; ``None`` for all else."""
-        stopped = self._stopped.pop(flow, None)
-        content = flow.request.raw_content
-        if stopped is None or flow.response is None or content is None or len(content) > _LONGEST_FORM:
+        if flow.response is None:
+            return None
+        stopped, content = self._stopped.pop(flow, None), flow.request.raw_content
+        if stopped is None or content is None or len(content) > _LONGEST_FORM:
             return None
         return self._take(flow, stopped)
 

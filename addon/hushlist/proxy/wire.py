@@ -60,9 +60,13 @@ _WEB_PORTS = {80: b"http", 443: b"https"}
 
 def naming_of(mode: ProxyMode) -> Naming:
     """Who has named where a client of a mode goes."""
-    if isinstance(mode, RegularMode | UpstreamMode):
+    if isinstance(mode, _KNOWN_TO_CLIENTS):
         return Naming.CLIENT
-    return Naming.ADMINISTRATOR if isinstance(mode, ReverseMode | DnsMode) else Naming.ADDRESS
+    return Naming.ADMINISTRATOR if isinstance(mode, _IN_FRONT_OF_SERVERS) else Naming.ADDRESS
+
+
+_KNOWN_TO_CLIENTS = (RegularMode, UpstreamMode)
+_IN_FRONT_OF_SERVERS = (ReverseMode, DnsMode)
 
 
 def name_to_ask(request: Request, server_name: str | None = None) -> str | None:

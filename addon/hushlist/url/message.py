@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from enum import Enum, auto
+from functools import lru_cache
 from typing import Protocol
 
 from hushlist.errors import UrlError
@@ -70,25 +71,47 @@ def request_of_head(head: Head, server_name: str | None, naming: Naming, *, with
 
     ``with_media``: with the media types that it names.
     """
-    scheme = head.scheme.lower()
+    scheme, fields = head.scheme.lower(), head.headers.fields
     if naming is Naming.CLIENT and scheme == b"http":
         server_name = None  # without TLS of the request's own, it is by this that the client asks for the proxy itself
-    hosts, fault = _hosts(head, server_name), _fault(head)
-    if not _PLAIN_NAMES.fullmatch(b"".join(hosts)):
-        hosts += [name for host in hosts if (name := idna_2003(host)) is not None]
-        fault = fault or _fault_of_hosts(hosts)
-    names, destination = named(hosts, naming)
+    # the length alone rules nearly all of them out
+    listed = [value for name, value in fields if len(name) == len(_HOST) and name.lower() == _HOST]
+    octets = sum(map(len, listed), len(head.host) + len(head.authority))
+    names = _names if octets <= _LONGEST_REMEMBERED else _names.__wrapped__
+    hosts, destination, fault = names(head.host, head.authority, tuple(listed), server_name, naming)
     user, at, _ = head.authority.rpartition(b"@")
     return Request(
         scheme,
-        names,
+        hosts,
         head.port,
         head.path,
         userinfo=user if at else None,
-        fault=fault,
-        media=tuple(_media(head.headers.fields)) if with_media else (),
+        fault=_fault(head) or fault,
+        media=tuple(_media(fields)) if with_media else (),
         destination=destination,
     )
+
+
+@lru_cache(1024)
+def _names(
+    host: str, authority: bytes, listed: tuple[bytes, ...], server_name: str | None, naming: Naming
+) -> tuple[tuple[bytes, ...], bytes | None, str | None]:
+    """Every host that a request goes by, that of them which no client has named, and what is wrong with them.
+
+    A client asks the same site again and again.
+    """
+    hosts = [to_bytes(host)]
+    if authority:
+        hosts += _listed(authority)
+    for value in listed:
+        hosts += _listed(value)
+    if server_name:
+        hosts.append(to_bytes(server_name))
+    fault = None
+    if not _PLAIN_NAMES.fullmatch(b"".join(hosts)):
+        hosts += [name for host in hosts if (name := idna_2003(host)) is not None]
+        fault = _fault_of_hosts(hosts)
+    return *named(hosts, naming), fault
 
 
 def named(hosts: Iterable[bytes], naming: Naming) -> tuple[tuple[bytes, ...], bytes | None]:
@@ -128,6 +151,10 @@ def _media(fields: Sequence[Sequence[bytes]]) -> Iterator[bytes]:
             for one in value.split(b","):
                 yield one.partition(b";")[0].strip().lower()
 
+
+_HOST = b"host"
+#: octets of what names hosts: of more, a flood would fill the memory
+_LONGEST_REMEMBERED = 512
 
 #: of which nothing can be another name by IDNA, or no name
 _PLAIN_NAMES = re.compile(rb"[a-z0-9._-]*")
@@ -174,21 +201,6 @@ def _fault_of_hosts(hosts: Iterable[bytes]) -> str | None:
         if not _NAME.fullmatch(name) and parse_address(name) is None:
             return "there is an octet in its host that none has"
     return None
-
-
-def _hosts(head: Head, server_name: str | None) -> list[bytes]:
-    hosts = [to_bytes(head.host)]
-    if head.authority:
-        hosts += _listed(head.authority)
-    for name, value in head.headers.fields:
-        if len(name) == len(_HOST) and name.lower() == _HOST:  # the length alone rules nearly all of them out
-            hosts += _listed(value)
-    if server_name:
-        hosts.append(to_bytes(server_name))
-    return hosts
-
-
-_HOST = b"host"
 
 
 def _listed(value: bytes) -> list[bytes]:

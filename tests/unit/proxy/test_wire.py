@@ -12,6 +12,7 @@ from mitmproxy.test import tflow
 
 from hushlist.match.rule import Action
 from hushlist.proxy.wire import name_to_ask, request_of_flow, seen_of_flow
+from hushlist.url import message
 from hushlist.url.request import Request
 from unit.hostile import engine_of, octets
 
@@ -37,6 +38,17 @@ def flow_of(
 def test_a_request_is_taken_as_it_stands() -> None:
     assert request_of_flow(flow_of()) == Request(b"http", (b"target.example",), 80, b"/p?q")
     assert request_of_flow(flow_of("https://target.example:8443/")).port == 8443
+
+
+def test_a_flood_of_long_names_is_not_remembered() -> None:
+    in_target, in_header = flow_of(), flow_of(headers=((b"Host", b"h" * 600),))
+    in_target.request.data.host = "t" * 600
+    remembered = message._names.cache_info().currsize
+    assert b"t" * 600 in request_of_flow(in_target).hosts
+    assert b"h" * 600 in request_of_flow(in_header).hosts
+    assert message._names.cache_info().currsize == remembered
+    request_of_flow(flow_of("http://never.asked.before.example/"))
+    assert message._names.cache_info().currsize == remembered + 1
 
 
 def test_raw_octets_are_not_decoded() -> None:
