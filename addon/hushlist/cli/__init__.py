@@ -36,9 +36,10 @@ def run() -> None:
     try:
         code = main()
         sys.stdout.flush()
-    except BrokenPipeError:  # whoever read our output has seen enough
+    except OSError as error:  # most likely of our output, where what is left would only fail again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        code = BAD
+        # whoever closed a pipe has seen enough
+        code = BAD if isinstance(error, BrokenPipeError) else complain(error)
     except KeyboardInterrupt:
         code = BAD
     sys.exit(code)

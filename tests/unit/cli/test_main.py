@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hushlist import cli
-from unit.cli.running import NO_HOST, environment, into_a_closed_pipe, process
+from unit.cli.running import COMMAND, NO_HOST, environment, into_a_closed_pipe, process
 
 # -- usage -------------------------------------------------------------------------------------------------------------
 
@@ -62,6 +62,16 @@ def test_the_process_exits_with_the_code() -> None:
 def test_a_closed_pipe_ends_it_quietly() -> None:
     done = into_a_closed_pipe("canonicalize", "-")
     assert (done.returncode, done.stderr) == (2, b"")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device here is always full")
+def test_a_full_disk_under_the_output_is_said() -> None:
+    with Path("/dev/full").open("wb") as full:
+        done = subprocess.run(
+            [*COMMAND, "canonicalize", "a.example"], stdout=full, stderr=subprocess.PIPE, env=environment(), check=False
+        )
+    assert (done.returncode, done.stderr.count(b"\n")) == (2, 1)
+    assert b"No space left" in done.stderr
 
 
 def test_the_console_script_is_this_command() -> None:
