@@ -479,7 +479,7 @@ class TestBrowser:
         wait_for(browser, "gambling")
         browser.find_element(By.TAG_NAME, "summary").click()
         submit(browser, "a wrong passphrase")
-        wait_for(browser, "That passphrase or code is not right.")
+        wait_for(browser, "That passphrase or code is not right, or no longer valid.")
         with origin.watch() as arrived:
             submit(browser, PASSPHRASE)
             wait_for(browser, "from the origin")

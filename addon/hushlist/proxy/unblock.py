@@ -18,7 +18,7 @@ from mitmproxy import http
 
 from hushlist.match.rule import Action
 from hushlist.policy.attempts import LockedError
-from hushlist.policy.codes import CodeError, CodeFault
+from hushlist.policy.codes import CodeError
 from hushlist.policy.decision import STOPPING, Decision
 from hushlist.policy.grants import WARNING, check_target
 from hushlist.policy.groups import Client
@@ -74,9 +74,11 @@ class Unblocker:
         action = f"{PATH}?{urlencode({'url': _asked(decision), 'seal': token})}"
         if decision.action is Action.WARN or unblocking is None:
             return Unblock(action, token, message=message)
-        scopes = (scope for scope in unblocking.scopes if scope in _wanted(decision))
-        has_passphrase = unblocking.passphrase is not None
-        return Unblock(action, token, has_passphrase, unblocking.codes, tuple(scopes), unblocking.minutes, message)
+        if unblocking.passphrase is None:
+            # A code says itself what it unblocks, and for how long.
+            return Unblock(action, token, code=unblocking.codes, message=message)
+        scopes = tuple(scope for scope in unblocking.scopes if scope in _wanted(decision))
+        return Unblock(action, token, True, unblocking.codes, scopes, unblocking.minutes, message)
 
     def is_sealed(self, request: http.Request) -> bool:
         """Whether it is a form of ours: no origin is to see what a person typed into it."""
@@ -137,8 +139,8 @@ class Unblocker:
             return "expired"
         except LockedError:
             return "locked"
-        except CodeError as error:
-            return "expired" if error.fault is CodeFault.EXPIRED else "wrong"
+        except CodeError:
+            return "wrong"
         except StoreError as error:
             logger.warning("hushlist: nothing can be unblocked: %s", error)
             return "failed"

@@ -221,7 +221,17 @@ def test_a_code_for_another_client_or_something_else_is_refused_and_stays_good(
 def test_an_old_code_is_refused(pupil: Person, overrides: Overrides, clock: Clock) -> None:
     code = overrides.make_code("host", 600, valid_for=60)
     clock.now += 61
-    assert EXPIRED in alert_of(pupil.page("http://games.example/").send(code=code))
+    assert "no longer valid" in alert_of(pupil.page("http://games.example/").send(code=code))
+
+
+def test_where_only_codes_are_taken_there_is_nothing_to_choose(
+    hushlist: Hushlist, policy: Path, clock: Clock, overrides: Overrides
+) -> None:
+    policy.write_text(re.sub(r"^  passphrase: .*\n", "", policy.read_text(), flags=re.MULTILINE))
+    with mitmproxied(hushlist, policy):
+        page = Person(hushlist).page("http://games.example/")
+        assert re.findall(r'<input[^>]* name="(\w+)"', page.text) == ["token", "code"]
+        assert page.send(code=overrides.make_code("host", 600)).status_code == 303
 
 
 def test_the_user_of_the_proxy_is_the_client_wherever_they_are(hushlist: Hushlist, pupil: Person) -> None:
