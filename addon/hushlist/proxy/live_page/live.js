@@ -48,6 +48,8 @@ const seconds = (number) => {
   return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 };
 const moment = (number) => (number === null ? "unknown" : day.format(new Date(number * 1000)));
+/** A moment with its offset, as the block page writes it. */
+const until = (text) => text.replace(/^(.{10})T(.{5}).*([+-]..:..)$/, "$1 $2 (UTC$3)");
 const chip = (action) => make("span", {class: `chip ${action.split(" ")[0]}`}, action);
 
 // -- tables that sort ---------------------------------------------------------------------------------------------------
@@ -237,7 +239,7 @@ function makeCounters() {
   const lists = counter("top-lists", "By list", [["List", "list"], ["Action", "action", "action"], ["Times", "count", "number"]]);
   const categories = counter("top-categories", "By category", [["Category", "category"], ["Action", "action", "action"], ["Times", "count", "number"]]);
   const clients = counter("top-clients", "By client", [["Client", "client"], ["User", "user"], ["Times", "count", "number"]]);
-  const hosts = counter("top-hosts", "Hosts that are blocked", [["Host", "host"], ["Times", "count", "number"]]);
+  const hosts = counter("top-hosts", "Hosts that are stopped", [["Host", "host"], ["Times", "count", "number"]]);
   const rules = counter("top-rules", "Rules that hit", [["Rule", "pattern", "rule"], ["Times", "count", "number"]]);
   showCounts = ({counts, log}) => {
     lists(counts.lists);
@@ -282,7 +284,7 @@ function showPolicy(data) {
   say(problem, policy.problem ? `The last change of the policy is not used, what was good before stays in force:\n${policy.problem}` : "");
   const reading = policy.reading;
   say(byId("reading"), reading
-    ? `Last read ${moment(reading.moment)}, in ${short.format(reading.duration)} s: ${reading.problem ? "not used, for its mistakes" : "in force"}. In all: ${whole.format(policy.readings.used)} used, ${whole.format(policy.readings.refused)} not.`
+    ? `Last read ${moment(reading.moment)}, in ${short.format(reading.duration)} s: ${reading.problem ? "not used, for its mistakes" : "in force"}. Readings that could be used: ${whole.format(policy.readings.used)} of ${whole.format(policy.readings.used + policy.readings.refused)}.`
     : "");
   const kept = {
     keep: "clients as they are", pseudonym: "clients by pseudonyms", drop: "no clients",
@@ -328,7 +330,7 @@ function explained(found) {
     ...(winner?.reason ? [make("small", {dir: "auto"}, winner.reason)] : []),
     ...(decision.grant ? [make("small", {}, decision.grant)] : []),
     ...(stops && passes ? [make("small", {}, `It passes all the same: mode ${passes}.`)] : []),
-    make("small", {}, `For the group ${found.group}${found.until ? `, until ${found.until}` : ""}.`))];
+    make("small", {}, `For the group ${found.group}${found.until ? `, until ${until(found.until)}` : ""}.`))];
   if (decision.matches.length) {
     parts.push(make("h3", {}, "Rules that fit"), table("Rules that fit", ["Layer", "Action", "Expression", "Rule as written", "Where", "Category"],
       decision.matches.map((match) => make("tr", {class: isWinner(match) ? "wins" : null}, ...cells(
