@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable
 from dataclasses import dataclass
+from pathlib import PurePath
 
 
 class HushlistError(Exception):
@@ -50,7 +51,7 @@ class UrlError(HushlistError, ValueError):
     """A URL, host or name that cannot be read.
 
     >>> str(UrlError(b"mailto:me", "it names no host"))
-    "b'mailto:me': it names no host"
+    "'mailto:me': it names no host"
     """
 
     def __init__(self, value: bytes | str, reason: str, position: int | None = None) -> None:
@@ -61,7 +62,8 @@ class UrlError(HushlistError, ValueError):
         self.position = position
         at = "" if position is None else f" (at position {position})"
         shown = without_user(value)
-        text = repr(shown) if len(shown) <= 200 else f"{shown[:200]!r}..."
+        # octets as text is shown, without the sign that Python has for them
+        text = repr(shown[:200]).removeprefix("b") + ("..." if len(shown) > 200 else "")
         super().__init__(f"{text}: {reason}{at}")
 
 
@@ -81,7 +83,9 @@ class Problem:
 
     def __str__(self) -> str:
         place = f"{self.source}:{self.line}" if self.line else self.source
-        return printable(f"{place}: {self.what}: {self.why}")
+        # a file that is wrong as a whole is named once
+        is_named = not self.line and self.what == PurePath(self.source).name
+        return printable(f"{place}: {self.why}" if is_named else f"{place}: {self.what}: {self.why}")
 
 
 class SourceError(HushlistError):

@@ -22,7 +22,7 @@ SECRET = "s3cr3t"
 def test_user_information_is_left_out(url: bytes | str, shown: bytes | str) -> None:
     assert without_user(url) == shown
     error = UrlError(url, "reason", 3)
-    assert str(error) == f"{shown!r}: reason (at position 3)"
+    assert str(error) == f"{repr(shown).removeprefix('b')}: reason (at position 3)"
     assert (error.value, error.reason, error.position) == (url, "reason", 3)
 
 

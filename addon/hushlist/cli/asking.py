@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 from datetime import UTC, datetime
+from ipaddress import ip_address
 
 from hushlist.cli.common import print_warnings
 from hushlist.engine import Engine, load_engine
@@ -18,13 +19,43 @@ def add_who_and_when(parser: argparse.ArgumentParser) -> None:
     who = parser.add_argument_group("another moment, another person")
     who.add_argument(
         "--at",
-        type=parse_moment,
+        type=_moment,
         metavar="TIME",
         help="such as 2026-12-24T22:30, in the policy's time zone (default: now)",
     )
-    who.add_argument("--client", metavar="ADDRESS", help="the client's address")
+    who.add_argument("--client", type=parse_client, metavar="ADDRESS", help="the client's address")
     who.add_argument("--user", metavar="NAME", help="the user of the proxy")
-    who.add_argument("--port", type=int, metavar="N", help="the port on which the proxy is asked")
+    who.add_argument("--port", type=_port, metavar="N", help="the port on which the proxy is asked")
+
+
+def parse_client(text: str) -> str:
+    """A client's address, as the policy knows it.
+
+    >>> parse_client("::ffff:10.0.0.7")
+    '10.0.0.7'
+
+    Raises:
+        argparse.ArgumentTypeError: it is none.
+    """
+    try:
+        ip_address(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no address such as 192.168.1.7") from None
+    return Client(text).names[0]
+
+
+def _moment(text: str) -> datetime:
+    try:
+        return parse_moment(text)
+    except ValueError:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 2026-12-24T22:30") from None
+
+
+def _port(text: str) -> int:
+    port = int(text) if text.isascii() and text.isdigit() and len(text) <= len("65535") else 0
+    if not 0 < port < 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port from 1 to 65535")
+    return port
 
 
 def who_and_when(arguments: argparse.Namespace, engine: Engine) -> tuple[datetime, Client]:

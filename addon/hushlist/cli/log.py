@@ -300,4 +300,4 @@ def _described(fields: Fields) -> Iterator[tuple[str, str]]:
         elif name == "action":
             yield "Action", _done(fields)
         else:
-            yield name.capitalize(), f"{value} µs" if name == "duration" else str(value)
+            yield "URL" if name == "url" else name.capitalize(), f"{value} µs" if name == "duration" else str(value)

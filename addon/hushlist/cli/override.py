@@ -15,6 +15,7 @@ from dataclasses import asdict
 from datetime import datetime
 from pathlib import Path
 
+from hushlist.cli.asking import parse_client
 from hushlist.cli.common import GOOD, Command, Commands, add_command, complain, without_end
 from hushlist.errors import UrlError, printable
 from hushlist.policy.codes import tidied_code
@@ -47,6 +48,20 @@ def parse_duration(text: str) -> float:
     if not 0 < seconds <= LONGEST:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a time such as 30m, 2h, 1d or 1h30m, at most 366d")
     return float(seconds)
+
+
+def parse_whom(text: str) -> str:
+    """Whom an unblock is for, as the proxy knows it: an address, or ``user:`` and a name.
+
+    Raises:
+        argparse.ArgumentTypeError: it is neither.
+    """
+    if text.startswith("user:") and text != "user:":
+        return text
+    try:
+        return parse_client(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}; a user is written user:NAME") from None
 
 
 def add_to(commands: Commands) -> None:
@@ -108,6 +123,7 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument(
         "--client",
+        type=parse_whom,
         metavar="CLIENT",
         help="for whom: an address, or user:NAME (default: everybody; of a code, whoever uses it)",
     )

@@ -127,10 +127,10 @@ def list_files(
         if not found:
             raise ListError(f"there is no folder with {' or '.join(formats)}")
         return found
-    if form is None:
-        raise ListError(f"its name tells no format: give one of {', '.join(FORMATS)}")
     if not is_there(path):
         raise ListError("there is no such file")
+    if form is None:
+        raise ListError(f"its name tells no format: give one of {', '.join(FORMATS)}")
     return [ListFile(path, FORMATS[form], defaults)]
 
 

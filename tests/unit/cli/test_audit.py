@@ -155,7 +155,7 @@ def test_broken_records_are_named_and_the_rest_is_said(run: Run, urls: Path) -> 
     Path("access.log").write_bytes(b"nonsense\n\n")
     code, out, err = run("audit", "--policy", "policy.yaml", "--format", "squid", "access.log")
     assert (code, err) == (0, "")
-    assert "1 records could not be read:\n  access.log:1: it is no line of Squid's access.log\n" in out
+    assert "1 record could not be read:\n  access.log:1: it is no line of Squid's access.log\n" in out
 
 
 def test_a_source_that_is_not_there_is_bad_input(run: Run, urls: Path) -> None:
@@ -171,7 +171,7 @@ def test_popular_domains_are_told(run: Run, urls: Path) -> None:
         {"domain": "blocked.example", "rank": 2, "stopped": 1}
     ]
     code, _, err = run("audit", "--policy", "policy.yaml", "--popular", "missing", urls)
-    assert (code, err) == (2, "missing: missing: No such file or directory\n")
+    assert (code, err) == (2, "missing: No such file or directory\n")
 
 
 def test_another_moment_is_asked_for(run: Run, urls: Path) -> None:

@@ -80,7 +80,7 @@ def test_compile_names_all_that_cannot_be_used(run: Run, policy: Path, options: 
     assert run("compile", "--policy", policy, "--popular", "none.csv", *options) == (
         2,
         "",
-        f"none.csv: none.csv: No such file or directory\nads.yaml:2: ..: {NO_HOST}\n",
+        f"none.csv: No such file or directory\nads.yaml:2: ..: {NO_HOST}\n",
     )
 
 

@@ -56,7 +56,7 @@ def test_check_prints_a_json_object_a_line(run: Run, policy: Path) -> None:
     ]
     assert (second["url"], second["action"], second["matches"]) == ("http://bücher.example/", "pass", [])
     assert (third["url"], third["action"], third["fault"]) == ("mailto:me", "block", NO_HOST)
-    assert (code, err) == (2, f"hushlist: b'mailto:me': {NO_HOST}\n")
+    assert (code, err) == (2, f"hushlist: 'mailto:me': {NO_HOST}\n")
 
 
 def test_a_policy_that_cannot_be_used_is_reported_whole(run: Run, policy: Path) -> None:
@@ -71,7 +71,7 @@ def test_a_policy_that_cannot_be_used_is_reported_whole(run: Run, policy: Path) 
 
 
 def test_a_policy_that_is_not_there_is_bad_input(run: Run) -> None:
-    assert run("check", "--policy", "none.yaml", "a") == (2, "", "none.yaml: none.yaml: No such file or directory\n")
+    assert run("check", "--policy", "none.yaml", "a") == (2, "", "none.yaml: No such file or directory\n")
 
 
 def test_warnings_are_on_standard_error(run: Run, policy: Path) -> None:
@@ -131,7 +131,7 @@ def test_explain_counts_the_rules_of_each_layer_checks_among_them(run: Run, poli
 def test_explain_names_what_cannot_be_read(run: Run, policy: Path) -> None:
     code, out, err = run("explain", "--policy", policy, "mailto:me", "a%2fb.example")
     assert code in (0, 2)
-    assert err == f"hushlist: b'mailto:me': {NO_HOST}\n"
+    assert err == f"hushlist: 'mailto:me': {NO_HOST}\n"
     assert out.endswith("Decision     block (there is a delimiter in the host)\n")
 
 
@@ -255,11 +255,24 @@ def test_explain_shows_the_group_until_when_and_the_layers_to_the_one_that_decid
     ]
 
 
-@pytest.mark.parametrize("options", [["--at", "yesterday"], ["--at", "9999-12-31T23:59-14:00"], ["--port", "http"]])
-def test_a_moment_or_port_that_is_none_is_wrong_usage(run: Run, policy: Path, options: list[str]) -> None:
+@pytest.mark.parametrize(
+    ("option", "text", "why"),
+    [
+        ("--at", "yesterday", "no time such as 2026-12-24T22:30"),
+        ("--at", "9999-12-31T23:59-14:00", "no time such as"),
+        ("--port", "http", "no port from 1 to 65535"),
+        ("--port", "65536", "no port"),
+        ("--port", "²", "no port"),
+        ("--client", "mueller", "no address such as 192.168.1.7"),
+    ],
+)
+def test_a_moment_port_or_client_that_is_none_is_wrong_usage(
+    run: Run, policy: Path, option: str, text: str, why: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     with pytest.raises(SystemExit) as ended:
-        run("check", "--policy", policy, *options, "a.example")
+        run("check", "--policy", policy, option, text, "a.example")
     assert ended.value.code == 2
+    assert f"argument {option}: {text!r} is {why}" in capsys.readouterr().err
 
 
 def test_what_a_group_only_tries_out_passes(run: Run, policy: Path) -> None:

@@ -75,11 +75,13 @@ def test_a_list_that_cannot_be_used_is_bad_input_and_the_rest_is_linted(run: Run
     ("arguments", "error"),
     [
         (["none.hosts"], "none.hosts: list: there is no such file\n"),
-        (["clean.hosts", "clean.txt"], "clean.txt: list: its name tells no format: give one of yaml, "),
-        (["clean.hosts", "--popular", "none.csv"], "none.csv: none.csv: No such file or directory\n"),
+        (["none"], "none: list: there is no such file\n"),
+        (["clean.hosts", "names"], "names: list: its name tells no format: give one of yaml, "),
+        (["clean.hosts", "--popular", "none.csv"], "none.csv: No such file or directory\n"),
     ],
 )
 def test_what_is_no_list_is_bad_input(run: Run, arguments: list[str], error: str) -> None:
+    Path("names").write_text("ads.example\n")
     code, out, err = run("lint", *arguments)
     assert (code, out) == (2, "")
     assert err.startswith(error)

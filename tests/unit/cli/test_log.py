@@ -123,7 +123,7 @@ def test_show_prints_everything_about_one(run: Run, folder: Path) -> None:
             "Time         2026-12-24T22:30:02.250Z",
             "Client       10.0.0.7",
             "Method       GET",
-            "Url          http://www.tagged.example/",
+            "URL          http://www.tagged.example/",
             "Action       would block",
             "Layer        first",
             "Category     hrn://c.example/adsless",

@@ -56,7 +56,7 @@ def test_the_commands_that_others_use_are_there() -> None:
 def test_the_process_exits_with_the_code() -> None:
     done = process("canonicalize", "-", stdin=b"a.example\n/x\n")
     assert (done.returncode, done.stdout) == (2, b"http://a.example/\n\n")
-    assert done.stderr.replace(b"\r", b"") == f"hushlist: b'/x': {NO_HOST}\n".encode()
+    assert done.stderr.replace(b"\r", b"") == f"hushlist: '/x': {NO_HOST}\n".encode()
 
 
 def test_a_closed_pipe_ends_it_quietly() -> None:

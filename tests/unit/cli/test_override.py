@@ -74,7 +74,9 @@ def test_a_grant_is_made_printed_listed_and_revoked(run: Run, overrides: Overrid
         (["--scope", "url", "HTTP://H.example:80/a/../b?q#f"], "url http://h.example/b?q  for everybody"),
         (["--scope", "category", "HRN://C.example/web"], "category hrn://c.example/web  for everybody"),
         (["--client", "user:jo", "h.example"], "host h.example  for user:jo"),
-        (["--client", "\x1b[2Jjo\n", "h.example"], "host h.example  for \\x1b[2Jjo\\n"),
+        (["--client", "user:\x1b[2Jjo\n", "h.example"], "host h.example  for user:\\x1b[2Jjo\\n"),
+        (["--client", "::ffff:192.0.2.7", "h.example"], "host h.example  for 192.0.2.7"),
+        (["--client", "FD00:0::1", "h.example"], "host h.example  for fd00::1"),
     ],
 )
 def test_a_target_is_canonicalized_and_a_client_shown_harmlessly(run: Run, arguments: list[str], expected: str) -> None:
@@ -187,6 +189,16 @@ def test_what_is_no_time_is_wrong_usage(run: Run, text: str, capsys: pytest.Capt
         run("grant", f"--for={text}", "h.example")
     assert raised.value.code == 2
     assert "expected a time such as 30m" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("client", ["jo", "", "user:", "10.0.0", "h.example"])
+def test_a_client_that_no_proxy_could_name_is_wrong_usage(
+    run: Run, client: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        run("grant", "--for", "30m", "--client", client, "h.example")
+    assert raised.value.code == 2
+    assert f"{client!r} is no address such as 192.168.1.7; a user is written user:NAME" in capsys.readouterr().err
 
 
 def test_a_store_that_cannot_be_used_is_named(run: Run, tmp_path: Path) -> None:

@@ -25,7 +25,7 @@ def test_canonicalize_keeps_one_line_for_each_line_it_reads(run: Run) -> None:
     stdin = b"http://a.example\r\n\nmailto:me\nhttp://\xff/\x0b\x0c\xe2\x80\xa8x\nhttp://b/a\rb\n\tc.example"
     code, out, err = run("canonicalize", "-", stdin=stdin)
     assert out == "http://a.example/\n\n\nhttp://%FF/%0B%0C%E2%80%A8x\nhttp://b/ab\nhttp://c.example/\n"
-    assert err == f"hushlist: b'': {NO_HOST}\nhushlist: b'mailto:me': {NO_HOST}\n"
+    assert err == f"hushlist: '': {NO_HOST}\nhushlist: 'mailto:me': {NO_HOST}\n"
     assert code == 2
 
 
@@ -53,7 +53,7 @@ def test_hash_prints_expression_tab_and_sha_256(run: Run) -> None:
 @pytest.mark.parametrize("command", ["expressions", "hash"])
 def test_a_url_that_cannot_be_read_is_named_and_the_rest_goes_on(run: Run, command: str) -> None:
     code, out, err = run(command, "/x", "a.example")
-    assert (code, err) == (2, f"hushlist: b'/x': {NO_HOST}\n")
+    assert (code, err) == (2, f"hushlist: '/x': {NO_HOST}\n")
     assert out.startswith("a.example/")
 
 

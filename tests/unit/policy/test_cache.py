@@ -185,7 +185,7 @@ def test_a_full_disk_is_an_error_that_names_the_folder(
     monkeypatch.setattr(compiling, "_collect", fail)
     with pytest.raises(PolicyError) as caught:
         compile_policy(policy, cache=cache)
-    assert str(caught.value) == f"{cache.folder}: cache: it cannot be used: No space left on device"
+    assert str(caught.value) == f"{cache.folder}: it cannot be used: No space left on device"
 
 
 @pytest.mark.skipif(os.name != "posix", reason="permissions as POSIX has them")

@@ -189,7 +189,7 @@ def test_every_error_names_file_line_what_and_why(folder: Path, text: str, error
 
 def test_a_list_that_is_a_folder_is_an_error(folder: Path) -> None:
     (folder / "folder.yaml").mkdir()
-    assert errors_of(folder, one_list("folder.yaml")) == ["folder.yaml: folder.yaml: Is a directory"]
+    assert errors_of(folder, one_list("folder.yaml")) == ["folder.yaml: Is a directory"]
 
 
 def test_a_name_that_no_file_can_have_is_an_error(folder: Path) -> None:
@@ -215,7 +215,7 @@ def test_a_policy_that_is_not_there_is_an_error(tmp_path: Path) -> None:
     path = tmp_path / "none.yaml"
     with pytest.raises(PolicyError) as caught:
         compile_policy(path)
-    assert str(caught.value) == f"{path}: none.yaml: No such file or directory"
+    assert str(caught.value) == f"{path}: No such file or directory"
     assert caught.value.files == {path: None}
     assert isinstance(caught.value, SourceError)
 

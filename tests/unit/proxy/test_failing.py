@@ -82,7 +82,7 @@ def test_failures_are_counted_by_what_was_done() -> None:
     assert made.status().startswith(
         "failures: 1 by index, 1 by start refused, 1 by error passed undecided, the last at"
     )
-    assert made.status().endswith("UTC: IndexFileError: index: index: it is shorter than it was")
+    assert made.status().endswith("UTC: IndexFileError: index: it is shorter than it was")
 
 
 def test_neither_status_nor_log_can_be_forged_by_what_is_raised(caplog: pytest.LogCaptureFixture) -> None:

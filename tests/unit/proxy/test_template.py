@@ -109,7 +109,7 @@ def test_every_problem_is_told_in_the_order_of_the_lines() -> None:
 
 def test_a_file_that_cannot_be_read_is_told(tmp_path: Path) -> None:
     path = tmp_path / "own.html"
-    with pytest.raises(SourceError, match=r"own\.html: own\.html: No such file"):
+    with pytest.raises(SourceError, match=r"own\.html: No such file"):
         load_template(path)
     path.write_bytes(NEEDS.encode() + b"\xff")
     with pytest.raises(SourceError, match=r"own\.html:5: the octet 0xFF: it is not UTF-8"):
