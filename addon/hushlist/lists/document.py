@@ -64,6 +64,8 @@ def read_document(octets: bytes, report: Report) -> Node | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         why = ", ".join(filter(None, (error.context, error.problem)))
+        if mark is not None and text[mark.index : mark.index + 1] == "\t":
+            why = "a tab: YAML is indented by spaces"
         report.error(0 if mark is None else lines.line(mark.index), "YAML", why)
     except yaml.reader.ReaderError as error:
         report.error(lines.line(error.position), "YAML", f"{error.reason}: {_code_point(error)}")

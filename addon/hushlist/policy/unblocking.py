@@ -41,8 +41,7 @@ def read_unblocking(node: Node, report: Report) -> Unblocking | None:
         try:
             parse_stored(passphrase)
         except ValueError as error:
-            why = f"{error}; 'hushlist override passphrase' prints one"
-            report.error(fields.line_of("passphrase"), "passphrase", why)
+            report.error(fields.line_of("passphrase"), "passphrase", str(error))
             passphrase = None
     default = Unblocking()
     found = Unblocking(

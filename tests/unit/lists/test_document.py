@@ -102,6 +102,13 @@ def test_what_no_rule_file_needs_is_refused_where_it_stands(text: str, error: st
     assert read(text) == (None, [error])
 
 
+@pytest.mark.usefixtures("_with_and_without_libyaml")
+@pytest.mark.parametrize("text", ["a:\n\t- b", "a:\n  - b: c\n\td: e"])
+def test_a_tab_that_is_an_indent_is_called_one(text: str) -> None:
+    _, (error,) = read(text)
+    assert error.endswith(": YAML: a tab: YAML is indented by spaces")
+
+
 def test_sixteen_levels_are_not_too_deep() -> None:
     assert read("[" * 16 + "]" * 16)[1] == []
 

@@ -59,5 +59,5 @@ def test_a_passphrase_in_the_clear_is_refused_without_being_shown() -> None:
     found, (error,) = read("{passphrase: correct horse}")
     assert found == Unblocking()
     assert error.startswith("p:1: passphrase: ")
-    assert "'hushlist override passphrase' prints one" in error
+    assert "as 'hushlist override passphrase' prints it" in error
     assert "horse" not in error
