@@ -144,13 +144,14 @@ class Report:
         Raises:
             ReportError: another policy decided, for another client, or other domains are popular.
         """
+        popular, others = (one.popular and one.popular.digest for one in (self, other))
         for what, ours, theirs in (
-            ("another client, or that of each record", self.asked.whose, other.asked.whose),
-            ("another policy, or other lists", self.policy.digest, other.policy.digest),
-            ("other popular domains", self.popular and self.popular.digest, other.popular and other.popular.digest),
+            ("for another client (--client, --user, --port, --as-recorded)", self.asked.whose, other.asked.whose),
+            ("with another policy, or other lists (--policy)", self.policy.digest, other.policy.digest),
+            ("with other popular domains (--popular)", popular, others),
         ):
             if ours != theirs:
-                raise ReportError(f"the reports cannot be merged: they were made with {what}")
+                raise ReportError(f"the reports cannot be merged: they were made {what}")
         self.tally.merge(other.tally)
         self.seconds += other.seconds
         self.workers = max(self.workers, other.workers)

@@ -73,7 +73,8 @@ def _summary(report: dict[str, Any]) -> Iterator[str]:
     speed = f", {_number(rate)} a second" if rate else ""
     stopped = sum(own["stopped"] for own in report["kinds"].values())
     policy = printable(report["policy"]["path"])
-    yield f"{_number(report['records'])} requests in {report['seconds']:.1f} s{speed}; policy {policy}"
+    requests = "request" if report["records"] == 1 else "requests"
+    yield f"{_number(report['records'])} {requests} in {report['seconds']:.1f} s{speed}; policy {policy}"
     share = _percent(stopped, report["records"]).strip()
     yield f"{_number(stopped)} would be stopped{share and f': {share}'}"
     yield from (f"{_number(number)} could not be decided: {printable(why)}" for why, number in report["faults"].items())

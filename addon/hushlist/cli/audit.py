@@ -55,7 +55,9 @@ def add_to(commands: Commands) -> None:
         help="popular domains, one a line or as rank,domain: say which of them requests are stopped to",
     )
     parser.add_argument(
-        "--merge", action="store_true", help="the sources are reports that --json has printed: make one of them"
+        "--merge",
+        action="store_true",
+        help="the sources are reports that --json has printed, with the same --policy and --popular: make one of them",
     )
     add_jobs(parser)
     parser.add_argument(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import re
 
 from hushlist.audit.work import default_jobs
 
@@ -27,9 +28,8 @@ def number_of(text: str) -> int:
     """A number from 1 on.
 
     Raises:
-        ValueError: it is none.
+        argparse.ArgumentTypeError: it is none.
     """
-    number = int(text)
-    if number < 1:
-        raise ValueError
-    return number
+    if not re.fullmatch("0*[1-9][0-9]{0,17}", text):
+        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+    return int(text)

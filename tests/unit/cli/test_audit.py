@@ -132,7 +132,7 @@ def test_reports_of_another_policy_are_not_merged(run: Run, urls: Path) -> None:
     Path("a.json").write_text(json.dumps(report_of(run, urls)))
     Path("ads.yaml").write_text("rules: [other.example]\n")
     code, out, err = run("audit", "--policy", "policy.yaml", "--merge", "a.json")
-    why = "the reports cannot be merged: they were made with another policy, or other lists"
+    why = "the reports cannot be merged: they were made with another policy, or other lists (--policy)"
     assert (code, out, err) == (2, "", f"a.json: report: {why}\n")
 
 
