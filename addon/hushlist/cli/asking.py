@@ -6,7 +6,7 @@ import argparse
 from datetime import UTC, datetime
 from ipaddress import ip_address
 
-from hushlist.cli.common import print_warnings
+from hushlist.cli.common import parse_number, print_warnings
 from hushlist.engine import Engine, load_engine
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import Client
@@ -52,9 +52,9 @@ def _moment(text: str) -> datetime:
 
 
 def _port(text: str) -> int:
-    port = int(text) if text.isascii() and text.isdigit() and len(text) <= len("65535") else 0
-    if not 0 < port < 1 << 16:
-        raise argparse.ArgumentTypeError(f"{text!r} is no port from 1 to 65535")
+    port = parse_number(text)
+    if port >= 1 << 16:
+        raise argparse.ArgumentTypeError(f"{text!r} is no port up to 65535")
     return port
 
 

@@ -21,9 +21,9 @@ from hushlist.audit.sources.formats import FORMATS
 from hushlist.audit.text import report_text
 from hushlist.audit.work import Progress, Work
 from hushlist.cli.asking import add_who_and_when, open_engine, who_and_when
-from hushlist.cli.common import BAD, GOOD, Commands, add_command, add_policy, expand_folders, print_lines
+from hushlist.cli.common import BAD, GOOD, Commands, add_command, add_policy, expand_folders, parse_number, print_lines
 from hushlist.cli.progress import shown_progress
-from hushlist.cli.recorded import add_as_recorded, add_jobs, number_of
+from hushlist.cli.recorded import add_as_recorded, add_jobs
 from hushlist.errors import Problem, SourceError
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import Client
@@ -62,7 +62,7 @@ def add_to(commands: Commands) -> None:
     add_jobs(parser)
     parser.add_argument(
         "--unused",
-        type=number_of,
+        type=parse_number,
         default=10,
         metavar="N",
         help="of each list, so many rules that never fired are named (default: 10)",

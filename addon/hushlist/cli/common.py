@@ -43,6 +43,17 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def parse_number(text: str) -> int:
+    """A number from 1 on, with at most nine digits.
+
+    Raises:
+        argparse.ArgumentTypeError: it is none.
+    """
+    if text.isascii() and text.isdecimal() and len(text) < 10 and int(text) > 0:
+        return int(text)
+    raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
+
+
 def sentence(text: str) -> str:
     """A help text as a description.
 

@@ -21,10 +21,21 @@ from hushlist.audit.sides import is_policy, policy_at, policy_of, replaced, side
 from hushlist.audit.sources.formats import FORMATS
 from hushlist.audit.work import Work, count
 from hushlist.cli.asking import add_who_and_when, who_and_when
-from hushlist.cli.common import BAD, FOUND, GOOD, Commands, add_command, complain, counted, expand_folders, print_lines
+from hushlist.cli.common import (
+    BAD,
+    FOUND,
+    GOOD,
+    Commands,
+    add_command,
+    complain,
+    counted,
+    expand_folders,
+    parse_number,
+    print_lines,
+)
 from hushlist.cli.lists import add_list_options, popular_domains
 from hushlist.cli.progress import shown_progress
-from hushlist.cli.recorded import add_as_recorded, add_jobs, number_of
+from hushlist.cli.recorded import add_as_recorded, add_jobs
 from hushlist.engine import Engine
 from hushlist.errors import printable
 from hushlist.lists.formats import format_of
@@ -112,7 +123,7 @@ def add_to(commands: Commands) -> None:
 
 
 def _limit(text: str) -> int | None:
-    return None if text == "all" else number_of(text)
+    return None if text == "all" else parse_number(text)
 
 
 # -- what is compared --------------------------------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from pathlib import Path
 from hushlist.audit.chance import figure
 from hushlist.audit.leak import Leak, Recovered, Row, read_targets, search
 from hushlist.audit.secrecy import estimates, span, verdict
-from hushlist.cli.common import FOUND, GOOD, Commands, add_command, counted, print_lines, print_warnings
+from hushlist.cli.common import FOUND, GOOD, Commands, add_command, counted, parse_number, print_lines, print_warnings
 from hushlist.cli.lists import add_list_options, files_of
 from hushlist.cli.progress import shown_progress
 from hushlist.errors import Problem, SourceError, printable
@@ -51,9 +51,9 @@ def add_to(commands: Commands) -> None:
 
 
 def _jobs(text: str) -> int:
-    number = int(text)
-    if not 1 <= number <= 256:
-        raise argparse.ArgumentTypeError("expected a number from 1 to 256")
+    number = parse_number(text)
+    if number > 256:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than 256")
     return number
 
 

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hushlist.cli.common import GOOD, Command, Commands, add_command, complain, sentence
+from hushlist.cli.common import GOOD, Command, Commands, add_command, complain, parse_number, sentence
 from hushlist.errors import UrlError, printable
 from hushlist.journal.filters import COUNTED, Filters
 from hushlist.journal.pseudonym import Pseudonyms, read_key
@@ -66,7 +66,7 @@ def _add(commands: Commands, name: str, command: Command, text: str) -> argparse
 
 def _add_number(parser: argparse.ArgumentParser, default: int, what: str) -> None:
     parser.add_argument(
-        "-n", "--number", type=_number, default=default, metavar="N", help=f"{what} (default: %(default)s)"
+        "-n", "--number", type=parse_number, default=default, metavar="N", help=f"{what} (default: %(default)s)"
     )
 
 
@@ -84,12 +84,6 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
 
 
 # -- arguments ---------------------------------------------------------------------------------------------------------
-
-
-def _number(text: str) -> int:
-    if text.isascii() and text.isdecimal() and len(text) < 10 and int(text) > 0:
-        return int(text)
-    raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
 
 
 def _reference(text: str) -> str:

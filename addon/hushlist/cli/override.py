@@ -16,7 +16,7 @@ from datetime import datetime
 from pathlib import Path
 
 from hushlist.cli.asking import parse_client
-from hushlist.cli.common import GOOD, Command, Commands, add_command, complain, without_end
+from hushlist.cli.common import GOOD, Command, Commands, add_command, complain, parse_number, without_end
 from hushlist.errors import UrlError, printable
 from hushlist.policy.codes import tidied_code
 from hushlist.policy.events import Event
@@ -91,7 +91,9 @@ def add_to(commands: Commands) -> None:
         "what", nargs="+", metavar="ID|CODE", help="a grant's number, as 'list' shows it, or a code that was not used"
     )
     happened = _add(own, "history", history, "show what was granted, refused, revoked and locked, the newest first")
-    happened.add_argument("--limit", type=int, default=100, metavar="N", help="how many lines (default: %(default)s)")
+    happened.add_argument(
+        "--limit", type=parse_number, default=100, metavar="N", help="how many lines (default: %(default)s)"
+    )
     text = "read a passphrase, twice from a terminal or once from a pipe, and print what a policy keeps of it"
     _add(own, "passphrase", passphrase, text)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import argparse
-import re
 
 from hushlist.audit.work import default_jobs
+from hushlist.cli.common import parse_number
 
 
 def add_as_recorded(parser: argparse.ArgumentParser) -> None:
@@ -20,16 +20,5 @@ def add_as_recorded(parser: argparse.ArgumentParser) -> None:
 def add_jobs(parser: argparse.ArgumentParser) -> None:
     """Add the option that says how many processes decide."""
     parser.add_argument(
-        "--jobs", type=number_of, default=default_jobs(), metavar="N", help="processes (default: one a core)"
+        "--jobs", type=parse_number, default=default_jobs(), metavar="N", help="processes (default: one a core)"
     )
-
-
-def number_of(text: str) -> int:
-    """A number from 1 on.
-
-    Raises:
-        argparse.ArgumentTypeError: it is none.
-    """
-    if not re.fullmatch("0*[1-9][0-9]{0,17}", text):
-        raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
-    return int(text)

@@ -78,8 +78,8 @@ def test_parts_merge_to_what_one_audit_says(engine: Engine) -> None:
     ("change", "why"),
     [
         ({"policy": replace(POLICY, digest="d9")}, "another policy, or other lists"),
-        ({"asked": Asked(NOW, "10.0.0.1")}, "another client, or that of each record"),
-        ({"asked": Asked(as_recorded=True)}, "another client, or that of each record"),
+        ({"asked": Asked(NOW, "10.0.0.1")}, "for another client"),
+        ({"asked": Asked(as_recorded=True)}, "for another client"),
         ({"popular": None}, "other popular domains"),
         ({"popular": Popular("top.txt", "d9", 1)}, "other popular domains"),
     ],

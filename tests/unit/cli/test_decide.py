@@ -260,9 +260,9 @@ def test_explain_shows_the_group_until_when_and_the_layers_to_the_one_that_decid
     [
         ("--at", "yesterday", "no time such as 2026-12-24T22:30"),
         ("--at", "9999-12-31T23:59-14:00", "no time such as"),
-        ("--port", "http", "no port from 1 to 65535"),
-        ("--port", "65536", "no port"),
-        ("--port", "²", "no port"),
+        ("--port", "http", "no number from 1 on"),
+        ("--port", "65536", "no port up to 65535"),
+        ("--port", "²", "no number"),
         ("--client", "mueller", "no address such as 192.168.1.7"),
     ],
 )
