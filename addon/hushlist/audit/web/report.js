@@ -104,8 +104,11 @@ function actions() {
     action(name), element("strong", {}, percent(value, report.records)), ` ${number(value)}`)));
   const kinds = Object.entries(report.kinds).map(([kind, own]) => ({ kind, ...own }));
   const largest = most(kinds, (own) => own.requests);
-  section("actions", "Actions", "What is done", "What the policy does with the requests, and what those are for that it stops.",
-    element("figure", {}, chart, element("figcaption", {}, key)),
+  section("actions", "Actions", "What is done",
+    report.records
+      ? "What the policy does with the requests, and what those are for that it stops."
+      : "No request was found in the sources: are these the files that were meant, and is their format known?",
+    report.records ? element("figure", {}, chart, element("figcaption", {}, key)) : null,
     table({
       caption: "By kind of request", rows: kinds, sorted: 1,
       columns: [
