@@ -80,7 +80,8 @@ def _summary(report: dict[str, Any]) -> Iterator[str]:
     yield from (f"{_number(number)} could not be decided: {printable(why)}" for why, number in report["faults"].items())
     broken = report["broken"]
     if broken["count"]:
-        yield f"{_number(broken['count'])} records could not be read:"
+        records = "record" if broken["count"] == 1 else "records"
+        yield f"{_number(broken['count'])} {records} could not be read:"
         yield from (f"  {_place(own)}: {printable(own['why'])}" for own in broken["first"][:MOST_ROWS])
         if broken["count"] > MOST_ROWS:
             yield f"  and {_number(broken['count'] - MOST_ROWS)} more"
