@@ -19,10 +19,13 @@ _HEADER = re.compile(r"\[[^\]]*\]")
 _COMMENT = re.compile(r"!(?!#)|#+(?:\s|$)")
 # Element hiding and its kin: "##", "#@#", "#?#", "#$#", "#%#" and their combinations; AdGuard's "$$" and "$@$".
 _COSMETIC = re.compile(r"#@?[$%?]{0,2}#|\$@?\$")
+_CONDITION = re.compile(r"!#(?:if|else)\b")
+_UNASKED = "a condition: the filters that it is about are used in any case"
 _OPTION = re.compile(r"[~\w]")
 #: options that leave a filter as wide as it was. "document" asks for the site itself, so all of it is meant; "popup"
 #: asks for windows of it alone
 _PAGES = frozenset(("document", "doc"))
+_WITH_PAGES = _PAGES | {"all"}
 _NOT_NARROWING = _PAGES | {"important", "all", "match-case"}
 _HOST = re.compile(r"[^\s/?#|^*:@]+")
 _ADDRESS = re.compile(r"\|https?://(?=[^/])")
@@ -61,7 +64,7 @@ def read_adblock(octets: bytes, defaults: Defaults, report: Report) -> Iterator[
 def _kind(entry: str) -> tuple[str, str]:
     """``(kind, "")`` of a filter that is no rule here, or ``("", expression)``."""
     if entry.startswith("!#"):
-        return "a preprocessor directive", ""
+        return _UNASKED if _CONDITION.match(entry) else "a preprocessor directive", ""
     if ("#" in entry or "$" in entry) and _COSMETIC.search(entry):
         return "cosmetic", ""
     is_exception = entry.startswith("@@")
@@ -71,8 +74,10 @@ def _kind(entry: str) -> tuple[str, str]:
     head, dollar, options = pattern.rpartition("$")
     if dollar and _OPTION.match(options):
         names = {option.strip() for option in options.split(",")}
-        # "@@||site^$document" switches the blocker off on the site's pages, whatever they load.
-        if names - _NOT_NARROWING or (is_exception and names & _PAGES):
+        if "badfilter" in names:
+            return "badfilter: the filter that it takes back stays", ""
+        # "@@||site^$document" switches the blocker off on the site's pages, whatever they load; "all" has it in it.
+        if names - _NOT_NARROWING or (is_exception and names & _WITH_PAGES):
             return "options", ""
         pattern = head
     return _anchored(pattern)

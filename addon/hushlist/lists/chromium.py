@@ -18,7 +18,11 @@ from hushlist.lists.source import Defaults, Report, entries
 from hushlist.match.rule import Rule
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|([A-Za-z][A-Za-z0-9+-]*):\*$")
+#: "Supported standard schemes", but those of requests to a proxy, which cannot be told from a host with a port; and
+#: others that people have in their lists
+_NO_HOST = re.compile(r"(?:about|blob|chrome|cid|data|file|filesystem|javascript|mailto|view-source):", re.IGNORECASE)
 _PORT = re.compile(r":[0-9]*$")
+_OTHER_SCHEME = "no request to a proxy has this scheme"
 
 
 def read_chromium(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
@@ -52,9 +56,13 @@ def _refuse(text: str) -> str:
     scheme = _SCHEME.match(text)
     if scheme:
         is_web = (scheme[1] or scheme[2]).lower() in ("http", "https", "ws", "wss")
-        return "a rule fits every scheme, not one alone" if is_web else "no request to a proxy has this scheme"
+        return "a rule fits every scheme, not one alone" if is_web else _OTHER_SCHEME
+    if _NO_HOST.match(text):
+        return _OTHER_SCHEME
     authority, _, path = text.partition("/")
-    host = authority.rpartition("@")[2]
+    user, _, host = authority.rpartition("@")
+    if user and ":" not in user:
+        return "'@' may stand behind a user or in front of a query"
     if host.startswith("*") and not host.startswith("*."):
         return "no rule fits every host"
     if host.startswith("*"):

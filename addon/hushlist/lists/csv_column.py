@@ -1,6 +1,6 @@
 """Reader of tables with a column of URLs, domains or expressions, such as URLhaus and PhishTank export.
 
-Spec: RFC 4180; lines that begin with "#" are comments
+Spec: RFC 4180; lines that begin with "#" are comments, of which the last before the records may be the header
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from hushlist.lists.source import Defaults, Report, numbered_lines
 from hushlist.match.rule import Rule
 
 #: names of the column in a header, the most telling first
-_NAMES = ("url", "domain", "host", "indicator")
+_NAMES = ("url", "domain", "host", "indicator", "ioc_value")
 
 
 class _Lines:
@@ -23,6 +23,7 @@ class _Lines:
         self._lines = numbered_lines(octets, report, is_foreign=True)
         self.first = 0  # line of the record that is being read; 0 before it
         self.last = 0
+        self.comment = ""  # the last one above the first record
 
     def __iter__(self) -> Iterator[str]:
         return self
@@ -30,6 +31,8 @@ class _Lines:
     def __next__(self) -> str:
         for number, text in self._lines:
             if not self.first and (not text.strip() or text.lstrip().startswith("#")):
+                if not self.last and text.strip("# \t"):
+                    self.comment = text
                 continue
             self.first = self.first or number
             self.last = number
@@ -38,7 +41,7 @@ class _Lines:
 
 
 def read_csv(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
-    """The column that is named url, domain, host or indicator; without such a header, the first that holds URLs.
+    """The column that is named url, domain, host, ...; without such a header, the first that holds URLs.
 
     >>> rules = read_csv(b'id,url\\n1,"http://a.example/x,y"\\n', Defaults(), Report("f"))
     >>> [(rule.line, str(rule.pattern)) for rule in rules]
@@ -46,11 +49,13 @@ def read_csv(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule
     """
     terms = defaults.terms(report.source)
     column: int | None = None
-    for number, (line, record) in enumerate(_records(octets, report)):
+    lines = _Lines(octets, report)
+    for number, (line, record) in enumerate(_records(lines, report)):
         if number == 0:
             column = _named_column(record)
             if column is not None:
                 continue
+            column = _commented_column(lines.comment, len(record))
         if column is None:
             column = _column_of_urls(record)
         if column is None:
@@ -58,13 +63,14 @@ def read_csv(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule
                 report.leave_out(line, ",".join(record), "no column holds a URL")
         elif len(record) <= column or not record[column].strip():
             report.leave_out(line, ",".join(record), f"column {column + 1} is empty")
+        elif "\n" in record[column].strip():
+            report.leave_out(line, record[column], "it goes over several lines: its quotes may not be closed")
         elif expression := read_expression(record[column].strip(), line, report):
             yield Rule(expression, terms, line)
 
 
-def _records(octets: bytes, report: Report) -> Iterator[tuple[int, list[str]]]:
+def _records(lines: _Lines, report: Report) -> Iterator[tuple[int, list[str]]]:
     """``(line where it begins, fields)`` of every record."""
-    lines = _Lines(octets, report)
     reader = csv.reader(lines, skipinitialspace=True)
     while True:
         try:
@@ -82,6 +88,15 @@ def _records(octets: bytes, report: Report) -> Iterator[tuple[int, list[str]]]:
 def _named_column(record: list[str]) -> int | None:
     names = [field.strip().lower() for field in record]
     return next((names.index(name) for name in _NAMES if name in names), None)
+
+
+def _commented_column(comment: str, number: int) -> int | None:
+    """The same of a comment that has as many fields as a record."""
+    try:
+        names = next(csv.reader([comment.strip("# \t")], skipinitialspace=True), [])
+    except csv.Error:
+        return None
+    return _named_column(names) if len(names) == number else None
 
 
 def _column_of_urls(record: list[str]) -> int | None:

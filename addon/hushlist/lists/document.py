@@ -64,14 +64,27 @@ def read_document(octets: bytes, report: Report) -> Node | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         why = ", ".join(filter(None, (error.context, error.problem)))
-        if mark is not None and text[mark.index : mark.index + 1] == "\t":
-            why = "a tab: YAML is indented by spaces"
-        report.error(0 if mark is None else lines.line(mark.index), "YAML", why)
+        report.error(0 if mark is None else lines.line(mark.index), "YAML", why + _hint(error, text))
     except yaml.reader.ReaderError as error:
         report.error(lines.line(error.position), "YAML", f"{error.reason}: {_code_point(error)}")
     if len(report.errors) > before:
         return None
     return builder.root or Node(1, None)
+
+
+def _hint(error: yaml.MarkedYAMLError, text: str) -> str:
+    """What to do about the mistakes that people make who do not know YAML; nothing for others."""
+    if error.problem and error.problem.startswith("mapping values"):
+        return ": a text with ': ' in it has to stand in quotes, and the keys of a mapping below each other"
+    marks = (mark for mark in (error.problem_mark, error.context_mark) if mark is not None)
+    return next((_HINTS[at] for mark in marks if (at := text[mark.index : mark.index + 1]) in _HINTS), "")
+
+
+#: by the character that the parser cannot go on at, or where what it cannot end begins
+_HINTS = {
+    "\t": ": indent with spaces, not with tabs",
+    **{character: f": a text that begins with {character!r} has to stand in quotes" for character in "@`%|*&!"},
+}
 
 
 class _Lines:

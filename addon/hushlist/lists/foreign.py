@@ -7,7 +7,7 @@ from functools import lru_cache
 from ipaddress import ip_address
 
 from hushlist.errors import UrlError
-from hushlist.lists.patterns import canonicalize_expression, plain_expression, plain_name
+from hushlist.lists.patterns import parse_listed_expression, plain_name
 from hushlist.lists.source import Defaults, OwnTerms, Report
 from hushlist.match.rule import Action, Expression, ExpressionHash
 
@@ -19,7 +19,7 @@ EXCEPTION = OwnTerms(action=Action.ALLOW)
 def read_expression(text: str, line: int, report: Report) -> Expression | None:
     """An expression in the clear, or ``None``; "*." in front means the same as none."""
     try:
-        return plain_expression(text) or canonicalize_expression(text.removeprefix("*."))
+        return parse_listed_expression(text.removeprefix("*."))
     except UrlError as error:
         report.leave_out(line, text, error.reason)
         return None
@@ -57,16 +57,18 @@ def may_except(defaults: Defaults) -> bool:
 
 
 @lru_cache(maxsize=64)  # a list has hardly ever more than one
-def is_sinkhole(text: str) -> bool:
+def is_sinkhole(text: str) -> bool | None:
     """Whether a name that is given this address leads nowhere: to no address, or to the machine itself.
 
+    ``None`` where it is no address.
+
     >>> is_sinkhole("0.0.0.0"), is_sinkhole("::1"), is_sinkhole("192.0.2.1"), is_sinkhole("x")
-    (True, True, False, False)
+    (True, True, False, None)
     """
     try:
         address = ip_address(text)
     except ValueError:
-        return False
+        return None
     return address.is_unspecified or address.is_loopback
 
 

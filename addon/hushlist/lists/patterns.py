@@ -24,14 +24,25 @@ _NO_RULE = (
     (re.compile(r"[^/?#]*\*.*"), _NO_WILDCARD),
     (re.compile(r"[^/?#]*[|^].*"), "'|' and '^' have no meaning here"),
 )
+_ANY_PATH = (re.compile(r".*/\*"), _NO_WILDCARD)
+_MAIL = (re.compile(r"[^/:@]+@[^/@]+"), "a mail address is no host")
 #: what the author of a rule hardly means; a list of URLs that were seen may well have them
 _MISTAKES = (
     (re.compile(r"[0-9.]+/[0-9]{1,2}"), "an address range is no expression; it is written as 'address: ...'"),
-    (re.compile(r".*/\*"), _NO_WILDCARD),
+    _ANY_PATH,
     (re.compile(r"[^/?#]*/?#.*"), "the whole site would be meant: what stands behind '#' is never sent"),
     (re.compile(r"[^?#]*\\.*"), "a browser sends '/' for '\\'; write that, or %5C for one that it does not change"),
-    (re.compile(r"[^/:@]+@[^/@]+"), "a mail address is no host"),
+    _MAIL,
 )
+#: What is no URL that was seen either, without a scheme, which a URL may have in front of any of them. Lists have
+#: URLs such as 192.0.2.16/28, but no site has an address that ends in ".0".
+_NO_ENTRY = (
+    (re.compile(r"[0-9.]*\.0/[0-9]{1,2}"), "an address range is no URL; the format 'addresses' reads ranges"),
+    _MAIL,
+)
+#: what no name of a host has that can be looked up: it tells that the entry is something else, or several of them
+_ODD_OCTET = re.compile(rb"[^a-z0-9._%-]")
+_IPV6 = re.compile(rb"\[[0-9a-f:]+\]")
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
 
 
@@ -42,7 +53,10 @@ _NAME = r"(?:[a-z0-9_-]++\.)*+[a-z][a-z0-9_-]*+"
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _PATH = r"(?:/[A-Za-z0-9!$&'()+,:=@_~-][A-Za-z0-9!$&'()+,:=@_~.-]*+)*+/?+"
 _is_plain_name = re.compile(_NAME).fullmatch
-_plain = re.compile(rf"(?:https?://)?((?:{_NAME}|{_OCTET}(?:\.{_OCTET}){{3}}){_PATH})").fullmatch
+# A range of addresses looks like the page "/24" of one.
+_plain = re.compile(
+    rf"(?:https?://|(?![0-9.]*\.0/[0-9]{{1,2}}$))((?:{_NAME}|{_OCTET}(?:\.{_OCTET}){{3}}){_PATH})"
+).fullmatch
 
 
 def plain_name(text: str) -> Expression | None:
@@ -107,7 +121,28 @@ def parse_written_expression(text: str) -> Expression:
         UrlError: as above, or it would be read as something else than its author means.
     """
     _refuse(_MISTAKES, text)
-    return parse_expression(text)
+    return plain_expression(text) or _with_plain_host(canonicalize_expression(text), text)
+
+
+def parse_listed_expression(text: str) -> Expression:
+    """An expression or a URL of somebody else's list.
+
+    Raises:
+        UrlError: as above, or it is something else than one URL.
+    """
+    if expression := plain_expression(text):
+        return expression
+    if not _SCHEME.match(text):
+        _refuse(_NO_ENTRY, text)
+    _refuse((_ANY_PATH,), text)
+    return _with_plain_host(canonicalize_expression(text), text)
+
+
+def _with_plain_host(expression: Expression, text: str) -> Expression:
+    host = expression.value.partition(b"/")[0]
+    if not _IPV6.fullmatch(host) and (odd := _ODD_OCTET.search(host)):
+        raise UrlError(text, f"no name of a host has {odd[0].decode('ascii', 'backslashreplace')!r} in it")
+    return expression
 
 
 def _refuse(mistakes: Iterable[tuple[re.Pattern[str], str]], text: str) -> None:

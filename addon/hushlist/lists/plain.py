@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterable, Iterator
 from itertools import count, repeat
 
-from hushlist.lists.foreign import read_expression, read_name
+from hushlist.lists.foreign import is_sinkhole, read_expression, read_name
 from hushlist.lists.patterns import plain_names
 from hushlist.lists.source import LONGEST_LINE, Defaults, Report, block_entries, blocks, entries
 from hushlist.match.rule import Expression, Rule, Terms
@@ -45,10 +45,19 @@ _OWN_NAMES = frozenset(
 )
 _OWN_EXPRESSIONS = frozenset(f"{name}/".encode() for name in _OWN_NAMES)
 _ADDRESS = re.compile(rb"[0-9a-f.:]++[ \t]")
+#: what some lists write for an address, to be shorter
+_SHORTENED = {"0": "0.0.0.0"}  # noqa: S104
 
 
 def read_hosts(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
-    """Lines of a hosts file: an address and one or more names; the machine's own names are no rules."""
+    """Lines of a hosts file: an address that leads nowhere and names; the machine's own names are no rules.
+
+    >>> report = Report("f")
+    >>> [str(rule.pattern) for rule in read_hosts(b"0.0.0.0 a.example\\n192.0.2.7 b.example", Defaults(), report)]
+    ['a.example/']
+    >>> print(*report.warnings)
+    f:2: 192.0.2.7 b.example: left out: an address that is given to names: it blocks nothing
+    """
     terms = defaults.terms(report.source)
     for first, block in blocks(octets, report):
         names = _plain_names(_without_address(block))
@@ -56,12 +65,18 @@ def read_hosts(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Ru
             yield from _rules(names, terms, first)
             continue
         for line, entry in block_entries(block, first, report):
-            _, *given = entry.split()
-            if not given:
+            # hosts(5): "Text from a "#" character until the end of the line is a comment"
+            address, *named = entry.partition("#")[0].split()
+            is_nowhere = is_sinkhole(_SHORTENED.get(address, address))
+            given = [name for name in named if name.lower() not in _OWN_NAMES]
+            if not named or is_nowhere is None:
                 report.leave_out(line, entry, "expected an address and a name")
-            for name in given:
-                if name.lower() not in _OWN_NAMES and (expression := read_expression(name, line, report)):
-                    yield Rule(expression, terms, line)
+            elif given and not is_nowhere:
+                report.tally(line, entry, "an address that is given to names: it blocks nothing")
+            else:
+                for name in given:
+                    if expression := read_name(name, line, report):
+                        yield Rule(expression, terms, line)
 
 
 # Millions of lines are read by whole blocks, where these hold nothing but one plain name a line.
@@ -78,7 +93,7 @@ def _without_address(block: bytes) -> bytes:
     """A block of a hosts file without the address that each line begins with; nothing where they are different."""
     address = _ADDRESS.match(block)
     behind = b"\n" + address[0] if address else b"\n"
-    if address is None or block.count(b"\n", 0, -1) != block.count(behind):
+    if address is None or block.count(b"\n", 0, -1) != block.count(behind) or not is_sinkhole(address[0][:-1].decode()):
         return b""
     return block[address.end() :].replace(behind, b"\n")
 

@@ -1,6 +1,7 @@
 """Reader of response policy zones in master file format: names that a resolver answers with nothing.
 
-A trigger fits one name, and with "*." in front all below it; a rule fits both, whichever is given.
+A trigger fits one name, and with "*." in front all below it; a rule fits both, whichever is given. Where a zone blocks
+the one and passes the other, both are blocked.
 
 Spec: draft-vixie-dnsop-dns-rpz; RFC 1035, 5.1
 """
@@ -22,6 +23,7 @@ _TTL = re.compile(r"[0-9][0-9smhdw]*", re.IGNORECASE)
 _CLASSES = ("in", "ch", "hs", "cs")
 #: records of the zone itself
 _OF_ZONE = frozenset(("soa", "ns", "rrsig", "nsec", "nsec3", "nsec3param", "dnskey", "cds", "cdnskey", "zonemd"))
+_MAY_PASS = re.compile(rb"rpz-passthru", re.IGNORECASE)
 # "CNAME .": "no such domain"; "CNAME *.": "no data"; "rpz-drop.": no answer at all
 _NOTHING = ("", "*", "rpz-drop")
 
@@ -69,14 +71,31 @@ def read_rpz(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule
     >>> [(rule.line, str(rule.pattern)) for rule in read_rpz(zone, Defaults(), Report("f"))]
     [(5, 'x.example/')]
     """
-    zone = _Zone()
     terms = shared_terms(defaults, report.source)
+    contested = _contested(octets, defaults) if _MAY_PASS.search(octets) else frozenset()
+    for record, pattern, own in _triggers(octets, defaults, report):
+        if own is EXCEPTION and pattern in contested:
+            why = "the zone passes a name, or all below it, and blocks the other; a rule fits both"
+            report.leave_out(record.line, record.text, why)
+        else:
+            yield Rule(pattern, terms(own), record.line)
+
+
+def _contested(octets: bytes, defaults: Defaults) -> frozenset[Pattern]:
+    """What the zone both blocks and passes."""
+    passed = {pattern for _, pattern, own in _triggers(octets, defaults, Report("")) if own is EXCEPTION}
+    triggers = _triggers(octets, defaults, Report("")) if passed else ()
+    return frozenset(pattern for _, pattern, own in triggers if own is not EXCEPTION and pattern in passed)
+
+
+def _triggers(octets: bytes, defaults: Defaults, report: Report) -> Iterator[tuple[_Record, Pattern, OwnTerms]]:
+    """Records that are rules, with what they fit and ask for."""
+    zone = _Zone()
     for record in _records(octets, report):
         first = record.tokens[0].lower()
         if not first.startswith("$") or not record.has_owner:
             if found := _read(record, zone, defaults, report):
-                pattern, own = found
-                yield Rule(pattern, terms(own), record.line)
+                yield record, *found
         elif first == "$origin" and len(record.tokens) > 1:
             zone.origin = zone.absolute(record.tokens[1])
             if zone.owner is None:
@@ -150,8 +169,8 @@ def _terms(
     target = zone.absolute(data)
     if target in _NOTHING:
         return OwnTerms()
-    # "CNAME rpz-passthru."; in older zones a name that points to itself
-    if target in ("rpz-passthru", trigger.removeprefix("*.")):
+    # "CNAME rpz-passthru."; in older zones a name that points to itself. "*.x CNAME *.x." is an answer below x.
+    if target == "rpz-passthru" or (target == trigger and not trigger.startswith("*.")):
         if may_except(defaults):
             return EXCEPTION
         report.tally(record.line, record.text, "rpz-passthru, in a list that does not block")

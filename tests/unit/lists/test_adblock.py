@@ -50,6 +50,8 @@ def test_a_host_or_a_path_prefix_is_a_rule(text: str, rules: list[str]) -> None:
         ("||x.example^$popup", "options"),
         ("||x.example/a$b", "options"),
         ("@@||x.example^$document", "options"),
+        ("@@||x.example^$all", "options"),
+        ("||x.example^$important,badfilter", "badfilter: the filter that it takes back stays"),
         ("||x.*^", "a wildcard"),
         ("||x.example/*/y", "a wildcard"),
         ("/banner/*/img", "a wildcard"),
@@ -67,6 +69,9 @@ def test_a_host_or_a_path_prefix_is_a_rule(text: str, rules: list[str]) -> None:
         ("x.example", "a plain substring"),
         ("@@|http://x.example^", "an exception for one host and scheme alone"),
         ("!#include y", "a preprocessor directive"),
+        ("!#endif", "a preprocessor directive"),
+        ("!#if !adguard", "a condition: the filters that it is about are used in any case"),
+        ("!#else", "a condition: the filters that it is about are used in any case"),
     ],
 )
 def test_everything_else_is_left_out_by_kind(line: str, kind: str) -> None:

@@ -27,6 +27,9 @@ _PHISHTANK = (
         ("host,url\nh.example,http://a.example/x", ["2:a.example/x"]),
         ("Indicator,type\na.example,domain", ["2:a.example/"]),
         ("HOST\na.example", ["2:a.example/"]),
+        # the header is a comment
+        ('# x\n# "date", "ioc_value", "reference"\n"7", "192.0.2.1:80", "http://r.example/"', ["3:192.0.2.1/"]),
+        ("# id,url\n7,http://a.example/,http://r.example/", ["2:a.example/"]),
         # a header with other names, and none
         ("id,link\n1,http://a.example/", ["2:a.example/"]),
         ("1,http://a.example/\n2,b.example/x", ["1:a.example/", "2:b.example/x"]),
@@ -59,6 +62,14 @@ def test_a_record_that_cannot_be_read_is_left_out(record: str, warning: str) -> 
 
 def test_a_table_without_urls_says_so() -> None:
     assert read(read_csv, "id,name\n1,x\n") == ([], ["2: 1,x: left out: no column holds a URL"])
+
+
+def test_a_url_that_goes_over_several_lines_is_left_out() -> None:
+    rules, warnings = read(read_csv, 'url\nhttp://a.example/\n"http://b.example/\nhttp://c.example/\n')
+    assert rules == ["2:a.example/"]
+    assert len(warnings) == 1
+    assert warnings[0].startswith("3: http://b.example/")
+    assert warnings[0].endswith(": left out: it goes over several lines: its quotes may not be closed")
 
 
 def test_a_quote_that_stays_open_costs_a_bounded_part_of_the_list() -> None:

@@ -106,7 +106,7 @@ def test_what_no_rule_file_needs_is_refused_where_it_stands(text: str, error: st
 @pytest.mark.parametrize("text", ["a:\n\t- b", "a:\n  - b: c\n\td: e"])
 def test_a_tab_that_is_an_indent_is_called_one(text: str) -> None:
     _, (error,) = read(text)
-    assert error.endswith(": YAML: a tab: YAML is indented by spaces")
+    assert error.endswith(": indent with spaces, not with tabs")
 
 
 def test_sixteen_levels_are_not_too_deep() -> None:
@@ -134,6 +134,28 @@ def test_what_is_no_yaml_is_reported_with_its_line(text: str, line: int) -> None
     assert node is None
     assert len(errors) == 1
     assert errors[0].startswith((f"f:{line}: YAML: ", f"f:{line - 1}: YAML: "))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "hint"),
+    [
+        ("a:\n\t- b", 2, ": indent with spaces, not with tabs"),
+        ("a:\n  - @@b", 2, ": a text that begins with '@' has to stand in quotes"),
+        ("a:\n  - ||b^", 2, ": a text that begins with '|' has to stand in quotes"),
+        ("a: [*.b.example]", 1, ": a text that begins with '*' has to stand in quotes"),
+        (
+            "a: b\nc: d: e",
+            2,
+            ": a text with ': ' in it has to stand in quotes, and the keys of a mapping below each other",
+        ),
+    ],
+)
+def test_usual_mistakes_are_told_with_what_to_do(text: str, line: int, hint: str) -> None:
+    report = Report("f")
+    assert read_document(text.encode(), report) is None
+    (error,) = report.errors
+    assert error.line == line
+    assert error.why.endswith(hint)
 
 
 @pytest.mark.parametrize(

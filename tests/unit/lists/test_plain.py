@@ -38,10 +38,28 @@ def read(reader: Reader, text: str | bytes) -> tuple[list[tuple[int, str]], list
             [(1, "a.example/"), (1, "b.example/"), (3, "c.example/")],
         ),
         (read_hosts, "0.0.0.0 0.0.0.0\n127.0.0.1 local broadcasthost localhost.localdomain", []),
+        (
+            read_hosts,
+            "0 a.example\n:: b.example#x\n127.0.0.53 c.example",
+            [(1, "a.example/"), (2, "b.example/"), (3, "c.example/")],
+        ),
+        (read_hosts, "255.255.255.255 broadcasthost\nfe80::1%lo0 localhost\nff02::1 ip6-allnodes", []),
     ],
 )
 def test_lists_that_people_have_are_read(reader: Reader, text: str, rules: list[object]) -> None:
     assert read(reader, text) == (rules, [], [])
+
+
+def test_a_url_is_one_whatever_it_is_like() -> None:
+    urls = "http://192.0.2.0/24\n192.0.2.16/28\nhttp://me@a.example/\nhttp://[::1]/x\nhttp://a_b.example/%00"
+    rules = ["192.0.2.0/24", "192.0.2.16/28", "a.example/", "[::1]/x", "a_b.example/%00"]
+    assert read(read_urls, urls) == (list(enumerate(rules, 1)), [], [])
+
+
+def test_a_block_of_hosts_at_an_address_that_leads_somewhere_is_left_out() -> None:
+    rules, _, warnings = read(read_hosts, "192.0.2.7 a.example\n192.0.2.7 b.example\n")
+    what = "an address that is given to names: it blocks nothing (the first of 2)"
+    assert (rules, warnings) == ([], [f"f:1: 192.0.2.7 a.example: left out: {what}"])
 
 
 @pytest.mark.parametrize(
@@ -63,6 +81,32 @@ def test_lists_that_people_have_are_read(reader: Reader, text: str, rules: list[
         (read_urls, "/x", "f:2: /x: left out: it names no host"),
         (read_urls, "mailto:me@a.example", "f:2: mailto:me@a.example: left out: it names no host"),
         (read_hosts, "a.example", "f:2: a.example: left out: expected an address and a name"),
+        (read_hosts, "a.example b.example", "f:2: a.example b.example: left out: expected an address and a name"),
+        (read_hosts, "! Title: x", "f:2: ! Title: x: left out: expected an address and a name"),
+        (read_hosts, "dead a.example", "f:2: dead a.example: left out: expected an address and a name"),
+        (
+            read_hosts,
+            "216.239.38.120 www.google.com",
+            "f:2: 216.239.38.120 www.google.com: left out: an address that is given to names: it blocks nothing",
+        ),
+        (read_hosts, "0.0.0.0 a.example/x", "f:2: a.example/x: left out: a domain has neither user nor path"),
+        (read_hosts, "0.0.0.0 a.example,b", "f:2: a.example,b: left out: no name of a host has ',' in it"),
+        (read_domains, '"a.example"', 'f:2: "a.example": left out: no name of a host has \'"\' in it'),
+        (read_domains, "<html>", "f:2: <html>: left out: no name of a host has '<' in it"),
+        (read_urls, "1;http://a.example/x", "f:2: 1;http://a.example/x: left out: no name of a host has ';' in it"),
+        (read_urls, "hxxp://a[.]example/", "f:2: hxxp://a[.]example/: left out: no name of a host has '[' in it"),
+        (read_urls, "x@a.example", "f:2: x@a.example: left out: a mail address is no host"),
+        (
+            read_urls,
+            "192.0.2.0/24",
+            "f:2: 192.0.2.0/24: left out: an address range is no URL; the format 'addresses' reads ranges",
+        ),
+        (
+            read_urls,
+            "https://a.example/x/*",
+            "f:2: https://a.example/x/*: left out: '*' is no wildcard here; a rule fits its host, all hosts below it, "
+            "and all paths below it",
+        ),
         (read_hosts, "0.0.0.0 ...", "f:2: ...: left out: it names no host"),
     ],
 )

@@ -63,6 +63,9 @@ def test_a_zone_s_name_is_that_of_its_soa_or_its_first_record_s_origin(head: str
     [
         ("x.example CNAME rpz-tcp-only.", "rpz-tcp-only: it blocks nothing"),
         ("x.example CNAME wall.example.", "data that is answered instead"),
+        # answers for what is below the name, where "x.example CNAME x.example." is an old way to pass it
+        ("*.x.example CNAME x.example.", "data that is answered instead"),
+        ("*.x.example CNAME *.x.example.", "data that is answered instead"),
         ("x.example A 192.0.2.1", "data that is answered instead"),
         ('x.example TXT "a ; ( b"', "data that is answered instead"),
         ("@ TXT x", "data of the zone itself"),
@@ -98,6 +101,20 @@ def test_a_parenthesis_that_stays_open_costs_a_bounded_part_of_the_list() -> Non
     assert rules == ["82:a.example/"]
     why = "left out: its parenthesis is not closed"
     assert warnings == [f"1: x.example CNAME ( .: {why}", f"83: y (: {why}"]
+
+
+@pytest.mark.parametrize(("passed", "blocked"), [("x.example", "*.x.example"), ("*.x.example", "x.example")])
+@pytest.mark.parametrize("passes_first", [True, False])
+def test_a_name_is_not_passed_where_the_zone_blocks_what_else_its_rule_fits(
+    passed: str, blocked: str, passes_first: bool
+) -> None:
+    lines = [f"{passed} CNAME rpz-passthru.", f"{blocked} CNAME ."]
+    lines = lines if passes_first else lines[::-1]
+    line = 6 + lines.index(f"{passed} CNAME rpz-passthru.")
+    rules, warnings = read(read_rpz, HEAD + "\n".join([*lines, "y.example CNAME rpz-passthru."]))
+    assert rules == [f"{13 - line}:x.example/", "+8:y.example/"]
+    why = "the zone passes a name, or all below it, and blocks the other; a rule fits both"
+    assert warnings == [f"{line}: {passed} CNAME rpz-passthru.: left out: {why}"]
 
 
 def test_a_list_that_does_not_block_has_no_exceptions() -> None:

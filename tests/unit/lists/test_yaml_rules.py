@@ -136,6 +136,7 @@ def test_a_list_says_how_its_hashed_uris_were_made(variant: str) -> None:
             ],
         ),
         ("rules: [a b]", ["f.yaml:1: a b: there is white space in it"]),
+        ("rules: ['a.example,b.example']", ["f.yaml:1: a.example,b.example: no name of a host has ',' in it"]),
         ("rules: [{sha256: abc}]", ["f.yaml:1: abc: expected pairs of hexadecimal digits"]),
         ("rules: [{sha256: abcdef}]", ["f.yaml:1: abcdef: expected 8 to 64 hexadecimal digits, not 6"]),
         ("rules: [{address: 10.0.0.1/8}]", ["f.yaml:1: 10.0.0.1/8: 10.0.0.1/8 has host bits set"]),
