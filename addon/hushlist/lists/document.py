@@ -83,7 +83,7 @@ def _hint(error: yaml.MarkedYAMLError, text: str) -> str:
 #: by the character that the parser cannot go on at, or where what it cannot end begins
 _HINTS = {
     "\t": ": indent with spaces, not with tabs",
-    **{character: f": a text that begins with {character!r} has to stand in quotes" for character in "@`%|*&!"},
+    **{character: f": a text that begins with {character!r} has to stand in quotes" for character in "@`%|*&!:"},
 }
 
 

@@ -114,8 +114,13 @@ class Report:
 
     @property
     def refused(self) -> int:
-        """How many entries were left out."""
-        return self._left_out.number + self._kinds.number + self._skipped
+        """How many entries are not used."""
+        return self.left_out + self._skipped
+
+    @property
+    def left_out(self) -> int:
+        """How many entries no rule could be made of."""
+        return self._left_out.number + self._kinds.number
 
     def error(self, line: int, what: str, why: str) -> None:
         """The source cannot be used."""
@@ -162,8 +167,8 @@ class Report:
         >>> print(*report.warnings)
         f:3: ##.ad: left out: a cosmetic filter (the first of 2)
         """
-        if any(problem.why == _IN_UTF_16 for problem in self.errors):
-            return  # nothing behind a byte order mark of UTF-16 is read
+        if any(problem.why in (_IN_UTF_16, _IS_COMPRESSED) for problem in self.errors):
+            return  # nothing behind that is read
         self.errors = sorted((*self.errors, *other.errors), key=_line)
         self._warnings = sorted((*self._warnings, *other._warnings), key=_line)
         self._left_out.merge(other._left_out)
@@ -256,13 +261,21 @@ def read_octets(path: Path, report: Report) -> bytes | None:
         check_regular(path)
         return path.read_bytes()
     except (OSError, ValueError) as error:  # ValueError: no file can have that name
-        report.error(0, path.name, getattr(error, "strerror", None) or str(error))
+        report.error(0, path.name or str(path), getattr(error, "strerror", None) or str(error))
         return None
 
 
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OTHER_ENCODINGS = (b"\xff\xfe", b"\xfe\xff")
 _IN_UTF_16 = "the file is in UTF-16; lists are in UTF-8"
+_COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"PK\x03\x04": "zip",
+    b"\xfd7zXZ\x00": "xz",
+    b"BZh91AY&SY": "bzip2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+}
+_IS_COMPRESSED = "the file is compressed; unpack it first"
 #: octets that are read at once; in a block of at most LONGEST_LINE no line can be longer
 _BLOCK = LONGEST_LINE // 2
 
@@ -277,6 +290,10 @@ def blocks(octets: bytes, report: Report) -> Iterator[tuple[int, bytes]]:
     if number == 1:
         if octets.startswith(_OTHER_ENCODINGS):
             report.error(1, "byte order mark", _IN_UTF_16)
+            return
+        if octets.startswith(tuple(_COMPRESSED)):
+            kind = next(name for begin, name in _COMPRESSED.items() if octets.startswith(begin))
+            report.error(1, kind, _IS_COMPRESSED)
             return
         start = len(_BYTE_ORDER_MARK) if octets.startswith(_BYTE_ORDER_MARK) else 0
     while start <= len(octets):

@@ -27,6 +27,7 @@ from typing import NamedTuple
 from hushlist.errors import Problem
 from hushlist.lists.popular import read_popular
 from hushlist.lists.source import Report, read_octets
+from hushlist.lists.squidguard import read_squidguard_expressions
 from hushlist.match.breadth import Breadth
 from hushlist.match.compiler import (
     MOST_PARTS,
@@ -173,6 +174,7 @@ def _compile(
     with TemporaryDirectory(dir=cache.make()) as name, processes(1 if is_small else jobs) as parallel:
         folder = Path(name)
         collected = list(_collect_all(surveys, popular_domains, folder, parallel, progress))
+        _doubt_formats(surveys, collected)
         errors = [problem for report in reports for problem in report.errors]
         errors += [_changed(file) for file, seen in policy.files.items() if fingerprint(file) != seen]
         if errors:
@@ -282,6 +284,14 @@ def _collect_all(
             done += stretch.length
             progress("read", done, total)
         yield own
+
+
+def _doubt_formats(surveys: Sequence[Survey], collected: Sequence[Sequence[_Collected]]) -> None:
+    """Warn of lists that have entries, but no rule; of regular expressions there is a warning already."""
+    for survey, of_file in zip(surveys, collected, strict=True):
+        is_empty = survey.report.left_out > 0 and not any(own.part.rules for own in of_file)
+        if is_empty and survey.file.format.read is not read_squidguard_expressions:
+            survey.report.warn(0, "list", "no entry of it could be made a rule: is its format right?")
 
 
 def _collect(piece: _Piece) -> _Collected:

@@ -51,6 +51,10 @@ def read_on_failure(fields: Fields, report: Report) -> OnFailure:
         others = own.choice(_OTHERS, _CHOICES) or "closed"
         # a word that is none is not "whatever holds for the others"
         said = {cause: (own.choice(cause, _CHOICES) or "closed") if cause in own else others for cause in Cause}
+    elif node is None or node.value in _CHOICES:
+        said = dict.fromkeys(Cause, "closed" if node is None else str(node.value))
     else:
-        said = dict.fromkeys(Cause, fields.choice("on-failure", _CHOICES) or "closed")
+        why = f"expected {', '.join(_CHOICES)} or a mapping with {', '.join((_OTHERS, *Cause))}"
+        report.error(node.line, f"on-failure: {node}", why)
+        said = dict.fromkeys(Cause, "closed")
     return OnFailure(frozenset(cause for cause, word in said.items() if word == "open"))

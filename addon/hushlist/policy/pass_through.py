@@ -76,10 +76,17 @@ class PassThrough:
         return True
 
 
+_KEYS = ("hosts", "failed-handshakes")
+
+
 def read_pass_through(node: Node, report: Report, read_file: ReadFile) -> PassThrough:
     """What a policy says, as a list of hosts or as a mapping."""
+    if not isinstance(node.value, list | dict):
+        why = f"expected a list of hosts, or a mapping with {', '.join(_KEYS)}, not {node.kind}"
+        report.error(node.line, "pass-through", why)
+        return PassThrough()
     entry = Node(node.line, {"hosts": node}) if isinstance(node.value, list) else node
-    fields = Fields(entry, ("hosts", "failed-handshakes"), report)
+    fields = Fields(entry, _KEYS, report)
     if isinstance(entry.value, dict) and "hosts" not in fields:
         report.error(node.line, "pass-through", "it has no hosts")
     domains: set[bytes] = set()

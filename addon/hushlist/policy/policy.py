@@ -128,9 +128,12 @@ def list_files(
             raise ListError(f"there is no folder with {' or '.join(formats)}")
         return found
     if not is_there(path):
-        raise ListError("there is no such file")
+        is_url = not {"http:", "https:"}.isdisjoint(path.parts)
+        raise ListError("there is no such file" + (": fetch it, and name the file" if is_url else ""))
     if form is None:
         raise ListError(f"its name tells no format: give one of {', '.join(FORMATS)}")
+    if path.is_dir():
+        raise ListError(f"it is a folder, which only the format {' or '.join(FOLDERS)} reads")
     return [ListFile(path, FORMATS[form], defaults)]
 
 
@@ -235,6 +238,8 @@ class _Reader:
         path = self._path.parent / name
         if not self._is_there(path):
             self._report.error(fields.line_of("block-page"), name, "there is no such file")
+        elif path.is_dir():
+            self._report.error(fields.line_of("block-page"), name, "expected a file, not a folder")
         return path
 
     def _layer(self, node: Node) -> Layer:

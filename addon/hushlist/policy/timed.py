@@ -17,6 +17,7 @@ from hushlist.url.hrn import parse_hrn
 CATEGORY_ACTIONS = (Action.ALLOW, Action.BLOCK, Action.WARN, Action.TAG, Action.PASS)
 #: what can be done where no rule decides
 DEFAULT_ACTIONS = (Action.PASS, Action.BLOCK, Action.WARN)
+_KEYS = ("action", "during", "otherwise")
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,9 +54,13 @@ def read_timed(
     node: Node, what: str, actions: Iterable[Action], schedules: Mapping[str, Schedule], report: Report
 ) -> Timed | None:
     """An action, or a mapping with ``action``, ``during`` and ``otherwise``; ``None`` with an error in the report."""
-    entry = Node(node.line, {"action": node}) if isinstance(node.value, str) else node
-    fields = Fields(entry, ("action", "during", "otherwise"), report)
     actions = tuple(actions)
+    if not isinstance(node.value, str | dict) or node.value == "":
+        why = f"expected one of {', '.join(actions)}, or a mapping with {', '.join(_KEYS)}, not {node.kind}"
+        report.error(node.line, what, why)
+        return None
+    entry = Node(node.line, {"action": node}) if isinstance(node.value, str) else node
+    fields = Fields(entry, _KEYS, report)
     action = fields.choice("action", actions)
     if isinstance(entry.value, dict) and "action" not in fields:
         report.error(node.line, what, "it has no action")

@@ -32,9 +32,11 @@ class Unblocking:
 
 def read_unblocking(node: Node, report: Report) -> Unblocking | None:
     """``off``, ``on`` (codes alone), or a mapping; ``None`` where nothing is offered."""
-    if isinstance(node.value, str):
-        switch = Fields(Node(node.line, {"unblock": node}), ("unblock",), report).choice("unblock", _SWITCH)
-        return Unblocking() if switch == "on" else None
+    if node.value in _SWITCH:
+        return Unblocking() if node.value == "on" else None
+    if not isinstance(node.value, dict):
+        report.error(node.line, f"unblock: {node}", f"expected on, off or a mapping with {', '.join(_KEYS)}")
+        return None
     fields = Fields(node, _KEYS, report)
     passphrase = fields.text("passphrase")
     if passphrase is not None:

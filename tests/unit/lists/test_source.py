@@ -50,6 +50,8 @@ def test_a_line_ends_in_lf_or_crlf_and_a_byte_order_mark_is_skipped(octets: byte
     ("octets", "errors"),
     [
         ("a".encode("utf-16"), ["f:1: byte order mark: the file is in UTF-16; lists are in UTF-8"]),
+        (b"\x1f\x8b\x08\x00", ["f:1: gzip: the file is compressed; unpack it first"]),
+        (b"PK\x03\x04\x14", ["f:1: zip: the file is compressed; unpack it first"]),
         (b"\xfe\xff\x00a", ["f:1: byte order mark: the file is in UTF-16; lists are in UTF-8"]),
         (
             b"ok\nb\xffd\nok\n\xc3\xa9\xc3",

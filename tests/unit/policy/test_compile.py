@@ -125,6 +125,23 @@ def hosts_of(rules: list[Rule]) -> Iterator[tuple[bytes, str]]:
 # -- what becomes of the entries ---------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [("domains", "0.0.0.0 a.example\n0.0.0.0 b.example\n"), ("adblock", "a.example\nb.example\n"), ("csv", "x\ny\n")],
+)
+def test_a_list_of_which_no_entry_is_used_may_be_of_another_format(
+    form: str, text: str, compiled: Callable[..., Compiled]
+) -> None:
+    first = compiled({f"{form}.list": text}).report.warnings[0]
+    assert (first.line, first.what) == (0, "list")
+    assert first.why == "no entry of it could be made a rule: is its format right?"
+
+
+@pytest.mark.parametrize("text", ["", "# none yet\n", "a.example\na b\n"])
+def test_a_list_that_is_empty_or_used_in_part_raises_no_doubt(text: str, compiled: Callable[..., Compiled]) -> None:
+    assert "list" not in {problem.what for problem in compiled({"domains.list": text}).report.warnings}
+
+
 @pytest.mark.parametrize("form", FORMATS)
 def test_every_entry_is_kept_or_a_duplicate_or_refused(form: str, compiled: Callable[..., Compiled]) -> None:
     text, expected = TEXTS[form]
@@ -254,8 +271,8 @@ def test_errors_of_every_file_come_together_in_order(tmp_path: Path, cache: Cach
     with pytest.raises(PolicyError) as caught:
         compile_policy(policy, cache=cache, popular=tmp_path / "none.csv")
     assert [(Path(problem.source).name, problem.line) for problem in caught.value.problems] == [
-        *(("policy.yaml", 2), ("policy.yaml", 3), ("none.csv", 0)),
-        *(("z.yaml", 3), ("z.yaml", 4), ("folder.yaml", 0), ("a.hashed", 1)),
+        *(("policy.yaml", 2), ("policy.yaml", 2), ("policy.yaml", 3), ("none.csv", 0)),
+        *(("z.yaml", 3), ("z.yaml", 4), ("a.hashed", 1)),
     ]
 
 

@@ -37,11 +37,14 @@ def test_it_says_for_which_causes_requests_pass(text: str, opened: set[Cause]) -
     assert {cause for cause in Cause if found.passes(cause)} == opened
 
 
+EXPECTED = "expected closed, open or a mapping with default, start, index, error"
+
+
 @pytest.mark.parametrize(
     ("text", "problem"),
     [
-        ("\non-failure: opne", "policy.yaml:2: on-failure: opne: expected one of closed, open"),
-        ("on-failure: [open]", "policy.yaml:1: on-failure: expected text, not a list"),
+        ("\non-failure: opne", f"policy.yaml:2: on-failure: 'opne': {EXPECTED}"),
+        ("on-failure: [open]", f"policy.yaml:1: on-failure: a list: {EXPECTED}"),
         ("on-failure:\n  reload: open", "policy.yaml:2: reload: unknown key (known: default, start, index, error)"),
         ("on-failure:\n  error: opne", "policy.yaml:2: error: opne: expected one of closed, open"),
     ],

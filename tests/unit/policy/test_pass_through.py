@@ -80,13 +80,15 @@ def test_hosts_are_canonical_and_come_from_files_too() -> None:
     assert len(found) == 5
 
 
+EXPECTED = "expected a list of hosts, or a mapping with hosts, failed-handshakes"
 HOST = "expected a host such as bank.example, or a network such as 192.0.2.0/24"
 
 
 @pytest.mark.parametrize(
     ("text", "errors"),
     [
-        ("bank.example", ["p:1: 'bank.example': expected a mapping with hosts, failed-handshakes"]),
+        ("bank.example", [f"p:1: pass-through: {EXPECTED}, not text"]),
+        ("", [f"p:1: pass-through: {EXPECTED}, not nothing"]),
         ("{failed-handshakes: report}", ["p:1: pass-through: it has no hosts"]),
         ("[[]]", ["p:1: a list: expected a mapping with file"]),
         ("[{}]", ["p:1: pass-through: it names no file"]),

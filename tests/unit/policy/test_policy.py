@@ -122,7 +122,10 @@ def test_a_list_s_file_is_found_beside_the_policy_wherever_one_stands(
         ("layers: []\ncategories: {games: block}", ["policy.yaml:2: games: an hrn: name must begin with 'hrn://'"]),
         ("layers: []\ndefault: deny", ["policy.yaml:2: action: deny: expected one of pass, block, warn"]),
         ("layers: []\nmode: dry", ["policy.yaml:2: mode: dry: expected one of block, tag, off"]),
-        ("layers: []\nunblock: yes", ["policy.yaml:2: unblock: yes: expected one of on, off"]),
+        (
+            "layers: []\nunblock: yes",
+            ["policy.yaml:2: unblock: 'yes': expected on, off or a mapping with passphrase, codes, scopes, minutes"],
+        ),
         ("layers: []\nblock-page: none.html", ["policy.yaml:2: none.html: there is no such file"]),
         ("layers: []\nblock-page: []", ["policy.yaml:2: block-page: expected text, not a list"]),
         ("layers: []\nlog: {what: nothing}", ["policy.yaml:2: what: nothing: expected one of blocked, noted, all"]),
@@ -189,7 +192,20 @@ def test_every_error_names_file_line_what_and_why(folder: Path, text: str, error
 
 def test_a_list_that_is_a_folder_is_an_error(folder: Path) -> None:
     (folder / "folder.yaml").mkdir()
-    assert errors_of(folder, one_list("folder.yaml")) == ["folder.yaml: Is a directory"]
+    why = "it is a folder, which only the format squidguard reads"
+    assert errors_of(folder, one_list("folder.yaml")) == [f"policy.yaml:4: folder.yaml: {why}"]
+
+
+def test_a_url_is_no_list(folder: Path) -> None:
+    why = "there is no such file: fetch it, and name the file"
+    name = "https://lists.example/ads.hosts"
+    assert errors_of(folder, one_list(name)) == [f"policy.yaml:4: {name}: {why}"]
+
+
+def test_a_block_page_that_is_a_folder_is_an_error(folder: Path) -> None:
+    (folder / "page").mkdir()
+    why = "expected a file, not a folder"
+    assert errors_of(folder, "layers: []\nblock-page: page") == [f"policy.yaml:2: page: {why}"]
 
 
 def test_a_name_that_no_file_can_have_is_an_error(folder: Path) -> None:

@@ -54,12 +54,15 @@ def test_an_action_is_a_word_or_has_a_schedule(text: str, expected: Timed) -> No
     assert timed_of(text) == (expected, [])
 
 
+EXPECTED = "expected one of pass, block, warn, or a mapping with action, during, otherwise"
+
+
 @pytest.mark.parametrize(
     ("text", "errors"),
     [
         ("allow", ["p:1: action: allow: expected one of pass, block, warn"]),
-        ("", ["p:1: nothing: expected a mapping with action, during, otherwise"]),
-        ("[block]", ["p:1: a list: expected a mapping with action, during, otherwise"]),
+        ("", [f"p:1: default: {EXPECTED}, not nothing"]),
+        ("[block]", [f"p:1: default: {EXPECTED}, not a list"]),
         ("{}", ["p:1: default: it has no action"]),
         ("{during: night}", ["p:1: default: it has no action"]),
         ("{action: block, when: night}", ["p:1: when: unknown key (known: action, during, otherwise)"]),

@@ -33,12 +33,15 @@ def test_a_passphrase_is_taken_as_it_is_printed() -> None:
     assert read(f"{{passphrase: '{stored}', codes: off}}") == (Unblocking(stored, codes=False), [])
 
 
+EXPECTED = "expected on, off or a mapping with passphrase, codes, scopes, minutes"
+
+
 @pytest.mark.parametrize(
     ("text", "errors"),
     [
-        ("maybe", ["p:1: unblock: maybe: expected one of on, off"]),
-        ("", ["p:1: nothing: expected a mapping with passphrase, codes, scopes, minutes"]),
-        ("[]", ["p:1: a list: expected a mapping with passphrase, codes, scopes, minutes"]),
+        ("maybe", [f"p:1: unblock: 'maybe': {EXPECTED}"]),
+        ("", [f"p:1: unblock: nothing: {EXPECTED}"]),
+        ("[]", [f"p:1: unblock: a list: {EXPECTED}"]),
         ("{code: on}", ["p:1: code: unknown key (known: passphrase, codes, scopes, minutes)"]),
         ("{codes: yes}", ["p:1: codes: yes: expected one of on, off"]),
         ("{codes: off}", ["p:1: unblock: it takes neither a passphrase nor codes"]),
