@@ -10,6 +10,7 @@ from hushlist.cli.common import GOOD, Commands, add_command, add_policy, print_l
 from hushlist.cli.progress import shown_progress
 from hushlist.policy import shipped_policy
 from hushlist.policy.compile import compile_policy
+from hushlist.policy.unused import unused_categories
 
 
 def add_to(commands: Commands) -> None:
@@ -35,7 +36,7 @@ def compile_lists(arguments: argparse.Namespace) -> int:
         compiled = compile_policy(
             arguments.policy or shipped_policy(), popular=arguments.popular, progress=progress, may_do_without=False
         )
-    print_warnings(compiled.report.warnings)
+    print_warnings([*unused_categories(compiled.policy, compiled.index), *compiled.report.warnings])
     if arguments.json:
         index = compiled.index
         about = {"index": index.source, "octets": index.octets, "hot_octets": index.hot_octets, "rules": len(index)}

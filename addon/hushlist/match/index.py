@@ -282,6 +282,17 @@ class Index(IndexFile):
                     rule = Rule(HashedUri(key, row.key), self._terms_of(row)[1], row.line)
                     yield Match(rule, string, (_WHOLE_URI, len(string)))
 
+    def categories(self) -> set[str]:
+        """What rules are about; takes the longer, the more rules have terms of their own."""
+        firsts = [first for (first,) in NUMBER.iter_unpack(self.section("parts"))]
+        rows = (
+            Row(b"", part, 0, number)
+            for part, (first, end) in enumerate(pairwise(firsts))
+            for number in range(end - first)
+        )
+        found = (self._read_terms(row)[1].category for row in rows)
+        return {category for category in found if category is not None}
+
     def _terms_of(self, row: Row) -> tuple[bool, Terms]:
         """Whether the row's rule is in the clear, and its terms."""
         known = self._terms.get((row.part, row.terms))
