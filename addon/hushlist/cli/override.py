@@ -23,7 +23,7 @@ from hushlist.policy.events import Event
 from hushlist.policy.grants import SCOPES, Grant, canonical_target
 from hushlist.policy.overrides import CODE_VALID, LONGEST, Overrides
 from hushlist.policy.passphrase import hash_passphrase
-from hushlist.policy.store import default_path
+from hushlist.policy.store import StoreError, default_path
 
 _HOW = "command line"
 #: characters; guesses are limited, but a policy may get into the hands of somebody who guesses without limits
@@ -141,6 +141,17 @@ def _overrides(arguments: argparse.Namespace) -> Overrides:
     return Overrides(arguments.store or default_path(), time.time)
 
 
+def _known_overrides(arguments: argparse.Namespace) -> Overrides:
+    """The same, of a file that is there; else the answer would be that nothing is unblocked.
+
+    Raises:
+        StoreError: there is no file of the name that was given.
+    """
+    if arguments.store is not None and not arguments.store.exists():
+        raise StoreError(arguments.store, "there is no such file")
+    return _overrides(arguments)
+
+
 def grant(arguments: argparse.Namespace) -> int:
     """Make a grant and print it; without a target, make a code."""
     if arguments.target is None:
@@ -178,7 +189,7 @@ def make_code(arguments: argparse.Namespace) -> int:
 
 def list_grants(arguments: argparse.Namespace) -> int:
     """What is unblocked."""
-    with _overrides(arguments) as overrides:
+    with _known_overrides(arguments) as overrides:
         for found in overrides.active(time.time()):
             print(json.dumps(asdict(found)) if arguments.json else _grant_line(found))
     return GOOD
@@ -187,7 +198,7 @@ def list_grants(arguments: argparse.Namespace) -> int:
 def revoke(arguments: argparse.Namespace) -> int:
     """End grants and codes; those that are none are named, and the rest goes on."""
     code = GOOD
-    with _overrides(arguments) as overrides:
+    with _known_overrides(arguments) as overrides:
         for what in arguments.what:
             if not _revoke(overrides, what):
                 code = complain(f"{what!r}: there is no such grant, and no such code that was not used")
@@ -203,7 +214,7 @@ def _revoke(overrides: Overrides, what: str) -> bool:
 
 def history(arguments: argparse.Namespace) -> int:
     """What happened."""
-    with _overrides(arguments) as overrides:
+    with _known_overrides(arguments) as overrides:
         for event in overrides.history(max(0, arguments.limit)):
             print(_event_line(event))
     return GOOD

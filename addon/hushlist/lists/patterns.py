@@ -24,12 +24,14 @@ _NO_RULE = (
     (re.compile(r"[^/?#]*\*.*"), _NO_WILDCARD),
     (re.compile(r"[^/?#]*[|^].*"), "'|' and '^' have no meaning here"),
 )
+_TWO_SCHEMES = (re.compile(r"[^/?#]*://.*"), "what stands in front of '://' is no host")
 _ANY_PATH = (re.compile(r".*/\*"), _NO_WILDCARD)
 _MAIL = (re.compile(r"[^/:@]+@[^/@]+"), "a mail address is no host")
 #: what the author of a rule hardly means; a list of URLs that were seen may well have them
 _MISTAKES = (
     (re.compile(r"[0-9.]+/[0-9]{1,2}"), "an address range is no expression; it is written as 'address: ...'"),
     _ANY_PATH,
+    _TWO_SCHEMES,
     (re.compile(r"[^/?#]*/?#.*"), "the whole site would be meant: what stands behind '#' is never sent"),
     (re.compile(r"[^?#]*\\.*"), "a browser sends '/' for '\\'; write that, or %5C for one that it does not change"),
     _MAIL,
@@ -134,7 +136,7 @@ def parse_listed_expression(text: str) -> Expression:
         return expression
     if not _SCHEME.match(text):
         _refuse(_NO_ENTRY, text)
-    _refuse((_ANY_PATH,), text)
+    _refuse((_ANY_PATH, _TWO_SCHEMES), text)
     return _with_plain_host(canonicalize_expression(text), text)
 
 

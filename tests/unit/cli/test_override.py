@@ -209,6 +209,13 @@ def test_a_store_that_cannot_be_used_is_named(run: Run, tmp_path: Path) -> None:
         assert (code, out, err) == (2, "", f"hushlist: {broken}: file is not a database\n")
 
 
+@pytest.mark.parametrize("command", [["list"], ["history"], ["revoke", "1"]])
+def test_a_store_that_is_not_there_is_named_and_not_made(run: Run, tmp_path: Path, command: list[str]) -> None:
+    missing = tmp_path / "folder" / "own.sqlite"
+    assert run(*command, "--store", str(missing)) == (2, "", f"hushlist: {missing}: there is no such file\n")
+    assert not missing.parent.exists()
+
+
 def test_another_store_may_be_named(run: Run, tmp_path: Path) -> None:
     run("grant", "--for", "30m", "h.example", "--store", str(tmp_path / "own.sqlite"))
     assert run("list")[1] == ""

@@ -93,8 +93,22 @@ def test_a_block_of_hosts_at_an_address_that_leads_somewhere_is_left_out() -> No
         (read_hosts, "0.0.0.0 a.example,b", "f:2: a.example,b: left out: no name of a host has ',' in it"),
         (read_domains, '"a.example"', 'f:2: "a.example": left out: no name of a host has \'"\' in it'),
         (read_domains, "<html>", "f:2: <html>: left out: no name of a host has '<' in it"),
-        (read_urls, "1;http://a.example/x", "f:2: 1;http://a.example/x: left out: no name of a host has ';' in it"),
+        (
+            read_urls,
+            "1;http://a.example/x",
+            "f:2: 1;http://a.example/x: left out: what stands in front of '://' is no host",
+        ),
         (read_urls, "hxxp://a[.]example/", "f:2: hxxp://a[.]example/: left out: no name of a host has '[' in it"),
+        (
+            read_urls,
+            "\u200bhttp://a.example/",
+            "f:2: \\u200bhttp://a.example/: left out: what stands in front of '://' is no host",
+        ),
+        (
+            read_urls,
+            "http://https://a.example/",
+            "f:2: http://https://a.example/: left out: what stands in front of '://' is no host",
+        ),
         (read_urls, "x@a.example", "f:2: x@a.example: left out: a mail address is no host"),
         (
             read_urls,

@@ -136,6 +136,10 @@ def test_a_list_says_how_its_hashed_uris_were_made(variant: str) -> None:
             ],
         ),
         ("rules: [a b]", ["f.yaml:1: a b: there is white space in it"]),
+        (
+            "rules: ['http://https://a.example/']",
+            ["f.yaml:1: http://https://a.example/: what stands in front of '://' is no host"],
+        ),
         ("rules: ['a.example,b.example']", ["f.yaml:1: a.example,b.example: no name of a host has ',' in it"]),
         ("rules: [{sha256: abc}]", ["f.yaml:1: abc: expected pairs of hexadecimal digits"]),
         ("rules: [{sha256: abcdef}]", ["f.yaml:1: abcdef: expected 8 to 64 hexadecimal digits, not 6"]),
