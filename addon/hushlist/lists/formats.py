@@ -16,7 +16,7 @@ from hushlist.lists.hashes import read_safebrowsing_raw, read_sha256
 from hushlist.lists.plain import read_domains, read_hosts, read_urls
 from hushlist.lists.rpz import read_rpz
 from hushlist.lists.source import Defaults, Report
-from hushlist.lists.squidguard import read_squidguard_expressions, read_squidguard_urls
+from hushlist.lists.squidguard import read_squidguard_domains, read_squidguard_expressions, read_squidguard_urls
 from hushlist.lists.yaml_rules import read_yaml
 from hushlist.match.rule import Rule
 
@@ -53,7 +53,7 @@ FORMATS: dict[str, Format] = {
 #: folders by format: the files in them, each of which may be missing, and theirs
 FOLDERS: Mapping[str, Mapping[str, Format]] = {
     "squidguard": {
-        "domains": FORMATS["domains"],
+        "domains": Format(read_squidguard_domains, is_by_line=True),
         "urls": FORMATS["squidguard-urls"],
         "expressions": Format(read_squidguard_expressions, is_by_line=True),
     },

@@ -15,15 +15,19 @@ from hushlist.lists.source import LONGEST_LINE, Defaults, Report, block_entries,
 from hushlist.match.rule import Expression, Rule, Terms
 
 
-def read_domains(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
-    """One domain a line; a dot or "*." in front means the same as none."""
+def read_domains(octets: bytes, defaults: Defaults, report: Report, *, more_may_follow: bool = False) -> Iterator[Rule]:
+    """One domain a line; a dot or "*." in front means the same as none.
+
+    Where more may follow on the line, behind white space, that is not used.
+    """
     terms = defaults.terms(report.source)
     for first, block in blocks(octets, report):
         if names := _plain_names(block):
             yield from _rules(names, terms, first)
             continue
         for line, entry in block_entries(block, first, report):
-            if expression := read_name(entry, line, report):
+            name = entry.split(maxsplit=1)[0] if more_may_follow else entry
+            if expression := read_name(name, line, report):
                 yield Rule(expression, terms, line)
 
 

@@ -13,8 +13,19 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hushlist.lists.foreign import read_prefix
+from hushlist.lists.plain import read_domains
 from hushlist.lists.source import Defaults, Report, entries
 from hushlist.match.rule import Rule
+
+
+def read_squidguard_domains(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
+    """One domain a line; what stands behind it says where to redirect to, and is not used.
+
+    >>> rules = read_squidguard_domains(b"site.example http://other.example/\\n", Defaults(), Report("f"))
+    >>> [str(rule.pattern) for rule in rules]
+    ['site.example/']
+    """
+    return read_domains(octets, defaults, report, more_may_follow=True)
 
 
 def read_squidguard_urls(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:

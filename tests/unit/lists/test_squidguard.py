@@ -7,7 +7,7 @@ import pytest
 from hushlist.errors import SourceError
 from hushlist.lists.formats import FOLDERS, FORMATS
 from hushlist.lists.source import Defaults, Report
-from hushlist.lists.squidguard import read_squidguard_expressions, read_squidguard_urls
+from hushlist.lists.squidguard import read_squidguard_domains, read_squidguard_expressions, read_squidguard_urls
 from hushlist.policy.compile import Compiled, compile_policy
 from shared import SHARED
 from unit.hostile import rules_in
@@ -25,6 +25,13 @@ from unit.lists.reading import read
 )
 def test_an_entry_of_urls_is_a_page_and_what_lies_below_it(text: str, rules: list[str]) -> None:
     assert read(read_squidguard_urls, text) == (rules, [])
+
+
+def test_a_domain_may_have_a_redirection_behind_it() -> None:
+    text = "a.example\nb.example http://other.example/%u\n.C.Example\tx y\nd/e f\n"
+    rules, warnings = read(read_squidguard_domains, text)
+    assert rules == ["1:a.example/", "2:b.example/", "3:c.example/"]
+    assert warnings == ["4: d/e: left out: a domain has neither user nor path"]
 
 
 def test_expressions_are_reported_with_their_number() -> None:
