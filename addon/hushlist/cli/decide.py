@@ -43,13 +43,15 @@ def _add(commands: Commands, name: str, command: Command, text: str) -> argparse
 
 
 def check(arguments: argparse.Namespace) -> int:
-    """Decide each URL; empty lines are none."""
+    """Decide each URL; empty lines of standard input are none."""
     engine = open_engine(arguments)
     moment, client = who_and_when(arguments, engine)
     mode = engine.settings(client).mode
     show = _print_json if arguments.json else _print_text
     code = GOOD
-    for url in filter(None, urls_of(arguments)):
+    for url in urls_of(arguments):
+        if not url and "-" in arguments.urls:
+            continue
         decision = engine.decide_url(url, moment, client)
         show(readable(url), decision, mode)
         if decision.fault is not None:

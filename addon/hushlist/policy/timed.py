@@ -55,14 +55,15 @@ def read_timed(
 ) -> Timed | None:
     """An action, or a mapping with ``action``, ``during`` and ``otherwise``; ``None`` with an error in the report."""
     actions = tuple(actions)
-    if not isinstance(node.value, str | dict) or node.value == "":
-        why = f"expected one of {', '.join(actions)}, or a mapping with {', '.join(_KEYS)}, not {node.kind}"
-        report.error(node.line, what, why)
+    if not isinstance(node.value, dict):
+        if node.value in actions:
+            return Timed(Action(node.value), report.source, node.line)
+        why = f"expected one of {', '.join(actions)}, or a mapping with {', '.join(_KEYS)}"
+        report.error(node.line, f"{what}: {node}", why)
         return None
-    entry = Node(node.line, {"action": node}) if isinstance(node.value, str) else node
-    fields = Fields(entry, _KEYS, report)
+    fields = Fields(node, _KEYS, report)
     action = fields.choice("action", actions)
-    if isinstance(entry.value, dict) and "action" not in fields:
+    if "action" not in fields:
         report.error(node.line, what, "it has no action")
     otherwise = fields.choice("otherwise", actions)
     during = read_during(fields, schedules, report)

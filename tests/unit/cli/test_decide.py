@@ -33,6 +33,7 @@ def test_check_says_what_is_done_and_why(run: Run, policy: Path) -> None:
         (["blocked.example"], 1),
         (["blocked.example", "other.example"], 1),
         (["/x"], 2),
+        ([""], 2),
         (["blocked.example", "/x"], 2),
         (["/x", "blocked.example"], 2),
     ],

@@ -142,6 +142,7 @@ def test_what_is_no_yaml_is_reported_with_its_line(text: str, line: int) -> None
         ("a:\n\t- b", 2, ": indent with spaces, not with tabs"),
         ("a:\n  - @@b", 2, ": a text that begins with '@' has to stand in quotes"),
         ("a:\n  - ||b^", 2, ": a text that begins with '|' has to stand in quotes"),
+        ("a: [::1]", 1, ": a text that begins with ':' has to stand in quotes"),
         ("a: [*.b.example]", 1, ": a text that begins with '*' has to stand in quotes"),
         (
             "a: b\nc: d: e",

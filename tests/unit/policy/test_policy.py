@@ -120,7 +120,13 @@ def test_a_list_s_file_is_found_beside_the_policy_wherever_one_stands(
         ),
         ("layers: []\nschedules: []", ["policy.yaml:2: schedules: expected a mapping of names to entries, not a list"]),
         ("layers: []\ncategories: {games: block}", ["policy.yaml:2: games: an hrn: name must begin with 'hrn://'"]),
-        ("layers: []\ndefault: deny", ["policy.yaml:2: action: deny: expected one of pass, block, warn"]),
+        (
+            "layers: []\ndefault: deny",
+            [
+                "policy.yaml:2: default: 'deny': expected one of pass, block, warn, or a mapping with action, during, "
+                "otherwise"
+            ],
+        ),
         ("layers: []\nmode: dry", ["policy.yaml:2: mode: dry: expected one of block, tag, off"]),
         (
             "layers: []\nunblock: yes",

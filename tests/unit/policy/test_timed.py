@@ -60,9 +60,9 @@ EXPECTED = "expected one of pass, block, warn, or a mapping with action, during,
 @pytest.mark.parametrize(
     ("text", "errors"),
     [
-        ("allow", ["p:1: action: allow: expected one of pass, block, warn"]),
-        ("", [f"p:1: default: {EXPECTED}, not nothing"]),
-        ("[block]", [f"p:1: default: {EXPECTED}, not a list"]),
+        ("allow", [f"p:1: default: 'allow': {EXPECTED}"]),
+        ("", [f"p:1: default: nothing: {EXPECTED}"]),
+        ("[block]", [f"p:1: default: a list: {EXPECTED}"]),
         ("{}", ["p:1: default: it has no action"]),
         ("{during: night}", ["p:1: default: it has no action"]),
         ("{action: block, when: night}", ["p:1: when: unknown key (known: action, during, otherwise)"]),
@@ -103,7 +103,11 @@ def test_everything_can_be_done_with_a_category(action: Action) -> None:
     ("text", "error"),
     [
         (" games: block", "p:2: games: an hrn: name must begin with 'hrn://'"),
-        (" hrn://c.example: stop", "p:2: action: stop: expected one of allow, block, warn, tag, pass"),
+        (
+            " hrn://c.example: stop",
+            "p:2: hrn://c.example: 'stop': expected one of allow, block, warn, tag, pass, "
+            "or a mapping with action, during, otherwise",
+        ),
         (
             " hrn://c.example/a: block\n hrn://C.example/%61: warn",
             "p:3: hrn://C.example/%61: the category is given twice (first in line 2)",
