@@ -14,6 +14,9 @@ from pathlib import Path
 from textwrap import indent
 from typing import Any
 
+import h2.config
+import h2.connection
+import h2.events
 import pytest
 from cryptography import x509
 
@@ -188,6 +191,33 @@ def test_what_is_open_is_decided_anew_with_each_request_and_else_stays_open(
         passed.sendall(request % b"bank.test")
         assert read_answer(passed).status == 200
     assert proxy.send(b"CONNECT bank.test:443 HTTP/1.1\r\n\r\n").status == 403
+
+
+def test_no_second_tunnel_over_http_2_leads_the_first_to_what_is_blocked(
+    start: Callable[..., Proxy], passing: Path
+) -> None:
+    proxy = start(policy=passing)
+    context = proxy.tls()
+    context.set_alpn_protocols(["h2"])
+    protocol = h2.connection.H2Connection(
+        h2.config.H2Configuration(header_encoding=None, validate_outbound_headers=False)
+    )
+    protocol.initiate_connection()
+    for stream, target in ((1, b"bank.test:443"), (3, b"ads.test:443")):
+        fields = ((b":method", b"CONNECT"), (b":scheme", b"https"), (b":authority", target), (b":path", b"/"))
+        protocol.send_headers(stream, fields)
+        if stream == 1:
+            protocol.send_data(1, hello(b"bank.test"))
+    with context.wrap_socket(proxy.connect(), server_hostname=LOOPBACK) as connection:
+        connection.sendall(protocol.data_to_send())
+        resets: list[int] = []
+        while not resets:
+            events = protocol.receive_data(connection.recv(65536))
+            resets += [event.stream_id for event in events if isinstance(event, h2.events.StreamReset)]
+        proxy.log.wait_for("server connect bank.test:443")
+    assert resets == [3]
+    proxy.log.wait_for("client disconnect")
+    assert "server connect ads.test" not in proxy.log.text()
 
 
 def test_a_blocked_host_is_not_passed_through(start: Callable[..., Proxy], origin: Origin, passing: Path) -> None:

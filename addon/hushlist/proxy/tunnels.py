@@ -14,7 +14,7 @@ from contextlib import suppress
 from dataclasses import replace
 from time import perf_counter_ns
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from mitmproxy import connection, ctx, http, tcp, udp
 from mitmproxy.proxy import commands, events, layer
@@ -77,10 +77,12 @@ class Tunnels:
         self._in_force = in_force
         #: what must not be connected to as it stands: requests that are decrypted have connections of their own
         self._refused: WeakKeyDictionary[connection.Server, str] = WeakKeyDictionary()
+        #: those of connections that could carry more than one tunnel
+        self._shared: WeakSet[connection.Server] = WeakSet()
 
     def connect(self, flow: http.HTTPFlow, mode: str) -> None:
         """Decide a CONNECT by its target and its Host header; refuse it where no page could be shown in the tunnel."""
-        if mode == "off" or not is_open(flow):
+        if mode == "off" or self._is_second(flow) or not is_open(flow):
             return
         is_blocked = False
         try:
@@ -95,6 +97,23 @@ class Tunnels:
                 refuse(flow, lambda request: answer.answer(request, explanation))
         except Exception as error:
             self._in_force.failing.act(flow, error, is_blocked=is_blocked)
+
+    def _is_second(self, flow: http.HTTPFlow) -> bool:
+        """Whether it is not the first CONNECT of an HTTP/2 connection; then it is killed.
+
+        To mitmproxy, all tunnels of a connection have one server, whose address is the target of whatever CONNECT came
+        last, answered or not: a tunnel that was decided, and is passed through, would lead to what is blocked.
+        """
+        if flow.request.is_http10 or flow.request.is_http11:
+            return False  # where nothing follows a tunnel that is open
+        if flow.server_conn not in self._shared:
+            if is_open(flow):
+                self._shared.add(flow.server_conn)
+            return False
+        logger.info("hushlist: no second tunnel over one HTTP/2 connection, for %s", flow.client_conn.peername)
+        if flow.killable:
+            flow.kill()
+        return True
 
     def client_hello(self, data: ClientHelloData, mode: str) -> None:
         """Decide TLS by its names; pass it through undecrypted where the policy says so."""

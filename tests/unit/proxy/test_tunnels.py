@@ -115,6 +115,25 @@ def test_a_tunnel_is_refused_where_no_page_can_be_shown_in_it(
         assert flow.response.headers["content-type"].startswith("text/plain")
 
 
+@pytest.mark.parametrize(("version", "is_killed"), [("HTTP/1.1", False), ("HTTP/2.0", True)])
+def test_an_http_2_connection_carries_one_tunnel(hushlist: Hushlist, version: str, is_killed: bool) -> None:
+    # mitmproxy gives all of them one server, and the target of the last CONNECT as its address.
+    server = connection.Server(address=None)
+    flows = [connect_to(target) for target in ("bank.example:443", "good.example:443", "blocked.example:22")]
+    for flow in flows:
+        flow.request.http_version, flow.server_conn = version, server
+    flows[2].response = http.Response.make(407)  # another addon's; the address becomes this one's all the same
+    for flow in flows:
+        hushlist.http_connect(flow)
+    assert flows[0].error is None
+    assert flows[0].response is None
+    assert [flow.error is not None for flow in flows[1:]] == [is_killed, is_killed]
+    other = connect_to("good.example:443")
+    other.request.http_version, other.server_conn = version, connection.Server(address=None)
+    hushlist.http_connect(other)
+    assert other.error is None
+
+
 def test_without_a_policy_a_tunnel_is_opened_for_the_page_and_nothing_else_passes(hushlist: Hushlist) -> None:
     hushlist.in_force.engine = None
     flow = connect_to("bank.example:443")
