@@ -15,6 +15,7 @@ from e2e.origin import Origin
 from e2e.policies import simple_policy
 from e2e.proxy import PATIENCE, Proxy, read_answer, request_head
 from hushlist.engine import MOST_HOSTS, load_engine
+from hushlist.proxy.live import HOST
 from hushlist.url.request import Request, canonical_forms
 
 
@@ -60,6 +61,26 @@ def test_an_origin_cannot_teach_the_filter_about_another(
         assert proxy.send(request_head(b"http://good.test/folder", b"good.test")).status == 301
         assert proxy.send(request_head(b"http://video.test/folder", b"video.test")).status == 403
     assert {request.host for request in arrived.requests} == {"good.test"}
+
+
+@pytest.mark.parametrize("host", ["self.test:%d", "good.test:%d"])
+def test_the_proxy_does_not_ask_itself_without_end(start: Callable[..., Proxy], host: str) -> None:
+    proxy = start()
+    own = b"self.test:%d" % proxy.port
+    said = (host % proxy.port).encode()
+    assert proxy.send(request_head(b"http://" + own + b"/", said)).status in (403, 502)
+    assert proxy.log.text().count("client connect") <= 3
+    assert proxy.get("http://good.test/").status_code == 200
+
+
+def test_nobody_sees_the_live_page_by_way_of_the_proxy_s_own_machine(start: Callable[..., Proxy]) -> None:
+    proxy = start()
+    page = HOST.encode()
+    with proxy.tunnel("self.test", proxy.port) as tunnel:
+        tunnel.sendall(request_head(b"/metrics", page))
+        assert read_answer(tunnel).status == 403
+    assert proxy.send(request_head(b"http://self.test:%d/metrics" % proxy.port, page)).status == 403
+    assert proxy.send(request_head(b"http://%b/metrics" % page, page)).status == 200
 
 
 # -- time --------------------------------------------------------------------------------------------------------

@@ -20,6 +20,7 @@ from hushlist.proxy.distrust import Distrust
 from hushlist.proxy.in_force import InForce
 from hushlist.proxy.live import LivePage, hide, is_asked
 from hushlist.proxy.name_queries import NameQueries, ask_filter_first
+from hushlist.proxy.own import OwnConnections
 from hushlist.proxy.requests import Requests
 from hushlist.proxy.responses import keep_here
 from hushlist.proxy.summary import summary
@@ -42,11 +43,12 @@ class Hushlist:
 
     def __init__(self) -> None:
         self.in_force = InForce()
-        self._requests = Requests(self.in_force)
+        self._own = OwnConnections()
+        self._requests = Requests(self.in_force, self._own)
         self._name_queries = NameQueries(self.in_force)
         self._tunnels = Tunnels(self.in_force)
         self._distrust = Distrust(self.in_force, self._tunnels)
-        self._live = LivePage(self.in_force)
+        self._live = LivePage(self.in_force, self._own)
         #: the options; mitmproxy copies the value of one each time that it is asked for it
         self._mode = "block"
         self._learns = True
@@ -184,6 +186,10 @@ class Hushlist:
         """mitmproxy's hook: connect to nothing that was refused, and where a service searches safely."""
         self._tunnels.server_connect(data)
         self._requests.lead(data)
+
+    def server_connected(self, data: ServerConnectionHookData) -> None:
+        """mitmproxy's hook: know what the proxy asks by, lest it be asked by itself."""
+        self._own.note(data)
 
     def http_connect(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: decide a tunnel before it is opened."""

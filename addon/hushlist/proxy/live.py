@@ -29,6 +29,7 @@ from hushlist.proxy.explanation import Explanation
 from hushlist.proxy.in_force import InForce
 from hushlist.proxy.live_view import privacy_of, recent, view
 from hushlist.proxy.metrics import CONTENT_TYPE, metrics
+from hushlist.proxy.own import OwnConnections
 from hushlist.proxy.refusing import is_open, refuse
 from hushlist.proxy.wire import client_of_flow, request_of_flow
 from hushlist.trace import trace
@@ -96,8 +97,8 @@ def hide(flow: http.HTTPFlow) -> None:
 class LivePage:
     """Serves the page."""
 
-    def __init__(self, in_force: InForce) -> None:
-        self._in_force = in_force
+    def __init__(self, in_force: InForce, own: OwnConnections) -> None:
+        self._in_force, self._own = in_force, own
         folder = files("hushlist.proxy").joinpath("live_page")
         self._files = {path: (folder.joinpath(name).read_bytes(), kind) for path, (name, kind) in _FILES.items()}
         #: answers at once, or later
@@ -126,7 +127,12 @@ class LivePage:
 
     async def _respond(self, flow: http.HTTPFlow, mode: str) -> http.Response:
         request = flow.request
-        if not self._may_see(client_of_flow(flow)) or not _is_exact(flow) or _is_foreign(request):
+        if (
+            self._own.has(flow.client_conn)
+            or not self._may_see(client_of_flow(flow))
+            or not _is_exact(flow)
+            or _is_foreign(request)
+        ):
             return answer.answer(request, Explanation(request.url))
         path = request.path.partition("?")[0]
         if path not in self._files and path not in self._paths:

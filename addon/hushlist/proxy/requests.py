@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Awaitable
 from contextlib import suppress
+from dataclasses import replace
 from time import perf_counter_ns
 from weakref import WeakKeyDictionary
 
@@ -19,6 +20,7 @@ from hushlist.policy.safe_search import rewrite
 from hushlist.proxy import answer, notes
 from hushlist.proxy.explanation import Verdict
 from hushlist.proxy.in_force import InForce
+from hushlist.proxy.own import OwnConnections
 from hushlist.proxy.refusing import is_open, refuse
 from hushlist.proxy.unblock import Stopped, Unblocker
 from hushlist.proxy.wire import Seen, client_of_flow, name_to_ask, request_of_flow, seen_of_flow
@@ -36,8 +38,8 @@ class Requests:
     before is refused all the same.
     """
 
-    def __init__(self, in_force: InForce) -> None:
-        self._in_force = in_force
+    def __init__(self, in_force: InForce, own: OwnConnections) -> None:
+        self._in_force, self._own = in_force, own
         self._unblocker = Unblocker(in_force, self._answer)
         #: what was decided of each flow: all that its request was made of, and the request
         self._decided: WeakKeyDictionary[http.HTTPFlow, tuple[Seen, Request]] = WeakKeyDictionary()
@@ -54,6 +56,8 @@ class Requests:
             if before is not None and before[0] == seen:
                 return
             request = request_of_flow(flow, with_media=self._in_force.asks_media)
+            if self._own.is_loop(flow.client_conn):
+                request = replace(request, fault="the proxy would ask itself for it")
             if before is not None and before[1] == request:
                 return
             client = client_of_flow(flow)

@@ -14,6 +14,7 @@ from hushlist.errors import printable
 from hushlist.policy.groups import Client
 from hushlist.proxy import live, tunnels
 from hushlist.proxy.in_force import InForce
+from hushlist.proxy.own import OwnConnections
 from hushlist.proxy.wire import name_to_ask, request_of_connect, request_of_connection
 from hushlist.trace import trace
 from hushlist.url.message import Naming, request_of_head
@@ -109,7 +110,7 @@ PARSERS["proxy first octets, udp"] = Parser(
 
 @cache
 def _page() -> live.LivePage:
-    return live.LivePage(cast(InForce, SimpleNamespace(engine=engine())))
+    return live.LivePage(cast(InForce, SimpleNamespace(engine=engine())), OwnConnections())
 
 
 _ASKED = (
