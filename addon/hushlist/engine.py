@@ -33,6 +33,7 @@ from hushlist.policy.view import View
 from hushlist.url.parts import DEFAULT_PORTS, Parts
 from hushlist.url.protocol import is_slash_redirect, slash_twin
 from hushlist.url.request import (
+    MOST_HOSTS,
     PLAIN_URL,
     Request,
     canonical_forms,
@@ -42,8 +43,6 @@ from hushlist.url.request import (
     target_forms,
 )
 
-#: a request goes by its target, its Host or authority, its SNI; one with more hosts is an attack
-MOST_HOSTS = 4
 #: hosts that are remembered, for each group of clients
 _MOST_KNOWN = 1 << 14
 _MOST_CLIENTS = 1 << 12
@@ -111,6 +110,7 @@ class Engine:
         """
         sight = self._only or self._sight(client, now)
         hosts = request.hosts
+        forms: tuple[Parts, ...] = ()
         if len(hosts) == 1 and request.fault is None:
             try:
                 known = sight.known[hosts[0]]
@@ -123,7 +123,8 @@ class Engine:
             if len(forms) == 1:
                 decision = self._by_form(sight, request, hosts[0], known, forms[0], now)
                 return self._lift(decision.of(request), known, client, now)
-        return self._decide(sight, request, now, client)
+        forms = forms or target_forms(request.scheme, request.target)
+        return self._by_names(request, lambda host: self._by_host(sight, request, host, forms, now, client))
 
     def decide_host(self, request: Request, now: datetime | None = None, client: Client = NOBODY) -> Decision:
         """The decision for a connection, of which nothing but its hosts and its port are known. Never raises.
@@ -225,11 +226,6 @@ class Engine:
             client.names, known.canonical, decision.url, categories, moment, is_warning=is_warning
         )
 
-    def _decide(self, sight: _Sight, request: Request, now: datetime | None, client: Client) -> Decision:
-        """The decision for a request by all its names, and all that its target may mean."""
-        forms = target_forms(request.scheme, request.target)
-        return self._by_names(request, lambda host: self._by_host(sight, request, host, forms, now, client))
-
     def _by_names(self, request: Request, decide: Callable[[bytes], Iterable[Decision]]) -> Decision:
         """The strictest decision of those for each of a request's names, and for what is wrong with it."""
         hosts = tuple(dict.fromkeys(request.hosts))
@@ -239,7 +235,8 @@ class Engine:
             for decision in decide(host)
         ]
         if not 0 < len(hosts) <= MOST_HOSTS:
-            decisions.append(self._unparsable(request, f"the request goes by {len(hosts)} hosts"))
+            number = f"more than {MOST_HOSTS} hosts" if hosts else "no host"
+            decisions.append(self._unparsable(request, f"the request goes by {number}"))
         if request.fault is not None:
             decisions.append(self._unparsable(request, request.fault))
         return strictest(decisions)

@@ -14,9 +14,10 @@ from mitmproxy.test import tflow
 from e2e.origin import Origin
 from e2e.policies import simple_policy
 from e2e.proxy import PATIENCE, Proxy, read_answer, request_head
-from hushlist.engine import MOST_HOSTS, load_engine
+from hushlist.engine import load_engine
 from hushlist.proxy.live import HOST
-from hushlist.url.request import Request, canonical_forms
+from hushlist.url.message import Naming, request_of_head
+from hushlist.url.request import MOST_HOSTS, Request, canonical_forms
 
 
 @pytest.mark.parametrize("target", [b"/$reason", b"/${facts}", b"/$$", b"/%0d%0aSet-Cookie:%20a=b", b"/\xff\xfe<b>"])
@@ -115,3 +116,26 @@ def test_a_decision_takes_little_time(policy: Path, hosts: tuple[bytes, ...], ta
         return process_time() - start
 
     assert min(seconds() for _ in range(3)) < 0.5
+
+
+LISTED = {
+    "names": b",".join(b"%x" % number for number in range(_LENGTH // 5)),
+    "addresses": b",".join(b"::%x" % number for number in range(_LENGTH // 7)),
+    "labels for Punycode": b",".join(b"".join(_LETTERS[number : number + 126]) for number in range(_LENGTH // 379)),
+    "letters": ",".join(chr(0x4E00 + number) for number in range(_LENGTH // 4)).encode(),
+}
+
+
+@pytest.mark.parametrize("naming", Naming)
+@pytest.mark.parametrize("value", LISTED.values(), ids=LISTED)
+def test_a_list_of_hosts_takes_little_time(policy: Path, value: bytes, naming: Naming) -> None:
+    engine = load_engine(policy)
+    head = tflow.tflow().request.data
+    head.headers = http.Headers([(b"Host", value)])
+
+    def seconds() -> float:
+        start = process_time()
+        assert engine.decide(request_of_head(head, None, naming)).fault is not None
+        return process_time() - start
+
+    assert min(seconds() for _ in range(3)) < 0.1

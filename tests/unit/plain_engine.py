@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 from functools import cache
 from ipaddress import IPv6Address, ip_address
 
-from hushlist.engine import MOST_HOSTS
 from hushlist.errors import UrlError
 from hushlist.match.checks import Asked, Check
 from hushlist.match.index import Match, find_checks
@@ -22,7 +21,7 @@ from hushlist.policy.schedule import Schedule
 from hushlist.url.hashed import HashedUri
 from hushlist.url.parts import Parts
 from hushlist.url.protocol import slash_twin
-from hushlist.url.request import Request, canonical_forms, request_of
+from hushlist.url.request import MOST_HOSTS, Request, canonical_forms, request_of
 from unit.match.plain_index import PlainIndex
 
 #: action, URL, matches, winner, fault, group, grant
@@ -166,7 +165,8 @@ class PlainEngine:
             decision for host in hosts[:MOST_HOSTS] for decision in self._by_host(view, request, host, now, client)
         ]
         if not 0 < len(hosts) <= MOST_HOSTS:
-            decisions.append(self._fault(request, f"the request goes by {len(hosts)} hosts"))
+            number = f"more than {MOST_HOSTS} hosts" if hosts else "no host"
+            decisions.append(self._fault(request, f"the request goes by {number}"))
         if request.fault is not None:
             decisions.append(self._fault(request, request.fault))
         return strictest(decisions)

@@ -12,7 +12,7 @@ from typing import Protocol
 from hushlist.errors import UrlError
 from hushlist.url.host import DELIMITERS, idna_2003, is_address, parse_address
 from hushlist.url.parts import split_web_authority, to_bytes
-from hushlist.url.request import Request, canonical_host
+from hushlist.url.request import MOST_HOSTS, Request, canonical_host
 
 
 class Fields(Protocol):
@@ -69,6 +69,7 @@ class Naming(Enum):
 def request_of_head(head: Head, server_name: str | None, naming: Naming, *, with_media: bool = False) -> Request:
     """The request, by its target first, then by its Host headers or authority, then by the TLS server name.
 
+    Where it has too many hosts to be read, the last ones are left out, which may take long to look at.
     ``with_media``: with the media types that it names.
     """
     scheme, fields = head.scheme.lower(), head.headers.fields
@@ -107,6 +108,8 @@ def _names(
         hosts += _listed(value)
     if server_name:
         hosts.append(to_bytes(server_name))
+    if len(hosts) > MOST_HOSTS:
+        hosts = list(dict.fromkeys(hosts))[: MOST_HOSTS + 1]
     fault = None
     if not _PLAIN_NAMES.fullmatch(b"".join(hosts)):
         hosts += [name for host in hosts if (name := idna_2003(host)) is not None]

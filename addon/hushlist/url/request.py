@@ -15,6 +15,9 @@ from hushlist.url.host import DELIMITERS, LONGEST_NAME, is_plain_name
 from hushlist.url.parts import DEFAULT_PORTS, Parts, rooted, split_web, split_web_authority, to_bytes
 from hushlist.url.readings import readings
 
+#: a request goes by its target, its Host or authority, its SNI; one with more hosts is an attack
+MOST_HOSTS = 4
+
 
 @dataclass(frozen=True, slots=True)
 class Request:
