@@ -13,8 +13,9 @@ import pytest
 from mitmproxy import http
 from mitmproxy.io import FlowReader
 
+from e2e.origin import Origin
 from e2e.policies import replace, simple_policy, write_list, write_policy
-from e2e.proxy import PATIENCE, Proxy
+from e2e.proxy import PATIENCE, Proxy, read_answer, request_head
 
 Start = Callable[..., Proxy]
 
@@ -108,6 +109,23 @@ class TestChanges:
         write_list(folder / "rules.yaml", "other.test/", title="second")
         assert eventually(lambda: blocked_by(proxy, "http://other.test/") == "second")
         assert blocked_by(proxy, "http://ads.test/") is None
+
+    def test_a_request_that_was_begun_before_does_not_go_on_behind_a_rule(
+        self, start: Start, folder: Path, origin: Origin
+    ) -> None:
+        proxy = start(policy=folder / "policy.yaml")
+        with origin.watch() as arrived, proxy.connect() as slow, proxy.connect() as other:
+            for connection, host in ((slow, b"new.test"), (other, b"good.test")):
+                length = (b"Content-Length: 2",)
+                connection.sendall(request_head(b"http://%b/x" % host, host, method=b"POST", headers=length) + b"a")
+            time.sleep(1.1)  # until then, what was decided holds
+            write_list(folder / "rules.yaml", "new.test/", title="second")
+            assert eventually(lambda: blocked_by(proxy, "http://new.test/") == "second")
+            slow.sendall(b"b")
+            assert read_answer(slow).status == 403
+            other.sendall(b"b")
+            assert read_answer(other).status == 200
+        assert {request.host for request in arrived.requests if request.method == "POST"} == {"good.test"}
 
     def test_a_change_of_the_policy_takes_effect_without_a_restart(self, start: Start, folder: Path) -> None:
         proxy = start(policy=folder / "policy.yaml")

@@ -6,7 +6,8 @@ import logging
 from collections.abc import Awaitable
 from contextlib import suppress
 from dataclasses import replace
-from time import perf_counter_ns
+from time import monotonic, perf_counter_ns
+from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from mitmproxy import connection, http
@@ -30,6 +31,17 @@ from hushlist.url.request import Request, canonical_host
 
 logger = logging.getLogger(__name__)
 
+#: seconds after which what was decided of a request is asked again
+_LATE = 1.0
+
+
+class _Decided(NamedTuple):
+    """What was decided: all that the request was made of, the request, and when, by a clock of its own."""
+
+    seen: Seen
+    request: Request
+    moment: float
+
 
 class Requests:
     """Decides requests, and acts.
@@ -41,24 +53,33 @@ class Requests:
     def __init__(self, in_force: InForce, own: OwnConnections) -> None:
         self._in_force, self._own = in_force, own
         self._unblocker = Unblocker(in_force, self._answer)
-        #: what was decided of each flow: all that its request was made of, and the request
-        self._decided: WeakKeyDictionary[http.HTTPFlow, tuple[Seen, Request]] = WeakKeyDictionary()
+        #: what was decided of each flow
+        self._decided: WeakKeyDictionary[http.HTTPFlow, _Decided] = WeakKeyDictionary()
         #: of each client's connection: the host to connect to in place of another
         self._led: WeakKeyDictionary[connection.Client, dict[str, str]] = WeakKeyDictionary()
 
     def filter(self, flow: http.HTTPFlow, mode: str, *, again: bool) -> None:
-        """Decide and act; a request that was decided before only if ``again``, as a replay has to be."""
+        """Decide and act; a request that was decided before only if ``again``, as a replay has to be.
+
+        But one whose body took long to come is decided again before any of it goes on: else whoever has begun it in
+        time could end it whenever another rule or schedule holds.
+        """
         if mode == "off":
             return
         is_blocked = False
         try:
             seen, before = seen_of_flow(flow), None if again else self._decided.get(flow)
-            if before is not None and before[0] == seen:
-                return
-            request = request_of_flow(flow, with_media=self._in_force.asks_media)
-            if self._own.is_loop(flow.client_conn):
-                request = replace(request, fault="the proxy would ask itself for it")
-            if before is not None and before[1] == request:
+            is_late = before is not None and _is_late(flow, before)
+            if before is not None and before.seen == seen:
+                if not is_late:
+                    return
+                request = before.request
+            else:
+                request = request_of_flow(flow, with_media=self._in_force.asks_media)
+                if self._own.is_loop(flow.client_conn):
+                    request = replace(request, fault="the proxy would ask itself for it")
+            is_same = before is not None and before.request == request
+            if is_same and not is_late:
                 return
             client = client_of_flow(flow)
             settings = self._in_force.settings(client)
@@ -68,10 +89,12 @@ class Requests:
             start = perf_counter_ns()
             decision = self._in_force.decide(request, client)
             duration = perf_counter_ns() - start
-            self._decided[flow] = seen, request
+            self._decided[flow] = _Decided(seen, request, monotonic())
             stops = decision.action in STOPPING
             would_block = stops and mode == "tag"
             is_blocked = stops and not would_block
+            if is_same and not is_blocked:
+                return  # as it was said before
             reference = self._in_force.record(
                 decision, client, flow.request.method, would_block=would_block, duration=duration, is_live=flow.live
             )
@@ -98,7 +121,7 @@ class Requests:
             return
         decided = self._decided.get(flow)
         if decided is not None and engine is not None and flow.server_conn.timestamp_start is not None:
-            engine.learn(decided[1], to_bytes(response.headers.get("location", "")))
+            engine.learn(decided.request, to_bytes(response.headers.get("location", "")))
 
     def lead(self, data: ServerConnectionHookData) -> None:
         """Connect where a service searches safely.
@@ -130,7 +153,7 @@ class Requests:
         name = name_to_ask(request, flow.client_conn.sni)
         if name is not None:
             flow.request.data.host = name
-            self._decided[flow] = seen_of_flow(flow), request
+            self._decided[flow] = _Decided(seen_of_flow(flow), request, monotonic())
 
     def _search_safely(self, flow: http.HTTPFlow, request: Request, settings: Settings) -> None:
         """Ask a search engine for safe results, where the policy says so and the client does not.
@@ -152,4 +175,9 @@ class Requests:
                 changes.append(str(change))
         if changes:
             flow.metadata[notes.SAFE_SEARCH] = "; ".join(changes)
-            self._decided[flow] = seen_of_flow(flow), request
+            self._decided[flow] = _Decided(seen_of_flow(flow), request, monotonic())
+
+
+def _is_late(flow: http.HTTPFlow, decided: _Decided) -> bool:
+    """Whether a request has not gone on yet, though it was decided a while ago."""
+    return monotonic() - decided.moment > _LATE and not flow.request.stream and is_open(flow)

@@ -258,6 +258,23 @@ def test_a_request_is_decided_once(hushlist: Hushlist, asked: list[Request]) -> 
 
 
 @pytest.mark.usefixtures("active")
+def test_a_request_whose_body_took_long_is_decided_twice_and_told_once(
+    hushlist: Hushlist, asked: list[Request], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flows = [flow_of("http://other.example/"), flow_of("http://blocked.example/"), flow_of("http://other.example/")]
+    flows[2].request.stream = True  # has gone on already
+    for flow in flows:
+        hushlist.requestheaders(flow)
+    late = requests.monotonic() + 2
+    monkeypatch.setattr(requests, "monotonic", lambda: late)
+    for flow in flows:
+        hushlist.request(flow)
+    assert [request.hosts for request in asked[3:]] == [(b"other.example",)]
+    assert flows[0].response is None
+    assert hushlist.in_force.figures.total == 3
+
+
+@pytest.mark.usefixtures("active")
 @pytest.mark.parametrize("mode", ["block", "tag"])
 def test_a_request_that_another_addon_has_changed_is_decided_again(
     active: taddons.context, hushlist: Hushlist, mode: str
