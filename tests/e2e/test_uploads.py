@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
 
 import httpx
@@ -11,6 +12,8 @@ import pytest
 
 from e2e.origin import Origin
 from e2e.proxy import Proxy, mitmdump, read_answer, request_head
+from evasion.driver import send
+from evasion.entries import Entry, fields
 
 SIZE = 3_000_000
 
@@ -95,6 +98,19 @@ def test_a_body_where_none_is_expected_stays_in_the_proxy(
     assert arrived.connections == 0
     assert streaming.get("http://good.test/").status_code == 200
     assert streaming.get("http://ads.test/").status_code == 403
+
+
+@pytest.mark.parametrize("method", [b"POST", b"GET"])
+def test_no_body_of_http_2_is_streamed_as_another_request(streaming: Proxy, origin: Origin, method: bytes) -> None:
+    inner = b"GET /secret/x HTTP/1.1\r\nHost: path.test\r\n\r\n"
+    hidden = Entry("", "path.test/secret/", "", fields(b"/", b"good.test", method=method), body=inner)
+    told = fields(b"/", b"good.test", (b"content-length", b"%d" % len(inner)), method=method)
+    with origin.watch() as arrived:
+        send(streaming, hidden)
+        send(streaming, replace(hidden, payload=told))
+        assert send(streaming, replace(hidden, body=b"")) == b"200"
+    assert {request.target for request in arrived.requests} == {b"/"}
+    assert [request.body for request in arrived.requests if "content-length" in request.headers] == [len(inner)]
 
 
 @pytest.mark.parametrize("body", [b"x" * 100_000, b""], ids=["with a body", "without the body"])

@@ -117,7 +117,7 @@ def send(proxy: Proxy, entry: Entry, silence: float = SILENCE) -> bytes:
                 return refusal
         if not isinstance(entry.payload, bytes):
             with _secured(proxy, connection, entry, "h2") as secured:
-                return _exchange_http2(secured, entry.payload, silence)
+                return _exchange_http2(secured, entry.payload, entry.body, silence)
         if entry.server_name is not None:
             with _secured(proxy, connection, entry, "http/1.1") as secured:
                 return _exchange(secured, entry.payload, silence)
@@ -154,14 +154,16 @@ def _exchange(connection: socket, payload: bytes, silence: float) -> bytes:
     return received
 
 
-def _exchange_http2(connection: socket, request: Fields, silence: float) -> bytes:
+def _exchange_http2(connection: socket, request: Fields, body: bytes, silence: float) -> bytes:
     """The status for one request, or nothing where it is cut off."""
     config = h2.config.H2Configuration(
         header_encoding=None, validate_outbound_headers=False, normalize_outbound_headers=False
     )
     protocol = h2.connection.H2Connection(config)
     protocol.initiate_connection()
-    protocol.send_headers(1, request, end_stream=True)
+    protocol.send_headers(1, request, end_stream=not body)
+    if body:
+        protocol.send_data(1, body, end_stream=True)
     connection.settimeout(2 * silence)
     with suppress(OSError, h2.exceptions.ProtocolError):
         connection.sendall(protocol.data_to_send())

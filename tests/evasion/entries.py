@@ -55,6 +55,8 @@ class Entry:
     arrives: tuple[bytes, ...] = ()
     #: whether the client goes where an answer redirects it to
     follows: bool = False
+    #: of an HTTP/2 request, behind its fields
+    body: bytes = b""
 
 
 def shown(octets: bytes | str, most: int = 60) -> str:

@@ -105,6 +105,12 @@ def entries() -> Iterator[Entry]:
             if family.endswith(("authority", "paths")):
                 secure = [(name, b"https" if name == b":scheme" else value) for name, value in request]
                 yield Entry(_FAMILY, blocked, f"{family}: {spelling}", secure, _TUNNEL)
+    for spelling, post in (
+        ("in a body of untold length", fields(b"/", b"good.test", method=b"POST")),
+        ("in a body of untold length, for a GET", fields(b"/", b"good.test")),
+    ):
+        family = "requests in requests"
+        yield Entry(family, "path.test/secret/", f"HTTP/2: {spelling}", post, arrives=(b"/",), body=_INNER)
     good, https = fields(scheme=b"https"), b"https"
     yield Entry(_FAMILY, "ads.test", "CONNECT", fields(b"/", b"ads.test:80", method=b"CONNECT", scheme=https), _TUNNEL)
     yield Entry(_FAMILY, "ads.test", "the tunnel", good, ("ads.test", 443), "good.test")

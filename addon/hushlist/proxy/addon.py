@@ -17,6 +17,7 @@ from hushlist.policy.groups import MODES
 from hushlist.policy.policy import PolicyError
 from hushlist.proxy.commands import Commands
 from hushlist.proxy.distrust import Distrust
+from hushlist.proxy.framing import frame, guard
 from hushlist.proxy.in_force import InForce
 from hushlist.proxy.live import LivePage, hide, is_asked
 from hushlist.proxy.name_queries import NameQueries, ask_filter_first
@@ -157,12 +158,16 @@ class Hushlist:
         if is_asked(flow):
             return self._live.answer(flow, self._mode)
         self._requests.filter(flow, self._mode, again=True)
+        if self._mode != "off":
+            guard(flow)
         return None
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook: decide again where another addon has changed the request since; take a page's form."""
         hide(flow)
         self._requests.filter(flow, self._mode, again=False)
+        if self._mode != "off":
+            frame(flow)
         return self._requests.take_form(flow)
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
