@@ -30,8 +30,9 @@ def frame(flow: http.HTTPFlow) -> None:
 
 def guard(flow: http.HTTPFlow) -> None:
     """Let no body be streamed without its end; mitmproxy may begin to at any octet of one of untold length."""
-    if ctx.options.stream_large_bodies and is_open(flow) and _is_unframed(flow.request) and not flow.request.stream:
-        flow.request.stream = partial(_pass_on, flow)
+    request = flow.request
+    if _is_unframed(request) and is_open(flow) and not request.stream and ctx.options.stream_large_bodies:
+        request.stream = partial(_pass_on, flow)
 
 
 def _pass_on(flow: http.HTTPFlow, chunk: bytes) -> bytes | Iterable[bytes]:

@@ -33,6 +33,7 @@ logger = logging.getLogger(__name__)
 
 #: seconds after which what was decided of a request is asked again
 _LATE = 1.0
+_LOOP = "the proxy would ask itself for it"
 
 
 class _Decided(NamedTuple):
@@ -69,17 +70,12 @@ class Requests:
         is_blocked = False
         try:
             seen, before = seen_of_flow(flow), None if again else self._decided.get(flow)
-            is_late = before is not None and _is_late(flow, before)
-            if before is not None and before.seen == seen:
-                if not is_late:
-                    return
-                request = before.request
+            if before is None or before.seen != seen:
+                request = self._request_of(flow)
+                is_same = before is not None and before.request == request
             else:
-                request = request_of_flow(flow, with_media=self._in_force.asks_media)
-                if self._own.is_loop(flow.client_conn):
-                    request = replace(request, fault="the proxy would ask itself for it")
-            is_same = before is not None and before.request == request
-            if is_same and not is_late:
+                request, is_same = before.request, True
+            if before is not None and is_same and not _is_late(flow, before):
                 return
             client = client_of_flow(flow)
             settings = self._in_force.settings(client)
@@ -109,6 +105,10 @@ class Requests:
                     self._search_safely(flow, request, settings)
         except Exception as error:
             self._in_force.failing.act(flow, error, is_blocked=is_blocked)
+
+    def _request_of(self, flow: http.HTTPFlow) -> Request:
+        request = request_of_flow(flow, with_media=self._in_force.asks_media)
+        return replace(request, fault=_LOOP) if self._own.is_loop(flow.client_conn) else request
 
     def take_form(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Take the form of a block page, once it is there as a whole; ``None`` for all else."""
