@@ -20,16 +20,16 @@ from pathlib import Path
 from dask import bag
 from dask.distributed import Client
 
-from hushlist.audit.auditor import Moment
-from hushlist.audit.finish import finish
-from hushlist.audit.partition import audit_partition, merged
-from hushlist.audit.report import Report
-from hushlist.audit.text import report_text
-from hushlist.engine import load_engine
+from hushlist.audit.replay.audit_report import AuditReport
+from hushlist.audit.replay.auditor import ReplayMoment
+from hushlist.audit.replay.partition import audit_partition, merge_reports
+from hushlist.audit.replay.report_details import add_details
+from hushlist.audit.replay.report_text import report_text
+from hushlist.decide.engine import load_engine
 from hushlist.policy.groups import NOBODY
 
 
-def audit_file(log: str, policy: Path, moment: Moment) -> Report:
+def audit_file(log: str, policy: Path, moment: ReplayMoment) -> AuditReport:
     """What each worker does with a partition."""
     return audit_partition(policy, [log], moment)
 
@@ -48,16 +48,16 @@ def main() -> int:
     # Compiled once here, before every process of this machine would do it.
     engine = load_engine(policy)
     # One moment for all, however long it takes.
-    moment = Moment(datetime.now(UTC), NOBODY)
+    moment = ReplayMoment(datetime.now(UTC), NOBODY)
     local = {} if arguments.scheduler else {"threads_per_worker": 1, "dashboard_address": None}
     with Client(arguments.scheduler, **local):
         partitions = bag.from_sequence(logs, partition_size=1)
         # A tree: at each step at most eight reports become one, wherever they are.
-        report = partitions.map(audit_file, policy=policy, moment=moment).fold(merged, split_every=8).compute()
-    finish(report, engine, moment)
+        report = partitions.map(audit_file, policy=policy, moment=moment).fold(merge_reports, split_every=8).compute()
+    add_details(report, engine, moment)
 
     plain = report.as_dict()
-    print("\n".join(report_text(plain, width=100, is_colored=False)))
+    print("\n".join(report_text(plain, width=100)))
     if arguments.json:
         arguments.json.write_text(json.dumps(plain), "utf-8")
     return 1 if any(not own.number for own in report.tally.broken) else 0

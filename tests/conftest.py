@@ -2,17 +2,30 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from hypothesis import settings
+from hypothesis import HealthCheck, settings
 
-# always the same examples, here as where CI runs
-settings.register_profile("same", derandomize=True)
-settings.load_profile("same")
-#: ``--hypothesis-profile=long --timeout=0``: for hours in which nobody waits
+# Always the same examples, here and in CI; ``HYPOTHESIS_PROFILE`` names another profile.
+settings.register_profile("same", derandomize=True, suppress_health_check=[HealthCheck.too_slow])  # busy machines
+# fresh examples, more of them
+settings.register_profile("nightly", max_examples=1_000, deadline=None, derandomize=False)
+# with ``--timeout=0``: for hours in which nobody waits
 settings.register_profile("long", max_examples=50_000, deadline=None, derandomize=False)
+settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+#: folders whose tests start proxies, servers and browsers
+_SLOW = {"e2e", "evasion", "faults"}
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark what starts other programs, so that ``-m "not slow"`` leaves it out."""
+    for item in items:
+        if _SLOW.intersection(item.path.parts):
+            item.add_marker("slow")
 
 
 @pytest.fixture(scope="session", autouse=True)

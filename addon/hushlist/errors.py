@@ -1,15 +1,23 @@
-"""The package's errors: one root, and kinds that carry the data, not only the text.
+"""The package's errors, and text that is safe to print.
+
+Errors carry data, not only a message:
 
     HushlistError
     ├── UrlError        a URL, host or name that cannot be read
-    └── SourceError     a policy or a list that cannot be used: every problem that it has, at once
+    └── SourceError     a policy or a list that cannot be used, with all its problems
 
 A *problem* is one thing wrong at one place of a file; it prints as ``file:line: what: why``.
+
+Text from outside (URLs, names, titles, files) must be ``printable`` before it reaches a terminal or a log.
+``logger_of`` does that for log messages, ``hushlist.cli.common`` for the output of commands.
 """
 
 from __future__ import annotations
 
+import json
+import logging
 import re
+import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePath
@@ -23,7 +31,7 @@ _USER_INFORMATION = re.compile(r"//[^/?#\\@]*@")
 
 
 def without_user(url: bytes | str) -> bytes | str:
-    """A URL, for people to read, without what stands before "@" in its authority: that is never written anywhere.
+    """A URL without the user information of its authority, which must never be shown or written.
 
     >>> without_user("http://me:secret@h.example/@x"), without_user(b"//me@h.example")
     ('http://h.example/@x', b'//h.example')
@@ -36,7 +44,7 @@ def without_user(url: bytes | str) -> bytes | str:
 
 
 def printable(text: str | None) -> str:
-    r"""Text for a terminal or a log: what could steer that, begin a line, or turn what is read around, is an escape.
+    r"""Text for a terminal or a log: control characters, line ends and changes of writing direction become escapes.
 
     >>> print(printable("a\x1b[31m\n\u202eb\u00e9"))
     a\x1b[31m\n\u202ebé
@@ -47,6 +55,75 @@ def printable(text: str | None) -> str:
     return "".join(letter if letter.isprintable() else letter.encode("unicode_escape").decode() for letter in text)
 
 
+def to_json(value: object) -> str:
+    r"""One line of JSON that is printable.
+
+    >>> print(to_json({"a": "\x1b\x7f\u202e"}))
+    {"a": "\u001b\u007f\u202e"}
+    """
+    # json escapes every other control character; this one can only be inside a string
+    return json.dumps(value).replace("\x7f", "\\u007f")
+
+
+class Lines:
+    r"""Text of several lines for a log message; each line is made printable.
+
+    >>> str(Lines("a\x1b[31m\nb"))
+    'a\\x1b[31m\nb'
+    """
+
+    def __init__(self, text: object) -> None:
+        self._text = text
+
+    def __str__(self) -> str:
+        return "\n".join(map(printable, str(self._text).split("\n")))
+
+
+class _Printable(logging.Filter):
+    """Makes messages printable, with their arguments and exceptions."""
+
+    def filter(self, record: logging.LogRecord) -> bool:
+        """Called by ``logging``; every record passes."""
+        if isinstance(record.args, tuple):
+            record.args = tuple(map(_printed, record.args))
+        error = record.exc_info and record.exc_info[1]
+        if error:
+            # mitmproxy would format the exception itself, so it is removed from the record. Its lines are indented,
+            # so that none looks like a message.
+            told = "".join(traceback.format_exception(error)).splitlines()
+            trace = "\n".join(f"  {printable(line)}" for line in told)
+            record.msg, record.args = "%s\n%s", (record.getMessage(), trace)
+            record.exc_info = None
+        return True
+
+
+_PRINTABLE = _Printable()
+
+
+class _Printed:
+    """A message's argument; ``%s`` and ``%r`` print it safely."""
+
+    def __init__(self, value: object) -> None:
+        self._value = value
+
+    def __str__(self) -> str:
+        return printable(str(self._value))
+
+    def __repr__(self) -> str:
+        return printable(repr(self._value))
+
+
+def _printed(argument: object) -> object:
+    return argument if isinstance(argument, int | float | Lines) else _Printed(argument)
+
+
+def logger_of(module: str) -> logging.Logger:
+    """A module's logger; it makes messages printable."""
+    logger = logging.getLogger(module)
+    logger.addFilter(_PRINTABLE)
+    return logger
+
+
 class UrlError(HushlistError, ValueError):
     """A URL, host or name that cannot be read.
 
@@ -55,41 +132,41 @@ class UrlError(HushlistError, ValueError):
     """
 
     def __init__(self, value: bytes | str, reason: str, position: int | None = None) -> None:
-        #: what was given, whole; the message shows its first 200 bytes or characters, without user information
+        #: the whole input; the message shows its first 200 bytes or characters, without user information
         self.value = value
         self.reason = reason
-        #: offset of the fault in ``value``: bytes where that is bytes, characters where it is text
+        #: offset of the fault in ``value``, in bytes or characters as its type is
         self.position = position
         at = "" if position is None else f" (at position {position})"
         shown = without_user(value)
-        # octets as text is shown, without the sign that Python has for them
+        # show octets as text is shown, without Python's "b" prefix
         text = repr(shown[:200]).removeprefix("b") + ("..." if len(shown) > 200 else "")
         super().__init__(f"{text}: {reason}{at}")
 
 
 @dataclass(frozen=True, slots=True, order=True)
 class Problem:
-    """One thing that is wrong at one place.
+    """One fault at one place of a file.
 
     >>> str(Problem("lists/ads.yaml", 7, "'com..'", "it names no host"))
     "lists/ads.yaml:7: 'com..': it names no host"
     """
 
     source: str
-    #: counted from 1; 0 where the problem is the file as a whole
+    #: counted from 1; 0 if the problem is with the whole file
     line: int
     what: str
     why: str
 
     def __str__(self) -> str:
         place = f"{self.source}:{self.line}" if self.line else self.source
-        # a file that is wrong as a whole is named once
+        # if the whole file is wrong, name it once
         is_named = not self.line and self.what == PurePath(self.source).name
         return printable(f"{place}: {self.why}" if is_named else f"{place}: {self.what}: {self.why}")
 
 
 class SourceError(HushlistError):
-    """A policy or list is not usable; carries all its problems in the order of their places.
+    """A policy or list cannot be used; carries all its problems in the order given.
 
     >>> raise SourceError([Problem("p.yaml", 3, "layers", "there is no such file")])
     Traceback (most recent call last):

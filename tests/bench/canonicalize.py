@@ -29,10 +29,10 @@ from hot_path import requests
 from timing import processor
 
 from hushlist.errors import UrlError
-from hushlist.url import iri, percent, readings, safebrowsing
-from hushlist.url.hashed import parse_hashed_uri
+from hushlist.url import iri, normalization, path_interpretations, safebrowsing
+from hushlist.url.comparison import PROFILES
+from hushlist.url.hashed_uri import parse_hashed_uri
 from hushlist.url.hrn import parse_hrn
-from hushlist.url.profiles import PROFILES
 from hushlist.url.rfc3986 import resolve
 
 Function = Callable[[Any], object]
@@ -242,8 +242,8 @@ def functions() -> Iterator[tuple[str, Function, dict[str, Shape]]]:
     """All that is to be linear, with the inputs that could be the worst for it."""
     for name, profile in PROFILES.items():
         yield name, profile.canonicalize, URLS
-    yield "readings", lambda url: readings.readings(safebrowsing.parse(url)), URLS
-    yield "unescape_repeatedly", percent.unescape_repeatedly, PERCENT
+    yield "readings", lambda url: path_interpretations.path_interpretations(safebrowsing.parse(url)), URLS
+    yield "unescape_repeatedly", normalization.percent_decode_repeatedly, PERCENT
     yield "resolve, reference", lambda octets: resolve(octets, "http://h/a/b?c"), REFERENCES
     yield "resolve, base", lambda octets: resolve("../b", b"http://h/" + octets), REFERENCES
     yield "undo_html_escapes", text(iri.undo_html_escapes), CHARACTER_REFERENCES

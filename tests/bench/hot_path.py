@@ -20,11 +20,11 @@ from timing import seconds
 
 sys.path.insert(0, str(ROOT / "addon"))
 
-from hushlist.engine import Engine
+from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError
-from hushlist.match.compiler import index_of
+from hushlist.match.index_writer import index_of
 from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, Terms
-from hushlist.policy.policy import Layer, Policy
+from hushlist.policy.policy_file import Layer, Policy
 from hushlist.url import safebrowsing
 from hushlist.url.request import Request, request_of
 

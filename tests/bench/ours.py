@@ -63,7 +63,7 @@ def compiled(folder: Path, source: Path, form: str) -> Path:
 def load(policy: Path) -> Decide:
     """What decides one URL by the policy."""
     os.environ.update(environment(policy))
-    from hushlist.engine import load_engine
+    from hushlist.decide.engine import load_engine
 
     return load_engine(policy).decide_url
 

@@ -15,13 +15,13 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from conformance import test_addresses as addresses
-from conformance import test_rfc3986_normalization as normalization
+from conformance import test_rfc3986_normalization as rfc3986_rows
 from conformance.vectors import Row, rows
 from hushlist.errors import UrlError
 from hushlist.url import host as hosts
-from hushlist.url import iri, percent, rfc3986
-from hushlist.url.compare import compare
-from hushlist.url.hashed import HashKey, hashed_string, matching_strings
+from hushlist.url import iri, normalization, rfc3986
+from hushlist.url.comparison import compare
+from hushlist.url.hashed_uri import HashKey, hashed_string, matching_strings
 from hushlist.url.iri import SCHEME
 from hushlist.url.parts import split_generic, to_bytes
 from hushlist.url.safebrowsing import canonicalize, remove_tab_cr_lf, strip_spaces
@@ -128,7 +128,7 @@ def with_one_address(_: Row, text: bytes) -> bytes:
     parts = split_generic(text)
     if parts.host is None:
         return text
-    name = hosts.collapse_dots(hosts.to_ascii(percent.unescape_repeatedly(parts.host)))
+    name = hosts.collapse_dots(hosts.to_ascii(normalization.percent_decode_repeatedly(parts.host)))
     name = re.sub(rb"\b0x(?=\.|$)", b"0", name)
     return parts._replace(host=hosts.normalize_address(name)).join()
 
@@ -291,10 +291,10 @@ FAMILIES = (
     Family(
         "rfc3986_normalization, on the ladder",
         "rfc3986_normalization",
-        lambda row, _: normalization.agrees(row),
+        lambda row, _: rfc3986_rows.agrees(row),
         kinds={
-            reason: lambda row, listed=frozenset(listed): normalization.name(row) in listed
-            for reason, listed in normalization.EXCEPTIONS.items()
+            reason: lambda row, listed=frozenset(listed): rfc3986_rows.name(row) in listed
+            for reason, listed in rfc3986_rows.EXCEPTIONS.items()
         },
     ),
     Family(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from conformance.vectors import Row, by_input, needs, rows
-from hushlist.url.hashed import HashKey, hash_uri, hashed_string
+from hushlist.url.hashed_uri import HashKey, hash_uri, hashed_string
 from hushlist.url.parts import split_generic
 
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from hushlist.url.compare import compare
+from hushlist.url.comparison import compare
 from hushlist.url.iri import SCHEME, SYNTAX
 from hushlist.url.rfc3986 import remove_dot_segments, resolve
 

@@ -1,4 +1,4 @@
-"""Safe Browsing as other implementations test it; where a row contradicts a settled reading, the reading holds."""
+"""Safe Browsing as others test it; where a row contradicts a settled reading of addon/README.md, the reading holds."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import pytest
 
 from conformance.vectors import Row, by_input, needs, octets, rows
 from hushlist.errors import UrlError
-from hushlist.match.compiler import index_of
-from hushlist.match.expressions import expressions, host_suffixes, path_prefixes
-from hushlist.match.hashing import full_hash
+from hushlist.match.expressions import expressions, full_hash, host_suffixes, path_prefixes
+from hushlist.match.index_writer import index_of
 from hushlist.match.rule import Action, ExpressionHash, Rule, Terms
+from hushlist.url.normalization import percent_decode_repeatedly
 from hushlist.url.parts import Parts
-from hushlist.url.percent import unescape_repeatedly
 from hushlist.url.safebrowsing import SAFEBROWSING, canonicalize
 
 
@@ -77,7 +76,7 @@ def test_hashes(row: Row) -> None:
 def part(kind: str, text: str) -> object:
     """What ``sb_parts`` calls ``kind``."""
     if kind == "unescape_repeatedly":
-        return unescape_repeatedly(text.encode()).decode()
+        return percent_decode_repeatedly(text.encode()).decode()
     parts = parts_of(text.encode())
     if parts is None:
         return None

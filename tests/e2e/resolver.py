@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from e2e.origin import LOOPBACK
 from e2e.proxy import PATIENCE
 
-A, NS, CNAME, SOA, PTR, TXT, AAAA, SVCB, HTTPS = 1, 2, 5, 6, 12, 16, 28, 64, 65
+A, NS, CNAME, SOA, PTR, MX, TXT, AAAA, SVCB, HTTPS, ANY = 1, 2, 5, 6, 12, 15, 16, 28, 64, 65, 255
 _HEADER = struct.Struct("!HHHHHH")
 _RECORD = struct.Struct("!HHIH")
 

@@ -239,7 +239,7 @@ def slow_python(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Pat
     flag, waits = tmp_path / "slow", tmp_path / "waits"
     (code / "sitecustomize.py").write_text(
         "import os, sys, time\n"
-        f"if 'hushlist.policy.background' in sys.orig_argv and os.path.exists({str(flag)!r}):\n"
+        f"if 'hushlist.compiling.background_compiler' in sys.orig_argv and os.path.exists({str(flag)!r}):\n"
         f"    open({str(waits)!r}, 'w').close()\n    time.sleep(600)\n"
     )
     monkeypatch.setenv("PYTHONPATH", str(code))

@@ -12,11 +12,11 @@ from mitmproxy.io import FlowWriter
 from mitmproxy.test import tflow
 
 from e2e.origin import Origin
-from e2e.policies import simple_policy
+from e2e.policies import simple_policy, write_policy
 from e2e.proxy import PATIENCE, Proxy, read_answer, request_head
-from hushlist.engine import load_engine
-from hushlist.proxy.live import HOST
-from hushlist.url.message import Naming, request_of_head
+from hushlist.decide.engine import load_engine
+from hushlist.proxy.dashboard.dashboard_server import HOST
+from hushlist.url.http_head import Naming, request_of_head
 from hushlist.url.request import MOST_HOSTS, Request, canonical_forms
 
 
@@ -64,13 +64,20 @@ def test_an_origin_cannot_teach_the_filter_about_another(
     assert {request.host for request in arrived.requests} == {"good.test"}
 
 
-@pytest.mark.parametrize("host", ["self.test:%d", "good.test:%d"])
-def test_the_proxy_does_not_ask_itself_without_end(start: Callable[..., Proxy], host: str) -> None:
-    proxy = start()
+@pytest.mark.parametrize("mode", ["block", "tag", "off"])
+@pytest.mark.parametrize("unparsable", ["block", "pass"])
+def test_the_proxy_does_not_ask_itself_without_end(
+    start: Callable[..., Proxy], tmp_path: Path, mode: str, unparsable: str
+) -> None:
+    proxy = start(policy=write_policy(tmp_path, unparsable=unparsable), mode=mode)
     own = b"self.test:%d" % proxy.port
-    said = (host % proxy.port).encode()
-    assert proxy.send(request_head(b"http://" + own + b"/", said)).status in (403, 502)
-    assert proxy.log.text().count("client connect") <= 3
+    for host in (own, b"good.test:%d" % proxy.port):
+        before = len(proxy.log)
+        assert proxy.send(request_head(b"http://" + own + b"/", host)).status in (403, 502)
+        assert proxy.log.text(before).count("client connect") <= 3
+    with proxy.tunnel("self.test", proxy.port) as tunnel:
+        tunnel.sendall(request_head(b"/", own))
+        assert read_answer(tunnel).status == 403
     assert proxy.get("http://good.test/").status_code == 200
 
 

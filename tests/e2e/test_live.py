@@ -18,7 +18,7 @@ from e2e.conftest import REASON
 from e2e.origin import Origin
 from e2e.policies import write_list, write_policy
 from e2e.proxy import PATIENCE, Proxy, mitmdump
-from hushlist.proxy.live import HOST
+from hushlist.proxy.dashboard.dashboard_server import HOST
 
 pytestmark = pytest.mark.xdist_group("chromium")
 needs_browser = pytest.mark.skipif(not BROWSER or not DRIVER, reason="there is no Chromium with chromedriver on PATH")

@@ -17,8 +17,10 @@ from e2e.policies import replace, sha256, write_list
 from e2e.proxy import Proxy, mitmdump
 from e2e.resolver import (
     AAAA,
+    ANY,
     CNAME,
     HTTPS,
+    MX,
     NS,
     PTR,
     SVCB,
@@ -110,6 +112,7 @@ def ask(server: Proxy, resolver: Resolver, name: bytes, kind: int = A) -> tuple[
         b"a/b.ads.test",
         b"a@b:80.ads.test",
         b"a b\x01.ads.test",
+        rb"www\.ads.test",
         b"www\xffads.test",  # a dot within a label: mitmproxy would ask for www.ads.test
         b"hashed.test",
         b"doubled.test",
@@ -146,6 +149,18 @@ def test_every_other_name_is_told(server: Proxy, resolver: Resolver, name: bytes
 
 
 @pytest.mark.parametrize(
+    "name", [rb"\141ds.test", rb"\ads.test", rb"ads.tes\164", b"www.ads.test\\", b"ads.test\0", b"a;ds.test"]
+)
+@pytest.mark.parametrize("kind", [A, AAAA, TXT])
+def test_the_name_that_is_asked_is_the_one_that_was_decided(
+    server: Proxy, resolver: Resolver, name: bytes, kind: int
+) -> None:
+    before = len(resolver.asked)
+    reply, _ = ask(server, resolver, name, kind)
+    assert (reply.code, {asked for asked, _ in resolver.asked[before:]}) == (NOERROR, {name})
+
+
+@pytest.mark.parametrize(
     ("name", "kind"),
     [(b"", NS), (b"4.3.2.1.in-addr.arpa", PTR), (b"0/26.2.0.192.in-addr.arpa", PTR), (b"good.test", TXT)],
 )
@@ -162,9 +177,10 @@ def test_questions_that_are_about_no_site_pass(server: Proxy, resolver: Resolver
         query((b"good.test", A), flags=2 << 11),
         query((b"good.test", A), flags=0x8100),
         query((b"good.test", A), (b"ads.test", A)),
+        query((b"good.test", A), (b"other.test", A)),
         query(),
     ],
-    ids=["notify", "update", "status", "answer", "two questions", "none"],
+    ids=["notify", "update", "status", "answer", "two questions", "two harmless ones", "none"],
 )
 def test_what_is_no_plain_question_is_refused(server: Proxy, resolver: Resolver, message: bytes) -> None:
     before = len(resolver.asked)
@@ -205,28 +221,35 @@ def test_questions_with_the_same_number_are_not_mistaken_for_one_another(server:
     assert b"ads.test" not in [name for name, _ in resolver.asked[before:]]
 
 
+BAD = IPv4Address("203.0.113.9").packed
+LEADING: dict[tuple[bytes, int], list[tuple[int, bytes]]] = {
+    (b"cloaked.test", A): [(CNAME, pack_name(b"x.ads.test")), (A, PASSED)],
+    (b"cloaked.test", AAAA): [(CNAME, pack_name(b"x.ads.test"))],
+    (b"cloaked.test", CNAME): [(CNAME, pack_name(b"x.ads.test"))],
+    (b"cloaked.test", ANY): [(CNAME, pack_name(b"X.ADS.test"))],
+    (b"second.test", A): [(CNAME, pack_name(b"cdn.test")), (CNAME, pack_name(b"hashed.test")), (A, PASSED)],
+    (b"address.test", A): [(A, PASSED), (A, BAD)],
+    (b"address.test", AAAA): [(AAAA, bytes.fromhex("20010db80bad") + bytes(10))],
+    (b"alias.test", HTTPS): [(HTTPS, b"\0\0" + pack_name(b"x.ads.test"))],
+    (b"hint.test", SVCB): [(SVCB, b"\0\1\0" + struct.pack("!HH", 4, 8) + PASSED + BAD)],
+}
+NOT_LEADING: dict[tuple[bytes, int], list[tuple[int, bytes]]] = {
+    (b"fine.test", A): [(CNAME, pack_name(b"mixed.test")), (A, PASSED)],
+    (b"www.allowed.test", A): [(CNAME, pack_name(b"x.ads.test")), (A, PASSED)],
+    (b"mail.test", MX): [(MX, b"\0\1" + pack_name(b"x.ads.test"))],
+}
+
+
+@pytest.mark.parametrize(("name", "kind"), [*LEADING, *NOT_LEADING])
 def test_a_name_that_leads_to_a_blocked_one_or_address_is_blocked(
-    tmp_path: Path, origin: Origin, resolver: Resolver
+    server: Proxy, resolver: Resolver, name: bytes, kind: int
 ) -> None:
-    bad, good = IPv4Address("203.0.113.9").packed, PASSED
-    alias = b"\0\0" + pack_name(b"x.ads.test")
-    hint = b"\0\1\0" + struct.pack("!HH", 4, 8) + good + bad
-    leading: dict[tuple[bytes, int], list[tuple[int, bytes]]] = {
-        (b"cloaked.test", A): [(CNAME, pack_name(b"x.ads.test")), (A, good)],
-        (b"second.test", A): [(CNAME, pack_name(b"cdn.test")), (CNAME, pack_name(b"hashed.test")), (A, good)],
-        (b"address.test", A): [(A, good), (A, bad)],
-        (b"address.test", AAAA): [(AAAA, bytes.fromhex("20010db80bad") + bytes(10))],
-        (b"alias.test", HTTPS): [(HTTPS, alias)],
-        (b"hint.test", SVCB): [(SVCB, hint)],
-        (b"fine.test", A): [(CNAME, pack_name(b"mixed.test")), (A, good)],
-        (b"www.allowed.test", A): [(CNAME, pack_name(b"x.ads.test")), (A, good)],
-    }
-    resolver.records |= leading
-    with start(tmp_path, origin, resolver, "reverse:dns://127.0.0.1:{port}") as running:
-        for name, kind in leading:
-            reply = ask_udp(running.port, query((name, kind)))
-            passes = name in (b"fine.test", b"www.allowed.test")
-            assert (reply.code, len(reply.answers)) == ((NOERROR, 2) if passes else (NXDOMAIN, 0)), name
+    resolver.records |= LEADING | NOT_LEADING
+    reply, _ = ask(server, resolver, name, kind)
+    if (name, kind) in LEADING:
+        assert (reply.code, reply.answers) == (NXDOMAIN, [])
+    else:
+        assert (reply.code, len(reply.answers)) == (NOERROR, len(NOT_LEADING[name, kind]))
 
 
 def test_https_records_are_told_without_ech_and_http_3(server: Proxy, resolver: Resolver) -> None:

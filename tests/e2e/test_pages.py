@@ -17,8 +17,8 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.wait import WebDriverWait
 
 from e2e.proxy import PATIENCE
-from hushlist.proxy.explanation import Explanation, Unblock, Verdict
-from hushlist.proxy.pages import page
+from hushlist.proxy.page.explanation import Explanation, Unblock, Verdict
+from hushlist.proxy.page.pages import page
 
 BROWSER = which("chromium") or which("chromium-browser") or which("google-chrome")
 DRIVER = which("chromedriver")

@@ -37,10 +37,10 @@ from e2e.origin import LOOPBACK, Origin
 from e2e.proxy import CHECKOUT, PATIENCE, Answer, Proxy, mitmdump
 from e2e.tables import EXAM_PORT, ROLES, ROWS, TABLES, ZONES, Role, Row
 from hushlist import cli
-from hushlist.engine import load_engine
-from hushlist.lists.formats import FORMATS
+from hushlist.decide.engine import load_engine
+from hushlist.lists.list_formats import FORMATS
 from hushlist.policy.groups import Client
-from hushlist.policy.overrides import Overrides
+from hushlist.unblock.overrides import Overrides
 
 EXAMPLES = CHECKOUT / "examples"
 PASSPHRASE = "seventeen purple otters"

@@ -18,12 +18,12 @@ from mitmproxy.test.tflow import tflow
 
 from documentation import REFERENCE, ROOT, RULES, blocks, is_list, whole, without_times
 from e2e.proxy import MITMDUMP, Proxy, running
-from hushlist.engine import load_engine
-from hushlist.lists.source import Defaults, Report
+from hushlist.compiling.policy_compiler import compile_policy
+from hushlist.decide.engine import load_engine
+from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.yaml_rules import read_yaml
-from hushlist.policy.compile import compile_policy
 from hushlist.proxy.commands import Commands
-from hushlist.proxy.template import load_template
+from hushlist.proxy.page.template import load_template
 
 _COMMAND = re.compile(r"^\$ (.*)\n((?:(?!\$ ).*\n)*)", re.MULTILINE)
 
@@ -106,7 +106,7 @@ def test_the_commands_of_mitmproxy_in_the_readme_are_those_that_there_are() -> N
 def rules(tmp_path: Path) -> Path:
     """A copy of the folder ``rules``, with the other files that the reference's examples name."""
     shutil.copytree(RULES, tmp_path, dirs_exist_ok=True)
-    shutil.copy(ROOT / "addon" / "hushlist" / "proxy" / "block_page.html", tmp_path / "page.html")
+    shutil.copy(ROOT / "addon" / "hushlist" / "proxy" / "page" / "block_page.html", tmp_path / "page.html")
     (tmp_path / "games.txt").write_text("games.example\n", encoding="utf-8")
     return tmp_path
 
@@ -116,8 +116,8 @@ YAML = [block for page in ("README.md", REFERENCE) for block in blocks(page, "ya
 
 @pytest.mark.parametrize("block", [block for block in YAML if is_list(block)])
 def test_every_list_of_the_documentation_is_good(block: str) -> None:
-    report = Report(REFERENCE)
-    assert list(read_yaml(block.encode(), Defaults(), report))
+    report = ProblemReport(REFERENCE)
+    assert list(read_yaml(block.encode(), ListDefaults(), report))
     assert (report.errors, report.warnings) == ([], [])
 
 

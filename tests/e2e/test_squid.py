@@ -10,7 +10,7 @@ import pytest
 
 from documentation import REFERENCE, blocks
 from e2e.origin import Origin
-from e2e.policies import write_list, write_policy
+from e2e.policies import hashed_uri, write_list, write_policy
 from e2e.proxy import request_head
 from e2e.squid import COMMAND, Squid, squid, why_not
 
@@ -38,6 +38,8 @@ def rules(tmp_path_factory: pytest.TempPathFactory) -> Path:
         *(
             "ads.test/",
             "path.test/secret/",
+            "path.test/find?q=secret",
+            hashed_uri("http://hashed.test/page"),
             {"address": "2001:db8::/32"},
             {"expression": "tagged.test/", "action": "tag"},
         ),
@@ -68,7 +70,16 @@ def either(request: pytest.FixtureRequest) -> Squid:
     return running
 
 
-@pytest.mark.parametrize("url", ["http://good.test/x?y", "http://path.test/", "http://path.test/secret"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://good.test/x?y",
+        "http://path.test/",
+        "http://path.test/secret",
+        "http://path.test/find?q=secret%23x",
+        "http://path.test/a%252f%7c%zz",
+    ],
+)
 def test_what_passes_reaches_the_origin(either: Squid, origin: Origin, url: str) -> None:
     with origin.watch() as arrived:
         assert either.get(url).text == "from the origin"
@@ -114,6 +125,15 @@ def test_a_tunnel_to_what_is_blocked_is_refused(either: Squid, origin: Origin, t
     target %= origin.https_port
     with origin.watch() as arrived:
         answer = either.send(request_head(target, target, method=b"CONNECT"), "CONNECT")
+    assert answer.status in (302, 403)
+    assert arrived.connections == 0
+
+
+@pytest.mark.parametrize("url", ["http://path.test/find?q=secret", "http://hashed.test/page"])
+@pytest.mark.parametrize("fragment", ["", "#", "#x", "#/../x"])
+def test_a_fragment_that_is_sent_hides_nothing(either: Squid, origin: Origin, url: str, fragment: str) -> None:
+    with origin.watch() as arrived:
+        answer = either.send(request_head((url + fragment).encode(), urlsplit(url).netloc.encode()))
     assert answer.status in (302, 403)
     assert arrived.connections == 0
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 import re
 import socket
+import socketserver
 import ssl
 import struct
+import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from textwrap import indent
@@ -169,6 +171,72 @@ def test_no_way_to_write_a_server_name_passes_it_by(
             tunnel.sendall(hello(b"bank.test", record=record))
             assert tunnel.recv(1)
         assert arrived.connections == 1
+
+
+_BLOCKED = hello(b"blocked.bank.test")
+_BODY = _BLOCKED[9:]
+#: a ClientHello as a server may read it that takes less care than mitmproxy; "pieces" are sent one after the other
+DISGUISES = {
+    "record of version 3.5": [b"\x16\x03\x05" + _BLOCKED[3:]],
+    "record of version 4.0": [b"\x16\x04\x00" + _BLOCKED[3:]],
+    "record of version 0.1": [b"\x16\x00\x01" + _BLOCKED[3:]],
+    "behind an empty record": [b"\x16\x03\x01\x00\x00" + _BLOCKED],
+    "behind a part and an empty record": [
+        b"\x16\x03\x01\x00\x04" + _BLOCKED[5:9] + b"\x16\x03\x01\x00\x00",
+        b"\x16\x03\x01" + len(_BODY).to_bytes(2) + _BODY,
+    ],
+    "behind a warning": [b"\x15\x03\x01\x00\x02\x01\x00" + _BLOCKED],
+    "behind a change of cipher": [b"\x14\x03\x01\x00\x01\x01" + _BLOCKED],
+    "behind data": [b"\x17\x03\x01\x00\x01\x00" + _BLOCKED],
+    "behind a heartbeat": [b"\x18\x03\x01\x00\x13\x01\x00\x00" + bytes(16) + _BLOCKED],
+    "behind another message": [b"\x16\x03\x01\x00\x04\x00\x00\x00\x00" + _BLOCKED],
+    "behind another message in its record": [
+        b"\x16\x03\x01" + (len(_BLOCKED) - 1).to_bytes(2) + b"\x00\x00\x00\x00" + _BLOCKED[5:]
+    ],
+    "first octet alone": [_BLOCKED[:1], _BLOCKED[1:]],
+    "head of the record alone": [_BLOCKED[:5], _BLOCKED[5:]],
+    "all but the last octet": [_BLOCKED[:-1], _BLOCKED[-1:]],
+    "version 3.5, first octet alone": [b"\x16", b"\x03\x05" + _BLOCKED[3:]],
+    "an extension behind the end": [
+        b"\x16\x03\x01" + (len(_BODY) + 13).to_bytes(2) + b"\x01" + (len(_BODY) + 9).to_bytes(3) + _BODY + bytes(9)
+    ],
+}
+#: options by which mitmproxy passes TLS to bank.test undecrypted
+PASSING_OPTIONS = {
+    "pass-through": {},
+    "ignore_hosts": {"ignore_hosts": r"bank\.test"},
+    "allow_hosts": {"allow_hosts": r"nothing\.test"},
+    "tcp_hosts": {"tcp_hosts": r"bank\.test"},
+}
+
+
+def send_pieces(tunnel: socket.socket, pieces: Sequence[bytes]) -> bytes:
+    """Send each piece by itself, and read what comes back first: an alert, an end, or a ServerHello."""
+    tunnel.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    for piece in pieces:
+        tunnel.sendall(piece)
+        time.sleep(0.05)
+    tunnel.settimeout(1.0)
+    return tunnel.recv(1)
+
+
+@pytest.mark.parametrize("options", PASSING_OPTIONS.values(), ids=PASSING_OPTIONS)
+def test_no_way_to_begin_tls_hides_the_server_name(
+    start: Callable[..., Proxy], origin: Origin, passing: Path, options: dict[str, str]
+) -> None:
+    proxy = start(policy=passing, options=options)
+    arrived_by = []
+    for disguise, pieces in DISGUISES.items():
+        with origin.watch() as arrived, proxy.tunnel("bank.test", 443) as tunnel, suppress(OSError):
+            send_pieces(tunnel, pieces)
+        arrived_by += [disguise] if arrived.connections else []
+    assert arrived_by == []
+    harmless = hello(b"bank.test")
+    first = [1, 4, 100] if options else [100]  # mitmproxy takes less than three octets for HTTP
+    for at in first:
+        with origin.watch() as arrived, proxy.tunnel("bank.test", 443) as tunnel:
+            assert send_pieces(tunnel, [harmless[:at], harmless[at:]])
+        assert arrived.connections == 1, at
 
 
 def test_what_is_open_is_decided_anew_with_each_request_and_else_stays_open(
@@ -471,6 +539,63 @@ def test_an_upstream_proxy_is_asked_for_nothing_that_is_blocked(
         assert proxy.get("https://good.test/").status_code == 200
         with tls_over(proxy.tunnel("bank.test", 443), "bank.test") as tls:
             assert is_the_origin_s(tls)
+
+
+class Asked(socketserver.ThreadingTCPServer):
+    """Another proxy, which notes the head of all that it is asked, and opens tunnels for nobody."""
+
+    daemon_threads = True
+
+    def __init__(self) -> None:
+        super().__init__((LOOPBACK, 0), _AskedHandler)
+        self.heads: list[bytes] = []
+
+    def take(self) -> bytes:
+        """What it was asked since, all in one."""
+        heads, self.heads = self.heads, []
+        return b"".join(heads)
+
+
+class _AskedHandler(socketserver.StreamRequestHandler):
+    server: Asked
+
+    def handle(self) -> None:
+        head = b""
+        while not head.endswith(b"\r\n\r\n") and (line := self.rfile.readline()):
+            head += line
+        self.server.heads.append(head)
+        status = b"502 No" if head.startswith(b"CONNECT") else b"200 OK"
+        self.wfile.write(b"HTTP/1.1 %b\r\nContent-Length: 0\r\nConnection: close\r\n\r\n" % status)
+
+
+def test_an_upstream_proxy_is_asked_for_the_host_that_searches_safely(
+    tmp_path: Path, start: Callable[..., Proxy]
+) -> None:
+    policy = write_policy(tmp_path, **{"safe-search": "strict"})
+    with Asked() as asked:
+        threading.Thread(target=asked.serve_forever, daemon=True).start()
+        port = asked.server_address[1]
+        proxy = start(policy=policy, proxy_mode=f"upstream:http://{LOOPBACK}:{port}", options={"upstream_proxy": port})
+        name = b"search.brave.com"
+        with tls_over(proxy.tunnel("search.brave.com", 443), "search.brave.com") as tls:
+            ask(tls, "search.brave.com")
+        assert asked.take().startswith(b"CONNECT safe.search.brave.com:443 HTTP/1.1\r\n")
+        proxy.send(b"GET https://search.brave.com/ HTTP/1.1\r\nHost: search.brave.com\r\n\r\n")
+        assert asked.take().startswith(b"CONNECT safe.search.brave.com:443 HTTP/1.1\r\n")
+        with proxy.tunnel("search.brave.com", 80) as tunnel:
+            ask(tunnel, "search.brave.com")
+        assert asked.take().startswith(b"CONNECT safe.search.brave.com:80 HTTP/1.1\r\n")
+        for target, host in ((b"http://" + name + b"/x", name), (b"/x", name), (b"http://" + name + b":80/x", name)):
+            proxy.send(b"GET %b HTTP/1.1\r\nHost: %b\r\n\r\n" % (target, host))
+            head = asked.take()
+            assert b"safe.search.brave.com" in head
+            assert name not in head.replace(b"safe.search.brave.com", b"")
+        with proxy.client(http2=True) as client:
+            client.get("https://www.ecosia.org/")
+        assert asked.take().startswith(b"CONNECT strict-safe-search.ecosia.org:443 HTTP/1.1\r\n")
+        proxy.get("http://good.test/")
+        assert asked.take().startswith(b"GET http://good.test/ HTTP/1.1\r\n")
+        asked.shutdown()
 
 
 @pytest.mark.parametrize(("host", "arrives"), [("ads.test", False), ("good.test", True)])

@@ -25,8 +25,8 @@ from e2e import test_chromium
 from e2e.origin import Origin
 from e2e.policies import replace
 from e2e.proxy import CHECKOUT, PATIENCE, Proxy, mitmdump
-from hushlist.policy.overrides import Overrides
-from hushlist.policy.passphrase import hash_passphrase
+from hushlist.unblock.credentials import hash_passphrase
+from hushlist.unblock.overrides import Overrides
 
 Start = Callable[..., Proxy]
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ssl
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -43,11 +43,13 @@ class Result:
 
 
 @contextmanager
-def filtering(folder: Path, origin: Origin, *, mode: str = "block") -> Iterator[Proxy]:
+def filtering(
+    folder: Path, origin: Origin, *, mode: str = "block", options: Mapping[str, object] | None = None
+) -> Iterator[Proxy]:
     """A mitmdump with the corpus's policy."""
     home = folder / f"mitmdump-{mode}"
     home.mkdir()
-    with mitmdump(home, origin, policy=write_corpus_policy(home), mode=mode) as proxy:
+    with mitmdump(home, origin, policy=write_corpus_policy(home), mode=mode, options=options) as proxy:
         yield proxy
 
 

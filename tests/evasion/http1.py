@@ -193,6 +193,7 @@ REQUESTS: dict[str, dict[str, bytes]] = {
 }
 
 _GOOD = b"GET http://good.test/%d HTTP/1.1\r\nHost: good.test\r\n\r\n"
+_WITHOUT = b"%b http://good.test/1 HTTP/1.1\r\nHost: good.test\r\n"
 _POST = b"POST http://good.test/1 HTTP/1.1\r\nHost: good.test\r\n"
 
 #: what one sees -> what is sent, and the targets of what is harmless in it, which arrive
@@ -220,9 +221,17 @@ PIPELINES: dict[str, tuple[bytes, tuple[bytes, ...]]] = {
         _POST + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(_SECRET), _SECRET),
         (b"/1",),
     ),
-    "inside a GET's body": (
-        b"GET http://good.test/1 HTTP/1.1\r\nHost: good.test\r\nContent-Length: " + _LENGTH + b"\r\n\r\n" + _SECRET,
-        (b"/1",),
+    # an origin may read no body of these, and takes it for the next request
+    **{
+        f"inside a {method.decode()}'s body": (
+            _WITHOUT % method + b"Content-Length: " + _LENGTH + b"\r\n\r\n" + _SECRET,
+            (),
+        )
+        for method in (b"GET", b"HEAD", b"TRACE", b"get")
+    },
+    "inside a GET's chunk": (
+        _WITHOUT % b"GET" + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(_SECRET), _SECRET),
+        (),
     ),
     "behind Expect": (_POST + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\nab" + _SECRET, (b"/1",)),
     "in a tunnel to another host": (

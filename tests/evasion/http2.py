@@ -105,12 +105,18 @@ def entries() -> Iterator[Entry]:
             if family.endswith(("authority", "paths")):
                 secure = [(name, b"https" if name == b":scheme" else value) for name, value in request]
                 yield Entry(_FAMILY, blocked, f"{family}: {spelling}", secure, _TUNNEL)
-    for spelling, post in (
-        ("in a body of untold length", fields(b"/", b"good.test", method=b"POST")),
-        ("in a body of untold length, for a GET", fields(b"/", b"good.test")),
+    told = (b"content-length", b"%d" % len(_INNER))
+    for spelling, head, arrives in (
+        ("in a body of untold length", fields(b"/", b"good.test", method=b"POST"), (b"/",)),
+        ("in a body", fields(b"/", b"good.test", told, method=b"POST"), (b"/",)),
+        # an origin may read no body of these, and takes it for the next request
+        ("in a body of untold length, for a GET", fields(b"/", b"good.test"), ()),
+        ("in a body, for a GET", fields(b"/", b"good.test", told), ()),
+        ("in a body of no length", fields(b"/", b"good.test", (b"content-length", b"0"), method=b"POST"), ()),
+        ("in a body, for a HEAD", fields(b"/", b"good.test", told, method=b"HEAD"), ()),
     ):
         family = "requests in requests"
-        yield Entry(family, "path.test/secret/", f"HTTP/2: {spelling}", post, arrives=(b"/",), body=_INNER)
+        yield Entry(family, "path.test/secret/", f"HTTP/2: {spelling}", head, arrives=arrives, body=_INNER)
     good, https = fields(scheme=b"https"), b"https"
     yield Entry(_FAMILY, "ads.test", "CONNECT", fields(b"/", b"ads.test:80", method=b"CONNECT", scheme=https), _TUNNEL)
     yield Entry(_FAMILY, "ads.test", "the tunnel", good, ("ads.test", 443), "good.test")

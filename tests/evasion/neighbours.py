@@ -54,8 +54,8 @@ URLS: dict[str, list[str | bytes]] = {
         "http://path.test/notsecret/",
         "http://path.test/SECRET/",  # the path's case tells two resources apart
         "http://path.test/a/secret/",
-        "http://path.test/secret./x",
-        "http://path.test/secret%20/x",
+        "http://path.test/secret.x/",
+        "http://path.test/.secret/x",
         "http://path.test/s/e/c/r/e/t/",
         "http://path.test/a%3fb",
         "http://path.test/a;b=c/d;e",
@@ -89,7 +89,7 @@ URLS: dict[str, list[str | bytes]] = {
         "http://VIDEO.test./live/x",
         "http://video.test:80/live/x",
         "http://video.test/%6cive/x",
-        "http://video.test//live/x",
+        "http://video.test/live//x",
         "http://video.test/./live/x",
         "http://video.test/live/x;y=z/%3f",
         "http://video.test/live/a/../x",
@@ -156,6 +156,14 @@ REQUESTS: dict[str, tuple[bytes, tuple[bytes, ...]]] = {
         method.decode(): (request_head(b"http://good.test/", b"good.test", method=method), (b"/",))
         for method in (b"HEAD", b"OPTIONS", b"DELETE", b"PROPFIND", b"M-SEARCH", b"get")
     },
+    **{
+        f"a body of {method.decode()}": (
+            request_head(b"http://good.test/", b"good.test", method=method, headers=[b"Content-Length: 2"]) + b"ab",
+            (b"/",),
+        )
+        for method in (b"POST", b"DELETE", b"OPTIONS", b"PROPFIND", b"QUERY")
+    },
+    "a length of nothing": (request_head(b"http://good.test/", b"good.test", headers=[b"Content-Length: 0"]), (b"/",)),
     "HTTP/1.0": (b"GET http://good.test/ HTTP/1.0\r\nHost: good.test\r\n\r\n", (b"/",)),
     "commas in other headers": (
         request_head(b"http://good.test/", b"good.test", headers=[b"Accept: a, b", b"Cookie: a=b; c=ads.test"]),

@@ -98,6 +98,47 @@ SECRET: dict[str, list[bytes]] = {
         b"/x\\\\..\\secret/x",
         b"/.\\secret/x",
     ],
+    # servers that unescape some of it, or that take the target for a reference
+    "half unescaped": [
+        b"/a%252fb//..%2fsecret/x",
+        b"/a%252Fb/%2f../secret/x",
+        b"/a%2Fb/%2e%2e/secret/x",
+        b"/a%5cb\\../secret/x",
+        b"/a%252Fb/..;x/secret/x",
+        b"/a%2Fb/..;x/secret/x",
+        b"/a%2Fb/..%3bx/secret/x",
+        b"/a%3Bb/%2e%2e/secret/x",
+        b"/%2%65/secret/x",
+        b"/a%2Fb/%2%65%2%65/secret/x",
+        b"/a%252Fb%2F..%2Fsecret/x",
+    ],
+    "authorities in the path": [
+        b"//a/secret/x",
+        b"///a/secret/x",
+        b"//a:80/secret/x",
+        b"//u@a/secret/x",
+        b"/\\a/secret/x",
+        b"/\\\\a\\secret\\x",
+        b"/%2fa/secret/x",
+        b"/%5ca/secret/x",
+        b"//a//b/secret/x",
+        b"//a/b/../secret/x",
+        b"/.//a/secret/x",
+        b"//a\\secret/x",
+    ],
+    # what Windows, and servers in C, leave out
+    "ends of names": [
+        b"/secret./x",
+        b"/secret../x",
+        b"/secret%20/x",
+        b"/secret.%20./x",
+        b"/secret%2e/x",
+        b"/.../secret/x",
+        b"/a/.../../secret/x",
+        b"/a/..%20/secret/x",
+        b"/secret/x%00",
+        b"/secret/x%00/../..",
+    ],
     # what is taken for a query or a fragment, and is none
     "question and number signs": [
         b"/a%3f/../secret/",
@@ -115,6 +156,7 @@ SECRET: dict[str, list[bytes]] = {
         b"/secret/??",
         b"/secret/##",
         b"/secret/x%23",
+        b"/secret/%23/../..",
     ],
     # which servers in Java leave out
     "path parameters": [
@@ -257,6 +299,17 @@ WAYS_OUT = [
     b"/livex/",
     b"/x/live/",
     b"/live/\t../x",
+    b"//live/x",
+    b"/\\live/x",
+    b"///live/x",
+    b"/%2flive/x",
+    b"/live%2f..//x",
+    b"/live/a%252fb//..%2f..%2fx",
+    b"/live/a%2Fb/%2e%2e/%2e%2e/x",
+    b"/live/a%2Fb/..;x/..;x/x",
+    b"/live/a%5cb\\..\\../x",
+    b"/live/..%23/x",
+    b"/live/%2%65./x",
 ]
 
 #: spellings of hashed URIs, whose canonical form is of its own kind

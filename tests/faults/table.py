@@ -3,23 +3,30 @@
 from __future__ import annotations
 
 import os
+import select
 import shutil
 import signal
 import sqlite3
 import subprocess
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, closing, contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
+from e2e.policies import replace
+from e2e.proxy import PATIENCE, read_answer, request_head
 from faults.lab import DECIDES, ENDS, PASSES, REFUSES, Lab
+from hushlist.system.input_files import LONGEST_DOCUMENT
 
 try:
     import resource
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
+#: seconds that another client may wait, on a busy machine too
+_LONGEST_WAIT = 4.0
 NOT_USED = "the change is not used"
 CHANGED = "somebody has changed it while it was in use"
 UNFILTERED = "NOTHING IS FILTERED"
@@ -72,8 +79,36 @@ def _changed(change: Callable[[Lab], object], words: str = NOT_USED) -> Callable
     return inject
 
 
+def _list_replaced(octets: bytes) -> Callable[[Lab], AbstractContextManager[None]]:
+    """What is fetched in place of a list by somebody else is none."""
+
+    @contextmanager
+    def inject(lab: Lab) -> Iterator[None]:
+        start, known = len(lab.proxy.log), {*lab.cache.iterdir()}
+        lab.policy.write_text(lab.policy.read_text().replace("- rules.yaml", "- more.hosts"))
+        replace(lab.folder / "more.hosts", "0.0.0.0 ads.test\n")
+        lab.wait_for("1 rules of 2 files", start)
+        (lab.folder / "more.hosts").write_bytes(octets)
+        lab.wait_for(NOT_USED, start)
+        yield
+        lab.restore()
+        for index in {*lab.cache.iterdir()} - known:
+            index.unlink()
+
+    return inject
+
+
 def _break_policy(lab: Lab) -> None:
     lab.policy.write_text("layers: [\n")
+
+
+def _make_list_a_pipe(lab: Lab) -> None:
+    lab.list.unlink()
+    os.mkfifo(lab.list)
+
+
+def _make_list_too_long(lab: Lab) -> None:
+    os.truncate(lab.list, LONGEST_DOCUMENT + 1)
 
 
 @contextmanager
@@ -205,7 +240,7 @@ def _killer(policy: Path) -> Iterator[None]:
             for process in Path("/proc").glob("[0-9]*/cmdline"):
                 try:
                     words = process.read_bytes().split(b"\0")
-                    if b"hushlist.policy.background" in words and own in words:
+                    if b"hushlist.compiling.background_compiler" in words and own in words:
                         os.kill(int(process.parent.name), signal.SIGKILL)
                 except OSError:
                     continue
@@ -217,6 +252,26 @@ def _killer(policy: Path) -> Iterator[None]:
     finally:
         done.set()
         thread.join()
+
+
+@contextmanager
+def _long_url(lab: Lab) -> Iterator[None]:
+    """A URL of 8 MiB that is as much work as one can be, to what is allowed, while another client asks."""
+    target = b"http://good.test/" + b"%2e%2e/%25%32%66;a\\%c0%af%u002e" * (8 << 15)
+    with lab.proxy.connect() as other, lab.origin.watch() as arrived:
+        thread = threading.Thread(target=other.sendall, args=(request_head(target, b"good.test"),))
+        start, slowest = time.monotonic(), 0.0
+        thread.start()
+        while thread.is_alive() or not select.select([other], [], [], 0)[0]:
+            begun = time.monotonic()
+            lab.proxy.get("http://ads.test/")
+            slowest = max(slowest, time.monotonic() - begun)
+            assert begun - start < PATIENCE, "it gets no answer"
+        thread.join()
+        assert read_answer(other).status == 403
+        assert slowest < _LONGEST_WAIT, f"another client waited for {slowest:.1f} s"
+        assert not arrived.requests
+    yield
 
 
 # -- at the start ------------------------------------------------------------------------------------------------------
@@ -254,6 +309,21 @@ def _cache_of_all(lab: Lab) -> Iterator[None]:
     lab.cache.chmod(0o777)
     yield
     assert [*lab.cache.iterdir()] == []
+
+
+@contextmanager
+def _cache_is_link(lab: Lab) -> Iterator[None]:
+    """Somebody who can write beside the cache has made it a link to another folder of the same user's."""
+    photos = lab.folder / "photos"
+    photos.mkdir(mode=0o700)
+    for number in range(6):
+        old = photos / f"{number:064x}.index"
+        old.touch()
+        os.utime(old, (0, 0))
+    lab.caches.mkdir()
+    lab.cache.symlink_to(photos, target_is_directory=True)
+    yield
+    assert len([*photos.iterdir()]) == 6
 
 
 @contextmanager
@@ -312,6 +382,21 @@ FAULTS = (
     Fault("an exception in a note on a request", _nothing, REFUSES, path="/unnoted", says="raised by the test"),
     Fault("an exception in a block page", _nothing, path="/unpaged", says="raised by the test"),
     Fault("a list is broken", _changed(Lab.break_list), says="rules.yaml:2: "),
+    Fault("a list is a pipe", _changed(_make_list_a_pipe), says="rules.yaml: it is no regular file"),
+    Fault("a list is too long", _changed(_make_list_too_long), says="rules.yaml: it is longer than 16,777,216 octets"),
+    *(
+        Fault(f"a list is replaced by {what}", _list_replaced(octets), says=says)
+        for what, octets, says in (
+            ("a web page", b"\n<!DOCTYPE html>\n<title>Log in</title>\n", "more.hosts:2: <!DOCTYPE html>: "),
+            (
+                "a message",
+                b"Too many requests\n",
+                "more.hosts:1: Too many requests: it had rules (1), and has none now",
+            ),
+            ("nothing", b"", "more.hosts:1: list: it had rules (1), and has none now"),
+            ("its head", b"# Title: more\n", "more.hosts:1: list: it had rules (1), and has none now"),
+        )
+    ),
     Fault("the policy is broken", _changed(_break_policy), says="policy.yaml:2: "),
     Fault("the policy is removed", _changed(lambda lab: lab.policy.unlink()), says="No such file or directory"),
     Fault("compiling is killed", _compiling_killed, says="ended with code -9"),
@@ -325,6 +410,7 @@ FAULTS = (
     Fault("the log cannot be written", _log_gone, says="the log cannot be written"),
     Fault("no file can be opened", _no_descriptors, REFUSES, REFUSES, says="Too many open files"),
     Fault("no file can be opened for a change", _few_descriptors_for_reading, says="Too many open files"),
+    Fault("somebody asks for a URL of 8 MiB", _long_url),
     Fault("start: a list is broken", _list_broken, ENDS, PASSES, says="rules.yaml:2: ", at_start=True),
     Fault("start: the policy is no YAML", _policy_no_yaml, ENDS, ENDS, says="policy.yaml:3: ", at_start=True),
     Fault("start: there is no policy", _policy_missing, ENDS, ENDS, says="No such file", at_start=True),
@@ -332,6 +418,7 @@ FAULTS = (
     Fault("start: every disk is full", _disks_full, ENDS, PASSES, says="File too large", at_start=True),
     Fault("start: the cache's disk is full", _cache_full, says="No space left on device", at_start=True),
     Fault("start: the cache is a file", _cache_is_file, says="every start compiles anew", at_start=True),
+    Fault("start: the cache is a link", _cache_is_link, says="it is a link, which is not followed", at_start=True),
     Fault("start: all can write to the cache", _cache_of_all, says="other users can write there", at_start=True),
     Fault("start: the index is damaged", _index_corrupt, at_start=True),
     Fault("start: the folder for state is a file", _state_is_file, says="nothing can be unblocked", at_start=True),

@@ -1,6 +1,6 @@
 """Fuzzing by coverage: ``python tests/fuzz/fuzz.py TARGET -max_total_time=60``; a word of ``--list``, or ``all``.
 
-The targets are the table of ``tests/unit/parsers.py``; a parser has to give a result or one of its own errors, and to
+The targets are the table of ``tests/unit/parsers/``; a parser has to give a result or one of its own errors, and to
 do so in time. What atheris finds is written to a file ``crash-...`` or ``timeout-...``, whose octets belong into the
 tests of the parser's module; given as an argument, such a file is tried again. Any option of libFuzzer may follow.
 Inputs that reach new code are kept in the system's folder for temporary files, for the next run to go on from.

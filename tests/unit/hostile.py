@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable
 
 from hypothesis import strategies as st
 
-from hushlist.engine import Engine
-from hushlist.lists.source import Defaults, Report
+from hushlist.decide.engine import Engine
+from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.yaml_rules import read_yaml
-from hushlist.match.compiler import index_of
+from hushlist.match.index_writer import index_of
 from hushlist.match.rule import Action, Rule
-from hushlist.policy.policy import Layer, Policy
+from hushlist.policy.policy_file import Layer, Policy
 
 #: octets; as long as most servers let a request's target be
 LONG = 64 * 1024
@@ -40,15 +41,15 @@ def urls() -> st.SearchStrategy[bytes]:
 
 def rules_of(text: str, source: str = "list.yaml", layer: str = "") -> tuple[Rule, ...]:
     """The rules of a YAML list that has no errors."""
-    report = Report(source)
-    rules = tuple(read_yaml(text.encode(), Defaults(layer=layer), report))
+    report = ProblemReport(source)
+    rules = tuple(read_yaml(text.encode(), ListDefaults(layer=layer), report))
     assert report.errors == []
     return rules
 
 
 def rules_in(layer: Layer) -> list[Rule]:
     """The rules of a policy's layer, read from its files."""
-    texts = ((file, file.path.read_bytes(), Report(str(file.path))) for file in layer.lists)
+    texts = ((file, file.path.read_bytes(), ProblemReport(str(file.path))) for file in layer.lists)
     return [rule for file, text, report in texts for rule in file.format.read(text, file.defaults, report)]
 
 
@@ -58,6 +59,14 @@ def engine_of(*layers: str, unparsable: Action = Action.BLOCK) -> Engine:
     rules = [rule for name, text in named for rule in rules_of(text, f"{name}.yaml", name)]
     policy = Policy("policy.yaml", tuple(Layer(name) for name, _ in named), unparsable)
     return Engine(policy, index_of(rules))
+
+
+_SQUID_ESCAPES = re.compile(rb"[\x00-\x20\"#%'<>\[-^`{-\xff]")
+
+
+def as_squid_escapes(octets: bytes) -> bytes:
+    """What Squid 5 makes of a URL for ``%#>ru``, as was seen."""
+    return _SQUID_ESCAPES.sub(lambda octet: b"%%%02X" % octet[0][0], octets)
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -8,20 +8,19 @@ from datetime import UTC, datetime
 from functools import cache
 from ipaddress import IPv6Address, ip_address
 
+from hushlist.decide.decision import Decision, decide, strictest
 from hushlist.errors import UrlError
-from hushlist.match.checks import Asked, Check
+from hushlist.match.checks import Check, CheckedRequest
 from hushlist.match.index import Match, find_checks
-from hushlist.match.learned import Learned
 from hushlist.match.rule import Action, Anything, ExpressionHash, Rule, Terms
-from hushlist.policy.decision import Decision, decide, strictest
-from hushlist.policy.grants import Grant
 from hushlist.policy.groups import NOBODY, Client, Group
-from hushlist.policy.policy import Policy
+from hushlist.policy.policy_file import Policy
 from hushlist.policy.schedule import Schedule
-from hushlist.url.hashed import HashedUri
+from hushlist.unblock.grants import Grant
+from hushlist.url.hashed_uri import HashedUri
 from hushlist.url.parts import Parts
-from hushlist.url.protocol import slash_twin
-from hushlist.url.request import MOST_HOSTS, Request, canonical_forms, request_of
+from hushlist.url.redirects import RedirectMemory, slash_twin
+from hushlist.url.request import MOST_HOSTS, Request, canonical_forms, request_of, target_forms
 from unit.match.plain_index import PlainIndex
 
 #: action, URL, matches, winner, fault, group, grant
@@ -140,16 +139,20 @@ def covering(
 
 
 class PlainEngine:
-    """Decides as ``hushlist.engine.Engine`` is to decide."""
+    """Decides as ``hushlist.decide.engine.Engine`` is to decide."""
 
     def __init__(
-        self, policy: Policy, rules: Sequence[Rule], learned: Learned | None = None, grants: Sequence[Grant] = ()
+        self,
+        policy: Policy,
+        rules: Sequence[Rule],
+        redirect_memory: RedirectMemory | None = None,
+        grants: Sequence[Grant] = (),
     ) -> None:
         self._policy = policy
         self._unparsable = policy.unparsable
         self._checks = [rule for layer in policy.layers for rule in layer.checks]
         self._index = PlainIndex(rules)
-        self._learned = learned or Learned()
+        self._redirect_memory = redirect_memory or RedirectMemory()
         self._grants = grants
 
     def decide_url(self, url: bytes, now: datetime, client: Client = NOBODY) -> Decision:
@@ -167,8 +170,9 @@ class PlainEngine:
         if not 0 < len(hosts) <= MOST_HOSTS:
             number = f"more than {MOST_HOSTS} hosts" if hosts else "no host"
             decisions.append(self._fault(request, f"the request goes by {number}"))
-        if request.fault is not None:
-            decisions.append(self._fault(request, request.fault))
+        for wrong in (request.fault, target_forms(request.scheme, request.target).fault):
+            if wrong is not None:
+                decisions.append(self._fault(request, wrong))
         return strictest(decisions)
 
     def _fault(self, request: Request, fault: str) -> Decision:
@@ -186,9 +190,11 @@ class PlainEngine:
             found = self._matches(request, host, form, is_first=place == 0)
             holding = [match for match in found if match.rule.terms.holds_at(now.astimezone(UTC))]
             decision = view.decide(holding, is_first=place == 0)._replace(canonical=form.join())
-            yield self._lift(view, decision, form.host or b"", now, client)
+            yield self._apply_grants(view, decision, form.host or b"", now, client)
 
-    def _lift(self, view: PlainView, decision: Decision, host: bytes, now: datetime, client: Client) -> Decision:
+    def _apply_grants(
+        self, view: PlainView, decision: Decision, host: bytes, now: datetime, client: Client
+    ) -> Decision:
         """What the decision is where all that grants cover is taken away, one match after the other."""
         rest, first = list(decision.matches), None
         while True:
@@ -219,12 +225,12 @@ class PlainEngine:
         own += found
         if is_first:
             sent = (request.scheme, host, request.port, request.target, request.userinfo)
-            raw = Asked(*sent, request.media, request.hosts)
+            raw = CheckedRequest(*sent, request.media, request.hosts)
             own += find_checks(self._checks, raw)
         yield from own
         twin = slash_twin(form.path)
         origin = request.scheme, form.host or b"", request.port
-        if twin is not None and self._learned.knows(origin, form.path):
+        if twin is not None and self._redirect_memory.knows(origin, form.path):
             rules = {match.rule for match in own}
             via = "rung protocol: its origin redirects between this path with and without a trailing slash"
             twins = self._index.find(form._replace(path=twin))

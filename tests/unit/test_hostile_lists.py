@@ -7,14 +7,14 @@ from pathlib import Path
 
 import pytest
 
+from hushlist.compiling.index_cache import IndexCache
+from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.errors import Problem
-from hushlist.lists.formats import FORMATS
-from hushlist.lists.source import Defaults, Report
+from hushlist.lists.list_formats import FORMATS
+from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.match.index import Match
 from hushlist.match.rule import Action, Expression, Rule, Terms
-from hushlist.policy.cache import Cache
-from hushlist.policy.compile import compile_policy
-from hushlist.policy.policy import PolicyError
+from hushlist.policy.policy_file import PolicyError
 
 INCLUDES = [
     ("dnsmasq", "conf-file={secret}\naddress=/a.example/0.0.0.0\n"),
@@ -32,9 +32,9 @@ INCLUDES = [
 def test_what_would_include_another_file_is_left_out_and_reported(tmp_path: Path, form: str, text: str) -> None:
     secret = tmp_path / "secret"
     secret.write_text("0.0.0.0 secret.example\n")
-    report = Report("list")
+    report = ProblemReport("list")
     octets = text.format(secret=secret, folder=tmp_path).encode()
-    rules = list(FORMATS[form].read(octets, Defaults(), report))
+    rules = list(FORMATS[form].read(octets, ListDefaults(), report))
     assert [str(rule.pattern) for rule in rules] == ["a.example/"]
     assert len(report.warnings) + len(report.errors) >= 1
 
@@ -45,7 +45,7 @@ def test_a_link_out_of_a_folder_of_lists_is_an_error_and_is_not_read(tmp_path: P
     (tmp_path / "ads" / "domains").symlink_to(tmp_path / "secret")
     (tmp_path / "policy.yaml").write_text("layers:\n- name: a\n  lists: [ads]\n")
     with pytest.raises(PolicyError) as caught:
-        compile_policy(tmp_path / "policy.yaml", cache=Cache(tmp_path / "cache"))
+        compile_policy(tmp_path / "policy.yaml", cache=IndexCache(tmp_path / "cache"))
     assert str(caught.value) == (
         f"{tmp_path / 'policy.yaml'}:3: ads: domains in it is a link that leads out of the folder"
     )
@@ -56,14 +56,14 @@ def test_a_link_within_a_folder_of_lists_is_read(tmp_path: Path) -> None:
     (tmp_path / "ads" / "domains.new").write_text("a.example\n")
     (tmp_path / "ads" / "domains").symlink_to("domains.new")
     (tmp_path / "policy.yaml").write_text("layers: [{name: a, lists: [ads]}]")
-    assert len(compile_policy(tmp_path / "policy.yaml", cache=Cache(tmp_path / "cache")).index) == 1
+    assert len(compile_policy(tmp_path / "policy.yaml", cache=IndexCache(tmp_path / "cache")).index) == 1
 
 
 def test_a_list_that_is_a_pipe_keeps_nobody_waiting(tmp_path: Path) -> None:
     os.mkfifo(tmp_path / "a.hosts")
     (tmp_path / "policy.yaml").write_text("layers:\n- name: a\n  lists: [a.hosts]\n")
     with pytest.raises(PolicyError, match=r"a\.hosts: it is no regular file"):
-        compile_policy(tmp_path / "policy.yaml", cache=Cache(tmp_path / "cache"))
+        compile_policy(tmp_path / "policy.yaml", cache=IndexCache(tmp_path / "cache"))
 
 
 FORGED = "x\n2026-01-01 hushlist: all is well\r\x1b[2J\u202e\u2028\x9b31m\x00"
@@ -81,7 +81,7 @@ def test_no_match_begins_a_line_or_steers_a_terminal() -> None:
 
 @pytest.mark.parametrize("form", [*FORMATS])
 def test_no_warning_of_a_list_begins_a_line_or_steers_a_terminal(form: str) -> None:
-    report = Report("list")
+    report = ProblemReport("list")
     octets = FORGED.replace("\n", " ").encode("utf-8", "surrogatepass") + b"\n\x1b]0;title\x07 \x85 \xe2\x80\xa8\n"
-    list(FORMATS[form].read(octets, Defaults(), report))
+    list(FORMATS[form].read(octets, ListDefaults(), report))
     assert all(str(problem).isprintable() for problem in (*report.errors, *report.warnings))

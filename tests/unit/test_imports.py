@@ -3,9 +3,12 @@
 import ast
 import json
 import os
+import re
 import subprocess
 import sys
+import tomllib
 from collections.abc import Iterator
+from importlib.metadata import packages_distributions
 from pathlib import Path
 
 import pytest
@@ -17,32 +20,41 @@ MODULES = {
     ".".join(("hushlist", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
     for path in sorted(PACKAGE.rglob("*.py"))
 }
-
+#: what the proxy, the audits and the commands are built on
+_CORE = {
+    *("errors", "system", "url", "match", "lists", "unblock", "policy", "jobs", "compiling", "decide", "journal"),
+}
 #: part of the package -> parts that it may import besides itself; "one way"
 ALLOWED = {
     "": set(),
     "errors": set(),
+    "system": {"errors"},
     "url": {"errors"},
-    "match": {"errors", "url"},
-    "lists": {"errors", "url", "match"},
-    "policy": {"errors", "url", "match", "lists"},
-    "journal": {"errors", "url", "match", "policy"},
-    "engine": {"errors", "url", "match", "lists", "policy"},
-    "trace": {"errors", "url", "match", "lists", "policy", "engine"},
-    "proxy": {"errors", "url", "match", "lists", "policy", "engine", "trace", "journal"},
-    "audit": {"errors", "url", "match", "lists", "policy", "engine", "journal"},
-    "helper": {"errors", "url", "match", "lists", "policy", "engine"},
-    "cli": {"errors", "url", "match", "lists", "policy", "engine", "trace", "journal", "audit", "helper"},
+    "match": {"errors", "system", "url"},
+    "lists": {"errors", "system", "url", "match"},
+    "unblock": {"errors", "system", "url", "match", "lists"},
+    "policy": {"errors", "system", "url", "match", "lists", "unblock"},
+    "jobs": {"errors", "system", "url", "match", "lists", "policy"},
+    "compiling": {"errors", "system", "url", "match", "lists", "policy", "jobs"},
+    "decide": {"errors", "system", "url", "match", "lists", "unblock", "policy", "compiling"},
+    "journal": {"errors", "system", "url", "match", "lists", "policy", "decide"},
+    "proxy": _CORE,
+    "audit": _CORE,
+    "squid": _CORE - {"journal"},
+    "cli": _CORE | {"audit", "squid"},
     "__main__": {"cli"},
 }
-#: "Only lists, match/index_file, policy's loader, proxy, audit and cli open files", and the journal;
-#: and what reads another package's list.
+#: rooms and modules that open files
 MAY_OPEN = (
+    "hushlist.system",
     "hushlist.lists",
     "hushlist.match.index_file",
-    "hushlist.match.compiler",
+    "hushlist.match.index_writer",
     "hushlist.match.public_suffixes",
+    "hushlist.unblock.store",
     "hushlist.policy",
+    "hushlist.jobs",
+    "hushlist.compiling",
     "hushlist.journal",
     "hushlist.proxy",
     "hushlist.audit",
@@ -93,6 +105,17 @@ def test_only_proxy_imports_mitmproxy(module: str) -> None:
     assert "mitmproxy" not in foreign or part_of(module) == "proxy"
 
 
+def test_whatever_is_imported_is_a_declared_dependency() -> None:
+    """A package that only comes with another is missing as soon as that one does without it."""
+    project = tomllib.loads((PACKAGE.parents[1] / "pyproject.toml").read_text())["project"]
+    declared = {re.split("[<>=; ]", line, maxsplit=1)[0].lower() for line in project["dependencies"]}
+    names = {name.split(".")[0] for path in MODULES.values() for name in imports_of(path)}
+    brought_by = packages_distributions()
+    foreign = names - sys.stdlib_module_names - {"hushlist"}
+    assert {"mitmproxy", "yaml"} <= foreign
+    assert not {name for name in foreign if declared.isdisjoint(map(str.lower, brought_by[name]))}
+
+
 @pytest.mark.parametrize("module", MODULES)
 def test_only_some_open_files(module: str) -> None:
     calls = (node.func for node in ast.walk(ast.parse(MODULES[module].read_text())) if isinstance(node, ast.Call))
@@ -101,9 +124,9 @@ def test_only_some_open_files(module: str) -> None:
 
 
 def test_the_check_sees_imports_and_files_where_there_are_some() -> None:
-    assert "hushlist.url.parts" in set(imports_of(MODULES["hushlist.engine"]))
+    assert "hushlist.url.parts" in set(imports_of(MODULES["hushlist.decide.engine"]))
     assert "mitmproxy" in {name.split(".")[0] for name in imports_of(MODULES["hushlist.proxy.addon"])}
-    assert "read_bytes" in MODULES["hushlist.lists.source"].read_text()
+    assert "read_bytes" in MODULES["hushlist.journal.log_identifiers"].read_text()
 
 
 _WATCHED_IMPORT = """
@@ -123,7 +146,7 @@ print(json.dumps({"events": events, "modules": sorted(sys.modules)}))
 _FACES = [name for name in MODULES if name.startswith("hushlist.cli")]
 
 
-@pytest.mark.parametrize("module", ["hushlist.engine", "hushlist.__main__", *_FACES, "hushlist.proxy.addon"])
+@pytest.mark.parametrize("module", ["hushlist.decide.engine", "hushlist.__main__", *_FACES, "hushlist.proxy.addon"])
 def test_importing_reads_nothing_but_code_and_the_block_page_with_its_texts(module: str) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _WATCHED_IMPORT, module],
@@ -134,7 +157,7 @@ def test_importing_reads_nothing_but_code_and_the_block_page_with_its_texts(modu
     seen = json.loads(done.stdout)
     own = [Path(event) for event in seen["events"] if str(PACKAGE) in event or "rules" in Path(event).parts]
     read = {path.name for path in own if path.suffix not in (".py", ".pyc") and ".pyc." not in path.name}
-    texts = {path.name for path in (PACKAGE / "proxy" / "texts").iterdir()}
+    texts = {path.name for path in (PACKAGE / "proxy" / "page" / "texts").iterdir()}
     assert read <= ({"block_page.html", "texts", *texts} if module == "hushlist.proxy.addon" else set())
     assert ("mitmproxy" in seen["modules"]) is (module == "hushlist.proxy.addon")
     assert not {"socket.connect", "subprocess.Popen", "os.system"} & set(seen["events"])

@@ -9,15 +9,15 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.journal.journal import Journal
-from hushlist.journal.record import record_of
+from hushlist.compiling.index_cache import IndexCache
+from hushlist.compiling.policy_compiler import compile_policy
+from hushlist.decide.decision import Decision
+from hushlist.journal.log_record import log_record_of
+from hushlist.journal.log_writer import LogWriter
 from hushlist.match.rule import Action
-from hushlist.policy.cache import Cache
-from hushlist.policy.compile import compile_policy
-from hushlist.policy.decision import Decision
-from hushlist.policy.log import Clients, Settings, What
-from hushlist.policy.overrides import Overrides
-from hushlist.policy.store import StoreError
+from hushlist.policy.log_settings import LoggedClients, LoggedRequests, LogSettings
+from hushlist.unblock.overrides import Overrides
+from hushlist.unblock.store import StoreError
 
 pytestmark = pytest.mark.skipif(os.name != "posix", reason="permissions as POSIX has them")
 
@@ -30,14 +30,16 @@ def mask(request: pytest.FixtureRequest) -> Iterator[int]:
 
 
 def log_something(folder: Path, number: int = 1) -> None:
-    settings = Settings(what=What.ALL, clients=Clients.PSEUDONYM, folder=folder / "log", size=64 << 10, gzip=True)
-    journal = Journal(settings, state=folder / "state")
+    settings = LogSettings(
+        what=LoggedRequests.ALL, clients=LoggedClients.PSEUDONYM, folder=folder / "log", size=64 << 10, gzip=True
+    )
+    journal = LogWriter(settings, state=folder / "state")
     for _ in range(number):
         moment = time.time()
         decision = Decision(Action.BLOCK, b"http://h.example/" + b"a" * 500)
         reference = journal.reference(moment)
         journal.write(
-            record_of(decision, reference=reference, moment=moment, client="10.0.0.7", user=None, method="GET")
+            log_record_of(decision, reference=reference, moment=moment, client="10.0.0.7", user=None, method="GET")
         )
     assert journal.flush(30)
     assert journal.close(30)
@@ -46,7 +48,7 @@ def log_something(folder: Path, number: int = 1) -> None:
 def compile_something(folder: Path) -> None:
     (folder / "a.hosts").write_text("0.0.0.0 a.example\n")
     (folder / "policy.yaml").write_text("layers: [{name: lists, lists: [a.hosts]}]")
-    compile_policy(folder / "policy.yaml", cache=Cache(folder / "home" / "cache" / "hushlist"))
+    compile_policy(folder / "policy.yaml", cache=IndexCache(folder / "home" / "cache" / "hushlist"))
 
 
 @pytest.mark.usefixtures("mask")
@@ -88,8 +90,8 @@ def test_a_link_in_place_of_a_file_of_the_log_is_not_followed(tmp_path: Path, na
     target.write_text("mine")
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / name).symlink_to(target)
-    journal = Journal(Settings(what=What.ALL, folder=tmp_path / "log"), state=tmp_path / "state")
+    journal = LogWriter(LogSettings(what=LoggedRequests.ALL, folder=tmp_path / "log"), state=tmp_path / "state")
     decision = Decision(Action.BLOCK, b"http://h.example/")
-    journal.write(record_of(decision, reference="r", moment=1.0, client="c", user=None, method="GET"))
+    journal.write(log_record_of(decision, reference="r", moment=1.0, client="c", user=None, method="GET"))
     journal.close(5)
     assert target.read_text() == "mine"

@@ -18,11 +18,11 @@ import yaml
 from jsonschema import Draft202012Validator
 
 from documentation import REFERENCE, ROOT, RULES, blocks, is_list, rows, whole
-from hushlist.lists.source import Defaults, Report
+from hushlist.compiling.policy_compiler import compile_policy
+from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.yaml_rules import read_yaml
-from hushlist.policy.compile import compile_policy
-from hushlist.policy.passphrase import hash_passphrase
-from hushlist.policy.policy import PolicyError
+from hushlist.policy.policy_file import PolicyError
+from hushlist.unblock.credentials import hash_passphrase
 
 SCHEMAS = {name: json.loads((RULES / f"{name}.schema.json").read_text(encoding="utf-8")) for name in ("policy", "list")}
 STORED = hash_passphrase("correct horse battery staple")
@@ -43,8 +43,8 @@ def errors_of_policy(folder: Path, text: str) -> list[str]:
 
 def errors_of_list(folder: Path, text: str) -> list[str]:
     """What the reader says against a list."""
-    report = Report(str(folder / "list.yaml"))
-    list(read_yaml(text.encode(), Defaults(), report))
+    report = ProblemReport(str(folder / "list.yaml"))
+    list(read_yaml(text.encode(), ListDefaults(), report))
     return [f"{problem.what}: {problem.why}" for problem in report.errors]
 
 

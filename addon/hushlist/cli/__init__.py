@@ -12,22 +12,22 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
-from hushlist.cli.common import BAD, complain
+from hushlist.cli.common import BAD, Parser, complain, complain_of
 from hushlist.errors import HushlistError, SourceError
 
-#: module of this package -> its commands, in the order of the help. Only the module of the command that is asked for is
+#: module of this package -> its commands, in the order of the help. Only the requested command's module is
 #: imported, so that canonicalizing a URL costs neither a database nor a policy.
 _COMMANDS = {
-    "urls": ("canonicalize", "expressions", "hash", "compare", "extract"),
-    "compiling": ("compile",),
-    "lint": ("lint",),
-    "leak": ("leak",),
-    "diff": ("diff",),
-    "decide": ("check", "explain"),
-    "audit": ("audit",),
-    "squid": ("helper",),
-    "log": ("log",),
-    "override": ("override",),
+    "url_commands": ("canonicalize", "expressions", "hash", "compare", "extract"),
+    "compile_command": ("compile",),
+    "lint_command": ("lint",),
+    "leak_command": ("leak",),
+    "diff_command": ("diff",),
+    "decide_command": ("check", "explain"),
+    "audit_command": ("audit",),
+    "squid_command": ("helper",),
+    "log_command": ("log",),
+    "override_command": ("override",),
 }
 
 
@@ -36,9 +36,9 @@ def run() -> None:
     try:
         code = main()
         sys.stdout.flush()
-    except OSError as error:  # most likely of our output, where what is left would only fail again
+    except OSError as error:  # probably of our output; flushing the rest would fail again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        # whoever closed a pipe has seen enough
+        # the reader of a pipe may close it early
         code = BAD if isinstance(error, BrokenPipeError) else complain(error)
     except KeyboardInterrupt:
         code = BAD
@@ -55,15 +55,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     try:
         return int(arguments.command(arguments))
     except SourceError as error:
-        print(error, file=sys.stderr)
-        return BAD
+        return complain_of(error.problems)
     except HushlistError as error:
         return complain(error)
 
 
 def make_parser(command: str = "") -> argparse.ArgumentParser:
-    """A parser that knows one command and those of the same module; all, where it is none."""
-    parser = argparse.ArgumentParser(
+    """A parser for one command and those of the same module; for all commands if there is no such command."""
+    parser = Parser(
         prog="hushlist",
         description="Canonicalize URLs, hash their expressions, and ask a policy what it does with them and why.",
         epilog="Exit codes: 0 good; 1 a URL is blocked, two are different, a text has none, the log has no such "

@@ -1,4 +1,7 @@
-"""What the commands share: exit codes, their parsers, URLs as they are given, and text for terminals."""
+"""Shared by the commands: exit codes, parsers, reading URLs, text for terminals, and a progress line.
+
+The progress line goes to standard error, and only if that is a terminal.
+"""
 
 from __future__ import annotations
 
@@ -6,31 +9,42 @@ import argparse
 import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
-from typing import TypeAlias
+from typing import BinaryIO, NoReturn, TypeAlias
 
-from hushlist.errors import Problem, UrlError
+from hushlist.errors import Problem, UrlError, printable, to_json
 
 GOOD, FOUND, BAD = 0, 1, 2
+#: most octets of a line of standard input
+LONGEST_LINE = 1 << 20
 
-#: what parsers of commands are added to; argparse has no public name for it
+#: the type of the object that commands' parsers are added to; argparse has no public name for it
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Command = Callable[[argparse.Namespace], int]
 
 # -- parsers -----------------------------------------------------------------------------------------------------------
 
 
+class Parser(argparse.ArgumentParser):
+    """A parser whose messages escape the arguments that they quote."""
+
+    def error(self, message: str) -> NoReturn:
+        """Report wrong arguments, and exit."""
+        super().error(printable(message))
+
+
 def add_command(
     commands: Commands, name: str, command: Command, text: str, epilog: str | None = None
 ) -> argparse.ArgumentParser:
-    """Add a command, and say what it does."""
+    """Add a command with its help."""
     parser = commands.add_parser(name, help=text, description=sentence(text), epilog=epilog)
     parser.set_defaults(command=command)
     return parser
 
 
 def add_urls_command(commands: Commands, name: str, command: Command, text: str) -> argparse.ArgumentParser:
-    """Add a command that takes URLs; ``urls_of`` gives them."""
+    """Add a command that takes URLs; ``urls_of`` reads them."""
     parser = add_command(commands, name, command, text)
     parser.add_argument("urls", nargs="+", metavar="URL", help="a URL; '-' reads one a line from standard input")
     return parser
@@ -47,7 +61,7 @@ def parse_number(text: str) -> int:
     """A number from 1 on, with at most nine digits.
 
     Raises:
-        argparse.ArgumentTypeError: it is none.
+            argparse.ArgumentTypeError: it is not such a number.
     """
     if text.isascii() and text.isdecimal() and len(text) < 10 and int(text) > 0:
         return int(text)
@@ -67,16 +81,27 @@ def sentence(text: str) -> str:
 
 
 def urls_of(arguments: argparse.Namespace) -> Iterator[bytes]:
-    """The URLs as octets, as they were given; a line's end belongs to no URL."""
+    """The URLs as octets, as given, without line ends.
+
+    Raises:
+        UrlError: a line is longer than any URL.
+    """
     for url in arguments.urls:
         if url == "-":
-            yield from map(without_end, sys.stdin.buffer)
+            yield from map(without_end, _lines(sys.stdin.buffer))
         else:
             yield os.fsencode(url)
 
 
+def _lines(stream: BinaryIO) -> Iterator[bytes]:
+    while line := stream.readline(LONGEST_LINE + 1):
+        if len(line) > LONGEST_LINE:
+            raise UrlError(line, f"the line is longer than {LONGEST_LINE:,} octets, the most that are read")
+        yield line
+
+
 def expand_folders(names: Iterable[str]) -> list[str]:
-    """Files, with those that are in a folder in its place, by name; not those in folders of it, nor hidden ones."""
+    """Files; a folder is replaced by its files, sorted by name, without hidden files and subfolders."""
     return [file for name in names for file in (_files_in(Path(name)) if Path(name).is_dir() else [name])]
 
 
@@ -85,7 +110,7 @@ def _files_in(folder: Path) -> list[str]:
 
 
 def without_end(line: bytes) -> bytes:
-    r"""A line without its end, be that of Unix or of Windows.
+    r"""A line without its line end, Unix or Windows.
 
     >>> without_end(b"a\r\n"), without_end(b"a\n"), without_end(b"a")
     (b'a', b'a', b'a')
@@ -94,7 +119,7 @@ def without_end(line: bytes) -> bytes:
 
 
 def each(urls: Iterable[bytes], show: Callable[[bytes], object]) -> int:
-    """Show each URL; one that cannot be read is named on standard error, and the rest goes on."""
+    """Show each URL; one that cannot be read is reported on standard error, and the others follow."""
     code = GOOD
     for url in urls:
         try:
@@ -107,33 +132,82 @@ def each(urls: Iterable[bytes], show: Callable[[bytes], object]) -> int:
 # -- output ------------------------------------------------------------------------------------------------------------
 
 
+# Only this module prints: text from others can neither start a line of its own nor control a terminal.
+
+
 def complain(what: object) -> int:
-    """Say on standard error what is wrong; gives the exit code for that."""
-    print(f"hushlist: {what}", file=sys.stderr, flush=True)
+    """Print an error on standard error; returns the exit code for it."""
+    _say_aside(f"hushlist: {what}")
     return BAD
 
 
-def print_warnings(problems: Iterable[Problem]) -> None:
-    """What is odd about a policy and its lists, on standard error."""
+def complain_of(problems: Iterable[Problem]) -> int:
+    """Print problems in files on standard error; returns the exit code for them."""
     for problem in problems:
-        print(f"warning: {problem}", file=sys.stderr)
+        _say_aside(problem)
+    return BAD
 
 
-def print_lines(lines: Iterable[str]) -> None:
-    """Lines, on standard output."""
+def print_warnings(problems: Iterable[object]) -> None:
+    """Print warnings about a policy and its lists on standard error."""
+    for problem in problems:
+        _say_aside(f"warning: {problem}")
+
+
+def _say_aside(line: object) -> None:
+    print(printable(str(line)), file=sys.stderr, flush=True)
+
+
+def print_line(*fields: object, is_bold: bool = False) -> None:
+    """Print a line of fields with tabs between them on standard output."""
+    line = "\t".join(printable(str(field)) for field in fields)
+    print(f"\x1b[1m{line}\x1b[0m" if is_bold else line)
+
+
+def print_lines(lines: Iterable[object]) -> None:
+    """Print lines on standard output."""
     for line in lines:
-        print(line)
+        print_line(line)
+
+
+def print_json(value: object) -> None:
+    """Print a value as JSON, in one line of ASCII, on standard output."""
+    print(to_json(value))
 
 
 def readable(url: bytes) -> str:
-    """A URL to be read; what is no text is shown as escapes."""
+    """A URL as text; octets that are not text become escapes."""
     return url.decode("utf-8", "backslashreplace")
 
 
-def counted(number: int, one: str, many: str) -> str:
+def number_of(number: int, one: str, many: str) -> str:
     """A number of things.
 
-    >>> counted(1, "entry", "entries"), counted(2000, "entry", "entries")
+    >>> number_of(1, "entry", "entries"), number_of(2000, "entry", "entries")
     ('1 entry', '2,000 entries')
     """
     return f"{number:,} {one if number == 1 else many}"
+
+
+@contextmanager
+def shown_progress() -> Iterator[Callable[[str, int, int], object] | None]:
+    """A function that shows progress; ``None`` without a terminal. The line is removed at the end."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    longest = 0
+    # A line longer than the terminal could not be removed; a terminal without a size gets the whole line.
+    most = os.get_terminal_size(sys.stderr.fileno()).columns - 1
+
+    def show(what: str, done: int, total: int) -> None:
+        nonlocal longest
+        part = min(1, done / total) if total else 1
+        line = f"{what:<9} [{'#' * int(30 * part):<30}] {part:4.0%}"
+        line = line[:most] if most > 0 else line
+        longest = max(longest, len(line))
+        print(f"\r{line:<{longest}}", end="", file=sys.stderr, flush=True)
+
+    try:
+        yield show
+    finally:
+        print("\r" + " " * longest + "\r", end="", file=sys.stderr, flush=True)

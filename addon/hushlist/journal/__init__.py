@@ -1,5 +1,6 @@
-"""The decision log: what was decided, of whom, and why, one JSON object a line, and in SQLite for asking questions.
+"""The decision log: one JSON object a line, and the same records in SQLite for questions.
 
-Writing never delays a request, and nothing that fails here stops the filter. No line holds user information; whoever
-writes the request cannot forge a line.
+In: a decision and its request. Out: lines, rows, and answers about them. Writing never delays a request, and a failure
+here never stops the filter. No line has user information, and no request can forge a line. Open first:
+``log_writer``.
 """

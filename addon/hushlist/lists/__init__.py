@@ -1,6 +1,5 @@
-"""Lists: a source's text becomes rules that know where they stand.
+"""Lists: one reader for each format.
 
-``source`` reads octets into lines and collects what is wrong with them, ``document`` reads YAML into nodes with lines,
-and each format has its reader: ``yaml_rules`` and ``hashed_uris`` for our own, the others, on top of ``foreign``, for
-those of other people. ``formats`` names them.
+In: the octets of a list in one of a dozen formats. Out: rules that know their file and line, and a report of all
+problems. Open first: ``list_formats``, which names the readers; ``list_source`` has the code that they share.
 """

@@ -1,7 +1,8 @@
-"""Reader of Adblock Plus filter lists, as far as a filter is a host or a path prefix.
+"""Reader of Adblock Plus filter lists; it takes filters that are a host or a path prefix.
 
-A rule never fits more than its filter, but for the hosts below one: ``||host/path`` also fits ``host/pathology`` there,
-and only the page and the folder of that name here. What a filter asks for beyond that is left out and counted by kind.
+A rule never fits more than its filter, except hosts below the filter's host. There ``||host/path`` also fits
+``host/pathology``; here it fits only the page and the folder of that name. Other filters are left out and counted by
+kind.
 
 Spec: https://help.adblockplus.org/hc/en-us/articles/360062733293, How to write filters
 """
@@ -11,8 +12,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hushlist.lists.foreign import EXCEPTION, may_except, read_prefix
-from hushlist.lists.source import Defaults, Report, numbered_lines
+from hushlist.lists.list_source import ListDefaults, ProblemReport, numbered_lines
+from hushlist.lists.patterns import EXCEPTION, may_except, read_prefix
 from hushlist.match.rule import Rule
 
 _HEADER = re.compile(r"\[[^\]]*\]")
@@ -22,8 +23,8 @@ _COSMETIC = re.compile(r"#@?[$%?]{0,2}#|\$@?\$")
 _CONDITION = re.compile(r"!#(?:if|else)\b")
 _UNASKED = "a condition: the filters that it is about are used in any case"
 _OPTION = re.compile(r"[~\w]")
-#: options that leave a filter as wide as it was. "document" asks for the site itself, so all of it is meant; "popup"
-#: asks for windows of it alone
+#: options that do not narrow a filter. "document" means the whole site, and so is one of them; "popup" means only the
+#: site's windows, and is not
 _PAGES = frozenset(("document", "doc"))
 _WITH_PAGES = _PAGES | {"all"}
 _NOT_NARROWING = _PAGES | {"important", "all", "match-case"}
@@ -31,12 +32,12 @@ _HOST = re.compile(r"[^\s/?#|^*:@]+")
 _ADDRESS = re.compile(r"\|https?://(?=[^/])")
 
 
-def read_adblock(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
+def read_adblock(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
     """Blocking filters and exceptions.
 
-    >>> report = Report("f")
+    >>> report = ProblemReport("f")
     >>> lines = b"! ads\\n||ads.example^\\n@@||ads.example/fine/\\n##.ad\\n/banner/*/img"
-    >>> [(str(rule.pattern), str(rule.terms.action)) for rule in read_adblock(lines, Defaults(), report)]
+    >>> [(str(rule.pattern), str(rule.terms.action)) for rule in read_adblock(lines, ListDefaults(), report)]
     [('ads.example/', 'block'), ('ads.example/fine/', 'allow')]
     >>> print(*report.warnings, sep="\\n")
     f:4: ##.ad: left out: cosmetic
@@ -62,7 +63,7 @@ def read_adblock(octets: bytes, defaults: Defaults, report: Report) -> Iterator[
 
 
 def _kind(entry: str) -> tuple[str, str]:
-    """``(kind, "")`` of a filter that is no rule here, or ``("", expression)``."""
+    """``(kind, "")`` of a filter that cannot be a rule, or ``("", expression)``."""
     if entry.startswith("!#"):
         return _UNASKED if _CONDITION.match(entry) else "a preprocessor directive", ""
     if ("#" in entry or "$" in entry) and _COSMETIC.search(entry):
@@ -76,7 +77,7 @@ def _kind(entry: str) -> tuple[str, str]:
         names = {option.strip() for option in options.split(",")}
         if "badfilter" in names:
             return "badfilter: the filter that it takes back stays", ""
-        # "@@||site^$document" switches the blocker off on the site's pages, whatever they load; "all" has it in it.
+        # "@@||site^$document" switches the blocker off for everything on the site's pages; "all" includes it.
         if names - _NOT_NARROWING or (is_exception and names & _WITH_PAGES):
             return "options", ""
         pattern = head
@@ -84,7 +85,7 @@ def _kind(entry: str) -> tuple[str, str]:
 
 
 def _anchored(pattern: str) -> tuple[str, str]:
-    """As above, of a pattern without its options."""
+    """The same, for a filter without its options."""
     if pattern.startswith("||"):
         rest = pattern[2:]
     elif address := _ADDRESS.match(pattern):

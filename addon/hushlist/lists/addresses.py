@@ -1,6 +1,6 @@
 """Reader of lists of addresses: one address, range in CIDR notation, or first and last address a line.
 
-Behind "#" or ";" stands a comment.
+A comment begins with "#" or ";".
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import re
 from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, summarize_address_range
 
+from hushlist.lists.list_source import ListDefaults, ProblemReport, numbered_lines
 from hushlist.lists.patterns import parse_address_range
-from hushlist.lists.source import Defaults, Report, numbered_lines
 from hushlist.match.rule import Rule
 
 _COMMENT = re.compile(r"[#;].*", re.DOTALL)
@@ -18,10 +18,10 @@ _NONE = "it is no address, and no range of them"
 _LONGEST = 100  # characters; two IPv6 addresses have fewer
 
 
-def read_addresses(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
-    """All ranges of a list; one from a first to a last address becomes the fewest networks that cover just it.
+def read_addresses(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+    """All ranges of a list; one from a first to a last address becomes the fewest networks that cover exactly that.
 
-    >>> rules = read_addresses(b"192.0.2.4 - 192.0.2.9 # x\\n2001:db8::/32", Defaults(), Report("f"))
+    >>> rules = read_addresses(b"192.0.2.4 - 192.0.2.9 # x\\n2001:db8::/32", ListDefaults(), ProblemReport("f"))
     >>> [str(rule.pattern) for rule in rules]
     ['192.0.2.4/30', '192.0.2.8/31', '2001:db8::/32']
     """

@@ -2,8 +2,8 @@
 
     [scheme://][.]host[:port][/path][@query]
 
-A rule never fits more than its filter: ``host/path`` also fits ``host/pathology`` in Chromium, and only the page and
-the folder of that name here.
+A rule never fits more than its filter: in Chromium, ``host/path`` also fits ``host/pathology``; here it fits only the
+page and the folder of that name.
 
 Spec: https://www.chromium.org/administrators/url-blocklist-filter-format/
 """
@@ -13,23 +13,23 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hushlist.lists.foreign import read_prefix
-from hushlist.lists.source import Defaults, Report, entries
+from hushlist.lists.list_source import ListDefaults, ProblemReport, entries
+from hushlist.lists.patterns import read_prefix
 from hushlist.match.rule import Rule
 
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|([A-Za-z][A-Za-z0-9+-]*):\*$")
-#: "Supported standard schemes", but those of requests to a proxy, which cannot be told from a host with a port; and
-#: others that people have in their lists
+#: "Supported standard schemes", except those of requests to a proxy, which look like a host with a port; and others
+#: that lists have
 _NO_HOST = re.compile(r"(?:about|blob|chrome|cid|data|file|filesystem|javascript|mailto|view-source):", re.IGNORECASE)
 _PORT = re.compile(r":[0-9]*$")
 _OTHER_SCHEME = "no request to a proxy has this scheme"
 
 
-def read_chromium(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
-    """One filter a line; what no rule can express is left out with the reason.
+def read_chromium(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+    """One filter a line; a filter that no rule can express is left out with the reason.
 
-    >>> report = Report("f")
-    >>> rules = list(read_chromium(b"site.example/en\\n.exact.example", Defaults(), report))
+    >>> report = ProblemReport("f")
+    >>> rules = list(read_chromium(b"site.example/en\\n.exact.example", ListDefaults(), report))
     >>> [str(rule.pattern) for rule in rules]
     ['site.example/en', 'site.example/en/']
     >>> print(*report.warnings)
@@ -46,7 +46,7 @@ def read_chromium(octets: bytes, defaults: Defaults, report: Report) -> Iterator
         authority, slash, path = text.partition("/")
         # "user:pass fields can be included but will be ignored"
         host = authority.rpartition("@")[2].removesuffix(":*")
-        # What stands in front of an ending "*" is a prefix in any case.
+        # A filter is a prefix anyway, so a final "*" changes nothing.
         for expression in read_prefix(host + slash + path.removesuffix("*"), line, report):
             yield Rule(expression, terms, line)
 

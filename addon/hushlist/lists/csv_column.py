@@ -1,6 +1,6 @@
 """Reader of tables with a column of URLs, domains or expressions, such as URLhaus and PhishTank export.
 
-Spec: RFC 4180; lines that begin with "#" are comments, of which the last before the records may be the header
+Spec: RFC 4180; lines that begin with "#" are comments; the last comment before the records may be the header
 """
 
 from __future__ import annotations
@@ -8,18 +8,18 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterator
 
-from hushlist.lists.foreign import read_expression
-from hushlist.lists.source import Defaults, Report, numbered_lines
+from hushlist.lists.list_source import ListDefaults, ProblemReport, numbered_lines
+from hushlist.lists.patterns import read_expression
 from hushlist.match.rule import Rule
 
 #: names of the column in a header, the most telling first
 _NAMES = ("url", "domain", "host", "indicator", "ioc_value")
 
 
-class _Lines:
-    """Lines for the csv module, which asks for more while a quoted field is open; comments stand between records."""
+class _CsvLines:
+    """Lines for the csv module, which takes more while a quoted field is open; comments are only between records."""
 
-    def __init__(self, octets: bytes, report: Report) -> None:
+    def __init__(self, octets: bytes, report: ProblemReport) -> None:
         self._lines = numbered_lines(octets, report, is_foreign=True)
         self.first = 0  # line of the record that is being read; 0 before it
         self.last = 0
@@ -40,16 +40,16 @@ class _Lines:
         raise StopIteration
 
 
-def read_csv(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
-    """The column that is named url, domain, host, ...; without such a header, the first that holds URLs.
+def read_csv(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+    """The column that is named url, domain, host, ...; without such a header, the first column with URLs.
 
-    >>> rules = read_csv(b'id,url\\n1,"http://a.example/x,y"\\n', Defaults(), Report("f"))
+    >>> rules = read_csv(b'id,url\\n1,"http://a.example/x,y"\\n', ListDefaults(), ProblemReport("f"))
     >>> [(rule.line, str(rule.pattern)) for rule in rules]
     [(2, 'a.example/x,y')]
     """
     terms = defaults.terms(report.source)
     column: int | None = None
-    lines = _Lines(octets, report)
+    lines = _CsvLines(octets, report)
     for number, (line, record) in enumerate(_records(lines, report)):
         if number == 0:
             column = _named_column(record)
@@ -69,7 +69,7 @@ def read_csv(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule
             yield Rule(expression, terms, line)
 
 
-def _records(lines: _Lines, report: Report) -> Iterator[tuple[int, list[str]]]:
+def _records(lines: _CsvLines, report: ProblemReport) -> Iterator[tuple[int, list[str]]]:
     """``(line where it begins, fields)`` of every record."""
     reader = csv.reader(lines, skipinitialspace=True)
     while True:
@@ -91,7 +91,7 @@ def _named_column(record: list[str]) -> int | None:
 
 
 def _commented_column(comment: str, number: int) -> int | None:
-    """The same of a comment that has as many fields as a record."""
+    """The same for a comment that has as many fields as a record."""
     try:
         names = next(csv.reader([comment.strip("# \t")], skipinitialspace=True), [])
     except csv.Error:

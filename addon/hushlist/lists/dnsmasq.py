@@ -1,4 +1,4 @@
-"""Reader of dnsmasq's configuration: the names that it answers with nothing.
+"""Reader of dnsmasq's configuration: the names that it blocks.
 
 Spec: dnsmasq(8), --address, --server, --local
 """
@@ -7,19 +7,19 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from hushlist.lists.foreign import is_sinkhole, read_name
-from hushlist.lists.source import Defaults, Report, entries
+from hushlist.lists.list_source import ListDefaults, ProblemReport, entries
+from hushlist.lists.patterns import is_sinkhole, read_name
 from hushlist.match.rule import Expression, Rule
 
 _WITH_NAMES = ("address", "server", "local")
 
 
-def read_dnsmasq(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
+def read_dnsmasq(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
     """Lines such as ``address=/a.example/b.example/0.0.0.0``; other directives are counted by kind.
 
-    >>> report = Report("f")
+    >>> report = ProblemReport("f")
     >>> octets = b"local=/a.example/\\ncache-size=9\\naddress=/b.example/192.0.2.1"
-    >>> [str(rule.pattern) for rule in read_dnsmasq(octets, Defaults(), report)]
+    >>> [str(rule.pattern) for rule in read_dnsmasq(octets, ListDefaults(), report)]
     ['a.example/']
     >>> print(*report.warnings, sep="\\n")
     f:2: cache-size=9: left out: a directive 'cache-size'
@@ -49,7 +49,7 @@ def read_dnsmasq(octets: bytes, defaults: Defaults, report: Report) -> Iterator[
                     yield Rule(expression, terms, line)
 
 
-def _read_name(name: str, entry: str, line: int, report: Report) -> Expression | None:
+def _read_name(name: str, entry: str, line: int, report: ProblemReport) -> Expression | None:
     if name == "#":
         report.leave_out(line, entry, "no rule fits every host")
         return None

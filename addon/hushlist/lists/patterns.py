@@ -1,23 +1,25 @@
-"""What a rule fits, from its text: expressions, hashes, address ranges.
+"""Patterns from text: expressions, hashes, address ranges.
 
-Raises ``UrlError`` or ``ValueError`` with a reason for a person; the readers know file and line.
+The ``parse_...`` functions raise ``UrlError`` or ``ValueError`` with a reason for people; their callers know file and
+line. The ``read_...`` functions are for third-party lists: they leave out a bad entry with a warning.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from ipaddress import IPv4Network, IPv6Network, ip_network
+from functools import lru_cache
+from ipaddress import IPv4Network, IPv6Network, ip_address, ip_network
 
 from hushlist.errors import UrlError
-from hushlist.match.expressions import own_expression
-from hushlist.match.hashing import FULL_LENGTH, SHORTEST_PREFIX
-from hushlist.match.rule import Expression, ExpressionHash
+from hushlist.lists.list_source import ListDefaults, OwnTerms, ProblemReport
+from hushlist.match.expressions import FULL_LENGTH, SHORTEST_PREFIX, own_expression
+from hushlist.match.rule import Action, Expression, ExpressionHash
 from hushlist.url import safebrowsing
 from hushlist.url.host import EMBEDDING
 
 _NO_WILDCARD = "'*' is no wildcard here; a rule fits its host, all hosts below it, and all paths below it"
-#: what no rule can be, wherever it comes from; the scheme is left out
+#: text that is never a rule, in any list; compared without the scheme
 _NO_RULE = (
     (re.compile(r".*\s.*", re.DOTALL), "there is white space in it"),
     (re.compile(r"[0-9]+"), "a number alone is no host; an address has dots or colons"),
@@ -27,7 +29,7 @@ _NO_RULE = (
 _TWO_SCHEMES = (re.compile(r"[^/?#]*://.*"), "what stands in front of '://' is no host")
 _ANY_PATH = (re.compile(r".*/\*"), _NO_WILDCARD)
 _MAIL = (re.compile(r"[^/:@]+@[^/@]+"), "a mail address is no host")
-#: what the author of a rule hardly means; a list of URLs that were seen may well have them
+#: text that the author of a rule hardly means; a list of URLs that were seen may have it
 _MISTAKES = (
     (re.compile(r"[0-9.]+/[0-9]{1,2}"), "an address range is no expression; it is written as 'address: ...'"),
     _ANY_PATH,
@@ -36,38 +38,38 @@ _MISTAKES = (
     (re.compile(r"[^?#]*\\.*"), "a browser sends '/' for '\\'; write that, or %5C for one that it does not change"),
     _MAIL,
 )
-#: What is no URL that was seen either, without a scheme, which a URL may have in front of any of them. Lists have
-#: URLs such as 192.0.2.16/28, but no site has an address that ends in ".0".
+#: Text without a scheme that is never a URL; with a scheme, each could be one. Lists have URLs such as 192.0.2.16/28,
+#: but no site has an address that ends in ".0".
 _NO_ENTRY = (
     (re.compile(r"[0-9.]*\.0/[0-9]{1,2}"), "an address range is no URL; the format 'addresses' reads ranges"),
     _MAIL,
 )
-#: what no name of a host has that can be looked up: it tells that the entry is something else, or several of them
+#: an octet that no host name in the DNS has: the entry is something else, or has several names
 _ODD_OCTET = re.compile(rb"[^a-z0-9._%-]")
 _IPV6 = re.compile(rb"\[[0-9a-f:]+\]")
 _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
 
 
-# Nearly every entry of a long list is canonical as it stands. A name is so where it has none but plain labels, and the
-# last begins with a letter: it is no address then, and no number. A path is so without empty segments, without those
-# that begin with a dot, and without everything that canonicalization, ``_NO_RULE`` or a server's reading could change.
+# Nearly every entry of a long list is already canonical. A name is, if all its labels are plain and the last begins
+# with a letter: then it is not an address or a number. A path is, if no segment is empty or begins with a dot, and
+# nothing in it concerns canonicalization, ``_NO_RULE`` or another path interpretation.
 _NAME = r"(?:[a-z0-9_-]++\.)*+[a-z][a-z0-9_-]*+"
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
 _PATH = r"(?:/[A-Za-z0-9!$&'()+,:=@_~-][A-Za-z0-9!$&'()+,:=@_~.-]*+)*+/?+"
 _is_plain_name = re.compile(_NAME).fullmatch
-# A range of addresses looks like the page "/24" of one.
+# A range of addresses looks like the page "/24" of an address.
 _plain = re.compile(
     rf"(?:https?://|(?![0-9.]*\.0/[0-9]{{1,2}}$))((?:{_NAME}|{_OCTET}(?:\.{_OCTET}){{3}}){_PATH})"
 ).fullmatch
 
 
 def plain_name(text: str) -> Expression | None:
-    """The expression of a host's name that is canonical as it stands; ``None`` is no verdict."""
+    """The expression of a host name that is already canonical; ``None`` means only that a closer look is needed."""
     return Expression(text.encode() + b"/") if _is_plain_name(text) else None
 
 
 def plain_expression(text: str) -> Expression | None:
-    """The same of a text with a path, too.
+    """The same for a host with a path, too.
 
     >>> str(plain_expression("video.example/live")), plain_expression("video.example/a/../live")
     ('video.example/live', None)
@@ -82,7 +84,7 @@ _are_plain_names = re.compile(rf"(?:{_NAME}\n)*+{_NAME}".encode()).fullmatch
 
 
 def plain_names(lines: bytes) -> list[bytes] | None:
-    r"""The expressions of many lines with nothing but such names; ``None`` is no verdict.
+    r"""The expressions of many lines, if each is such a name; ``None`` means only that a closer look is needed.
 
     >>> plain_names(b"a.example\nb.example\n"), plain_names(b"a.example\n127.1")
     ([b'a.example/', b'b.example/'], None)
@@ -92,19 +94,19 @@ def plain_names(lines: bytes) -> list[bytes] | None:
 
 
 def parse_expression(text: str) -> Expression:
-    """An expression in the clear, canonicalized as live traffic is; scheme, port and the like are tolerated.
+    """An expression in the clear, canonicalized like live traffic; a scheme, a port and the like are dropped.
 
     >>> str(parse_expression("https://Ads.Example:443/a/../b/"))
     'ads.example/b/'
 
     Raises:
-        UrlError: it names no host, or means something that no URL can be.
+        UrlError: it names no host, or fits no URL.
     """
     return plain_expression(text) or canonicalize_expression(text)
 
 
 def canonicalize_expression(text: str) -> Expression:
-    """The same without a look at whether it is canonical as it stands.
+    """The same, without the short cut for text that is already canonical.
 
     Raises:
         UrlError: as above.
@@ -120,17 +122,17 @@ def parse_written_expression(text: str) -> Expression:
     """An expression that a person wrote as a rule.
 
     Raises:
-        UrlError: as above, or it would be read as something else than its author means.
+        UrlError: as above, or its author most likely means something else.
     """
     _refuse(_MISTAKES, text)
     return plain_expression(text) or _with_plain_host(canonicalize_expression(text), text)
 
 
 def parse_listed_expression(text: str) -> Expression:
-    """An expression or a URL of somebody else's list.
+    """An expression or a URL of a third-party list.
 
     Raises:
-        UrlError: as above, or it is something else than one URL.
+        UrlError: as above, or it is not one URL.
     """
     if expression := plain_expression(text):
         return expression
@@ -158,10 +160,10 @@ _HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")
 
 
 def parse_expression_hash(text: str) -> ExpressionHash:
-    """The SHA-256 of an expression in hexadecimal, or the first 4 to 31 octets of it.
+    """The SHA-256 of an expression in hexadecimal, or its first 4 to 31 octets.
 
     Raises:
-        ValueError: it is no such thing.
+        ValueError: it is not hexadecimal, or of another length.
     """
     if not _HEX.fullmatch(text):
         raise ValueError("expected pairs of hexadecimal digits")
@@ -175,9 +177,78 @@ def parse_address_range(text: str) -> IPv4Network | IPv6Network:
     """An address or an address range in CIDR notation.
 
     Raises:
-        ValueError: it is none, or bits are set behind the prefix.
+        ValueError: it is neither, or bits are set after the prefix.
     """
     network = ip_network(text)
     if isinstance(network, IPv6Network) and any(map(network.subnet_of, EMBEDDING)):
         raise ValueError("addresses that stand for IPv4 ones are compared as these: write the range as IPv4")
     return network
+
+
+_PATH_OR_QUERY = re.compile(r"[/?#@\\]")
+#: the terms of a list's exception; only a list that blocks can have exceptions
+EXCEPTION = OwnTerms(action=Action.ALLOW)
+
+
+def read_expression(text: str, line: int, report: ProblemReport) -> Expression | None:
+    """An expression in the clear, or ``None``; a leading "*." changes nothing."""
+    try:
+        return parse_listed_expression(text.removeprefix("*."))
+    except UrlError as error:
+        report.leave_out(line, text, error.reason)
+        return None
+
+
+def read_name(text: str, line: int, report: ProblemReport) -> Expression | None:
+    """A domain, or ``None``."""
+    if expression := plain_name(text):
+        return expression
+    if _PATH_OR_QUERY.search(text):
+        report.leave_out(line, text, "a domain has neither user nor path")
+        return None
+    return read_expression(text, line, report)
+
+
+def read_prefix(text: str, line: int, report: ProblemReport) -> tuple[Expression, ...]:
+    """The expressions of an entry that is the beginning of a URL.
+
+    A path means the page, and the folder of that name.
+
+    >>> [str(expression) for expression in read_prefix("site.example/en", 1, ProblemReport("f"))]
+    ['site.example/en', 'site.example/en/']
+    """
+    page = read_expression(text, line, report)
+    if page is None:
+        return ()
+    if page.value.endswith(b"/") or page.value.find(b"?") >= 0:  # "find" is faster than "in"
+        return (page,)
+    return page, Expression(page.value + b"/")
+
+
+def may_except(defaults: ListDefaults) -> bool:
+    """Whether a list may have exceptions: a list that only tags must not allow anything."""
+    return defaults.action in (None, Action.BLOCK)
+
+
+@lru_cache(maxsize=64)  # most lists have only one
+def is_sinkhole(text: str) -> bool | None:
+    """Whether an address leads nowhere: it is unspecified or loopback.
+
+    ``None`` if the text is not an address.
+
+    >>> is_sinkhole("0.0.0.0"), is_sinkhole("::1"), is_sinkhole("192.0.2.1"), is_sinkhole("x")
+    (True, True, False, None)
+    """
+    try:
+        address = ip_address(text)
+    except ValueError:
+        return None
+    return address.is_unspecified or address.is_loopback
+
+
+def may_be_rule(pattern: ExpressionHash, what: str, line: int, defaults: ListDefaults, report: ProblemReport) -> bool:
+    """Whether a hash can be a rule; a list that allows cannot have prefixes, which are left out with a warning."""
+    if defaults.action is not Action.ALLOW or pattern.is_full:
+        return True
+    report.leave_out(line, what, "only a full hash of 64 hexadecimal digits can allow, not a prefix of one")
+    return False

@@ -1,7 +1,7 @@
-"""Reader of response policy zones in master file format: names that a resolver answers with nothing.
+"""Reader of response policy zones in master file format: names that a resolver blocks.
 
-A trigger fits one name, and with "*." in front all below it; a rule fits both, whichever is given. Where a zone blocks
-the one and passes the other, both are blocked.
+A trigger fits one name; with "*." in front, all names below it instead. A rule always fits both. If a zone blocks one
+and passes the other, the rule blocks both.
 
 Spec: draft-vixie-dnsop-dns-rpz; RFC 1035, 5.1
 """
@@ -13,9 +13,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 
-from hushlist.lists.foreign import EXCEPTION, is_sinkhole, may_except, read_name
-from hushlist.lists.patterns import parse_address_range
-from hushlist.lists.source import LONGEST_LINE, Defaults, OwnTerms, Report, numbered_lines, shared_terms
+from hushlist.lists.list_source import LONGEST_LINE, ListDefaults, OwnTerms, ProblemReport, numbered_lines, shared_terms
+from hushlist.lists.patterns import EXCEPTION, is_sinkhole, may_except, parse_address_range, read_name
 from hushlist.match.rule import Pattern, Rule
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[();]|(?:[^\s"();\\]|\\.)++|\\')
@@ -29,8 +28,8 @@ _NOTHING = ("", "*", "rpz-drop")
 
 
 @dataclass(frozen=True, slots=True)
-class _Record:
-    """An entry of a master file: its tokens, and whether it takes over the owner of the one before."""
+class _ResourceRecord:
+    """An entry of a master file: its tokens, and whether it has the owner of the entry before."""
 
     line: int
     text: str
@@ -40,14 +39,14 @@ class _Record:
 
 @dataclass(slots=True)
 class _Zone:
-    """Its name is that of the SOA's owner, or else the first record's origin; one without either is "@"."""
+    """The zone. Its name is the SOA's owner, or else the first record's origin, or else "@"."""
 
     origin: str = "@"
     name: str = "@"
     owner: str | None = None
 
     def absolute(self, name: str) -> str:
-        """A name in lower case without the dot at its end; below ``@`` where the zone has no name."""
+        """A name in lower case without the final dot; below ``@`` if the zone has no name."""
         name = name.lower()
         if name == "@":
             return self.origin
@@ -56,7 +55,7 @@ class _Zone:
         return f"{name}.{self.origin}" if self.origin else name
 
     def trigger(self, name: str) -> str | None:
-        """What stands in front of the zone's name, or ``None`` where the name is not in the zone."""
+        """A name without the zone's name at its end, or ``None`` if it is not in the zone."""
         if name == self.name:
             return ""
         if not self.name:
@@ -64,11 +63,11 @@ class _Zone:
         return name[: -len(self.name) - 1] if name.endswith("." + self.name) else None
 
 
-def read_rpz(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
-    """Names and addresses that get no answer or an empty one, and those that pass.
+def read_rpz(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+    """Rules for names and addresses that the zone blocks, and for those that it passes.
 
     >>> zone = b"$ORIGIN rpz.example.\\n@ 60 IN SOA a. b. ( 1 2\\n3 4 5 )\\n NS a.\\nx.example CNAME . ; why"
-    >>> [(rule.line, str(rule.pattern)) for rule in read_rpz(zone, Defaults(), Report("f"))]
+    >>> [(rule.line, str(rule.pattern)) for rule in read_rpz(zone, ListDefaults(), ProblemReport("f"))]
     [(5, 'x.example/')]
     """
     terms = shared_terms(defaults, report.source)
@@ -81,15 +80,17 @@ def read_rpz(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule
             yield Rule(pattern, terms(own), record.line)
 
 
-def _contested(octets: bytes, defaults: Defaults) -> frozenset[Pattern]:
-    """What the zone both blocks and passes."""
-    passed = {pattern for _, pattern, own in _triggers(octets, defaults, Report("")) if own is EXCEPTION}
-    triggers = _triggers(octets, defaults, Report("")) if passed else ()
+def _contested(octets: bytes, defaults: ListDefaults) -> frozenset[Pattern]:
+    """The patterns that the zone both blocks and passes."""
+    passed = {pattern for _, pattern, own in _triggers(octets, defaults, ProblemReport("")) if own is EXCEPTION}
+    triggers = _triggers(octets, defaults, ProblemReport("")) if passed else ()
     return frozenset(pattern for _, pattern, own in triggers if own is not EXCEPTION and pattern in passed)
 
 
-def _triggers(octets: bytes, defaults: Defaults, report: Report) -> Iterator[tuple[_Record, Pattern, OwnTerms]]:
-    """Records that are rules, with what they fit and ask for."""
+def _triggers(
+    octets: bytes, defaults: ListDefaults, report: ProblemReport
+) -> Iterator[tuple[_ResourceRecord, Pattern, OwnTerms]]:
+    """Records that are rules, with their patterns and terms."""
     zone = _Zone()
     for record in _records(octets, report):
         first = record.tokens[0].lower()
@@ -104,8 +105,8 @@ def _triggers(octets: bytes, defaults: Defaults, report: Report) -> Iterator[tup
             report.tally(record.line, record.text, f"a directive {first[:40]!r}")
 
 
-def _records(octets: bytes, report: Report) -> Iterator[_Record]:
-    """Entries, which parentheses continue over lines."""
+def _records(octets: bytes, report: ProblemReport) -> Iterator[_ResourceRecord]:
+    """The entries; parentheses continue one over several lines."""
     tokens: list[str] = []
     depth = first = length = 0
     begin = ""
@@ -124,13 +125,15 @@ def _records(octets: bytes, report: Report) -> Iterator[_Record]:
             depth = 0
             report.leave_out(first, begin.strip(), "its parenthesis is not closed")
         elif depth == 0 and tokens:
-            yield _Record(first, begin.strip(), tokens, not begin[:1].isspace())
+            yield _ResourceRecord(first, begin.strip(), tokens, not begin[:1].isspace())
     if depth:
         report.leave_out(first, begin.strip(), "its parenthesis is not closed")
 
 
-def _read(record: _Record, zone: _Zone, defaults: Defaults, report: Report) -> tuple[Pattern, OwnTerms] | None:
-    """What a record fits and asks for, or ``None`` where it is no rule."""
+def _read(
+    record: _ResourceRecord, zone: _Zone, defaults: ListDefaults, report: ProblemReport
+) -> tuple[Pattern, OwnTerms] | None:
+    """A record's pattern and terms, or ``None`` if it is not a rule."""
     tokens = record.tokens
     if record.has_owner:
         zone.owner, tokens = zone.absolute(tokens[0]), tokens[1:]
@@ -158,9 +161,15 @@ def _read(record: _Record, zone: _Zone, defaults: Defaults, report: Report) -> t
 
 
 def _terms(
-    kind: str, data: str, trigger: str, zone: _Zone, record: _Record, defaults: Defaults, report: Report
+    kind: str,
+    data: str,
+    trigger: str,
+    zone: _Zone,
+    record: _ResourceRecord,
+    defaults: ListDefaults,
+    report: ProblemReport,
 ) -> OwnTerms | None:
-    """What a record asks for, or ``None`` where it blocks nothing and allows nothing."""
+    """A record's terms, or ``None`` if it neither blocks nor allows."""
     if kind in ("a", "aaaa") and is_sinkhole(data):
         return OwnTerms()
     if kind != "cname":
@@ -181,8 +190,8 @@ def _terms(
     return None
 
 
-def _pattern(trigger: str, record: _Record, report: Report) -> Pattern | None:
-    """What a trigger fits, or ``None``."""
+def _pattern(trigger: str, record: _ResourceRecord, report: ProblemReport) -> Pattern | None:
+    """A trigger's pattern, or ``None``."""
     name, _, label = trigger.rpartition(".")
     if label == "rpz-ip":
         try:
@@ -200,10 +209,10 @@ def _pattern(trigger: str, record: _Record, report: Report) -> Pattern | None:
 
 
 def _network(name: str) -> IPv4Network | IPv6Network:
-    """``32.1.2.0.192`` or ``128.zz.1.db8.2001``, where "zz" stands for "::".
+    """The network of ``32.1.2.0.192`` or ``128.zz.1.db8.2001``, where "zz" means "::".
 
     Raises:
-        ValueError: it is no such thing.
+        ValueError: it has another form.
     """
     length, *labels = name.split(".")
     labels.reverse()

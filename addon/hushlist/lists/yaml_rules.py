@@ -1,7 +1,7 @@
 """Reader of YAML rule lists; ``rules/README.md`` is their reference.
 
->>> report = Report("x.yaml")
->>> rules = read_yaml(b"rules: [ads.example, {sha256: ba7816bf}]", Defaults(), report)
+>>> report = ProblemReport("x.yaml")
+>>> rules = read_yaml(b"rules: [ads.example, {sha256: ba7816bf}]", ListDefaults(), report)
 >>> [str(rule.pattern) for rule in rules]
 ['ads.example/', 'sha256:ba7816bf']
 """
@@ -12,16 +12,16 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from hushlist.errors import UrlError
-from hushlist.lists.document import Fields, Node, read_document
-from hushlist.lists.hashed_uris import read_hashed_uri
+from hushlist.lists.hash_lists import read_hashed_uri
+from hushlist.lists.list_source import ListDefaults, OwnTerms, ProblemReport, shared_terms
 from hushlist.lists.patterns import parse_address_range, parse_expression_hash, parse_written_expression
-from hushlist.lists.source import Defaults, OwnTerms, Report, shared_terms
+from hushlist.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.match.rule import Action, ExpressionHash, Pattern, Rule, Terms
-from hushlist.url.hashed import VARIANTS
+from hushlist.url.hashed_uri import VARIANTS
 
-#: what a rule can ask for
+#: the actions that a rule can have
 RULE_ACTIONS = (Action.ALLOW, Action.BLOCK, Action.WARN, Action.TAG)
-#: what a list says for all its rules, in its head or where a policy names it
+#: keys that hold for all rules of a list, in the list's head or in the policy
 DEFAULTS_KEYS = ("name", "title", "action", "category", "reason", "variant")
 
 _PARSERS: dict[str, Callable[[str], Pattern]] = {
@@ -33,25 +33,25 @@ _PATTERN_KEYS = (*_PARSERS, "uri")
 _RULE_KEYS = (*_PATTERN_KEYS, "action", "category", "reason", "expires")
 
 
-def read_yaml(octets: bytes, defaults: Defaults, report: Report) -> Iterator[Rule]:
-    """All rules of a list; where the report has errors, those that could be read."""
+def read_yaml(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+    """All rules of a list; if the report has errors, those that could be read."""
     document = read_document(octets, report)
     if document is None:
         return
-    fields = Fields(document, ("description", *DEFAULTS_KEYS, "rules"), report)
+    fields = MappingReader(document, ("description", *DEFAULTS_KEYS, "rules"), report)
     fields.text("description")
     if isinstance(document.value, dict) and "rules" not in fields:
         report.error(document.line, "rules", "the list has none; an empty one is written 'rules: []'")
     defaults = read_defaults(fields).behind(defaults)
-    reader = _Reader(defaults, shared_terms(defaults, report.source), report)
+    reader = _RuleListReader(defaults, shared_terms(defaults, report.source), report)
     for node in fields.items("rules"):
         if rule := reader.read(node):
             yield rule
 
 
-def read_defaults(fields: Fields) -> Defaults:
-    """What a mapping says for all rules of a list."""
-    return Defaults(
+def read_defaults(fields: MappingReader) -> ListDefaults:
+    """The defaults that a mapping gives for all rules of a list."""
+    return ListDefaults(
         name=fields.name("name"),
         title=fields.text("title"),
         action=fields.choice("action", RULE_ACTIONS),
@@ -62,14 +62,14 @@ def read_defaults(fields: Fields) -> Defaults:
 
 
 @dataclass(frozen=True, slots=True)
-class _Reader:
+class _RuleListReader:
     """Reads the rules of one list."""
 
-    defaults: Defaults
+    defaults: ListDefaults
     terms: Callable[[OwnTerms], Terms]
-    report: Report
+    report: ProblemReport
 
-    def read(self, node: Node) -> Rule | None:
+    def read(self, node: YamlNode) -> Rule | None:
         """A rule, or ``None`` with an error or a warning in the report."""
         if isinstance(node.value, str):
             key = "uri" if node.value.lower().startswith("hashed:") else "expression"
@@ -78,7 +78,7 @@ class _Reader:
             why = f"expected an expression, a hashed URI or a mapping, not {node.kind}"
             self.report.error(node.line, "rule", why)
             return None
-        fields = Fields(node, _RULE_KEYS, self.report)
+        fields = MappingReader(node, _RULE_KEYS, self.report)
         own = OwnTerms(
             action=fields.choice("action", RULE_ACTIONS),
             category=fields.name("category"),

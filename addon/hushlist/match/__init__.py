@@ -1,1 +1,5 @@
-"""Matching: expressions of a canonical URL, their hashes, rules, and the index that finds rules by them."""
+"""Matching: the rules that fit a request.
+
+In: rules, and a request's canonical URLs. Out: an index file, and the ``Match`` of each rule that fits. Open first:
+``rule`` for the parts of a rule, ``index`` for the look-up.
+"""

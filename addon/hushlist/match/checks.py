@@ -1,7 +1,7 @@
-"""Checks: what is suspicious about a request itself, whatever it asks for; a policy blocks or tags by them.
+"""Checks inspect how a request is written, not where it goes. A policy blocks or tags by them.
 
-Each has a code, a sentence that says what is wrong, and a function that finds it. They look at the octets as they were
-sent: the canonical URL does not show most of it any more.
+Each has a code, a sentence that names the fault, and a function that finds it. Checks look at the octets as sent, since
+canonicalization removes most of these faults.
 
 Spec: RFC 3986, 7
 """
@@ -17,31 +17,31 @@ from typing import NamedTuple
 
 from hushlist.errors import UrlError
 from hushlist.url.host import collapse_dots, idna_2003, parse_ipv4, separate_labels, to_ascii
+from hushlist.url.normalization import percent_decode_repeatedly
 from hushlist.url.parts import DEFAULT_PORTS
-from hushlist.url.percent import unescape_repeatedly
 from hushlist.url.request import canonical_host
 
 
-class Asked(NamedTuple):
-    """What a request asks for, by one of its hosts: raw octets."""
+class CheckedRequest(NamedTuple):
+    """A request by one of its hosts, in raw octets."""
 
     scheme: bytes
     host: bytes
     port: int
     target: bytes
     userinfo: bytes | None
-    #: media types that the request names, where they are known
+    #: media types that the request names, if they are known
     media: tuple[bytes, ...] = ()
-    #: all hosts by which the client asks, whatever ``host`` is of them
+    #: all hosts that the client names
     names: tuple[bytes, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """The pattern of a rule that a check makes."""
+    """The pattern of a rule that is a check."""
 
     code: str
-    #: ports that ``well-known-port`` does not mind, besides the scheme's own
+    #: ports that ``well-known-port`` accepts, besides the scheme's default
     ports: frozenset[int] = frozenset()
 
     def __str__(self) -> str:
@@ -49,47 +49,47 @@ class Check:
 
     @property
     def sentence(self) -> str:
-        """What is wrong, for people."""
+        """The fault, for people."""
         return CHECKS[self.code].sentence
 
     @property
     def asks_media(self) -> bool:
-        """Whether it looks at ``Asked.media``."""
+        """Whether it looks at ``CheckedRequest.media``."""
         return self.code == "dns-over-https"
 
-    def find(self, asked: Asked) -> bytes | None:
-        """What shows that the request fails the check, or ``None``; user information is never shown."""
+    def find(self, asked: CheckedRequest) -> bytes | None:
+        """Evidence that the request fails the check, or ``None``; it never has user information."""
         return CHECKS[self.code].find(self, asked)
 
 
 _WELL_KNOWN = 1024
 
 
-def _well_known_port(check: Check, asked: Asked) -> bytes | None:
+def _well_known_port(check: Check, asked: CheckedRequest) -> bytes | None:
     """7.2: "a TCP port number within the "well-known port" range (0 - 1023)" that is another protocol's."""
     own = asked.port == DEFAULT_PORTS.get(asked.scheme) or asked.port in check.ports
     return b"port %d" % asked.port if asked.port < _WELL_KNOWN and not own else None
 
 
-def _encoded_nul(_: Check, asked: Asked) -> bytes | None:
+def _encoded_nul(_: Check, asked: CheckedRequest) -> bytes | None:
     """7.3: "the "%00" percent-encoding (NUL) ... should be rejected"."""
-    return b"%00" if b"\0" in unescape_repeatedly(asked.target) else None
+    return b"%00" if b"\0" in percent_decode_repeatedly(asked.target) else None
 
 
-def _encoded_line_end(_: Check, asked: Asked) -> bytes | None:
+def _encoded_line_end(_: Check, asked: CheckedRequest) -> bytes | None:
     """7.2: "percent-encoded octets that match the delimiters ... (for example, CR and LF characters"."""
-    decoded = unescape_repeatedly(asked.target)
+    decoded = percent_decode_repeatedly(asked.target)
     return next((shown for octet, shown in ((b"\r", b"%0D"), (b"\n", b"%0A")) if octet in decoded), None)
 
 
-def _rare_ipv4(_: Check, asked: Asked) -> bytes | None:
+def _rare_ipv4(_: Check, asked: CheckedRequest) -> bytes | None:
     """7.4: "the URI syntax for IPv4address only allows the common dotted-decimal form"."""
-    name = collapse_dots(to_ascii(collapse_dots(separate_labels(unescape_repeatedly(asked.host)))))
+    name = collapse_dots(to_ascii(collapse_dots(separate_labels(percent_decode_repeatedly(asked.host)))))
     address = parse_ipv4(name)
     return asked.host if address is not None and str(address).encode() != asked.host else None
 
 
-def _user_information(_: Check, asked: Asked) -> bytes | None:
+def _user_information(_: Check, asked: CheckedRequest) -> bytes | None:
     """7.5: a password in the URI "is deprecated and should be considered an error"."""
     return b"user information" if asked.userinfo is not None else None
 
@@ -97,26 +97,26 @@ def _user_information(_: Check, asked: Asked) -> bytes | None:
 _HOST_NAME = re.compile(rb"(?:[a-z0-9-]{1,63}\.)+[a-z][a-z0-9-]{1,62}(?![a-z0-9.-])", re.IGNORECASE)
 
 
-def _misleading_user(_: Check, asked: Asked) -> bytes | None:
+def _misleading_user(_: Check, asked: CheckedRequest) -> bytes | None:
     """7.6: "appearing to identify one (trusted) naming authority while actually identifying a different authority"."""
-    if asked.userinfo is None or not _HOST_NAME.match(unescape_repeatedly(asked.userinfo)):
+    if asked.userinfo is None or not _HOST_NAME.match(percent_decode_repeatedly(asked.userinfo)):
         return None
     return b"user information"
 
 
-# Spec: RFC 8484, 6; RFC 9230, 6; application/dns-json is what Google's and Cloudflare's resolvers speak besides
+# Spec: RFC 8484, 6; RFC 9230, 6; Google's and Cloudflare's resolvers also speak application/dns-json
 _DNS_MEDIA = frozenset((b"application/dns-message", b"application/oblivious-dns-message"))
 _DNS_JSON = frozenset((b"application/dns-json", b"application/dns+json"))
 _DNS_PARAMETER = re.compile(rb"[?&]dns=([^&#]{22,700})(?=[&#]|\Z)")
 _BASE64URL = re.compile(rb"[A-Za-z0-9_-]+")
 _JSON_PARAMETER = re.compile(rb"[?&]name=")
-#: of the header of a message, in octets; of its flags, whether it is an answer and which operation it is; and one
-#: question, no answers and no authorities (RFC 1035, 4.1.1)
+#: of a message's header (RFC 1035, 4.1.1): its length in octets; the flags QR and Opcode; the counts of one question,
+#: no answers and no authorities
 _DNS_HEADER, _DNS_FLAGS, _DNS_COUNTS = 12, 0b1111_1000 << 8, b"\0\1\0\0\0\0"
 
 
-def _dns_over_https(_: Check, asked: Asked) -> bytes | None:
-    """A question for a name, whatever the host: nothing else has this form."""
+def _dns_over_https(_: Check, asked: CheckedRequest) -> bytes | None:
+    """A DNS query, to any host: nothing else has this form."""
     media = _DNS_MEDIA.intersection(asked.media)
     if media:
         return min(media)
@@ -126,8 +126,8 @@ def _dns_over_https(_: Check, asked: Asked) -> bytes | None:
 
 
 def _is_dns_query(value: bytes) -> bool:
-    """Whether a parameter is a message. RFC 8484, 4.1.1: "encoded with base64url"."""
-    text = unescape_repeatedly(value).rstrip(b"=")
+    """Whether a parameter is a DNS query. RFC 8484, 4.1.1: "encoded with base64url"."""
+    text = percent_decode_repeatedly(value).rstrip(b"=")
     if not _BASE64URL.fullmatch(text):
         return False
     try:
@@ -139,40 +139,40 @@ def _is_dns_query(value: bytes) -> bool:
 
 
 def _ends_as_name(octets: bytes, at: int) -> bool:
-    """Whether an uncompressed name begins there, with type and class behind it."""
+    """Whether an uncompressed name begins there, followed by type and class."""
     while at < len(octets) and 0 < octets[at] < 64:
         at += 1 + octets[at]
     return at + 5 <= len(octets) and octets[at] == 0
 
 
-def _names_disagree(_: Check, asked: Asked) -> bytes | None:
-    """RFC 9110, 7.4: misdirected requests, where it says itself that it asks for another host.
+def _names_disagree(_: Check, asked: CheckedRequest) -> bytes | None:
+    """RFC 9110, 7.4: misdirected requests, if the request itself names another host.
 
-    An internationalized name in the target goes by two spellings, of IDNA 2003 and of UTS 46: it is one name.
+    The two spellings of an internationalized name, by IDNA 2003 and by UTS 46, are one name.
     """
     if len(asked.names) < 2:
         return None
     spellings = {spelling for name in asked.names if (spelling := idna_2003(name)) is not None}
     names: dict[bytes, None] = {}
     for name in asked.names:
-        with suppress(UrlError):  # what cannot be read is decided as that
+        with suppress(UrlError):  # the engine decides names that cannot be read
             if name and name not in spellings:
                 names[canonical_host(name)] = None
     return b" and ".join(names) if len(names) > 1 else None
 
 
-class _Kind(NamedTuple):
+class _CheckDefinition(NamedTuple):
     sentence: str
-    find: Callable[[Check, Asked], bytes | None]
+    find: Callable[[Check, CheckedRequest], bytes | None]
 
 
-CHECKS: dict[str, _Kind] = {
-    "well-known-port": _Kind("The port belongs to another protocol.", _well_known_port),
-    "encoded-nul": _Kind("The address has an encoded NUL in it.", _encoded_nul),
-    "encoded-line-end": _Kind("The address has an encoded line end in it.", _encoded_line_end),
-    "rare-ipv4": _Kind("The address is an IPv4 address in a rare spelling.", _rare_ipv4),
-    "user-information": _Kind("The address has a user name in it.", _user_information),
-    "misleading-user": _Kind("The address has a user name that looks like a site.", _misleading_user),
-    "dns-over-https": _Kind("It asks a resolver for a name, past the network's own.", _dns_over_https),
-    "names-disagree": _Kind("The request goes by several names that disagree.", _names_disagree),
+CHECKS: dict[str, _CheckDefinition] = {
+    "well-known-port": _CheckDefinition("The port belongs to another protocol.", _well_known_port),
+    "encoded-nul": _CheckDefinition("The address has an encoded NUL in it.", _encoded_nul),
+    "encoded-line-end": _CheckDefinition("The address has an encoded line end in it.", _encoded_line_end),
+    "rare-ipv4": _CheckDefinition("The address is an IPv4 address in a rare spelling.", _rare_ipv4),
+    "user-information": _CheckDefinition("The address has a user name in it.", _user_information),
+    "misleading-user": _CheckDefinition("The address has a user name that looks like a site.", _misleading_user),
+    "dns-over-https": _CheckDefinition("It asks a resolver for a name, past the network's own.", _dns_over_https),
+    "names-disagree": _CheckDefinition("The request goes by several names that disagree.", _names_disagree),
 }

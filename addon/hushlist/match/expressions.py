@@ -1,4 +1,4 @@
-"""Host-suffix/path-prefix expressions, the most specific first.
+"""Host-suffix/path-prefix expressions of a URL, the most specific first, and their hashes. Rules are found by them.
 
 >>> from hushlist.url.parts import split_web
 >>> for expression in expressions(split_web(b"http://a.b.c/1/2.html?param=1")): print(expression.decode())
@@ -11,13 +11,40 @@ b.c/1/2.html
 b.c/1/
 b.c/
 
-Spec: Safe Browsing v4, URLs and Hashing, Suffix/prefix expressions
+Spec: Safe Browsing v4, URLs and Hashing, Suffix/prefix expressions, Hash computations and Hash prefix computations
 """
 
 from __future__ import annotations
 
+from hashlib import sha256
+
 from hushlist.url.host import is_address
 from hushlist.url.parts import Parts
+
+#: octets; "a hash prefix consists of the most significant 4-32 bytes of a SHA256 hash"
+SHORTEST_PREFIX = 4
+FULL_LENGTH = 32
+
+
+def full_hash(expression: bytes) -> bytes:
+    """The SHA-256 of an expression, 32 octets.
+
+    >>> full_hash(b"abc").hex()[:8]
+    'ba7816bf'
+    """
+    return sha256(expression).digest()
+
+
+def hash_prefix(full: bytes, length: int) -> bytes:
+    """The most significant ``length`` octets of a full hash.
+
+    Raises:
+        ValueError: ``length`` is not 4 to 32.
+    """
+    if not SHORTEST_PREFIX <= length <= FULL_LENGTH:
+        raise ValueError(f"a hash prefix has {SHORTEST_PREFIX} to {FULL_LENGTH} octets, not {length}")
+    return full[:length]
+
 
 # "Up to four hostnames formed by starting with the last five components and successively removing the leading
 # component. The top-level domain can be skipped."
@@ -35,13 +62,13 @@ def expressions(parts: Parts) -> list[bytes]:
 
 
 def own_expression(parts: Parts) -> bytes:
-    """The most specific expression of a canonical URL: what a rule that is written as this URL stands for."""
+    """The most specific expression of a canonical URL: the pattern of a rule that is written as this URL."""
     assert parts.host is not None
     return parts.host + path_prefixes(parts.path, parts.query, deepest=0)[0]
 
 
 def host_suffixes(host: bytes, deepest: int = DEEPEST_HOST) -> list[bytes]:
-    """The host, and its suffixes of at most ``deepest`` and at least two labels, the longest first.
+    """The host, and its suffixes of two to ``deepest`` labels, the longest first.
 
     "If the host is an IP address, these additional hostnames should not be checked."
 

@@ -1,11 +1,11 @@
-"""The index: from a request's canonical forms to the rules that fit it, in a file (``index_file``) mapped into memory.
+"""The index finds the rules that fit a request's canonical forms, in a file (``index_file``) mapped into memory.
 
-There is a table for expressions, with the SHA-256 of rules in the clear and of full hashes; one more for every length
-of hash prefixes, for every kind of hashed URI, and for address ranges. A rule in the clear for a path below a host also
-has a *guide* at its host's own expression. So a request costs one look-up for each of its host suffixes; paths are
-hashed only below a guide, or where there are hashes.
+The table of expressions has the SHA-256 of rules in the clear, and full hashes. There is another table for each length
+of hash prefixes, for each kind of hashed URI, and for address ranges. A rule in the clear for a path below a host also
+puts a *guide* at the host's expression. So a request costs one look-up for each host suffix. Paths are hashed only
+below a guide, or if there are rules that are hashes.
 
-Invariants: a look-up never changes the index; rules with the same pattern keep the order in which they were given.
+Invariants: a look-up never changes the index; rules with the same pattern keep the order of the sources.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from struct import error as StructError  # noqa: N812
 from typing import NamedTuple
 
 from hushlist.errors import printable
-from hushlist.match.checks import Asked, Check
+from hushlist.match.checks import Check, CheckedRequest
 from hushlist.match.expressions import DEEPEST_HOST, DEEPEST_PATH, host_suffixes, path_prefixes
 from hushlist.match.index_file import (
     EXPRESSION_TABLE,
@@ -29,22 +29,22 @@ from hushlist.match.index_file import (
     OFFSET,
     RANGES,
     URI_TABLE,
+    FileSection,
     IndexFile,
     IndexFileError,
     Read,
-    Section,
     decode_terms,
     hash_key,
     key_length,
     key_of,
 )
+from hushlist.match.index_table import IndexTable, Shape, TableRow
 from hushlist.match.rule import Expression, ExpressionHash, Rule, Terms
-from hushlist.match.table import Row, Shape, Table
-from hushlist.url.hashed import ALGORITHMS, HashedUri, matching_strings
+from hushlist.url.hashed_uri import ALGORITHMS, HashedUri, matching_strings
 from hushlist.url.host import parse_address
 from hushlist.url.parts import Parts
 
-#: of the terms that were read
+#: terms in the cache
 _MOST_TERMS = 4096
 
 
@@ -52,19 +52,19 @@ class Match(NamedTuple):
     """One rule that fits a request."""
 
     rule: Rule
-    #: the expression, URI or address that it fits, in the clear: the request itself gives the plaintext
+    #: the expression, URI or address that it fits, in the clear, from the request
     expression: bytes
-    #: compares as "the order in which the expressions are generated" does, the larger the more specific: octets of the
-    #: host, then of the path. A check is above everything, a whole URI above every expression, and an address range
-    #: below, by its prefix length.
+    #: octets of the host, then of the path; the larger, the more specific, as in "the order in which the expressions
+    #: are generated". A check is above everything, a whole URI above every expression, and an address range below, by
+    #: its prefix length.
     specificity: tuple[int, int]
-    #: how the request came by this expression, where not by its own URL, and what in the policy says what is done
+    #: where the expression comes from, if not from the request's own URL; and the policy's rule that set the action
     via: str | None = None
-    #: when that ends, where it ends by a schedule
+    #: when a schedule ends the action
     until: datetime | None = None
 
     def __str__(self) -> str:
-        """For people: what fits, by which list, file and line, and the reason."""
+        """For people: the expression, the list, file and line, and the reason."""
         terms = self.rule.terms
         reason = f": {terms.reason}" if terms.reason else ""
         via = f", {self.via}" if self.via else ""
@@ -72,11 +72,11 @@ class Match(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The expression, to be read."""
+        """The expression as text."""
         return self.expression.decode("utf-8", "backslashreplace")
 
     def as_dict(self) -> dict[str, str | int | None]:
-        """Plain types, as JSON and mitmproxy's metadata need them."""
+        """Plain types for JSON and mitmproxy's metadata."""
         pattern, terms, line = self.rule
         return {
             "expression": self.text,
@@ -101,22 +101,22 @@ _ADDRESS_RANGE = -1
 
 
 class Host(NamedTuple):
-    """What is known of a canonical host, whatever the path."""
+    """What the index says about a canonical host, for any path."""
 
-    #: of rules that fit the whole host
+    #: rules that fit the whole host
     matches: tuple[Match, ...]
-    #: the host and its suffixes below which paths have to be looked up: whether there are rules in the clear, and
-    #: whether it has expressions that may be hashed
+    #: suffixes of the host, itself included, below which paths must be looked up; each with whether there are rules in
+    #: the clear, and whether its expressions may be hashes
     deeper: tuple[tuple[bytes, bool, bool], ...]
-    #: what the guides say of the rules in the clear for paths: ``ALLOWING``, ``CATEGORIZED``
+    #: the guides' bits for the rules in the clear for paths: ``ALLOWING``, ``CATEGORIZED``
     bits: int = 0
 
 
 _NOTHING = Host((), ())
 
 
-def find_checks(checks: Iterable[Rule], asked: Asked) -> Iterator[Match]:
-    """Checks that a request fails, with what shows it."""
+def find_checks(checks: Iterable[Rule], asked: CheckedRequest) -> Iterator[Match]:
+    """The checks that a request fails, with evidence."""
     for rule in checks:
         assert isinstance(rule.pattern, Check)
         evidence = rule.pattern.find(asked)
@@ -125,19 +125,19 @@ def find_checks(checks: Iterable[Rule], asked: Asked) -> Iterator[Match]:
 
 
 class Index(IndexFile):
-    """Finds the rules that fit; see the module."""
+    """Finds the rules that fit a request."""
 
     def __init__(self, octets: mmap | bytes, read: Read | None = None, source: str = "index") -> None:
-        """The parameters are those of the file.
+        """The parameters are those of ``IndexFile``.
 
         Raises:
-            IndexFileError: the octets are no index that can be used.
+            IndexFileError: the octets are not a usable index.
         """
         super().__init__(octets, read, source)
         self._terms: dict[tuple[int, int], tuple[bool, Terms]] = {}
         try:
             tables = {name: self._table(name, shape) for name, shape in self.directory.tables.items()}
-            #: of expressions, the longest keys first
+            #: tables of expressions, the longest keys first
             self._tables = _expression_tables(tables)
             self._uris = {hash_key(name): table for name, table in tables.items() if name.startswith(URI_TABLE)}
             self._sections = [self.directory.sections[name] for name in ("parts", "offsets", "terms")]
@@ -147,11 +147,11 @@ class Index(IndexFile):
         self._every_table = tuple(tables.values())
         self._has_hashes = self.directory.has_hashes or len(self._tables) > 1
 
-    def _table(self, name: str, shape: Shape) -> Table:
+    def _table(self, name: str, shape: Shape) -> IndexTable:
         own = [self.directory.sections[f"{name} {section}"] for section in ("fan", "tails", "rows")]
         if shape.key != key_length(name) or [section.length for section in own] != list(shape.lengths):
             raise IndexFileError(self.source, f"table {name!r} is not as long as it says")
-        table = Table(self._octets, self._read, shape, [section.offset for section in own])
+        table = IndexTable(self._octets, self._read, shape, [section.offset for section in own])
         if not table.is_consistent:
             raise IndexFileError(self.source, f"the fan-out of table {name!r} does not count its keys")
         return table
@@ -162,33 +162,32 @@ class Index(IndexFile):
         return bool(self._uris)
 
     def terms_of(self, expression: bytes, part: int) -> list[Terms]:
-        """What the rules in the clear ask for that a part of the sources has for just this expression."""
+        """The terms of one part's rules in the clear for exactly this expression."""
         own = (row for _, row in self._rows([expression]) if row.part == part and row.terms != GUIDE)
         return [terms for is_clear, terms in map(self._terms_of, own) if is_clear]
 
     def places(self) -> Iterator[tuple[Terms, int, bytes]]:
-        """Every rule's terms, line and key, by which the index finds it; in no order that means anything."""
+        """Every rule's terms, line and key in the index, in no particular order."""
         for table in self._every_table:
             for row in table:
                 if row.terms != GUIDE:
                     yield self._terms_of(row)[1], row.line, row.key
 
     def titles(self) -> dict[str, str]:
-        """What lists are called, by the source that each was read from, where they have a title."""
-        firsts = [first for (first,) in NUMBER.iter_unpack(self.section("parts"))]
-        parts = [part for part, (first, end) in enumerate(pairwise(firsts)) if first < end]
-        known = (self._terms_of(Row(b"", part, 0, 0))[1] for part in parts)
+        """Source -> title, for lists that have one."""
+        parts = [part for part, number in self._terms_by_part() if number]
+        known = (self._terms_of(TableRow(b"", part, 0, 0))[1] for part in parts)
         return {terms.source: terms.title for terms in known if terms.title is not None}
 
     # -- finding ---------------------------------------------------------------------------------------------------
 
     def find(self, parts: Parts) -> list[Match]:
-        """Expressions and address ranges that fit a canonical URL."""
+        """Matches of expressions and address ranges for a canonical URL."""
         host = self.on_host(parts.host or b"")
         return [*host.matches, *self.find_paths(host, parts.path, parts.query)]
 
     def on_host(self, name: bytes) -> Host:
-        """What fits a canonical host, whatever the path, and where paths have to be looked up."""
+        """The rules for a whole canonical host, and where paths must be looked up."""
         deepest = self.directory.deepest_host
         suffixes = host_suffixes(name, deepest)
         expressions = [suffix + b"/" for suffix in suffixes]
@@ -211,7 +210,7 @@ class Index(IndexFile):
         return Host(tuple(matches), tuple(deeper), bits)
 
     def find_paths(self, host: Host, path: bytes, query: bytes | None) -> list[Match]:
-        """What fits a canonical path and query, besides what fits the whole host."""
+        """Matches for a canonical path and query, without those for the whole host."""
         if not host.deeper:
             return []
         standard = path_prefixes(path, query)[:-1]  # the last is the whole host
@@ -233,10 +232,10 @@ class Index(IndexFile):
         return self._matches(expressions, rows, is_standard)
 
     def known(self, expressions: Sequence[bytes]) -> set[bytes]:
-        """Those expressions that there are rules for, or rules in the clear below."""
+        """The expressions that have rules, or rules in the clear for paths below them."""
         return {expressions[place] for place, _ in self._rows(expressions)}
 
-    def _rows(self, expressions: Sequence[bytes]) -> list[tuple[int, Row]]:
+    def _rows(self, expressions: Sequence[bytes]) -> list[tuple[int, TableRow]]:
         """The rows of expressions, with the expressions' places."""
         digests = [sha256(expression).digest() for expression in expressions]
         return [
@@ -244,9 +243,9 @@ class Index(IndexFile):
         ]
 
     def _matches(
-        self, expressions: Sequence[bytes], rows: Iterable[tuple[int, Row]], is_standard: Callable[[int], bool]
+        self, expressions: Sequence[bytes], rows: Iterable[tuple[int, TableRow]], is_standard: Callable[[int], bool]
     ) -> list[Match]:
-        """The rules of rows; a hash fits only an expression that is among the thirty, as ``is_standard`` tells."""
+        """The matches of rows; a hash fits only one of the standard thirty expressions, which ``is_standard`` finds."""
         found: list[Match] = []
         for place, row in rows:
             if row.terms == GUIDE:
@@ -259,7 +258,7 @@ class Index(IndexFile):
                 found.append(Match(Rule(pattern, terms, row.line), expression, (host, len(expression) - host)))
         return found
 
-    def _find_ranges(self, host: bytes, ranges: Table) -> Iterator[Match]:
+    def _find_ranges(self, host: bytes, ranges: IndexTable) -> Iterator[Match]:
         address = parse_address(host)
         if address is None:
             return
@@ -270,7 +269,7 @@ class Index(IndexFile):
                     yield Match(Rule(network, self._terms_of(row)[1], row.line), host, (_ADDRESS_RANGE, length))
 
     def find_uris(self, uris: Sequence[Parts]) -> Iterator[Match]:
-        """Hashed URIs that fit one of the URIs that name the same resource."""
+        """Hashed URIs that fit one of several URIs for the same resource."""
         strings: dict[tuple[str, bool, bool], dict[bytes, None]] = {}
         for key, table in self._uris.items():
             digest_of = ALGORITHMS[key.algorithm]
@@ -283,17 +282,17 @@ class Index(IndexFile):
                     yield Match(rule, string, (_WHOLE_URI, len(string)))
 
     def categories(self) -> set[str]:
-        """What rules are about; takes the longer, the more rules have terms of their own."""
-        firsts = [first for (first,) in NUMBER.iter_unpack(self.section("parts"))]
-        rows = (
-            Row(b"", part, 0, number)
-            for part, (first, end) in enumerate(pairwise(firsts))
-            for number in range(end - first)
-        )
+        """The categories of all rules; takes longer, the more different terms there are."""
+        rows = (TableRow(b"", part, 0, own) for part, number in self._terms_by_part() for own in range(number))
         found = (self._read_terms(row)[1].category for row in rows)
         return {category for category in found if category is not None}
 
-    def _terms_of(self, row: Row) -> tuple[bool, Terms]:
+    def _terms_by_part(self) -> Iterator[tuple[int, int]]:
+        """Parts, and how many terms each has."""
+        firsts = [first for (first,) in NUMBER.iter_unpack(self.section("parts"))]
+        return enumerate(end - first for first, end in pairwise(firsts))
+
+    def _terms_of(self, row: TableRow) -> tuple[bool, Terms]:
         """Whether the row's rule is in the clear, and its terms."""
         known = self._terms.get((row.part, row.terms))
         if known is None:
@@ -303,7 +302,7 @@ class Index(IndexFile):
             self._terms[row.part, row.terms] = known
         return known
 
-    def _read_terms(self, row: Row) -> tuple[bool, Terms]:
+    def _read_terms(self, row: TableRow) -> tuple[bool, Terms]:
         parts, offsets, terms = self._sections
         try:
             (first,) = NUMBER.unpack(self._within(parts, row.part * NUMBER.size, NUMBER.size))
@@ -313,18 +312,18 @@ class Index(IndexFile):
         except (StructError, ValueError, TypeError, RecursionError) as error:
             raise IndexFileError(self.source, "the terms of a rule cannot be read") from error
 
-    def _within(self, section: Section, start: int, length: int) -> bytes:
-        """Octets of a section, by their place in it.
+    def _within(self, section: FileSection, start: int, length: int) -> bytes:
+        """Octets of a section, from an offset in it.
 
         Raises:
-            ValueError: they lie outside of it.
+            ValueError: they are outside of it.
         """
         if not 0 <= start <= start + length <= section.length:
             raise ValueError(f"{length} octets at {start} of {section.length}")
         return self._read(section.offset + start, length)
 
 
-def _expression_tables(tables: dict[str, Table]) -> tuple[Table, ...]:
+def _expression_tables(tables: dict[str, IndexTable]) -> tuple[IndexTable, ...]:
     """The tables of expressions that are not empty, those with the longest keys first."""
     names = (name for name, table in tables.items() if name.startswith(EXPRESSION_TABLE) and len(table))
     return tuple(tables[name] for name in sorted(names, key=key_length, reverse=True))

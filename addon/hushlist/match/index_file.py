@@ -1,14 +1,14 @@
-"""The file of an index: its layout, opening it, and reading what it says of itself.
+"""The file of an index: its layout, its directory, and how to open and verify it.
 
-Written by ``hushlist.match.compiler`` and never changed afterwards; numbers are in the byte order of the
-machine that wrote it, but in rows, where they are big-endian so that rows sort as octets:
+``hushlist.match.index_writer`` writes it, and nothing changes it afterwards. Numbers are in the byte order of the
+machine that wrote it. In rows they are big-endian, so that rows sort as octets:
 
 ====== ====== ==========================================================================================
 offset octets what
 ====== ====== ==========================================================================================
 0      8      ``HUSHLIST``
 8      4      version of the format
-12     4      1, to tell another machine's byte order
+12     4      1, to detect another byte order
 16     8      length of the file
 24     8      length of the directory
 32     4      CRC-32 of the directory
@@ -17,11 +17,11 @@ offset octets what
 ...           the directory, at the end: JSON that gives offset, length and CRC-32 of every section
 ====== ====== ==========================================================================================
 
-Sections are the tables (``hushlist.match.table``) and the terms: for every part of the sources the number of its first
-terms, for all terms an offset, and the terms themselves as JSON, read when a rule fits.
+Sections are the tables (``hushlist.match.index_table``) and the terms: for every part of the sources the number of its
+first terms; for all terms an offset; and the terms as JSON, which are read when a rule fits.
 
-Opening checks the header, the directory and that all sections lie within the file, whatever their size: it costs the
-same for any number of rules. ``verify`` reads everything; whoever hands an index to a proxy calls it before.
+Opening checks the header, the directory and that all sections are within the file. Its cost does not depend on the
+number of rules. ``verify`` reads everything; it must be called before a proxy gets an index.
 """
 
 from __future__ import annotations
@@ -33,6 +33,7 @@ import zlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
+from errno import EPERM
 from functools import partial
 from ipaddress import IPv4Network, IPv6Network
 from mmap import ACCESS_READ, mmap
@@ -41,25 +42,23 @@ from struct import Struct
 from typing import Self
 
 from hushlist.errors import Problem, SourceError
-from hushlist.match.expressions import DEEPEST_HOST, DEEPEST_PATH
-from hushlist.match.hashing import FULL_LENGTH, full_hash
+from hushlist.match.expressions import DEEPEST_HOST, DEEPEST_PATH, FULL_LENGTH, full_hash
+from hushlist.match.index_table import Shape
 from hushlist.match.rule import Action, Expression, ExpressionHash, Terms
-from hushlist.match.table import Shape
-from hushlist.url.hashed import ALGORITHMS, HashedUri, HashKey
+from hushlist.url.hashed_uri import ALGORITHMS, HashedUri, HashKey
 
 MAGIC = b"HUSHLIST"
 VERSION = 2
-#: magic, version, byte order, length of the file, length and CRC-32 of the directory; behind it stands its own CRC-32
+#: magic, version, byte order, length of the file, length and CRC-32 of the directory; the header's own CRC-32 follows
 HEADER = Struct("=8sIIQQI")
 CRC = Struct("=I")
 SECTIONS_AT = HEADER.size + CRC.size
-#: of the first terms of a part, in "parts"; of the beginning of terms within "terms", in "offsets"
+#: in "parts", the number of a part's first terms; in "offsets", where terms begin within "terms"
 NUMBER = Struct("=I")
 OFFSET = Struct("=Q")
-#: terms of a row that is no rule: there are rules in the clear for paths below this host
+#: terms of a row that is a guide, not a rule: there are rules in the clear for paths below this host
 GUIDE = (1 << 32) - 1
-#: bits of the line of such a row: among these are some that allow; some that stop and have a category, which a policy
-#: may allow
+#: bits of a guide's line: some of these rules allow; some stop and have a category, which a policy may allow
 ALLOWING, CATEGORIZED = 1, 2
 
 
@@ -71,8 +70,8 @@ class IndexFileError(SourceError):
 
 
 @dataclass(frozen=True, slots=True)
-class Section:
-    """Where it stands in the file, and the CRC-32 of its octets."""
+class FileSection:
+    """Its offset and length in the file, and the CRC-32 of its octets."""
 
     offset: int
     length: int
@@ -81,12 +80,12 @@ class Section:
 
 @dataclass(frozen=True, slots=True)
 class Directory:
-    """What an index file says of itself."""
+    """The directory of an index file."""
 
     #: by the names that ``table_name`` gives
     tables: dict[str, Shape]
-    #: "parts", "offsets", "terms", for every table its name with "fan", "tails" and "rows", and what was added
-    sections: dict[str, Section]
+    #: "parts", "offsets", "terms"; for every table its name with "fan", "tails" and "rows"; and sections added later
+    sections: dict[str, FileSection]
     #: labels of the longest host, components of the longest path among rules in the clear
     deepest_host: int
     deepest_path: int
@@ -100,7 +99,7 @@ class Directory:
     mixed: tuple[str, ...]
 
     def to_json(self) -> bytes:
-        """For the file."""
+        """JSON for the file."""
         plain = {name: getattr(self, name) for name in self.__slots__}
         plain["tables"] = {name: (own.count, own.key, own.bits) for name, own in self.tables.items()}
         plain["sections"] = {name: (own.offset, own.length, own.crc) for name, own in self.sections.items()}
@@ -108,37 +107,37 @@ class Directory:
 
     @classmethod
     def from_json(cls, octets: bytes) -> Directory:
-        """From the file.
+        """The directory from the file's JSON.
 
         Raises:
-            ValueError: or another of ``_WRONG``, where it is none.
+            ValueError: or another of ``_WRONG``, if it is not a directory.
         """
         plain = json.loads(octets)
         plain["tables"] = {name: Shape(*map(int, own)) for name, own in plain["tables"].items()}
-        plain["sections"] = {name: Section(*map(int, own)) for name, own in plain["sections"].items()}
+        plain["sections"] = {name: FileSection(*map(int, own)) for name, own in plain["sections"].items()}
         plain["ranges"] = tuple((int(version), int(length)) for version, length in plain["ranges"])
         plain["rules"] = {layer: int(count) for layer, count in plain["rules"].items()}
         plain["mixed"] = tuple(map(str, plain["mixed"]))
         own = cls(**plain)
         for version, length in own.ranges:
-            _NETWORKS[version]((0, length))  # raises where there is none
+            _NETWORKS[version]((0, length))  # raises if there is no such length
         if own.deepest_host < DEEPEST_HOST or own.deepest_path < DEEPEST_PATH or min(own.rules.values(), default=0) < 0:
             raise ValueError("a number is too small")
         return own
 
 
-#: whatever may be raised where JSON has something else than it should
+#: errors that JSON of the wrong form may cause
 _WRONG = (ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError)
 _NETWORKS = {4: IPv4Network, 6: IPv6Network}
 
-#: with what the names of tables begin
+#: the first words of table names
 EXPRESSION_TABLE = "expression"
 URI_TABLE = "uri"
 RANGES = "range"
 
 
 def table_name(pattern: Expression | ExpressionHash | HashedUri | IPv4Network | IPv6Network) -> str:
-    """Which table a pattern is in.
+    """The name of a pattern's table.
 
     >>> table_name(Expression(b"h/")), table_name(ExpressionHash(b"1234"))
     ('expression 32', 'expression 4')
@@ -158,7 +157,7 @@ EXPRESSIONS = table_name(Expression(b"h/"))
 
 
 def key_length(name: str) -> int:
-    """How long the keys of a table are, in octets.
+    """The length of a table's keys, in octets.
 
     >>> key_length("expression 4"), key_length("uri sha1 n 0 0"), key_length("range")
     (4, 20, 32)
@@ -170,7 +169,7 @@ def key_length(name: str) -> int:
 
 
 def key_of(pattern: Expression | ExpressionHash | HashedUri | IPv4Network | IPv6Network) -> bytes:
-    """What a pattern is found by, in its table."""
+    """The key of a pattern in its table."""
     match pattern:
         case Expression(value):
             return full_hash(value)
@@ -183,23 +182,23 @@ def key_of(pattern: Expression | ExpressionHash | HashedUri | IPv4Network | IPv6
 
 
 def hash_key(name: str) -> HashKey:
-    """Which hashed URIs a table is for."""
+    """The kind of hashed URIs in a table, from its name."""
     _, algorithm, variant, query, fragment = name.split(" ")
     return HashKey(algorithm, variant, query == "1", fragment == "1")
 
 
 def encode_terms(terms: Terms, *, is_clear: bool) -> bytes:
-    """Terms as the file has them, and whether the rules are in the clear."""
+    """The file's form of terms, with whether their rules are in the clear."""
     expires = None if terms.expires is None else terms.expires.isoformat()
     first = (is_clear, terms.action, terms.list, terms.source, terms.category, terms.reason, expires)
     return json.dumps((*first, terms.title, terms.layer), separators=(",", ":")).encode()
 
 
 def decode_terms(octets: bytes) -> tuple[bool, Terms]:
-    """The opposite.
+    """The reverse of ``encode_terms``.
 
     Raises:
-        ValueError: or ``TypeError``, where they are none; or ``RecursionError``.
+        ValueError: or ``TypeError`` or ``RecursionError``, if the octets are not terms.
     """
     is_clear, action, of_list, source, category, reason, expires, title, layer = json.loads(octets)
     if not all(isinstance(text, str | None) for text in (of_list, source, category, reason, title, layer)):
@@ -214,13 +213,13 @@ Read = Callable[[int, int], bytes]
 
 
 class IndexFile:
-    """A file that is open, from its first octet to its last; it never changes."""
+    """An open index file; it never changes."""
 
     def __init__(self, octets: mmap | bytes, read: Read | None = None, source: str = "index") -> None:
-        """``read`` gives so many octets at an offset; ``source`` is what errors call the file.
+        """``read``: octets by offset and length; ``source``: the file's name in errors.
 
         Raises:
-            IndexFileError: the octets are no index that can be used.
+            IndexFileError: the octets are not a usable index.
         """
         self.source = source
         self._octets = octets
@@ -234,10 +233,11 @@ class IndexFile:
         """Map a file.
 
         Raises:
-            IndexFileError: it cannot be opened, or is no index that can be used.
+            IndexFileError: it cannot be opened, or is not a usable index.
         """
         try:
             with path.open("rb") as file:
+                _check_owner(os.fstat(file.fileno()))
                 octets = mmap(file.fileno(), 0, access=ACCESS_READ)
                 if not hasattr(os, "pread"):
                     return cls(octets, source=str(path))
@@ -256,11 +256,11 @@ class IndexFile:
 
     @property
     def is_as_opened(self) -> bool:
-        """Whether nobody has written to the file since it was opened, as far as its size and time of change tell."""
+        """Whether the file's size and time of change are the same as when it was opened."""
         return self._fingerprint() == self._opened
 
     def verify(self) -> None:
-        """Compare every section with its checksum; costs a reading of the file.
+        """Compare every section with its checksum; reads the whole file.
 
         Raises:
             IndexFileError: one differs.
@@ -276,17 +276,17 @@ class IndexFile:
                 raise IndexFileError(self.source, f"section {name!r} is corrupted")
 
     def __len__(self) -> int:
-        """How many rules there are, checks not counted."""
+        """How many rules there are, without checks."""
         return sum(self.directory.rules.values())
 
     @property
     def octets(self) -> int:
-        """How long the file is."""
+        """The length of the file."""
         return len(self._octets)
 
     @property
     def hot_octets(self) -> int:
-        """How long the part is that look-ups read; the rest is read where a rule fits."""
+        """The length of the sections that every look-up reads; the others are read only when a rule fits."""
         return sum(length for shape in self.directory.tables.values() for length in shape.lengths[:2])
 
     def section(self, name: str) -> bytes:
@@ -298,15 +298,25 @@ class IndexFile:
 _PIECE = 1 << 20
 
 
+def _check_owner(status: os.stat_result) -> None:
+    """Check that this user or root owns the opened file, since its path may be a link; compare ``IndexCache.check``.
+
+    Raises:
+        PermissionError: another user owns it.
+    """
+    if os.name == "posix" and status.st_uid not in (os.geteuid(), 0):
+        raise PermissionError(EPERM, "it is another user's")
+
+
 def _slice(octets: mmap | bytes, offset: int, length: int) -> bytes:
     return octets[offset : offset + length]
 
 
 def _read_at(descriptor: int, source: str, offset: int, length: int) -> bytes:
-    """So many octets; fewer would be rules that are silently not found.
+    """Exactly ``length`` octets; with fewer, rules would silently not be found.
 
     Raises:
-        IndexFileError: they cannot be read, or are not there any more.
+        IndexFileError: they cannot be read, or are no longer there.
     """
     try:
         octets = os.pread(descriptor, length, offset)
@@ -326,14 +336,14 @@ def _fingerprint(descriptor: int) -> object:
 
 
 def _nothing() -> None:
-    """Nothing can be told of octets in memory; they do not change either."""
+    """The fingerprint of octets in memory, which never change."""
 
 
 def _directory(octets: mmap | bytes, source: str) -> Directory:
-    """The directory of a file whose header is sound.
+    """Check the header, and read the directory.
 
     Raises:
-        IndexFileError: it is not.
+        IndexFileError: the header or the directory is not valid.
     """
     if len(octets) < SECTIONS_AT or octets[: len(MAGIC)] != MAGIC:
         raise IndexFileError(source, "this is no index file")

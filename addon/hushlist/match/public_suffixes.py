@@ -1,7 +1,6 @@
-"""Public suffixes: names directly below which others can have one of their own, such as ``co.uk`` and ``github.io``.
+"""Public suffixes: names below which anybody can register a name, such as ``co.uk`` and ``github.io``.
 
-The list is the one that the package publicsuffix2 brings, which mitmproxy depends on. It is of 2019, and younger
-suffixes are missing, so that a name which is not found in it may be one all the same.
+The package publicsuffixlist brings the list. Each change of the list makes a new release of the package.
 
 Spec: https://publicsuffix.org/list/, Format and Algorithm
 """
@@ -18,49 +17,49 @@ from typing import NamedTuple
 from hushlist.url.host import is_address, to_ascii
 
 
-class Section(StrEnum):
-    """The part of the list that a suffix stands in."""
+class SuffixSection(StrEnum):
+    """The section of the list that has a suffix."""
 
-    #: registries' own: ``co.uk``
+    #: suffixes of registries: ``co.uk``
     ICANN = "ICANN"
-    #: those of somebody who gives away names below a domain of theirs: ``github.io``
+    #: domains whose owner gives away names below them: ``github.io``
     PRIVATE = "private"
 
 
-# Written in comments: the format itself knows no sections.
-_MARKERS: Mapping[str, Section | None] = {
-    "===BEGIN ICANN DOMAINS===": Section.ICANN,
-    "===BEGIN PRIVATE DOMAINS===": Section.PRIVATE,
+# The format has no sections; comments mark them.
+_MARKERS: Mapping[str, SuffixSection | None] = {
+    "===BEGIN ICANN DOMAINS===": SuffixSection.ICANN,
+    "===BEGIN PRIVATE DOMAINS===": SuffixSection.PRIVATE,
     "===END ICANN DOMAINS===": None,
     "===END PRIVATE DOMAINS===": None,
 }
 
 
 class SuffixRule(NamedTuple):
-    """Where a rule of the list stands; its name is the key that it is found by."""
+    """A rule of the list; its name is its key in ``PublicSuffixes``."""
 
-    #: ``None`` where the file does not tell it
-    section: Section | None
+    #: ``None`` if the file does not mark it
+    section: SuffixSection | None
 
 
 @dataclass(frozen=True, slots=True)
 class PublicSuffixes:
-    """The list's rules, each by the expression of a whole host, such as ``b"co.uk/"``, which is found as it is."""
+    """The list's rules by the expression of a whole host, such as ``b"co.uk/"``."""
 
     suffixes: Mapping[bytes, SuffixRule]
-    #: every name directly below one is a suffix: ``b"ck/"`` for ``*.ck``
+    #: every name directly below is a suffix: ``b"ck/"`` for ``*.ck``
     wildcards: Mapping[bytes, SuffixRule]
-    #: but for these: ``b"www.ck/"`` for ``!www.ck``
+    #: except these: ``b"www.ck/"`` for ``!www.ck``
     exceptions: frozenset[bytes]
 
     def rule_of(self, expression: bytes) -> SuffixRule | None:
-        """The rule by which the host of an expression is a public suffix."""
+        """The rule that makes an expression's host a public suffix, or ``None``."""
         if expression in self.exceptions:
             return None
         return self.suffixes.get(expression) or self.wildcards.get(expression.partition(b".")[2])
 
     def registrable_domain(self, host: bytes) -> bytes:
-        """The longest public suffix of a canonical host, and one label more; the host where it has no more.
+        """The longest public suffix of a canonical host with one more label; the host itself if it has no more.
 
         >>> found = parse_public_suffixes(["com", "*.ck", "!www.ck"])
         >>> [found.registrable_domain(host) for host in (b"a.b.com", b"a.b.c.ck", b"x.www.ck", b"a.b.unknown", b"com")]
@@ -76,7 +75,7 @@ class PublicSuffixes:
         return domain
 
     def rule_below(self, expression: bytes) -> SuffixRule | None:
-        """The rule by which every name directly below the host of an expression is one."""
+        """The rule that makes every name directly below an expression's host a public suffix, or ``None``."""
         return self.wildcards.get(expression)
 
 
@@ -100,7 +99,7 @@ def parse_public_suffixes(lines: Iterable[str]) -> PublicSuffixes:
     return PublicSuffixes(suffixes, wildcards, frozenset(exceptions))
 
 
-def _rules(lines: Iterable[str]) -> Iterator[tuple[str, Section | None]]:
+def _rules(lines: Iterable[str]) -> Iterator[tuple[str, SuffixSection | None]]:
     """Rules with their sections.
 
     "Each line is only read up to the first whitespace; entire lines can also be commented using //."
@@ -114,16 +113,12 @@ def _rules(lines: Iterable[str]) -> Iterator[tuple[str, Section | None]]:
 
 
 def _expression(name: str) -> bytes:
-    """The rule's name as live traffic has it: A-labels in lower case."""
+    """The expression of a rule's name, as in live traffic: A-labels in lower case."""
     return (name.lower().encode() if name.isascii() else to_ascii(name.encode())) + b"/"
 
 
 @cache
 def public_suffixes() -> PublicSuffixes:
-    """The list; it is read when it is first asked for.
-
-    Raises:
-        ModuleNotFoundError: there is no publicsuffix2, which mitmproxy 11 and 12 depend on.
-    """
-    text = files("publicsuffix2").joinpath("public_suffix_list.dat").read_text(encoding="utf-8")
+    """The list; the first call reads it."""
+    text = files("publicsuffixlist").joinpath("public_suffix_list.dat").read_text(encoding="utf-8")
     return parse_public_suffixes(text.splitlines())

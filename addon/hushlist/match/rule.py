@@ -1,4 +1,4 @@
-"""A rule: what it fits, what it asks for, and where it stands."""
+"""A rule: its pattern, its terms, and its line."""
 
 from __future__ import annotations
 
@@ -10,31 +10,30 @@ from pathlib import PurePath
 from typing import NamedTuple
 
 from hushlist.match.checks import Check
-from hushlist.match.hashing import FULL_LENGTH
-from hushlist.url.hashed import HashedUri
+from hushlist.match.expressions import FULL_LENGTH
+from hushlist.url.hashed_uri import HashedUri
 
 
 class Action(StrEnum):
-    """What a rule asks for, and what a decision says; ``PASS`` is the decision where no rule is final."""
+    """The action of a rule or a decision; only decisions have ``PASS``: no final rule fits."""
 
     ALLOW = "allow"
     BLOCK = "block"
-    #: final, as blocking is, but the person can go on after a click
+    #: final like blocking, but the person can go on after a click
     WARN = "warn"
     TAG = "tag"
     PASS = "pass"  # noqa: S105
 
 
-#: what decides, by its rank among rules at the same expression: allow beats block, and block beats warn
+#: final actions, and their rank at the same expression: allow beats block, and block beats warn
 FINAL = {Action.ALLOW: 3, Action.BLOCK: 2, Action.WARN: 1}
 
-# Patterns are never changed, and not frozen all the same: a frozen one takes twice as long to make, and lists have
-# millions of them.
+# Patterns never change, but are not frozen: a frozen one takes twice as long to make, and lists have millions.
 
 
 @dataclass(slots=True, unsafe_hash=True)
 class Expression:
-    """A rule in the clear: fits the expression and everything below it, however deep."""
+    """The pattern of a rule in the clear: fits the expression and everything below it, at any depth."""
 
     #: canonical: host and path, such as ``b"video.example/live/"``
     value: bytes
@@ -45,13 +44,13 @@ class Expression:
 
 @dataclass(slots=True, unsafe_hash=True)
 class ExpressionHash:
-    """The SHA-256 of an expression, or the first 4 to 31 octets of it."""
+    """The SHA-256 of an expression, or its first 4 to 31 octets."""
 
     value: bytes
 
     @property
     def is_full(self) -> bool:
-        """Whether it is a full hash, which alone can allow."""
+        """Whether it is a full hash; a prefix cannot allow."""
         return len(self.value) == FULL_LENGTH
 
     def __str__(self) -> str:
@@ -60,7 +59,7 @@ class ExpressionHash:
 
 @dataclass(frozen=True, slots=True)
 class Anything:
-    """What a policy does where no rule decides."""
+    """The pattern of the policy's default action."""
 
     def __str__(self) -> str:
         return "default"
@@ -71,10 +70,10 @@ Pattern = Expression | ExpressionHash | HashedUri | IPv4Network | IPv6Network | 
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """What many rules of a list have in common: what they ask for, and where they stand."""
+    """What many rules of a list share: action, category, reason, expiry, and source."""
 
     action: Action
-    #: the list's ``hrn:`` name, or its file's where it has none; and the file it was read from
+    #: the list's ``hrn:`` name, or else its file's name; and the file that it was read from
     list: str
     source: str
     #: an ``hrn:`` name
@@ -82,14 +81,14 @@ class Terms:
     reason: str | None = None
     #: the last day on which the rule holds, in UTC
     expires: date | None = None
-    #: what people call the list
+    #: the list's name for people
     title: str | None = None
     #: the policy's layer that the list is in
     layer: str = ""
 
     @property
     def label(self) -> str:
-        """What to call the list."""
+        """The list's name, for people."""
         return self.title or self.list
 
     def holds_at(self, now: datetime) -> bool:
@@ -107,5 +106,5 @@ class Rule(NamedTuple):
 
     @property
     def place(self) -> str:
-        """Where it stands, for whoever need not know the folder of its file."""
+        """File and line, without the folder."""
         return f"{PurePath(self.terms.source).name}:{self.line}"

@@ -1,4 +1,8 @@
-"""The policy: its file, its layers, and the decision that they come to."""
+"""The policy file, key by key.
+
+In: a policy file. Out: a ``Policy``: layers of lists, categories, groups and their settings, schedules; or every
+problem with file and line. Open first: ``policy_file``.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Groups: who asks, and what holds for them. The first group that fits is used; there is always a default."""
+"""Groups of clients and their settings. The first group that fits is used; there is always a default."""
 
 from __future__ import annotations
 
@@ -8,81 +8,98 @@ from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import NamedTuple
 
-from hushlist.lists.document import Fields, Node
-from hushlist.lists.source import Report
+from hushlist.lists.list_source import ProblemReport
+from hushlist.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.policy.pass_through import PassThrough, ReadFile, read_pass_through
 from hushlist.policy.safe_search import read_safe_search
 from hushlist.policy.schedule import Schedule
-from hushlist.policy.timed import DEFAULT_ACTIONS, Timed, read_categories, read_during, read_timed
-from hushlist.policy.unblocking import Unblocking, read_unblocking
+from hushlist.policy.scheduled_action import (
+    DEFAULT_ACTIONS,
+    ScheduledAction,
+    read_categories,
+    read_during,
+    read_scheduled_action,
+)
+from hushlist.policy.unblock_settings import UnblockSettings, read_unblocking
 
-#: each does less than the one before it
+#: modes, from the strictest to the one that does least
 MODES = ("block", "tag", "off")
 DEFAULT = "default"
-#: what may be said for everybody, and for each group
+#: keys that a policy can have for everybody, and for each group
 SETTINGS_KEYS = ("categories", "default", "mode", "safe-search", "unblock", "pass-through")
 _WHO_KEYS = ("clients", "users", "ports")
 _GROUP_KEYS = ("name", *_WHO_KEYS, "layers", *SETTINGS_KEYS)
 
 
-class Client(NamedTuple):
-    """Who asks, as far as it is known."""
+#: most characters of a user's name
+LONGEST_USER = 256
 
-    #: without a port, IPv6 without brackets
+
+def user_of(name: str) -> str:
+    """A user's name, cut to a limit: a client may send any length. No policy can name one that was cut."""
+    return name if len(name) <= LONGEST_USER else name[:LONGEST_USER] + "..."
+
+
+class Client(NamedTuple):
+    """The client of a request, as far as it is known."""
+
+    #: its address, without a port; IPv6 without brackets
     address: str = ""
-    #: the user of the proxy
+    #: the user's name in the proxy
     user: str | None = None
-    #: the port on which the proxy was asked
+    #: the proxy's port that it uses
     port: int | None = None
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What a temporary unblock may be for."""
+        """The names that a temporary unblock can be for."""
         address = _same_address(self.address)
         return (address,) if self.user is None else (address, f"user:{self.user}")
 
 
 NOBODY = Client()
-#: of an IPv4 address within an IPv6 address, those before
+#: the layer of the default action
+DEFAULT_LAYER = "default"
+#: the octets before an IPv4 address within an IPv6 address
 _MAPPED_BITS = 96
 
 
 class LayerUse(NamedTuple):
-    """A layer that is asked, always or while a schedule is on."""
+    """A layer in use, always or while a schedule is on."""
 
     name: str
     during: Schedule | None = None
 
 
 @dataclass(frozen=True, slots=True)
-class Settings:
-    """What holds for a group, or for everybody."""
+class GroupSettings:
+    """The settings of a group, or of everybody."""
 
-    #: what is said of categories, by name
-    categories: Mapping[str, Timed] = field(default_factory=dict)
-    #: what is done where no rule decides; ``None``: it passes
-    default: Timed | None = None
+    #: actions of categories, by name
+    categories: Mapping[str, ScheduledAction] = field(default_factory=dict)
+    #: the action if no rule decides; ``None``: pass
+    default: ScheduledAction | None = None
     mode: str = "block"
     #: service -> level
     safe_search: Mapping[str, str] = field(default_factory=dict)
     #: what block pages offer; ``None``: nothing
-    unblocking: Unblocking | None = None
-    #: what is not decrypted
+    unblocking: UnblockSettings | None = None
+    #: hosts that are not decrypted
     pass_through: PassThrough = PassThrough()  # noqa: RUF009  it is immutable
 
     def mode_under(self, option: str) -> str:
-        """The mode that holds where mitmproxy's option says one too: of both, the one that does less.
+        """The mode to use with mitmproxy's option: of both, the one that does less.
 
-        >>> Settings(mode="tag").mode_under("block"), Settings().mode_under("off")
+        >>> GroupSettings(mode="tag").mode_under("block"), GroupSettings().mode_under("off")
         ('tag', 'off')
         """
         return option if self.mode == "block" else max(self.mode, option, key=MODES.index)
 
-    def behind(self, own: Settings, given: Fields) -> Settings:
+    def behind(self, own: GroupSettings, given: MappingReader) -> GroupSettings:
         """A group's own settings, completed by these."""
         before = self.categories
         theirs = {name: replace(timed, behind=before.get(name)) for name, timed in own.categories.items()}
-        return Settings(
+        return GroupSettings(
             categories={**before, **theirs},
             default=own.default if "default" in given else self.default,
             mode=own.mode if "mode" in given else self.mode,
@@ -94,17 +111,17 @@ class Settings:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """Some clients, and what holds for them; of several conditions, each has to fit."""
+    """Some clients, and their settings; a client must meet every condition."""
 
     name: str
     layers: tuple[LayerUse, ...]
-    settings: Settings
+    settings: GroupSettings
     networks: tuple[IPv4Network | IPv6Network, ...] = ()
     users: frozenset[str] = frozenset()
     ports: frozenset[int] = frozenset()
 
     def fits(self, client: Client) -> bool:
-        """Whether a client is in it; a group without conditions fits everybody."""
+        """Whether a client is in the group; a group without conditions fits everybody."""
         return (
             (not self.networks or is_in(client.address, self.networks))
             and (not self.users or client.user in self.users)
@@ -113,7 +130,7 @@ class Group:
 
 
 def is_in(text: str, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
-    """Whether a client's address is in one of the networks; what is no address is in none."""
+    """Whether a client's address is in one of the networks; false if the text is not an address."""
     try:
         address = _unmapped(ip_address(text.partition("%")[0]))
     except ValueError:
@@ -122,12 +139,12 @@ def is_in(text: str, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
 
 
 def _unmapped(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
-    """The IPv4 address where a client of a socket for both families has one."""
+    """The IPv4 address in a mapped IPv6 address, as sockets for both families show it; else the address."""
     return getattr(address, "ipv4_mapped", None) or address
 
 
 def _same_address(text: str) -> str:
-    """A client's address as an administrator writes it, whatever socket it came to."""
+    """A client's address as an administrator writes it, whichever socket it came to."""
     try:
         return str(_unmapped(ip_address(text)))
     except ValueError:
@@ -139,13 +156,17 @@ def group_of(groups: Sequence[Group], client: Client) -> Group:
     return next(group for group in groups if group.fits(client))
 
 
-def read_settings(fields: Fields, schedules: Mapping[str, Schedule], report: Report, read_file: ReadFile) -> Settings:
-    """What a mapping says for a group, or for everybody."""
+def read_settings(
+    fields: MappingReader, schedules: Mapping[str, Schedule], report: ProblemReport, read_file: ReadFile
+) -> GroupSettings:
+    """The settings in a mapping, for a group or for everybody."""
     keys = ("default", "safe-search", "unblock", "pass-through")
     default, search, unblock, passed = (fields.node(key) for key in keys)
-    return Settings(
+    return GroupSettings(
         categories=read_categories(fields, schedules, report),
-        default=None if default is None else read_timed(default, "default", DEFAULT_ACTIONS, schedules, report),
+        default=None
+        if default is None
+        else read_scheduled_action(default, "default", DEFAULT_ACTIONS, schedules, report),
         mode=fields.choice("mode", MODES) or "block",
         safe_search={} if search is None else read_safe_search(search, report),
         unblocking=None if unblock is None else read_unblocking(unblock, report),
@@ -154,15 +175,15 @@ def read_settings(fields: Fields, schedules: Mapping[str, Schedule], report: Rep
 
 
 def read_group(
-    node: Node,
+    node: YamlNode,
     layers: Sequence[LayerUse],
-    settings: Settings,
+    settings: GroupSettings,
     schedules: Mapping[str, Schedule],
-    report: Report,
+    report: ProblemReport,
     read_file: ReadFile,
 ) -> Group:
-    """A group, where ``layers`` and ``settings`` are everybody's."""
-    fields = Fields(node, _GROUP_KEYS, report)
+    """A group; ``layers`` and ``settings`` are everybody's."""
+    fields = MappingReader(node, _GROUP_KEYS, report)
     name = fields.text("name")
     if name is None and isinstance(node.value, dict):
         report.error(node.line, "group", "it has no name")
@@ -170,7 +191,7 @@ def read_group(
         report.error(node.line, name or "group", f"it says for nobody: expected one of {', '.join(_WHO_KEYS)}")
     for key in _WHO_KEYS:
         node_of_key = fields.node(key)
-        if node_of_key is not None and node_of_key.value == []:  # else it would fit everybody
+        if node_of_key is not None and node_of_key.value == []:  # otherwise an empty list would fit everybody
             report.error(node_of_key.line, key, f"expected some {key}, not an empty list")
     own = read_settings(fields, schedules, report, read_file)
     return Group(
@@ -183,16 +204,19 @@ def read_group(
     )
 
 
-def read_user(node: Node, report: Report) -> list[str]:
-    """The name of a user; none, where it is wrong, which is in the report."""
-    if isinstance(node.value, str) and node.value.strip():
+def read_user(node: YamlNode, report: ProblemReport) -> list[str]:
+    """The name of a user, or nothing after an error, which is in the report."""
+    if isinstance(node.value, str) and len(node.value) > LONGEST_USER:
+        report.error(node.line, "users", f"a name has at most {LONGEST_USER} characters")
+    elif isinstance(node.value, str) and node.value.strip():
         return [node.value]
-    report.error(node.line, "users", f"expected text, not {node.kind}")
+    else:
+        report.error(node.line, "users", f"expected text, not {node.kind}")
     return []
 
 
-def read_network(node: Node, report: Report) -> list[IPv4Network | IPv6Network]:
-    """The network of clients; none, where it is wrong, which is in the report."""
+def read_network(node: YamlNode, report: ProblemReport) -> list[IPv4Network | IPv6Network]:
+    """The network of clients, or nothing after an error, which is in the report."""
     text = node.value if isinstance(node.value, str) else ""
     try:
         return [_unmapped_network(ip_network(text))]
@@ -205,7 +229,7 @@ def read_network(node: Node, report: Report) -> list[IPv4Network | IPv6Network]:
 
 
 def _unmapped_network(network: IPv4Network | IPv6Network) -> IPv4Network | IPv6Network:
-    """The network as clients are compared with it."""
+    """The network in the form that clients' addresses are compared with."""
     first = getattr(network.network_address, "ipv4_mapped", None)
     if first is None or network.prefixlen < _MAPPED_BITS:
         return network
@@ -213,14 +237,14 @@ def _unmapped_network(network: IPv4Network | IPv6Network) -> IPv4Network | IPv6N
 
 
 def _read_layers(
-    fields: Fields, layers: Sequence[LayerUse], schedules: Mapping[str, Schedule], report: Report
+    fields: MappingReader, layers: Sequence[LayerUse], schedules: Mapping[str, Schedule], report: ProblemReport
 ) -> list[LayerUse]:
     """The layers that a group names, in its order."""
     known = {layer.name: layer for layer in layers}
     found: list[LayerUse] = []
     for item in fields.items("layers"):
-        entry = Node(item.line, {"name": item}) if isinstance(item.value, str) else item
-        own = Fields(entry, ("name", "during"), report)
+        entry = YamlNode(item.line, {"name": item}) if isinstance(item.value, str) else item
+        own = MappingReader(entry, ("name", "during"), report)
         name = own.text("name")
         during = read_during(own, schedules, report)
         if name is not None and name not in known:

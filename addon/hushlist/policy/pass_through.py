@@ -1,6 +1,6 @@
 """Pass-through: hosts whose TLS is not decrypted, such as those of apps that pin their certificates, and of banks.
 
-They are still decided, by name and address. A host covers itself and everything below; with "=" in front, itself alone.
+They are still decided by name and address. A host covers itself and its subdomains; with "=" in front, only itself.
 
     pass-through:
       hosts: [bank.example, =api.pinned.example, 192.0.2.0/24, {file: pinned.txt}]
@@ -17,45 +17,45 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from pathlib import Path
 
 from hushlist.errors import UrlError
-from hushlist.lists.document import Fields, Node
-from hushlist.lists.source import Report, entries
+from hushlist.lists.list_source import ProblemReport, entries
+from hushlist.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.url.host import DELIMITERS, is_address, parse_address
 from hushlist.url.parts import to_bytes
 from hushlist.url.request import canonical_host
 
-#: what a canonical host has in it that is none: a port, or what had to be escaped
+#: characters that no canonical host has: they begin a port or an escape
 _NOT_IN_NAME = re.compile(rb"[:%\[\]]")
-#: what is done when clients refuse the proxy's certificate for a host
+#: what to do when clients refuse the proxy's certificate for a host
 REPORT, ADD = "report", "add"
 ON_FAILURE = (REPORT, ADD)
 
 Network = IPv4Network | IPv6Network
-#: a file that is named in a line of the policy: its path and its octets; ``None`` where the report has an error
+#: reads a file named in a line of the policy: its path and octets; ``None`` after an error, which is in the report
 ReadFile = Callable[[str, int], tuple[Path, bytes] | None]
 
 
 @dataclass(frozen=True, slots=True)
 class PassThrough:
-    """What is passed through for a group, or for everybody."""
+    """The hosts that are not decrypted, for a group or for everybody."""
 
-    #: canonical names that cover those below, and those that do not
+    #: canonical names that cover their subdomains, and those that do not
     domains: frozenset[bytes] = frozenset()
     hosts: frozenset[bytes] = frozenset()
     networks: tuple[Network, ...] = ()
-    #: what is done when a client refuses the proxy's certificate
+    #: what to do when a client refuses the proxy's certificate
     on_failure: str = REPORT
-    #: the file to which a host is added then
+    #: the file that such a host is added to
     file: Path | None = None
-    #: where the policy says it, as ``file:line``
+    #: its place in the policy, as ``file:line``
     place: str | None = None
 
     def __len__(self) -> int:
-        """How many hosts and networks are named."""
+        """The number of hosts and networks."""
         return len(self.entries)
 
     @property
     def entries(self) -> frozenset[bytes | Network]:
-        """All that is named."""
+        """All hosts and networks."""
         return frozenset((*self.domains, *(b"=" + host for host in self.hosts), *self.networks))
 
     def covers(self, host: bytes) -> bool:
@@ -79,14 +79,14 @@ class PassThrough:
 _KEYS = ("hosts", "failed-handshakes")
 
 
-def read_pass_through(node: Node, report: Report, read_file: ReadFile) -> PassThrough:
-    """What a policy says, as a list of hosts or as a mapping."""
+def read_pass_through(node: YamlNode, report: ProblemReport, read_file: ReadFile) -> PassThrough:
+    """The value of ``pass-through``: a list of hosts, or a mapping."""
     if not isinstance(node.value, list | dict):
         why = f"expected a list of hosts, or a mapping with {', '.join(_KEYS)}, not {node.kind}"
         report.error(node.line, "pass-through", why)
         return PassThrough()
-    entry = Node(node.line, {"hosts": node}) if isinstance(node.value, list) else node
-    fields = Fields(entry, _KEYS, report)
+    entry = YamlNode(node.line, {"hosts": node}) if isinstance(node.value, list) else node
+    fields = MappingReader(entry, _KEYS, report)
     if isinstance(entry.value, dict) and "hosts" not in fields:
         report.error(node.line, "pass-through", "it has no hosts")
     domains: set[bytes] = set()
@@ -113,14 +113,14 @@ def read_pass_through(node: Node, report: Report, read_file: ReadFile) -> PassTh
 
 
 def _entries(
-    fields: Fields, report: Report, read_file: ReadFile, files: list[Path]
-) -> Iterator[tuple[str, int, Report]]:
-    """Every entry, its line, and the report of its source; the files that were read are added to ``files``."""
+    fields: MappingReader, report: ProblemReport, read_file: ReadFile, files: list[Path]
+) -> Iterator[tuple[str, int, ProblemReport]]:
+    """Each entry, its line, and the report of its source; adds the files that it reads to ``files``."""
     for item in fields.items("hosts"):
         if isinstance(item.value, str):
             yield item.value, item.line, report
             continue
-        own = Fields(item, ("file",), report)
+        own = MappingReader(item, ("file",), report)
         name = own.text("file")
         if isinstance(item.value, dict) and "file" not in own:
             report.error(item.line, "pass-through", "it names no file")
@@ -129,13 +129,13 @@ def _entries(
             continue
         path, octets = found
         files.append(path)
-        of_file = Report(str(path))
+        of_file = ProblemReport(str(path))
         for line, text in entries(octets, of_file):
             yield text, line, of_file
         report.merge(of_file)
 
 
-def _read_host(text: str, line: int, report: Report) -> bytes | Network | None:
+def _read_host(text: str, line: int, report: ProblemReport) -> bytes | Network | None:
     """A canonical name, or a network; ``None`` with an error in the report."""
     name = text.removeprefix("=")
     with suppress(ValueError):

@@ -1,9 +1,9 @@
-"""Safe search and restricted modes: how a request is changed so that the service itself filters what it answers.
+"""Safe search and restricted modes: how a request is changed so that the service itself filters its results.
 
-Each service says how it wants to be asked: by parameters of the query, by a header, or at another host. Whatever the
-client asks for itself is taken out, in every spelling.
+Each service has its own way: query parameters, a header, or another host. The client's own settings are removed in
+every spelling.
 
->>> change = rewrite(b"duckduckgo.com", b"/?%6bp=-2&q=x", {"duckduckgo": "strict"})
+>>> change = rewrite_for_safe_search(b"duckduckgo.com", b"/?%6bp=-2&q=x", {"duckduckgo": "strict"})
 >>> change.target
 b'/?q=x&kp=1'
 >>> print(change)
@@ -16,28 +16,34 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from hushlist.lists.document import Fields, Node
-from hushlist.lists.source import Report
-from hushlist.policy.services import LEVELS, OFF, SERVICES, STRICT, Pairs, Service
-from hushlist.url.path import unescape_percent_u
-from hushlist.url.percent import unescape_repeatedly
+from hushlist.lists.list_source import ProblemReport
+from hushlist.lists.yaml_nodes import MappingReader, YamlNode
+from hushlist.policy.safe_search_services import LEVELS, OFF, SERVICES, STRICT, Pairs, SafeSearchService
+from hushlist.url.normalization import percent_decode_repeatedly, unescape_percent_u
 from hushlist.url.request import target_forms
 
-__all__ = ["SERVICES", "Rewrite", "Service", "read_safe_search", "rewrite", "set_parameters"]
+__all__ = [
+    "SERVICES",
+    "RequestRewrite",
+    "SafeSearchService",
+    "read_safe_search",
+    "rewrite_for_safe_search",
+    "set_parameters",
+]
 
 
 @dataclass(frozen=True, slots=True)
-class Rewrite:
-    """What is changed in a request; prints as that, for people, without anything of what was asked."""
+class RequestRewrite:
+    """The changes to a request; as text for people, it quotes nothing of the request."""
 
     service: str
     #: "strict" or "moderate"
     level: str
-    #: to set, in place of every one of that name
+    #: headers to set, replacing all of the same name
     headers: Pairs = ()
-    #: the new target, path and query; ``None`` where it stays
+    #: the new target, path and query; ``None`` if unchanged
     target: bytes | None = None
-    #: connect to this host; Host header and TLS server name stay, as where a CNAME record leads there
+    #: connect to this host; Host header and TLS server name stay, as if a CNAME record led there
     host: bytes | None = None
 
     def __str__(self) -> str:
@@ -49,13 +55,13 @@ _BY_HOST = {host: service for service in SERVICES.values() for host in service.h
 _SUFFIXES = tuple(suffix for service in SERVICES.values() for suffix in service.suffixes)
 
 
-def rewrite(host: bytes, target: bytes, services: Mapping[str, str]) -> Rewrite | None:
-    """What has to be changed in a request, or ``None``.
+def rewrite_for_safe_search(host: bytes, target: bytes, services: Mapping[str, str]) -> RequestRewrite | None:
+    """The changes that a request needs, or ``None``.
 
-    The host is canonical; the target stands as it does on the wire. A service that is not among ``services`` is off.
-    Whether a header is there already cannot be seen here, so that it is always to be set.
+    The host is canonical; the target is as sent. A service that is not in ``services`` is off. The request's headers
+    are not known here, so a header is always set.
 
-    >>> rewrite(b"www.google.com", b"/search?q=x&safe=active&ssui=on", {"google": "strict"}) is None
+    >>> rewrite_for_safe_search(b"www.google.com", b"/search?q=x&safe=active&ssui=on", {"google": "strict"}) is None
     True
     """
     service = _BY_HOST.get(host)
@@ -70,28 +76,28 @@ def rewrite(host: bytes, target: bytes, services: Mapping[str, str]) -> Rewrite 
     asked = set_parameters(target, setting.parameters) if setting.parameters else target
     if asked == target and not setting.headers and setting.host is None:
         return None
-    return Rewrite(service.name, level, setting.headers, None if asked == target else asked, setting.host)
+    return RequestRewrite(service.name, level, setting.headers, None if asked == target else asked, setting.host)
 
 
-def _is_search(service: Service, target: bytes) -> bool:
-    """Whether the path counts, in any reading that the service may give to it."""
+def _is_search(service: SafeSearchService, target: bytes) -> bool:
+    """Whether the path is one of a search, in any interpretation that the service may use."""
     if service.paths is None:
         return True
-    return any(form.path.rstrip(b"/") in service.paths for form in target_forms(b"https", target))
+    return any(form.path.rstrip(b"/") in service.paths for form in target_forms(b"https", target).forms)
 
 
-# A server may take either for the end of a parameter: "&" is the form's, ";" was recommended beside it.
+# A server may end a parameter at either: "&" is the form's separator, and ";" was once recommended, too.
 # Spec: URL Standard, 5.1; HTML 4.01, B.2.2
 _SEPARATOR = re.compile(rb"([&;])")
 
 
 def set_parameters(target: bytes, parameters: Pairs) -> bytes:
-    """The target with these parameters, each once and with its value; every other parameter stays octet for octet.
+    """The target with these parameters, each once with its value; the octets of all other parameters are unchanged.
 
     >>> set_parameters(b"/?SAFE=off;q=a+b&%73afe", ((b"safe", b"active"),))
     b'/?q=a+b&safe=active'
 
-    What follows "#" is cut off: it is in no request's target, and what stands behind it a server may not see.
+    What follows "#" is cut off: a request's target has no fragment, and a server may ignore parameters in it.
 
     Spec: RFC 9112, 3.2.1
     """
@@ -103,7 +109,7 @@ def set_parameters(target: bytes, parameters: Pairs) -> bytes:
     names = {name for name, _ in parameters}
     pieces = _SEPARATOR.split(query)  # a parameter, a separator, a parameter, ...
     given = {place for place in range(0, len(pieces), 2) if _parameter_name(pieces[place]) in names}
-    # What stands between "&" is a parameter to every server, and there is no other that they could disagree on.
+    # Every server ends parameters at "&"; without ";", servers cannot disagree.
     if len(given) == len(wanted) and set(wanted) <= set(query.split(b"&")):
         return target
     rest = _without(pieces, given)
@@ -111,7 +117,7 @@ def set_parameters(target: bytes, parameters: Pairs) -> bytes:
 
 
 def _without(pieces: list[bytes], places: set[int]) -> bytes:
-    """The query without the parameters at some places; where one was, a separator stays, "&" if there was one."""
+    """The query without the parameters at some places; a separator remains at each, "&" if there was one."""
     kept: list[bytes] = []
     between = b""
     for place in range(0, len(pieces), 2):
@@ -124,25 +130,25 @@ def _without(pieces: list[bytes], places: set[int]) -> bytes:
 
 
 def _parameter_name(parameter: bytes) -> bytes:
-    """The name as a service may read it: unescaped, without white space around it, in lower case.
+    """The name as a service may read it: unescaped, without surrounding white space, in lower case.
 
-    Of the services, only Chrome's code for Google says that case does not matter; where it does, a parameter is taken
-    out that would have said nothing.
+    Only Chrome's code for Google says that case does not matter. For other services, this may remove a parameter that
+    had no effect.
     """
     name = parameter.partition(b"=")[0]
     if b"%" in name:
-        name = unescape_percent_u(unescape_repeatedly(name))
+        name = unescape_percent_u(percent_decode_repeatedly(name))
     return name.replace(b"+", b" ").strip().lower()
 
 
-def read_safe_search(node: Node, report: Report) -> Mapping[str, str]:
-    """The level of each service, as a policy gives them; what is wrong is in the report.
+def read_safe_search(node: YamlNode, report: ProblemReport) -> Mapping[str, str]:
+    """The level of each service in a policy; errors are in the report.
 
-    One level is for all services, a list names those that are strict, a mapping gives each its own. Where all are to be
-    moderate, one that has no such level is strict; where that is said of this one, it is an error.
+    One level is for all services; a list names strict ones; a mapping gives each its own. If all are to be moderate, a
+    service without that level is strict; if a mapping gives it that level, it is an error.
     """
     if isinstance(node.value, dict):
-        fields = Fields(node, SERVICES, report)
+        fields = MappingReader(node, SERVICES, report)
         chosen = {name: fields.choice(name, (*service.levels, OFF)) for name, service in SERVICES.items()}
         return {name: level for name, level in chosen.items() if level is not None}
     if isinstance(node.value, list):
@@ -157,7 +163,7 @@ def read_safe_search(node: Node, report: Report) -> Mapping[str, str]:
     return {}
 
 
-def _service_name(node: Node, report: Report) -> str | None:
+def _service_name(node: YamlNode, report: ProblemReport) -> str | None:
     if isinstance(node.value, str) and node.value in SERVICES:
         return node.value
     report.error(node.line, f"safe-search: {node}", f"unknown service (known: {', '.join(SERVICES)})")

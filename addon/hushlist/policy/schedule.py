@@ -1,4 +1,4 @@
-"""Schedules: the days and times, by the wall clock of a time zone, at which something holds; and how a policy has them.
+"""Schedules: days and times by the wall clock of a time zone; and how a policy defines them.
 
 ``rules/README.md`` is the reference of how schedules are written.
 """
@@ -14,23 +14,30 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TypeVar
 from zoneinfo import ZoneInfo, available_timezones
 
-from hushlist.lists.document import Fields, Node
-from hushlist.lists.source import Report
-from hushlist.policy.spans import EVERY_WEEKDAY, WHOLE_DAY, Dates, Entry
-from hushlist.policy.wall_clock import A_DAY, first_moment, shown
+from hushlist.lists.list_source import ProblemReport
+from hushlist.lists.yaml_nodes import MappingReader, YamlNode
+from hushlist.policy.recurrence import (
+    A_DAY,
+    EVERY_WEEKDAY,
+    WHOLE_DAY,
+    RecurringDates,
+    RecurringSpans,
+    first_moment,
+    shown,
+)
 
-# Without dates every week is like the one before, but for a week in which the clock is put: no third one is unlike.
+# Without dates, a week differs from the one before only around a change of the clock, and never three in a row.
 _A_WHILE = 24
-# So that no moment that is looked at is behind the last that a datetime can be.
+# So that no computed moment is later than a datetime can be.
 _LAST_DAY = date.max.toordinal() - 4
 
 
 @dataclass(frozen=True, slots=True)
 class Schedule:
-    """On while one of its entries is.
+    """On while one of its entries is on.
 
     >>> from zoneinfo import ZoneInfo
-    >>> night = Schedule("night", ZoneInfo("Europe/Berlin"), (Entry(spans=((21 * 60, 30 * 60 + 30),)),))
+    >>> night = Schedule("night", ZoneInfo("Europe/Berlin"), (RecurringSpans(spans=((21 * 60, 30 * 60 + 30),)),))
     >>> now = datetime(2026, 12, 24, 22, tzinfo=UTC)
     >>> night.is_on(now), str(night.next_change(now))
     (True, '2026-12-25 05:30:00+00:00')
@@ -38,7 +45,7 @@ class Schedule:
 
     name: str
     zone: tzinfo
-    entries: tuple[Entry, ...]
+    entries: tuple[RecurringSpans, ...]
 
     def is_on(self, now: datetime) -> bool:
         """Whether it is on at a moment.
@@ -50,10 +57,9 @@ class Schedule:
         return any(entry.is_on(ahead, behind) for entry in self.entries)
 
     def next_change(self, now: datetime) -> datetime | None:
-        """The first moment after ``now``, in UTC, at which ``is_on`` is another; ``None`` where there is none.
+        """The first moment after ``now``, in UTC, at which ``is_on`` changes; ``None`` if there is none.
 
-        Looks at some weeks from now, then at those behind each date that is named, so that a date in the far future
-        takes no longer than one that is near.
+        Searches some weeks from now, then some weeks from each named date, so a far date costs no more than a near one.
 
         Raises:
             ValueError: the moment has no time zone.
@@ -69,7 +75,7 @@ class Schedule:
         return None
 
     def _ends(self, first: int, last: int) -> Iterator[datetime]:
-        """All ends of spans that begin on some days, in their order: a day's when no later day's can come before."""
+        """All ends of spans that begin on some days, in order: a day's come when no later day can have earlier ones."""
         waiting: set[datetime] = set()
         for day in range(first, min(last, _LAST_DAY) + 1):
             waiting.update(end for entry in self.entries for end in entry.ends(day, self.zone))
@@ -82,7 +88,7 @@ class Schedule:
 
 
 def _whiles(day: int, turns: list[int]) -> Iterator[tuple[int, int]]:
-    """Ranges of days, first and last: a while from a day, and a while from each turn, with the days right before it.
+    """Ranges of days (first, last): some weeks from a day, and some weeks around each turn.
 
     >>> list(_whiles(100, [110, 500]))
     [(100, 124), (121, 134), (497, 524)]
@@ -90,7 +96,7 @@ def _whiles(day: int, turns: list[int]) -> Iterator[tuple[int, int]]:
     last = day + _A_WHILE
     yield day, last
     for turn in turns:
-        # Spans that began before the turn may end behind it; those of the while before may too.
+        # Spans that began before a turn or a range may end after it.
         yield max(last, turn) - 3, turn + _A_WHILE
         last = turn + _A_WHILE
 
@@ -101,12 +107,12 @@ def _aware(now: datetime) -> datetime:
     return now
 
 
-# Each of a schedule's entries may ask each of the next one's, so the time that an answer takes grows with every step.
+# Each entry of a schedule may refer to every entry of the next, so each step multiplies the time of an answer.
 _DEEPEST = 4
 _KEYS = ("days", "dates", "times", "except")
 _WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
 _WEEKDAY = {name[:length]: number for number, name in enumerate(_WEEKDAYS) for length in (3, len(name))}
-# nothing begins within white space: that would take quadratic time
+# the pattern cannot begin within white space, which would take quadratic time
 _DASH = re.compile(r"(?<!\s)\s*[-‐‑–—]\s*")
 _DAY = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})")
@@ -117,21 +123,21 @@ _EXPECTED = {
     "times": "a span such as 08:00-12:30 or 21:00-06:30, from 00:00 to 24:00",
     "except": "the name of a schedule, a date such as 2026-12-24, or a range such as 2026-12-21..2027-01-06",
 }
-#: characters of a time zone's name, twice as many as any has; of a long one with dots, Python would import packages
-#: within packages until it gives up
+#: most characters of a time zone's name, twice the longest; for a long one with dots, Python would import nested
+#: packages until it gives up
 _LONGEST_ZONE = 64
 _Read = TypeVar("_Read")
 
 
-def read_timezone(fields: Fields, key: str, report: Report) -> tzinfo:
-    """The time zone that a policy names, in upper or lower case; UTC where it names none, or none that is known."""
+def read_timezone(fields: MappingReader, key: str, report: ProblemReport) -> tzinfo:
+    """The time zone that a policy names, in upper or lower case; UTC if it names none, or an unknown one."""
     name = fields.text(key)
     if name is None or name.upper() == "UTC":
-        return UTC  # which needs no database
+        return UTC  # UTC needs no database
     try:
         if len(name) <= _LONGEST_ZONE:
             return ZoneInfo(name)
-    except (OSError, ValueError, LookupError):  # OSError: a folder of zones; ValueError: a path, or no zone's file
+    except (OSError, ValueError, LookupError):  # OSError: a folder of zones; ValueError: a path, or not a zone's file
         pass
     known = {zone.casefold(): zone for zone in available_timezones()}
     written = name[:_LONGEST_ZONE].strip().replace(" ", "_").casefold()
@@ -146,11 +152,11 @@ def read_timezone(fields: Fields, key: str, report: Report) -> tzinfo:
     return UTC
 
 
-def read_schedules(node: Node, zone: tzinfo, report: Report) -> dict[str, Schedule]:
-    """Every schedule by its name; of one with errors, which are in the report, what could be read.
+def read_schedules(node: YamlNode, zone: tzinfo, report: ProblemReport) -> dict[str, Schedule]:
+    """Every schedule by its name; errors are in the report, and a schedule with errors has its valid parts.
 
-    >>> from hushlist.lists.document import read_document
-    >>> report = Report("policy.yaml")
+    >>> from hushlist.lists.yaml_nodes import read_document
+    >>> report = ProblemReport("policy.yaml")
     >>> node = read_document(b"{bedtime: {days: sun-thu, times: 21:00-06:30}, lunch: {times: 12:00}}", report)
     >>> sorted(read_schedules(node, UTC, report))
     ['bedtime', 'lunch']
@@ -165,7 +171,7 @@ def read_schedules(node: Node, zone: tzinfo, report: Report) -> dict[str, Schedu
             report.error(value.line, name, "a schedule's name needs a letter, and has no comma")
     drafts = {name: _read_entries(name, value, report) for name, value in node.value.items()}
     _leave_unknown_out(drafts, report)
-    done: dict[str, tuple[Entry, ...]] = {}
+    done: dict[str, tuple[RecurringSpans, ...]] = {}
     depths: dict[str, int] = {}
     for name in _in_order(drafts, report):
         excepts = [item for draft in drafts[name] for item in draft.excepts]
@@ -179,12 +185,12 @@ def read_schedules(node: Node, zone: tzinfo, report: Report) -> dict[str, Schedu
 
 @dataclass(frozen=True, slots=True)
 class _Draft:
-    """An entry, and what else it excepts: lines and names of schedules."""
+    """An entry, and the lines and names of schedules that it excepts."""
 
-    entry: Entry
+    entry: RecurringSpans
     excepts: tuple[tuple[int, str], ...] = ()
 
-    def entry_with(self, done: Mapping[str, tuple[Entry, ...]]) -> Entry:
+    def entry_with(self, done: Mapping[str, tuple[RecurringSpans, ...]]) -> RecurringSpans:
         entries = [entry for name in dict.fromkeys(name for _, name in self.excepts) for entry in done[name]]
         return replace(
             self.entry,
@@ -193,7 +199,7 @@ class _Draft:
         )
 
 
-def _read_entries(name: str, node: Node, report: Report) -> list[_Draft]:
+def _read_entries(name: str, node: YamlNode, report: ProblemReport) -> list[_Draft]:
     items = node.value if isinstance(node.value, list) else [node]
     if node.value is None or not items:
         report.error(node.line, name, f"the schedule is empty: expected entries with {', '.join(_KEYS)}")
@@ -201,10 +207,10 @@ def _read_entries(name: str, node: Node, report: Report) -> list[_Draft]:
     return [_read_entry(name, item, report) for item in items]
 
 
-def _read_entry(name: str, node: Node, report: Report) -> _Draft:
-    Fields(node, _KEYS, report)
+def _read_entry(name: str, node: YamlNode, report: ProblemReport) -> _Draft:
+    MappingReader(node, _KEYS, report)
     if not isinstance(node.value, dict):
-        return _Draft(Entry())
+        return _Draft(RecurringSpans())
     values = node.value
     if not values.keys() & {"days", "dates", "times"}:
         report.error(node.line, name, "the entry says no time: expected days, dates or times")
@@ -214,17 +220,19 @@ def _read_entry(name: str, node: Node, report: Report) -> _Draft:
 
     days, dates, times = read("days", _weekdays), read("dates", _dates), read("times", _span)
     excepted = read("except", _exception) or []
-    entry = Entry(
+    entry = RecurringSpans(
         EVERY_WEEKDAY if days is None else frozenset().union(*(some for _, some in days)),
-        None if dates is None else Dates.of(some for _, some in dates),
+        None if dates is None else RecurringDates.of(some for _, some in dates),
         WHOLE_DAY if times is None else tuple(span for _, span in times),
-        Dates.of(some for _, some in excepted if isinstance(some, tuple)),
+        RecurringDates.of(some for _, some in excepted if isinstance(some, tuple)),
     )
     return _Draft(entry, tuple((line, some) for line, some in excepted if isinstance(some, str)))
 
 
-def _read_parts(key: str, node: Node, parse: Callable[[str], _Read], report: Report) -> Iterator[tuple[int, _Read]]:
-    """The parts of a list, or of text with commas, each with its line."""
+def _read_parts(
+    key: str, node: YamlNode, parse: Callable[[str], _Read], report: ProblemReport
+) -> Iterator[tuple[int, _Read]]:
+    """The items of a list, or of text with commas, each with its line."""
     for item in node.value if isinstance(node.value, list) and node.value else [node]:
         if not isinstance(item.value, str) or not item.value.strip():
             kind = "an empty list" if item.value == [] else item.kind
@@ -303,8 +311,8 @@ def _exception(text: str) -> str | tuple[int, int]:
         raise ValueError(str(error).replace(_EXPECTED["dates"], _EXPECTED["except"])) from None
 
 
-def _leave_unknown_out(drafts: dict[str, list[_Draft]], report: Report) -> None:
-    """Report the names that no schedule has, and except nothing by them."""
+def _leave_unknown_out(drafts: dict[str, list[_Draft]], report: ProblemReport) -> None:
+    """Report the names that no schedule has, and remove them from the exceptions."""
     for entries in drafts.values():
         for place, draft in enumerate(entries):
             for line, name in draft.excepts:
@@ -314,8 +322,8 @@ def _leave_unknown_out(drafts: dict[str, list[_Draft]], report: Report) -> None:
             entries[place] = _Draft(draft.entry, tuple(item for item in draft.excepts if item[1] in drafts))
 
 
-def _in_order(drafts: dict[str, list[_Draft]], report: Report) -> tuple[str, ...]:
-    """The names, each behind those that its schedule excepts; where some go round in a circle, they except nothing."""
+def _in_order(drafts: dict[str, list[_Draft]], report: ProblemReport) -> tuple[str, ...]:
+    """The names, each after those that its schedule excepts; exceptions that form a circle are removed."""
     while True:
         graph = {
             name: list(dict.fromkeys(other for draft in entries for _, other in draft.excepts))
@@ -325,7 +333,7 @@ def _in_order(drafts: dict[str, list[_Draft]], report: Report) -> tuple[str, ...
             return tuple(TopologicalSorter(graph).static_order())
         except CycleError as error:
             circle: list[str] = error.args[1][:0:-1]
-        # From the one that comes first in the file on.
+        # Starting at the schedule that is first in the file.
         start = min(range(len(circle)), key=lambda place: list(drafts).index(circle[place]))
         circle = circle[start:] + circle[:start]
         following = circle[1:] + circle[:1]

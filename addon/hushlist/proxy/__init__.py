@@ -1,5 +1,5 @@
 """The mitmproxy addon: the only package that imports mitmproxy.
 
-``addon`` holds hooks and options, ``wire`` reads a request off a flow, ``answer`` makes what a blocked client gets,
-``notes`` writes a decision on a flow, ``reload`` watches the files that a policy came from.
+In: mitmproxy's hooks. Out: a request that passes, is changed, or is answered in the origin's place. Open first:
+``addon``, which says which part handles which hook; then ``request_handler``.
 """

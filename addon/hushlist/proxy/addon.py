@@ -1,9 +1,8 @@
-"""The addon: its options, and which of its parts does what in each of mitmproxy's hooks."""
+"""The addon: its options, and which part handles which of mitmproxy's hooks."""
 
 from __future__ import annotations
 
 import gc
-import logging
 from collections.abc import Awaitable
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,45 +11,47 @@ from mitmproxy import ctx, dns, exceptions, http, tcp, tls, udp
 from mitmproxy.proxy.layer import NextLayer
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
+from hushlist.errors import Lines, logger_of
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import MODES
-from hushlist.policy.policy import PolicyError
+from hushlist.policy.policy_file import PolicyError
+from hushlist.proxy.alternative_services import keep_here
+from hushlist.proxy.certificate_pinning import CertificatePinning
 from hushlist.proxy.commands import Commands
-from hushlist.proxy.distrust import Distrust
-from hushlist.proxy.framing import frame, guard
-from hushlist.proxy.in_force import InForce
-from hushlist.proxy.live import LivePage, hide, is_asked
-from hushlist.proxy.name_queries import NameQueries, ask_filter_first
-from hushlist.proxy.own import OwnConnections
-from hushlist.proxy.requests import Requests
-from hushlist.proxy.responses import keep_here
-from hushlist.proxy.summary import summary
+from hushlist.proxy.dashboard.dashboard_server import DashboardServer, hide_dashboard_flow, is_asked
+from hushlist.proxy.dashboard.session_summary import summary
+from hushlist.proxy.dns_queries import DnsQueries, ask_filter_first
+from hushlist.proxy.flow.respond_or_kill import Bodies
+from hushlist.proxy.flow.self_connections import SelfConnections
+from hushlist.proxy.request_handler import RequestHandler
+from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.tunnels import Tunnels
 
 if TYPE_CHECKING:
     from mitmproxy.addonmanager import Loader
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
-#: lazy: no connection is made to an origin before its request is decided. No raw TCP: in a tunnel that carries HTTP, a
-#: line's end in front of the request would be enough for mitmproxy to take it for another protocol, and pass it unseen.
+#: lazy: no connection is made to an origin before its request is decided. No raw TCP: otherwise a line end before the
+#: request makes mitmproxy take HTTP in a tunnel for another protocol, which passes unfiltered.
 _REQUIRED: dict[str, object] = {"connection_strategy": "lazy", "rawtcp": False}
 
 
 class Hushlist:
-    """What a script puts into ``addons``: one object, since mitmproxy asks each for each of its hooks."""
+    """The object that a script puts into ``addons``: only one, since mitmproxy calls every addon for every hook."""
 
     name = "hushlist"
 
     def __init__(self) -> None:
-        self.in_force = InForce()
-        self._own = OwnConnections()
-        self._requests = Requests(self.in_force, self._own)
-        self._name_queries = NameQueries(self.in_force)
-        self._tunnels = Tunnels(self.in_force)
-        self._distrust = Distrust(self.in_force, self._tunnels)
-        self._live = LivePage(self.in_force, self._own)
-        #: the options; mitmproxy copies the value of one each time that it is asked for it
+        self.runtime = Runtime()
+        self._own = SelfConnections()
+        self._requests = RequestHandler(self.runtime, self._own)
+        self._bodies = Bodies()
+        self._name_queries = DnsQueries(self.runtime)
+        self._tunnels = Tunnels(self.runtime)
+        self._distrust = CertificatePinning(self.runtime, self._tunnels)
+        self._live = DashboardServer(self.runtime, self._own)
+        #: the options' values; mitmproxy copies a value each time it is read
         self._mode = "block"
         self._learns = True
         self._is_running = False
@@ -82,14 +83,14 @@ class Hushlist:
             "Learn from permanent redirects of an origin for which of its paths a trailing slash makes no difference, "
             "so that a rule for one fits the other. It is forgotten after a day, and when this is turned off.",
         )
-        loader.master.commands.collect_commands(Commands(self.in_force))
+        loader.master.commands.collect_commands(Commands(self.runtime))
         ask_filter_first(loader.master.addons)
 
     def configure(self, updated: set[str]) -> None:
         """mitmproxy's hook: validate the options; state is swapped only after everything succeeded.
 
-        At the start there is no good state to keep: the error is logged, which ends mitmdump, and where it does not
-        end, every request is refused.
+        An error at the start is logged, which ends mitmdump. A program that it does not end refuses every request,
+        since there is no good state to keep.
 
         Raises:
             OptionsError: an option cannot be used; the message has every problem with file and line.
@@ -99,10 +100,10 @@ class Hushlist:
         except exceptions.OptionsError as error:
             if self._is_running:
                 raise
-            # the problems say where; the traceback that mitmproxy prints would say nothing more
-            logger.error("hushlist: %s", error)  # noqa: TRY400
+            # the problems have file and line; a traceback would add nothing
+            logger.error("hushlist: %s", Lines(error))  # noqa: TRY400
         finally:
-            # Where the error is raised, mitmproxy takes the options back, and calls again.
+            # After the error, mitmproxy restores the options, and calls again.
             self._mode, self._learns = ctx.options.hushlist_mode, ctx.options.hushlist_learn
 
     def _configure(self, updated: set[str]) -> None:
@@ -111,18 +112,18 @@ class Hushlist:
         mode = ctx.options.hushlist_mode
         if mode not in MODES:
             raise exceptions.OptionsError(f"hushlist_mode cannot be {mode!r}, only one of {', '.join(MODES)}")
-        is_first_needed = "hushlist_mode" in updated and mode != "off" and self.in_force.engine is None
+        is_first_needed = "hushlist_mode" in updated and mode != "off" and self.runtime.engine is None
         if "hushlist_policy" in updated or is_first_needed:
             try:
-                self.in_force.load(_policy_path())
+                self.runtime.load(_policy_path())
             except PolicyError as error:
-                # not "from error": mitmproxy prints the chain, and the problems say where
+                # not "from error": mitmproxy prints the chain, which would add nothing
                 raise exceptions.OptionsError(f"hushlist_policy cannot be used:\n{error}") from None
         if "hushlist_learn" in updated and not ctx.options.hushlist_learn:
-            self.in_force.learned.forget()
+            self.runtime.redirect_memory.forget()
 
     def _require_options(self) -> None:
-        """While the filter is on, mitmproxy has to run as ``_REQUIRED`` says; then, as it was before."""
+        """Set mitmproxy's options as ``_REQUIRED`` says while the filter is on; restore them afterwards."""
         if ctx.options.hushlist_mode == "off":
             before, self._options_before = self._options_before, {}
             ctx.options.update(**before)
@@ -136,20 +137,20 @@ class Hushlist:
     # -- life ----------------------------------------------------------------------------------------------------
 
     def running(self) -> None:
-        """mitmproxy's hook: from now on the files are watched."""
+        """mitmproxy's hook: begin to watch the files."""
         self._is_running = True
-        # What is there now stays to the end: without this, the collector would look at it again and again, which costs
-        # a request more than its decision.
+        # Objects that exist now live to the end. Without this, the collector would visit them again and again, which
+        # costs a request more than its decision.
         gc.collect()
         gc.freeze()
-        self.in_force.run()
+        self.runtime.run()
 
     def done(self) -> None:
-        """mitmproxy's hook: say what it came to; leave nothing running, and nothing unwritten."""
-        words = summary(self.in_force)
+        """mitmproxy's hook: log the summary, stop all threads, and write all data."""
+        words = summary(self.runtime)
         if words:
-            logger.info("hushlist: %s", words)
-        self.in_force.close()
+            logger.info("hushlist: %s", Lines(words))
+        self.runtime.close()
 
     # -- traffic -------------------------------------------------------------------------------------------------
 
@@ -159,61 +160,69 @@ class Hushlist:
             return self._live.answer(flow, self._mode)
         self._requests.filter(flow, self._mode, again=True)
         if self._mode != "off":
-            guard(flow)
+            self._bodies.guard(flow)
         return None
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
-        """mitmproxy's hook: decide again where another addon has changed the request since; take a page's form."""
-        hide(flow)
-        self._requests.filter(flow, self._mode, again=False)
+        """mitmproxy's hook: decide again if the request has changed; take a page's form."""
+        hide_dashboard_flow(flow)
         if self._mode != "off":
-            frame(flow)
+            self._bodies.frame(flow)  # a body that was not announced is decided, too
+        self._requests.filter(flow, self._mode, again=False)
         return self._requests.take_form(flow)
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
-        """mitmproxy's hook: take out what leads past the filter, before a body that may be streamed."""
+        """mitmproxy's hook: remove headers that lead past the filter, before a body that may be streamed."""
         assert flow.response is not None
-        keep_here(flow, flow.response.headers, self._mode, self.in_force)
+        keep_here(flow, flow.response.headers, self._mode, self.runtime)
 
     def response(self, flow: http.HTTPFlow) -> None:
-        """mitmproxy's hook: take the same out of trailers; learn from what an origin answers."""
-        hide(flow)
+        """mitmproxy's hook: remove the same from trailers; learn from an origin's redirects."""
+        hide_dashboard_flow(flow)
         assert flow.response is not None
-        keep_here(flow, flow.response.trailers, self._mode, self.in_force)
+        keep_here(flow, flow.response.trailers, self._mode, self.runtime)
         if self._learns:
             self._requests.learn(flow)
 
     def error(self, flow: http.HTTPFlow) -> None:
-        """mitmproxy's hook: whoever watches may leave."""
-        hide(flow)
+        """mitmproxy's hook: hide failed dashboard flows."""
+        hide_dashboard_flow(flow)
 
     def server_connect(self, data: ServerConnectionHookData) -> None:
-        """mitmproxy's hook: connect to nothing that was refused, and where a service searches safely."""
+        """mitmproxy's hook: do not connect to refused servers; connect to the hosts of safe search."""
         self._tunnels.server_connect(data)
         self._requests.lead(data)
 
     def server_connected(self, data: ServerConnectionHookData) -> None:
-        """mitmproxy's hook: know what the proxy asks by, lest it be asked by itself."""
+        """mitmproxy's hook: note the proxy's own connections, to recognize requests to itself."""
         self._own.note(data)
 
     def http_connect(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: decide a tunnel before it is opened."""
         self._tunnels.connect(flow, self._mode)
 
+    def http_connect_upstream(self, flow: http.HTTPFlow) -> None:
+        """mitmproxy's hook: have an upstream proxy connect to the hosts of safe search."""
+        self._requests.lead_tunnel(flow)
+
     def tls_clienthello(self, data: tls.ClientHelloData) -> None:
         """mitmproxy's hook: decide TLS by its names, and pass through what is not to be decrypted."""
         self._tunnels.client_hello(data, self._mode)
 
     def tls_established_client(self, data: tls.TlsData) -> None:
-        """mitmproxy's hook: learn who accepts the proxy's certificates."""
+        """mitmproxy's hook: note clients that accept the proxy's certificates."""
         self._distrust.established(data)
 
+    def tls_established_server(self, data: tls.TlsData) -> None:
+        """mitmproxy's hook: note an origin's protocol before anything is sent to it."""
+        self._bodies.established(data)
+
     async def tls_failed_client(self, data: tls.TlsData) -> None:
-        """mitmproxy's hook: see to hosts whose apps do not accept the proxy's certificates."""
+        """mitmproxy's hook: handle hosts whose apps refuse the proxy's certificates."""
         await self._distrust.failed(data, self._mode)
 
     def next_layer(self, nextlayer: NextLayer) -> None:
-        """mitmproxy's hook: decide what mitmproxy's own options pass as it is."""
+        """mitmproxy's hook: decide connections that mitmproxy's options pass unread."""
         self._tunnels.next_layer(nextlayer, self._mode)
 
     def tcp_start(self, flow: tcp.TCPFlow) -> None:
@@ -225,11 +234,11 @@ class Hushlist:
         self._tunnels.raw(flow, self._mode)
 
     def dns_request(self, flow: dns.DNSFlow) -> None:
-        """mitmproxy's hook: decide a question for a name before it goes on."""
+        """mitmproxy's hook: decide a DNS question before it goes on."""
         self._name_queries.ask(flow, self._mode)
 
     def dns_response(self, flow: dns.DNSFlow) -> None:
-        """mitmproxy's hook: decide where an answer leads to."""
+        """mitmproxy's hook: decide the names and addresses in a DNS answer."""
         self._name_queries.answer(flow, self._mode)
 
 

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
 from mitmproxy import command, ctx, exceptions, flow, http
-from mitmproxy.utils.strutils import escape_control_characters
 
-from hushlist.engine import Engine
-from hushlist.errors import UrlError
-from hushlist.lists.formats import FORMATS
+from hushlist.decide.decision import Decision
+from hushlist.decide.engine import Engine
+from hushlist.errors import UrlError, logger_of, printable
+from hushlist.lists.list_formats import FORMATS
 from hushlist.match.rule import Action
-from hushlist.policy.decision import Decision
-from hushlist.policy.edit import EditError, add_rule
-from hushlist.proxy.files import replace
-from hushlist.proxy.in_force import InForce
-from hushlist.proxy.notes import SAFE_SEARCH
-from hushlist.proxy.wire import client_of_flow, request_of_flow
+from hushlist.policy.rule_edit import EditError, add_rule
+from hushlist.proxy.flow.flow_metadata import SAFE_SEARCH
+from hushlist.proxy.flow.flow_request import client_of_flow, request_of_flow
+from hushlist.proxy.runtime import Runtime
+from hushlist.system.files import replace_file
+from hushlist.system.input_files import LONGEST_DOCUMENT, read_regular
 from hushlist.url.host import is_address
 from hushlist.url.request import canonical_host
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 #: the layer that an administrator's own rules are in
 _OVERRIDES = "overrides"
@@ -32,18 +31,18 @@ _OVERRIDES = "overrides"
 class Commands:
     """The commands; mitmproxy collects them, and they need no hooks."""
 
-    def __init__(self, in_force: InForce) -> None:
-        self._in_force = in_force
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
 
     @command.command("hushlist.status")
     def status(self) -> str:
         """What is in force: the policy, its rules, and what was wrong with its last change."""
-        return self._in_force.status(ctx.options.hushlist_mode)
+        return self._runtime.status(ctx.options.hushlist_mode)
 
     @command.command("hushlist.reload")
     def reload(self) -> None:
         """Read the policy and its lists again, changed or not."""
-        self._in_force.reload()
+        self._runtime.reload()
 
     @command.command("hushlist.explain")
     def explain(self, flows: Sequence[flow.Flow]) -> str:
@@ -62,29 +61,29 @@ class Commands:
         self._add(flows, Action.BLOCK)
 
     def _engine(self) -> Engine:
-        if self._in_force.engine is None:
+        if self._runtime.engine is None:
             raise exceptions.CommandError("the filter has no policy that it can use")
-        return self._in_force.engine
+        return self._runtime.engine
 
     def _add(self, flows: Sequence[flow.Flow], action: Action) -> None:
         path = own_list(self._engine())
         hosts = dict.fromkeys(_host(one) for one in flows if isinstance(one, http.HTTPFlow))
         try:
-            text = path.read_bytes().decode("utf-8")  # whose ends of lines stay
+            text = read_regular(path, LONGEST_DOCUMENT).decode("utf-8")  # whose ends of lines stay
             for host in hosts:
                 reason = f"by the command hushlist.{action.value}, {datetime.now(UTC):%Y-%m-%d %H:%M} UTC"
                 text = add_rule(text, {"expression": f"{host}/", "action": action.value, "reason": reason})
-            replace(path.resolve(), text.encode("utf-8"))
+            replace_file(path.resolve(), text.encode("utf-8"))
         except (OSError, UnicodeError, EditError) as error:
-            raise exceptions.CommandError(f"{path} cannot be changed: {error}") from error
+            raise exceptions.CommandError(printable(f"{path} cannot be changed: {error}")) from error
         logger.info("hushlist: %s: added %s for %s", path, action.value, ", ".join(hosts))
 
 
 def own_list(engine: Engine) -> Path:
-    """The file of the administrator's own rules: the first YAML list of the layer ``overrides``.
+    """The file of the administrator's rules: the first YAML list of the layer ``overrides``.
 
     Raises:
-        CommandError: the policy has none.
+        CommandError: the policy has no such list.
     """
     for layer in engine.policy.layers:
         for file in layer.lists if layer.name == _OVERRIDES else ():
@@ -94,12 +93,12 @@ def own_list(engine: Engine) -> Path:
 
 
 def _host(one: http.HTTPFlow) -> str:
-    """The host that a person sees: where a client connects by address alone, the name that it asks for."""
+    """The host that a person sees; for a client that connects by address, the name that it asks for."""
     try:
         hosts = [canonical_host(host) for host in request_of_flow(one).hosts]
         return next((host for host in hosts if not is_address(host)), hosts[0]).decode("ascii")
     except (UrlError, LookupError, UnicodeError) as error:
-        raise exceptions.CommandError(f"the flow has no host that a rule can name: {error}") from error
+        raise exceptions.CommandError(printable(f"the flow has no host that a rule can name: {error}")) from error
 
 
 def _explain(engine: Engine, one: http.HTTPFlow) -> str:
@@ -108,7 +107,7 @@ def _explain(engine: Engine, one: http.HTTPFlow) -> str:
     lines += [f"  {line}" for line in _matches(decision)]
     if SAFE_SEARCH in one.metadata:
         lines.append(f"  safe search: {one.metadata[SAFE_SEARCH]}")
-    return escape_control_characters("\n".join(lines))
+    return "\n".join(map(printable, lines))
 
 
 def _matches(decision: Decision) -> list[str]:

@@ -1,17 +1,17 @@
-"""Connections, before or without any request in them: CONNECT, TLS and its server name, raw TCP and UDP.
+"""Decides connections, before or without any request in them: CONNECT, TLS and its server name, raw TCP and UDP.
 
-What is decrypted is decided again, request by request. So a tunnel to a blocked host is opened, towards the proxy
-alone, where a block page can be shown in it: no browser shows what a CONNECT is answered. Nothing is connected to for
-it, since mitmproxy's ``connection_strategy`` is lazy. What is not decrypted is decided here, and for good.
+The requests of a decrypted tunnel are decided one by one later. So a tunnel to a blocked host is opened, but only as
+far as the proxy, which shows a block page in it: no browser shows the answer to a CONNECT. mitmproxy connects to no
+server for it, since its ``connection_strategy`` is lazy. A tunnel that is not decrypted is decided here, once.
 """
 
 from __future__ import annotations
 
-import logging
 import re
-from collections.abc import Iterable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
+from struct import Struct
 from time import perf_counter_ns
 from typing import NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
@@ -25,15 +25,13 @@ from mitmproxy.proxy.layers.tls import dtls_parse_client_hello, parse_client_hel
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.tls import ClientHello, ClientHelloData
 
-from hushlist.errors import UrlError
+from hushlist.decide.decision import STOPPING, Decision
+from hushlist.errors import UrlError, logger_of
 from hushlist.match.checks import Check
-from hushlist.policy.decision import STOPPING, Decision
-from hushlist.policy.groups import Client, Settings
+from hushlist.policy.groups import Client, GroupSettings
 from hushlist.policy.pass_through import PassThrough
-from hushlist.proxy import answer, notes
-from hushlist.proxy.in_force import InForce
-from hushlist.proxy.refusing import is_open, refuse
-from hushlist.proxy.wire import (
+from hushlist.proxy.flow import flow_metadata
+from hushlist.proxy.flow.flow_request import (
     client_of_connection,
     client_of_flow,
     name_to_ask,
@@ -41,47 +39,61 @@ from hushlist.proxy.wire import (
     request_of_connect,
     request_of_connection,
 )
+from hushlist.proxy.flow.respond_or_kill import is_open, refuse
+from hushlist.proxy.page import block_response
+from hushlist.proxy.runtime import Runtime
 from hushlist.url.host import is_address
-from hushlist.url.message import Naming
+from hushlist.url.http_head import Naming
 from hushlist.url.request import Request, canonical_host
 
-logger = logging.getLogger(__name__)
+logger = logger_of(__name__)
 
 _METHOD = "CONNECT"
 _WEB_PORTS = (80, 443)
-#: below it, a port belongs to one protocol
+#: lower ports are assigned to one protocol each
 _WELL_KNOWN = 1024
 #: Spec: RFC 6066, 3
 _SERVER_NAME = 0
+_EXTENSION = Struct("!HH")
+_CLIENT_HELLO = b"\x01"
+#: the first octets of a TLS or DTLS record. Some servers accept a hello after an alert, or in any record version.
+#: Spec: RFC 8446, 5.1; RFC 6520 for heartbeats
+_RECORD = re.compile(rb"[\x14-\x18]")
+#: the first octets of a QUIC packet that opens a connection, in versions that servers know: 1, 2, drafts, Google's
+#: Spec: RFC 9000, 17.2; RFC 9369, 3.1
+_QUIC = re.compile(rb"[\x80-\xff](?:\0\0\0\x01|\x6b\x33\x43\xcf|\x70\x9a\x50\xc4|\xff\0\0.|[QT]0..)", re.DOTALL)
+#: octets to wait for from a client: several times what a browser sends
+_LONGEST_HELLO = 1 << 14
+_HIDDEN = "its TLS server name cannot be read"
 _HOST_LINE = re.compile(rb"\r\nhost:[ \t]*([^\r\n:]+)", re.IGNORECASE)
 
 
 class Judged(NamedTuple):
-    """What was decided of a connection, and whether that is done."""
+    """The decision for a connection, and whether it is carried out."""
 
     request: Request
     client: Client
-    settings: Settings
+    settings: GroupSettings
     decision: Decision
-    #: it is stopped; or it would be, if the policy were not only tried out
+    #: the connection is stopped, or would be if the policy were not in dry-run mode
     stops: bool
     would_block: bool
-    #: of the decision, in ns
+    #: time of the decision, in ns
     duration: int
 
 
 class Tunnels:
-    """Decides connections, and acts; whatever fails here, ``failing`` says what becomes of the connection."""
+    """Decides connections, and carries decisions out; if anything fails here, ``failure_policy`` decides."""
 
-    def __init__(self, in_force: InForce) -> None:
-        self._in_force = in_force
-        #: what must not be connected to as it stands: requests that are decrypted have connections of their own
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        #: servers not to connect to as they are: decrypted requests have server connections of their own
         self._refused: WeakKeyDictionary[connection.Server, str] = WeakKeyDictionary()
-        #: those of connections that could carry more than one tunnel
+        #: servers of client connections that could carry more than one tunnel
         self._shared: WeakSet[connection.Server] = WeakSet()
 
     def connect(self, flow: http.HTTPFlow, mode: str) -> None:
-        """Decide a CONNECT by its target and its Host header; refuse it where no page could be shown in the tunnel."""
+        """Decide a CONNECT by its target and its Host header; refuse it if no page could be shown in the tunnel."""
         if mode == "off" or self._is_second(flow) or not is_open(flow):
             return
         is_blocked = False
@@ -90,22 +102,22 @@ class Tunnels:
             if judged is None:
                 return
             is_blocked = judged.stops
-            notes.annotate(flow, judged.decision, would_block=judged.would_block)
+            flow_metadata.annotate(flow, judged.decision, would_block=judged.would_block)
             if judged.stops and not self._shows_page(judged):
                 reference = self.record(judged)
-                explanation = answer.explain(judged.decision, reference=reference)
-                refuse(flow, lambda request: answer.answer(request, explanation))
+                explanation = block_response.explanation_of(judged.decision, reference=reference)
+                refuse(flow, lambda request: block_response.block_response(request, explanation))
         except Exception as error:
-            self._in_force.failing.act(flow, error, is_blocked=is_blocked)
+            self._runtime.failure_policy.act(flow, error, is_blocked=is_blocked)
 
     def _is_second(self, flow: http.HTTPFlow) -> bool:
-        """Whether it is not the first CONNECT of an HTTP/2 connection; then it is killed.
+        """Whether this is a later CONNECT of an HTTP/2 connection; if so, it is killed.
 
-        To mitmproxy, all tunnels of a connection have one server, whose address is the target of whatever CONNECT came
-        last, answered or not: a tunnel that was decided, and is passed through, would lead to what is blocked.
+        In mitmproxy, all tunnels of a connection share one server. Its address is the target of the last CONNECT,
+        answered or not. So a second CONNECT could lead a tunnel that was already allowed to a blocked host.
         """
         if flow.request.is_http10 or flow.request.is_http11:
-            return False  # where nothing follows a tunnel that is open
+            return False  # no other CONNECT can follow an open tunnel
         if flow.server_conn not in self._shared:
             if is_open(flow):
                 self._shared.add(flow.server_conn)
@@ -116,14 +128,14 @@ class Tunnels:
         return True
 
     def client_hello(self, data: ClientHelloData, mode: str) -> None:
-        """Decide TLS by its names; pass it through undecrypted where the policy says so."""
+        """Decide TLS by its names; pass it through undecrypted if the policy says so."""
         server = data.context.server
         if server.address is None:
-            return  # of the proxy itself
+            return  # of the connection to the proxy itself
         try:
             self._client_hello(data, server.address, mode)
         except Exception as error:
-            if not self._in_force.failing.lets_pass(error, "connection"):
+            if not self._runtime.failure_policy.lets_pass(error, "connection"):
                 data.ignore_connection = False
                 self._refused[server] = "the filter failed"
 
@@ -133,27 +145,28 @@ class Tunnels:
         client = client_of_connection(context.client)
         judged = self.judge(request, client, mode)
         if judged is not None and judged.stops:
-            # It is decrypted, for the page; what a rule allows within it has a connection of its own.
+            # It is decrypted to show the page. Requests in it that a rule allows get a connection of their own.
             data.ignore_connection = False
             self._refused[context.server] = str(judged.decision)
             return
-        passed = self._in_force.settings(client).pass_through
+        passed = self._runtime.settings(client).pass_through
         hides_name = _hides_name(data.client_hello)
         way = None if hides_name else _way(passed, request, sni, address)
         if way is not None:
             context.server.address = way
             data.ignore_connection = True
         elif hides_name and judged is not None:
-            data.ignore_connection = False  # whoever says that it is to be passed has not read the name either
+            data.ignore_connection = False  # another addon that passes it through cannot read the name either
         elif data.ignore_connection:
             _lead(context.server, request)
         if judged is not None and data.ignore_connection:
             self.record(judged)
 
     def next_layer(self, nextlayer: layer.NextLayer, mode: str) -> None:
-        """Decide what mitmproxy passes as it is: where it says so, none of its other hooks is called, or none in time.
+        """Decide raw connections: mitmproxy calls its other hooks for them too late, or never.
 
-        That is what ``ignore_hosts`` and ``allow_hosts`` say, and all raw data on its way to another proxy.
+        They are those of ``ignore_hosts``, ``allow_hosts`` and ``tcp_hosts``, and all raw data on its way to another
+        proxy.
         """
         try:
             if nextlayer.layer is None and (own := ctx.master.addons.get("nextlayer")) is not None:
@@ -161,38 +174,53 @@ class Tunnels:
             chosen = nextlayer.layer
             if mode == "off" or not isinstance(chosen, TCPLayer | UDPLayer):
                 return
-            if chosen.flow is None or nextlayer.context.server.via is not None:
-                self._pass_raw(nextlayer, mode, is_shown=chosen.flow is not None)
+            decide = partial(self._layer_of_raw, chosen, mode)
+            nextlayer.layer = decide(_sent(nextlayer.context.client, nextlayer.events)) or _Held(chosen, decide)
         except Exception as error:
-            if not self._in_force.failing.lets_pass(error, "connection"):
+            if not self._runtime.failure_policy.lets_pass(error, "connection"):
                 nextlayer.layer = _Refused(nextlayer.context)
 
-    def _pass_raw(self, nextlayer: layer.NextLayer, mode: str, *, is_shown: bool) -> None:
-        context = nextlayer.context
-        if context.server.address is None:
-            return
-        data = nextlayer.data_client()
-        hello = _hello_of(context, data)
+    def _layer_of_raw(self, chosen: TCPLayer | UDPLayer, mode: str, sent: list[bytes]) -> layer.Layer | None:
+        """The layer that passes raw data, or ends the connection; ``None`` until the client has sent enough."""
+        try:
+            passes = self._passes_raw(chosen.context, sent, mode, is_shown=chosen.flow is not None)
+        except _IncompleteError:
+            return None
+        except Exception as error:
+            passes = self._runtime.failure_policy.lets_pass(error, "connection")
+        return chosen if passes else _Refused(chosen.context)
+
+    def _passes_raw(self, context: Context, sent: list[bytes], mode: str, *, is_shown: bool) -> bool:
+        """Whether raw data passes; ``is_shown``: mitmproxy has a flow for it."""
+        client = client_of_connection(context.client)
+        if context.server.address is None or self._runtime.settings(client).mode_under(mode) == "off":
+            return True
+        try:
+            hello = _hello_of(context, sent)
+            fault = _HIDDEN if hello is not None and _hides_name(hello) else None
+        except ValueError:
+            hello, fault = None, _HIDDEN
+        if is_shown and context.server.via is None and hello is None and fault is None:
+            return True  # another hook decides in time
+        if not is_shown and not sent:
+            raise _IncompleteError
         scheme = b"https" if hello is not None else context.client.transport_protocol.encode()
         names = [*_known(_inner_sni(context)), *_known(None if hello is None else hello.sni)]
-        host = _HOST_LINE.search(data) if hello is None else None
+        host = _HOST_LINE.search(b"".join(sent)) if hello is None else None
         if host is not None:
             names.append(host[1].strip().decode("utf-8", "surrogateescape"))
         request = request_of_connection(scheme, context.server.address, names, context.client.proxy_mode)
-        if hello is not None and _hides_name(hello):
-            request = replace(request, fault="its TLS server name cannot be read")
-        judged = self.judge(request, client_of_connection(context.client), mode)
+        judged = self.judge(replace(request, fault=fault), client, mode)
         if judged is None:
-            return
-        if judged.stops:
-            nextlayer.layer = _Refused(context)
-        elif not is_shown:
+            return True
+        if not judged.stops and not is_shown:
             _lead(context.server, judged.request)
         if judged.stops or not is_shown:
             self.record(judged)
+        return not judged.stops
 
     def raw(self, flow: tcp.TCPFlow | udp.UDPFlow, mode: str) -> None:
-        """Decide raw TCP or UDP before it is connected anywhere."""
+        """Decide raw TCP or UDP before mitmproxy connects to a server."""
         server = flow.server_conn
         if mode == "off" or not flow.live or server.address is None:
             return
@@ -203,18 +231,18 @@ class Tunnels:
             judged = self.judge(request, client_of_connection(flow.client_conn), mode)
             if judged is None:
                 return
-            notes.annotate(flow, judged.decision, would_block=judged.would_block)
+            flow_metadata.annotate(flow, judged.decision, would_block=judged.would_block)
             self.record(judged)
             if judged.stops:
                 self._refused[server] = str(judged.decision)
             else:
                 _lead(server, request)
         except Exception as error:
-            if not self._in_force.failing.lets_pass(error, "connection"):
+            if not self._runtime.failure_policy.lets_pass(error, "connection"):
                 self._refused[server] = "the filter failed"
 
     def server_connect(self, data: ServerConnectionHookData) -> None:
-        """Keep from connecting what was refused."""
+        """Stop connections to refused servers."""
         why = self._refused.get(data.server)
         if why is not None:
             data.server.error = f"blocked by hushlist: {why}"
@@ -222,34 +250,34 @@ class Tunnels:
     # -- deciding ------------------------------------------------------------------------------------------------
 
     def judge(self, request: Request, client: Client, mode: str) -> Judged | None:
-        """The decision for a connection; ``None`` where nothing is decided."""
-        settings = self._in_force.settings(client)
+        """The decision for a connection; ``None`` if nothing decides it."""
+        settings = self._runtime.settings(client)
         mode = settings.mode_under(mode)
         if mode == "off":
             return None
         start = perf_counter_ns()
-        decision = self._in_force.decide_host(request, client)
+        decision = self._runtime.decide_host(request, client)
         duration = perf_counter_ns() - start
         stops = decision.action in STOPPING
         would_block = stops and mode == "tag"
         return Judged(request, client, settings, decision, stops and not would_block, would_block, duration)
 
     def record(self, judged: Judged) -> str | None:
-        """Write it into the log, and where it is stopped, say so."""
+        """Log a decision, and report a stopped connection."""
         if judged.stops:
             url = judged.decision.url.decode("ascii", "backslashreplace")
             logger.info("hushlist: no connection for %s to %s: %s", judged.client.address, url, judged.decision)
-        return self._in_force.record(
+        return self._runtime.record(
             judged.decision, judged.client, _METHOD, would_block=judged.would_block, duration=judged.duration
         )
 
     def _shows_page(self, judged: Judged) -> bool:
-        """Whether a page can be shown in a tunnel in place of what was asked for."""
-        if self._in_force.engine is None:
+        """Whether a block page can be shown in the tunnel."""
+        if self._runtime.engine is None:
             return True
         decision, request = judged.decision, judged.request
         if decision.fault is not None or (decision.winner and isinstance(decision.winner.rule.pattern, Check)):
-            return False  # it is not about the host
+            return False  # the rule is not about the host
         if request.port < _WELL_KNOWN and request.port not in _WEB_PORTS:
             return False
         host = request.hosts[0]
@@ -264,8 +292,33 @@ class _Refused(layer.Layer):
             yield commands.CloseConnection(self.context.client)
 
 
+class _Held(layer.Layer):
+    """Holds back a client's first data until there is enough to decide."""
+
+    def __init__(self, chosen: layer.Layer, decide: Callable[[list[bytes]], layer.Layer | None]) -> None:
+        super().__init__(chosen.context)
+        self._decide = decide
+        self._held: list[events.Event] = []
+
+    def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
+        self._held.append(event)
+        if isinstance(event, events.ConnectionClosed):
+            yield commands.CloseConnection(self.context.client)
+        elif isinstance(event, events.DataReceived):
+            decided = self._decide(_sent(self.context.client, self._held))
+            if decided is not None:
+                self._handle_event = decided.handle_event  # type: ignore[method-assign]
+                for held in self._held:
+                    yield from decided.handle_event(held)
+
+
+def _sent(client: connection.Client, held: Iterable[events.Event]) -> list[bytes]:
+    """The chunks that a client has sent."""
+    return [event.data for event in held if isinstance(event, events.DataReceived) and event.connection is client]
+
+
 def _lead(server: connection.Server, request: Request) -> None:
-    """Connect to the name that was decided, where the client has named no other destination than an address."""
+    """Connect to the name that was decided, if the client named only an address as its destination."""
     name = name_to_ask(request)
     if name is not None and server.address is not None:
         server.address = (name, server.address[1])
@@ -274,10 +327,10 @@ def _lead(server: connection.Server, request: Request) -> None:
 def _way(
     passed: PassThrough, request: Request, sni: str | None, address: connection.Address
 ) -> connection.Address | None:
-    """Where to pass a connection through to, or ``None``: it is decrypted.
+    """Where to pass a connection through to; ``None`` to decrypt it.
 
-    Every name has to be covered, and the connection goes to a name that is; but to an address that is covered itself,
-    whatever the name, since it goes nowhere else.
+    The policy must pass every name through, and the connection then goes to one of them. If the policy passes the
+    address itself through, the names do not matter: the connection goes to that address.
     """
     try:
         *names, target = map(canonical_host, (*_octets(sni), address[0].encode("utf-8", "surrogateescape")))
@@ -300,24 +353,76 @@ def _octets(sni: str | None) -> Iterable[bytes]:
 
 
 def _hides_name(hello: ClientHello) -> bool:
-    """Whether there is a server name that mitmproxy does not read, and a server may: one that is none, or a second."""
+    """Whether a server may read a server name that mitmproxy does not: an invalid one, or a second one."""
     names = sum(kind == _SERVER_NAME for kind, _ in hello.extensions)
-    return names > (1 if hello.sni else 0)
+    return names > (1 if hello.sni else 0) or not _is_exact(hello)
 
 
-def _hello_of(context: Context, data: bytes) -> ClientHello | None:
-    """The ClientHello with which the client begins; ``None`` where there is none that can be read."""
-    with suppress(ValueError):
-        if context.client.transport_protocol == "tcp":
-            return parse_client_hello(data) if data[:1] == b"\x16" else None
-        with suppress(ValueError, AssertionError):  # aioquic asserts what is in a packet
-            return quic_parse_client_hello_from_datagrams([data])
-        return dtls_parse_client_hello(data)
-    return None
+def _is_exact(hello: ClientHello) -> bool:
+    """Whether the fields of a ClientHello fill it; otherwise a server may find other extensions than mitmproxy does.
+
+    Spec: RFC 8446, 4.1.2
+    """
+    try:
+        body = hello.raw_bytes(wrap_in_record=False)
+    except NotImplementedError:
+        return True  # mitmproxy does not keep the length of a DTLS hello
+    at = 2 + 32
+    for size in (1, 2, 1):  # octets of the lengths of session, cipher suites and compression methods
+        at += size + int.from_bytes(body[at : at + size], "big")
+    size, extensions = int.from_bytes(body[at : at + 2], "big"), body[at + 2 :]
+    listed = b"".join(_EXTENSION.pack(kind, len(value)) + value for kind, value in hello.extensions)
+    return extensions == listed and size == len(listed)
+
+
+class _IncompleteError(Exception):
+    """A ClientHello has begun, but is not complete."""
+
+
+def _hello_of(context: Context, sent: Sequence[bytes]) -> ClientHello | None:
+    """The ClientHello that the client begins with; ``None`` if it begins with something else.
+
+    Raises:
+            ValueError: it cannot be read, but a less careful server may read it.
+            _IncompleteError: more of it is to come.
+    """
+    data = b"".join(sent)
+    is_stream = context.client.transport_protocol == "tcp"
+    if _RECORD.match(data):
+        hello = _tls_hello(data) if is_stream else _dtls_hello(data)
+    elif not is_stream and _QUIC.match(data):
+        hello = _quic_hello(sent)
+    else:
+        return None
+    if hello is None and len(data) < _LONGEST_HELLO:
+        raise _IncompleteError
+    if hello is None:
+        raise ValueError("it is too long")
+    return hello
+
+
+def _tls_hello(data: bytes) -> ClientHello | None:
+    if data[5:6] not in (b"", _CLIENT_HELLO):
+        raise ValueError("it is another message")
+    return parse_client_hello(data)
+
+
+def _dtls_hello(data: bytes) -> ClientHello | None:
+    hello = dtls_parse_client_hello(data)
+    if hello is not None and (data[13:14] != _CLIENT_HELLO or data[14:17] != data[22:25]):
+        raise ValueError("it is another message, or a part of one")
+    return hello
+
+
+def _quic_hello(datagrams: Sequence[bytes]) -> ClientHello | None:
+    try:
+        return quic_parse_client_hello_from_datagrams(list(datagrams))
+    except AssertionError as error:  # aioquic uses assertions to check packets
+        raise ValueError("it is no ClientHello") from error
 
 
 def _is_inner(client: connection.Client, server: connection.Server) -> bool:
-    """Whether the client's server name is that of what it asks for, and not of the proxy itself."""
+    """Whether the client's server name is that of its destination, and not of the proxy itself."""
     return server.tls or naming_of(client.proxy_mode) is not Naming.CLIENT
 
 
@@ -326,7 +431,7 @@ def _inner_sni(context: Context) -> str | None:
 
 
 def _is_raw(host: bytes, port: int) -> bool:
-    """Whether mitmproxy's own options keep a tunnel from being decrypted, or read as HTTP."""
+    """Whether mitmproxy's options keep a tunnel from being decrypted, or read as HTTP."""
     name = host.decode("utf-8", "surrogateescape")
     options = ctx.options
 

@@ -1,5 +1,5 @@
-"""URLs: parse once, then canonicalize by a profile (a named tuple of steps).
+"""URLs: from raw octets to parts, and from parts to canonical forms.
 
-``parts`` splits and joins, ``percent``, ``host`` and ``path`` hold the pure functions, ``profile`` strings steps
-together, and ``safebrowsing`` and ``hashed`` are the profiles themselves. Everything is bytes in here.
+In: the octets of a URL, or of a request's head. Out: ``Parts``, every canonical URL that a request may mean, and how
+two URLs compare. Open first: ``request`` for the URLs that the filter decides, ``iri`` for the ladder of comparison.
 """

@@ -1,4 +1,4 @@
-"""Hosts: dots, internationalized names, and the addresses in all their spellings."""
+"""Hosts: dots, internationalized names, and addresses in every spelling."""
 
 from __future__ import annotations
 
@@ -9,22 +9,22 @@ import idna
 
 # "Dots other than U+002E separate labels, as in a browser": ideographic, fullwidth and halfwidth full stop (UTS 46)
 _OTHER_DOTS = re.compile(b"|".join(dot.encode() for dot in "\u3002\uff0e\uff61"))
-#: octets; a DNS name has at most 253, and a letter that needs Punycode at most 4, so no longer name can exist
+#: octets; a DNS name has at most 253 characters, each at most 4 octets in UTF-8, so no longer name exists
 LONGEST_NAME = 4 * 253
-#: characters; twice what a label that is looked up can have, and Punycode takes time by their square
+#: characters; twice the most of a DNS label. Punycode takes time that grows with their square
 _LONGEST_LABEL = 126
-#: what ends a host in a URL, or begins it: none can have one
+#: delimiters that end or begin a host in a URL; no host has one
 DELIMITERS = re.compile(rb"[/?#@\\]")
-#: what no browser accepts in a host: a name that maps to one of these is refused, lest it shift the URL's parts
+#: characters that no browser accepts in a host; a name that maps to one could shift the URL's parts, and is refused
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f#%/:<>?@\[\\\]^|]")
 
 
-# The last label of an address in decimal, octal or hexadecimal begins with a digit.
+# In every spelling of an IPv4 address, the last label begins with a digit.
 _PLAIN_NAME = re.compile(rb"(?:[a-z0-9_-]++\.)*+[a-z][a-z0-9_-]*+")
 
 
 def is_plain_name(host: bytes) -> bool:
-    """Whether it is a name and canonical as it stands, which nearly every host is.
+    """Whether a host is a name that is already canonical; nearly every host is.
 
     >>> is_plain_name(b"www.example.com"), is_plain_name(b"WWW.example.com"), is_plain_name(b"127.0.0.1")
     (True, False, False)
@@ -38,13 +38,13 @@ def separate_labels(host: bytes) -> bytes:
 
 
 def to_ascii(host: bytes) -> bytes:
-    """A-labels of an internationalized name, by UTS 46; a name that is refused is given back as it is.
+    """A-labels of an internationalized name, by UTS 46; a name that UTS 46 refuses stays as it is.
 
     >>> to_ascii("bücher.example".encode()), to_ascii(b"\\x01\\x80.com")
     (b'xn--bcher-kva.example', b'\\x01\\x80.com')
 
-    Deviation: IDNA 2008's narrower code points are not asked for: a browser sends ``xn--n3h.com`` for U+2603.com, so
-    that is what a rule for it must become.
+    Deviation: IDNA 2008 allows fewer code points, which is not checked. A browser sends ``xn--n3h.com`` for U+2603.com,
+    so a rule for it must become the same.
 
     Spec: UTS 46, 4.2 (non-transitional, UseSTD3ASCIIRules=false, VerifyDnsLength=false)
     """
@@ -59,7 +59,7 @@ def to_ascii(host: bytes) -> bytes:
 
 
 def idna_2003(host: bytes) -> bytes | None:
-    """What a name that is not ASCII is by IDNA 2003, which drops and maps more than UTS 46; mitmproxy looks that up.
+    """A non-ASCII name by IDNA 2003, which drops and maps more than UTS 46; mitmproxy looks that name up.
 
     >>> idna_2003("straße.example".encode()), idna_2003(b"a.example")
     (b'strasse.example', None)
@@ -95,7 +95,7 @@ def collapse_dots(host: bytes) -> bytes:
 
 
 def normalize_address(host: bytes) -> bytes:
-    """The one spelling of an address; a name is given back as it is.
+    """The canonical spelling of an address; a name stays as it is.
 
     >>> normalize_address(b"0x7f.1"), normalize_address(b"[0:0::1]"), normalize_address(b"[::ffff:1.2.3.4]")
     (b'127.0.0.1', b'[::1]', b'1.2.3.4')
@@ -115,13 +115,13 @@ def is_address(host: bytes) -> bool:
 
 
 def parse_address(host: bytes) -> IPv4Address | IPv6Address | None:
-    """The address that a host is, or ``None``; an IPv6 address that stands for an IPv4 one is that one."""
+    """A host's address, or ``None`` for a name; an IPv6 address that embeds an IPv4 address becomes that."""
     if host.startswith(b"["):
         return _embedded(parse_ipv6(host[1:-1])) if host.endswith(b"]") else None
     return parse_ipv4(host)
 
 
-#: IPv6 addresses that stand for IPv4 ones: mapped (RFC 4291, 2.5.5.2), NAT64's well-known prefix (RFC 6052, 2.1)
+#: IPv6 addresses that embed IPv4 ones: mapped (RFC 4291, 2.5.5.2), NAT64's well-known prefix (RFC 6052, 2.1)
 EMBEDDING = (IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"))
 
 
@@ -132,7 +132,7 @@ def _embedded(address: IPv6Address | None) -> IPv4Address | IPv6Address | None:
 
 
 def parse_ipv6(text: bytes) -> IPv6Address | None:
-    """An IPv6 address without its brackets, any zone left out, or ``None``."""
+    """An IPv6 address from text without brackets, or ``None``; a zone is dropped."""
     if b":" not in text or not text.isascii():
         return None
     try:
@@ -144,7 +144,7 @@ def parse_ipv6(text: bytes) -> IPv6Address | None:
 _IPV4_PARTS = re.compile(rb"[0-9a-fA-FxX]+(?:\.[0-9a-fA-FxX]+){0,3}")
 _IPV4_PART = re.compile(rb"0[xX](?P<hex>[0-9a-fA-F]+)|0(?P<octal>[0-7]*)|(?P<decimal>[1-9][0-9]*)")
 _BASES = {"hex": 16, "octal": 8, "decimal": 10}
-#: octal digits of 2**32 - 1; a part with more significant ones is too large in any base
+#: octal digits of 2**32 - 1; a part with more significant digits is too large in any base
 _MOST_DIGITS = 11
 
 

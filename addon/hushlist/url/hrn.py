@@ -1,9 +1,12 @@
-"""`hrn:` names: the hierarchical names by which policies and lists call their categories.
+"""`hrn:` names: the hierarchical names of categories in policies and lists.
 
     hrn://[user@]host[/name-path]     a name under an authority:   hrn://john.doe@widgets.org/thesis
     hrn://-/UUID[/name-path]          a name under a root of its own
 
-An `Hrn` holds the normal form: two spellings of one name are equal, and hash alike.
+An `Hrn` holds the normal form: two spellings of one name are equal, and have the same hash.
+
+Deviation: the length and the levels of a name are bounded, so that no list can fill the memory with the superordinates
+of a name.
 
 Spec: draft-pstickler-hrn-00; RFC 3986, 6.2.2, for the normal form
 """
@@ -22,6 +25,10 @@ from hushlist.errors import UrlError
 # is not itself a valid URI according to this URI scheme."
 _PREFIX = "hrn://"
 
+#: characters of a name as written; and levels below host or UUID
+LONGEST_NAME = 1024
+MOST_LEVELS = 32
+
 # 'UUID = 8hex "-" 4hex "-" 4hex "-" 4hex "-" 12hex'
 _UUID_SHAPE = "00000000-0000-0000-0000-000000000000"
 _HEX = re.compile("[0-9A-Fa-f]")
@@ -30,15 +37,15 @@ _HEX = re.compile("[0-9A-Fa-f]")
 # and 'extra = "!" | "*" | "'" | "(" | ")" | ","'
 _UNRESERVED = ascii_letters + digits + "$-_.+" + "!*'(),"
 
-# Each of these finds an 'escape = "%" hex hex', or one character that has no place there; neither backtracks.
+# Each of these finds an 'escape = "%" hex hex', or one character that is not allowed; neither backtracks.
 # 'name = 1*uchar', where 'uchar = unreserved | escape'
 _SPECIAL_IN_NAME = re.compile(f"%[0-9A-Fa-f]{{2}}|[^{re.escape(_UNRESERVED)}]")
-# 'user = *[ uchar | ";" | "?" | "&" | "=" ]': so there is no password, which would need a ":"
+# 'user = *[ uchar | ";" | "?" | "&" | "=" ]': there is no password, which would need a ":"
 _SPECIAL_IN_USER = re.compile(f"%[0-9A-Fa-f]{{2}}|[^{re.escape(_UNRESERVED + ';?&=')}]")
 
 _NOT_IN_HOST = re.compile(r"[^0-9A-Za-z.\-]")
-# 'hostnumber = digits "." digits "." digits "." digits', where 'digits = 1*digit'. The numbers stay as they
-# stand, in whatever range: a host says here who defines a name, and nobody connects to it.
+# 'hostnumber = digits "." digits "." digits "." digits', where 'digits = 1*digit'. Numbers of any size stay as they
+# are: the host only says who defines a name, and nobody connects to it.
 _HOSTNUMBER = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+\.[0-9]+")
 
 
@@ -68,29 +75,32 @@ class Hrn:
         authority = f"-/{self.uuid}" if self.host is None else f"{user}{self.host}"
         return _PREFIX + "/".join((authority, *self.names))
 
-    def superordinates(self) -> Iterator[Hrn]:
-        """The names that this one implies, nearest first: one for each level above its own.
+    def levels(self) -> Iterator[str]:
+        """The name itself and the names that it implies, nearest first, as text.
 
-        >>> [str(name) for name in parse_hrn("hrn://abc.com/ads/video").superordinates()]
-        ['hrn://abc.com/ads', 'hrn://abc.com']
+        >>> list(parse_hrn("hrn://abc.com/ads/video").levels())
+        ['hrn://abc.com/ads/video', 'hrn://abc.com/ads', 'hrn://abc.com']
 
         The last is the authority level. In the UUID form that is the root name, ``hrn://-/UUID``: by the BNF
         ``hrn://-`` alone is no `hrn:` name, and the authority "may be implicit in a UUID root name as
         indicated by a hyphen '-'".
 
         >>> uuid = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
-        >>> [str(name) for name in parse_hrn(f"hrn://-/{uuid}/xml").superordinates()]
+        >>> list(parse_hrn(f"hrn://-/{uuid}/xml").levels())[1:]
         ['hrn://-/f81d4fae-7dec-11d0-a765-00a0c91e6bf6']
 
         Spec: draft-pstickler-hrn-00, 3
         """
         # "Each 'hrn:' URI containing one or more levels beyond the URI authority implies an 'hrn:' URI for
         # each level up to and including the authority level"
-        for level in reversed(range(len(self.names))):
-            yield replace(self, names=self.names[:level])
+        text = str(self)
+        yield text
+        for _ in self.names:
+            text = text.rpartition("/")[0]
+            yield text
 
     def is_within(self, other: Hrn) -> bool:
-        """Whether this is the other name or subordinate to it.
+        """Whether this name is the other or subordinate to it.
 
         The authority is one level: neither a longer host nor a user makes a name subordinate.
 
@@ -111,20 +121,24 @@ def parse_hrn(text: str) -> Hrn:
     hrn://abc.com/288918293/3/en/global/docbook
 
     Raises:
-        UrlError: the text is no `hrn:` name; ``position`` is the offset of the fault, in characters.
+        UrlError: the text is not an `hrn:` name; ``position`` is the offset of the fault, in characters.
 
     Spec: draft-pstickler-hrn-00, 2
     """
+    if len(text) > LONGEST_NAME:
+        raise UrlError(text, f"an hrn: name has at most {LONGEST_NAME:,} characters", LONGEST_NAME)
     fault = _first_difference(text[: len(_PREFIX)].lower(), _PREFIX)
     if fault is not None:
         raise UrlError(text, f"an hrn: name must begin with {_PREFIX!r}", fault)
     authority, *levels = _levels(text, len(_PREFIX))
-    # 'hrn-URI = "hrn://-/" UUID [ "/" name-path ]': no host begins with a hyphen, so the forms never meet
+    # 'hrn-URI = "hrn://-/" UUID [ "/" name-path ]': no host begins with a hyphen, so the two forms are distinct
     if text[slice(*authority)] == "-":
         root, *levels = levels or [(len(text), len(text))]
         user, host, uuid = None, None, _parse_uuid(text, *root)
     else:
         user, host, uuid = *_parse_authority(text, *authority), None
+    if len(levels) > MOST_LEVELS:
+        raise UrlError(text, f"an hrn: name has at most {MOST_LEVELS} levels", levels[MOST_LEVELS][0])
     return Hrn(user, host, uuid, tuple(_parse_name(text, *level) for level in levels))
 
 
@@ -197,7 +211,7 @@ def _parse_name(text: str, start: int, end: int) -> str:
 
 
 def _normalize_escapes(special: re.Pattern[str], kind: str, text: str, start: int, end: int) -> str:
-    """A user or name with its escapes in normal form; ``special`` finds them, and what has no place there."""
+    """A user or name with its escapes in normal form; ``special`` finds escapes and characters that are not allowed."""
 
     def normalize(found: re.Match[str]) -> str:
         given = found[0]
@@ -216,8 +230,8 @@ def _normalize_escapes(special: re.Pattern[str], kind: str, text: str, start: in
 def _normalize_escape(escape: str) -> str:
     # RFC 3986, 6.2.2.2: "These URIs should be normalized by decoding any percent-encoded octet that
     # corresponds to an unreserved character, as described in Section 2.3."
-    # Deviation: unreserved is what the draft calls so, not Section 2.3. Thus %2B is "+", and %7E stays: the
-    # BNF has no place for a "~".
+    # Deviation: unreserved is what the draft calls so, not Section 2.3. So %2B becomes "+", and %7E stays, since
+    # the BNF does not allow "~".
     character = chr(int(escape[1:], 16))
     # 6.2.2.1: "the hexadecimal digits within a percent-encoding triplet (e.g., "%3a" versus "%3A") are
     # case-insensitive and therefore should be normalized to use uppercase letters for the digits A-F"

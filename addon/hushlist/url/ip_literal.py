@@ -1,9 +1,9 @@
-"""IP literals of the grammar of URIs: IPv6 addresses in all their productions, and those of future versions.
+"""IP literals of the grammar of URIs: IPv6 addresses, and addresses of future versions.
 
-Each function reads ``text`` from ``start``; ``end`` is where the authority ends. What it gives, or has as an error's
-position, is an offset in the whole text. An error's position is that of the first octet that cannot be.
+Each function reads ``text`` from ``start``; ``end`` is the end of the authority. Results and positions of errors are
+offsets in the whole text. An error's position is that of the first octet that is not allowed.
 
-Spec: RFC 3986, 3.2.2 and Appendix A; each rule stands above what reads it
+Spec: RFC 3986, 3.2.2 and Appendix A; each rule is above the code that reads it
 """
 
 from __future__ import annotations
@@ -16,13 +16,13 @@ _HEXDIG = frozenset(b"0123456789ABCDEFabcdef")
 
 
 def ip_literal(text: bytes, start: int, end: int) -> int:
-    """Where the literal ends whose "[" is at ``start``.
+    """The end of the literal whose "[" is at ``start``.
 
     >>> ip_literal(b"http://[::1]:80", 7, 15)
     12
 
     Raises:
-        UrlError: it is none, at the position given.
+        UrlError: it is not an IP literal; the position is that of the fault.
     """
     # 'IP-literal = "[" ( IPv6address / IPvFuture  ) "]"'
     is_future = text[start + 1 : start + 2] in (b"v", b"V")
@@ -46,7 +46,7 @@ def _ipv_future(text: bytes, start: int, end: int) -> int:
 
 
 def _expected(text: bytes, position: int, end: int, reason: str) -> UrlError:
-    """The reason, or, at the end of the authority, what is missing."""
+    """The error at a position: the reason, or at the end of the authority what is missing."""
     return UrlError(text, "an IP literal ends with ']'" if position == end else reason, position)
 
 
@@ -60,7 +60,7 @@ def _expected(text: bytes, position: int, end: int, reason: str) -> UrlError:
 #              / [ *5( h16 ":" ) h16 ] "::"              h16
 #              / [ *6( h16 ":" ) h16 ] "::"'
 # 'ls32 = ( h16 ":" h16 ) / IPv4address'
-# Together they say: eight groups; or at most seven, and "::" once. The last two groups can be an IPv4address.
+# Together they mean: eight groups; or at most seven, and "::" once. The last two groups can be an IPv4address.
 _GROUPS = 8
 # 'h16 = 1*4HEXDIG'
 _H16 = re.compile(rb"[0-9A-Fa-f]{1,4}+")
@@ -68,7 +68,7 @@ _SEPARATOR = re.compile(rb":{0,2}+")
 
 
 def _ipv6_address(text: bytes, start: int, end: int) -> int:
-    """Where the "]" behind the address is."""
+    """The offset of the "]" after the address."""
     position, groups, most = start, 0, _GROUPS
     while True:
         separator = _take(_SEPARATOR, text, position, end)
@@ -129,7 +129,7 @@ _NO_DEC_OCTET = "a number of an IPv4 address is one from 0 to 255, without leadi
 
 
 def _ipv4_address(text: bytes, first: re.Match[bytes], end: int) -> int:
-    """Where the "]" behind an IPv4address is whose first number is read already."""
+    """The offset of the "]" after an IPv4address; ``first`` is its first number."""
     position = first.end()
     if not _DEC_OCTET.fullmatch(first[0]):
         raise UrlError(text, _NO_DEC_OCTET, position)

@@ -1,18 +1,19 @@
-"""The rungs of the comparison ladder, for IRIs and URIs alike, and what prepares text for them.
+"""The rungs of the comparison ladder, for IRIs and URIs, and functions that prepare text for them.
 
 >>> SYNTAX.canonicalize("eXAMPLE://a/./b/../b/%63/%7bfoo%7d/rosé")
 b'example://a/b/c/%7Bfoo%7D/ros%C3%A9'
 >>> SCHEME.canonicalize("http://résumé.example.org:80")
 b'http://xn--rsum-bpad.example.org/'
 
-A URI is an IRI of US-ASCII characters, and mapping it to a URI changes nothing in it: so there is one profile for each
-rung. Each begins with the steps of the one below, hence what is equivalent on a rung stays so further up. A normal form
-is a URI, made "only for local comparison": "its original form MUST be preserved" (4.2.3) by whoever holds it.
+A URI is an IRI of US-ASCII characters, and mapping it to a URI does not change it. So each rung has one profile. A
+profile begins with the steps of the rung below, so IRIs that are equivalent on a rung are equivalent on all higher
+ones. A normal form is a URI, made "only for local comparison"; the caller keeps the original: "its original form MUST
+be preserved" (4.2.3).
 
 No rung normalizes characters: "Equivalence of IRIs MUST rely on the assumption that IRIs are appropriately
-pre-character-normalized" (4.2.2). Nor does one undo what the text that carries an IRI did to it: "this preprocessing is
-usually done when the protocol or format is parsed" (3). ``undo_html_escapes``, ``undo_xml_escapes`` and
-``convert_to_ucs`` are there to be called before.
+pre-character-normalized" (4.2.2). No rung decodes escapes of the text around an IRI: "this preprocessing is usually
+done when the protocol or format is parsed" (3). For that, callers have ``undo_html_escapes``, ``undo_xml_escapes`` and
+``convert_to_ucs``.
 
 Spec: draft-ietf-iri-comparison-00; RFC 3986, 6.2; RFC 3987, 3.1 for the mapping
 """
@@ -29,7 +30,7 @@ from itertools import groupby
 
 from hushlist.errors import UrlError
 from hushlist.url import host as hosts
-from hushlist.url import percent, rfc3986
+from hushlist.url import normalization, rfc3986
 from hushlist.url.parts import Parts, split_generic
 from hushlist.url.profile import Profile
 
@@ -37,7 +38,7 @@ from hushlist.url.profile import Profile
 
 _HTML_ESCAPE = re.compile(r"&(?:#(?:[xX](?P<hex>[0-9A-Fa-f]+)|(?P<decimal>[0-9]+));?|(?P<name>[A-Za-z0-9]+)(;|=)?)")
 _XML_ESCAPE = re.compile(r"&(?:#(?:x(?P<hex>[0-9A-Fa-f]+)|(?P<decimal>[0-9]+))|(?P<name>amp|lt|gt|quot|apos));")
-#: digits, leading zeroes left out; no code point has more in either base
+#: digits without leading zeroes; no code point has more in either base
 _MOST_DIGITS = 7
 
 
@@ -47,8 +48,8 @@ def undo_html_escapes(text: str) -> str:
     >>> undo_html_escapes("http://example.org/ros&eacute;?a&amp;b&copy=1")
     'http://example.org/rosé?a&b&copy=1'
 
-    Spec: draft-ietf-iri-comparison-00, 3; HTML, 13.2.5.73: behind a name without ";", in an attribute, "=" and
-    alphanumerics leave it as it stands
+    Spec: draft-ietf-iri-comparison-00, 3; HTML, 13.2.5.73: in an attribute, a name without ";" before "=" or an
+    alphanumeric is not decoded
     """
     return _HTML_ESCAPE.sub(_html_character, text)
 
@@ -97,7 +98,7 @@ def _xml_character(match: re.Match[str]) -> str:
 
 
 def convert_to_ucs(octets: bytes, encoding: str) -> str:
-    """Text from octets; in NFC if, and only if, their encoding is none of Unicode's.
+    """Text from octets; in NFC if, and only if, their encoding is not a Unicode encoding.
 
     >>> convert_to_ucs(b"Vi\\xea\\xf2t", "windows-1258") == "Vi\\u1ec7t"
     True
@@ -108,7 +109,7 @@ def convert_to_ucs(octets: bytes, encoding: str) -> str:
     a UCS-based character encoding ... NFC or a normalizing transcoder using NFC MUST be used".
 
     Raises:
-        UrlError: there is no such encoding, or the octets are no text in it.
+        UrlError: there is no such encoding, or the octets are not valid in it.
 
     Spec: draft-ietf-iri-comparison-00, 4.2.2
     """
@@ -125,8 +126,7 @@ def convert_to_ucs(octets: bytes, encoding: str) -> str:
 def normalize_nfc(text: str) -> str:
     """Normalization Form C.
 
-    ``unicodedata`` puts marks in order one by one, in time that grows with the square of their number; so they are put
-    in order before.
+    ``unicodedata`` orders marks in time that grows with the square of their number, so this function orders them first.
     """
     if text.isascii():
         return text
@@ -145,17 +145,17 @@ _NOT_IN_URI = re.compile(rb"([^A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-])")
 
 
 def _mapped(data: bytes) -> bytes:
-    return percent.escape(data, _NOT_IN_URI)
+    return normalization.percent_encode(data, _NOT_IN_URI)
 
 
 def map_to_uri(parts: Parts) -> Parts:
     """4.2.3: "the percent-encoding of both IRIs to be compared has to be aligned; for example, by converting both IRIs
     to URIs".
 
-    The host too is percent-encoded here: that "IDN components and their conversions to punycode" are equivalent is
-    known only to the scheme (4.3). US-ASCII characters that no URI has, such as space and "{", are mapped like the
-    others, as RFC 3987, 3.1 permits: "differences in percent-encoding (except for the percent-encoding of reserved
-    characters) MUST always result in the same resource".
+    The host, too, is percent-encoded here: only the scheme says that "IDN components and their conversions to punycode"
+    are equivalent (4.3). US-ASCII characters that no URI has, such as space and "{", are mapped like the others, as
+    RFC 3987, 3.1 permits: "differences in percent-encoding (except for the percent-encoding of reserved characters)
+    MUST always result in the same resource".
     """
     user, host, port, query, fragment = parts.userinfo, parts.host, parts.port, parts.query, parts.fragment
     return parts._replace(
@@ -172,7 +172,7 @@ _ESCAPED_NON_ASCII = re.compile(rb"%([89A-F][0-9A-F])")
 
 
 def _a_labels(host: bytes) -> bytes:
-    """A-labels of a host that is mapped to a URI's; one that is no name, or that UTS 46 refuses, as it is."""
+    """A-labels of a percent-encoded host; one that is not a name, or that UTS 46 refuses, stays as it is."""
     decoded = _ESCAPED_NON_ASCII.sub(lambda match: bytes((int(match[1], 16),)), host)
     name = hosts.to_ascii(decoded)
     return _mapped(name) if name and name.isascii() else host
@@ -182,10 +182,10 @@ def convert_to_a_labels(parts: Parts) -> Parts:
     """4.3: "Scheme-based normalization may also consider IDN components and their conversions to punycode as
     equivalent", "either in their ireg-name part or elsewhere", which is ``mailto``.
 
-    Deviation: "For legibility purposes, they SHOULD NOT be converted into ASCII Compatible Encoding": here nobody reads
-    them, and two U-labels can stand for one A-label, but not the reverse.
+    Deviation: "For legibility purposes, they SHOULD NOT be converted into ASCII Compatible Encoding". Here nobody reads
+    them. Two U-labels can have the same A-label, but not the reverse.
 
-    Only for schemes whose hosts are known to be looked up in the DNS.
+    Only for schemes whose hosts are looked up in the DNS.
     """
     if parts.host is not None and parts.scheme in rfc3986.DEFAULT_PORTS:
         return parts._replace(host=_a_labels(parts.host))
@@ -197,8 +197,8 @@ def convert_to_a_labels(parts: Parts) -> Parts:
 #: 4.1: "the comparison function MUST NOT map IRIs to URIs". Text is compared as UTF-8, which gives every sequence of
 #: characters octets of its own: equal octets are equal "codepoint by codepoint".
 SIMPLE = Profile("simple", prepare=(), split=split_generic, steps=())
-#: 4.2: "case normalization, character normalization, percent-encoding normalization, and removal of dot-segments", of
-#: which the second "MUST rely on the assumption" that it was done before
+#: 4.2: "case normalization, character normalization, percent-encoding normalization, and removal of dot-segments"; the
+#: second "MUST rely on the assumption" that it was done before
 SYNTAX = Profile(
     "syntax",
     prepare=(),

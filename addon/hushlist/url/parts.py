@@ -1,7 +1,7 @@
 """A URL in parts, and the two ways to split one.
 
-``split_generic`` is RFC 3986's: any URI, nothing presumed. ``split_web`` is the web filter's: the text is presumed to
-name a host, so ``www.example.com/`` and ``example.com:443/x`` are URLs too.
+``split_generic`` follows RFC 3986 and takes any URI. ``split_web`` is for the web filter and takes the text for
+something with a host, so ``www.example.com/`` and ``example.com:443/x`` are URLs too.
 """
 
 from __future__ import annotations
@@ -12,19 +12,19 @@ from typing import NamedTuple
 from hushlist.errors import UrlError
 from hushlist.url.host import parse_ipv6
 
-#: scheme -> the port that it means where none is given
+#: scheme -> its default port
 DEFAULT_PORTS = {b"http": 80, b"https": 443, b"ws": 80, b"wss": 443, b"ftp": 21, b"dns": 53}
 
 
 class Parts(NamedTuple):
-    """The components of a URI, delimiters left out; ``None`` where the component and its delimiter are missing.
+    """The components of a URI without delimiters; ``None`` if a component and its delimiter are missing.
 
     Spec: RFC 3986, 3 and 5.3 ("undefined" is kept apart from "empty")
     """
 
     scheme: bytes | None
     userinfo: bytes | None
-    #: with brackets where it is an IP literal; ``None`` where the URI has no authority
+    #: an IP literal has its brackets; ``None`` if the URI has no authority
     host: bytes | None
     port: bytes | None
     path: bytes
@@ -41,11 +41,11 @@ class Parts(NamedTuple):
 
     @property
     def contents(self) -> bytes:
-        """The components one behind the other, without delimiters: one look tells what is in none of them."""
+        """All components joined without delimiters, for one search through all of them."""
         return b"".join(filter(None, self))
 
     def join(self) -> bytes:
-        """Put the parts together again.
+        """The URI with these parts.
 
         >>> split_generic(b"http://u@h:1/p?q#f").join()
         b'http://u@h:1/p?q#f'
@@ -66,7 +66,7 @@ class Parts(NamedTuple):
 
 
 def to_bytes(url: bytes | str) -> bytes:
-    """The octets of a URL: text as UTF-8, octets that were smuggled into text as surrogates as they were."""
+    """The octets of a URL: text as UTF-8; surrogate escapes become the octets that they stand for."""
     if isinstance(url, bytes):
         return url
     try:
@@ -92,28 +92,28 @@ def split_generic(uri: bytes) -> Parts:
     assert match is not None
     scheme, authority, path, query, fragment = match.groups()
     if scheme is not None and not _SCHEME.fullmatch(scheme):
-        # "a path segment that contains a colon character" is no scheme where it cannot be one (RFC 3986, 4.2)
+        # "a path segment that contains a colon character" is not a scheme if it is not valid as one (RFC 3986, 4.2)
         path, scheme, authority = uri[: match.end(3)], None, None
     if authority is None:
         return Parts(scheme, None, None, None, path, query, fragment)
     return Parts(scheme, *split_authority(authority), path, query, fragment)
 
 
-# Behind http and https, a browser takes a backslash for a slash, and needs neither: "http:\\h", "http:/h", "http:h".
+# After http and https, a browser takes a backslash for a slash, and needs none: "http:\\h", "http:/h", "http:h".
 _WITH_AUTHORITY = re.compile(
     rb"(?:([A-Za-z][A-Za-z0-9+.-]*+)://|([Hh][Tt][Tt][Pp][Ss]?):[/\\]{0,2}|//)([^/?\\]*+)([^?]*+)(?:\?(.*+))?",
     re.DOTALL,
 )
-#: a scheme that no authority follows; ``host:80`` and ``host:80/x`` are none
+#: a scheme without an authority; ``host:80`` and ``host:80/x`` are hosts with ports
 _OPAQUE = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:(?![0-9]*(?:[/?]|$))")
 _ONE_SLASH = re.compile(rb"(?:wss?|ftp):/", re.IGNORECASE)
 
 
 def split_web(url: bytes) -> Parts:
-    r"""Split the URL of something on the web; the scheme may be missing, the path is never empty.
+    r"""Split a web URL; the scheme may be missing, and the path is never empty.
 
-    A backslash ends the authority, and one or no slash begins it behind http and https, as in a browser; but three do
-    not, as Safe Browsing's vectors have it. There is no fragment: whoever has one splits it off before.
+    As in a browser, a backslash ends the authority, and after http and https, one or no slash may begin it. Three
+    slashes do not, by Safe Browsing's vectors. The caller must split off a fragment first.
 
     >>> split_web(b"example.com:443/abc?x").host
     b'example.com'
@@ -136,11 +136,11 @@ def split_web(url: bytes) -> Parts:
     return Parts(scheme or web_scheme, userinfo, host, port, rooted(path), query)
 
 
-_COLON, _AT = b":@"  # an octet is found faster as a number
+_COLON, _AT = b":@"  # searching for a number is faster
 
 
 def split_web_authority(authority: bytes) -> tuple[bytes | None, bytes, bytes | None]:
-    """The same, but an IPv6 address without its brackets gets them.
+    """Like ``split_authority``, but an IPv6 address without brackets gets them.
 
     >>> split_web_authority(b"::1")
     (None, b'[::1]', None)

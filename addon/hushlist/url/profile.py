@@ -1,7 +1,7 @@
-"""A profile: an ordered tuple of named canonicalization steps, so that two profiles differ as data.
+"""A profile is an ordered tuple of named canonicalization steps, so two profiles differ only as data.
 
-A step is a pure function whose name is the step's name. Steps in ``prepare`` work on the octets before they are
-split; steps in ``steps`` work on the parts.
+A step is a pure function with the step's name. The steps in ``prepare`` work on the octets before they are split; those
+in ``steps`` work on the parts.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ Step = Callable[[Parts], Parts]
 
 @dataclass(frozen=True, slots=True)
 class Profile:
-    """See the module."""
+    """A split function, and the steps before and after it."""
 
     name: str
     prepare: tuple[Preparation, ...]
@@ -30,10 +30,10 @@ class Profile:
         return tuple(step.__name__ for step in (*self.prepare, self.split, *self.steps))
 
     def parse(self, url: bytes | str) -> Parts:
-        """Prepare and split, nothing else.
+        """Prepare and split only.
 
         Raises:
-            UrlError: what ``split`` refuses.
+            UrlError: ``split`` refuses the URL.
         """
         octets = to_bytes(url)
         for prepare in self.prepare:
@@ -59,7 +59,7 @@ class Profile:
         return self.apply(self.parse(url)).join()
 
     def trace(self, url: bytes | str) -> Iterator[tuple[str, bytes]]:
-        """Every step's name with the whole URL as it stands after it; consumers compare neighbours to see changes.
+        """Every step's name with the whole URL after it; compare neighbours to see changes.
 
         Raises:
             UrlError: it cannot be split.

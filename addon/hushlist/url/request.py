@@ -1,56 +1,74 @@
-"""A request as it stands on the wire, and every canonical URL that it may mean.
+"""A request as sent, and every canonical URL that it may mean.
 
 >>> [form.join() for form in canonical_forms(request_of("http://h.example/x//../bad"), b"h.example")]
-[b'http://h.example/x/bad', b'http://h.example/bad', b'http://h.example/x/../bad']
+[b'http://h.example/x/bad', b'http://h.example/x/../bad', b'http://h.example/bad']
 """
 
 from __future__ import annotations
 
 import re
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from hushlist.errors import UrlError
-from hushlist.url import percent, safebrowsing
+from hushlist.url import normalization, safebrowsing
 from hushlist.url.host import DELIMITERS, LONGEST_NAME, is_plain_name
 from hushlist.url.parts import DEFAULT_PORTS, Parts, rooted, split_web, split_web_authority, to_bytes
-from hushlist.url.readings import readings
+from hushlist.url.path_interpretations import path_interpretations
 
-#: a request goes by its target, its Host or authority, its SNI; one with more hosts is an attack
+#: a request names hosts in its target, its Host or authority, and its SNI; one with more hosts is an attack
 MOST_HOSTS = 4
+#: octets of a target; by default, nginx, Apache and Node take 8 to 16 KiB
+LONGEST_TARGET = 1 << 16
+#: octets that are kept of a longer target, to be shown
+_KEPT = 1 << 10
+
+
+def cut(octets: bytes) -> bytes:
+    """The octets, or only their beginning if they are longer than a target can be."""
+    return octets if len(octets) <= LONGEST_TARGET else octets[:_KEPT] + b"..."
 
 
 @dataclass(frozen=True, slots=True)
 class Request:
-    """A request as it stands on the wire: raw octets, nothing decoded."""
+    """A request as sent: raw octets, nothing decoded.
+
+    A target that is too long is a fault, and only its beginning is kept. So it costs only a look at its length.
+    """
 
     #: http or https
     scheme: bytes
-    #: every host that the request goes by, the one of its target first; names without port, addresses with or
-    #: without brackets
+    #: every host that the request names, the target's first; without port; addresses with or without brackets
     hosts: tuple[bytes, ...]
     port: int
     #: path with query
     target: bytes
-    #: known only where a source other than a proxy keeps it
+    #: known only if the request comes from another source than a proxy
     fragment: bytes | None = None
-    #: what stands before "@" in the authority; looked at by checks, and never shown
+    #: the part before "@" in the authority; checks look at it, and it is never shown
     userinfo: bytes | None = None
-    #: why it is not one request, or none, whatever its names and its target say
+    #: why it is not exactly one request
     fault: str | None = None
-    #: the media types that it names in Content-Type and Accept, where a check asks for them
+    #: media types from Content-Type and Accept, if a check needs them
     media: tuple[bytes, ...] = ()
-    #: that of ``hosts`` which the client did not choose as a name, such as the address in transparent mode; there is
-    #: another. Rules that fit it count, but what is done where none does is asked of the names alone.
+    #: the one of several ``hosts`` that the client did not choose as a name, such as the address in transparent mode.
+    #: Rules that fit it count, but the policy's default action applies only to the names.
     destination: bytes | None = None
+
+    def __post_init__(self) -> None:
+        if len(self.target) > LONGEST_TARGET:
+            object.__setattr__(self, "target", cut(self.target))
+            object.__setattr__(self, "fault", self.fault or _TOO_LONG)
 
     @property
     def url(self) -> bytes:
-        """The request's URL by its target, for people to read."""
+        """The request's URL, for people to read."""
         port = b"" if self.port == DEFAULT_PORTS.get(self.scheme) else b":%d" % self.port
         host = split_web_authority(self.hosts[0])[1] if self.hosts else b""
         return self.scheme + b"://" + host + port + self.target
 
 
+_TOO_LONG = f"its target has more than {LONGEST_TARGET:,} octets"
 _PORT = re.compile(rb"0*([0-9]{1,5})")
 
 
@@ -61,10 +79,18 @@ def request_of(url: bytes | str) -> Request:
     (b'www.example.com',)
 
     Raises:
-        UrlError: the URL names no host, or a port that is none.
+        UrlError: the URL names no host, or its port is not valid.
     """
     octets = safebrowsing.remove_tab_cr_lf(safebrowsing.strip_spaces(to_bytes(url)))
-    octets, fragment = safebrowsing.split_fragment(octets)
+    return request_as_written(*safebrowsing.split_fragment(octets))
+
+
+def request_as_written(octets: bytes, fragment: bytes | None = None) -> Request:
+    """The request for a URL as written, octet by octet; the fragment is already split off.
+
+    Raises:
+        UrlError: the URL names no host, or its port is not valid.
+    """
     parts = split_web(octets)
     assert parts.host is not None
     scheme = (parts.scheme or b"http").lower()
@@ -77,42 +103,45 @@ def request_of(url: bytes | str) -> Request:
 
 
 def canonical_forms(request: Request, host: bytes) -> list[Parts]:
-    """Every canonical URL of a request by one of its hosts: the reading that is canonical, then the others.
+    """Every canonical URL of a request by one of its hosts: the standard one, then other path interpretations.
 
     Raises:
-        UrlError: the host cannot be one.
+        UrlError: the host is not valid.
     """
     canonical = canonical_host(host)
-    return [form._replace(host=canonical) for form in target_forms(request.scheme, request.target)]
+    return [form._replace(host=canonical) for form in target_forms(request.scheme, request.target).forms]
 
 
 def canonical_host(host: bytes) -> bytes:
-    """A host as it stands in a canonical URL, with brackets where it is an IPv6 address.
+    """A host as in a canonical URL; an IPv6 address has brackets.
 
-    Its octets may not shift the URL's parts, not even when they are unescaped.
+    Its octets must not shift the URL's parts, even after they are unescaped.
 
     Raises:
-        UrlError: the host cannot be one.
+        UrlError: the host is not valid.
     """
     if len(host) <= LONGEST_NAME and is_plain_name(host):
         return host
     host = safebrowsing.remove_tab_cr_lf(host)
     if len(host) > LONGEST_NAME:
         raise UrlError(host, "the host is longer than any name can be")
-    if DELIMITERS.search(percent.unescape_repeatedly(host)):
+    if DELIMITERS.search(normalization.percent_decode_repeatedly(host)):
         raise UrlError(host, "there is a delimiter in the host")
-    (form,) = readings(Parts(b"http", None, split_web_authority(host)[1], None, b"/"))
-    return form.host or b""
+    parts = Parts(b"http", None, split_web_authority(host)[1], None, b"/")
+    for step in (*safebrowsing.OPEN, safebrowsing.escape):
+        parts = step(parts)
+    return parts.host or b""
 
 
-# Nearly every target has but one reading: nothing that a browser removes or a server reads in other ways, such as an
-# escape in the path, a dot segment, a doubled slash, a backslash or a parameter.
-_PLAIN_TARGET = re.compile(rb"((?:/(?![/.])[^\x00-\x20\x7f-\xff#%/;?\\]*+)++)(?:\?([^\x00-\x20\x7f-\xff#]*+))?")
+# Nearly every target has only one interpretation. It has nothing that a browser removes or that servers read in
+# different ways: an escape in the path, a dot segment, a name that ends with a dot, a doubled slash, a backslash or a
+# parameter.
+_PLAIN_TARGET = re.compile(rb"((?:/(?![/.])[^\x00-\x20\x7f-\xff#%/;?\\]*+(?<!\.))++)(?:\?([^\x00-\x20\x7f-\xff#]*+))?")
 _PERCENT = ord("%")
 
 
 def plain_target(url: bytes, start: int = 0) -> tuple[bytes, bytes | None] | None:
-    """Canonical path and query of the target that stands from ``start`` on, or ``None`` where it has more readings.
+    """Canonical path and query of the target that begins at ``start``, or ``None`` if it may have several.
 
     >>> plain_target(b"http://h/a?%62", 8), plain_target(b"/x/../a")
     ((b'/a', b'b'), None)
@@ -124,37 +153,40 @@ def plain_target(url: bytes, start: int = 0) -> tuple[bytes, bytes | None] | Non
         return None
     path, query = plain.groups()
     if query is not None and _PERCENT in query:
-        query = percent.escape(percent.unescape_repeatedly(query))
+        query = normalization.percent_encode(normalization.percent_decode_repeatedly(query))
     return path, query
 
 
-#: a URL that says its host at a glance: whatever stands behind that cannot change it. The groups are scheme and host.
+#: a URL whose host is plain: nothing after it can change it. The groups are scheme and host.
 PLAIN_URL = re.compile(rb"(https?://)([a-z0-9._-]+)(?::[0-9]{1,4})?(?=[/?]|\Z)")
 _WEB = (b"http", b"https")
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*")
 
 
-def target_forms(scheme: bytes, target: bytes) -> tuple[Parts, ...]:
-    """The canonical forms of a target, with any host: the reading that is canonical, then the others.
+class Forms(NamedTuple):
+    """The canonical forms of a target."""
 
-    A browser never sends a fragment, but a server that is sent one may cut it off; so both are readings.
+    #: the standard form, then other path interpretations; the host has no meaning
+    forms: tuple[Parts, ...]
+    #: why there may be more forms than these
+    fault: str | None = None
 
-    >>> target_forms(b"http", b"/a%62c?")
+
+def target_forms(scheme: bytes, target: bytes) -> Forms:
+    """The canonical forms of a target.
+
+    >>> target_forms(b"http", b"/a%62c?").forms
     (Parts(scheme=b'http', userinfo=None, host=b'h', port=None, path=b'/abc', query=b'', fragment=None),)
     """
     plain = plain_target(target)
     if plain and scheme in _WEB:
         path, query = plain
-        return (Parts(scheme, None, b"h", None, path, query),)
+        return Forms((Parts(scheme, None, b"h", None, path, query),))
     scheme = scheme if _SCHEME.fullmatch(scheme) else b"http"
-    target = safebrowsing.remove_tab_cr_lf(target)
-    cut, fragment = safebrowsing.split_fragment(target)
-    targets = (target,) if fragment is None else (target, cut)
-    forms: list[Parts] = []
-    for one in targets:
-        name, mark, rest = one.partition(b"?")
-        forms += readings(Parts(scheme, None, b"h", None, rooted(name), rest if mark else None))
-    return tuple(dict.fromkeys(forms))
+    name, mark, query = target.partition(b"?")
+    found, is_cut = path_interpretations(rooted(name), query if mark else None)
+    fault = "its path can be read in too many ways" if is_cut else None
+    return Forms(tuple(Parts(scheme, None, b"h", None, *asked) for asked in found), fault)
 
 
 def canonical_url(asked: Request | bytes) -> bytes:
@@ -164,7 +196,7 @@ def canonical_url(asked: Request | bytes) -> bytes:
     b'http://h.example/b'
 
     Raises:
-        UrlError: it names no host, or one that cannot be one.
+        UrlError: it names no host, or one that is not valid.
     """
     if isinstance(asked, bytes):
         plain = PLAIN_URL.match(asked)
@@ -175,4 +207,4 @@ def canonical_url(asked: Request | bytes) -> bytes:
         asked = request_of(asked)
     if not asked.hosts:
         raise UrlError(asked.url, "it names no host")
-    return target_forms(asked.scheme, asked.target)[0]._replace(host=canonical_host(asked.hosts[0])).join()
+    return target_forms(asked.scheme, asked.target).forms[0]._replace(host=canonical_host(asked.hosts[0])).join()

@@ -3,7 +3,7 @@
 >>> resolve("../g;x?y#s", "http://a/b/c/d;p?q")
 b'http://a/b/g;x?y#s'
 
-The rungs themselves are in ``iri``: they are these steps behind one that changes nothing in a URI.
+The rungs are in ``iri``: these steps, after one that does not change a URI.
 
 Spec: RFC 3986, 5.2 and 6.2
 """
@@ -14,8 +14,8 @@ import re
 from collections.abc import Callable
 
 from hushlist.errors import UrlError
-from hushlist.url import path as absolute_path
-from hushlist.url import percent
+from hushlist.url import normalization
+from hushlist.url import normalization as absolute_path
 from hushlist.url.parts import DEFAULT_PORTS as PORT_NUMBERS
 from hushlist.url.parts import Parts, split_generic, to_bytes
 
@@ -23,12 +23,12 @@ from hushlist.url.parts import Parts, split_generic, to_bytes
 
 
 def resolve(reference: bytes | str, base: bytes | str) -> bytes:
-    """The target of a reference, by the strict algorithm: a scheme that is the base's own is not ignored.
+    """The target of a reference, by the strict algorithm: a scheme counts even if it is the base's.
 
     >>> resolve("?y", "http://a/b/c/d;p?q"), resolve("http:g", "http://a/b/c/d;p?q")
     (b'http://a/b/c/d;p?y', b'http:g')
 
-    Nothing but dot segments is normalized ("Normalization of the base URI ... is optional", 5.2.1).
+    Only dot segments are normalized ("Normalization of the base URI ... is optional", 5.2.1).
 
     Raises:
         UrlError: the base has no scheme.
@@ -61,7 +61,7 @@ def transform_reference(reference: Parts, base: Parts) -> Parts:
 
 
 def merge(path: bytes, base: Parts) -> bytes:
-    """Put a relative path where the last segment of the base's was.
+    """Replace the last segment of the base's path with a relative path.
 
     Spec: RFC 3986, 5.2.3
     """
@@ -76,7 +76,7 @@ _SEGMENT = re.compile(rb"/[^/]*|[^/]+")
 
 
 def remove_dot_segments(path: bytes) -> bytes:
-    """Remove "." and ".." from any path, one without a slash in front included, in linear time.
+    """Remove "." and ".." from any path, in linear time; it need not begin with a slash.
 
     >>> remove_dot_segments(b"mid/content=5/../6"), remove_dot_segments(b"../a"), remove_dot_segments(b"a/../b")
     (b'mid/6', b'a', b'/b')
@@ -88,7 +88,7 @@ def remove_dot_segments(path: bytes) -> bytes:
     if path in (b".", b".."):  # 2D
         return b""
     if path.startswith(b"/") or b"/." not in path:
-        return absolute_path.remove_dot_segments(path)
+        return absolute_path.resolve_dot_segments(path)
     segments, output = _SEGMENT.findall(path), list[bytes]()
     for segment in segments:
         if segment == b"/..":  # 2C
@@ -104,7 +104,7 @@ _LOOKS_LIKE_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*:")
 
 
 def protect_path(parts: Parts) -> Parts:
-    """Keep a path from being read as an authority or a scheme, by a dot segment in front of it.
+    """Put a dot segment before a path that would otherwise be read as an authority or a scheme.
 
     >>> protect_path(Parts(b"s", None, None, None, b"//b")).join()
     b's:/.//b'
@@ -113,7 +113,7 @@ def protect_path(parts: Parts) -> Parts:
     "A path segment that contains a colon character (e.g., "this:that") cannot be used as the first segment of a
     relative-path reference ... Such a segment must be preceded by a dot-segment (e.g., "./this:that")" (4.2).
 
-    Deviation: 5.2.4 leaves ``//b`` of ``s:/a/..//b``, and 5.3 would recompose that to another URI's ``s://b``.
+    Deviation: for ``s:/a/..//b``, 5.2.4 gives the path ``//b``, and 5.3 would recompose it to ``s://b``, another URI.
     """
     if parts.host is not None:
         return parts
@@ -138,19 +138,19 @@ def normalize_escapes(parts: Parts) -> Parts:
     user, host, port, query, fragment = parts.userinfo, parts.host, parts.port, parts.query, parts.fragment
     return protect_path(
         parts._replace(
-            userinfo=None if user is None else percent.normalize_escapes(user),
-            host=None if host is None else percent.normalize_escapes(host),
-            port=None if port is None else percent.normalize_escapes(port),
-            path=percent.normalize_escapes(parts.path),
-            query=None if query is None else percent.normalize_escapes(query),
-            fragment=None if fragment is None else percent.normalize_escapes(fragment),
+            userinfo=None if user is None else normalization.normalize_percent_encoding(user),
+            host=None if host is None else normalization.normalize_percent_encoding(host),
+            port=None if port is None else normalization.normalize_percent_encoding(port),
+            path=normalization.normalize_percent_encoding(parts.path),
+            query=None if query is None else normalization.normalize_percent_encoding(query),
+            fragment=None if fragment is None else normalization.normalize_percent_encoding(fragment),
         )
     )
 
 
 def _lowercase(host: bytes) -> bytes:
     """A host in lower case, its escapes in upper."""
-    return percent.normalize_escapes(host.lower())
+    return normalization.normalize_percent_encoding(host.lower())
 
 
 def lowercase_host(parts: Parts) -> Parts:
@@ -163,9 +163,9 @@ def remove_dots(parts: Parts) -> Parts:
     """6.2.2.3: "normalizers should remove dot-segments by applying the remove_dot_segments algorithm to the path"
     where they "occur in non-relative paths".
 
-    Deviation: a path without a slash in front is left alone, behind a scheme too. 5.2.4 would turn ``s:a/../b`` into
-    ``s:/b``, and cut what only looks like segments out of ``mailto:a/../b@c``; the ladder is there to be climbed
-    "while strictly avoiding false positives" (6.1).
+    Deviation: a path that does not begin with a slash stays as it is, also after a scheme. 5.2.4 would turn
+    ``s:a/../b`` into ``s:/b``, and would cut text that only looks like segments out of ``mailto:a/../b@c``. The ladder
+    must compare "while strictly avoiding false positives" (6.1).
     """
     if not parts.path.startswith(b"/") or b"/." not in parts.path:
         return parts
@@ -174,7 +174,7 @@ def remove_dots(parts: Parts) -> Parts:
 
 # -- 6.2.3: scheme-based normalization ---------------------------------------------------------------------------
 
-#: the same in digits, as they stand in a URI
+#: scheme -> its default port in digits, as in a URI
 DEFAULT_PORTS = {scheme: b"%d" % port for scheme, port in PORT_NUMBERS.items()}
 
 
@@ -182,8 +182,8 @@ def remove_port(parts: Parts) -> Parts:
     """ "An explicit ":port", for which the port is empty or the default for the scheme, is equivalent to one where the
     port and its ":" delimiter are elided".
 
-    An empty port is no port under any scheme; of the schemes whose default is known, a port is a number "in decimal"
-    (3.2.3), so that ``:0080`` is ``:80``.
+    An empty port means no port in every scheme. If the scheme's default is known, a port is a number "in decimal"
+    (3.2.3), so ``:0080`` is ``:80``.
     """
     if parts.scheme is None or parts.port is None:
         return parts
@@ -215,7 +215,7 @@ def normalize_default_host(parts: Parts) -> Parts:
 
 
 def change_mail_hosts(parts: Parts, change: Callable[[bytes], bytes]) -> Parts:
-    """A ``mailto`` URI with each address's host changed: "a subcomponent of path to contain an Internet hostname"."""
+    """Change the host of each address in a ``mailto`` URI: "a subcomponent of path to contain an Internet hostname"."""
     if parts.scheme != b"mailto" or parts.host is not None or b"@" not in parts.path:
         return parts
     addresses = (address.rpartition(b"@") for address in parts.path.split(b","))

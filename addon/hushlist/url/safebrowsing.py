@@ -1,12 +1,13 @@
-"""The Safe Browsing profile: what rules in the clear and SHA-256 rules are compared by.
+"""The Safe Browsing profile: the canonical form for rules in the clear and SHA-256 rules.
 
 >>> canonicalize("http://www.GOOgle.com:80/a/../%2531%20?q#frag")
 b'http://www.google.com/1%20?q'
 
-Deviation: the URL is split before it is unescaped, and again after: user information is dropped by the first split, so
-that ``http://good%2F@bad/`` has the host that a browser would ask.
+Deviation: the URL is split before it is unescaped, and again after. The first split drops user information, so that
+``http://good%2F@bad/`` has the same host as in a browser.
 
-Deviation: a server may read a path in another way than the specification does; ``hushlist.url.readings`` gives them.
+Deviation: servers may read a path in other ways than the specification; ``hushlist.url.path_interpretations`` gives
+these.
 
 Spec: Safe Browsing v4, URLs and Hashing, Canonicalization
 """
@@ -14,7 +15,7 @@ Spec: Safe Browsing v4, URLs and Hashing, Canonicalization
 from __future__ import annotations
 
 from hushlist.errors import UrlError
-from hushlist.url import host, path, percent
+from hushlist.url import host, normalization
 from hushlist.url.parts import Parts, split_web
 from hushlist.url.profile import Profile, Step
 
@@ -47,20 +48,20 @@ def remove_userinfo(parts: Parts) -> Parts:
     return parts if parts.userinfo is None else parts._replace(userinfo=None)
 
 
-_PERCENT = ord("%")  # a number is found faster than an octet string
+_PERCENT = ord("%")  # searching for a number is faster
 
 
 def unescape_repeatedly(parts: Parts) -> Parts:
     """ "Repeatedly percent-unescape the URL until it has no more percent-escapes"."""
     if _PERCENT not in parts.contents:
         return parts
-    # Without a scheme, the port is left out, which is discarded anyway: a host called "http" would be one with it.
+    # Without a scheme, leave out the port, which is discarded anyway: with it, a host called "http" would be a scheme.
     octets = parts.join() if parts.scheme else parts._replace(port=None).join()[2:]
-    return split_web(percent.unescape_repeatedly(octets))
+    return split_web(normalization.percent_decode_repeatedly(octets))
 
 
 def complete_scheme(parts: Parts) -> Parts:
-    """A lower-case scheme; http where there is none."""
+    """Lower-case the scheme; if there is none, it is http."""
     scheme = (parts.scheme or b"http").lower()
     return parts if scheme == parts.scheme else parts._replace(scheme=scheme)
 
@@ -71,7 +72,7 @@ def remove_port(parts: Parts) -> Parts:
 
 
 def canonicalize_host(parts: Parts) -> Parts:
-    """A-labels, single dots, the one spelling of an address, lower case.
+    """A-labels, single dots, the canonical spelling of an address, lower case.
 
     Raises:
         UrlError: nothing is left of the host.
@@ -87,32 +88,32 @@ def canonicalize_host(parts: Parts) -> Parts:
     return parts if name == parts.host else parts._replace(host=name)
 
 
-# Nearly every path is canonical as it stands; "find" tells so faster than "in".
+# Nearly every path is already canonical; "find" shows that faster than "in".
 
 
 def resolve_dot_segments(parts: Parts) -> Parts:
     """ "Resolve the sequences '/../' and '/./' in the path"; "do not apply these to the query parameters"."""
-    return parts if parts.path.find(b"/.") < 0 else parts._replace(path=path.remove_dot_segments(parts.path))
+    return parts if parts.path.find(b"/.") < 0 else parts._replace(path=normalization.resolve_dot_segments(parts.path))
 
 
 def collapse_slashes(parts: Parts) -> Parts:
     """ "Replace runs of consecutive slashes with a single slash character"."""
-    return parts if parts.path.find(b"//") < 0 else parts._replace(path=path.collapse_slashes(parts.path))
+    return parts if parts.path.find(b"//") < 0 else parts._replace(path=normalization.merge_slashes(parts.path))
 
 
 def escape(parts: Parts) -> Parts:
     """ "Percent-escape all characters that are <= ASCII 32, >= 127, '#', or '%'"."""
     assert parts.host is not None
-    if percent.is_safe(parts.contents):
+    if normalization.is_safe(parts.contents):
         return parts
     return parts._replace(
-        host=percent.escape(parts.host),
-        path=percent.escape(parts.path),
-        query=None if parts.query is None else percent.escape(parts.query),
+        host=normalization.percent_encode(parts.host),
+        path=normalization.percent_encode(parts.path),
+        query=None if parts.query is None else normalization.percent_encode(parts.query),
     )
 
 
-#: everything but the path, and but the escaping at the end
+#: all steps except those for the path and the escaping at the end
 OPEN: tuple[Step, ...] = (
     remove_userinfo,
     unescape_repeatedly,

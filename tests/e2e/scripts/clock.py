@@ -10,7 +10,7 @@ from datetime import datetime, tzinfo
 
 from mitmproxy import ctx, http
 
-from hushlist import engine
+from hushlist.decide import engine
 
 _moment = datetime.now().astimezone()
 
@@ -27,7 +27,7 @@ def time() -> float:
 
 def running() -> None:
     engine.datetime, engine.time = Clock, time
-    ctx.master.addons.get("hushlist").in_force.overrides._clock = time
+    ctx.master.addons.get("hushlist").runtime.overrides._clock = time
 
 
 def requestheaders(flow: http.HTTPFlow) -> None:

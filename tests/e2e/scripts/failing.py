@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hushlist.engine import Engine
-from hushlist.proxy import answer, notes
+from hushlist.decide.engine import Engine
+from hushlist.proxy.flow import flow_metadata
+from hushlist.proxy.page import block_response
 
 
 def _failing(module: Any, name: str, word: str, error: type[Exception]) -> None:
@@ -22,5 +23,5 @@ def _failing(module: Any, name: str, word: str, error: type[Exception]) -> None:
 
 _failing(Engine, "decide", "explode", RuntimeError)
 _failing(Engine, "decide", "exhaust", MemoryError)
-_failing(notes, "annotate", "unnoted", RuntimeError)
-_failing(answer, "answer", "unpaged", RuntimeError)
+_failing(flow_metadata, "annotate", "unnoted", RuntimeError)
+_failing(block_response, "block_response", "unpaged", RuntimeError)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import ipaddress
+import re
 import socket
 import struct
 from typing import Any
@@ -23,6 +24,11 @@ _A, _AAAA = 1, 28
 _Message = getattr(dns, "DNSMessage", None) or dns.Message  # its name in mitmproxy 12, and before
 
 
+def _unescape(name: str) -> str:
+    """As the real one reads a name: three octal digits, or any other character, behind a backslash."""
+    return re.sub(r"\\([0-7]{3}|.|$)", lambda match: chr(int(match[1], 8)) if match[1][1:] else match[1], name)
+
+
 class LoopbackResolver:
     """What mitmproxy asks for addresses."""
 
@@ -36,7 +42,7 @@ class LoopbackResolver:
         return await self._lookup(name, _AAAA)
 
     async def _lookup(self, name: str, kind: int) -> list[str]:
-        labels = b"".join(bytes((len(label),)) + label for label in name.encode("idna").split(b"."))
+        labels = b"".join(bytes((len(label),)) + label for label in _unescape(name).encode("idna").split(b"."))
         query = struct.pack("!HHHHHH", 1, 0x0100, 1, 0, 0, 0) + labels + struct.pack("!BHH", 0, kind, 1)
         with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as connection:
             connection.setblocking(False)

@@ -1,7 +1,8 @@
 """A mitmproxy script for the tests: every name leads to the origin on loopback, and nothing leaves the machine.
 
 A connection to port 80, 8080 or 5353 of any host goes to the origin's plain port, one to 443 or 8443 to its TLS port,
-and every other one is refused, but to an upstream proxy. One name, self.test, leads to loopback, whatever the port.
+and every other one is refused, but to an upstream proxy, or where ``upstream_others`` is set: then it goes to that port
+of loopback. One name, self.test, leads to loopback, whatever the port.
 This sits below mitmproxy, so that the filter sees what it would see with real names. (A ``server_connect`` hook would
 have to change ``server.address``, and the next request through the same tunnel would then seem to be for 127.0.0.1.)
 """
@@ -23,12 +24,13 @@ class Upstream:
         loader.add_option("upstream_http", int, 0, "Loopback port that stands for port 80 of every host.")
         loader.add_option("upstream_https", int, 0, "Loopback port that stands for port 443 of every host.")
         loader.add_option("upstream_proxy", int, 0, "Loopback port of another proxy, which is reached as it is.")
+        loader.add_option("upstream_others", bool, False, "Every other port of any host is that of loopback.")
         asyncio.open_connection = self.open_connection
 
     async def open_connection(self, host: str, port: int, **_: Any) -> Any:
         plain, tls = ctx.options.upstream_http, ctx.options.upstream_https
         local = {80: plain, 8080: plain, 5353: plain, 443: tls, 8443: tls, ctx.options.upstream_proxy: port}.get(port)
-        if host == "self.test":
+        if host == "self.test" or (local is None and ctx.options.upstream_others):
             local = port
         if not local:
             raise ConnectionRefusedError(f"{host}:{port} is outside of the tests")

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.engine import Engine
+from hushlist.decide.engine import Engine
 from unit.audit.samples import engine as make_engine
 
 

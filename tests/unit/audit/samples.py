@@ -5,14 +5,14 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from pathlib import Path
 
-from hushlist.audit.auditor import Auditor, Moment
-from hushlist.audit.record import Kind, Read, Record
-from hushlist.audit.tally import Tally
-from hushlist.engine import Engine, load_engine
+from hushlist.audit.replay.auditor import Auditor, ReplayMoment
+from hushlist.audit.replay.tally import AuditTally
+from hushlist.audit.sources.recorded_request import ReadRecord, RecordedRequest, ResourceType
+from hushlist.decide.engine import Engine, load_engine
 from hushlist.policy.groups import NOBODY
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)
-AT_NOW = Moment(NOW, NOBODY)
+AT_NOW = ReplayMoment(NOW, NOBODY)
 
 POLICY = """
 layers:
@@ -44,30 +44,30 @@ def engine(folder: Path) -> Engine:
 
 
 def tally_of(
-    asked: Engine, records: list[Read], moment: Moment = AT_NOW, popular: dict[bytes, int] | None = None
-) -> Tally:
+    asked: Engine, records: list[ReadRecord], moment: ReplayMoment = AT_NOW, popular: dict[bytes, int] | None = None
+) -> AuditTally:
     return Auditor(asked, moment, popular).add(records, "s", "urls")
 
 
 PAGE = b"http://page.example/"
-RECORDS: list[Record] = [
-    Record(url, "s", number, kind, page)
+RECORDS: list[RecordedRequest] = [
+    RecordedRequest(url, "s", number, kind, page)
     for number, (url, kind, page) in enumerate(
         [
-            (PAGE, Kind.DOCUMENT, None),
-            (b"http://page.example/own.js", Kind.SCRIPT, PAGE),
-            (b"http://www.page.example/own.css", Kind.STYLE, PAGE),
-            (b"http://page.example/own.js", Kind.SCRIPT, b"http://other.example/"),
-            (b"http://ads.example/x.js", Kind.SCRIPT, PAGE),
-            (b"http://ads.example/x.js", Kind.SCRIPT, PAGE),
-            (b"http://ads.example/allowed/x.js", Kind.SCRIPT, PAGE),
-            (b"https://both.example/", Kind.DOCUMENT, None),
-            (b"https://both.example/frame", Kind.FRAME, PAGE),
-            (b"http://a.more.example/i.gif", Kind.IMAGE, PAGE),
-            (b"http://tagged.example/", Kind.XHR, PAGE),
-            (b"http://user:secret@more.example/", Kind.UNKNOWN, None),
-            (b"http:///", Kind.UNKNOWN, None),
-            (b"http://clean.example/?q#f", Kind.OTHER, None),
+            (PAGE, ResourceType.DOCUMENT, None),
+            (b"http://page.example/own.js", ResourceType.SCRIPT, PAGE),
+            (b"http://www.page.example/own.css", ResourceType.STYLE, PAGE),
+            (b"http://page.example/own.js", ResourceType.SCRIPT, b"http://other.example/"),
+            (b"http://ads.example/x.js", ResourceType.SCRIPT, PAGE),
+            (b"http://ads.example/x.js", ResourceType.SCRIPT, PAGE),
+            (b"http://ads.example/allowed/x.js", ResourceType.SCRIPT, PAGE),
+            (b"https://both.example/", ResourceType.DOCUMENT, None),
+            (b"https://both.example/frame", ResourceType.FRAME, PAGE),
+            (b"http://a.more.example/i.gif", ResourceType.IMAGE, PAGE),
+            (b"http://tagged.example/", ResourceType.XHR, PAGE),
+            (b"http://user:secret@more.example/", ResourceType.UNKNOWN, None),
+            (b"http:///", ResourceType.UNKNOWN, None),
+            (b"http://clean.example/?q#f", ResourceType.OTHER, None),
         ],
         1,
     )

@@ -5,11 +5,11 @@ from __future__ import annotations
 import json
 from pathlib import Path
 
-from hushlist.journal.folder import CURRENT
-from hushlist.journal.journal import Journal
-from hushlist.journal.record import Fields, Record, record_of
-from hushlist.journal.reference import base32
-from hushlist.policy.decision import Decision
+from hushlist.decide.decision import Decision
+from hushlist.journal.log_files import CURRENT
+from hushlist.journal.log_identifiers import base32
+from hushlist.journal.log_record import LogFields, LogRecord, log_record_of
+from hushlist.journal.log_writer import LogWriter
 from unit.hostile import engine_of
 
 #: 2026-12-24T22:30:00.250Z
@@ -36,8 +36,8 @@ def record(
     user: str | None = None,
     would_block: bool = False,
     grant: str | None = None,
-) -> Record:
-    return record_of(
+) -> LogRecord:
+    return log_record_of(
         decided(url),
         reference=base32(number, 10),
         moment=EVE + number if moment is None else moment,
@@ -49,12 +49,12 @@ def record(
     )
 
 
-def lines_of(folder: Path) -> list[Fields]:
+def lines_of(folder: Path) -> list[LogFields]:
     """Every line of the file that is written."""
     return [json.loads(line) for line in (folder / CURRENT).read_bytes().split(b"\n")[:-1]]
 
 
-def fill(journal: Journal, *records: Record) -> None:
+def fill(journal: LogWriter, *records: LogRecord) -> None:
     for one in records:
         journal.write(one)
     assert journal.flush(10)

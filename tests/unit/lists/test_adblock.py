@@ -3,7 +3,7 @@
 import pytest
 
 from hushlist.lists.adblock import read_adblock
-from hushlist.lists.source import Defaults
+from hushlist.lists.list_source import ListDefaults
 from hushlist.match.rule import Action
 from unit.lists.reading import read
 
@@ -90,7 +90,7 @@ def test_a_kind_is_one_warning_with_its_number_and_first_line() -> None:
 
 @pytest.mark.parametrize("action", [Action.TAG, Action.ALLOW])
 def test_a_list_that_does_not_block_has_no_exceptions(action: Action) -> None:
-    rules, warnings = read(read_adblock, "@@||a.example^", Defaults(action=action))
+    rules, warnings = read(read_adblock, "@@||a.example^", ListDefaults(action=action))
     assert (rules, warnings) == ([], ["1: @@||a.example^: left out: an exception, in a list that does not block"])
 
 

@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.lists.formats import FOLDERS, FORMATS
-from hushlist.lists.source import LONGEST_LINE, MOST_SHOWN, Defaults, Report
+from hushlist.lists.list_formats import FOLDERS, FORMATS
+from hushlist.lists.list_source import LONGEST_LINE, MOST_SHOWN, ListDefaults, ProblemReport
 from unit.lists.reading import Reader, read
 
 STRICT = ("yaml", "hashed-uris")
@@ -38,8 +38,8 @@ READERS: dict[str, Reader] = {name: FORMATS[name].read for name in ENTRIES}
 @pytest.mark.parametrize("name", ENTRIES)
 def test_rules_are_read_one_after_the_other_and_have_their_terms_in_common(name: str) -> None:
     entry, pattern = ENTRIES[name]
-    report = Report("f")
-    rules = READERS[name]((f"{entry}\n" * 5000 + "\xff").encode("latin-1"), Defaults(), report)
+    report = ProblemReport("f")
+    rules = READERS[name]((f"{entry}\n" * 5000 + "\xff").encode("latin-1"), ListDefaults(), report)
     first = next(rules)
     assert (str(first.pattern), first.line) == (pattern, 1)
     assert report.warnings == []
@@ -84,8 +84,8 @@ def test_a_line_of_64_kib_takes_no_time(name: str, unit: str) -> None:
 
 @pytest.mark.parametrize("name", ENTRIES)
 def test_text_in_utf_16_is_an_error(name: str) -> None:
-    report = Report("f")
-    assert list(READERS[name]("a.example".encode("utf-16"), Defaults(), report)) == []
+    report = ProblemReport("f")
+    assert list(READERS[name]("a.example".encode("utf-16"), ListDefaults(), report)) == []
     assert [problem.why for problem in report.errors] == ["the file is in UTF-16; lists are in UTF-8"]
 
 
@@ -105,8 +105,8 @@ def test_of_many_faults_with_one_reason_the_first_are_shown(name: str) -> None:
     | st.text(st.sampled_from('a.e* \t#/:@[]0$|^!;"(),-=\\%\n\rü\0'), max_size=60).map(str.encode)
 )
 def test_any_octets_give_rules_or_warnings(name: str, octets: bytes) -> None:
-    report = Report("f")
-    rules = list(FORMATS[name].read(octets, Defaults(prefix_length=4), report))
+    report = ProblemReport("f")
+    rules = list(FORMATS[name].read(octets, ListDefaults(prefix_length=4), report))
     lines = range(1, octets.count(b"\n") + len(octets) + 2)
     assert all(rule.line in lines for rule in rules)
     assert all(problem.line in (0, *lines) for problem in (*report.errors, *report.warnings))
@@ -116,7 +116,7 @@ def test_any_octets_give_rules_or_warnings(name: str, octets: bytes) -> None:
 def test_any_octets_in_a_folder_s_files_give_rules_or_warnings(octets: bytes) -> None:
     for forms in FOLDERS.values():
         for form in forms.values():
-            list(form.read(octets, Defaults(), Report("f")))
+            list(form.read(octets, ListDefaults(), ProblemReport("f")))
 
 
 @given(text=st.text(st.sampled_from("ab.* /#$^|@!,~=-\"'();:?"), max_size=40))

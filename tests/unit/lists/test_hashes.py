@@ -4,8 +4,8 @@ from hashlib import sha256
 
 import pytest
 
-from hushlist.lists.hashes import read_safebrowsing_raw, read_sha256
-from hushlist.lists.source import Defaults, Report
+from hushlist.lists.hash_lists import read_safebrowsing_raw, read_sha256
+from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.match.rule import Action
 from unit.lists.reading import read
 
@@ -33,25 +33,25 @@ def test_what_is_no_hash_is_left_out(line: str, why: str) -> None:
 
 def test_a_prefix_never_allows() -> None:
     why = "only a full hash of 64 hexadecimal digits can allow, not a prefix of one"
-    allow = Defaults(action=Action.ALLOW)
+    allow = ListDefaults(action=Action.ALLOW)
     assert read(read_sha256, f"{FULL}\n{FULL[:8]}", allow) == (
         [f"+1:sha256:{FULL}"],
         [f"2: {FULL[:8]}: left out: {why}"],
     )
-    raw = Defaults(action=Action.ALLOW, prefix_length=4)
+    raw = ListDefaults(action=Action.ALLOW, prefix_length=4)
     assert read(read_safebrowsing_raw, b"abcd", raw) == ([], [f"1: 61626364: left out: {why}"])
 
 
 @pytest.mark.parametrize("length", [4, 5, 16, 32])
 def test_raw_prefixes_are_rules_by_number(length: int) -> None:
     prefixes = sorted(sha256(b"%d" % number).digest()[:length] for number in range(9))
-    rules, warnings = read(read_safebrowsing_raw, b"".join(prefixes), Defaults(prefix_length=length))
+    rules, warnings = read(read_safebrowsing_raw, b"".join(prefixes), ListDefaults(prefix_length=length))
     assert rules == [f"{number}:sha256:{prefix.hex()}" for number, prefix in enumerate(prefixes, 1)]
     assert warnings == []
 
 
 def test_an_empty_binary_list_has_no_rules() -> None:
-    assert read(read_safebrowsing_raw, b"", Defaults(prefix_length=4)) == ([], [])
+    assert read(read_safebrowsing_raw, b"", ListDefaults(prefix_length=4)) == ([], [])
 
 
 @pytest.mark.parametrize(
@@ -66,7 +66,7 @@ def test_an_empty_binary_list_has_no_rules() -> None:
 def test_a_binary_list_that_is_read_with_the_wrong_length_is_an_error(
     octets: bytes, length: int | None, error: str
 ) -> None:
-    report = Report("f")
-    rules = list(read_safebrowsing_raw(octets, Defaults(prefix_length=length), report))
+    report = ProblemReport("f")
+    rules = list(read_safebrowsing_raw(octets, ListDefaults(prefix_length=length), report))
     assert [rule.line for rule in rules] == list(range(1, report.errors[0].line))
     assert list(map(str, report.errors)) == [error]

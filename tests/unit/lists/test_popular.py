@@ -4,10 +4,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushlist.lists.domain_lists import read_popular
+from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.patterns import parse_expression
-from hushlist.lists.popular import read_popular
-from hushlist.lists.source import Report
-from hushlist.match.breadth import Breadth
+from hushlist.match.overbroad import BreadthTest
 from hushlist.url.host import is_plain_name
 from shared import SHARED
 from unit.hostile import octets, seconds
@@ -17,7 +17,7 @@ TOP = SHARED / "data" / "domains" / "opendns-top-10k.txt"
 
 def read(text: str | bytes) -> tuple[list[bytes], list[str]]:
     """``(hosts, warnings)``; there are no errors."""
-    report = Report("f")
+    report = ProblemReport("f")
     hosts = list(read_popular(text if isinstance(text, bytes) else text.encode(), report))
     assert report.errors == []
     return hosts, [str(warning).removeprefix("f:") for warning in report.warnings]
@@ -61,8 +61,8 @@ def test_what_is_no_domain_is_left_out(line: str | bytes, warning: str) -> None:
 
 @given(octets())
 def test_any_octets_are_read(text: bytes) -> None:
-    hosts = list(read_popular(text, Report("f")))
-    Breadth(hosts)
+    hosts = list(read_popular(text, ProblemReport("f")))
+    BreadthTest(hosts)
     assert len(hosts) <= text.count(b"\n") + 1
 
 
@@ -82,7 +82,7 @@ def test_a_long_line_takes_no_long_time(text: str) -> None:
 def test_a_real_list_is_read_whole_and_tells_what_is_broad() -> None:
     hosts, warnings = read(TOP.read_bytes())
     assert (len(hosts), warnings) == (10_000, [])
-    breadth = Breadth(hosts)
+    breadth = BreadthTest(hosts)
     assert breadth.of_expression(b"google.com/") == "it is number 1 of the popular domains"
     assert breadth.of_expression(b"ads.google.com/") is None
     assert all(

@@ -2,8 +2,8 @@
 
 import pytest
 
+from hushlist.lists.list_source import ListDefaults
 from hushlist.lists.rpz import read_rpz
-from hushlist.lists.source import Defaults
 from hushlist.match.rule import Action
 from unit.lists.reading import read
 
@@ -118,5 +118,5 @@ def test_a_name_is_not_passed_where_the_zone_blocks_what_else_its_rule_fits(
 
 
 def test_a_list_that_does_not_block_has_no_exceptions() -> None:
-    found = read(read_rpz, "a.example CNAME rpz-passthru.", Defaults(action=Action.TAG))
+    found = read(read_rpz, "a.example CNAME rpz-passthru.", ListDefaults(action=Action.TAG))
     assert found == ([], ["1: a.example CNAME rpz-passthru.: left out: rpz-passthru, in a list that does not block"])

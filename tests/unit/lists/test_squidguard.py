@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from hushlist.compiling.policy_compiler import Compiled, compile_policy
 from hushlist.errors import SourceError
-from hushlist.lists.formats import FOLDERS, FORMATS
-from hushlist.lists.source import Defaults, Report
-from hushlist.lists.squidguard import read_squidguard_domains, read_squidguard_expressions, read_squidguard_urls
-from hushlist.policy.compile import Compiled, compile_policy
+from hushlist.lists.domain_lists import read_squidguard_domains, read_squidguard_expressions, read_squidguard_urls
+from hushlist.lists.list_formats import FOLDERS, FORMATS
+from hushlist.lists.list_source import ListDefaults, ProblemReport
 from shared import SHARED
 from unit.hostile import rules_in
 from unit.lists.reading import read
@@ -85,9 +85,9 @@ def test_every_entry_of_real_lists_is_a_rule() -> None:
         form = FOLDERS["squidguard"].get(path.name)
         if form is None:
             continue
-        report = Report(path.name)
+        report = ProblemReport(path.name)
         octets = path.read_bytes()
-        lines = {rule.line for rule in form.read(octets, Defaults(), report)}
+        lines = {rule.line for rule in form.read(octets, ListDefaults(), report)}
         entries = {number for number, line in enumerate(octets.split(b"\n"), 1) if line.strip()}
         assert report.errors == []
         assert lines == (set() if path.name == "expressions" else entries), path
@@ -97,9 +97,9 @@ def test_every_entry_of_real_lists_is_a_rule() -> None:
 @pytest.mark.skipif(not (SHARED / "data" / "hosts").is_dir(), reason="no ../shared/data/hosts; see HUSHLIST_SHARED")
 def test_every_name_of_real_hosts_files_is_a_rule() -> None:
     (path,) = (SHARED / "data" / "hosts").iterdir()
-    report = Report(path.name)
+    report = ProblemReport(path.name)
     text = path.read_text()
-    rules = list(FORMATS["hosts"].read(text.encode(), Defaults(), report))
+    rules = list(FORMATS["hosts"].read(text.encode(), ListDefaults(), report))
     entries = [line for line in text.splitlines() if line.strip() and not line.startswith("#")]
     assert (report.errors, report.warnings) == ([], [])
     assert len(rules) == len(entries)

@@ -6,10 +6,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.lists.source import Defaults, Report
+from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.yaml_rules import DEFAULTS_KEYS, read_yaml
 from hushlist.match.rule import Action, Rule
-from unit.lists.test_document import yaml_octets
+from unit.lists.test_yaml_nodes import yaml_octets
 
 PREFIX = "ba7816bf"
 FULL = PREFIX * 8
@@ -19,9 +19,9 @@ RULE_KEYS = f"{PATTERNS}, action, category, reason, expires"
 LIST_KEYS = ", ".join(("description", *DEFAULTS_KEYS, "rules"))
 
 
-def read(text: str | bytes, defaults: Defaults | None = None) -> tuple[list[Rule], list[str], list[str]]:
-    report = Report("f.yaml")
-    rules = list(read_yaml(text if isinstance(text, bytes) else text.encode(), defaults or Defaults(), report))
+def read(text: str | bytes, defaults: ListDefaults | None = None) -> tuple[list[Rule], list[str], list[str]]:
+    report = ProblemReport("f.yaml")
+    rules = list(read_yaml(text if isinstance(text, bytes) else text.encode(), defaults or ListDefaults(), report))
     return rules, list(map(str, report.errors)), list(map(str, report.warnings))
 
 
@@ -70,7 +70,7 @@ def test_rules_that_ask_for_the_same_have_their_terms_in_common() -> None:
 def test_the_policy_s_defaults_come_before_the_list_s() -> None:
     head = "name: hrn://l.example/own\nreason: own\naction: tag\nvariant: p\n"
     text = f"{head}rules: [ads.example, {{expression: a.example, action: allow}}]"
-    rules, _, _ = read(text, Defaults(name="policy's", action=Action.BLOCK))
+    rules, _, _ = read(text, ListDefaults(name="policy's", action=Action.BLOCK))
     assert [(rule.terms.list, rule.terms.reason, rule.terms.action) for rule in rules] == [
         ("policy's", "own", Action.BLOCK),
         ("policy's", "own", Action.ALLOW),
@@ -190,7 +190,7 @@ def test_a_prefix_never_allows(length: int, head: str) -> None:
 
 
 def test_a_prefix_never_allows_by_the_policy_s_action() -> None:
-    _, errors, _ = read(f"action: block\nrules:\n- {{sha256: {PREFIX}}}", Defaults(action=Action.ALLOW))
+    _, errors, _ = read(f"action: block\nrules:\n- {{sha256: {PREFIX}}}", ListDefaults(action=Action.ALLOW))
     assert errors == [f"f.yaml:3: {PREFIX}: only a full hash of 64 hexadecimal digits can allow, not a prefix of one"]
 
 

@@ -10,12 +10,11 @@ from typing import NamedTuple
 from hypothesis import settings
 from hypothesis import strategies as st
 
-from hushlist.match.expressions import expressions
-from hushlist.match.hashing import full_hash
+from hushlist.match.expressions import expressions, full_hash
 from hushlist.match.index import Index, Match
 from hushlist.match.index_file import key_length, table_name
 from hushlist.match.rule import Action, Expression, ExpressionHash, Pattern, Rule, Terms
-from hushlist.url.hashed import ALGORITHMS, VARIANTS, HashedUri, HashKey, matching_strings
+from hushlist.url.hashed_uri import ALGORITHMS, VARIANTS, HashedUri, HashKey, matching_strings
 from hushlist.url.host import is_address, parse_address
 from hushlist.url.parts import Parts
 from hushlist.url.safebrowsing import SAFEBROWSING

@@ -8,19 +8,19 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.engine import Engine, load_engine
-from hushlist.match.checks import CHECKS, Asked, Check
+from hushlist.decide.engine import Engine, load_engine
+from hushlist.match.checks import CHECKS, Check, CheckedRequest
 from hushlist.match.rule import Action
-from hushlist.policy.policy import PolicyError
+from hushlist.policy.policy_file import PolicyError
 from hushlist.url.request import Request, request_of
 from unit.hostile import octets
 
 SECRET = b"s3cr3t"
 
 
-def asked(url: str) -> Asked:
+def asked(url: str) -> CheckedRequest:
     request = request_of(url)
-    return Asked(request.scheme, request.hosts[0], request.port, request.target, request.userinfo)
+    return CheckedRequest(request.scheme, request.hosts[0], request.port, request.target, request.userinfo)
 
 
 @pytest.mark.parametrize(
@@ -106,7 +106,7 @@ def test_a_check_finds_what_its_section_names(code: str, url: str, evidence: byt
 def test_dns_over_https_is_known_by_the_media_types_of_a_request(
     media: list[bytes], target: bytes, evidence: bytes | None
 ) -> None:
-    found = Asked(b"https", b"h.example", 443, target, None, tuple(media))
+    found = CheckedRequest(b"https", b"h.example", 443, target, None, tuple(media))
     assert Check("dns-over-https").find(found) == evidence
 
 
@@ -126,7 +126,7 @@ def test_no_request_makes_a_check_raise(
     scheme: bytes, host: bytes, target: bytes, port: int, userinfo: bytes | None
 ) -> None:
     for code in CHECKS:
-        assert isinstance(Check(code).find(Asked(scheme, host, port, target, userinfo)), bytes | None)
+        assert isinstance(Check(code).find(CheckedRequest(scheme, host, port, target, userinfo)), bytes | None)
 
 
 @pytest.mark.parametrize("code", CHECKS)
@@ -228,5 +228,5 @@ def test_user_information_is_never_shown(tmp_path: Path) -> None:
     ],
 )
 def test_names_disagree_where_they_are_different_hosts(names: tuple[bytes, ...], evidence: bytes | None) -> None:
-    request = Asked(b"https", b"a.example", 443, b"/", None, names=names)
+    request = CheckedRequest(b"https", b"a.example", 443, b"/", None, names=names)
     assert Check("names-disagree").find(request) == evidence

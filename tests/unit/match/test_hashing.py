@@ -2,7 +2,7 @@
 
 import pytest
 
-from hushlist.match.hashing import full_hash, hash_prefix
+from hushlist.match.expressions import full_hash, hash_prefix
 
 
 @pytest.mark.parametrize(

@@ -9,12 +9,11 @@ from tempfile import NamedTemporaryFile
 import pytest
 from hypothesis import given
 
-from hushlist.match.compiler import index_of
-from hushlist.match.expressions import expressions
-from hushlist.match.hashing import full_hash
+from hushlist.match.expressions import expressions, full_hash
 from hushlist.match.index import Index, Match
+from hushlist.match.index_writer import index_of
 from hushlist.match.rule import Action, Expression, Pattern, Rule, Terms
-from hushlist.url.hashed import HashedUri
+from hushlist.url.hashed_uri import HashedUri
 from hushlist.url.parts import split_generic
 from unit.hostile import rules_of
 from unit.match.plain_index import STEADY, Given, PlainIndex, canonical, given_rules, octets_of
@@ -95,7 +94,7 @@ def test_terms_that_were_forgotten_are_read_again(monkeypatch: pytest.MonkeyPatc
 @pytest.mark.parametrize(
     ("rule", "url", "fits"),
     [
-        # settled reading 16: everything below a rule in the clear, however deep
+        # reading 16 of addon/README.md: everything below a rule in the clear, however deep
         ("h.example", "http://1.2.3.4.5.6.7.8.9.h.example/1/2/3/4/5/6/7", True),
         ("3.4.5.6.7.h.example", "http://1.2.3.4.5.6.7.h.example/", True),
         ("h.example/1/2/3/4/5/6/", "http://h.example/1/2/3/4/5/6/7/8/9?q", True),
@@ -111,7 +110,7 @@ def test_terms_that_were_forgotten_are_read_again(monkeypatch: pytest.MonkeyPatc
         ("localhost", "http://localhost/", True),
         ("2.3.4", "http://1.2.3.4/", False),  # an address has no parent domain
         ("0x7f.1", "http://127.0.0.1/", True),
-        # reading 18: an address range fits addresses, never names
+        # reading 18 of addon/README.md: an address range fits addresses, never names
         ("{address: 10.0.0.0/8}", "http://10.1.2.3/", True),
         ("{address: 10.0.0.0/8}", "http://0xa010203/", True),
         ("{address: 10.0.0.0/8}", "http://[::ffff:10.1.2.3]/", True),

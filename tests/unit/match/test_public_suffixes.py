@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import hushlist
-from hushlist.match.public_suffixes import Section, SuffixRule, parse_public_suffixes, public_suffixes
+from hushlist.match.public_suffixes import SuffixRule, SuffixSection, parse_public_suffixes, public_suffixes
 
 TEXT = """\
 a.early
@@ -29,7 +29,7 @@ github.io\tx
 
 def test_a_list_is_read_with_its_sections() -> None:
     found = parse_public_suffixes(TEXT.splitlines())
-    icann, private, untold = SuffixRule(Section.ICANN), SuffixRule(Section.PRIVATE), SuffixRule(None)
+    icann, private, untold = SuffixRule(SuffixSection.ICANN), SuffixRule(SuffixSection.PRIVATE), SuffixRule(None)
     assert found.suffixes == {
         b"a.early/": untold,
         b"com/": icann,
@@ -44,7 +44,7 @@ def test_a_list_is_read_with_its_sections() -> None:
 
 def test_a_wildcard_is_for_one_label_and_not_for_its_exceptions() -> None:
     found = parse_public_suffixes(TEXT.splitlines())
-    assert found.rule_of(b"any.ck/") == found.rule_below(b"ck/") == SuffixRule(Section.ICANN)
+    assert found.rule_of(b"any.ck/") == found.rule_below(b"ck/") == SuffixRule(SuffixSection.ICANN)
     for expression in (b"www.ck/", b"a.any.ck/", b"ck/", b"any.ck/x"):
         assert found.rule_of(expression) is None
 
@@ -56,11 +56,11 @@ def test_the_list_of_the_package_is_whole_and_read_once() -> None:
     assert len(found.wildcards) > 60
     assert all(name.isascii() and name == name.lower() for name in (*found.suffixes, *found.wildcards))
     sections = [rule.section for rule in (*found.suffixes.values(), *found.wildcards.values())]
-    assert {*sections} == {Section.ICANN, Section.PRIVATE}
+    assert {*sections} == {SuffixSection.ICANN, SuffixSection.PRIVATE}
 
 
 def test_importing_reads_no_list() -> None:
-    code = "import hushlist.match.breadth, sys; assert 'publicsuffix2' not in sys.modules"
+    code = "import hushlist.match.overbroad, sys; assert 'publicsuffixlist' not in sys.modules"
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(hushlist.__file__).parents[1])
 
 
@@ -71,6 +71,7 @@ def test_importing_reads_no_list() -> None:
         (b"co.uk", b"co.uk"),
         (b"uk", b"uk"),
         (b"x.me.github.io", b"me.github.io"),
+        *((b"x.me." + suffix, b"me." + suffix) for suffix in (b"pages.dev", b"vercel.app", b"netlify.app")),
         (b"a.b.no-such-tld", b"b.no-such-tld"),
         (b"localhost", b"localhost"),
         (b"192.0.2.1", b"192.0.2.1"),

@@ -7,7 +7,7 @@ from ipaddress import ip_network
 import pytest
 
 from hushlist.match.rule import Action, Expression, ExpressionHash, Pattern, Terms
-from hushlist.url.hashed import parse_hashed_uri
+from hushlist.url.hashed_uri import parse_hashed_uri
 
 
 @pytest.mark.parametrize(

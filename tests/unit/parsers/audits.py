@@ -10,21 +10,27 @@ from functools import cache, partial
 from io import StringIO
 from pathlib import Path
 
-from hushlist.audit.auditor import Auditor, Moment
-from hushlist.audit.dictionary import Block, blocks_of, entries_of
-from hushlist.audit.diff import Wanted, diff
-from hushlist.audit.guesses import Task, try_block
-from hushlist.audit.lint import lint
-from hushlist.audit.record import Broken, Kind, Record
-from hushlist.audit.report import Asked, FileDigest, PolicyDigest, Popular, Report
-from hushlist.audit.report_again import report_of, report_of_json
-from hushlist.audit.sides import is_policy, policy_at, side_of_list, side_of_policy
-from hushlist.audit.targets import Targets
-from hushlist.audit.text import report_text
-from hushlist.lists.formats import FORMATS
-from hushlist.lists.source import Defaults
+from hushlist.audit.diff.diff_inputs import is_policy, policy_at, side_of_list, side_of_policy
+from hushlist.audit.diff.diff_job import DiffOptions, diff
+from hushlist.audit.leak.dictionary import Block, blocks_of, entries_of
+from hushlist.audit.leak.guesses import GuessTask, Targets, try_block
+from hushlist.audit.lint.lint_job import lint
+from hushlist.audit.replay.audit_report import (
+    AuditReport,
+    FileDigest,
+    PolicyDigest,
+    PopularDomains,
+    ReplayOptions,
+    report_of,
+    report_of_json,
+)
+from hushlist.audit.replay.auditor import Auditor, ReplayMoment
+from hushlist.audit.replay.report_text import report_text
+from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest, ResourceType
+from hushlist.lists.list_formats import FORMATS
+from hushlist.lists.list_source import ListDefaults
 from hushlist.policy.groups import NOBODY, Client
-from hushlist.policy.policy import ListFile
+from hushlist.policy.policy_file import ListFile
 from hushlist.url.request import Request
 from unit.hostile import rules_of
 from unit.parsers.lines import engine
@@ -42,17 +48,25 @@ add = partial(put, PARSERS)
 def _reports() -> tuple[bytes, ...]:
     request = Request(b"https", (b"blocked.example", b"h.example"), 8443, b"/\xff", b"frag", b"me")
     records = [
-        Record(
-            b"http://blocked.example/x.js", "s", 1, Kind.SCRIPT, b"http://blocked.example/", 1.5, Client("10.0.0.1")
+        RecordedRequest(
+            b"http://blocked.example/x.js",
+            "s",
+            1,
+            ResourceType.SCRIPT,
+            b"http://blocked.example/",
+            1.5,
+            Client("10.0.0.1"),
         ),
-        Record(request, "s", 2, Kind.DOCUMENT, None, None, Client("10.0.0.1", "mia", 8080), "POST", 204),
-        Record(b"http:///", "s", 3),
-        Broken("s", 4, "why"),
+        RecordedRequest(
+            request, "s", 2, ResourceType.DOCUMENT, None, None, Client("10.0.0.1", "mia", 8080), "POST", 204
+        ),
+        RecordedRequest(b"http:///", "s", 3),
+        BrokenRecord("s", 4, "why"),
     ]
-    tally = Auditor(engine(), Moment(NOON, NOBODY), {b"blocked.example": 1}).add(records, "s", "urls")
+    tally = Auditor(engine(), ReplayMoment(NOON, NOBODY), {b"blocked.example": 1}).add(records, "s", "urls")
     policy = PolicyDigest("policy.yaml", "d1", (FileDigest("ads.yaml", "d2"),))
-    whole = Report(policy, Asked(NOON), tally, Popular("top.txt", "d3", 1), 2.0, 2)
-    empty = Report(policy, Asked(), Auditor(engine(), Moment(NOON, NOBODY)).tally)
+    whole = AuditReport(policy, ReplayOptions(NOON), tally, PopularDomains("top.txt", "d3", 1), 2.0, 2)
+    empty = AuditReport(policy, ReplayOptions(), Auditor(engine(), ReplayMoment(NOON, NOBODY)).tally)
     return tuple(json.dumps(one.as_dict()).encode() for one in (whole, empty))
 
 
@@ -90,7 +104,7 @@ def _dictionary(name: str, octets: bytes) -> None:
         assert all(entries)
         assert len(block.octets) < 1 << 20
         # hashing costs the same for each guess
-        tried = try_block(Task(Block(block.source, block.form, 1, block.octets[:2048], 0), _hidden()))
+        tried = try_block(GuessTask(Block(block.source, block.form, 1, block.octets[:2048], 0), _hidden()))
         assert tried.entries <= len(entries) + 1
 
 
@@ -123,7 +137,7 @@ def _linted(form: str, octets: bytes) -> None:
     path = scratch_file()
     path.write_bytes(octets)
     shown = StringIO()
-    file = ListFile(path, FORMATS[form], Defaults(layer="lists"))
+    file = ListFile(path, FORMATS[form], ListDefaults(layer="lists"))
     linted = lint(
         [file], lambda name, finding: shown.write(f"{name}: {finding}\n"), NOON, popular=(b"h.example",), jobs=1
     )
@@ -134,10 +148,10 @@ def _compared(form: str, octets: bytes) -> None:
     old, new = scratch_file().with_name("old"), scratch_file().with_name("new")
     old.write_bytes(_LISTS[form])
     new.write_bytes(octets)
-    sides = [side_of_list(path, form, Defaults()) for path in (old, new)]
+    sides = [side_of_list(path, form, ListDefaults()) for path in (old, new)]
     for one, other in (sides, sides[::-1]):
         changes: list[object] = []
-        diff(one, other, changes.append, Wanted(moved=True, popular=(b"h.example",)), jobs=1)
+        diff(one, other, changes.append, DiffOptions(moved=True, popular=(b"h.example",)), jobs=1)
         assert all(map(str, changes))
 
 

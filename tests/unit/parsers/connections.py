@@ -10,14 +10,15 @@ from urllib.parse import quote
 from mitmproxy import http
 from mitmproxy.proxy.mode_specs import ProxyMode
 
+from hushlist.decide.trace import trace
 from hushlist.errors import printable
 from hushlist.policy.groups import Client
-from hushlist.proxy import live, tunnels
-from hushlist.proxy.in_force import InForce
-from hushlist.proxy.own import OwnConnections
-from hushlist.proxy.wire import name_to_ask, request_of_connect, request_of_connection
-from hushlist.trace import trace
-from hushlist.url.message import Naming, request_of_head
+from hushlist.proxy import tunnels
+from hushlist.proxy.dashboard import dashboard_server
+from hushlist.proxy.flow.flow_request import name_to_ask, request_of_connect, request_of_connection
+from hushlist.proxy.flow.self_connections import SelfConnections
+from hushlist.proxy.runtime import Runtime
+from hushlist.url.http_head import Naming, request_of_head
 from unit.parsers.lines import engine
 from unit.parsers.table import NOON, Parser, put, text_of
 from unit.parsers.urls import URLS
@@ -73,7 +74,10 @@ _INITIAL = bytes.fromhex("c000000001088394c8f03e5157080000449e7b9aec34d1b1c98dd7
 
 def _opened(transport: str, octets: bytes) -> None:
     context: Any = SimpleNamespace(client=SimpleNamespace(transport_protocol=transport))
-    hello = tunnels._hello_of(context, octets)
+    try:
+        hello = tunnels._hello_of(context, [octets])
+    except (ValueError, tunnels._IncompleteError):
+        return
     names = [] if hello is None or hello.sni is None else [hello.sni]
     if hello is not None:
         assert tunnels._hides_name(hello) in (True, False)
@@ -109,8 +113,8 @@ PARSERS["proxy first octets, udp"] = Parser(
 
 
 @cache
-def _page() -> live.LivePage:
-    return live.LivePage(cast(InForce, SimpleNamespace(engine=engine())), OwnConnections())
+def _page() -> dashboard_server.DashboardServer:
+    return dashboard_server.DashboardServer(cast(Runtime, SimpleNamespace(engine=engine())), SelfConnections())
 
 
 _ASKED = (
@@ -127,11 +131,11 @@ _ASKED = (
     units=(b"&a=b", b"%25", b"a;", b"&url=http://h.example", b"&since=9"),
 )
 def _queries(octets: bytes) -> None:
-    request = http.Request.make("GET", "http://hushlist.internal/", headers={live._OWN_HEADER: "live"})
+    request = http.Request.make("GET", "http://hushlist.internal/", headers={dashboard_server._OWN_HEADER: "live"})
     request.data.path = octets
     for key in ("url", "since", "of", "at", "client", "user"):
-        live._query(request, key)
-    assert 0 <= live._number(live._query(request, "since")) < 1 << 63
+        dashboard_server._query(request, key)
+    assert 0 <= dashboard_server._number(dashboard_server._query(request, "since")) < 1 << 63
     answer = _page()._explain(request, "block")
     assert answer.status_code in (200, 400)
     assert answer.content
@@ -140,12 +144,14 @@ def _queries(octets: bytes) -> None:
 @add("live moment", "2026-12-24T22:30", "2026-W52-4", "9999-12-31T23:59-14:00", "0001-01-01", "20261224T2230Z")
 def _moment(octets: bytes) -> None:
     request = http.Request.make("GET", f"http://hushlist.internal/explain?url=h.example&at={quote(octets)}")
-    request.headers[live._OWN_HEADER] = "live"
+    request.headers[dashboard_server._OWN_HEADER] = "live"
     assert _page()._explain(request, "block").status_code in (200, 400)
 
 
 @add("trace", *URLS, b"http://path.example/live/a;b?c", units=(b"/a", b"%2525", b"a.", b";a"))
 def _trace(octets: bytes) -> None:
     # the live page takes no more; the command is asked by whoever waits for it
-    found = trace(engine(), octets[: live._LONGEST_URL], NOON, Client(text_of(octets[:20]), text_of(octets[-9:])))
+    found = trace(
+        engine(), octets[: dashboard_server._LONGEST_URL], NOON, Client(text_of(octets[:20]), text_of(octets[-9:]))
+    )
     assert found.as_dict()["layers"] is not None

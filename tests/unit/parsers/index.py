@@ -6,10 +6,10 @@ import json
 import zlib
 from functools import cache, partial
 
-from hushlist.match.compiler import index_of
+from hushlist.compiling.compile_report import SECTION, CompileReport
 from hushlist.match.index import Index
 from hushlist.match.index_file import CRC, HEADER, MAGIC, SECTIONS_AT, VERSION, IndexFileError
-from hushlist.policy.report import SECTION, CompileReport
+from hushlist.match.index_writer import index_of
 from unit.hostile import rules_of
 from unit.match.plain_index import canonical, octets_of
 from unit.parsers.table import Parser, put, scratch_file

@@ -5,13 +5,13 @@ from __future__ import annotations
 import argparse
 from functools import cache, partial
 
-from hushlist.cli.log import parse_moment
-from hushlist.engine import Engine
-from hushlist.helper import LONGEST_LINE, AccessList, Helper, Lines, Redirector, quoted
-from hushlist.journal.filters import COUNTED, Filters, counted
-from hushlist.journal.questions import parse_lines
-from hushlist.journal.record import address_text
-from hushlist.journal.reference import parse_reference
+from hushlist.cli.log_command import parse_past_moment
+from hushlist.decide.engine import Engine
+from hushlist.journal.log_database import COUNTED, LogFilters, counted_value
+from hushlist.journal.log_identifiers import parse_reference
+from hushlist.journal.log_queries import parse_lines
+from hushlist.journal.log_record import address_text
+from hushlist.squid import LONGEST_LINE, AccessList, LineBuffer, Redirector, SquidHelper, quoted
 from hushlist.url.hrn import parse_hrn
 from unit.hostile import engine_of
 from unit.parsers.table import NOON, Parser, put, text_of
@@ -24,8 +24,8 @@ _LINE = (
     b'"http://h.example:81/x?y", "action": "block", "category": "hrn://c.example/web", "list": "l", "tags": []}\n'
 )
 _FILTERS = (
-    Filters(host="h.example", since="2026", until="2027", clients=["192.0.2.7"], users=["x"]),
-    Filters(action="block", category=parse_hrn("hrn://c.example/web"), list_name="l"),
+    LogFilters(host="h.example", since="2026", until="2027", clients=["192.0.2.7"], users=["x"]),
+    LogFilters(action="block", category=parse_hrn("hrn://c.example/web"), list_name="l"),
 )
 
 
@@ -33,7 +33,7 @@ _FILTERS = (
 def _log(octets: bytes) -> None:
     for fields in parse_lines(octets.split(b"\n")):
         for by in COUNTED:
-            counted(fields, by)
+            counted_value(fields, by)
         for filters in _FILTERS:
             assert filters.fits(fields) in (True, False)
 
@@ -49,7 +49,7 @@ def _log(octets: bytes) -> None:
     errors=argparse.ArgumentTypeError,
 )
 def _moment(octets: bytes) -> None:
-    assert parse_moment(text_of(octets), NOON).endswith("Z")
+    assert parse_past_moment(text_of(octets), NOON).endswith("Z")
 
 
 @add("log names", "oo3f8-kq7lz", "192.0.2.7", "::ffff:10.0.0.7", "fe80::1%eth0")
@@ -80,9 +80,9 @@ def _must_not_complain(text: str) -> None:
 
 
 @cache
-def helpers() -> tuple[Helper, ...]:
+def helpers() -> tuple[SquidHelper, ...]:
     redirector = Redirector("http://page.example/?u=%u&a=%a&i=%i&t=%t&r=%r&l=%l")
-    return tuple(Helper(engine(), speech, _must_not_complain) for speech in (AccessList(), redirector))
+    return tuple(SquidHelper(engine(), speech, _must_not_complain) for speech in (AccessList(), redirector))
 
 
 @add(
@@ -93,7 +93,7 @@ def helpers() -> tuple[Helper, ...]:
 )
 def _lines(octets: bytes) -> None:
     for helper in helpers():
-        lines, cut = Lines(), len(octets) // 2
+        lines, cut = LineBuffer(), len(octets) // 2
         for line in (*lines.feed(octets[:cut]), *lines.feed(octets[cut:]), *lines.end()):
             answer = helper.answer(line)
             assert b"\n" not in answer

@@ -5,22 +5,22 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from hushlist.lists.formats import FOLDERS, FORMATS, Reader
-from hushlist.lists.popular import read_popular
-from hushlist.lists.source import Defaults, Report
+from hushlist.lists.domain_lists import read_popular
+from hushlist.lists.list_formats import FOLDERS, FORMATS, ListReader
+from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.match.public_suffixes import parse_public_suffixes
 from hushlist.match.rule import Action
-from hushlist.policy.edit import add_rule
+from hushlist.policy.rule_edit import add_rule
 from unit.parsers.table import ROOT, Parser, check_problems, put
 
 PARSERS: dict[str, Parser] = {}
 add = partial(put, PARSERS)
 
 
-def _list(read: Reader, octets: bytes) -> None:
+def _list(read: ListReader, octets: bytes) -> None:
     last = octets.count(b"\n") + 1
-    for defaults in (Defaults(), Defaults(action=Action.ALLOW)):
-        report = Report("list")
+    for defaults in (ListDefaults(), ListDefaults(action=Action.ALLOW)):
+        report = ProblemReport("list")
         for rule in read(octets, defaults, report):
             assert str(rule.pattern)
             assert 1 <= rule.line <= last
@@ -78,7 +78,7 @@ for _folder, _files in FOLDERS.items():
 
 @add("list popular", '1,Google.com\n"2","bücher.example"\nx.example # c\n3,a/b\n', units=(b"1,a.example\n", b"1,"))
 def _popular(octets: bytes) -> None:
-    report = Report("list")
+    report = ProblemReport("list")
     assert all(host for host in read_popular(octets, report))
     check_problems(report, octets)
 

@@ -14,12 +14,12 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import tflow
 
 from hushlist.policy.groups import NOBODY
-from hushlist.policy.name_answers import NameAnswers
-from hushlist.proxy import name_queries
-from hushlist.proxy.in_force import InForce
-from hushlist.proxy.name_queries import NameQueries
-from hushlist.proxy.service_records import read_service_record
-from hushlist.proxy.wire import hosts_of_name, request_of_question
+from hushlist.policy.proxy_settings import NameAnswers
+from hushlist.proxy import dns_queries
+from hushlist.proxy.alternative_services import read_service_record
+from hushlist.proxy.dns_queries import DnsQueries
+from hushlist.proxy.flow.flow_request import hosts_of_name, request_of_question
+from hushlist.proxy.runtime import Runtime
 from hushlist.url.request import Request
 from unit.parsers.lines import engine
 from unit.parsers.table import NOON, Parser, put, text_of
@@ -75,16 +75,16 @@ def _fail(_flow: object, error: Exception, **_: object) -> NoReturn:
 
 
 @cache
-def _in_force() -> InForce:
+def _runtime() -> Runtime:
     """What decides without a policy on a disk; a failure is none that may be handled."""
     own = SimpleNamespace(
         engine=engine(),
         settings=lambda _client: engine().settings(NOBODY),
         decide=lambda request, client: engine().decide(request, NOON, client),
         record=lambda *_, **__: None,
-        failing=SimpleNamespace(act=_fail),
+        failure_policy=SimpleNamespace(act=_fail),
     )
-    return cast(InForce, own)
+    return cast(Runtime, own)
 
 
 def _records() -> list[dns.ResourceRecord]:
@@ -125,13 +125,13 @@ def _message(octets: bytes) -> None:
         raise struct.error("it is none") from None
     request_of_question(message)
     for answers in (NameAnswers(), NameAnswers(refused=True), NameAnswers(ipv4=IPv4Address("192.0.2.80"))):
-        blocked = name_queries._blocked(message, answers, refused=False)
+        blocked = dns_queries._blocked(message, answers, refused=False)
         assert not blocked.query
     for mode in ("block", "tag"):
         flow: Any = tflow.tdnsflow(resp=True)
         flow.client_conn.proxy_mode = ProxyMode.parse("dns")
         flow.request = message
-        queries = NameQueries(_in_force())
+        queries = DnsQueries(_runtime())
         queries.ask(flow, mode)
         if not message.query:
             flow.request, flow.response = _messages_unpacked(), _MESSAGE.unpack(octets)

@@ -5,19 +5,18 @@ from __future__ import annotations
 from datetime import UTC, timedelta
 from functools import cache, partial
 
-from hushlist.engine import Engine
-from hushlist.lists.document import read_document
-from hushlist.lists.source import Report
-from hushlist.match.compiler import index_of
+from hushlist.decide.engine import Engine
+from hushlist.lists.list_source import ProblemReport
+from hushlist.lists.yaml_nodes import read_document
 from hushlist.match.index import Index
-from hushlist.policy.codes import hash_code, tidied_code
-from hushlist.policy.grants import SCOPES, canonical_target, check_target
+from hushlist.match.index_writer import index_of
 from hushlist.policy.groups import Client
-from hushlist.policy.passphrase import parse_stored
-from hushlist.policy.policy import read_policy
-from hushlist.policy.safe_search import SERVICES, rewrite
+from hushlist.policy.policy_file import read_policy
+from hushlist.policy.safe_search import SERVICES, rewrite_for_safe_search
 from hushlist.policy.schedule import read_schedules
-from hushlist.policy.tokens import TokenError, Tokens
+from hushlist.unblock.codes import hash_code, tidied_code
+from hushlist.unblock.credentials import TokenError, Tokens, parse_stored
+from hushlist.unblock.grants import SCOPES, canonical_target, check_target
 from unit.parsers.table import KEY, NOON, ROOT, Parser, check_problems, put, scratch_file, text_of
 
 PARSERS: dict[str, Parser] = {}
@@ -57,7 +56,7 @@ def empty_index() -> Index:
 
 
 def _policy(octets: bytes) -> None:
-    path, report = scratch_file(), Report("policy")
+    path, report = scratch_file(), ProblemReport("policy")
     path.write_bytes(octets)
     policy = read_policy(path, report)
     check_problems(report, octets)
@@ -82,7 +81,7 @@ PARSERS["policy"] = Parser(_policy, policy_samples, units=(b"[", b"a: 1\n", b"- 
     units=(b"mon,", b"a: {days: mon}, ", b"00:00-24:00,", b"2026-01-01..2026-02-01,", b"-"),
 )
 def _schedules(octets: bytes) -> None:
-    report = Report("policy")
+    report = ProblemReport("policy")
     node = read_document(octets, report)
     if node is not None:
         for schedule in read_schedules(node, UTC, report).values():
@@ -95,7 +94,7 @@ def _schedules(octets: bytes) -> None:
 
 @add("policy timezone", "Europe/Berlin", "europe/berlin", "America/Argentina/Ushuaia", "../../etc/passwd", "posix/UTC")
 def _timezone(octets: bytes) -> None:
-    report, text = Report("policy"), octets.decode("latin-1")
+    report, text = ProblemReport("policy"), octets.decode("latin-1")
     path = scratch_file()
     path.write_bytes(b"layers: []\ntimezone: " + repr(text).encode())
     read_policy(path, report)
@@ -149,5 +148,5 @@ def _safe_search(octets: bytes) -> None:
     host, _, target = octets.partition(b"\n")
     level = dict.fromkeys(SERVICES, "strict")
     for one in (host, b"www.google.com", b"www.bing.com"):
-        changed = rewrite(one, target, level)
+        changed = rewrite_for_safe_search(one, target, level)
         assert changed is None or str(changed)

@@ -6,13 +6,11 @@ from functools import partial
 from ipaddress import ip_address
 from pathlib import Path
 
-from hushlist.lists.document import Fields, Node, read_document
-from hushlist.lists.source import Report
-from hushlist.policy.failure import Cause, read_on_failure
+from hushlist.lists.list_source import ProblemReport
+from hushlist.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.policy.groups import Client
-from hushlist.policy.live import read_live
-from hushlist.policy.name_answers import read_name_answers
 from hushlist.policy.pass_through import PassThrough, ReadFile, read_pass_through
+from hushlist.policy.proxy_settings import FailureCause, read_live, read_name_answers, read_on_failure
 from unit.parsers.table import Parser, check_problems, put
 
 PARSERS: dict[str, Parser] = {}
@@ -22,8 +20,8 @@ _HOSTS = (b"bank.example", b"www.bank.example", b"192.0.2.7", b"[2001:db8::1]", 
 _NESTED = (b"[", b"{a: ", b"- ", b"x.example,\n", b"&a ")
 
 
-def _document(octets: bytes) -> tuple[Node | None, Report]:
-    report = Report("policy")
+def _document(octets: bytes) -> tuple[YamlNode | None, ProblemReport]:
+    report = ProblemReport("policy")
     return read_document(octets, report), report
 
 
@@ -36,7 +34,7 @@ def _dns(octets: bytes) -> None:
     check_problems(report, octets)
 
 
-def _passed(node: Node, report: Report, read_file: ReadFile) -> PassThrough:
+def _passed(node: YamlNode, report: ProblemReport, read_file: ReadFile) -> PassThrough:
     passed = read_pass_through(node, report, read_file)
     assert len(passed) == len(passed.entries)
     for host in (*_HOSTS, *passed.domains, *passed.hosts):
@@ -64,9 +62,9 @@ def _pass_through(octets: bytes) -> None:
 
 @add("policy pass-through file", _PINNED, "h.example\r\n=h.example\r\n10.0.0.0/8\r\n", units=(b"h.example\n", b"=h\n"))
 def _pass_through_file(octets: bytes) -> None:
-    report = Report("policy")
-    named = Node(1, {"file": Node(1, "pinned.txt")})
-    _passed(Node(1, [named]), report, lambda _name, _line: (Path("pinned.txt"), octets))
+    report = ProblemReport("policy")
+    named = YamlNode(1, {"file": YamlNode(1, "pinned.txt")})
+    _passed(YamlNode(1, [named]), report, lambda _name, _line: (Path("pinned.txt"), octets))
     check_problems(report, octets)
 
 
@@ -92,6 +90,6 @@ def _live(octets: bytes) -> None:
 def _on_failure(octets: bytes) -> None:
     node, report = _document(octets)
     if node is not None:
-        on_failure = read_on_failure(Fields(node, ("on-failure",), report), report)
-        assert not report.errors or b"open" in octets or not any(map(on_failure.passes, Cause))
+        on_failure = read_on_failure(MappingReader(node, ("on-failure",), report), report)
+        assert not report.errors or b"open" in octets or not any(map(on_failure.passes, FailureCause))
     check_problems(report, octets)

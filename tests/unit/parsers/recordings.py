@@ -17,11 +17,11 @@ import zstandard
 from mitmproxy.io import FlowWriter
 from mitmproxy.test import tflow
 
-from hushlist.audit.auditor import Auditor, Moment
-from hushlist.audit.record import Broken, Record, Skipped
+from hushlist.audit.replay.auditor import Auditor, ReplayMoment
 from hushlist.audit.sources.compression import HEAD, decompressed, is_compressed
-from hushlist.audit.sources.formats import FORMATS, Format, format_of
-from hushlist.audit.sources.lines import read_lines
+from hushlist.audit.sources.line_sources import read_lines
+from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest, SkippedRecord
+from hushlist.audit.sources.source_formats import FORMATS, SourceFormat, source_format_of
 from hushlist.policy.groups import NOBODY
 from unit.parsers.lines import engine
 from unit.parsers.table import NOON, Parser, scratch_file
@@ -33,7 +33,7 @@ PARSERS: dict[str, Parser] = {}
 _DECIDED = 200
 
 
-def _read(form: Format, octets: bytes) -> None:
+def _read(form: SourceFormat, octets: bytes) -> None:
     """What is broken is a record that says so; what is not can be decided, as of its own time and client."""
     if form.read_line is not None:
         records: Any = read_lines(io.BytesIO(octets), "s", form.read_line)
@@ -46,15 +46,15 @@ def _read(form: Format, octets: bytes) -> None:
         records = form.read_file(path, "s")
     found = list(records)
     for record in found:
-        assert isinstance(record, Record | Broken | Skipped)
-        if isinstance(record, Record):
+        assert isinstance(record, RecordedRequest | BrokenRecord | SkippedRecord)
+        if isinstance(record, RecordedRequest):
             assert record.ranked[1] is not None
             assert len(record.key) == 32
         else:
             assert record.number >= 0
             assert str(record)
     some = found[:_DECIDED]
-    tally = Auditor(engine(), Moment(NOON, NOBODY, as_recorded=True)).add(some, "s", form.name)
+    tally = Auditor(engine(), ReplayMoment(NOON, NOBODY, as_recorded=True)).add(some, "s", form.name)
     assert tally.records + sum(own.broken + own.skipped for own in tally.sources.values()) == len(some)
 
 
@@ -168,7 +168,7 @@ def _unpack(octets: bytes) -> None:
     stream = decompressed(io.BufferedReader(cast(io.RawIOBase, io.BytesIO(octets))))
     assert is_compressed(octets[:8]) or stream.peek(1)[:1] == octets[:1]
     head = stream.peek(HEAD)
-    assert format_of(head).name in FORMATS
+    assert source_format_of(head).name in FORMATS
     done = 0
     while done < _MOST and (piece := stream.read1(HEAD)):
         assert len(piece) <= HEAD

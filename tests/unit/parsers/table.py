@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from hushlist.errors import HushlistError, Problem
-from hushlist.lists.source import Report
+from hushlist.lists.list_source import ProblemReport
 
 ROOT = Path(__file__).parents[3]
 NOON = datetime(2026, 12, 24, 12, tzinfo=UTC)
@@ -65,7 +65,7 @@ def scratch_file() -> Path:
     return Path(_FOLDERS[0].name) / "scratch"
 
 
-def check_problems(report: Report, octets: bytes) -> None:
+def check_problems(report: ProblemReport, octets: bytes) -> None:
     """Every problem stands in a line that there is, and can be printed."""
     last = octets.count(b"\n") + 1
     for problem in (*report.errors, *report.warnings):

@@ -7,20 +7,18 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 from hushlist.errors import HushlistError
-from hushlist.url.abnf import parse_absolute_uri, parse_uri, parse_uri_reference
-from hushlist.url.compare import compare
-from hushlist.url.extract import extract
-from hushlist.url.hashed import VARIANTS, HashKey, hash_uri, parse_hashed_uri
+from hushlist.url.comparison import PROFILES, compare
+from hushlist.url.hashed_uri import VARIANTS, HashKey, hash_uri, parse_hashed_uri
 from hushlist.url.host import is_address, parse_address, to_ascii
 from hushlist.url.hrn import parse_hrn
 from hushlist.url.iri import convert_to_ucs, undo_html_escapes, undo_xml_escapes
-from hushlist.url.percent import escape, unescape_repeatedly
-from hushlist.url.profiles import PROFILES
-from hushlist.url.protocol import is_slash_redirect, redirected_profile
-from hushlist.url.readings import readings
+from hushlist.url.normalization import percent_decode_repeatedly, percent_encode
+from hushlist.url.path_interpretations import path_interpretations
+from hushlist.url.redirects import is_slash_redirect, redirected_profile
 from hushlist.url.request import canonical_forms, canonical_url, request_of
 from hushlist.url.rfc3986 import resolve
-from hushlist.url.safebrowsing import SAFEBROWSING
+from hushlist.url.uri_extraction import extract
+from hushlist.url.uri_grammar import parse_absolute_uri, parse_uri, parse_uri_reference
 from shared import SHARED
 from unit.parsers.table import Parser, put, text_of
 
@@ -97,7 +95,7 @@ def _host(octets: bytes) -> None:
 
 
 def _escapes(octets: bytes) -> None:
-    assert escape(unescape_repeatedly(octets)).isascii()
+    assert percent_encode(percent_decode_repeatedly(octets)).isascii()
     undo_html_escapes(text_of(octets))
     undo_xml_escapes(text_of(octets))
 
@@ -111,7 +109,7 @@ for _name in PROFILES:
     add_url(f"url profile {_name}", partial(_profile, _name))
 add_url("url request_of", _request)
 add_url("url canonical_url", canonical_url)
-add_url("url readings", lambda octets: readings(SAFEBROWSING.parse(octets)))
+add_url("url readings", lambda octets: path_interpretations(b"/" + octets, octets))
 add_url("url compare", _compare)
 add_url("url abnf", _abnf)
 add_url("url resolve", lambda octets: resolve(octets, b"http://a/b/c/d;p?q"))

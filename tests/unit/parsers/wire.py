@@ -8,12 +8,12 @@ from functools import partial
 from mitmproxy import http
 from mitmproxy.test import tflow
 
-from hushlist.journal.record import Privacy, record_of, to_line
-from hushlist.policy.log import Clients, Queries
-from hushlist.proxy import unblock
-from hushlist.proxy.languages import TEXTS, negotiate
-from hushlist.proxy.template import VARIABLES, parse_template
-from hushlist.proxy.wire import request_of_flow, seen_of_flow
+from hushlist.journal.log_record import Privacy, log_record_of, to_line
+from hushlist.policy.log_settings import LoggedClients, LoggedQueries
+from hushlist.proxy import unblock_handler
+from hushlist.proxy.flow.flow_request import request_of_flow, seen_of_flow
+from hushlist.proxy.page.languages import TEXTS, negotiate
+from hushlist.proxy.page.template import VARIABLES, parse_template
 from hushlist.url.request import Request
 from unit.parsers.lines import engine
 from unit.parsers.policy import tokens
@@ -42,7 +42,7 @@ def _template(octets: bytes) -> None:
 
 def _template_samples() -> Iterator[bytes]:
     yield b'<html lang="$lang" dir="$dir"><style>a{b:c}</style><!-- $x --><h1>$heading</h1>$$ ${reason}$form</html>'
-    for path in sorted([*ROOT.glob("examples/**/*.html"), *ROOT.glob("addon/hushlist/proxy/*.html")]):
+    for path in sorted([*ROOT.glob("examples/**/*.html"), *ROOT.glob("addon/hushlist/proxy/page/*.html")]):
         yield path.read_bytes()
 
 
@@ -79,8 +79,8 @@ def _wire(octets: bytes) -> None:
     seen_of_flow(flow)
     request = request_of_flow(flow)
     decision = engine().decide(request, NOON)
-    for privacy in (Privacy(Queries.KEEP, Clients.KEEP), Privacy(Queries.DROP, Clients.DROP)):
-        line = to_line(record_of(decision, reference="0", moment=0.0, method=flow.request.method).fields(privacy))
+    for privacy in (Privacy(LoggedQueries.KEEP, LoggedClients.KEEP), Privacy(LoggedQueries.DROP, LoggedClients.DROP)):
+        line = to_line(log_record_of(decision, reference="0", moment=0.0, method=flow.request.method).fields(privacy))
         assert line.count(b"\n") == 1
         assert all(0x20 <= octet < 0x7F for octet in line[:-1])
 
@@ -95,14 +95,14 @@ def _form(octets: bytes) -> None:
     path, _, body = octets.partition(b"\n")
     request = http.Request.make("POST", "http://blocked.example/", body)
     request.data.path = path
-    query = unblock._query(request)
-    asked = unblock._one(query, "url").encode("utf-8", "surrogateescape")
+    query = unblock_handler._query(request)
+    asked = unblock_handler._one(query, "url").encode("utf-8", "surrogateescape")
     decision = engine().decide_url(asked, NOON)
-    if tokens().is_ours(unblock._one(query, "seal")):
+    if tokens().is_ours(unblock_handler._one(query, "seal")):
         raise AssertionError("a seal was forged")
-    if unblock._host(decision) is not None:
-        unblock._wanted(decision)
-        location = unblock._go_on(asked).headers["Location"]
+    if unblock_handler._host(decision) is not None:
+        unblock_handler._wanted(decision)
+        location = unblock_handler._go_on(asked).headers["Location"]
         assert location.startswith("/")
         assert not location.startswith("//")
         assert "\n" not in location

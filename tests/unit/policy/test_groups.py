@@ -4,10 +4,10 @@ from ipaddress import ip_network
 
 import pytest
 
-from hushlist.lists.document import Fields, read_document
-from hushlist.lists.source import Report
+from hushlist.lists.list_source import ProblemReport
+from hushlist.lists.yaml_nodes import MappingReader, read_document
 from hushlist.match.rule import Action
-from hushlist.policy.groups import NOBODY, Client, Group, LayerUse, Settings, group_of, read_group, read_settings
+from hushlist.policy.groups import NOBODY, Client, Group, GroupSettings, LayerUse, group_of, read_group, read_settings
 from hushlist.policy.schedule import read_schedules, read_timezone
 
 LAYERS = ("overrides", "lists")
@@ -19,7 +19,7 @@ HOST_BITS = "some of its bits are behind the prefix: the network is 10.0.0.0/24"
 
 def group(*networks: str, users: set[str] | None = None, ports: set[int] | None = None) -> Group:
     found = tuple(map(ip_network, networks))
-    return Group("g", (), Settings(), found, frozenset(users or ()), frozenset(ports or ()))
+    return Group("g", (), GroupSettings(), found, frozenset(users or ()), frozenset(ports or ()))
 
 
 @pytest.mark.parametrize(
@@ -95,16 +95,16 @@ def no_file(name: str, line: int) -> None:
 
 
 def read(text: str, everybody: str = "{mode: block}") -> tuple[Group, list[str]]:
-    report = Report("p")
+    report = ProblemReport("p")
     schedules_node = read_document(b"{night: {times: 21:00-06:30}}", report)
     assert schedules_node is not None
-    zone = read_timezone(Fields(schedules_node, ("night", "timezone"), report), "timezone", report)
+    zone = read_timezone(MappingReader(schedules_node, ("night", "timezone"), report), "timezone", report)
     schedules = read_schedules(schedules_node, zone, report)
     for_all, node = read_document(everybody.encode(), report), read_document(text.encode(), report)
     assert for_all is not None
     assert node is not None
     keys = ("categories", "default", "mode", "safe-search", "unblock", "pass-through")
-    settings = read_settings(Fields(for_all, keys, report), schedules, report, no_file)
+    settings = read_settings(MappingReader(for_all, keys, report), schedules, report, no_file)
     found = read_group(node, tuple(map(LayerUse, LAYERS)), settings, schedules, report, no_file)
     return found, list(map(str, report.errors))
 
@@ -189,6 +189,7 @@ def test_a_group_has_its_own_layers_in_its_own_order() -> None:
             [f"p:1: clients: 'pc7': {EXPECTED}"],
         ),
         ("{name: g, clients: [[]]}", [f"p:1: clients: a list: {EXPECTED}"]),
+        (f"{{name: g, users: [{'u' * 257}]}}", ["p:1: users: a name has at most 256 characters"]),
         ("{name: g, users: ['']}", ["p:1: users: expected text, not nothing"]),
         ("{name: g, ports: [65536]}", ["p:1: ports: '65536': expected a number from 0 to 65535"]),
         ("{name: g, ports: [1], mode: on}", ["p:1: mode: on: expected one of block, tag, off"]),

@@ -5,9 +5,9 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.lists.source import Report
-from hushlist.policy.name_answers import NameAnswers
-from hushlist.policy.policy import read_policy
+from hushlist.lists.list_source import ProblemReport
+from hushlist.policy.policy_file import read_policy
+from hushlist.policy.proxy_settings import NameAnswers
 
 IPV4, IPV6 = IPv4Address("192.0.2.80"), IPv6Address("2001:db8::80")
 
@@ -15,7 +15,7 @@ IPV4, IPV6 = IPv4Address("192.0.2.80"), IPv6Address("2001:db8::80")
 def read(folder: Path, dns: str) -> tuple[NameAnswers | None, list[str]]:
     path = folder / "policy.yaml"
     path.write_text(f"layers: []\n{dns}\n")
-    report = Report(str(path))
+    report = ProblemReport(str(path))
     policy = read_policy(path, report)
     return policy and policy.name_answers, [f"{one.line}: {one.what}: {one.why}" for one in report.errors]
 

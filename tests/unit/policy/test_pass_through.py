@@ -7,10 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.lists.document import read_document
-from hushlist.lists.source import Report
+from hushlist.lists.list_source import ProblemReport
+from hushlist.lists.yaml_nodes import read_document
 from hushlist.policy.pass_through import PassThrough, read_pass_through
-from hushlist.policy.policy import read_policy
+from hushlist.policy.policy_file import read_policy
 
 PASSED = PassThrough(
     frozenset([b"bank.example", b"localhost"]),
@@ -50,7 +50,7 @@ def test_whatever_is_asked_nothing_is_raised(host: bytes) -> None:
 
 
 def read(text: str, files: dict[str, bytes] | None = None) -> tuple[PassThrough, list[str]]:
-    report = Report("p")
+    report = ProblemReport("p")
     node = read_document(text.encode(), report)
     assert node is not None
 
@@ -117,7 +117,7 @@ def test_a_file_is_one_of_the_policy_s_and_a_group_s_own_takes_the_place_of_ever
         "{name: d, ports: [3], pass-through: []}]\n"
     )
     (tmp_path / "all.txt").write_text("e.example\n")
-    report = Report(str(path))
+    report = ProblemReport(str(path))
     policy = read_policy(path, report)
     assert policy is not None
     assert report.errors == []

@@ -9,10 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.lists.document import read_document
-from hushlist.lists.source import Report
-from hushlist.policy.safe_search import SERVICES, Rewrite, read_safe_search, rewrite, set_parameters
-from hushlist.policy.services import LEVELS
+from hushlist.lists.list_source import ProblemReport
+from hushlist.lists.yaml_nodes import read_document
+from hushlist.policy.safe_search import (
+    SERVICES,
+    RequestRewrite,
+    read_safe_search,
+    rewrite_for_safe_search,
+    set_parameters,
+)
+from hushlist.policy.safe_search_services import LEVELS
 from unit.hostile import LONG, octets
 
 ALL = dict.fromkeys(SERVICES, "strict")
@@ -22,7 +28,7 @@ GOOGLE = b"safe=active&ssui=on"
 
 
 def target_of(host: bytes, target: bytes, level: str = "strict") -> bytes | None:
-    change = rewrite(host, target, dict.fromkeys(SERVICES, level))
+    change = rewrite_for_safe_search(host, target, dict.fromkeys(SERVICES, level))
     return change.target if change else None
 
 
@@ -37,7 +43,7 @@ def target_of(host: bytes, target: bytes, level: str = "strict") -> bytes | None
     ],
 )
 def test_a_search_gets_the_service_s_parameter(host: bytes, level: str, expected: bytes) -> None:
-    change = rewrite(host, b"/search?q=x", dict.fromkeys(SERVICES, level))
+    change = rewrite_for_safe_search(host, b"/search?q=x", dict.fromkeys(SERVICES, level))
     assert change is not None
     assert (change.level, change.target, change.headers, change.host) == (level, expected, (), None)
 
@@ -45,8 +51,8 @@ def test_a_search_gets_the_service_s_parameter(host: bytes, level: str, expected
 @pytest.mark.parametrize(("level", "value"), [("strict", b"Strict"), ("moderate", b"Moderate")])
 @pytest.mark.parametrize("host", [b"www.youtube.com", b"youtube.com", b"m.youtube.com", b"youtubei.googleapis.com"])
 def test_youtube_gets_a_header(host: bytes, level: str, value: bytes) -> None:
-    change = Rewrite("youtube", level, headers=((b"YouTube-Restrict", value),))
-    assert rewrite(host, b"/watch?v=1", {"youtube": level}) == change
+    change = RequestRewrite("youtube", level, headers=((b"YouTube-Restrict", value),))
+    assert rewrite_for_safe_search(host, b"/watch?v=1", {"youtube": level}) == change
 
 
 @pytest.mark.parametrize(
@@ -60,10 +66,10 @@ def test_youtube_gets_a_header(host: bytes, level: str, value: bytes) -> None:
     ],
 )
 def test_where_that_is_what_is_documented_another_host_is_asked(host: bytes, asked: bytes) -> None:
-    change = rewrite(host, b"/search?q=x", ALL)
+    change = rewrite_for_safe_search(host, b"/search?q=x", ALL)
     assert change is not None
     assert (change.host, change.target, change.headers) == (asked, None, ())
-    assert rewrite(asked, b"/search?q=x", ALL) is None
+    assert rewrite_for_safe_search(asked, b"/search?q=x", ALL) is None
 
 
 @pytest.mark.parametrize(
@@ -98,7 +104,7 @@ def test_google_is_google_in_every_country(host: bytes) -> None:
     ],
 )
 def test_a_host_that_only_looks_like_one_is_left_alone(host: bytes) -> None:
-    assert rewrite(host, b"/search?q=x", ALL) is None
+    assert rewrite_for_safe_search(host, b"/search?q=x", ALL) is None
 
 
 @pytest.mark.parametrize("path", [b"/", b"/webhp", b"/search", b"/imgres", b"/search/"])
@@ -115,7 +121,7 @@ def test_a_search_page_counts_in_every_spelling(path: bytes) -> None:
 
 @pytest.mark.parametrize("path", [b"/maps", b"/complete/search", b"/searching", b"/gen_204", b"/maps/search/x"])
 def test_what_is_no_search_at_google_is_left_alone(path: bytes) -> None:
-    assert rewrite(b"www.google.com", path + b"?q=x&safe=off", ALL) is None
+    assert rewrite_for_safe_search(b"www.google.com", path + b"?q=x&safe=off", ALL) is None
 
 
 @pytest.mark.parametrize(
@@ -215,36 +221,38 @@ def test_after_it_a_server_reads_the_parameter_once_and_right(target: bytes) -> 
 
 @given(_HOSTS | octets(), octets(), st.sampled_from([*LEVELS, "?"]))
 def test_no_octets_are_an_error(host: bytes, target: bytes, level: str) -> None:
-    change = rewrite(host, target, dict.fromkeys(SERVICES, level))
+    change = rewrite_for_safe_search(host, target, dict.fromkeys(SERVICES, level))
     assert change is None or str(change)
 
 
 def test_off_and_unnamed_services_are_left_alone() -> None:
-    assert rewrite(b"www.google.com", b"/search?q=x", {"google": "off", "bing": "strict"}) is None
-    assert rewrite(b"www.google.com", b"/search?q=x", {"bing": "strict"}) is None
-    assert rewrite(b"www.youtube.com", b"/", {}) is None
+    assert rewrite_for_safe_search(b"www.google.com", b"/search?q=x", {"google": "off", "bing": "strict"}) is None
+    assert rewrite_for_safe_search(b"www.google.com", b"/search?q=x", {"bing": "strict"}) is None
+    assert rewrite_for_safe_search(b"www.youtube.com", b"/", {}) is None
 
 
 def test_a_level_that_a_service_does_not_have_is_strict() -> None:
-    change = rewrite(b"www.google.com", b"/search?q=x", {"google": "moderate"})
+    change = rewrite_for_safe_search(b"www.google.com", b"/search?q=x", {"google": "moderate"})
     assert change is not None
     assert (change.level, change.target) == ("strict", b"/search?q=x&" + GOOGLE)
 
 
 def test_a_rewrite_says_what_it_changes_and_by_which_document_but_not_what_was_asked() -> None:
     secret = b"/search?q=secret"
-    assert list(map(str, filter(None, (rewrite(min(s.hosts), secret, ALL) for s in SERVICES.values())))) == [
+    assert list(
+        map(str, filter(None, (rewrite_for_safe_search(min(s.hosts), secret, ALL) for s in SERVICES.values())))
+    ) == [
         f"{service.title}, strict: {service.levels['strict']} (source: {service.source})"
         for service in SERVICES.values()
     ]
-    assert str(rewrite(b"google.com", secret, ALL)) == (
+    assert str(rewrite_for_safe_search(b"google.com", secret, ALL)) == (
         "Google, strict: safe=active is set in the query, ssui=on is set in the query "
         "(source: chromium.org/developers/design-documents/safesearch)"
     )
-    assert str(rewrite(b"www.youtube.com", secret, {"youtube": "moderate"})) == (
+    assert str(rewrite_for_safe_search(b"www.youtube.com", secret, {"youtube": "moderate"})) == (
         "YouTube, moderate: the header YouTube-Restrict: Moderate is set (source: support.google.com/a/answer/6214622)"
     )
-    assert str(rewrite(b"search.brave.com", secret, ALL)) == (
+    assert str(rewrite_for_safe_search(b"search.brave.com", secret, ALL)) == (
         "Brave Search, strict: safe.search.brave.com is asked instead (source: search.brave.com/help/safesearch)"
     )
 
@@ -276,7 +284,7 @@ def test_it_takes_time_linear_in_the_target_s_length(make: Callable[[int], bytes
         target, best = make(size), float("inf")
         for _ in range(3):
             begin = time.process_time()
-            rewrite(b"www.google.com", target, ALL)
+            rewrite_for_safe_search(b"www.google.com", target, ALL)
             best = min(best, time.process_time() - begin)
         return best
 
@@ -285,7 +293,7 @@ def test_it_takes_time_linear_in_the_target_s_length(make: Callable[[int], bytes
 
 
 def read(text: str) -> tuple[dict[str, str], list[str]]:
-    report = Report("policy.yaml")
+    report = ProblemReport("policy.yaml")
     document = read_document(text.encode(), report)
     assert document is not None
     assert isinstance(document.value, dict)

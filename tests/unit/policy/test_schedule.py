@@ -17,12 +17,11 @@ import pytest
 from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 
-from hushlist.lists.document import Fields, Node, read_document
-from hushlist.lists.source import Report
+from hushlist.lists.list_source import ProblemReport
+from hushlist.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.policy import schedule as module
+from hushlist.policy.recurrence import A_DAY, EVERY_WEEKDAY, WHOLE_DAY, RecurringDates, RecurringSpans
 from hushlist.policy.schedule import Schedule, read_schedules, read_timezone
-from hushlist.policy.spans import EVERY_WEEKDAY, WHOLE_DAY, Dates, Entry
-from hushlist.policy.wall_clock import A_DAY
 
 BERLIN = ZoneInfo("Europe/Berlin")
 MINUTE, TICK = timedelta(minutes=1), timedelta.resolution
@@ -51,15 +50,15 @@ weekend:
 """
 
 
-def node_of(text: str) -> Node:
-    report = Report("p")
+def node_of(text: str) -> YamlNode:
+    report = ProblemReport("p")
     node = read_document(text.encode(), report)
     assert node is not None, report.errors
     return node
 
 
 def read(text: str, zone: tzinfo = BERLIN) -> dict[str, Schedule]:
-    report = Report("p")
+    report = ProblemReport("p")
     schedules = read_schedules(node_of(text), zone, report)
     assert (report.errors, report.warnings) == ([], [])
     return schedules
@@ -70,7 +69,7 @@ def one(entry: str, zone: tzinfo = BERLIN) -> Schedule:
 
 
 def errors_of(text: str) -> list[str]:
-    report = Report("p")
+    report = ProblemReport("p")
     read_schedules(node_of(text), UTC, report)
     return list(map(str, report.errors))
 
@@ -313,14 +312,14 @@ def test_a_long_row_of_exceptions_is_an_error_and_no_deep_recursion() -> None:
 
 
 def test_a_schedule_with_errors_is_still_known_by_its_name() -> None:
-    report = Report("p")
+    report = ProblemReport("p")
     assert list(read_schedules(node_of("a: {times: 1}\nb: {days: mon, except: a}"), UTC, report)) == ["a", "b"]
     assert list(map(str, report.errors)) == [span_error("1")]
 
 
 def timezone_of(text: str) -> tuple[str, list[str]]:
-    report = Report("p")
-    zone = read_timezone(Fields(node_of(text), ("timezone",), report), "timezone", report)
+    report = ProblemReport("p")
+    zone = read_timezone(MappingReader(node_of(text), ("timezone",), report), "timezone", report)
     return str(zone), list(map(str, report.errors))
 
 
@@ -488,10 +487,10 @@ def test_schedules_go_to_another_process() -> None:
 def test_the_example_of_the_reference_is_good() -> None:
     page = (Path(__file__).parents[3] / "rules" / "README.md").read_text(encoding="utf-8")
     block = next(part for part in page.split("```yaml\n")[1:] if "bedtime:" in part).split("```")[0]
-    report = Report("p")
-    fields = Fields(node_of(block), ("timezone", "schedules"), report)
+    report = ProblemReport("p")
+    fields = MappingReader(node_of(block), ("timezone", "schedules"), report)
     zone = read_timezone(fields, "timezone", report)
-    schedules = read_schedules(Node(fields.line_of("schedules"), dict(fields.entries("schedules"))), zone, report)
+    schedules = read_schedules(YamlNode(fields.line_of("schedules"), dict(fields.entries("schedules"))), zone, report)
     assert report.errors == []
     assert {schedule.is_on(at("2026-12-24T22:00")) for schedule in schedules.values()} == {True, False}
 
@@ -528,7 +527,7 @@ class Watch:
     def moment(self, place: int) -> datetime:
         return self.begin + place * MINUTE
 
-    def marks(self, entry: Entry) -> bytearray:
+    def marks(self, entry: RecurringSpans) -> bytearray:
         """For every minute whether an entry is on: between the first and the last at which the clock shows a span."""
         marks = bytearray(len(self.walls))
         for day in range(self.day - AROUND, self.day + AROUND + 1):
@@ -549,8 +548,8 @@ class Watch:
         return marks
 
 
-def slowly_begins_on(entry: Entry, day: int) -> bool:
-    def among(dates: Dates) -> bool:
+def slowly_begins_on(entry: RecurringSpans, day: int) -> bool:
+    def among(dates: RecurringDates) -> bool:
         return any(first <= day <= last for first, last in zip(dates.firsts, dates.lasts, strict=True))
 
     return (
@@ -585,17 +584,17 @@ def spans(draw: st.DrawFn) -> tuple[int, int]:
     return begin, end + A_DAY * (end < begin)
 
 
-def dates_near(day: int) -> st.SearchStrategy[Dates]:
+def dates_near(day: int) -> st.SearchStrategy[RecurringDates]:
     ranges = st.tuples(st.integers(-6, 6), st.integers(0, 4)).map(lambda pair: (day + pair[0], day + sum(pair)))
-    return st.lists(ranges, max_size=3).map(Dates.of)
+    return st.lists(ranges, max_size=3).map(RecurringDates.of)
 
 
-def entries_near(day: int, deep: int = 1) -> st.SearchStrategy[Entry]:
-    others: st.SearchStrategy[tuple[Entry, ...]] = st.just(())
+def entries_near(day: int, deep: int = 1) -> st.SearchStrategy[RecurringSpans]:
+    others: st.SearchStrategy[tuple[RecurringSpans, ...]] = st.just(())
     if deep:
         others = st.just(()) | st.lists(entries_near(day, deep - 1), max_size=2).map(tuple)
     return st.builds(
-        lambda weekdays, dates, times, except_dates, excepted: Entry(
+        lambda weekdays, dates, times, except_dates, excepted: RecurringSpans(
             weekdays,
             dates,
             times,
@@ -606,7 +605,7 @@ def entries_near(day: int, deep: int = 1) -> st.SearchStrategy[Entry]:
         st.just(EVERY_WEEKDAY) | st.frozensets(st.integers(0, 6), min_size=1),
         st.none() | dates_near(day),
         st.just(WHOLE_DAY) | st.lists(spans(), min_size=1, max_size=3).map(tuple),
-        st.just(Dates()) | dates_near(day),
+        st.just(RecurringDates()) | dates_near(day),
         others,
     )
 
@@ -634,7 +633,7 @@ def edges(marks: bytearray, places: range) -> Iterator[int]:
 
 @settings(max_examples=60, deadline=None)
 @given(cases(), st.integers(0, 500))
-@example((watch("Europe/Berlin", date(2026, 10, 25)), Schedule("s", BERLIN, (Entry(spans=((60, 150),)),))), 0)
+@example((watch("Europe/Berlin", date(2026, 10, 25)), Schedule("s", BERLIN, (RecurringSpans(spans=((60, 150),)),))), 0)
 def test_it_is_on_and_changes_as_a_clock_shows_that_is_looked_at_every_minute(
     case: tuple[Watch, Schedule], offset: int
 ) -> None:
@@ -661,7 +660,7 @@ def test_it_is_on_and_changes_as_a_clock_shows_that_is_looked_at_every_minute(
     st.sampled_from(PLACES), st.lists(entries_near(date(2026, 3, 29).toordinal()), min_size=1, max_size=3), st.data()
 )
 def test_the_next_change_is_one_from_wherever_it_is_sought(
-    place: tuple[str, date], entries: list[Entry], data: st.DataObject
+    place: tuple[str, date], entries: list[RecurringSpans], data: st.DataObject
 ) -> None:
     schedule = Schedule("s", ZoneInfo(place[0]), tuple(entries))
     moments = st.datetimes(datetime(2024, 1, 1), datetime(2028, 1, 1), timezones=st.just(UTC))

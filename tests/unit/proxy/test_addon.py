@@ -11,14 +11,14 @@ from mitmproxy import flow as mitmproxy_flow
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.test import taddons, tflow
 
-from hushlist.engine import Engine
+from hushlist.decide.decision import Decision
+from hushlist.decide.engine import Engine
 from hushlist.policy import shipped_policy
-from hushlist.policy.decision import Decision
 from hushlist.policy.groups import Client
-from hushlist.policy.policy import POLICY_KEYS, PolicyError
-from hushlist.proxy import in_force, requests
+from hushlist.policy.policy_file import POLICY_KEYS, PolicyError
+from hushlist.proxy import request_handler, runtime
 from hushlist.proxy.addon import Hushlist
-from hushlist.proxy.notes import BLOCKED, KEY, SAFE_SEARCH, TAGGED, WOULD_BLOCK
+from hushlist.proxy.flow.flow_metadata import BLOCKED, KEY, SAFE_SEARCH, TAGGED, WOULD_BLOCK
 from hushlist.url.request import Request
 from unit.mitmproxied import mitmproxied
 
@@ -54,7 +54,7 @@ def active(context: taddons.context, hushlist: Hushlist, policy: Path) -> taddon
 @pytest.fixture
 def running(active: taddons.context, hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> taddons.context:
     """The same, behind the start, but without a watch over the files, which has tests of its own."""
-    monkeypatch.setattr(hushlist.in_force, "_restart_watcher", lambda: None)
+    monkeypatch.setattr(hushlist.runtime, "_restart_watcher", lambda: None)
     hushlist.running()
     return active
 
@@ -265,13 +265,13 @@ def test_a_request_whose_body_took_long_is_decided_twice_and_told_once(
     flows[2].request.stream = True  # has gone on already
     for flow in flows:
         hushlist.requestheaders(flow)
-    late = requests.monotonic() + 2
-    monkeypatch.setattr(requests, "monotonic", lambda: late)
+    late = request_handler.monotonic() + 2
+    monkeypatch.setattr(request_handler, "monotonic", lambda: late)
     for flow in flows:
         hushlist.request(flow)
     assert [request.hosts for request in asked[3:]] == [(b"other.example",)]
     assert flows[0].response is None
-    assert hushlist.in_force.figures.total == 3
+    assert hushlist.runtime.statistics.total == 3
 
 
 @pytest.mark.usefixtures("active")
@@ -332,6 +332,7 @@ def test_whatever_is_changed_in_a_request_it_is_decided_again(
 @pytest.mark.usefixtures("active")
 def test_what_makes_no_other_request_is_not_decided_again(hushlist: Hushlist, asked: list[Request]) -> None:
     flow = flow_of("http://other.example/", x="y")
+    flow.request.method = "POST"
     hushlist.requestheaders(flow)
     del flow.request.headers["x"]
     flow.request.content = b"body"
@@ -340,11 +341,25 @@ def test_what_makes_no_other_request_is_not_decided_again(hushlist: Hushlist, as
 
 
 @pytest.mark.usefixtures("active")
+@pytest.mark.parametrize("version", ["HTTP/2.0", "HTTP/3"])
+@pytest.mark.parametrize(("method", "is_refused"), [("GET", True), ("POST", False)])
+def test_a_body_that_comes_untold_is_decided(hushlist: Hushlist, version: str, method: str, is_refused: bool) -> None:
+    flow = flow_of("http://other.example/")
+    flow.request.http_version, flow.request.method = version, method
+    flow.request.headers.clear()
+    hushlist.requestheaders(flow)
+    assert flow.response is None
+    flow.request.data.content = b"GET / HTTP/1.1\r\nHost: blocked.example\r\n\r\n"
+    hushlist.request(flow)
+    assert (flow.response is not None) is is_refused
+
+
+@pytest.mark.usefixtures("active")
 def test_a_request_that_did_not_change_is_not_read_again(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> None:
     flow = flow_of("http://other.example/")
     hushlist.requestheaders(flow)
     # were it read again, the failure would refuse it
-    monkeypatch.setattr(requests, "request_of_flow", None)
+    monkeypatch.setattr(request_handler, "request_of_flow", None)
     hushlist.request(flow)
     assert flow.response is None
 
@@ -360,7 +375,9 @@ def test_a_replay_is_decided_again(hushlist: Hushlist) -> None:
 
 
 @pytest.mark.usefixtures("active")
-@pytest.mark.parametrize("target", ["hushlist.proxy.requests.request_of_flow", "hushlist.engine.Engine.decide"])
+@pytest.mark.parametrize(
+    "target", ["hushlist.proxy.request_handler.request_of_flow", "hushlist.decide.engine.Engine.decide"]
+)
 @pytest.mark.parametrize("path", [b"/", b"/\xff\x00<script>"])
 def test_a_failure_of_our_own_refuses_the_request(
     hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture, target: str, path: bytes
@@ -383,7 +400,9 @@ def test_a_failure_of_our_own_refuses_the_request(
 
 
 @pytest.mark.usefixtures("active")
-@pytest.mark.parametrize("target", ["notes.annotate", "answer.explain", "answer.page"])
+@pytest.mark.parametrize(
+    "target", ["flow.flow_metadata.annotate", "page.block_response.explanation_of", "page.block_response.page"]
+)
 def test_a_failure_behind_the_decision_refuses_the_request(
     hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch, target: str
 ) -> None:
@@ -496,14 +515,14 @@ def test_a_policy_is_found_in_the_home(
 def test_without_an_option_the_shipped_policy_is_in_force(
     context: taddons.context, hushlist: Hushlist, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.INFO, in_force.__name__):
+    with caplog.at_level(logging.INFO, runtime.__name__):
         context.configure(hushlist, hushlist_mode="block")
     assert f"by {shipped_policy()}" in caplog.text
 
 
 def test_while_it_is_off_no_policy_is_needed(context: taddons.context, hushlist: Hushlist) -> None:
     context.configure(hushlist, hushlist_mode="off")
-    assert hushlist.in_force.engine is None
+    assert hushlist.runtime.engine is None
     assert run(hushlist, flow_of("http://other.example/")).response is None
 
 
@@ -617,7 +636,7 @@ class TestOptionOfMitmproxy:
 
 
 def test_the_script_puts_the_addon_into_addons() -> None:
-    script = Path(in_force.__file__).parents[2] / "filter.py"
+    script = Path(runtime.__file__).parents[2] / "filter.py"
     if not script.is_file():
         pytest.skip("no addon/filter.py: this is an installed package")
     names: dict[str, object] = {}
@@ -755,7 +774,7 @@ def test_a_name_that_cannot_be_read_does_not_keep_a_search_from_passing(
     grouped: taddons.context, hushlist: Hushlist, policy: Path
 ) -> None:
     policy.write_text("unparsable: pass\n" + policy.read_text())
-    hushlist.in_force.load(policy)
+    hushlist.runtime.load(policy)
     flow = run(hushlist, flow_of("http://www.google.com/search?q=x", host="a/b"))
     assert flow.response is None
     assert flow.request.path == "/search?q=x&safe=active&ssui=on"
@@ -788,6 +807,25 @@ def test_where_another_host_searches_safely_only_the_connection_goes_there(hushl
         assert server.address == expected
 
 
+@pytest.mark.usefixtures("grouped")
+@pytest.mark.parametrize("version", ["HTTP/1.1", "HTTP/2.0"])
+def test_where_another_proxy_connects_it_is_told_the_host_that_searches_safely(
+    hushlist: Hushlist, version: str
+) -> None:
+    for url, authority, host in (
+        ("https://search.brave.com/?q=x", b"search.brave.com", "search.brave.com"),
+        ("http://search.brave.com:8080/?q=x", b"safe.search.brave.com:8080", "safe.search.brave.com:8080"),
+        ("http://pixabay.com/", b"safesearch.pixabay.com", "safesearch.pixabay.com"),
+        ("http://other.example/", b"other.example", "other.example"),
+    ):
+        flow = flow_of(url)
+        flow.request.http_version, flow.request.authority = version, flow.request.host
+        flow.request.headers["host"] = flow.request.host
+        flow.server_conn = connection.Server(address=None, via=("http", ("127.0.0.1", 3128)))
+        request = run(hushlist, flow).request
+        assert (request.data.authority, request.headers.get_all("host")) == (authority, [host])
+
+
 def test_a_log_whose_folder_cannot_be_found_is_told_and_stops_nothing(
     context: taddons.context,
     hushlist: Hushlist,
@@ -798,7 +836,7 @@ def test_a_log_whose_folder_cannot_be_found_is_told_and_stops_nothing(
     def fail(*_: object) -> None:
         raise RuntimeError("no home")
 
-    monkeypatch.setattr(in_force, "Journal", fail)
+    monkeypatch.setattr(runtime, "LogWriter", fail)
     policy.write_text("log: on\n" + policy.read_text())
     context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
     assert "there is no log: no home" in caplog.text
@@ -820,8 +858,8 @@ def test_an_own_block_page_is_used_and_a_broken_one_is_refused_with_file_and_lin
     assert "<p>Ours: Ads</p>" in flow.response.text
     page.write_text("<html lang='$lang' dir='$dir'><h1>$heading</h1><p>$reason</p>$form\n$nonsense</html>")
     with pytest.raises(PolicyError, match=r"page\.html:2: \$nonsense"):
-        hushlist.in_force.load(policy)
-    assert "the last change is not used" in hushlist.in_force.status("block")
+        hushlist.runtime.load(policy)
+    assert "the last change is not used" in hushlist.runtime.status("block")
     flow = run(hushlist, flow_of("http://blocked.example/"))
     assert flow.response is not None
     assert "<p>Ours: Ads</p>" in flow.response.text
@@ -841,14 +879,14 @@ def test_a_broken_policy_that_says_so_starts_and_everything_passes_until_it_is_m
         logging.WARNING  # an error would end mitmdump
     ]
     assert run(hushlist, flow_of("http://blocked.example/")).response is None
-    status = hushlist.in_force.status("block")
+    status = hushlist.runtime.status("block")
     assert status.startswith("NOTHING IS FILTERED: ")
     assert "1 by start passed undecided" in status
     assert "policy.yaml:2: " in status
     policy.write_text(good)
-    hushlist.in_force.load(policy)
+    hushlist.runtime.load(policy)
     assert run(hushlist, flow_of("http://blocked.example/")).response is not None
-    assert "NOTHING" not in hushlist.in_force.status("block")
+    assert "NOTHING" not in hushlist.runtime.status("block")
 
 
 @pytest.mark.parametrize("choice", ["closed", "{error: open, index: open}", "opne"])
@@ -861,4 +899,4 @@ def test_a_broken_policy_that_does_not_say_so_refuses_every_request(
     response = run(hushlist, flow_of("http://other.example/")).response
     assert response is not None
     assert response.status_code == 403
-    assert hushlist.in_force.status("block").startswith("no policy that can be used: every request is refused")
+    assert hushlist.runtime.status("block").startswith("no policy that can be used: every request is refused")

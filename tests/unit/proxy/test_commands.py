@@ -110,7 +110,7 @@ def test_the_file_keeps_its_mode_and_a_link_stays_one(context: taddons.context, 
     assert [file.name for file in real.iterdir()] == ["rules.yaml"]
 
 
-@pytest.mark.parametrize("text", ["rules: [a.example]\n", "rules:\n- colour: red\n", None, "rules: []\n\udcff"])
+@pytest.mark.parametrize("text", ["rules: {}\n", "rules:\n- colour: red\n", None, "rules: []\n\udcff"])
 def test_a_list_that_cannot_be_changed_is_an_error_that_says_why(
     context: taddons.context, own: Path, text: str | None
 ) -> None:
@@ -137,7 +137,7 @@ def test_a_policy_without_a_list_of_one_s_own_is_an_error(
 ) -> None:
     policy.write_text("layers:\n- {name: lists, lists: [list.yaml]}\n")
     context.configure(hushlist, hushlist_policy=str(policy.with_name("policy.yaml")), hushlist_mode="tag")
-    hushlist.in_force.load(policy)
+    hushlist.runtime.load(policy)
     with pytest.raises(exceptions.CommandError, match="no YAML list in a layer 'overrides'"):
         context.master.commands.call("hushlist.allow", [flow_of("http://games.example/")])
 
@@ -149,7 +149,7 @@ def test_the_format_of_a_list_counts_and_not_its_name(
     (own.parent / "mine").write_text("rules: []\n")
     lists = "[{file: own.yaml, format: domains}, {file: mine, format: yaml}]"
     policy.write_text(f"layers:\n- {{name: overrides, lists: {lists}}}\n")
-    hushlist.in_force.load(policy)
+    hushlist.runtime.load(policy)
     context.master.commands.call("hushlist.block", [flow_of("http://games.example/")])
     assert own.read_text() == "a.example\n"
     assert "games.example/" in (own.parent / "mine").read_text()
@@ -162,7 +162,7 @@ def test_without_a_policy_there_is_an_error(command: str) -> None:
         context.options.add_option("rawtcp", bool, True, "")
         hushlist = Hushlist()
         context.master.addons.add(hushlist)
-        hushlist.in_force.engine = None
+        hushlist.runtime.engine = None
         with pytest.raises(exceptions.CommandError, match="no policy that it can use"):
             context.master.commands.call(f"hushlist.{command}", [])
         assert context.master.commands.call("hushlist.status") == "no policy that can be used: every request is refused"

@@ -7,17 +7,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.connection import QuicConnection
 from mitmproxy import connection, ctx, http, tcp, tls
 from mitmproxy.addons.next_layer import NextLayer
 from mitmproxy.options import Options
 from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.context import Context
-from mitmproxy.proxy.layers import HttpLayer, TCPLayer
+from mitmproxy.proxy.layers import HttpLayer, TCPLayer, UDPLayer
+from mitmproxy.proxy.layers import tcp as tcp_layer
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.test import taddons, tflow
 
-from hushlist.engine import Engine
+from hushlist.decide.engine import Engine
 from hushlist.proxy import tunnels
 from hushlist.proxy.addon import Hushlist
 
@@ -40,6 +43,20 @@ rules:
 - {expression: blocked.example/ok, action: allow}
 - {address: 203.0.113.0/24}
 """
+
+
+def client_hello(*names: bytes, more: bytes = b"") -> bytes:
+    """A ClientHello of TLS 1.2 in one record; ``more`` stands behind its end. Spec: RFC 5246, 7.4.1.2; RFC 6066, 3."""
+    extensions = b"\0\x17\0\0"
+    for name in names:
+        entry = b"\0" + len(name).to_bytes(2, "big") + name
+        listed = len(entry).to_bytes(2, "big") + entry
+        extensions += b"\0\0" + len(listed).to_bytes(2, "big") + listed
+    suites = b"\0\4\x13\1\xc0\x2f\1\0"
+    body = b"\3\3" + bytes(32) + b"\0" + suites + len(extensions).to_bytes(2, "big") + extensions
+    body += b"\0\x18\0" + bytes((len(more),)) + more if more else b""
+    message = b"\1" + len(body).to_bytes(3, "big") + body
+    return b"\x16\3\1" + len(message).to_bytes(2, "big") + message
 
 
 @pytest.fixture
@@ -135,7 +152,7 @@ def test_an_http_2_connection_carries_one_tunnel(hushlist: Hushlist, version: st
 
 
 def test_without_a_policy_a_tunnel_is_opened_for_the_page_and_nothing_else_passes(hushlist: Hushlist) -> None:
-    hushlist.in_force.engine = None
+    hushlist.runtime.engine = None
     flow = connect_to("bank.example:443")
     hushlist.http_connect(flow)
     assert flow.response is None
@@ -153,6 +170,9 @@ class Hello:
 
     def __init__(self, sni: str | None, extensions: tuple[tuple[int, bytes], ...]) -> None:
         self.sni, self.extensions = sni, extensions
+
+    def raw_bytes(self, *, wrap_in_record: bool) -> bytes:
+        raise NotImplementedError  # as of DTLS
 
 
 def hello_to(
@@ -246,7 +266,7 @@ def test_whatever_fails_nothing_is_connected(
     data_of_raw = ServerConnectionHookData(client=raw.client_conn, server=raw.server_conn)
     hushlist.server_connect(data_of_raw)
     assert data_of_raw.server.error == "blocked by hushlist: the filter failed"
-    assert hushlist.in_force.failing.refused == 3
+    assert hushlist.runtime.failure_policy.refused == 3
     assert "the filter failed on a connection, it is refused" in caplog.text
 
 
@@ -328,6 +348,123 @@ def test_what_mitmproxy_s_options_pass_is_decided(
         assert list(nextlayer.layer.handle_event(events.DataReceived(one.client, b"x"))) == []
 
 
+def offered(address: tuple[str, int], protocol: str = "tcp", *, is_shown: bool = False) -> layer.NextLayer:
+    """A connection that mitmproxy passes as it is, in transparent mode."""
+    one = Context(client_of("transparent"), ctx.options)
+    one.client.transport_protocol = protocol  # type: ignore[assignment]
+    one.server.address = address
+    nextlayer = layer.NextLayer(one)
+    nextlayer.layer = TCPLayer(one, ignore=not is_shown) if protocol == "tcp" else UDPLayer(one, ignore=not is_shown)
+    return nextlayer
+
+
+def outcome(hushlist: Hushlist, nextlayer: layer.NextLayer, *pieces: bytes) -> list[str]:
+    """What becomes of it with each piece: "held", "ended", or "passed"."""
+    found, chosen = [], nextlayer.layer
+    client = nextlayer.context.client
+    for piece in pieces:
+        received = events.DataReceived(client, piece)
+        if nextlayer.layer is chosen and not found:
+            nextlayer.events = [events.Start(), received]
+            hushlist.next_layer(nextlayer)
+            done = [one for event in nextlayer.events for one in nextlayer.layer.handle_event(event)]  # type: ignore[union-attr]
+        else:
+            done = list(nextlayer.layer.handle_event(received))  # type: ignore[union-attr]
+        kinds = {type(command) for command in done}
+        is_passed = commands.OpenConnection in kinds or kinds & {tcp_layer.TcpStartHook, commands.SendData}
+        found.append("ended" if commands.CloseConnection in kinds else "passed" if is_passed else "held")
+    return found
+
+
+HARMLESS, HARMFUL = client_hello(b"good.example"), client_hello(b"blocked.example")
+GREETING = b"\x00\x01\x02"
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        ([HARMLESS], ["passed"]),
+        ([client_hello()], ["passed"]),
+        ([HARMFUL], ["ended"]),
+        ([HARMLESS[:1], HARMLESS[1:7], HARMLESS[7:]], ["held", "held", "passed"]),
+        ([HARMFUL[:1], HARMFUL[1:7], HARMFUL[7:]], ["held", "held", "ended"]),
+        ([b"\x16\x03\x05" + HARMFUL[3:]], ["ended"]),
+        ([b"\x16\x03\x01\x00\x00" + HARMFUL], ["ended"]),
+        ([b"\x15\x03\x01\x00\x02\x01\x00" + HARMFUL], ["ended"]),
+        ([HARMLESS[:5] + b"\x00" + HARMLESS[6:]], ["ended"]),
+        ([client_hello(b"good.example", b"blocked.example")], ["ended"]),
+        ([client_hello(b"good.example", more=b"\0")], ["ended"]),
+        ([b"\x16\x03\x01\x40\x00\x01\x00\xff\xff", bytes(1 << 14)], ["held", "ended"]),
+        ([GREETING], ["passed"]),
+    ],
+)
+@pytest.mark.parametrize("is_shown", [False, True])
+def test_what_a_client_begins_with_is_read_before_it_passes(
+    hushlist: Hushlist, pieces: list[bytes], expected: list[str], is_shown: bool
+) -> None:
+    assert outcome(hushlist, offered(ADDRESS, is_shown=is_shown), *pieces) == expected
+
+
+def test_whoever_leaves_before_it_can_be_read_is_left(hushlist: Hushlist) -> None:
+    nextlayer = offered(ADDRESS)
+    assert outcome(hushlist, nextlayer, HARMLESS[:3]) == ["held"]
+    assert nextlayer.layer is not None
+    (command,) = nextlayer.layer.handle_event(events.ConnectionClosed(nextlayer.context.client))
+    assert isinstance(command, commands.CloseConnection)
+
+
+@pytest.mark.parametrize(("port", "expected"), [(8081, ["held", "passed"]), (8082, ["passed"])])
+def test_where_nothing_is_blocked_nothing_that_cannot_be_read_is_ended(
+    hushlist: Hushlist, port: int, expected: list[str]
+) -> None:
+    nextlayer = offered(ADDRESS)
+    nextlayer.context.client.sockname = ("127.0.0.1", port)
+    pieces = [HARMFUL[:1], HARMFUL[1:]] if len(expected) > 1 else [b"\x16\x03\x05"]
+    assert outcome(hushlist, nextlayer, *pieces) == expected
+
+
+def test_what_the_filter_fails_on_is_ended(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Engine, "decide_host", broken)
+    assert outcome(hushlist, offered(ADDRESS), HARMLESS[:1], HARMLESS[1:]) == ["held", "ended"]
+
+
+def datagrams(name: str) -> list[bytes]:
+    """With which a client of QUIC begins."""
+    client = QuicConnection(configuration=QuicConfiguration(server_name=name, alpn_protocols=["h3"]))
+    client.connect(("192.0.2.7", 443), now=0.0)
+    return [octets for octets, _ in client.datagrams_to_send(now=0.0)]
+
+
+def datagram_hello(name: bytes, cut: int = 0) -> bytes:
+    """A ClientHello of DTLS; of which so many octets are to come. Spec: RFC 6347, 4.1 and 4.2.2."""
+    body = client_hello(name)[9:]
+    body = body[:35] + b"\0" + body[35:]
+    part = body[: len(body) - cut]
+    message = b"\1" + len(body).to_bytes(3, "big") + bytes(5) + len(part).to_bytes(3, "big") + part
+    return b"\x16\xfe\xfd" + bytes(8) + len(message).to_bytes(2, "big") + message
+
+
+@pytest.mark.parametrize(
+    ("pieces", "expected"),
+    [
+        (datagrams("good.example")[:1], ["passed"]),
+        (datagrams("blocked.example")[:1], ["ended"]),
+        ([b"\xc0\x6b\x33\x43\xcf" + datagrams("blocked.example")[0][5:]], ["ended"]),  # of another version
+        ([datagram_hello(b"good.example")], ["passed"]),
+        ([datagram_hello(b"blocked.example")], ["ended"]),
+        ([datagram_hello(b"good.example", 9)], ["ended"]),  # a part of one
+        ([datagram_hello(b"good.example")[:20], b""], ["held", "held"]),
+        ([b"\x15\xfe\xfd" + bytes(20)], ["ended"]),
+        ([b"\x80\x00" + bytes(40)], ["passed"]),  # RTP
+        ([GREETING], ["passed"]),
+    ],
+)
+def test_the_first_datagrams_are_read_before_they_pass(
+    hushlist: Hushlist, pieces: list[bytes], expected: list[str]
+) -> None:
+    assert outcome(hushlist, offered(ADDRESS, "udp"), *pieces) == expected
+
+
 def test_http_is_left_to_its_requests(hushlist: Hushlist) -> None:
     one = Context(client_of(), None)  # type: ignore[arg-type]
     one.server.address = ("blocked.example", 80)
@@ -379,7 +516,7 @@ def test_a_refusal_is_reported_once_for_each_host_with_the_line_to_add(
     hushlist: Hushlist, policy: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     policy.write_text(POLICY.replace("add}", "report}"))
-    hushlist.in_force.load(policy)
+    hushlist.runtime.load(policy)
     caplog.set_level(logging.WARNING)
     for host in ("app.example", "app.example", "other.example"):
         fail(hushlist, host)
@@ -392,7 +529,7 @@ def test_a_refusal_is_reported_once_for_each_host_with_the_line_to_add(
 
 
 def test_the_status_counts_what_is_passed_through(hushlist: Hushlist) -> None:
-    assert "; 3 hosts and networks are passed through" in hushlist.in_force.status("block")
+    assert "; 3 hosts and networks are passed through" in hushlist.runtime.status("block")
 
 
 def test_a_datagram_with_packets_in_the_wrong_order_is_no_hello() -> None:
@@ -402,4 +539,5 @@ def test_a_datagram_with_packets_in_the_wrong_order_is_no_hello() -> None:
     context = Context(
         connection.Client(peername=("192.0.2.1", 1), sockname=("", 0), transport_protocol="udp"), Options()
     )
-    assert tunnels._hello_of(context, packets) is None
+    with pytest.raises(ValueError, match="no ClientHello"):
+        tunnels._hello_of(context, [packets])

@@ -274,7 +274,7 @@ def test_a_fault_is_told_with_its_reason_and_its_position(text: str, reason: str
     ],
 )
 def test_a_name_implies_every_level_above_it_nearest_first(text: str, implied: list[str]) -> None:
-    assert [str(name) for name in parse_hrn(text).superordinates()] == implied
+    assert [*parse_hrn(text).levels()][1:] == implied
 
 
 @pytest.mark.parametrize(
@@ -297,6 +297,19 @@ def test_within_means_equal_or_subordinate(text: str, other: str, within: bool) 
     assert parse_hrn(text).is_within(parse_hrn(other)) is within
 
 
+def test_a_name_has_so_many_levels_and_characters_at_most() -> None:
+    for authority in ("abc.com", f"-/{UUID}"):
+        longest = f"hrn://{authority}" + "/a" * 32
+        assert len([*parse_hrn(longest).levels()]) == 33
+        with pytest.raises(UrlError) as refused:
+            parse_hrn(longest + "/b/c")
+        assert refused.value.reason == "an hrn: name has at most 32 levels"
+        assert refused.value.position == len(longest) + 1
+    assert parse_hrn("hrn://a/" + "b" * 1016)
+    with pytest.raises(UrlError, match=r"at most 1,024 characters \(at position 1024\)"):
+        parse_hrn("hrn://a/" + "b" * 1017)
+
+
 def test_a_name_is_frozen() -> None:
     with pytest.raises(dataclasses.FrozenInstanceError):
         parse_hrn("hrn://abc.com").host = "abd.com"  # type: ignore[misc]
@@ -313,10 +326,11 @@ def test_every_sentence_of_the_bnf_has_one_stable_normal_form(text: str) -> None
 @given(hrn_texts())
 def test_superordinates_are_valid_strictly_shorter_and_nested(text: str) -> None:
     name = parse_hrn(text)
-    chain = [name, *name.superordinates()]
+    chain = [*map(parse_hrn, name.levels())]
+    assert chain[0] == name
+    assert [*map(str, chain)] == [*name.levels()]
     assert len(chain) == len(name.names) + 1
     for below, above in pairwise(chain):
-        assert parse_hrn(str(above)) == above
         assert str(below).startswith(f"{above}/")
         assert below.is_within(above)
         assert not above.is_within(below)
@@ -324,7 +338,7 @@ def test_superordinates_are_valid_strictly_shorter_and_nested(text: str) -> None
 
 @given(related_hrns(), related_hrns())
 def test_within_agrees_with_the_superordinates(one: Hrn, other: Hrn) -> None:
-    assert one.is_within(other) == (one == other or other in one.superordinates())
+    assert one.is_within(other) == (one == other or str(other) in one.levels())
 
 
 @given(

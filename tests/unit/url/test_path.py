@@ -4,12 +4,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.url.path import (
-    collapse_slashes,
+from hushlist.url.normalization import (
+    backslashes_to_slashes,
     is_overlong,
-    remove_dot_segments,
+    merge_slashes,
+    resolve_dot_segments,
     shorten_overlong,
-    slashes_from_backslashes,
 )
 from unit.hostile import LONG, rfc3986_5_2_4, seconds
 
@@ -34,30 +34,30 @@ from unit.hostile import LONG, rfc3986_5_2_4, seconds
     ],
 )
 def test_dot_segments_are_resolved(path: bytes, expected: bytes) -> None:
-    assert remove_dot_segments(path) == expected
+    assert resolve_dot_segments(path) == expected
 
 
 @given(st.lists(st.sampled_from([b"/", b"/.", b"/..", b"a", b".", b"\\"]), max_size=16).map(b"".join).map(b"/".__add__))
 def test_agrees_with_the_rfc_word_for_word(path: bytes) -> None:
-    assert remove_dot_segments(path) == rfc3986_5_2_4(path)
+    assert resolve_dot_segments(path) == rfc3986_5_2_4(path)
 
 
 @pytest.mark.parametrize(
     ("path", "expected"), [(b"//a///b//", b"/a/b/"), (b"/a/b", b"/a/b"), (b"////", b"/"), (b"/a\\\\b", b"/a\\\\b")]
 )
 def test_runs_of_slashes_become_one(path: bytes, expected: bytes) -> None:
-    assert collapse_slashes(path) == expected
+    assert merge_slashes(path) == expected
 
 
 def test_a_backslash_may_be_taken_for_a_slash() -> None:
-    assert slashes_from_backslashes(b"/a\\..\\b") == b"/a/../b"
+    assert backslashes_to_slashes(b"/a\\..\\b") == b"/a/../b"
 
 
 @pytest.mark.parametrize(
     "path", [b"/.." * LONG, b"/a" * LONG + b"/.." * LONG, b"/a/.." * LONG, b"/" * LONG, b"/." * LONG]
 )
 def test_an_attack_costs_linear_time(path: bytes) -> None:
-    assert seconds(lambda: collapse_slashes(remove_dot_segments(path))) < 1
+    assert seconds(lambda: merge_slashes(resolve_dot_segments(path))) < 1
 
 
 def written_in(octets: int, character: int) -> bytes:

@@ -7,8 +7,9 @@ from hypothesis import strategies as st
 from hushlist.errors import UrlError
 from hushlist.url.host import LONGEST_NAME
 from hushlist.url.parts import Parts
-from hushlist.url.readings import readings
+from hushlist.url.path_interpretations import path_interpretations
 from hushlist.url.request import (
+    LONGEST_TARGET,
     Request,
     canonical_forms,
     canonical_host,
@@ -17,7 +18,7 @@ from hushlist.url.request import (
     request_of,
     target_forms,
 )
-from hushlist.url.safebrowsing import canonicalize, parse, remove_tab_cr_lf, split_fragment
+from hushlist.url.safebrowsing import canonicalize, parse
 from unit.hostile import octets, urls
 
 # -- requests from URLs ------------------------------------------------------------------------------------------------
@@ -42,6 +43,16 @@ from unit.hostile import octets, urls
 )
 def test_a_url_is_the_request_that_a_browser_makes(url: bytes | str, expected: Request) -> None:
     assert request_of(url) == expected
+
+
+def test_of_a_target_that_is_too_long_only_the_beginning_is_kept() -> None:
+    longest = b"/".ljust(LONGEST_TARGET, b"x")
+    assert request_of(b"http://h.example" + longest) == Request(b"http", (b"h.example",), 80, longest)
+    for faults in ("its target has more than 65,536 octets", None), ("another", "another"):
+        said, given = faults
+        request = Request(b"http", (b"h.example",), 80, longest + b"x", fault=given)
+        assert (request.target, request.fault) == (longest[:1024] + b"...", said)
+        assert len(request.url) < 1100
 
 
 @pytest.mark.parametrize(
@@ -145,14 +156,10 @@ def test_a_host_can_be_one_or_is_refused_and_never_shifts_the_url_s_parts(host: 
 
 def plainly(scheme: bytes, target: bytes) -> tuple[Parts, ...]:
     """The forms of a target of a web request, by its readings alone."""
-    target = remove_tab_cr_lf(target)
-    cut, fragment = split_fragment(target)
-    forms: list[Parts] = []
-    for one in (target,) if fragment is None else (target, cut):
-        path, mark, query = one.partition(b"?")
-        rooted = path if path.startswith(b"/") else b"/" + path
-        forms += readings(Parts(scheme, None, b"h", None, rooted, query if mark else None))
-    return tuple(dict.fromkeys(forms))
+    path, mark, query = target.partition(b"?")
+    rooted = path if path.startswith(b"/") else b"/" + path
+    found = path_interpretations(rooted, query if mark else None).found
+    return tuple(Parts(scheme, None, b"h", None, *asked) for asked in found)
 
 
 def nearly_plain() -> st.SearchStrategy[bytes]:
@@ -164,17 +171,17 @@ def nearly_plain() -> st.SearchStrategy[bytes]:
 
 @given(st.sampled_from([b"http", b"https"]), nearly_plain() | octets())
 def test_a_plain_target_is_what_its_readings_say(scheme: bytes, target: bytes) -> None:
-    assert target_forms(scheme, target) == plainly(scheme, target)
+    assert target_forms(scheme, target).forms == plainly(scheme, target)
 
 
 @pytest.mark.parametrize("place", [b"/a%bc", b"/%b", b"/a/b%b", b"/a%b?q", b"/a?q%b", b"/%b/..", b"/.%b", b"%b/a"])
 def test_no_octet_anywhere_makes_a_target_seem_plain_that_is_not(place: bytes) -> None:
     for octet in range(256):
         target = place % bytes((octet,))
-        assert target_forms(b"http", target) == plainly(b"http", target)
+        assert target_forms(b"http", target).forms == plainly(b"http", target)
 
 
-@pytest.mark.parametrize("target", [b"/", b"/a", b"/a/", b"/a/b.c?q=/../x;y\\", b"/a..", b"/a?", b"/~!$&'()*+,=:@|^`"])
+@pytest.mark.parametrize("target", [b"/", b"/a", b"/a/", b"/a/b.c?q=/../x;y\\", b"/a..b", b"/a?", b"/~!$&'()*+,=:@|^`"])
 def test_a_target_like_nearly_every_one_is_plain(target: bytes) -> None:
     assert plain_target(target)
 
@@ -182,7 +189,22 @@ def test_a_target_like_nearly_every_one_is_plain(target: bytes) -> None:
 @pytest.mark.parametrize(
     "target",
     [
-        *(b"a", b"?", b"//", b"/a//b", b"/.", b"/..", b"/a/./b", b"/a/.b", b"/a/..", b"/a;b", b"/a%b"),
+        *(
+            b"a",
+            b"?",
+            b"//",
+            b"/a//b",
+            b"/.",
+            b"/..",
+            b"/a/./b",
+            b"/a/.b",
+            b"/a/..",
+            b"/a.",
+            b"/a./b",
+            b"/a.?b",
+            b"/a;b",
+            b"/a%b",
+        ),
         *(
             b"/a#",
             b"/a?q#",
@@ -211,16 +233,16 @@ def test_a_target_that_may_have_other_readings_is_not_plain(target: bytes) -> No
         (b"", [(b"/", None)]),
         (b"?", [(b"/", b"")]),
         (b"*", [(b"/*", None)]),
-        (b"/x//../bad", [(b"/x/bad", None), (b"/bad", None), (b"/x/../bad", None)]),
+        (b"/x//../bad", [(b"/x/bad", None), (b"/x/../bad", None), (b"/bad", None)]),
     ],
 )
 def test_a_target_s_first_form_is_the_canonical_one(target: bytes, paths: list[tuple[bytes, bytes | None]]) -> None:
-    assert [(form.path, form.query) for form in target_forms(b"http", target)] == paths
+    assert [(form.path, form.query) for form in target_forms(b"http", target).forms] == paths
 
 
 @given(octets(), octets())
 def test_every_scheme_and_target_has_at_least_one_form(scheme: bytes, target: bytes) -> None:
-    forms = target_forms(scheme, target)
+    forms = target_forms(scheme, target).forms
     assert forms
     assert len(set(forms)) == len(forms)
     assert all(form.host == b"h" and form.path.startswith(b"/") for form in forms)

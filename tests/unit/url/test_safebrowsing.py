@@ -7,7 +7,7 @@ from hypothesis import example, given
 
 from hushlist.errors import UrlError
 from hushlist.match.expressions import expressions
-from hushlist.url.readings import readings
+from hushlist.url.request import canonical_forms, request_of
 from hushlist.url.safebrowsing import SAFEBROWSING, canonicalize, parse
 from unit.hostile import LONG, seconds, urls
 
@@ -68,7 +68,7 @@ def test_the_specification_s_own_vectors_hold(url: str | bytes, canonical: str) 
 @pytest.mark.parametrize(
     ("url", "canonical"),
     [
-        # settled reading 1: text is UTF-8
+        # reading 1 of addon/README.md: text is UTF-8
         ("http://h/\x80", "http://h/%C2%80"),
         (b"http://h/\x80", "http://h/%80"),
         # 3: port, user and password are dropped, an empty query is kept
@@ -171,7 +171,8 @@ def test_the_canonical_url_has_the_expressions_of_the_raw_one(url: bytes) -> Non
 def test_an_attack_costs_linear_time(url: bytes) -> None:
     def work() -> None:
         try:
-            found = readings(parse(url))
+            request = request_of(url)
+            found = canonical_forms(request, request.hosts[0])
         except UrlError:
             return
         for parts in found:

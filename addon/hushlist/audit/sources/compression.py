@@ -15,6 +15,8 @@ import zlib
 from collections.abc import Callable
 from typing import Any, Protocol, TypeAlias, cast
 
+import zstandard
+
 #: octets that can be peeked at
 HEAD = 1 << 16
 #: octets of what is packed that are read at a time; and that Zstandard gets, which makes 4 MiB of so many at most
@@ -64,12 +66,7 @@ class _Zstandard:
     """One that unpacks Zstandard; its own reader takes an end that is missing for a good one."""
 
     def __init__(self) -> None:
-        try:
-            import zstandard  # mitmproxy brings it
-        except ModuleNotFoundError:
-            raise OSError("the package zstandard is not there") from None
         self._unpack = zstandard.ZstdDecompressor().decompressobj()
-        self._error = zstandard.ZstdError
         self._packed, self._found = b"", io.BytesIO()
         self.needs_input = True
 
@@ -86,10 +83,7 @@ class _Zstandard:
         found = self._found.read(max_length)
         if not found and self._packed and not self._unpack.eof:
             piece, self._packed = self._packed[:_STEP], self._packed[_STEP:]
-            try:
-                self._found = io.BytesIO(self._unpack.decompress(piece))
-            except self._error as error:
-                raise OSError(str(error)) from error
+            self._found = io.BytesIO(self._unpack.decompress(piece))
             found = self._found.read(max_length)
         self.needs_input = not found and (self._unpack.eof or not self._packed)
         return found
@@ -124,7 +118,7 @@ class _Unpacked(io.RawIOBase):
             while self.fault is None and done < len(view) and (octets := self._read(len(view) - done)):
                 view[done : done + len(octets)] = octets
                 done += len(octets)
-        except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error) as error:
+        except (OSError, EOFError, ValueError, lzma.LZMAError, zlib.error, zstandard.ZstdError) as error:
             self.fault = f"its compression is broken: {error}"
         return done
 

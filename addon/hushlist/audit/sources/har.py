@@ -1,4 +1,4 @@
-"""HAR: what browsers' tools, WebPageTest and test drivers write; entries are read one at a time.
+"""HAR files of browsers' tools, WebPageTest and test drivers; entries are read one at a time.
 
 Spec: http://www.softwareishard.com/blog/har-12-spec/, and what Chromium adds (``_resourceType``, ``_initiator``)
 """
@@ -9,38 +9,44 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
-from hushlist.audit.kinds import kind_of_name, kind_of_type
-from hushlist.audit.plain import bytes_of
-from hushlist.audit.record import Broken, Kind, Record, time_of
+from hushlist.audit.sources.json_codec import bytes_of
 from hushlist.audit.sources.json_stream import JsonError, elements
+from hushlist.audit.sources.recorded_request import (
+    BrokenRecord,
+    RecordedRequest,
+    ResourceType,
+    resource_type_of_media,
+    resource_type_of_name,
+    time_of,
+)
 
-#: pages whose documents are remembered, of one file
+#: pages of one file whose documents are remembered
 _MOST_PAGES = 1 << 12
 _REDIRECTS = (301, 302, 303, 307, 308)
 
 
-def read_har(stream: BinaryIO, source: str) -> Iterator[Record | Broken]:
-    """The requests of a file; one that is not whole ends with what is wrong with it."""
+def read_har(stream: BinaryIO, source: str) -> Iterator[RecordedRequest | BrokenRecord]:
+    """The requests of a file; for an incomplete file, a broken record at the end says why."""
     pages: dict[str, bytes] = {}
     number = 0
     try:
         for number, entry in enumerate(elements(stream, ("log", "entries")), 1):
             if isinstance(entry, JsonError):
-                yield Broken(source, number, str(entry))
+                yield BrokenRecord(source, number, str(entry))
                 continue
             try:
                 yield _record(entry, source, number, pages)
             except _NotHarError as error:
-                yield Broken(source, number, str(error))
+                yield BrokenRecord(source, number, str(error))
     except JsonError as error:
-        yield Broken(source, number and number + 1, str(error))
+        yield BrokenRecord(source, number and number + 1, str(error))
 
 
 class _NotHarError(ValueError):
-    """An entry has something else than it should."""
+    """An entry has not the expected shape."""
 
 
-def _record(entry: object, source: str, number: int, pages: dict[str, bytes]) -> Record:
+def _record(entry: object, source: str, number: int, pages: dict[str, bytes]) -> RecordedRequest:
     if not isinstance(entry, dict):
         raise _NotHarError("the entry is no object")
     request, response = _object(entry, "request"), _object(entry, "response")
@@ -53,20 +59,25 @@ def _record(entry: object, source: str, number: int, pages: dict[str, bytes]) ->
     kind = _kind(entry, response, status)
     page = entry.get("pageref")
     document = pages.get(page) if isinstance(page, str) else None
-    if kind is Kind.UNKNOWN and status in _REDIRECTS and isinstance(page, str) and document is None:
-        kind = Kind.DOCUMENT  # on the way to the page
-    if kind is Kind.DOCUMENT and document is not None:
-        kind = Kind.FRAME  # a page has but one document; what comes behind it is within it
-    elif kind is Kind.DOCUMENT and isinstance(page, str) and status not in _REDIRECTS and len(pages) < _MOST_PAGES:
+    if kind is ResourceType.UNKNOWN and status in _REDIRECTS and isinstance(page, str) and document is None:
+        kind = ResourceType.DOCUMENT  # a redirect to the page
+    if kind is ResourceType.DOCUMENT and document is not None:
+        kind = ResourceType.FRAME  # a page has but one document; later ones are frames in it
+    elif (
+        kind is ResourceType.DOCUMENT
+        and isinstance(page, str)
+        and status not in _REDIRECTS
+        and len(pages) < _MOST_PAGES
+    ):
         pages[page] = octets
     asked_by = document or _referer(request) or _initiator(entry)
     method = request.get("method")
-    return Record(
+    return RecordedRequest(
         octets,
         source,
         number,
         kind,
-        None if kind is Kind.DOCUMENT else asked_by,
+        None if kind is ResourceType.DOCUMENT else asked_by,
         _time(entry),
         method=method if isinstance(method, str) else "",
         status=status,
@@ -78,14 +89,14 @@ def _object(owner: Mapping[str, Any], key: str) -> Mapping[str, Any]:
     return value if isinstance(value, dict) else {}
 
 
-def _kind(entry: Mapping[str, Any], response: Mapping[str, Any], status: int) -> Kind:
+def _kind(entry: Mapping[str, Any], response: Mapping[str, Any], status: int) -> ResourceType:
     named = entry.get("_resourceType")
     if isinstance(named, str) and named:
-        return kind_of_name(named)
+        return resource_type_of_name(named)
     media_type = _object(response, "content").get("mimeType")
     if status in _REDIRECTS:
-        return Kind.UNKNOWN  # its body is a note about where to go, whatever is asked for
-    return kind_of_type(media_type) if isinstance(media_type, str) else Kind.UNKNOWN
+        return ResourceType.UNKNOWN  # the body of a redirect says nothing about the request
+    return resource_type_of_media(media_type) if isinstance(media_type, str) else ResourceType.UNKNOWN
 
 
 def _referer(request: Mapping[str, Any]) -> bytes | None:
@@ -97,7 +108,7 @@ def _referer(request: Mapping[str, Any]) -> bytes | None:
 
 
 def _initiator(entry: Mapping[str, Any]) -> bytes | None:
-    """What asked for it: Chromium has an object, WebPageTest a URL."""
+    """The URL that caused the request: Chromium has an object, WebPageTest a URL."""
     found = entry.get("_initiator")
     return _url(found.get("url") if isinstance(found, dict) else found)
 

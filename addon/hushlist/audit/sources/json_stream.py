@@ -4,8 +4,8 @@
 >>> list(elements(BytesIO(b'{"log": {"x": [{}], "entries": [{"a": 1}, 2, {3}]}}'), ("log", "entries")))
 [{'a': 1}, 2, JsonError('Expecting property name enclosed in double quotes')]
 
-Only the element that is being read is in memory. One that is no JSON is an error in its place, and those behind it are
-read, as long as its brackets and quotes are balanced.
+Only the current element is in memory. An invalid element gives an error in its place, and reading goes on after it if
+its brackets and quotes are balanced.
 """
 
 from __future__ import annotations
@@ -16,51 +16,51 @@ import re
 from collections.abc import Iterator
 from typing import BinaryIO
 
-#: octets that are read at a time
+#: octets of one read
 _CHUNK = 1 << 18
-#: characters; a longer element is an error
+#: most characters of an element
 LONGEST_ELEMENT = 1 << 26
-#: values in an element, about; each takes memory, however short it is
+#: most values in an element, about: each takes memory, however short it is
 _MOST_VALUES = 1 << 22
-#: characters behind us that are kept; a decoder's error counts the lines in all of them
+#: characters already read that are kept; a decoder's error counts the lines in all of them
 _KEPT = 1 << 13
 
 _SPACE = re.compile(r"[ \t\n\r]*")
-#: what brackets and quotes are balanced by, the end of a number or word, and what is in a string
+#: regular expressions for brackets and quotes, the end of a number or word, and the inside of a string
 _STRUCTURE = re.compile(r'["{}\[\],]')
 _STRING_END = re.compile(r'["\\]')
 _KEY_LIMIT = 1 << 16
 
 
 class JsonError(ValueError):
-    """Something is no JSON, or not what was looked for."""
+    """The text is not JSON, or has not the expected shape."""
 
 
 def elements(stream: BinaryIO, keys: tuple[str, ...]) -> Iterator[object]:
-    """The elements of the array at the end of a path of keys; a ``JsonError`` in place of each that is none.
+    """The elements of the array at the end of a path of keys; a ``JsonError`` in place of each invalid one.
 
     Raises:
-        JsonError: the document is none, or ends too early, or there is no such array.
+            JsonError: the document is invalid, ends too early, or has no such array.
     """
-    reader = _Reader(stream)
+    reader = _JsonScanner(stream)
     for key in keys:
         if not reader.enter(key):
             raise JsonError(f"there is no {'.'.join(keys)!r}")
     yield from reader.array()
 
 
-class _Reader:
-    """What is read of a document, and where in it we are."""
+class _JsonScanner:
+    """The loaded part of a document, and the place in it."""
 
     def __init__(self, stream: BinaryIO) -> None:
         self._stream = stream
-        # A byte order mark is common where Windows wrote the file. Octets that are no UTF-8 are kept as they are.
+        # A byte order mark is common in files from Windows. Octets that are not UTF-8 are kept.
         self._decode = codecs.getincrementaldecoder("utf-8-sig")("surrogateescape").decode
         self._text, self._at, self._is_whole = "", 0, False
         self._raw = json.JSONDecoder().raw_decode
 
     def _more(self, octets: int = 0) -> bool:
-        """Read on, so many octets or as many as usual, and forget what is behind us; whether there was anything."""
+        """Read so many octets or the usual number, and drop the text already read; whether there was anything."""
         if self._is_whole:
             return False
         chunk = self._stream.read(octets or _CHUNK)
@@ -70,7 +70,7 @@ class _Reader:
         return True
 
     def _peek(self) -> str:
-        """The next character that is no white space; none at the end."""
+        """The next character that is not white space; empty at the end."""
         while True:
             self._at = _SPACE.match(self._text, self._at).end()  # type: ignore[union-attr]  # it always matches
             if self._at < len(self._text):
@@ -85,7 +85,7 @@ class _Reader:
         self._at += 1
 
     def enter(self, key: str) -> bool:
-        """Go to the value of a key of the object that begins here; whether there is one."""
+        """Go to the value of a key in the object that begins here; whether the key exists."""
         self._expect("{")
         if self._peek() == "}":
             return False
@@ -121,7 +121,7 @@ class _Reader:
         """The value that begins here.
 
         Raises:
-            JsonError: there is none; it was skipped.
+                JsonError: the value is invalid; it was skipped.
         """
         self._peek()
         size = _CHUNK
@@ -133,8 +133,8 @@ class _Reader:
                 value, end = self._raw(self._text, self._at)
             except (ValueError, RecursionError) as error:
                 why = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
-                # What is not whole yet is no JSON either: the brackets tell. Twice as much each time, so that a long
-                # element is not looked at too often.
+                # An incomplete value is invalid, too: the brackets tell. The size doubles each time, so that a long
+                # element is not decoded too often.
                 balanced = self._end()
                 if balanced is not None:
                     self._at = balanced
@@ -156,13 +156,13 @@ class _Reader:
                 return value
 
     def _has_too_many(self) -> bool:
-        """Whether so much was read that there may be too many values in it, and there are."""
+        """Whether the value read so far has too many values in it; counts only if its length allows that."""
         if len(self._text) - self._at < _MOST_VALUES:
             return False
         return sum(self._text.count(character, self._at) for character in ",[{") > _MOST_VALUES
 
     def _end(self) -> int | None:
-        """Where the brackets and quotes of what begins here are balanced, or ``None`` where more has to be read."""
+        """The end of the value that begins here, by its brackets and quotes; ``None`` if more has to be read."""
         at, depth = self._at, 0
         while found := _STRUCTURE.search(self._text, at):
             character = found[0]
@@ -190,7 +190,7 @@ class _Reader:
         return None
 
     def _skip(self) -> None:
-        """Go behind the value that begins here, however long it is, without keeping it."""
+        """Go past the value that begins here, of any length, without keeping it."""
         self._peek()
         depth, is_string = 0, False
         while True:

@@ -12,12 +12,11 @@ from mitmproxy.io import FlowWriter, tnetstring
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import tflow
 
-from hushlist.audit.record import Broken, Kind, Record, Skipped
-from hushlist.audit.sources import flows as module
-from hushlist.audit.sources.flows import read_flows
-from hushlist.audit.sources.tnetstring import TnetstringError, values
+from hushlist.audit.sources import mitmproxy_flows as module
+from hushlist.audit.sources.mitmproxy_flows import TnetstringError, read_flows, values
+from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest, ResourceType, SkippedRecord
 from hushlist.policy.groups import Client
-from hushlist.proxy.wire import client_of_flow, request_of_flow
+from hushlist.proxy.flow.flow_request import client_of_flow, request_of_flow
 
 
 def written(*flows: object) -> bytes:
@@ -61,11 +60,16 @@ def test_a_request_is_the_one_that_the_proxy_decides(request_: dict[str, object]
     flow = web_flow(**request_)
     flow.client_conn.proxy_mode = ProxyMode.parse(mode)  # type: ignore[attr-defined]
     (record,) = read(written(flow))
-    assert isinstance(record, Record)
+    assert isinstance(record, RecordedRequest)
     assert record.asked == request_of_flow(flow)  # type: ignore[arg-type]
     assert record.client == client_of_flow(flow)  # type: ignore[arg-type]
     assert record.client == Client("127.0.0.1", "mia", 0)
-    assert (record.kind, record.page, record.status, record.number) == (Kind.SCRIPT, b"http://page.example/", 200, 1)
+    assert (record.kind, record.page, record.status, record.number) == (
+        ResourceType.SCRIPT,
+        b"http://page.example/",
+        200,
+        1,
+    )
     assert record.time == 946681200
 
 
@@ -73,14 +77,17 @@ def test_browsers_say_themselves_what_a_request_is_for() -> None:
     flow = web_flow()
     flow.request.headers["sec-fetch-dest"] = "document"  # type: ignore[attr-defined]
     (record,) = read(written(flow))
-    assert isinstance(record, Record)
-    assert (record.kind, record.page) == (Kind.DOCUMENT, None)
+    assert isinstance(record, RecordedRequest)
+    assert (record.kind, record.page) == (ResourceType.DOCUMENT, None)
 
 
 def test_flows_without_an_answer_and_of_other_protocols_do_not_stop_the_rest() -> None:
     found = read(written(tflow.tdnsflow(), tflow.tflow(err=True), tflow.ttcpflow(), tflow.twebsocketflow()))
-    assert [type(own) for own in found] == [Skipped, Record, Skipped, Record]
-    assert [own.kind for own in found if isinstance(own, Record)] == [Kind.UNKNOWN, Kind.WEBSOCKET]
+    assert [type(own) for own in found] == [SkippedRecord, RecordedRequest, SkippedRecord, RecordedRequest]
+    assert [own.kind for own in found if isinstance(own, RecordedRequest)] == [
+        ResourceType.UNKNOWN,
+        ResourceType.WEBSOCKET,
+    ]
 
 
 def test_flows_of_old_versions_have_octets_and_addresses_elsewhere() -> None:
@@ -93,7 +100,7 @@ def test_flows_of_old_versions_have_octets_and_addresses_elsewhere() -> None:
         b"client_conn": {b"address": [b"10.0.0.1", 5]},
     }  # fmt: skip
     (record,) = read(tnetstring.dumps(old))  # type: ignore[arg-type]
-    assert isinstance(record, Record)
+    assert isinstance(record, RecordedRequest)
     assert (record.url, record.client.address) == (b"http://h.example/", "10.0.0.1")
 
 
@@ -112,8 +119,8 @@ def test_flows_of_old_versions_have_octets_and_addresses_elsewhere() -> None:
 )
 def test_a_flow_that_is_none_is_broken_and_the_rest_is_read(octets: bytes, why: str) -> None:
     bad, good = read(octets + written(web_flow()))
-    assert bad == Broken("f.flow", 1, why)
-    assert isinstance(good, Record)
+    assert bad == BrokenRecord("f.flow", 1, why)
+    assert isinstance(good, RecordedRequest)
     assert good.number == 2
 
 
@@ -129,8 +136,8 @@ def test_a_flow_that_is_none_is_broken_and_the_rest_is_read(octets: bytes, why: 
 )
 def test_behind_a_length_that_is_none_nothing_can_be_read(octets: bytes, why: str) -> None:
     good, bad = read(written(web_flow()) + octets)
-    assert isinstance(good, Record)
-    assert isinstance(bad, Broken)
+    assert isinstance(good, RecordedRequest)
+    assert isinstance(bad, BrokenRecord)
     assert bad.number == 2
     assert why in bad.why
 
@@ -140,8 +147,8 @@ def test_a_flow_that_is_too_long_is_passed_over(monkeypatch: pytest.MonkeyPatch)
     long.request.content = b"x" * 100_000  # type: ignore[attr-defined]
     monkeypatch.setattr(module, "LONGEST_FLOW", 50_000)
     bad, good = read(written(long, web_flow()))
-    assert bad == Broken("f.flow", 1, "it is longer than 50,000 octets")
-    assert isinstance(good, Record)
+    assert bad == BrokenRecord("f.flow", 1, "it is longer than 50,000 octets")
+    assert isinstance(good, RecordedRequest)
 
 
 VALUES = st.recursive(
@@ -187,7 +194,7 @@ def test_what_is_nested_too_deep_is_broken() -> None:
 
 @pytest.mark.parametrize("short", [b"0:,", b"0:]", b"0:~", b"0:}"])
 def test_what_has_very_many_values_is_broken(short: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushlist.audit.sources.tnetstring._MOST_VALUES", 100)
+    monkeypatch.setattr("hushlist.audit.sources.mitmproxy_flows._MOST_VALUES", 100)
     good, bad = (b"%d:%b]" % (3 * number, short * number) for number in (99, 100))
     first, error, last = values(BytesIO(good + bad + good), 1 << 20)
     assert isinstance(first, list)
@@ -208,7 +215,7 @@ def test_what_has_very_many_values_is_broken(short: bytes, monkeypatch: pytest.M
 def test_a_number_in_place_of_octets_takes_no_memory(place: str, value: object) -> None:
     request = {"host": "h", "port": 80, "method": b"GET", "scheme": b"http", "path": b"/", "headers": [], place: value}
     (broken,) = read(tnetstring.dumps({"type": "http", "request": request}))  # type: ignore[arg-type]
-    assert isinstance(broken, Broken)
+    assert isinstance(broken, BrokenRecord)
     assert "Error(" in broken.why
 
 
@@ -216,5 +223,5 @@ def test_a_number_in_place_of_octets_takes_no_memory(place: str, value: object) 
 def test_a_time_that_is_none_is_not_known(started: object) -> None:
     request = {"host": "h", "port": 80, "method": b"GET", "scheme": b"http", "path": b"/", "headers": []}
     (record,) = read(tnetstring.dumps({"request": {**request, "timestamp_start": started}}))  # type: ignore[arg-type]
-    assert isinstance(record, Record)
+    assert isinstance(record, RecordedRequest)
     assert record.time is None

@@ -8,14 +8,14 @@ from typing import Any
 
 import pytest
 
-from hushlist.audit.record import Broken, Kind, Read, Record
 from hushlist.audit.sources.har import read_har
+from hushlist.audit.sources.recorded_request import BrokenRecord, ReadRecord, RecordedRequest, ResourceType
 from shared import SHARED
 
 HARS = sorted((SHARED / "data" / "har").glob("*.har"))
 
 
-def read(*entries: Any, **log: Any) -> list[Read]:
+def read(*entries: Any, **log: Any) -> list[ReadRecord]:
     return [*read_har(BytesIO(json.dumps({"log": {**log, "entries": entries}}).encode()), "f.har")]
 
 
@@ -32,8 +32,8 @@ def test_an_entry_is_a_record_with_all_that_it_tells() -> None:
             _initiator=initiator,
         )
     )  # fmt: skip
-    assert record == Record(
-        "https://h.example/ü#frag".encode(), "f.har", 1, Kind.STYLE, b"http://page.example/", 1795251600.5,
+    assert record == RecordedRequest(
+        "https://h.example/ü#frag".encode(), "f.har", 1, ResourceType.STYLE, b"http://page.example/", 1795251600.5,
         method="GET", status=200,
     )  # fmt: skip
 
@@ -47,7 +47,7 @@ def test_the_first_document_of_a_page_is_it_and_what_comes_behind_is_within_it()
         entry("http://other.example/", "text/html", pageref="p2"),
         entry("http://other.example/x.js", "application/javascript", pageref="p2"),
     )
-    assert [(own.kind.value, own.page) for own in found if isinstance(own, Record)] == [
+    assert [(own.kind.value, own.page) for own in found if isinstance(own, RecordedRequest)] == [
         ("document", None),
         ("document", None),
         ("script", b"http://page.example/"),
@@ -73,14 +73,14 @@ def test_without_a_page_what_asked_stands_for_it(own: dict[str, Any], page: byte
     (record,) = read(
         entry(media_type="image/png", **{key: value for key, value in own.items() if key != "request"}) | own
     )
-    assert isinstance(record, Record)
+    assert isinstance(record, RecordedRequest)
     assert record.page == page
 
 
 def test_chromium_s_own_type_counts_before_the_answer_s() -> None:
     (record,) = read(entry(media_type="text/plain", _resourceType="script"))
-    assert isinstance(record, Record)
-    assert record.kind is Kind.SCRIPT
+    assert isinstance(record, RecordedRequest)
+    assert record.kind is ResourceType.SCRIPT
 
 
 @pytest.mark.parametrize(
@@ -88,10 +88,10 @@ def test_chromium_s_own_type_counts_before_the_answer_s() -> None:
 )
 def test_an_entry_without_a_url_is_broken_and_the_rest_is_read(broken: Any) -> None:
     first, bad, last = read(entry(), broken, entry())
-    assert isinstance(first, Record)
-    assert isinstance(bad, Broken)
+    assert isinstance(first, RecordedRequest)
+    assert isinstance(bad, BrokenRecord)
     assert bad.number == 2
-    assert isinstance(last, Record)
+    assert isinstance(last, RecordedRequest)
     assert last.number == 3
 
 
@@ -101,7 +101,7 @@ def test_an_entry_without_a_url_is_broken_and_the_rest_is_read(broken: Any) -> N
 )
 def test_what_is_not_as_it_should_be_is_not_known(own: dict[str, Any]) -> None:
     (record,) = read({**entry(), **own})
-    assert isinstance(record, Record)
+    assert isinstance(record, RecordedRequest)
 
 
 @pytest.mark.parametrize(
@@ -109,7 +109,7 @@ def test_what_is_not_as_it_should_be_is_not_known(own: dict[str, Any]) -> None:
 )
 def test_a_file_that_ends_too_early_is_broken_there(octets: bytes) -> None:
     *records, last = read_har(BytesIO(octets), "f.har")
-    assert isinstance(last, Broken)
+    assert isinstance(last, BrokenRecord)
     assert last.number == len(records) + bool(records)
 
 
@@ -119,6 +119,6 @@ def test_real_files_have_the_requests_that_a_plain_reading_finds() -> None:
         plain = json.loads(path.read_text("utf-8-sig"))["log"]["entries"]
         with path.open("rb") as file:
             found = [*read_har(file, path.name)]
-        assert [own.asked.decode() for own in found if isinstance(own, Record) and isinstance(own.asked, bytes)] == [
-            own["request"]["url"] for own in plain
-        ]
+        assert [
+            own.asked.decode() for own in found if isinstance(own, RecordedRequest) and isinstance(own.asked, bytes)
+        ] == [own["request"]["url"] for own in plain]

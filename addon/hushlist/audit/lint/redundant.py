@@ -1,0 +1,180 @@
+"""Finds redundant rules: duplicates in one list or in several, and rules that a broader or stronger rule shadows."""
+
+from __future__ import annotations
+
+import pickle
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+from ipaddress import IPv4Network, IPv6Network
+from itertools import groupby
+from pathlib import Path
+from typing import NamedTuple
+
+from hushlist.audit.lint.findings import Finding, FindingKind
+from hushlist.match.expressions import FULL_LENGTH
+from hushlist.match.index import Index, Match
+from hushlist.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms, key_length
+from hushlist.match.index_table import PLACE
+from hushlist.match.index_writer import Candidate, CollectedPart, MergeTask, Stored, load, merge_tasks, sorted_rows
+from hushlist.match.rule import FINAL, Action, Rule, Terms
+from hushlist.match.shadowed import find_shadowed
+
+
+class TermsMeaning(NamedTuple):
+    """What a rule does, compared among rules of the same expression, hash or range."""
+
+    action: Action
+    #: a policy may treat different categories differently
+    category: str | None
+    expires: date | None
+
+
+class DuplicateTask(NamedTuple):
+    """A task: rows of one table, to be searched for rules of the same key."""
+
+    task: MergeTask
+    table: str
+    #: part -> number of its file, and the meaning of each of its terms
+    files: tuple[int, ...]
+    meanings: tuple[tuple[TermsMeaning, ...], ...]
+    #: the files' names in findings
+    names: tuple[str, ...]
+
+
+class Duplicates(NamedTuple):
+    """Findings by part; and (file, octets) -> how many different prefixes, and the line of the first."""
+
+    findings: dict[int, list[Finding]]
+    prefixes: Counter[tuple[int, int]]
+    first_lines: dict[tuple[int, int], int]
+
+
+def duplicate_tasks(
+    parts: Sequence[CollectedPart], files: Sequence[int], names: Sequence[str]
+) -> Iterator[DuplicateTask]:
+    """The tasks; ``files`` are the numbers of the parts' files."""
+    meanings = tuple(tuple(_meaning(terms) for terms in part.terms) for part in parts)
+    for table, own in merge_tasks(parts).items():
+        for task in own:
+            yield DuplicateTask(task, table, tuple(files), meanings, tuple(names))
+
+
+def _meaning(encoded: bytes) -> TermsMeaning:
+    _, terms = decode_terms(encoded)
+    return TermsMeaning(terms.action, terms.category, terms.expires)
+
+
+class _TermsPlace(NamedTuple):
+    part: int
+    line: int
+    meaning: TermsMeaning
+
+
+def find_duplicates(look: DuplicateTask) -> Duplicates:
+    """Search the rows of one task."""
+    size = look.task.shape.key
+    found = Duplicates({}, Counter(), {})
+    is_prefix = look.table.startswith(EXPRESSION_TABLE) and key_length(look.table) < FULL_LENGTH
+    for key, rows in groupby(sorted_rows(look.task), lambda row: row[:size]):
+        first, *others = rows
+        if not (others or is_prefix):
+            continue
+        places = list(_places([first, *others], look))
+        if is_prefix:
+            for file in {look.files[place.part] for place in places}:
+                found.prefixes[file, size] += 1
+            for place in places:
+                at = look.files[place.part], size
+                found.first_lines[at] = min(place.line, found.first_lines.get(at, place.line))
+        for place, finding in _compare(places, look, f"sha256:{key.hex()}" if is_prefix else ""):
+            found.findings.setdefault(place.part, []).append(finding)
+    return found
+
+
+def _places(rows: Sequence[bytes], look: DuplicateTask) -> Iterator[_TermsPlace]:
+    for row in rows:
+        part, line, terms = PLACE.unpack_from(row, look.task.shape.key)
+        if terms != GUIDE:
+            yield _TermsPlace(part, line, look.meanings[part][terms])
+
+
+def _compare(places: Sequence[_TermsPlace], look: DuplicateTask, what: str) -> Iterator[tuple[_TermsPlace, Finding]]:
+    """The findings for rules of the same key."""
+    firsts: dict[TermsMeaning, _TermsPlace] = {}
+    for place in places:
+        first = firsts.setdefault(place.meaning, place)
+        if first is not place and (first.part, first.line) != (place.part, place.line):
+            yield place, Finding(place.line, FindingKind.DUPLICATE, what, f"first in {_where(first, place, look)}")
+    if len(firsts) > 1:
+        for place in places:
+            if winner := _winner(place, firsts.values(), look):
+                why = f"{_where(winner, place, look)} has the same rule with {winner.meaning.action}, which beats it"
+                yield place, Finding(place.line, FindingKind.BEATEN, what, why)
+
+
+def _winner(place: _TermsPlace, others: Iterable[_TermsPlace], look: DuplicateTask) -> _TermsPlace | None:
+    """A rule of the same list that always beats this one; a rule of another list may be in another layer."""
+    rank = FINAL.get(place.meaning.action)
+    for other in others:
+        own = FINAL.get(other.meaning.action, 0)
+        is_same = look.files[other.part] == look.files[place.part]
+        if rank and own > rank and is_same and other.meaning.expires is None:
+            return other
+    return None
+
+
+def _where(place: _TermsPlace, seen_from: _TermsPlace, look: DuplicateTask) -> str:
+    file = look.files[place.part]
+    return f"line {place.line}" if file == look.files[seen_from.part] else f"{look.names[file]}:{place.line}"
+
+
+class ShadowTask(NamedTuple):
+    """A task: the rules of a part that may be covered, and the file of an index with all rules."""
+
+    file: Path
+    part: int
+    source: str
+    layer: str
+    candidates: Stored
+
+
+def lint_shadowed(look: ShadowTask) -> list[Finding]:
+    """The shadowed rules of one part."""
+    candidates, ranges = pickle.loads(load(look.candidates))  # noqa: S301  we wrote it, into a folder of our own
+    index = Index.open(look.file)
+    return [*_expressions(index, look, candidates), *_ranges(index, look, ranges)]
+
+
+def _expressions(index: Index, look: ShadowTask, candidates: Iterable[Candidate]) -> Iterator[Finding]:
+    for (expression, line, action), cover in find_shadowed(index, look.layer, candidates):
+        # A policy may treat different categories differently.
+        same = action, cover.rule.terms.category
+        if any((terms.action, terms.category) == same for terms in index.terms_of(expression, look.part)):
+            yield _finding(line, expression.decode(), look.source, cover)
+
+
+def _ranges(index: Index, look: ShadowTask, rules: Iterable[Rule]) -> Iterator[Finding]:
+    for network, terms, line in rules:
+        assert isinstance(network, IPv4Network | IPv6Network)
+        address = str(network.network_address)
+        matches = index.on_host(f"[{address}]".encode() if network.version == 6 else address.encode()).matches
+        cover = next((own for own in matches if _covers(own.rule, network) and _same(own.rule.terms, terms)), None)
+        if cover is not None:
+            yield _finding(line, str(network), look.source, cover)
+
+
+def _covers(rule: Rule, network: IPv4Network | IPv6Network) -> bool:
+    """Whether a rule that fits a network's first address fits all of it, and more."""
+    pattern = rule.pattern
+    return isinstance(pattern, IPv4Network | IPv6Network) and pattern.prefixlen < network.prefixlen
+
+
+def _same(wide: Terms, narrow: Terms) -> bool:
+    return wide.expires is None and (wide.action, wide.category) == (narrow.action, narrow.category)
+
+
+def _finding(line: int, what: str, source: str, cover: Match) -> Finding:
+    rule = cover.rule
+    place = f"line {rule.line}" if rule.terms.source == source else f"{rule.terms.source}:{rule.line}"
+    return Finding(line, FindingKind.COVERED, what, f"{rule.pattern} covers it ({place})")

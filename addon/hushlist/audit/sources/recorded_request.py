@@ -1,0 +1,216 @@
+"""One recorded request, as every source returns it, or the error in its place; and its resource type.
+
+The resource type comes from the names that browsers and lists use, or from the media type of the response.
+"""
+
+from __future__ import annotations
+
+import re
+from enum import StrEnum
+from hashlib import blake2b
+from typing import NamedTuple
+
+from hushlist.policy.groups import NOBODY, Client
+from hushlist.url.request import Request
+
+
+class ResourceType(StrEnum):
+    """The type of a request, as browsers distinguish it."""
+
+    #: a page
+    DOCUMENT = "document"
+    #: a document within a page
+    FRAME = "frame"
+    SCRIPT = "script"
+    STYLE = "style"
+    IMAGE = "image"
+    XHR = "xhr"
+    FONT = "font"
+    MEDIA = "media"
+    WEBSOCKET = "websocket"
+    OTHER = "other"
+    #: the source does not say
+    UNKNOWN = "unknown"
+
+
+#: hash of the URL, the URL, name of the source, number in the source
+Rank = tuple[int, bytes, str, int]
+
+
+class RecordedRequest(NamedTuple):
+    """One recorded request."""
+
+    #: the URL as in the source, with its fragment; or a request, if the source keeps several names
+    asked: bytes | Request
+    #: name of the source, and the number of the line or record in it, from 1
+    source: str = ""
+    number: int = 0
+    kind: ResourceType = ResourceType.UNKNOWN
+    #: URL of its page, or of what caused the request
+    page: bytes | None = None
+    #: seconds since 1970, in UTC
+    time: float | None = None
+    client: Client = NOBODY
+    method: str = ""
+    #: status of the response; 0 if there is none
+    status: int = 0
+
+    @property
+    def url(self) -> bytes:
+        """The URL without its user information, which is never written anywhere."""
+        return hide_user(self.asked if isinstance(self.asked, bytes) else _url_of(self.asked))
+
+    @property
+    def key(self) -> str:
+        """The record's key in a report: the same for the same URL at the same place."""
+        place = f"{self.source}:{self.number}".encode("utf-8", "surrogatepass")  # file names need not be UTF-8
+        return f"{digest(self.url):016x}{digest(place):016x}"
+
+    @property
+    def ranked(self) -> tuple[Rank, RecordedRequest]:
+        """The record with its rank. The smallest ranks become examples: as if random, but always the same."""
+        url = self.url
+        return (digest(url), url, self.source, self.number), self
+
+
+class BrokenRecord(NamedTuple):
+    """A record that cannot be read."""
+
+    source: str
+    #: number of the line or record, from 1; 0 for the source as a whole
+    number: int
+    why: str
+
+    def __str__(self) -> str:
+        """``source:number: why``."""
+        place = f"{self.source}:{self.number}" if self.number else self.source
+        return f"{place}: {self.why}"
+
+
+class SkippedRecord(NamedTuple):
+    """A record that no web filter sees, such as a flow of DNS."""
+
+    source: str
+    number: int
+
+
+_USER = re.compile(rb"^([A-Za-z][A-Za-z0-9+.-]*:)?//[^/?#\\]*@")
+#: replaces user information: checks need to know that there was some
+HIDDEN = b"***"
+
+
+#: valid times in seconds since 1970: the years 1000 to 8999, in which every time zone's clock can be read
+_FIRST_TIME, _LAST_TIME = -30_610_224_000, 221_845_392_000
+
+
+def time_of(value: object, parts: float = 1, epoch: float = 0) -> float | None:
+    """Seconds since 1970, from a number of ``1 / parts`` seconds since another epoch; ``None`` if it is not a time.
+
+    >>> time_of(1_798_113_600_500_000, 1e6), time_of(10**400, 1e6), time_of(float("nan")), time_of("1")
+    (1798113600.5, None, None, None)
+    """
+    if not isinstance(value, int | float) or isinstance(value, bool):
+        return None
+    try:
+        seconds = value / parts - epoch
+    except OverflowError:
+        return None
+    return seconds if _FIRST_TIME <= seconds < _LAST_TIME else None
+
+
+def hide_user(url: bytes) -> bytes:
+    """A URL without its user information."""
+    return _USER.sub(rb"\1//" + HIDDEN + b"@", url) if b"@" in url else url
+
+
+#: what a reader yields
+ReadRecord = RecordedRequest | BrokenRecord | SkippedRecord
+
+
+def _url_of(request: Request) -> bytes:
+    fragment = b"" if request.fragment is None else b"#" + request.fragment
+    return request.url + fragment
+
+
+def digest(octets: bytes) -> int:
+    """64 bits of a hash, for choosing examples."""
+    return int.from_bytes(blake2b(octets, digest_size=8).digest(), "big")
+
+
+#: names in Chromium's HAR, the WebExtensions API, Fetch destinations and ad blockers' lists
+_NAMES: dict[str, ResourceType] = {
+    "document": ResourceType.DOCUMENT,
+    "main_frame": ResourceType.DOCUMENT,
+    "mainframe": ResourceType.DOCUMENT,
+    "subdocument": ResourceType.FRAME,
+    "sub_frame": ResourceType.FRAME,
+    "subframe": ResourceType.FRAME,
+    "iframe": ResourceType.FRAME,
+    "frame": ResourceType.FRAME,
+    "script": ResourceType.SCRIPT,
+    "style": ResourceType.STYLE,
+    "stylesheet": ResourceType.STYLE,
+    "css": ResourceType.STYLE,
+    "image": ResourceType.IMAGE,
+    "imageset": ResourceType.IMAGE,
+    "xhr": ResourceType.XHR,
+    "xmlhttprequest": ResourceType.XHR,
+    "fetch": ResourceType.XHR,
+    "eventsource": ResourceType.XHR,
+    "font": ResourceType.FONT,
+    "media": ResourceType.MEDIA,
+    "audio": ResourceType.MEDIA,
+    "video": ResourceType.MEDIA,
+    "websocket": ResourceType.WEBSOCKET,
+}
+
+
+def resource_type_of_name(name: str) -> ResourceType:
+    """The type that a browser's name means.
+
+    >>> resource_type_of_name("stylesheet"), resource_type_of_name("ping"), resource_type_of_name("")
+    (<ResourceType.STYLE: 'style'>, <ResourceType.OTHER: 'other'>, <ResourceType.UNKNOWN: 'unknown'>)
+    """
+    return _NAMES.get(name.lower(), ResourceType.OTHER if name else ResourceType.UNKNOWN)
+
+
+_TYPES: dict[str, ResourceType] = {
+    "text/html": ResourceType.DOCUMENT,
+    "application/xhtml+xml": ResourceType.DOCUMENT,
+    "text/css": ResourceType.STYLE,
+    "text/javascript": ResourceType.SCRIPT,
+    "application/javascript": ResourceType.SCRIPT,
+    "application/x-javascript": ResourceType.SCRIPT,
+    "application/ecmascript": ResourceType.SCRIPT,
+    "text/ecmascript": ResourceType.SCRIPT,
+    "application/json": ResourceType.XHR,
+    "text/event-stream": ResourceType.XHR,
+    "application/font-woff": ResourceType.FONT,
+    "application/font-woff2": ResourceType.FONT,
+    "application/x-font-woff": ResourceType.FONT,
+    "application/x-font-ttf": ResourceType.FONT,
+    "application/vnd.ms-fontobject": ResourceType.FONT,
+    "application/vnd.apple.mpegurl": ResourceType.MEDIA,
+    "application/dash+xml": ResourceType.MEDIA,
+}
+_TOP_LEVEL: dict[str, ResourceType] = {
+    "image": ResourceType.IMAGE,
+    "font": ResourceType.FONT,
+    "audio": ResourceType.MEDIA,
+    "video": ResourceType.MEDIA,
+}
+
+
+def resource_type_of_media(media_type: str) -> ResourceType:
+    """The type that the media type of a response shows.
+
+    >>> tuple(map(resource_type_of_media, ("text/CSS; charset=utf-8", "video/mp4", "text/plain")))
+    (<ResourceType.STYLE: 'style'>, <ResourceType.MEDIA: 'media'>, <ResourceType.OTHER: 'other'>)
+    >>> resource_type_of_media("-"), resource_type_of_media("x-unknown")
+    (<ResourceType.UNKNOWN: 'unknown'>, <ResourceType.UNKNOWN: 'unknown'>)
+    """
+    name = media_type.partition(";")[0].strip().lower()
+    top, slash, _ = name.partition("/")
+    if not slash:
+        return ResourceType.UNKNOWN
+    return _TYPES.get(name) or _TOP_LEVEL.get(top, ResourceType.OTHER)

@@ -1,0 +1,191 @@
+"""``hushlist leak``: how much of a list of hashes a dictionary recovers."""
+
+from __future__ import annotations
+
+import argparse
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+from hushlist.audit.leak.leak_job import (
+    Leak,
+    LeakRow,
+    Recovered,
+    estimates,
+    read_targets,
+    search_dictionary,
+    span,
+    verdict,
+)
+from hushlist.cli.common import (
+    FOUND,
+    GOOD,
+    Commands,
+    add_command,
+    number_of,
+    parse_number,
+    print_json,
+    print_lines,
+    print_warnings,
+    shown_progress,
+)
+from hushlist.cli.list_options import add_list_options, files_of
+from hushlist.errors import Problem, SourceError, printable
+from hushlist.jobs.worker_processes import silent
+from hushlist.match.overbroad import figure
+
+#: recovered rules that are shown by default
+_SHOWN = 20
+#: smaller values count as zero
+_TINY = 1e-6
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    text = "measure how much of a list of hashes can be read by whoever has a dictionary of names and URLs"
+    epilog = "Exit codes: 0 nothing was recovered; 1 something was; 2 wrong usage or bad input."
+    parser = add_command(commands, "leak", leak, text, epilog)
+    parser.add_argument(
+        "list", type=Path, metavar="LIST", help="a list of hashes or hashed URIs, or one with some in it"
+    )
+    add_list_options(parser)
+    parser.add_argument(
+        "--dictionary",
+        nargs="+",
+        required=True,
+        type=Path,
+        metavar="FILE",
+        help="what to try: a list in a format that its name tells, or a text with a name or a URL a line; "
+        "compressed by gzip or not; '-' is standard input",
+    )
+    parser.add_argument("--jobs", type=_jobs, metavar="NUMBER", help="processes (default: as many as there are cores)")
+    shown = parser.add_mutually_exclusive_group()
+    shown.add_argument("--show", action="store_true", help=f"show all that was recovered, not the first {_SHOWN}")
+    shown.add_argument(
+        "--out", type=Path, metavar="FILE", help="write what was recovered into a new file that is private"
+    )
+    parser.add_argument("--json", action="store_true", help="print a JSON object; with --show, with what was recovered")
+
+
+def _jobs(text: str) -> int:
+    number = parse_number(text)
+    if number > 256:
+        raise argparse.ArgumentTypeError(f"{text!r} is more than 256")
+    return number
+
+
+def leak(arguments: argparse.Namespace) -> int:
+    """Print the numbers, a verdict, and what was recovered."""
+    targets, warnings = read_targets(files_of([arguments.list], arguments))
+    print_warnings(warnings)
+    source = str(arguments.list)
+    with shown_progress() as progress:
+        found = search_dictionary(
+            source, targets, arguments.dictionary, jobs=arguments.jobs, progress=progress or silent
+        )
+    if arguments.out is not None:
+        _write(arguments.out, found)
+    if arguments.json:
+        print_json(_as_dict(found, is_whole=arguments.show))
+    else:
+        print_lines(_lines(found))
+        if arguments.out is None:
+            print_lines(_shown(found, len(found.recovered) if arguments.show else _SHOWN))
+    return FOUND if found.recovered else GOOD
+
+
+# -- as text -----------------------------------------------------------------------------------------------------------
+
+
+def _lines(found: Leak) -> Iterator[str]:
+    yield from _table(found.rows)
+    if found.clear:
+        yield f"{number_of(found.clear, 'rule', 'rules')} in the clear hide nothing, and were not tried."
+    entries = number_of(found.entries, "entry", "entries")
+    tried = f"{entries} of the dictionary gave {number_of(found.tried, 'guess', 'guesses')}"
+    if any(estimates(found)):
+        jobs = number_of(found.jobs, "process", "processes")
+        rate = f"{found.tried / found.seconds:,.0f} a second in {jobs}"
+        yield f"{tried}: {span(found.seconds)}, {rate}."
+        for name, seconds in estimates(found):
+            yield f"{name}: {span(seconds)} on this machine."
+    else:
+        yield f"{tried}, in a time too short to measure."
+    yield verdict(found)
+
+
+def _table(rows: list[LeakRow]) -> Iterator[str]:
+    if not rows:
+        return
+    heads = ("hashes", "recovered", "", "by chance", "likelihood")
+    cells = [
+        (
+            f"{row.hashes:,}",
+            f"{row.recovered:,}",
+            f"{row.recovered / row.hashes:.1%}",
+            figure(row.by_chance) if row.by_chance >= _TINY else "0",
+            _likelihood(row),
+        )
+        for row in rows
+    ]
+    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
+    yield "  ".join((*map(str.rjust, heads, widths), "kind"))
+    for row, cell in zip(rows, cells, strict=True):
+        yield "  ".join((*map(str.rjust, cell, widths), str(row.table)))
+
+
+def _likelihood(row: LeakRow) -> str:
+    """The probability that chance gives this number of matches."""
+    if not row.recovered:
+        return "-"
+    return f"{row.likelihood:.1g}" if row.likelihood >= _TINY else f"< {_TINY:.0g}"
+
+
+def _shown(found: Leak, most: int) -> Iterator[str]:
+    yield from (_line(found, own) for own in found.recovered[:most])
+    rest = len(found.recovered) - most
+    if rest > 0:
+        yield f"{rest:,} more; --show prints them, --out FILE writes them"
+
+
+def _line(found: Leak, own: Recovered) -> str:
+    return printable(f"{found.source}:{own.line}: {own.plaintext}")
+
+
+# -- as a file, and as JSON --------------------------------------------------------------------------------------------
+
+
+def _write(path: Path, found: Leak) -> None:
+    """Write the recovered rules, which the list's author hides: only the owner can read the file.
+
+    Raises:
+        SourceError: the file exists already, or cannot be written.
+    """
+    try:
+        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+        with os.fdopen(number, "w", encoding="utf-8") as file:
+            file.writelines(_line(found, own) + "\n" for own in found.recovered)
+    except OSError as error:
+        raise SourceError([Problem(str(path), 0, "out", error.strerror or str(error))]) from error
+
+
+def _as_dict(found: Leak, *, is_whole: bool) -> dict[str, object]:
+    """The same as plain types, for JSON."""
+    plain: dict[str, object] = {
+        "source": found.source,
+        "hashes": found.hashes,
+        "recovered": len(found.recovered),
+        "share": found.share,
+        "kinds": [row.as_dict() for row in found.rows],
+        "clear": found.clear,
+        "entries": found.entries,
+        "tried": found.tried,
+        "seconds": found.seconds,
+        "per_second": found.tried / found.seconds if found.seconds else 0,
+        "jobs": found.jobs,
+        "estimates": [{"dictionary": name, "seconds": seconds} for name, seconds in estimates(found)],
+        "verdict": verdict(found),
+    }
+    if is_whole:
+        plain["rules"] = [own._asdict() for own in found.recovered]
+    return plain

@@ -1,0 +1,307 @@
+"""``hushlist log``: reads the decision log.
+
+Exit codes: 0 something was found; 1 nothing was; 2 wrong usage, or no readable log.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import sys
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from hushlist.cli.common import (
+    GOOD,
+    Command,
+    Commands,
+    add_command,
+    complain,
+    parse_number,
+    print_json,
+    print_line,
+    sentence,
+)
+from hushlist.errors import UrlError, printable
+from hushlist.journal.log_database import COUNTED, LogFilters
+from hushlist.journal.log_identifiers import Pseudonyms, parse_reference, read_key
+from hushlist.journal.log_queries import Follower, find_records, has_log, newest_records, top_values
+from hushlist.journal.log_record import LOST, LogFields, address_text, time_text
+from hushlist.match.rule import Action
+from hushlist.system.files import state_folder
+from hushlist.url.hrn import Hrn, parse_hrn
+from hushlist.url.request import canonical_host
+
+#: exit code for an empty answer
+_NOTHING = 1
+#: seconds between two checks for new lines
+_PAUSE = 0.5
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command ``log`` with its own commands."""
+    text = "show what was decided, count it, and look a reference number up, in the decision log"
+    parser = commands.add_parser("log", help=text, description=sentence(text))
+    own = parser.add_subparsers(required=True, metavar="COMMAND")
+    tail = _add(own, "tail", show_tail, "print the last decisions, the newest last; times are in UTC")
+    _add_number(tail, 10, "how many")
+    tail.add_argument("-f", "--follow", action="store_true", help="go on with what is written from now on")
+    _add_filters(tail)
+    most = _add(own, "top", show_top, "count decisions, and print what they were most often about")
+    most.add_argument("--by", choices=COUNTED, default="list", help="what to count (default: %(default)s)")
+    _add_number(most, 10, "how many lines")
+    _add_filters(most)
+    show = _add(own, "show", show_reference, "print everything about the decision with a reference number")
+    show.add_argument(
+        "reference",
+        type=_reference,
+        metavar="REF",
+        help="as the block page has it; case, spaces and hyphens do not matter",
+    )
+
+
+def _add(commands: Commands, name: str, command: Command, text: str) -> argparse.ArgumentParser:
+    epilog = "Exit codes: 0 something was found; 1 nothing was; 2 wrong usage, or no log that can be read."
+    parser = add_command(commands, name, command, text, epilog)
+    parser.add_argument(
+        "--folder", type=Path, metavar="FOLDER", help="the folder of the log (default: the user's folder for state)"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line")
+    return parser
+
+
+def _add_number(parser: argparse.ArgumentParser, default: int, what: str) -> None:
+    parser.add_argument(
+        "-n", "--number", type=parse_number, default=default, metavar="N", help=f"{what} (default: %(default)s)"
+    )
+
+
+def _add_filters(parser: argparse.ArgumentParser) -> None:
+    filters = parser.add_argument_group("filters", "all that are given have to fit")
+    filters.add_argument("--action", choices=[*Action, LOST], help="what was done; lost: the log itself has a gap")
+    filters.add_argument("--client", metavar="ADDRESS", help="whose request it was; a pseudonym will do, too")
+    filters.add_argument("--user", metavar="NAME", help="the same, by the name of the user")
+    filters.add_argument("--category", type=_category, metavar="HRN", help="of the rule, or a superordinate one")
+    filters.add_argument("--list", metavar="NAME", help="name or title of the list with the rule")
+    filters.add_argument("--host", type=_host, metavar="HOST", help="what was asked for; hosts below it, too")
+    moment = "as 2026-12-24, 2026-12-24T22:30 (UTC, unless it says otherwise), or how long ago: 90s, 30m, 2h, 3d, 1w"
+    filters.add_argument("--since", type=_moment, metavar="TIME", help=f"from then on: {moment}")
+    filters.add_argument("--until", type=_moment, metavar="TIME", help="before then")
+
+
+# -- arguments ---------------------------------------------------------------------------------------------------------
+
+
+def _reference(text: str) -> str:
+    reference = parse_reference(text)
+    if reference is None:
+        raise argparse.ArgumentTypeError(f"{text!r} is no reference number: they have ten letters and digits, and no U")
+    return reference
+
+
+def _category(text: str) -> Hrn:
+    try:
+        return parse_hrn(text)
+    except UrlError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+def _host(text: str) -> str:
+    try:
+        return canonical_host(text.encode("utf-8", "surrogateescape")).decode("ascii")
+    except UrlError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
+
+
+_AGO = re.compile(r"([0-9]{1,6})([smhdw])")
+_UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks"}
+
+
+def _moment(text: str) -> str:
+    return parse_past_moment(text, datetime.now(UTC))
+
+
+def parse_past_moment(text: str, now: datetime) -> str:
+    """A moment in the log's form, from a day, a time, or a duration before now.
+
+    >>> parse_past_moment("2h", datetime(2026, 12, 24, 22, 30, tzinfo=UTC))
+    '2026-12-24T20:30:00.000Z'
+
+    Raises:
+        argparse.ArgumentTypeError: it is none of these.
+    """
+    ago = _AGO.fullmatch(text)
+    try:
+        moment = now - timedelta(**{_UNITS[ago[2]]: int(ago[1])}) if ago else datetime.fromisoformat(text)
+        return time_text((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+    except (ValueError, OverflowError) as error:
+        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 2026-12-24T22:30, 2h or 3d") from error
+
+
+def _filters(arguments: argparse.Namespace) -> LogFilters:
+    return LogFilters(
+        arguments.action,
+        _names("client", arguments.client and address_text(arguments.client)),
+        _names("user", arguments.user),
+        arguments.category,
+        arguments.list,
+        arguments.host,
+        arguments.since,
+        arguments.until,
+    )
+
+
+def _names(kind: str, name: str | None) -> tuple[str, ...]:
+    """A name, and its pseudonym if there is a key for it."""
+    if name is None:
+        return ()
+    try:
+        key = read_key(state_folder())
+    except (OSError, ValueError, RuntimeError):
+        key = None
+    return (name,) if key is None else (name, Pseudonyms(key)(kind, name))
+
+
+# -- commands ----------------------------------------------------------------------------------------------------------
+
+
+def _asked(arguments: argparse.Namespace, answer: Callable[[Path], int]) -> int:
+    """The log's answer; without a log, an error on standard error."""
+    try:
+        folder = arguments.folder or state_folder()
+        if has_log(folder):
+            return answer(folder)
+        return complain(f"{folder}: there is no log")
+    except (OSError, RuntimeError) as error:
+        return complain(error)
+
+
+def show_tail(arguments: argparse.Namespace) -> int:
+    """Print the last decisions, and with ``--follow`` all new ones."""
+    return _asked(arguments, lambda folder: _tail(folder, arguments))
+
+
+def _tail(folder: Path, arguments: argparse.Namespace) -> int:
+    filters = _filters(arguments)
+    if arguments.follow:
+        _follow(folder, filters, arguments)
+        return GOOD
+    found = newest_records(folder, filters, arguments.number)
+    _print_records(found, as_json=arguments.json)
+    return GOOD if found else _NOTHING
+
+
+def _follow(folder: Path, filters: LogFilters, arguments: argparse.Namespace) -> None:
+    """Print new decisions until the user stops it."""
+    follower = Follower(folder)
+    try:
+        # Records that are written between the next two lines are found by both.
+        found = newest_records(folder, filters, arguments.number, only_lines=True)
+        shown = {fields.get("reference") for fields in found}
+        _print_records(found, as_json=arguments.json)
+        while True:
+            new = [
+                fields for fields in follower.read() if filters.fits(fields) and fields.get("reference") not in shown
+            ]
+            _print_records(new, as_json=arguments.json)
+            sys.stdout.flush()
+            time.sleep(_PAUSE)
+    except KeyboardInterrupt:
+        pass
+    finally:
+        follower.close()
+
+
+def show_top(arguments: argparse.Namespace) -> int:
+    """Print the most frequent values, with counts."""
+    return _asked(arguments, lambda folder: _top(folder, arguments))
+
+
+def _top(folder: Path, arguments: argparse.Namespace) -> int:
+    counts = top_values(folder, arguments.by, _filters(arguments), arguments.number)
+    width = max((len(str(number)) for _, number in counts), default=0)
+    for name, number in counts:
+        if arguments.json:
+            print_json({arguments.by: name, "count": number})
+        else:
+            print_line(f"{number:>{width}}  {name}")
+    return GOOD if counts else _NOTHING
+
+
+def show_reference(arguments: argparse.Namespace) -> int:
+    """Print everything about one decision."""
+    return _asked(arguments, lambda folder: _show(folder, arguments))
+
+
+def _show(folder: Path, arguments: argparse.Namespace) -> int:
+    found = find_records(folder, arguments.reference)
+    if arguments.json:
+        _print_records(found, as_json=True)
+    else:
+        for fields in found:
+            for name, text in _described(fields):
+                print_line(f"{name:<12} {text}")
+    return GOOD if found else _NOTHING
+
+
+# -- for people --------------------------------------------------------------------------------------------------------
+
+
+def _print_records(records: list[LogFields], *, as_json: bool) -> None:
+    if as_json:
+        for fields in records:
+            print_json(fields)
+        return
+    rows = [_row(fields) for fields in records]
+    widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
+    for row in rows:
+        print_line("  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[-1]]))
+
+
+def _row(fields: LogFields) -> list[str]:
+    """Time, reference, action, client, then URL and reason."""
+    client, user = _text(fields, "client"), _text(fields, "user")
+    cells = (
+        _text(fields, "time").replace("T", " ")[:19],
+        _text(fields, "reference"),
+        _done(fields),
+        f"{user} {client}".strip() or "-",
+        "  ".join(filter(None, (_text(fields, "url"), _why(fields)))),
+    )
+    return [printable(cell) for cell in cells]
+
+
+def _text(fields: LogFields, name: str) -> str:
+    return str(fields.get(name, ""))
+
+
+def _done(fields: LogFields) -> str:
+    return "would block" if fields.get("would_block") else _text(fields, "action")
+
+
+def _why(fields: LogFields) -> str:
+    """The reason, as ``hushlist check`` prints it."""
+    if "fault" in fields or "rule" not in fields:
+        return _text(fields, "fault") or _text(fields, "reason")
+    via = f", {fields['via']}" if "via" in fields else ""
+    reason = f": {fields['reason']}" if "reason" in fields else ""
+    name = _text(fields, "title") or _text(fields, "list")
+    granted = f" (let pass by {fields['grant']})" if "grant" in fields else ""
+    return f"{fields.get('expression')} by {name} ({fields['rule']}{via}){reason}{granted}"
+
+
+def _described(fields: LogFields) -> Iterator[tuple[str, str]]:
+    """Names and values, in the order of the record; tags get a line each."""
+    for name, value in fields.items():
+        if name == "would_block":
+            continue
+        if name == "tags" and isinstance(value, list):
+            yield from (
+                ("Tag", "  ".join(map(str, filter(None, tag.values())))) for tag in value if isinstance(tag, dict)
+            )
+        elif name == "action":
+            yield "Action", _done(fields)
+        else:
+            yield "URL" if name == "url" else name.capitalize(), f"{value} µs" if name == "duration" else str(value)

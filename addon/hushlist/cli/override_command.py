@@ -1,0 +1,285 @@
+"""``hushlist override``: temporary unblocks, from the command line.
+
+The commands read and write the store that the proxies share. Exit codes: 0 good; 2 wrong usage or bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import getpass
+import re
+import sys
+import time
+from dataclasses import asdict
+from datetime import datetime
+from pathlib import Path
+
+from hushlist.cli.common import (
+    GOOD,
+    Command,
+    Commands,
+    add_command,
+    complain,
+    parse_number,
+    print_json,
+    print_line,
+    print_warnings,
+    without_end,
+)
+from hushlist.cli.engine_options import parse_client
+from hushlist.errors import UrlError
+from hushlist.match.public_suffixes import public_suffixes
+from hushlist.unblock.codes import tidied_code
+from hushlist.unblock.credentials import hash_passphrase
+from hushlist.unblock.grants import SCOPES, Grant, canonical_target
+from hushlist.unblock.overrides import CODE_VALID, LONGEST, Overrides
+from hushlist.unblock.store import GrantEvent, StoreError, default_path
+
+_HOW = "command line"
+#: least characters: guesses at the proxy are limited, but somebody with the policy can guess without limits
+_SHORTEST_PASSPHRASE = 8
+
+_UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+_DURATION = re.compile(r"(?=[0-9])(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?")
+
+
+def parse_duration(text: str) -> float:
+    """Seconds, from a text such as ``30m``, ``2h``, ``1d`` or ``1h30m``.
+
+    Raises:
+            argparse.ArgumentTypeError: it is not a duration, or too long for an unblock.
+    """
+    match = _DURATION.fullmatch(text)
+    seconds = (
+        sum(int(number or 0) * unit for number, unit in zip(match.groups(), _UNITS.values(), strict=True))
+        if match
+        else 0
+    )
+    if not 0 < seconds <= LONGEST:
+        raise argparse.ArgumentTypeError(f"{text!r}: expected a time such as 30m, 2h, 1d or 1h30m, at most 366d")
+    return float(seconds)
+
+
+def parse_whom(text: str) -> str:
+    """The client of an unblock, in the proxy's form: an address, or ``user:`` and a name.
+
+    Raises:
+        argparse.ArgumentTypeError: it is neither.
+    """
+    if text.startswith("user:") and text != "user:":
+        return text
+    try:
+        return parse_client(text)
+    except argparse.ArgumentTypeError as error:
+        raise argparse.ArgumentTypeError(f"{error}; a user is written user:NAME") from None
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command ``override`` with its own commands."""
+    parser = commands.add_parser(
+        "override",
+        help="unblock something for a while: grants, single-use codes, passphrases",
+        description="Unblock something for a while. A grant unblocks a target at once; a code does so when somebody "
+        "enters it on a block page. Proxies on this machine see a change within a second.",
+    )
+    own = parser.add_subparsers(required=True, metavar="COMMAND")
+    given = _add(own, "grant", grant, "unblock a target now; without a target, make a code as 'code' does")
+    _add_what(given)
+    made = _add(own, "code", make_code, "make a single-use code and print it; it cannot be shown again")
+    _add_what(made)
+    for with_code in (given, made):
+        with_code.add_argument(
+            "--valid-for",
+            type=parse_duration,
+            default=CODE_VALID,
+            metavar="TIME",
+            help="how long a code can be used (default: 1d)",
+        )
+    listed = _add(own, "list", list_grants, "list what is unblocked now, the newest first")
+    listed.add_argument("--json", action="store_true", help="print one JSON object a line; times in seconds since 1970")
+    _add(own, "revoke", revoke, "end grants, or make codes worthless").add_argument(
+        "what", nargs="+", metavar="ID|CODE", help="a grant's number, as 'list' shows it, or a code that was not used"
+    )
+    happened = _add(own, "history", history, "show what was granted, refused, revoked and locked, the newest first")
+    happened.add_argument(
+        "--limit", type=parse_number, default=100, metavar="N", help="how many lines (default: %(default)s)"
+    )
+    text = "read a passphrase, twice from a terminal or once from a pipe, and print what a policy keeps of it"
+    _add(own, "passphrase", passphrase, text)
+
+
+def _add(commands: Commands, name: str, command: Command, text: str) -> argparse.ArgumentParser:
+    parser = add_command(commands, name, command, text)
+    if command is not passphrase:
+        parser.add_argument(
+            "--store", type=Path, metavar="FILE", help="the file that the proxies share (default: this user's)"
+        )
+    return parser
+
+
+def _add_what(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument(
+        "--for",
+        dest="seconds",
+        type=parse_duration,
+        required=True,
+        metavar="TIME",
+        help="how long it is unblocked: 30m, 2h, 1d, 1h30m",
+    )
+    parser.add_argument(
+        "--scope",
+        choices=SCOPES,
+        default="host",
+        help="host: a host and those below it, but of a public suffix such as co.uk; url: one URL, with its query; "
+        "category: an hrn: name and what is below it (default: %(default)s)",
+    )
+    parser.add_argument(
+        "--client",
+        type=parse_whom,
+        metavar="CLIENT",
+        help="for whom: an address, or user:NAME (default: everybody; of a code, whoever uses it)",
+    )
+    parser.add_argument(
+        "target",
+        nargs="?",
+        metavar="TARGET",
+        help="what; of a code, whatever its user finds blocked where it is left out",
+    )
+
+
+def _overrides(arguments: argparse.Namespace) -> Overrides:
+    return Overrides(arguments.store or default_path(), time.time)
+
+
+def _known_overrides(arguments: argparse.Namespace) -> Overrides:
+    """The store, if its file exists; otherwise the answer would be that nothing is unblocked.
+
+    Raises:
+        StoreError: there is no such file.
+    """
+    if arguments.store is not None and not arguments.store.exists():
+        raise StoreError(arguments.store, "there is no such file")
+    return _overrides(arguments)
+
+
+def grant(arguments: argparse.Namespace) -> int:
+    """Make a grant and print it; without a target, make a code."""
+    if arguments.target is None:
+        return make_code(arguments)
+    try:
+        target = canonical_target(arguments.scope, arguments.target)
+        with _overrides(arguments) as overrides:
+            made = overrides.grant(
+                arguments.scope, target, arguments.seconds, client=arguments.client, how=_HOW, by=_user()
+            )
+    except (UrlError, ValueError) as error:
+        return complain(error)
+    _warn_of_suffix(arguments.scope, target)
+    print_line(_grant_line(made))
+    return GOOD
+
+
+def make_code(arguments: argparse.Namespace) -> int:
+    """Print a code."""
+    try:
+        target = None if arguments.target is None else canonical_target(arguments.scope, arguments.target)
+        with _overrides(arguments) as overrides:
+            code = overrides.make_code(
+                arguments.scope,
+                arguments.seconds,
+                target,
+                arguments.client,
+                valid_for=arguments.valid_for,
+                by=_user(),
+            )
+    except (UrlError, ValueError) as error:
+        return complain(error)
+    _warn_of_suffix(arguments.scope, target)
+    print_line(code)
+    return GOOD
+
+
+def _warn_of_suffix(scope: str, target: str | None) -> None:
+    """Warn if nothing below a host is unblocked with it, since others have sites there."""
+    found, expression = public_suffixes(), f"{target}/".encode("ascii")
+    if scope == "host" and (found.rule_of(expression) or found.rule_below(expression)):
+        print_warnings([f"{target} is a public suffix: nothing below it is unblocked"])
+
+
+def list_grants(arguments: argparse.Namespace) -> int:
+    """Print what is unblocked."""
+    with _known_overrides(arguments) as overrides:
+        for found in overrides.active(time.time()):
+            if arguments.json:
+                print_json(asdict(found))
+            else:
+                print_line(_grant_line(found))
+    return GOOD
+
+
+def revoke(arguments: argparse.Namespace) -> int:
+    """End grants and codes; unknown ones are reported, and the others follow."""
+    code = GOOD
+    with _known_overrides(arguments) as overrides:
+        for what in arguments.what:
+            if not _revoke(overrides, what):
+                code = complain(f"{what!r}: there is no such grant, and no such code that was not used")
+    return code
+
+
+def _revoke(overrides: Overrides, what: str) -> bool:
+    # A code may have only digits, but it has twelve, more than any grant's number.
+    if tidied_code(what) is not None:
+        return overrides.withdraw_code(what, by=_user())
+    return what.isdecimal() and overrides.revoke(int(what[:18]), by=_user())
+
+
+def history(arguments: argparse.Namespace) -> int:
+    """Print the last events."""
+    with _known_overrides(arguments) as overrides:
+        for event in overrides.history(max(0, arguments.limit)):
+            print_line(_event_line(event))
+    return GOOD
+
+
+def passphrase(_: argparse.Namespace) -> int:
+    """Print the stored form of a passphrase, for a policy."""
+    if sys.stdin.isatty():
+        text = getpass.getpass("Passphrase: ")
+        if getpass.getpass("Once more: ") != text:
+            return complain("the two are not the same")
+    else:
+        try:
+            text = without_end(sys.stdin.buffer.readline()).decode("utf-8")
+        except UnicodeDecodeError:
+            return complain("the passphrase is not in UTF-8")
+    if len(text) < _SHORTEST_PASSPHRASE:
+        return complain(f"a passphrase needs {_SHORTEST_PASSPHRASE} characters or more")
+    try:
+        print_line(hash_passphrase(text))
+    except ValueError as error:
+        return complain(error)
+    return GOOD
+
+
+def _user() -> str:
+    try:
+        return getpass.getuser()
+    except (KeyError, OSError, ImportError):  # in a container the user may have no name
+        return _HOW
+
+
+def _grant_line(found: Grant) -> str:
+    client = found.client or "everybody"
+    return f"{found.id}  {found.scope} {found.target}  for {client}  until {_moment(found.until)}"
+
+
+def _event_line(event: GrantEvent) -> str:
+    number = "" if event.id is None else f" {event.id}"
+    target = "" if event.scope is None else f"  {event.scope} {event.target or 'of its choice'}"
+    client = event.client or "everybody"
+    return f"{_moment(event.at)}  {event.what}{number}{target}  for {client}  ({event.how}; {event.by})"
+
+
+def _moment(seconds: float) -> str:
+    return datetime.fromtimestamp(seconds).astimezone().isoformat(" ", "seconds")

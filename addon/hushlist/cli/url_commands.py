@@ -1,0 +1,207 @@
+"""``hushlist canonicalize``, ``expressions``, ``hash``, ``compare`` and ``extract``: URLs without a policy."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from hushlist.cli.common import (
+    BAD,
+    FOUND,
+    GOOD,
+    Commands,
+    add_command,
+    add_urls_command,
+    complain,
+    each,
+    print_line,
+    print_lines,
+    readable,
+    urls_of,
+)
+from hushlist.errors import Problem, UrlError
+from hushlist.lists.patterns import parse_expression
+from hushlist.match.expressions import expressions, full_hash
+from hushlist.system.input_files import LONGEST_WHOLE, read_regular, read_whole
+from hushlist.url.comparison import LADDER, PROFILES, compare
+from hushlist.url.hashed_uri import ALGORITHMS, VARIANTS, HashKey, hash_uri
+from hushlist.url.parts import Parts, to_bytes
+from hushlist.url.redirects import redirected_profile
+from hushlist.url.safebrowsing import SAFEBROWSING
+from hushlist.url.uri_extraction import extract
+
+
+def add_to(commands: Commands) -> None:
+    """Add the commands."""
+    _add_canonicalize(commands)
+    text = "print the expressions, the most specific first, one a line"
+    add_urls_command(commands, "expressions", print_expressions, text)
+    _add_hash(commands)
+    _add_compare(commands)
+    _add_extract(commands)
+
+
+def _add_canonicalize(commands: Commands) -> None:
+    text = "print the canonical URL, one a line; an empty line where there is none"
+    parser = add_urls_command(commands, "canonicalize", canonicalize, text)
+    parser.add_argument(
+        "--profile", choices=PROFILES, default="safebrowsing", help="how to canonicalize (default: %(default)s)"
+    )
+    parser.add_argument(
+        "--list-profiles", action=_ListProfiles, nargs=0, help="print each profile with its steps in order, and exit"
+    )
+
+
+class _ListProfiles(argparse.Action):
+    """Prints all profiles and exits, as ``--help`` does."""
+
+    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+        """Called by argparse."""
+        for name, profile in PROFILES.items():
+            print_line(f"{name}: {', '.join(profile.step_names)}")
+        parser.exit(GOOD)
+
+
+def _add_compare(commands: Commands) -> None:
+    text = "print the lowest rung on which two URLs are equivalent: simple, syntax, scheme, protocol, or different"
+    parser = add_command(commands, "compare", compare_urls, text)
+    parser.add_argument("a", metavar="A", help="a URL or IRI")
+    parser.add_argument("b", metavar="B", help="a URL or IRI")
+    parser.add_argument("--base", metavar="URL", help="what relative references are resolved against")
+    parser.add_argument(
+        "--redirect",
+        nargs=2,
+        action="append",
+        default=[],
+        metavar=("FROM", "TO"),
+        help="a permanent redirect that was seen, for the rung protocol; may be given again and again",
+    )
+    parser.add_argument("--explain", action="store_true", help="show what each step changed")
+
+
+def _add_extract(commands: Commands) -> None:
+    text = "print the URIs that stand in text, one a line; the exit code is 1 where there are none"
+    parser = add_command(commands, "extract", extract_uris, text)
+    parser.add_argument(
+        "files", nargs="*", metavar="FILE", default=["-"], help="text; '-', the default: standard input"
+    )
+    parser.add_argument(
+        "--expressions", action="store_true", help="print the expression of each instead, once, as a list has it"
+    )
+
+
+def _add_hash(commands: Commands) -> None:
+    text = "print each expression, a tab, and its SHA-256; or hashed URIs"
+    parser = add_urls_command(commands, "hash", print_hashes, text)
+    uri = parser.add_argument_group("hashed URIs")
+    uri.add_argument("--uri", action="store_true", help="print the hashed URI of each URL instead")
+    uri.add_argument(
+        "--algorithm", choices=ALGORITHMS, default="sha1", help="the hash algorithm (default: %(default)s)"
+    )
+    uri.add_argument(
+        "--variant",
+        choices=VARIANTS,
+        default="n",
+        help="how to canonicalize: n tends to false negatives, p to false positives (default: %(default)s)",
+    )
+    uri.add_argument("--keep-query", action="store_true", help="hash the query too, where there is one")
+    uri.add_argument("--keep-fragment", action="store_true", help="hash the fragment too, where there is one")
+
+
+# -- canonicalize, expressions, hash ---------------------------------------------------------------------------------
+
+
+def canonicalize(arguments: argparse.Namespace) -> int:
+    """Print one canonical URL a line, in order; an empty line if there is none."""
+    code = GOOD
+    for url in urls_of(arguments):
+        try:
+            canonical = readable(PROFILES[arguments.profile].canonicalize(url))
+        except UrlError as error:
+            canonical, code = "", complain(error)
+        print_line(canonical)
+    return code
+
+
+def print_expressions(arguments: argparse.Namespace) -> int:
+    """Print the expressions of each URL."""
+    return each(urls_of(arguments), lambda url: print_lines(_expressions(url)))
+
+
+def print_hashes(arguments: argparse.Namespace) -> int:
+    """Print the expressions of each URL with their full hashes, or its hashed URI."""
+    if arguments.uri:
+        key = HashKey(arguments.algorithm, arguments.variant, arguments.keep_query, arguments.keep_fragment)
+        return each(urls_of(arguments), lambda url: print_line(hash_uri(url, key)))
+    return each(urls_of(arguments), _print_with_hashes)
+
+
+def _expressions(url: bytes) -> Iterator[str]:
+    return (expression.decode("ascii") for expression in expressions(_canonical_parts(url)))
+
+
+def _canonical_parts(url: bytes) -> Parts:
+    return SAFEBROWSING.apply(SAFEBROWSING.parse(url))
+
+
+def _print_with_hashes(url: bytes) -> None:
+    for expression in _expressions(url):
+        print_line(expression, full_hash(expression.encode("ascii")).hex())
+
+
+# -- compare -----------------------------------------------------------------------------------------------------------
+
+
+def compare_urls(arguments: argparse.Namespace) -> int:
+    """Print the rung on which two URLs are equivalent; the exit code is 1 if they are different."""
+    try:
+        ladder = (*LADDER, redirected_profile(arguments.redirect)) if arguments.redirect else LADDER
+        comparison = compare(os.fsencode(arguments.a), os.fsencode(arguments.b), base=arguments.base, ladder=ladder)
+    except UrlError as error:
+        return complain(error)
+    print_line(comparison.rung or "different")
+    if arguments.explain:
+        for side in (comparison.a, comparison.b):
+            print_line(readable(side.original))
+            print_lines(f"  {change.step:<28} {readable(change.after)}" for change in side.changes)
+    return GOOD if comparison.rung else FOUND
+
+
+# -- extract -----------------------------------------------------------------------------------------------------------
+
+
+def extract_uris(arguments: argparse.Namespace) -> int:
+    """Print the URIs in files, or a list of their expressions; the exit code is 1 if there are none."""
+    code, listed = FOUND, set[str]()
+    for name in arguments.files:
+        try:
+            octets = _read(name)
+        except (OSError, ValueError) as error:  # ValueError: the name is not valid for a file
+            code = complain(f"{name}: {getattr(error, 'strerror', None) or error}")
+            continue
+        for uri in _extracted(name, octets, as_expressions=arguments.expressions):
+            code = BAD if code == BAD else GOOD
+            if uri not in listed:
+                print_line(uri)
+            if arguments.expressions:
+                listed.add(uri)
+    return code
+
+
+def _read(name: str) -> bytes:
+    path = Path(name)
+    return read_whole(sys.stdin.buffer, LONGEST_WHOLE, path) if name == "-" else read_regular(path, LONGEST_WHOLE)
+
+
+def _extracted(name: str, octets: bytes, *, as_expressions: bool) -> Iterator[str]:
+    """The lines for one file; if a hyphen at a line's end may or may not be part of a URI, both candidates."""
+    for found in extract(octets.decode("utf-8", "surrogateescape")):
+        for uri in found.candidates:
+            try:
+                yield str(parse_expression(uri)) if as_expressions else readable(to_bytes(uri))
+            except UrlError as error:  # no list can name a URI such as "mailto:", but the text is fine
+                problem = Problem(name, found.line, readable(to_bytes(uri)), f"left out: {error.reason}")
+                complain(problem)

@@ -1,0 +1,382 @@
+"""Compiles a policy file and its lists into an index, unless the cache has that index.
+
+    chunk the lists -> key -> in the cache?  no: collect -> merge -> assemble -> look for covered rules -> cache
+
+Other processes read the chunks of large lists. The key in the cache is a digest of everything the index is made of,
+this package's code included. If any of it changes, the policy is compiled again.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import pickle
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import BrokenExecutor
+from dataclasses import astuple, dataclass, replace
+from functools import lru_cache, partial
+from importlib import metadata
+from itertools import count
+from pathlib import Path
+from shutil import rmtree
+from tempfile import mkdtemp
+from typing import NamedTuple
+
+from hushlist.compiling.compile_report import SECTION, CompileReport, ListReport
+from hushlist.compiling.index_cache import IndexCache
+from hushlist.errors import Problem
+from hushlist.jobs.list_chunks import Chunk, ChunkedList, chunk_list, read_chunk
+from hushlist.jobs.worker_processes import Parallel, Progress, processes, silent, watched
+from hushlist.lists.domain_lists import read_popular, read_squidguard_expressions
+from hushlist.lists.list_formats import FOLDERS
+from hushlist.lists.list_source import ProblemReport, read_octets
+from hushlist.match.index import Index
+from hushlist.match.index_file import IndexFileError
+from hushlist.match.index_writer import (
+    MOST_PARTS,
+    CollectedPart,
+    Merged,
+    RunCollector,
+    Stored,
+    append,
+    assemble,
+    duplicates_of,
+    load,
+    merge_runs,
+    merge_tasks,
+    store,
+)
+from hushlist.match.overbroad import BreadthTest
+from hushlist.match.rule import Action
+from hushlist.match.shadowed import find_shadowed
+from hushlist.policy.policy_file import ListFile, Policy, PolicyError, fingerprint, read_policy
+
+#: with fewer octets than this in all lists, starting other processes takes longer than it saves
+_FEW = 1 << 21
+
+
+@dataclass(frozen=True, slots=True)
+class Compiled:
+    """A policy, its index, and the report on its lists."""
+
+    policy: Policy
+    index: Index
+    report: CompileReport
+    #: the index's folder, if it is not in the cache
+    temporary: Path | None = None
+
+    def let_go(self) -> Compiled:
+        """Remove an index that is not in the cache; ``index`` is open and can still be read."""
+        if self.temporary is not None:
+            rmtree(self.temporary, ignore_errors=True)
+        return self
+
+
+def compile_policy(
+    path: Path,
+    *,
+    cache: IndexCache | None = None,
+    jobs: int | None = None,
+    popular: Path | None = None,
+    progress: Progress | None = None,
+    may_do_without: bool = True,
+) -> Compiled:
+    """Compile a policy in ``jobs`` processes; by default one for each core.
+
+    ``popular`` is a list of popular domains: rules that cover one get a warning. The default ``cache`` is the user's.
+    If that cannot be used, the index goes into a temporary folder, with a warning; without ``may_do_without``, that is
+    an error.
+
+    Raises:
+        PolicyError: with every problem of every file.
+    """
+    own = ProblemReport(str(path))
+    policy = read_policy(path, own)
+    if policy is None:
+        raise PolicyError(own.errors, {path: fingerprint(path)})
+    return compile_lists(
+        policy, own, cache=cache, jobs=jobs, popular=popular, progress=progress, may_do_without=may_do_without
+    )
+
+
+def compile_lists(
+    policy: Policy,
+    report: ProblemReport | None = None,
+    *,
+    cache: IndexCache | None = None,
+    jobs: int | None = None,
+    popular: Path | None = None,
+    progress: Progress | None = None,
+    may_do_without: bool = True,
+) -> Compiled:
+    """Compile a policy that is in memory; ``report`` is that of its file, if it has one.
+
+    Raises:
+        PolicyError: with every problem of every file.
+    """
+    own = report or ProblemReport(policy.source)
+
+    def compile_into(cache: IndexCache) -> Compiled:
+        return _compile(policy, own, cache, jobs or os.cpu_count() or 1, popular, progress or silent)
+
+    try:
+        try:
+            return compile_into(cache or IndexCache())
+        except (OSError, RuntimeError) as error:
+            if cache is not None or not may_do_without or isinstance(error, BrokenExecutor):
+                raise
+            return _without_cache(compile_into, own, error)
+    except BrokenExecutor as error:
+        problem = Problem(policy.source, 0, "compile", "a process ended before it had done its part")
+        raise PolicyError([problem], policy.files, may_pass=True) from error
+    except OSError as error:
+        why = f"it cannot be used: {error.strerror or error}"
+        problem = Problem(str(error.filename or (cache.folder if cache else "cache")), 0, "cache", why)
+        raise PolicyError([problem], policy.files, may_pass=True) from error
+    except RuntimeError as error:
+        raise PolicyError([Problem("cache", 0, "folder", str(error))], policy.files) from error
+
+
+def _without_cache(
+    compile_into: Callable[[IndexCache], Compiled], own: ProblemReport, error: OSError | RuntimeError
+) -> Compiled:
+    """Compile into a temporary folder that only the user can read.
+
+    Raises:
+        OSError: that cannot be used either.
+    """
+    place = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
+    own.warn(0, "cache", f"it cannot be used, and every start compiles anew: {place}")
+    folder = Path(mkdtemp(prefix="hushlist-"))
+    try:
+        return replace(compile_into(IndexCache(folder)), temporary=folder)
+    except BaseException:
+        rmtree(folder, ignore_errors=True)
+        raise
+
+
+def _compile(
+    policy: Policy, own: ProblemReport, cache: IndexCache, jobs: int, popular: Path | None, progress: Progress
+) -> Compiled:
+    cache.check()
+    popular_domains, popular_report = _read_popular(popular)
+    surveys = [chunk_list(file) for layer in policy.layers for file in layer.lists]
+    reports = [own, popular_report, *(survey.report for survey in surveys)]
+    key = _key(surveys, popular_domains, popular_report)
+    if not any(report.errors for report in reports):
+        known = _cached(cache.path(key))
+        if known is not None:
+            cache.touch(key)
+            return Compiled(policy, *known)
+    if sum(len(survey.pieces) for survey in surveys) >= MOST_PARTS:
+        own.error(0, "lists", f"they have more than {MOST_PARTS - 1} files and pieces of files")
+        raise PolicyError(own.errors, policy.files)
+    is_small = sum(survey.length for survey in surveys) < _FEW
+    with cache.writing() as name, processes(1 if is_small else jobs) as parallel:
+        folder = Path(name)
+        collected = list(_collect_all(surveys, popular_domains, folder, parallel, progress))
+        _doubt_formats(surveys, collected)
+        errors = [problem for report in reports for problem in report.errors]
+        errors += [_changed(file) for file, seen in policy.files.items() if fingerprint(file) != seen]
+        if errors:
+            raise PolicyError(errors, policy.files)
+        warnings = [problem for report in reports for problem in report.warnings]
+        report = _build(folder / "index", surveys, collected, warnings, folder, parallel, progress)
+        (folder / "index").replace(cache.path(key))
+    cache.tidy()
+    return Compiled(policy, Index.open(cache.path(key)), report)
+
+
+def _changed(file: Path) -> Problem:
+    return Problem(str(file), 0, file.name, "it changed while it was read")
+
+
+# -- looking at the lists ----------------------------------------------------------------------------------------------
+
+
+def _read_popular(path: Path | None) -> tuple[tuple[bytes, ...], ProblemReport]:
+    report = ProblemReport(str(path))
+    if path is None:
+        return (), report
+    octets = read_octets(path, report)
+    return tuple(read_popular(octets or b"", report)), report
+
+
+def _key(surveys: Sequence[ChunkedList], popular: Sequence[bytes], popular_report: ProblemReport) -> str:
+    """The key of an index: a digest of everything it is made of."""
+    lists = [
+        (str(survey.file.path), survey.file.format.read.__name__, astuple(survey.file.defaults), survey.digest)
+        for survey in surveys
+    ]
+    warnings = list(map(str, popular_report.warnings))
+    made_of = (_code(), lists, hashlib.sha256(b"\n".join(popular)).hexdigest(), warnings)
+    return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
+
+
+#: packages whose versions change canonical hosts, the reading of lists, or warnings
+_PACKAGES = ("idna", "PyYAML", "publicsuffixlist")
+
+
+@lru_cache(maxsize=1)
+def _code() -> str:
+    """A digest of this package's code and of the versions of what it uses."""
+    digest = hashlib.sha256("\0".join((sys.version, *map(_version, _PACKAGES))).encode())
+    package = Path(__file__).parent.parent
+    for path in sorted(package.rglob("*.py")):
+        digest.update(b"%b\0%d\0" % (str(path.relative_to(package)).encode(), path.stat().st_size))
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
+
+
+def _version(package: str) -> str:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:  # it is not installed, or not as a package
+        return ""
+
+
+def _cached(path: Path) -> tuple[Index, CompileReport] | None:
+    """An intact index from the cache and its report, or ``None``."""
+    if not path.exists():
+        return None
+    try:
+        index = Index.open(path)
+        index.verify()
+        return index, CompileReport.of(index)
+    except IndexFileError:
+        return None
+
+
+# -- compiling them ----------------------------------------------------------------------------------------------------
+
+
+class _CollectTask(NamedTuple):
+    """A task: a chunk of a file to read, and the folder for its rules."""
+
+    number: int
+    file: ListFile
+    chunk: Chunk
+    popular: tuple[bytes, ...]
+    folder: Path
+
+
+class _Collected(NamedTuple):
+    part: CollectedPart
+    report: ProblemReport
+    candidates: Stored
+
+
+def _collect_all(
+    surveys: Sequence[ChunkedList], popular: tuple[bytes, ...], folder: Path, parallel: Parallel, progress: Progress
+) -> Iterator[list[_Collected]]:
+    """Each file's collected parts; its problems go to the report of its chunked list."""
+    numbers = count()
+    pieces = [
+        _CollectTask(next(numbers), survey.file, chunk, popular, folder)
+        for survey in surveys
+        for chunk in survey.pieces
+    ]
+    results = iter(parallel(_collect, pieces))
+    total, done = sum(survey.length for survey in surveys), 0
+    for survey in surveys:
+        own: list[_Collected] = []
+        for chunk in survey.pieces:
+            collected = next(results)
+            survey.report.merge(collected.report)
+            own.append(collected)
+            done += chunk.length
+            progress("read", done, total)
+        yield own
+
+
+def _doubt_formats(surveys: Sequence[ChunkedList], collected: Sequence[Sequence[_Collected]]) -> None:
+    """Warn of lists that have entries but no rule, and of empty lists.
+
+    Regular expressions have a warning already. In squidGuard's folders, many files are empty: they get no warning.
+    """
+    for survey, of_file in zip(surveys, collected, strict=True):
+        if not survey.length and not survey.report.errors and survey.file.path.name not in FOLDERS["squidguard"]:
+            survey.report.warn(0, "list", "it is empty")
+        is_empty = survey.report.left_out > 0 and not any(own.part.rules for own in of_file)
+        if is_empty and survey.file.format.read is not read_squidguard_expressions:
+            survey.report.warn(0, "list", "no entry of it could be made a rule: is its format right?")
+
+
+def _collect(piece: _CollectTask) -> _Collected:
+    number, file, chunk, popular, folder = piece
+    text, report = read_chunk(file, chunk)
+    collector = RunCollector(number, file.defaults.layer or "")
+    breadth = _breadth(popular)
+    collector.add(file.format.read(text, file.defaults, report), breadth.of_expression)
+    for rule in collector.broad:
+        why = breadth.of_rule(rule)
+        if why is not None:
+            report.warn(rule.line, str(rule.pattern), why)
+    part = collector.finish(folder)
+    return _Collected(part, report, store(pickle.dumps(collector.candidates), folder))
+
+
+@lru_cache(maxsize=1)
+def _breadth(popular: tuple[bytes, ...]) -> BreadthTest:
+    return BreadthTest(popular)
+
+
+def _build(
+    target: Path,
+    surveys: Sequence[ChunkedList],
+    collected: Sequence[Sequence[_Collected]],
+    warnings: list[Problem],
+    folder: Path,
+    parallel: Parallel,
+    progress: Progress,
+) -> CompileReport:
+    """Write the index, with the report in it."""
+    parts = [own.part for of_file in collected for own in of_file]
+    by_table = merge_tasks(parts)
+    every = [task for own in by_table.values() for task in own]
+    pieces = watched("sorted", parallel(partial(merge_runs, folder=folder), every), len(every), progress)
+    merged = {name: Merged(own[0].shape, [next(pieces) for _ in own]) for name, own in by_table.items()}
+    target.touch(mode=0o600, exist_ok=False)
+    with target.open("wb") as file:
+        directory = assemble(file, parts, merged)
+        file.flush()
+        looks = [(target, own.part.number, own.part.layer, own.candidates) for of_file in collected for own in of_file]
+        found = watched("compared", parallel(_covered, looks), len(looks), progress)
+        duplicates = duplicates_of(merged)
+        lists = []
+        for survey, of_file in zip(surveys, collected, strict=True):
+            line = ListReport(str(survey.file.path), refused=survey.report.refused)
+            for own in of_file:
+                number, example = next(found)
+                line.covered += number
+                line.example = line.example or example
+                line.duplicates += duplicates[own.part.number]
+                line.kept += own.part.rules
+            line.kept -= line.duplicates
+            line.read = line.kept + line.duplicates + line.refused
+            lists.append(line)
+        report = CompileReport(lists, warnings)
+        append(file, directory, SECTION, report.to_json())
+    return report
+
+
+def _covered(look: tuple[Path, int, str, Stored]) -> tuple[int, str | None]:
+    """How many rules of a part are covered, and an example; duplicates do not count."""
+    path, part, layer, stored = look
+    candidates = pickle.loads(load(stored))  # noqa: S301  we wrote it, into a folder of our own
+    index = Index.open(path)
+    number, example = 0, None
+    counted: set[tuple[bytes, Action]] = set()
+    for (expression, line, action), cover in find_shadowed(index, layer, candidates):
+        if (expression, action) in counted:
+            continue
+        counted.add((expression, action))
+        # A policy may give another category another action.
+        same = action, cover.rule.terms.category
+        kept = sum((terms.action, terms.category) == same for terms in index.terms_of(expression, part))
+        number += kept
+        if kept and example is None:
+            example = f"line {line}: {expression.decode()}: {cover}"
+    return number, example

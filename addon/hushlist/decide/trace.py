@@ -1,0 +1,134 @@
+"""A trace shows every step from a URL to its decision."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime
+
+from hushlist.decide.decision import Decision
+from hushlist.decide.effective_policy import EffectivePolicy
+from hushlist.decide.engine import Engine
+from hushlist.match.expressions import expressions, full_hash
+from hushlist.match.rule import Action
+from hushlist.policy.groups import Client
+from hushlist.url.request import canonical_forms, cut, request_of
+from hushlist.url.safebrowsing import SAFEBROWSING
+
+
+@dataclass(frozen=True, slots=True)
+class Form:
+    """A canonical URL, and the expressions that the engine looks up for it."""
+
+    url: bytes
+    #: expression and its SHA-256, the most specific first
+    expressions: tuple[tuple[bytes, bytes], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LayerAsked:
+    """A layer that the engine looked at."""
+
+    name: str
+    #: how many rules it has; ``None`` for the policy's default action
+    rules: int | None
+    #: how many of them fit
+    fit: int
+    decides: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Trace:
+    """The steps of one decision."""
+
+    url: bytes
+    #: canonicalization steps that changed something: name, and the URL after it
+    steps: tuple[tuple[str, bytes], ...]
+    #: every canonical form that the URL may have; empty if it cannot be read
+    forms: tuple[Form, ...]
+    decision: Decision
+    group: str
+    mode: str
+    #: when the group's policy changes, in its time zone
+    until: datetime | None
+    #: in order of precedence, up to the one that decided
+    layers: tuple[LayerAsked, ...]
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain types, as JSON needs them."""
+        return {
+            "url": _text(self.url),
+            "steps": [{"name": name, "url": _text(url)} for name, url in self.steps],
+            "forms": [
+                {
+                    "url": _text(form.url),
+                    "expressions": [
+                        {"expression": _text(expression), "sha256": digest.hex()}
+                        for expression, digest in form.expressions
+                    ],
+                }
+                for form in self.forms
+            ],
+            "decision": self.decision.as_dict(),
+            "group": self.group,
+            "mode": self.mode,
+            "until": None if self.until is None else self.until.isoformat(),
+            "layers": [
+                {"name": layer.name, "rules": layer.rules, "fit": layer.fit, "decides": layer.decides}
+                for layer in self.layers
+            ],
+        }
+
+
+def trace(engine: Engine, url: bytes, moment: datetime, client: Client) -> Trace:
+    """Decide a URL, and show how; ``moment`` has a time zone.
+
+    Raises:
+        UrlError: it cannot be read at all.
+    """
+    request = request_of(url)
+    decision = engine.decide(request, moment, client)
+    is_read = request.fault is None and decision.fault is None
+    steps = tuple(_steps(url)) if request.fault is None else ()
+    forms = canonical_forms(request, request.hosts[0]) if is_read else ()
+    view = engine.view(client, moment)
+    return Trace(
+        url=cut(url),
+        steps=steps,
+        forms=tuple(
+            Form(form.join(), tuple((found, full_hash(found)) for found in expressions(form))) for form in forms
+        ),
+        decision=decision,
+        group=view.group.name,
+        mode=view.group.settings.mode,
+        until=None if view.until is None else view.until.astimezone(engine.policy.zone),
+        layers=tuple(_layers(engine, view, decision)),
+    )
+
+
+def _steps(url: bytes) -> Iterator[tuple[str, bytes]]:
+    """The profile's steps that changed something."""
+    before = url
+    for name, after in SAFEBROWSING.trace(url):
+        if after != before:
+            yield name, after
+        before = after
+
+
+def _layers(engine: Engine, view: EffectivePolicy, decision: Decision) -> Iterator[LayerAsked]:
+    """The layers in order of precedence, up to the one that decided."""
+    checks = {layer.name: len(layer.checks) for layer in engine.policy.layers}
+    winner = None if decision.action is Action.TAG else decision.winner
+    for name in view.layers:
+        fit = sum(found.rule.terms.layer == name for found in decision.matches)
+        decides = winner is not None and winner.rule.terms.layer == name
+        if name in checks:
+            yield LayerAsked(name, checks[name] + engine.index.directory.rules.get(name, 0), fit, decides)
+        elif decides:
+            yield LayerAsked(name, None, fit, decides)
+        if decides:
+            return
+
+
+def _text(octets: bytes) -> str:
+    return octets.decode("utf-8", "backslashreplace")

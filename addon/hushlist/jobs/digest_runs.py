@@ -1,0 +1,154 @@
+"""Sorted runs bring all rules of one pattern together, in bounded memory.
+
+Each rule becomes a row of fixed width:
+
+    digest of the pattern (32 octets), part (16 bits), number in the part, line, the caller's number (32 bits each)
+
+A pattern in the clear and its full hash have the same digest. Each part's rows are sorted and stored as a run. Then one
+process for each range of first octets merges the rows of all runs. Memory does not grow with the number of rules.
+
+``SpillByPart`` keeps objects by part, in files if there are many.
+"""
+
+from __future__ import annotations
+
+import pickle
+from array import array
+from bisect import bisect_left
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from hashlib import sha256
+from pathlib import Path
+from struct import Struct
+from typing import Any, Generic, NamedTuple, TypeVar, cast
+
+from hushlist.match.checks import Check
+from hushlist.match.expressions import FULL_LENGTH
+from hushlist.match.index_file import EXPRESSIONS, key_of, table_name
+from hushlist.match.index_writer import SortedRun, Stored, load, store
+from hushlist.match.rule import Anything, Expression, Pattern
+
+_ROW = Struct(">HIII")
+_WIDTH = FULL_LENGTH + _ROW.size
+#: rows that one task merges; digests are evenly spread
+_FEW_ROWS = 1 << 17
+_OCTETS = 256
+
+
+#: a row after its digest: part; number of the rule in the part, from 0; line; the caller's number for the rule
+DigestRow = tuple[int, int, int, int]
+
+
+def digest_of(pattern: Pattern) -> bytes:
+    """The digest by which patterns are compared, 32 octets."""
+    if type(pattern) is Expression:
+        return sha256(pattern.value).digest()
+    if isinstance(pattern, Check | Anything):
+        return sha256(f"{type(pattern).__name__} {pattern}".encode()).digest()
+    assert not isinstance(pattern, Check | Anything | Expression)
+    table, key = table_name(pattern), key_of(pattern)
+    return key if table == EXPRESSIONS else sha256(table.encode() + b" " + key).digest()
+
+
+#: part, number, line, the caller's number -> the octets after a row's digest
+pack = _ROW.pack
+
+
+def run_of(packed: list[bytes], folder: Path) -> SortedRun:
+    """Sort one part's rows, each a digest and its packed numbers, and store them in a file of the folder."""
+    packed.sort()
+    starts = array("I", (bisect_left(packed, bytes((octet,))) for octet in range(_OCTETS)))
+    starts.append(len(packed))
+    return SortedRun(store(b"".join(packed), folder), starts)
+
+
+class DigestTask(NamedTuple):
+    """The rows of all runs whose digests begin with an octet from ``first`` to before ``last``."""
+
+    runs: tuple[SortedRun, ...]
+    first: int
+    last: int
+
+
+def digest_tasks(runs: Sequence[SortedRun]) -> list[DigestTask]:
+    """Tasks that together cover all rows; the runs are in the order of their parts."""
+    count = sum(run.starts[-1] for run in runs)
+    pieces = 1
+    while count // pieces > _FEW_ROWS and pieces < _OCTETS:
+        pieces *= 2
+    step = _OCTETS // pieces
+    return [DigestTask(tuple(runs), first, first + step) for first in range(0, _OCTETS, step)]
+
+
+def rows_by_digest(task: DigestTask) -> Iterator[list[DigestRow]]:
+    """The rows of each digest, in the order of parts and numbers."""
+    runs, first, last = task
+    octets = b"".join([load(run.rows, run.starts[first] * _WIDTH, run.starts[last] * _WIDTH) for run in runs])
+    rows = [octets[at : at + _WIDTH] for at in range(0, len(octets), _WIDTH)]
+    rows.sort()  # runs are sorted, so that this merges them
+    unpack = cast(Callable[[bytes, int], DigestRow], _ROW.unpack_from)
+    own: list[DigestRow] = []
+    before = b""
+    for row in rows:
+        digest = row[:FULL_LENGTH]
+        if digest != before and own:
+            yield own
+            own = []
+        before = digest
+        own.append(unpack(row, FULL_LENGTH))
+    if own:
+        yield own
+
+
+def spill(thing: Any, folder: Path) -> Stored:
+    """Store an object in a new file of a folder."""
+    return store(pickle.dumps(thing), folder)
+
+
+def unspill(stored: Stored) -> Any:
+    """The object that was stored."""
+    return pickle.loads(load(stored))  # noqa: S301  we wrote it, into a folder of our own
+
+
+Thing = TypeVar("Thing")
+
+#: objects that are kept in memory
+_MOST = 1 << 16
+
+
+class SpillByPart(Generic[Thing]):
+    """Objects by part, in the order in which they are added; many of them wait in files."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        """``name``: the ending of the files' names."""
+        self._folder, self._name = folder, name
+        self._waiting: dict[int, list[Thing]] = {}
+        self._number = 0
+        #: the parts that have objects
+        self.parts: set[int] = set()
+
+    def add(self, part: int, thing: Thing) -> None:
+        """Add an object."""
+        self._waiting.setdefault(part, []).append(thing)
+        self.parts.add(part)
+        self._number += 1
+        if self._number > _MOST:
+            self._write()
+
+    def _write(self) -> None:
+        for part, things in self._waiting.items():
+            with self._path(part).open("ab") as file:
+                pickle.dump(things, file)
+        self._waiting.clear()
+        self._number = 0
+
+    def _path(self, part: int) -> Path:
+        return self._folder / f"{part}.{self._name}"
+
+    def of(self, part: int) -> Iterable[Thing]:
+        """A part's objects, in the order in which they were added."""
+        path = self._path(part)
+        if part in self.parts and path.exists():
+            with path.open("rb") as file:
+                while file.peek(1):
+                    yield from pickle.load(file)  # noqa: S301  we wrote it, into a folder of our own
+        yield from self._waiting.get(part, ())

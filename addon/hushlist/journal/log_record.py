@@ -1,0 +1,227 @@
+"""A log record: one decision, without private data that must not be logged.
+
+User information of a URL is never logged; the settings say whether a query, an address and a user's name are. A line is
+ASCII without control characters, so no request can start a line of its own in the log.
+
+>>> to_line({"reference": "003F8KQ71Z", "user": "me\\nyou"})
+b'{"reference": "003F8KQ71Z", "user": "me\\\\nyou"}\\n'
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from datetime import UTC, datetime
+from functools import lru_cache
+from ipaddress import IPv6Address, ip_address
+from typing import NamedTuple
+
+from hushlist.decide.decision import STOPPING, Decision
+from hushlist.errors import UrlError, to_json
+from hushlist.match.rule import Action
+from hushlist.policy.log_settings import LoggedClients, LoggedQueries, LoggedRequests
+from hushlist.url.request import Request, canonical_url
+
+#: most characters of each text in a record
+MOST_SHOWN = 4096
+#: in place of an action, for a record about the log itself: some records could not be written
+LOST = "lost"
+
+#: the logged fields of one decision: plain types, in the order of a line; unknown fields are left out
+LogFields = dict[str, object]
+
+
+class Privacy(NamedTuple):
+    """What a record may contain."""
+
+    queries: LoggedQueries = LoggedQueries.KEEP
+    clients: LoggedClients = LoggedClients.KEEP
+    #: from a kind (``client`` or ``user``) and a name to a pseudonym; only for ``LoggedClients.PSEUDONYM``
+    pseudonym: Callable[[str, str], str] = lambda kind, name: ""
+
+
+class LogRecord(NamedTuple):
+    """One decision and its client; cheap to make, formatted only when written."""
+
+    reference: str
+    #: seconds since 1970
+    moment: float
+    decision: Decision
+    #: the address; and the user's name in the proxy
+    client: str | None = None
+    user: str | None = None
+    group: str | None = None
+    method: str | None = None
+    #: dry run: the request would be blocked, but passed
+    would_block: bool = False
+    #: the temporary override that let it pass
+    grant: str | None = None
+    #: time of the decision, in µs
+    duration: int | None = None
+
+    @property
+    def octets(self) -> int:
+        """About how many octets of memory it holds."""
+        asked = self.decision.asked
+        return len(asked.target) if isinstance(asked, Request) else len(asked)
+
+    def is_wanted(self, what: LoggedRequests) -> bool:
+        """Whether it is logged."""
+        decision = self.decision
+        if what is LoggedRequests.ALL or decision.action in STOPPING or self.would_block or self.grant is not None:
+            return True
+        noted = decision.action is not Action.PASS or decision.fault is not None or bool(decision.matches)
+        return what is LoggedRequests.NOTED and noted
+
+    def fields(self, privacy: Privacy) -> LogFields:
+        """The fields to log."""
+        decision = self.decision
+        winner = decision.winner
+        terms = None if winner is None else winner.rule.terms
+        tags = [{"list": tag.rule.terms.list, "category": tag.rule.terms.category} for tag in decision.tags]
+        found: LogFields = {
+            "reference": self.reference,
+            "time": time_text(self.moment),
+            "client": who("client", None if self.client is None else address_text(self.client), privacy),
+            "user": who("user", self.user, privacy),
+            "group": self.group,
+            "method": self.method,
+            "url": url_of(decision, privacy),
+            "action": decision.action.value,
+            "would_block": self.would_block or None,
+            "layer": terms and terms.layer,
+            "category": terms and terms.category,
+            "list": terms and terms.list,
+            "title": terms and terms.title,
+            "rule": winner and terms and f"{terms.source}:{winner.rule.line}",
+            "expression": winner and _without_query(_readable(winner.expression), privacy),
+            "reason": terms and terms.reason,
+            "via": winner and winner.via,
+            "tags": tags or None,
+            "fault": decision.fault,
+            "grant": self.grant,
+            "duration": self.duration,
+        }
+        return {name: _cut(value) for name, value in found.items() if value is not None}
+
+
+def log_record_of(
+    decision: Decision,
+    *,
+    reference: str,
+    moment: float,
+    client: str | None = None,
+    user: str | None = None,
+    group: str | None = None,
+    method: str | None = None,
+    would_block: bool = False,
+    grant: str | None = None,
+    duration: int | None = None,
+) -> LogRecord:
+    """The record of a decision.
+
+    Args:
+        decision: the decision.
+        reference: the number that the block page shows.
+        moment: seconds since 1970.
+        client: the client's address.
+        user: the user's name in the proxy; never a password.
+        group: the client's group.
+        method: the request's method.
+        would_block: it passed only because of the dry run.
+        grant: the temporary override that let it pass.
+        duration: time of the decision, in µs.
+    """
+    return LogRecord(reference, moment, decision, client, user, group, method, would_block, grant, duration)
+
+
+def lost_record(reference: str, moment: float, number: int) -> LogFields:
+    """The record that says that records are missing from the log."""
+    reason = f"{number} records could not be written"
+    return {"reference": reference, "time": time_text(moment), "action": LOST, "reason": reason, "lost": number}
+
+
+def to_line(fields: LogFields) -> bytes:
+    """One line of JSON, with its line end."""
+    return to_json(fields).encode("ascii") + b"\n"
+
+
+def time_text(moment: float) -> str:
+    """ISO 8601 in UTC with milliseconds; sorts by time.
+
+    >>> time_text(1_798_151_400.25)
+    '2026-12-24T22:30:00.250Z'
+    """
+    seconds, milliseconds = divmod(int(moment * 1000), 1000)
+    return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{milliseconds:03}Z"
+
+
+@lru_cache(1024)
+def address_text(client: str) -> str:
+    """One form for each address; other text is unchanged.
+
+    >>> address_text("::ffff:10.0.0.7"), address_text("2001:DB8::0:1")
+    ('10.0.0.7', '2001:db8::1')
+    """
+    try:
+        address = ip_address(client)
+    except ValueError:
+        return client
+    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
+    return str(mapped or address)
+
+
+def who(kind: str, name: str | None, privacy: Privacy) -> str | None:
+    """What may be logged about a ``client`` or ``user``."""
+    if name is None or privacy.clients is LoggedClients.DROP:
+        return None
+    return name if privacy.clients is LoggedClients.KEEP else privacy.pseudonym(kind, name)
+
+
+# -- URLs --------------------------------------------------------------------------------------------------------------
+
+_QUERY = re.compile(r"[?#].*", re.DOTALL)
+#: user information in a URL inside a URL; a canonical URL itself has none
+_USER_WITHIN = re.compile(rb"//[^/?#\\]*@")
+_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*://")
+#: "@", plain or escaped any number of times
+_AT = re.compile(rb"@|%(?:25)*40")
+
+
+def url_of(decision: Decision, privacy: Privacy = Privacy()) -> str:  # noqa: B008  it is immutable
+    """The canonical URL as text; for an unreadable URL, only what cannot be user information.
+
+    >>> url_of(Decision(Action.BLOCK, fault="its port is no number", asked=b"http://me:se/cret@h:x/?a"))
+    'http://h:x/?a'
+    """
+    octets = decision.canonical
+    if octets is None or decision.fault is not None:
+        asked = decision.asked if octets is None else octets
+        try:
+            octets = canonical_url(asked)
+        except UrlError:
+            octets = _unreadable(asked.url if isinstance(asked, Request) else asked)
+    return _without_query(_readable(octets), privacy)
+
+
+def _readable(octets: bytes) -> str:
+    return _USER_WITHIN.sub(b"//", octets).decode("ascii", "backslashreplace")
+
+
+def _unreadable(url: bytes) -> bytes:
+    """An unreadable URL may have user information anywhere before its last "@", so all of that is left out."""
+    end = max((at.end() for at in _AT.finditer(url)), default=None)
+    if end is None:
+        return url
+    scheme = _SCHEME.match(url)
+    return (scheme[0] if scheme else b"") + url[end:]
+
+
+def _without_query(text: str, privacy: Privacy) -> str:
+    return _QUERY.sub("", text) if privacy.queries is LoggedQueries.DROP else text
+
+
+def _cut(value: object) -> object:
+    if isinstance(value, str) and len(value) > MOST_SHOWN:
+        return value[:MOST_SHOWN] + "..."
+    return value

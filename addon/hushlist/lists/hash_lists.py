@@ -1,0 +1,89 @@
+"""Readers of lists of hashes: hashed URIs and SHA-256 in hexadecimal, one a line; Safe Browsing's raw hash prefixes.
+
+Spec: draft-feather-hashed-uri-03, 4.1
+
+Spec: Safe Browsing v4, Update API, RawHashes: "the hashes, in binary format, concatenated into one long string. Hashes
+are sorted in lexicographic order."
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hushlist.errors import UrlError
+from hushlist.lists.list_source import ListDefaults, ProblemReport, entries
+from hushlist.lists.patterns import may_be_rule, parse_expression_hash
+from hushlist.match.expressions import FULL_LENGTH, SHORTEST_PREFIX
+from hushlist.match.rule import ExpressionHash, Rule
+from hushlist.url.hashed_uri import HashedUri, UnknownAlgorithmError, parse_hashed_uri
+
+
+def read_hashed_uris(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+    """All rules of a list with "#" comments; if the report has errors, those that could be read."""
+    terms = defaults.terms(report.source)
+    for line, entry in entries(octets, report):
+        uri = read_hashed_uri(entry, line, defaults, report)
+        if uri is not None:
+            yield Rule(uri, terms, line)
+
+
+def read_hashed_uri(text: str, line: int, defaults: ListDefaults, report: ProblemReport) -> HashedUri | None:
+    """One hashed URI, or ``None`` with an error; if only its algorithm is unknown, with a warning."""
+    try:
+        uri = parse_hashed_uri(text, defaults.variant or "n")
+    except UnknownAlgorithmError as error:
+        report.skip(line, text, error.reason)
+        return None
+    except UrlError as error:
+        at = "" if error.position is None else f" (at character {error.position + 1})"
+        report.error(line, text, error.reason + at)
+        return None
+    if uri.key.fragment:
+        report.warn(line, text, "a proxy never sees a fragment: '+frag' can match only where a source keeps them")
+    return uri
+
+
+def read_sha256(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+    """One expression's SHA-256, or its prefix, in hexadecimal on each line."""
+    terms = defaults.terms(report.source)
+    for line, entry in entries(octets, report, is_foreign=True):
+        try:
+            pattern = parse_expression_hash(entry)
+        except ValueError as error:
+            report.leave_out(line, entry, str(error).partition(", not")[0])
+        else:
+            if may_be_rule(pattern, entry, line, defaults, report):
+                yield Rule(pattern, terms, line)
+
+
+def read_safebrowsing_raw(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+    """Raw prefixes without separators, of the list's ``prefix-length``; a rule's line is the prefix's number.
+
+    If they are not sorted, reading stops there, with an error in the report.
+
+    >>> report = ProblemReport("f")
+    >>> rules = read_safebrowsing_raw(b"aaaaabcd", ListDefaults(prefix_length=4), report)
+    >>> [(rule.line, str(rule.pattern)) for rule in rules]
+    [(1, 'sha256:61616161'), (2, 'sha256:61626364')]
+    """
+    length = defaults.prefix_length
+    if length is None or not SHORTEST_PREFIX <= length <= FULL_LENGTH:
+        why = f"a binary list needs the length of its prefixes, {SHORTEST_PREFIX} to {FULL_LENGTH} octets"
+        report.error(0, "prefix-length", why)
+        return
+    if len(octets) % length:
+        report.error(0, "prefix-length", f"{len(octets)} octets are no whole number of prefixes of {length}")
+        return
+    terms = defaults.terms(report.source)
+    before = b""
+    for start in range(0, len(octets), length):
+        value = octets[start : start + length]
+        number = start // length + 1
+        if value < before:
+            # Read with the wrong length, hardly any list is sorted.
+            report.error(number, f"sha256:{value.hex()}", "the prefixes are not sorted: is their length right?")
+            return
+        before = value
+        pattern = ExpressionHash(value)
+        if may_be_rule(pattern, value.hex(), number, defaults, report):
+            yield Rule(pattern, terms, number)

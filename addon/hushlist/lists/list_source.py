@@ -1,0 +1,406 @@
+"""What all readers of lists share: octets, lines, default terms, and the report of problems."""
+
+from __future__ import annotations
+
+import re
+from bisect import insort
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field, fields
+from datetime import date
+from functools import cache, partial
+from pathlib import Path, PurePath
+
+from hushlist.errors import Problem, without_user
+from hushlist.match.rule import Action, Terms
+from hushlist.system.input_files import LONGEST_WHOLE, read_regular
+
+#: octets of a line; rules are far shorter, and no reader has to hold more than this
+LONGEST_LINE = 1 << 16
+
+
+#: errors of a source that are kept, and warnings other than for entries left out; the rest are only counted
+MOST_KEPT = 1000
+#: warnings with the same reason that are shown one by one
+MOST_SHOWN = 20
+# A reason may quote the entry, so there may be as many reasons as entries. More than this are counted together.
+_MOST_REASONS = 100
+_OTHER_REASONS = "other reasons"
+
+
+@dataclass(slots=True)
+class _ReasonCount:
+    """The warnings with one reason: how many, the first ones, and the line of the last."""
+
+    number: int = 0
+    last: int = 0
+    #: the first MOST_SHOWN, which are shown one by one, and the next one, which gives the line of the rest
+    first: list[Problem] = field(default_factory=list)
+
+    def rest(self, source: str, why: str) -> Problem:
+        """One problem for those that are not shown one by one."""
+        more = f"{self.number - MOST_SHOWN:,} more"
+        return Problem(source, self.first[MOST_SHOWN].line, more, f"left out: {why} (the last in line {self.last})")
+
+    def all(self, source: str, kind: str) -> Problem:
+        """One problem for all: the first, with their number."""
+        number = f" (the first of {self.number:,})" if self.number > 1 else ""
+        return Problem(source, self.first[0].line, self.first[0].what, f"left out: {kind}{number}")
+
+
+@dataclass(slots=True)
+class _ReasonCounts:
+    """Entries that were left out, counted by reason."""
+
+    #: how many entries of each reason are kept
+    most: int
+    by_reason: dict[str, _ReasonCount] = field(default_factory=dict)
+
+    @property
+    def number(self) -> int:
+        """How many entries there are in all."""
+        return sum(count.number for count in self.by_reason.values())
+
+    def add(self, source: str, line: int, what: str, why: str) -> None:
+        """Count an entry."""
+        reason = self._reason(why)
+        count = self.by_reason[reason]
+        count.number += 1
+        count.last = line
+        if len(count.first) < self.most:
+            count.first.append(Problem(source, line, _shorten(what), f"left out: {why}"))
+
+    def merge(self, other: _ReasonCounts) -> None:
+        """Add the counts of later lines."""
+        for why, theirs in other.by_reason.items():
+            ours = self.by_reason[self._reason(why)]
+            ours.number += theirs.number
+            ours.last = max(ours.last, theirs.last)
+            ours.first = sorted((*ours.first, *theirs.first), key=_line)[: self.most]
+
+    def _reason(self, why: str) -> str:
+        """The reason under which an entry is counted."""
+        if why not in self.by_reason:
+            if len(self.by_reason) >= _MOST_REASONS:
+                why = _OTHER_REASONS
+            self.by_reason.setdefault(why, _ReasonCount())
+        return why
+
+
+@dataclass(slots=True)
+class _First:
+    """The first problems, in the order of their lines, and the number of all."""
+
+    number: int = 0
+    kept: list[Problem] = field(default_factory=list)
+
+    def add(self, problem: Problem) -> None:
+        """Add a problem."""
+        self.number += 1
+        if len(self.kept) < MOST_KEPT:
+            insort(self.kept, problem, key=_line)
+
+    def merge(self, other: _First) -> None:
+        """Add the problems of later lines."""
+        self.number += other.number
+        self.kept = sorted((*self.kept, *other.kept), key=_line)[:MOST_KEPT]
+
+    def all(self, source: str, what: str) -> list[Problem]:
+        """The problems that are kept, and one that gives the number of the others."""
+        more = self.number - len(self.kept)
+        return [*self.kept, *([Problem(source, 0, what, f"{more:,} more are not shown")] if more else [])]
+
+
+@dataclass(slots=True)
+class ProblemReport:
+    """The problems of one source. An error makes it unusable; a warning names an entry that is not used as written.
+
+    Both are in the order of their lines. Each chunk of a source may have its own report; ``merge`` joins them.
+    """
+
+    source: str
+    #: the number of the first line of the octets
+    first_line: int = 1
+    _errors: _First = field(default_factory=_First)
+    _warnings: _First = field(default_factory=_First)
+    _left_out: _ReasonCounts = field(default_factory=lambda: _ReasonCounts(MOST_SHOWN + 1))
+    _kinds: _ReasonCounts = field(default_factory=lambda: _ReasonCounts(1))
+    #: how many entries were skipped, each with a warning
+    _skipped: int = 0
+
+    @property
+    def errors(self) -> list[Problem]:
+        """Why the source is not used."""
+        return self._errors.all(self.source, "errors")
+
+    @property
+    def warnings(self) -> list[Problem]:
+        """Entries that were left out, and other warnings."""
+        left_out = self._left_out.by_reason
+        shown = (problem for count in left_out.values() for problem in count.first[:MOST_SHOWN])
+        more = (count.rest(self.source, why) for why, count in left_out.items() if count.number > MOST_SHOWN)
+        kinds = (count.all(self.source, kind) for kind, count in self._kinds.by_reason.items())
+        return sorted((*self._warnings.all(self.source, "warnings"), *shown, *more, *kinds), key=_line)
+
+    @property
+    def refused(self) -> int:
+        """How many entries are not used."""
+        return self.left_out + self._skipped
+
+    @property
+    def left_out(self) -> int:
+        """How many entries could not become rules."""
+        return self._left_out.number + self._kinds.number
+
+    def error(self, line: int, what: str, why: str) -> None:
+        """Add an error: the source cannot be used."""
+        self._errors.add(Problem(self.source, line, _shorten(what), why))
+
+    def warn(self, line: int, what: str, why: str) -> None:
+        """Add a warning: the source can be used, but not quite as it is written."""
+        self._warnings.add(Problem(self.source, line, _shorten(what), why))
+
+    def skip(self, line: int, what: str, why: str) -> None:
+        """Add a warning: an entry is valid, but not used."""
+        self.warn(line, what, f"skipped: {why}")
+        self._skipped += 1
+
+    def leave_out(self, line: int, what: str, why: str) -> None:
+        """Add a warning: an entry of a third-party list cannot be used. Of many with one reason, the first are shown.
+
+        >>> report = ProblemReport("f")
+        >>> for line in range(1, 31): report.leave_out(line, "a b", "there is white space in it")
+        >>> len(report.warnings), str(report.warnings[-1])
+        (21, 'f:21: 10 more: left out: there is white space in it (the last in line 30)')
+        """
+        self._left_out.add(self.source, line, what, why)
+
+    def tally(self, line: int, what: str, kind: str) -> None:
+        """Add one warning for all lines of a kind: they are understood, but no rule can express them.
+
+        >>> report = ProblemReport("f")
+        >>> for line in (3, 5, 8): report.tally(line, "##.ad", "a cosmetic filter")
+        >>> print(*report.warnings)
+        f:3: ##.ad: left out: a cosmetic filter (the first of 3)
+        """
+        self._kinds.add(self.source, line, what, kind)
+
+    def merge(self, other: ProblemReport) -> None:
+        """Add the report of the next chunk: the result is as if both chunks had been read as one.
+
+        There is one exception: with very many reasons, others may be counted together as "other reasons".
+
+        >>> report, behind = ProblemReport("f"), ProblemReport("f", first_line=5)
+        >>> report.tally(3, "##.ad", "a cosmetic filter")
+        >>> behind.tally(5, "##.banner", "a cosmetic filter")
+        >>> report.merge(behind)
+        >>> print(*report.warnings)
+        f:3: ##.ad: left out: a cosmetic filter (the first of 2)
+        """
+        if any(problem.why in (_IN_UTF_16, _IS_COMPRESSED, _IS_PAGE) for problem in self._errors.kept):
+            return  # the rest of the file is not read
+        self._errors.merge(other._errors)
+        self._warnings.merge(other._warnings)
+        self._left_out.merge(other._left_out)
+        self._kinds.merge(other._kinds)
+        self._skipped += other._skipped
+
+
+def _line(problem: Problem) -> int:
+    return problem.line
+
+
+def _shorten(what: str) -> str:
+    what = str(without_user(what))
+    return what if len(what) <= 120 else what[:117] + "..."
+
+
+@dataclass(frozen=True, slots=True)
+class ListDefaults:
+    """Default terms for the rules of a list, and how to read it; ``None`` where not given."""
+
+    #: the list's ``hrn:`` name, and its title for people
+    name: str | None = None
+    title: str | None = None
+    action: Action | None = None
+    category: str | None = None
+    reason: str | None = None
+    #: how the list's author canonicalized hashed URIs: a key of ``hushlist.url.hashed_uri.VARIANTS``
+    variant: str | None = None
+    #: length of the hash prefixes of a binary list, in octets
+    prefix_length: int | None = None
+    #: the policy's layer that names the list
+    layer: str | None = None
+
+    def behind(self, other: ListDefaults) -> ListDefaults:
+        """``other``, with its missing values taken from here."""
+        return ListDefaults(*(getattr(other, f.name) or getattr(self, f.name) for f in fields(self)))
+
+    def terms(self, source: str, own: OwnTerms | None = None) -> Terms:
+        """A rule's own terms, completed by the defaults; the default action is ``block`` if the list has none."""
+        own = own or OwnTerms()
+        return Terms(
+            action=own.action or self.action or Action.BLOCK,
+            list=self.name or PurePath(source).stem,
+            source=source,
+            category=own.category or self.category,
+            reason=own.reason or self.reason,
+            expires=own.expires,
+            title=self.title,
+            layer=self.layer or "",
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTerms:
+    """The terms that a rule itself gives."""
+
+    action: Action | None = None
+    category: str | None = None
+    reason: str | None = None
+    expires: date | None = None
+
+
+def shared_terms(defaults: ListDefaults, source: str) -> Callable[[OwnTerms], Terms]:
+    """A function that completes a rule's own terms; equal ones become one object.
+
+    >>> terms = shared_terms(ListDefaults(), "f")
+    >>> terms(OwnTerms(reason="why")) is terms(OwnTerms(reason="why"))
+    True
+    """
+    return cache(partial(defaults.terms, source))
+
+
+def read_octets(path: Path, report: ProblemReport, longest: int = LONGEST_WHOLE) -> bytes | None:
+    """A file's octets, at most ``longest``, or ``None`` with an error in the report."""
+    try:
+        return read_regular(path, longest)
+    except (OSError, ValueError) as error:  # ValueError: no file can have that name
+        report.error(0, path.name or str(path), getattr(error, "strerror", None) or str(error))
+        return None
+
+
+_BYTE_ORDER_MARK = b"\xef\xbb\xbf"
+_OTHER_ENCODINGS = (b"\xff\xfe", b"\xfe\xff")
+_IN_UTF_16 = "the file is in UTF-16; lists are in UTF-8"
+_COMPRESSED = {
+    b"\x1f\x8b": "gzip",
+    b"PK\x03\x04": "zip",
+    b"\xfd7zXZ\x00": "xz",
+    b"BZh91AY&SY": "bzip2",
+    b"\x28\xb5\x2f\xfd": "zstd",
+}
+_IS_COMPRESSED = "the file is compressed; unpack it first"
+# An error page of a server or the log-in page of a network, in place of a list.
+_PAGE = re.compile(rb"\s*<[!?/A-Za-z]")
+_IS_PAGE = "the file begins as a web page does (HTML), and is no list"
+#: octets that are read at once; a block of at most LONGEST_LINE has no longer line
+_BLOCK = LONGEST_LINE // 2
+
+
+def blocks(octets: bytes, report: ProblemReport) -> Iterator[tuple[int, bytes]]:
+    """``(number of the first line, octets)`` of blocks of whole lines, without the LF between them.
+
+    Skips a byte order mark.
+    """
+    number = report.first_line
+    start = 0
+    if number == 1:
+        if octets.startswith(_OTHER_ENCODINGS):
+            report.error(1, "byte order mark", _IN_UTF_16)
+            return
+        if octets.startswith(tuple(_COMPRESSED)):
+            kind = next(name for begin, name in _COMPRESSED.items() if octets.startswith(begin))
+            report.error(1, kind, _IS_COMPRESSED)
+            return
+        start = len(_BYTE_ORDER_MARK) if octets.startswith(_BYTE_ORDER_MARK) else 0
+        if page := _PAGE.match(octets, start):
+            begin = octets[page.end() - 2 : page.end() + 40].partition(b"\n")[0].decode(errors="replace")
+            report.error(1 + octets.count(b"\n", 0, page.end()), begin.strip(), _IS_PAGE)
+            return
+    while start <= len(octets):
+        end = octets.find(b"\n", start + _BLOCK)
+        end = len(octets) if end < 0 else end
+        block = octets[start:end]
+        yield number, block
+        number += block.count(b"\n") + 1
+        start = end + 1
+
+
+def numbered_lines(octets: bytes, report: ProblemReport, *, is_foreign: bool = False) -> Iterator[tuple[int, str]]:
+    """``(line number, text)`` of every line that can be read; the report has an error for each other line.
+
+    In a third-party list it has a warning instead. A byte order mark is skipped; LF or CRLF ends a line.
+    """
+    for first, block in blocks(octets, report):
+        yield from _block_lines(block, first, report, is_foreign=is_foreign)
+
+
+def _block_lines(block: bytes, first: int, report: ProblemReport, *, is_foreign: bool) -> Iterable[tuple[int, str]]:
+    """The same for one block."""
+    lines = _lines(block)
+    if lines is None:
+        return _lines_one_by_one(block, first, report, is_foreign=is_foreign)
+    return enumerate(lines, first)
+
+
+def _lines(block: bytes) -> list[str] | None:
+    """The lines, or ``None`` if one of them may be too long or is not UTF-8."""
+    if len(block) > LONGEST_LINE:
+        return None
+    try:
+        text = block.decode()
+    except UnicodeDecodeError:
+        return None
+    # not "splitlines", which splits at other characters, too
+    return text.removesuffix("\r").replace("\r\n", "\n").split("\n")
+
+
+def _lines_one_by_one(
+    block: bytes, first: int, report: ProblemReport, *, is_foreign: bool
+) -> Iterator[tuple[int, str]]:
+    """The same, line by line: it reports each line that cannot be read."""
+    for number, line in enumerate(block.split(b"\n"), first):
+        if len(line) > LONGEST_LINE:
+            why = f"it is longer than {LONGEST_LINE} octets"
+            if is_foreign:
+                report.leave_out(number, "line", why)
+            else:
+                report.error(number, "line", why)
+            continue
+        try:
+            yield number, line.removesuffix(b"\r").decode()
+        except UnicodeDecodeError as error:
+            what = repr(error.object[error.start : error.end])
+            if is_foreign:
+                report.leave_out(number, what, "not UTF-8")
+            else:
+                report.error(number, what, f"not UTF-8 (at octet {error.start})")
+
+
+def entries(octets: bytes, report: ProblemReport, *, is_foreign: bool = False) -> Iterator[tuple[int, str]]:
+    """Lines without comments ("#" at the start of a line or after white space) and without empty lines."""
+    return _entries(numbered_lines(octets, report, is_foreign=is_foreign))
+
+
+def block_entries(block: bytes, first: int, report: ProblemReport) -> Iterator[tuple[int, str]]:
+    """Like ``entries``, for a block of a third-party list."""
+    return _entries(_block_lines(block, first, report, is_foreign=True))
+
+
+def _entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:
+    for number, line in lines:
+        entry = without_comment(line) if "#" in line else line.strip()
+        if entry:
+            yield number, entry
+
+
+def without_comment(line: str) -> str:
+    """A line without its comment and the white space around it.
+
+    >>> without_comment("  http://a.example/x#y  # why"), without_comment("# all")
+    ('http://a.example/x#y', '')
+    """
+    position = line.find("#")
+    while position > 0 and not line[position - 1].isspace():
+        position = line.find("#", position + 1)
+    return (line if position < 0 else line[:position]).strip()

@@ -1,0 +1,285 @@
+"""A YAML document as nodes that know their line, and typed access to them that reports errors instead of raising.
+
+The nodes are built from the parser's events: only text, lists and mappings. Tags and aliases are refused, so no
+document grows when it is read.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import date
+from typing import TypeVar
+
+import yaml
+
+from hushlist.errors import UrlError
+from hushlist.lists.list_source import ProblemReport, numbered_lines
+from hushlist.url.hrn import parse_hrn
+
+_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_DEEPEST = 16
+#: characters of a wrong name that a report shows
+_MOST_SHOWN = 200
+_SURROGATE = re.compile("[\ud800-\udfff]")
+_NULL = ("", "~", "null", "Null", "NULL")
+
+
+@dataclass(frozen=True, slots=True)
+class YamlNode:
+    """A value and the line where it begins; ``None`` is YAML's null, every other scalar is its text."""
+
+    line: int
+    value: str | list[YamlNode] | dict[str, YamlNode] | None
+
+    @property
+    def kind(self) -> str:
+        """The type of the value, as reports call it."""
+        match self.value:
+            case None | "":
+                return "nothing"
+            case str():
+                return "text"
+            case list():
+                return "a list"
+            case dict():
+                return "a mapping"
+
+    def __str__(self) -> str:
+        return repr(self.value) if isinstance(self.value, str) else self.kind
+
+
+def read_document(octets: bytes, report: ProblemReport) -> YamlNode | None:
+    """The one document of a YAML file, or ``None`` with errors in the report."""
+    before = len(report.errors)
+    text = "\n".join(line for _, line in numbered_lines(octets, report))
+    if len(report.errors) > before:
+        return None
+    lines = _LineNumbers(text)
+    builder = _NodeBuilder(report, lines)
+    try:
+        for event in yaml.parse(text, Loader=_LOADER):
+            if not builder.accepts(event):
+                return None
+    except yaml.MarkedYAMLError as error:
+        mark = error.problem_mark or error.context_mark
+        why = ", ".join(filter(None, (error.context, error.problem)))
+        report.error(0 if mark is None else lines.line(mark.index), "YAML", why + _hint(error, text))
+    except yaml.reader.ReaderError as error:
+        report.error(lines.line(error.position), "YAML", f"{error.reason}: {_code_point(error)}")
+    if len(report.errors) > before:
+        return None
+    return builder.root or YamlNode(1, None)
+
+
+def _hint(error: yaml.MarkedYAMLError, text: str) -> str:
+    """A hint for common mistakes in YAML, or nothing."""
+    if error.problem and error.problem.startswith("mapping values"):
+        return ": a text with ': ' in it has to stand in quotes, and the keys of a mapping below each other"
+    marks = (mark for mark in (error.problem_mark, error.context_mark) if mark is not None)
+    return next((_HINTS[at] for mark in marks if (at := text[mark.index : mark.index + 1]) in _HINTS), "")
+
+
+#: the character at which the parser fails, or at which the unfinished text begins -> the hint
+_HINTS = {
+    "\t": ": indent with spaces, not with tabs",
+    **{character: f": a text that begins with {character!r} has to stand in quotes" for character in "@`%|*&!:"},
+}
+
+
+class _LineNumbers:
+    """Line numbers as editors count them; YAML itself ends lines at other characters too."""
+
+    def __init__(self, text: str) -> None:
+        self._ends = [match.start() for match in re.finditer("\n", text)]
+
+    def line(self, position: int) -> int:
+        """The line of a character, counted from 1."""
+        return bisect_left(self._ends, position) + 1
+
+
+def _code_point(error: yaml.reader.ReaderError) -> str:
+    character = error.character
+    return f"U+{character:04X}" if isinstance(character, int) else repr(character)
+
+
+class _NodeBuilder:
+    """Makes nodes from events, and reports YAML features that rule files must not use, with their line."""
+
+    def __init__(self, report: ProblemReport, lines: _LineNumbers) -> None:
+        self._lines = lines
+        self.root: YamlNode | None = None
+        self._report = report
+        self._open: list[YamlNode] = []
+        self._keys: list[YamlNode | None] = []
+
+    def accepts(self, event: yaml.Event) -> bool:
+        """Take the event; false if reading must stop."""
+        line = self._lines.line(event.start_mark.index if event.start_mark else 0)
+        match event:
+            case yaml.AliasEvent():
+                self._report.error(line, f"*{event.anchor}", "aliases are not supported")
+                return False
+            case yaml.NodeEvent() if event.anchor is not None:
+                self._report.error(line, f"&{event.anchor}", "anchors are not supported")
+                return False
+            case yaml.ScalarEvent() | yaml.CollectionStartEvent() if event.tag is not None:
+                self._report.error(line, event.tag, "tags are not supported")
+                return False
+            case yaml.DocumentStartEvent() if self.root is not None:
+                self._report.error(line, "---", "there is more than one document in the file")
+                return False
+            case yaml.ScalarEvent():
+                is_plain = event.implicit[0]
+                if _SURROGATE.search(event.value):
+                    self._report.error(line, "YAML", "a surrogate is no character")
+                    return False
+                self._place(YamlNode(line, None if is_plain and event.value in _NULL else event.value))
+            case yaml.CollectionStartEvent():
+                if len(self._open) == _DEEPEST:
+                    self._report.error(line, "YAML", f"nested deeper than {_DEEPEST} levels")
+                    return False
+                node = YamlNode(line, {} if isinstance(event, yaml.MappingStartEvent) else [])
+                self._place(node)
+                self._open.append(node)
+                self._keys.append(None)
+            case yaml.CollectionEndEvent():
+                self._open.pop()
+                self._keys.pop()
+        return True
+
+    def _place(self, node: YamlNode) -> None:
+        if not self._open:
+            self.root = node
+            return
+        parent, key = self._open[-1].value, self._keys[-1]
+        if isinstance(parent, list):
+            parent.append(node)
+        elif isinstance(parent, dict) and key is None:
+            self._keys[-1] = node
+        elif isinstance(parent, dict) and key is not None:
+            self._keys[-1] = None
+            if not isinstance(key.value, str):
+                self._report.error(key.line, str(key), "a key has to be text")
+            elif key.value in parent:
+                first = parent[key.value].line
+                self._report.error(key.line, key.value, f"the key is given twice (first in line {first})")
+            else:
+                parent[key.value] = YamlNode(node.line if node.value is not None else key.line, node.value)
+
+
+_Choice = TypeVar("_Choice", bound=str)
+
+
+class MappingReader:
+    """Typed access to a mapping; a value of the wrong type is an error in the report, and counts as absent."""
+
+    def __init__(self, node: YamlNode, known: Iterable[str], report: ProblemReport) -> None:
+        self.line = node.line
+        self._report = report
+        self._values: Mapping[str, YamlNode] = {}
+        known = tuple(known)
+        if not isinstance(node.value, dict):
+            report.error(node.line, str(node), f"expected a mapping with {', '.join(known)}")
+            return
+        self._values = node.value
+        for key, value in node.value.items():
+            if key not in known:
+                report.error(value.line, key, f"unknown key (known: {', '.join(known)})")
+
+    def __contains__(self, key: str) -> bool:
+        return key in self._values
+
+    def line_of(self, key: str) -> int:
+        """The line of a key's value; of the mapping, if the key is absent."""
+        return self._values[key].line if key in self._values else self.line
+
+    def text(self, key: str) -> str | None:
+        """Text that is not empty, or ``None``."""
+        node = self._values.get(key)
+        if node is None:
+            return None
+        if isinstance(node.value, str) and node.value.strip():
+            return node.value
+        kind = "white space" if isinstance(node.value, str) and node.value else node.kind
+        self._report.error(node.line, key, f"expected text, not {kind}")
+        return None
+
+    def choice(self, key: str, choices: Iterable[_Choice]) -> _Choice | None:
+        """One of some words, or ``None``."""
+        text = self.text(key)
+        choices = tuple(choices)
+        for choice in choices:
+            if choice == text:
+                return choice
+        if text is not None:
+            self._report.error(self.line_of(key), f"{key}: {text}", f"expected one of {', '.join(choices)}")
+        return None
+
+    def name(self, key: str) -> str | None:
+        """An ``hrn:`` name in normal form, or ``None``."""
+        text = self.text(key)
+        if text is None:
+            return None
+        try:
+            return str(parse_hrn(text))
+        except UrlError as error:
+            at = "" if error.position is None else f" (at character {error.position + 1})"
+            self._report.error(self.line_of(key), f"{key}: {text[:_MOST_SHOWN]}", error.reason + at)
+            return None
+
+    def day(self, key: str) -> date | None:
+        """A day such as 2026-12-31, or ``None``."""
+        text = self.text(key)
+        if text is None:
+            return None
+        try:
+            return date.fromisoformat(text)
+        except ValueError:
+            self._report.error(self.line_of(key), f"{key}: {text}", "expected a day such as 2026-12-31")
+            return None
+
+    def number(self, key: str, least: int, most: int) -> int | None:
+        """A whole number, or ``None``."""
+        text = self.text(key)
+        if text is None:
+            return None
+        if text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and least <= int(text) <= most:
+            return int(text)
+        self._report.error(self.line_of(key), f"{key}: {text}", f"expected a number from {least} to {most}")
+        return None
+
+    def numbers(self, key: str, most: int, *, least: int = 0) -> Iterator[int]:
+        """The whole numbers of a list, from ``least`` to ``most``; none if it is absent."""
+        for node in self.items(key):
+            text = node.value if isinstance(node.value, str) else ""
+            if text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and least <= int(text) <= most:
+                yield int(text)
+            else:
+                self._report.error(node.line, f"{key}: {node}", f"expected a number from {least} to {most}")
+
+    def node(self, key: str) -> YamlNode | None:
+        """A value of any type, or ``None``."""
+        return self._values.get(key)
+
+    def entries(self, key: str) -> Iterator[tuple[str, YamlNode]]:
+        """The keys and values of a mapping; none if it is absent."""
+        node = self._values.get(key)
+        if node is None:
+            return
+        if isinstance(node.value, dict):
+            yield from node.value.items()
+        else:
+            self._report.error(node.line, key, f"expected a mapping, not {node.kind}")
+
+    def items(self, key: str) -> Iterator[YamlNode]:
+        """The items of a list; none if it is absent."""
+        node = self._values.get(key)
+        if node is None:
+            return
+        if isinstance(node.value, list):
+            yield from node.value
+        else:
+            self._report.error(node.line, key, f"expected a list, not {node.kind}")

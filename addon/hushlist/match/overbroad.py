@@ -1,0 +1,224 @@
+"""Overly broad rules fit more than their author means: they cover too much, or have a hash prefix that is too short.
+
+``BreadthTest`` finds rules that cover too much; the compiler applies it to all lists.
+
+>>> breadth = BreadthTest([b"www.example.com"])
+>>> breadth.of_expression(b"ads.example.com/"), breadth.of_expression(b"example.com/")
+(None, 'it covers www.example.com, number 1 of the popular domains')
+>>> breadth.of_expression(b"co.uk/")
+'it is a public suffix (ICANN section): the rule covers every site below it'
+
+Only an expression for a whole host is broad: "a bare public suffix is a valid expression, but a list that blocks one
+gets a warning".
+
+``false_positives`` says how often hash prefixes fit URLs that nobody meant.
+
+>>> round(false_positives(100_000, 4), 1), false_positives(100_000, 8) < 1e-6
+(178.1, True)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from ipaddress import IPv4Network, IPv6Network, ip_network
+from typing import NamedTuple
+
+from hushlist.match.expressions import host_suffixes
+from hushlist.match.public_suffixes import SuffixRule, public_suffixes
+from hushlist.match.rule import Expression, Rule
+
+
+class BreadthTest:
+    """Says why a rule is broad, at the cost of a few dictionary look-ups."""
+
+    def __init__(self, popular: Iterable[bytes] = ()) -> None:
+        """``popular`` are canonical hosts, the most popular first; their number is their rank, from 1."""
+        self._public = public_suffixes()
+        self._suffixes = self._public.suffixes.keys() | self._public.wildcards.keys()
+        self._wildcards = self._public.wildcards
+        self._popular = tuple(popular)
+        #: expression of a whole host -> rank of the most popular host that it covers
+        self._ranks: dict[bytes, int] = {}
+        for rank, host in enumerate(self._popular, 1):
+            for suffix in host_suffixes(host, deepest=host.count(b".") + 1):
+                self._ranks.setdefault(suffix + b"/", rank)
+
+    def of_rule(self, rule: Rule) -> str | None:
+        """Why a rule is broad, for people; ``None`` if it is not, or if its pattern does not show it."""
+        match rule.pattern:
+            case Expression(value):
+                return self.of_expression(value)
+            case IPv4Network() | IPv6Network() as network:
+                return self.of_range(network)
+        return None
+
+    def of_expression(self, expression: bytes) -> str | None:
+        """Why a canonical expression is broad, for people; ``None`` if it is not."""
+        parent = expression[expression.find(b".") + 1 :]
+        if (
+            expression in self._ranks
+            or expression in self._suffixes
+            or parent in self._wildcards
+            or len(parent) == len(expression)  # no dot
+        ):
+            return self._describe(expression)
+        return None
+
+    def _describe(self, expression: bytes) -> str | None:
+        host, _, path = expression.partition(b"/")
+        if path:
+            return None
+        if b"." not in host and not host.startswith(b"["):
+            return self._describe_label(expression)
+        found = (self._describe_suffix(expression), self._describe_popular(expression))
+        return "; ".join(filter(None, found)) or None
+
+    def _describe_label(self, expression: bytes) -> str:
+        """A single label is too narrow, which its author hardly means either.
+
+        "The top-level domain can be skipped": no request to a site below it has that expression.
+        """
+        kind = "a top-level domain" if expression in self._suffixes else "a single label"
+        return f"it is {kind}: the rule fits the host of that name alone, and no site below it"
+
+    def _describe_suffix(self, expression: bytes) -> str | None:
+        rule = self._public.rule_of(expression)
+        if rule is not None:
+            return f"it is a public suffix{_in(rule)}: {_ALL}"
+        # Strictly it is not a suffix, but all names directly below it are, so it covers even more.
+        rule = self._public.rule_below(expression)
+        return f"every name directly below it is a public suffix{_in(rule)}: {_ALL}" if rule is not None else None
+
+    def _describe_popular(self, expression: bytes) -> str | None:
+        rank = self._ranks.get(expression)
+        if rank is None:
+            return None
+        popular = self._popular[rank - 1]
+        what = "it is" if popular + b"/" == expression else f"it covers {popular.decode('ascii', 'backslashreplace')},"
+        return f"{what} number {rank} of the popular domains"
+
+    def of_range(self, network: IPv4Network | IPv6Network) -> str | None:
+        """Why an address range is broad, for people; ``None`` if it is not.
+
+        >>> BreadthTest().of_range(ip_network("127.0.0.0/8"))
+        'a whole address range: it covers 16,777,216 addresses, and the whole of 127.0.0.0/8 (loopback)'
+        """
+        covered = [f"{block} ({name})" for block, name in _SPECIAL_BLOCKS.items() if _covers(network, block)]
+        found = [_size(network)] if network.prefixlen <= _BROADEST[network.version] else []
+        if covered:
+            found.append(f"the whole of {', '.join(covered)}")
+        return f"a whole address range: it covers {', and '.join(found)}" if found else None
+
+
+_ALL = "the rule covers every site below it"
+
+
+def _in(rule: SuffixRule) -> str:
+    return f" ({rule.section} section)" if rule.section else ""
+
+
+#: IP version -> the longest prefix that covers a whole provider or more.
+#: IPv4: IANA gives /8 to regional registries, and once gave them to a few organizations (IANA IPv4 Address Space
+#: Registry); a provider gets less from its registry.
+#: IPv6: IANA gives /12 to regional registries (Global Policy for Allocation of IPv6 Address Space, 2006), and these
+#: give less to providers: "only a single IPv6 allocation exceeds a /20 in size", and eight have that (ARIN Draft
+#: Policy 2024-8 and its comments, on ARIN's statistics).
+_BROADEST = {4: 8, 6: 20}
+#: the prefix length of the smallest allocation to a provider (RIPE-738, 5.1.1)
+_PROVIDERS_BLOCK = 32
+
+#: Blocks for addresses of the own machine, network or links, which have no public sites. Blocks for documentation,
+#: benchmarks and protocols are not here: a rule for one breaks nothing.
+#: Spec: RFC 6890, 2.2.2 and 2.2.3
+_SPECIAL_BLOCKS: dict[IPv4Network | IPv6Network, str] = {
+    ip_network(block): name
+    for block, name in (
+        ("0.0.0.0/8", "this network"),
+        ("10.0.0.0/8", "private use"),
+        ("100.64.0.0/10", "shared by a provider's customers"),
+        ("127.0.0.0/8", "loopback"),
+        ("169.254.0.0/16", "link local"),
+        ("172.16.0.0/12", "private use"),
+        ("192.168.0.0/16", "private use"),
+        ("::1/128", "loopback"),
+        ("fc00::/7", "unique local"),
+        ("fe80::/10", "link local"),
+    )
+}
+
+
+def _covers(network: IPv4Network | IPv6Network, block: IPv4Network | IPv6Network) -> bool:
+    if isinstance(network, IPv4Network):
+        return isinstance(block, IPv4Network) and block.subnet_of(network)
+    return isinstance(block, IPv6Network) and block.subnet_of(network)
+
+
+def _size(network: IPv4Network | IPv6Network) -> str:
+    if isinstance(network, IPv4Network):
+        return f"{network.num_addresses:,} addresses"
+    blocks = 1 << _PROVIDERS_BLOCK - network.prefixlen
+    return f"{blocks:,} blocks of /{_PROVIDERS_BLOCK}, each as large as a provider's"
+
+
+#: requests
+MILLION = 1_000_000
+#: expressions that one request looks up: the mean of 24,974 real URLs (7.65), and the maximum
+TYPICAL, MOST = 7.65, 30
+
+
+def false_positives(prefixes: int, octets: int, lookups: float = TYPICAL) -> float:
+    """Expected chance matches in a million requests; ``octets`` is the length of a prefix.
+
+    Each look-up matches by chance with the probability prefixes / 2**(8 * octets). With 100,000 prefixes of 4 octets:
+    1,000,000 * 7.65 * 100,000 / 2**32 = 178.
+    """
+    return MILLION * lookups * prefixes / 2.0 ** (8 * octets)
+
+
+class Prefixes(NamedTuple):
+    """The hash prefixes of one length in one list."""
+
+    source: str
+    octets: int
+    number: int
+    #: the line of the first
+    line: int
+
+    @property
+    def typical(self) -> float:
+        """False positives in a million typical requests."""
+        return false_positives(self.number, self.octets)
+
+    @property
+    def worst(self) -> float:
+        """The same if every URL has the most expressions possible."""
+        return false_positives(self.number, self.octets, MOST)
+
+    @property
+    def is_short(self) -> bool:
+        """Whether they have more than one false positive in a million requests."""
+        return self.typical > 1
+
+    def as_dict(self) -> dict[str, object]:
+        """Plain types for JSON."""
+        return {
+            "source": self.source,
+            "octets": self.octets,
+            "number": self.number,
+            "false_positives_per_million_requests": {"typical": self.typical, "worst": self.worst},
+        }
+
+    def __str__(self) -> str:
+        return (
+            f"{self.number:,} of {self.octets} octets: {figure(self.typical)} false positives a million requests "
+            f"({TYPICAL} look-ups each), at worst {figure(self.worst)} ({MOST})"
+        )
+
+
+def figure(number: float) -> str:
+    """A number with two significant digits, or as a whole number from 100.
+
+    >>> figure(178.46), figure(0.0123), figure(1.2e-9), figure(0)
+    ('178', '0.012', '1.2e-09', '0')
+    """
+    return f"{number:,.0f}" if number >= 100 or number == 0 else f"{number:.2g}"

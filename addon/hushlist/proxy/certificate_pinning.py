@@ -1,0 +1,139 @@
+"""Handles clients that refuse the proxy's certificate, as apps that pin one do.
+
+They are reported, with the line that would help; or, if the policy says so, their hosts are added to pass-through.
+Anybody can refuse a certificate. So a host is added only if the client has accepted a certificate before, and refused
+this host's at least twice. A blocked host is never added, nor one with rules about paths, which need decryption.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import threading
+from collections import OrderedDict
+from datetime import UTC, datetime
+from pathlib import Path
+
+from mitmproxy import tls
+
+from hushlist.decide.decision import STOPPING
+from hushlist.errors import UrlError, logger_of, printable
+from hushlist.policy.groups import Client
+from hushlist.policy.pass_through import ADD
+from hushlist.proxy.flow.flow_request import client_of_connection, request_of_connection
+from hushlist.proxy.runtime import Runtime
+from hushlist.proxy.tunnels import Tunnels
+from hushlist.system.files import replace_file
+from hushlist.system.input_files import LONGEST_DOCUMENT, read_regular
+from hushlist.url.host import is_address, is_plain_name
+from hushlist.url.parts import to_bytes
+from hushlist.url.request import canonical_host
+
+logger = logger_of(__name__)
+
+#: most clients and hosts in memory
+_MOST = 4096
+#: most hosts that are added before the proxy is started again, so that nobody can fill a disk
+_MOST_ADDED = 100
+#: refusals of one host by one client, after which it is added
+_ENOUGH = 2
+#: mitmproxy's messages for a refused certificate, with the words of OpenSSL's alerts
+_REFUSAL = re.compile(
+    r"unknown ca|bad certificate|certificate unknown|unsupported certificate|certificate (?:expired|revoked)"
+)
+
+
+class _BoundedCounter(OrderedDict[tuple[str, ...], int]):
+    """How often keys were seen; keys not seen for long are dropped."""
+
+    def count(self, *key: str) -> int:
+        self[key] = number = self.get(key, 0) + 1
+        self.move_to_end(key)
+        if len(self) > _MOST:
+            self.popitem(last=False)
+        return number
+
+
+class CertificatePinning:
+    """Handles failed handshakes."""
+
+    def __init__(self, runtime: Runtime, tunnels: Tunnels) -> None:
+        self._runtime, self._tunnels = runtime, tunnels
+        #: clients that have accepted a certificate of the proxy
+        self._trusting = _BoundedCounter()
+        self._refusals = _BoundedCounter()
+        #: by group and host
+        self._reported = _BoundedCounter()
+        self._added = 0
+        self._writing = threading.Lock()
+
+    def established(self, data: tls.TlsData) -> None:
+        """Note that a client has accepted a certificate."""
+        if data.context.server.address is not None:
+            self._trusting.count(_who(client_of_connection(data.context.client)))
+
+    async def failed(self, data: tls.TlsData, mode: str) -> None:
+        """Handle a failed handshake with a client, if the client refused the certificate."""
+        address = data.context.server.address
+        if mode == "off" or address is None or not _REFUSAL.search(data.conn.error or ""):
+            return
+        try:
+            client = client_of_connection(data.context.client)
+            names = (data.conn.sni,) if data.conn.sni else ()
+            request = request_of_connection(b"https", address, names, data.context.client.proxy_mode)
+            judged = self._tunnels.judge(request, client, mode)
+            if judged is not None and judged.decision.action in STOPPING:
+                self._tunnels.record(judged)  # no request will come that could be logged
+                return
+            host = canonical_host(to_bytes(data.conn.sni or address[0]))
+            if is_plain_name(host) or is_address(host):
+                await self._see_to(host.decode("ascii"), client)
+        except UrlError:
+            return
+        except Exception:
+            logger.exception("hushlist: a client that refuses a certificate was not seen to")
+
+    async def _see_to(self, host: str, client: Client) -> None:
+        engine = self._runtime.engine
+        if engine is None:
+            return
+        group, settings = engine.view(client).group.name, engine.settings(client)
+        passed = settings.pass_through
+        number = self._refusals.count(_who(client), host)
+        place = passed.place or engine.policy.source
+        if passed.on_failure == ADD and passed.file is not None:
+            if number < _ENOUGH or _trust_key(client) not in self._trusting:
+                return
+            if engine.has_paths(host.encode(), client):
+                self._report(group, host, f"it is not added to {passed.file}, since there are rules for its paths")
+            elif self._added >= _MOST_ADDED:
+                self._report(group, host, f"it is not added to {passed.file}, since {_MOST_ADDED} others were")
+            elif self._reported.count(group, host) == 1:
+                self._added += 1
+                await asyncio.to_thread(self._add, passed.file, host, client)
+                logger.warning(
+                    "hushlist: %s refuses the certificate for %s: added to %s", client.address, host, passed.file
+                )
+            return
+        self._report(group, host, f"to pass it through undecrypted, add to pass-through in {place}:  - ={host}")
+
+    def _report(self, group: str, host: str, what: str) -> None:
+        if self._reported.count(group, host) == 1:
+            logger.warning("hushlist: a client in group %s refuses the certificate for %s; %s", group, host, what)
+
+    def _add(self, path: Path, host: str, client: Client) -> None:
+        """Add a host to a file, whose permissions stay as they are."""
+        who = printable(_who(client))
+        note = f"={host}  # {datetime.now(UTC):%Y-%m-%d %H:%M} UTC: {who} refuses the certificate\n"
+        with self._writing:
+            before = read_regular(path, LONGEST_DOCUMENT)
+            start = b"" if not before or before.endswith(b"\n") else b"\n"
+            replace_file(path.resolve(), before + start + note.encode("ascii", "backslashreplace"))
+
+
+def _who(client: Client) -> str:
+    return client.names[0]
+
+
+def _trust_key(client: Client) -> tuple[str, ...]:
+    return (_who(client),)

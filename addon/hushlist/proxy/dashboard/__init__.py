@@ -1,0 +1,4 @@
+"""The live page: current decisions, numbers and metrics.
+
+In: the runtime. Out: HTML, JSON, Prometheus' text, and the summary at the end. Open first: ``dashboard_server``.
+"""

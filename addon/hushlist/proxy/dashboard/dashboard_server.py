@@ -1,0 +1,260 @@
+"""The live page: current decisions, numbers, and search with explanation.
+
+The addon answers at its own host name; no such request goes on to an origin. For clients that the policy does not
+allow, the page does not exist.
+
+``.internal`` is reserved for private use and never delegated in the root of the DNS, so no stranger can own the name.
+Spec: ICANN Board resolution 2024.07.29.06
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping
+from datetime import UTC, datetime
+from http import HTTPStatus
+from importlib.resources import files
+from urllib.parse import parse_qs
+
+from mitmproxy import exceptions, http
+
+from hushlist.decide.trace import trace
+from hushlist.errors import UrlError, logger_of
+from hushlist.policy.groups import Client
+from hushlist.policy.proxy_settings import LivePageSettings
+from hushlist.policy.recurrence import parse_moment
+from hushlist.proxy.dashboard.dashboard_data import privacy_of, recent, view
+from hushlist.proxy.dashboard.metrics import CONTENT_TYPE, metrics
+from hushlist.proxy.flow.flow_request import client_of_flow, request_of_flow
+from hushlist.proxy.flow.respond_or_kill import is_open, refuse
+from hushlist.proxy.flow.self_connections import SelfConnections
+from hushlist.proxy.page import block_response
+from hushlist.proxy.page.explanation import Explanation
+from hushlist.proxy.runtime import Runtime
+from hushlist.url.host import is_address
+from hushlist.url.request import canonical_host
+
+logger = logger_of(__name__)
+
+HOST = "hushlist.internal"
+_PORTS = {b"http": 80, b"https": 443}
+#: seconds that a request waits for a decision, and seconds in which it then gathers more of them
+_PATIENCE = 5.0
+_GATHER = 0.2
+#: requests that may wait at the same time; others are answered at once
+_MOST_WAITING = 16
+#: most octets of a URL to explain
+_LONGEST_URL = 1 << 13
+#: A page's script can send this header to its own origin alone; for any other, a browser asks first, and is refused.
+#: Over http, where browsers do not send Sec-Fetch-Site, it shows that a request is not from another site.
+_OWN_HEADER = "x-hushlist"
+
+#: key in a flow's metadata
+_HIDDEN = "hushlist_live"
+
+_FILES = {
+    "/": ("index.html", "text/html; charset=utf-8"),
+    "/live.css": ("live.css", "text/css; charset=utf-8"),
+    "/live.js": ("live.js", "text/javascript; charset=utf-8"),
+    "/icon.svg": ("icon.svg", "image/svg+xml"),
+}
+#: Spec: Content Security Policy Level 3; Fetch, 3.8 (Cross-Origin-Resource-Policy); HTML, 7.1.3 (opener policy)
+_HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; "
+        "base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'"
+    ),
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+#: who may see it without a policy
+_LOOPBACK = LivePageSettings()
+
+
+def is_asked(flow: http.HTTPFlow) -> bool:
+    """Whether a client asks for the page, and still waits; without a proxy setting, it asks by its Host header."""
+    name = flow.request.data.host
+    if name and (name[-1].isdigit() or ":" in name):
+        name = flow.request.pretty_host
+    return name.lower() == HOST and is_open(flow)
+
+
+def hide_dashboard_flow(flow: http.HTTPFlow) -> None:
+    """Hide a flow of the page from all later addons, so that an open page fills no view and no file.
+
+    Raises:
+        AddonHalt: the flow is one of the page.
+    """
+    if _HIDDEN in flow.metadata and flow.live:
+        raise exceptions.AddonHalt
+
+
+class DashboardServer:
+    """Serves the page."""
+
+    def __init__(self, runtime: Runtime, own: SelfConnections) -> None:
+        self._runtime, self._own = runtime, own
+        folder = files("hushlist.proxy.dashboard").joinpath("live_page")
+        self._files = {path: (folder.joinpath(name).read_bytes(), kind) for path, (name, kind) in _FILES.items()}
+        #: functions that answer at once, or later
+        self._paths: Mapping[str, Callable[[http.Request, str], Awaitable[http.Response] | http.Response]] = {
+            "/data": self._data,
+            "/explain": self._explain,
+            "/metrics": self._metrics,
+        }
+
+    async def answer(self, flow: http.HTTPFlow, mode: str) -> None:
+        """Answer a client; ``mode`` is the option's.
+
+        Raises:
+            AddonHalt: always, by ``hide_dashboard_flow``.
+        """
+        flow.metadata[_HIDDEN] = True
+        try:
+            response = await self._respond(flow, mode)
+        except Exception:
+            logger.exception("hushlist: the live page failed")
+            response = _plain(HTTPStatus.INTERNAL_SERVER_ERROR, "it failed: see the messages of the proxy")
+        if flow.request.scheme == "https":  # browsers ignore it over http, with a warning
+            response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
+        refuse(flow, lambda _: response)
+        hide_dashboard_flow(flow)
+
+    async def _respond(self, flow: http.HTTPFlow, mode: str) -> http.Response:
+        request = flow.request
+        if (
+            self._own.has(flow.client_conn)
+            or not self._may_see(client_of_flow(flow))
+            or not _is_exact(flow)
+            or _is_foreign(request)
+        ):
+            return block_response.block_response(request, Explanation(request.url))
+        path = request.path.partition("?")[0]
+        if path not in self._files and path not in self._paths:
+            return _plain(HTTPStatus.NOT_FOUND, "there is no such page")
+        if request.method != "GET":
+            return _plain(HTTPStatus.METHOD_NOT_ALLOWED, "it can only be read", Allow="GET")
+        if path in self._files:
+            octets, kind = self._files[path]
+            return _response(HTTPStatus.OK, octets, kind)
+        found = self._paths[path](request, mode)
+        return found if isinstance(found, http.Response) else await found
+
+    def _may_see(self, client: Client) -> bool:
+        engine = self._runtime.engine
+        live = _LOOPBACK if engine is None else engine.policy.live
+        return live is not None and live.allows(client)
+
+    # -- what there is to see ------------------------------------------------------------------------------------
+
+    async def _data(self, request: http.Request, mode: str) -> http.Response:
+        """The decisions after one, as soon as there are any, and all numbers."""
+        if _OWN_HEADER not in request.headers:
+            return _plain(HTTPStatus.FORBIDDEN, f"the header {_OWN_HEADER} is missing")
+        statistics, number = self._runtime.statistics, _number(_query(request, "since"))
+        if _query(request, "of") != _name_of(statistics.started):
+            number = 0  # the number is of another session
+        elif number >= statistics.total and statistics.waiting < _MOST_WAITING:
+            await statistics.wait(_PATIENCE)
+            await asyncio.sleep(_GATHER if statistics.total > number else 0)
+        privacy = await asyncio.to_thread(privacy_of, self._runtime)
+        plain = {**view(self._runtime, mode, privacy), "of": _name_of(statistics.started), "last": statistics.total}
+        plain["decisions"] = await asyncio.to_thread(recent, statistics.since(number), privacy)
+        return _json(HTTPStatus.OK, plain)
+
+    def _explain(self, request: http.Request, mode: str) -> http.Response:
+        """Explain each step from a URL to its decision."""
+        if _OWN_HEADER not in request.headers:
+            return _plain(HTTPStatus.FORBIDDEN, f"the header {_OWN_HEADER} is missing")
+        engine = self._runtime.engine
+        if engine is None:
+            return _wrong("the filter has no policy that it can use")
+        url = _query(request, "url").strip().encode("utf-8", "surrogateescape")
+        if not url or len(url) > _LONGEST_URL:
+            return _wrong(f"a URL has 1 to {_LONGEST_URL:,} octets")
+        try:
+            at = _query(request, "at")
+            moment = parse_moment(at) if at else datetime.now(UTC)
+        except ValueError:
+            return _wrong("a time is written as 2026-12-24T22:30")
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=engine.policy.zone)
+        client = Client(_query(request, "client").strip(), _query(request, "user").strip() or None)
+        if client.address and not _is_address(client.address.encode("utf-8", "replace")):
+            return _wrong("a client is an address such as 192.168.1.7")
+        try:
+            return _json(HTTPStatus.OK, {**trace(engine, url, moment, client).as_dict(), "option": mode})
+        except UrlError as error:
+            return _wrong(f"it cannot be read: {error.reason}")
+
+    def _metrics(self, request: http.Request, mode: str) -> http.Response:
+        return _response(HTTPStatus.OK, metrics(self._runtime, mode).encode(), CONTENT_TYPE)
+
+
+# -- who asks ----------------------------------------------------------------------------------------------------------
+
+
+def _is_exact(flow: http.HTTPFlow) -> bool:
+    """Whether the request has the page's name and port, and no other name but addresses."""
+    request = request_of_flow(flow)
+    names = [host for host in request.hosts if not _is_address(host)]
+    is_ours = bool(names) and all(name.lower() == HOST.encode() for name in names)
+    return is_ours and request.port == _PORTS.get(request.scheme) and request.userinfo is None and request.fault is None
+
+
+def _is_address(host: bytes) -> bool:
+    try:
+        return is_address(canonical_host(host))
+    except UrlError:
+        return False
+
+
+def _is_foreign(request: http.Request) -> bool:
+    """Whether a browser says that another site caused the request; a link to the page itself is allowed.
+
+    Spec: Fetch Metadata Request Headers, 2.4; Fetch, 3.2 (Origin)
+    """
+    headers = request.headers
+    if headers.get("origin", "") not in ("", f"{request.scheme}://{HOST}"):
+        return True
+    if headers.get("sec-fetch-site", "none") in ("none", "same-origin"):
+        return False
+    is_link = headers.get("sec-fetch-mode") == "navigate" and headers.get("sec-fetch-dest") == "document"
+    return not is_link or request.path != "/"
+
+
+# -- answers -----------------------------------------------------------------------------------------------------------
+
+
+def _name_of(started: float) -> str:
+    """A name that distinguishes one session's numbers from another's."""
+    return f"{started:.3f}"
+
+
+def _query(request: http.Request, key: str) -> str:
+    values = parse_qs(request.path.partition("?")[2], errors="surrogateescape")
+    return values.get(key, [""])[0]
+
+
+def _number(text: str) -> int:
+    return int(text) if text.isascii() and text.isdigit() and len(text) < len(str(1 << 63)) else 0
+
+
+def _response(status: int, octets: bytes, kind: str, **more: str) -> http.Response:
+    return http.Response.make(status, octets, {"Content-Type": kind, **_HEADERS, **more})
+
+
+def _plain(status: int, words: str, **more: str) -> http.Response:
+    return _response(status, f"{words}\n".encode(), "text/plain; charset=utf-8", **more)
+
+
+def _json(status: int, plain: Mapping[str, object]) -> http.Response:
+    return _response(status, json.dumps(plain).encode(), "application/json")
+
+
+def _wrong(words: str) -> http.Response:
+    return _json(HTTPStatus.BAD_REQUEST, {"error": words})

@@ -1,0 +1,132 @@
+"""A flow as the engine's request: raw octets, and every host that it goes by."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Sequence
+from contextlib import suppress
+from dataclasses import replace
+
+from mitmproxy import connection, ctx, dns, http
+from mitmproxy.flow import Flow
+from mitmproxy.net.dns import op_codes
+from mitmproxy.proxy.mode_specs import DnsMode, ProxyMode, RegularMode, ReverseMode, UpstreamMode
+
+from hushlist.policy.groups import Client, user_of
+from hushlist.url.host import LONGEST_NAME
+from hushlist.url.http_head import Naming, is_name, named, request_of_head
+from hushlist.url.parts import to_bytes
+from hushlist.url.request import Request, canonical_host
+
+#: all of a flow that a request is made from
+Seen = tuple[object, ...]
+
+
+def seen_of_flow(flow: http.HTTPFlow) -> Seen:
+    """All that ``request_of_flow`` reads: if it is equal, so is the request, which costs more to make."""
+    data = flow.request.data
+    return (
+        data.host,
+        data.port,
+        data.method,
+        data.scheme,
+        data.authority,
+        data.path,
+        tuple(map(tuple, data.headers.fields)),  # copied only if another addon has stored lists
+        flow.client_conn.sni,
+    )
+
+
+def request_of_flow(flow: http.HTTPFlow, *, with_media: bool = False) -> Request:
+    """The request, with all its names; ``with_media``: with the media types that it names."""
+    client = flow.client_conn
+    return request_of_head(flow.request.data, client.sni, naming_of(client.proxy_mode), with_media=with_media)
+
+
+def request_of_connect(flow: http.HTTPFlow) -> Request:
+    """The request for all that is served at a CONNECT's target; its Host headers name the target, too."""
+    request = request_of_head(flow.request.data, None, Naming.CLIENT)
+    return replace(request, scheme=_WEB_PORTS.get(request.port, b"https"), target=b"/")
+
+
+def request_of_connection(scheme: bytes, address: connection.Address, names: Iterable[str], mode: ProxyMode) -> Request:
+    """The request for all that a connection may carry; only its address and some names are known."""
+    hosts, destination = named([to_bytes(address[0]), *map(to_bytes, names)], naming_of(mode))
+    return Request(_WEB_PORTS.get(address[1], scheme), hosts, address[1], b"/", destination=destination)
+
+
+#: schemes of web ports, so that no check takes data sent there for another protocol's
+_WEB_PORTS = {80: b"http", 443: b"https"}
+
+
+def naming_of(mode: ProxyMode) -> Naming:
+    """Who chose the destination of a client in a mode."""
+    if isinstance(mode, _KNOWN_TO_CLIENTS):
+        return Naming.CLIENT
+    return Naming.ADMINISTRATOR if isinstance(mode, _IN_FRONT_OF_SERVERS) else Naming.ADDRESS
+
+
+_KNOWN_TO_CLIENTS = (RegularMode, UpstreamMode)
+_IN_FRONT_OF_SERVERS = (ReverseMode, DnsMode)
+
+
+def name_to_ask(request: Request, server_name: str | None = None) -> str | None:
+    """The name to connect to, instead of an address that the client has not named; ``None``: there is none.
+
+    Of several, it is the TLS server name. Otherwise a client could reach any address by the name of an allowed host.
+    """
+    if request.destination in (None, request.hosts[0]):
+        return None
+    hosts = sorted(request.hosts, key=to_bytes(server_name or "").__ne__)
+    return next((canonical_host(host).decode("ascii") for host in hosts if is_name(host)), None)
+
+
+# Spec: RFC 1035, 4.1.1; RFC 4501 for the URL
+_QUERY = 0
+_DELIMITERS_OF_AUTHORITY = re.compile(rb"[/?#@\\:\[\]]")
+
+
+def request_of_question(message: dns.Message) -> Request:
+    """The request for all names in a DNS message."""
+    hosts = dict.fromkeys(host for question in message.questions for host in hosts_of_name(question.name))
+    return Request(b"dns", tuple(hosts), 53, b"/", fault=_fault_of_message(message))
+
+
+def hosts_of_name(name: str) -> list[bytes]:
+    """A DNS name as hosts: as mitmproxy has it, and as mitmproxy asks for it.
+
+    A DNS name may have any octet; a URL's host has none that delimits its parts. Such octets are replaced, and the
+    resulting name is decided: it is below the same domains.
+    """
+    hosts = [_DELIMITERS_OF_AUTHORITY.sub(b"-", to_bytes(name))]
+    if not name.isascii() and len(name) <= LONGEST_NAME:
+        with suppress(UnicodeError):
+            hosts.append(_DELIMITERS_OF_AUTHORITY.sub(b"-", name.encode("idna")))
+    return hosts
+
+
+def _fault_of_message(message: dns.Message) -> str | None:
+    if not message.query:
+        return "it is no query"
+    if message.op_code != _QUERY:
+        return f"its operation is {op_codes.to_str(message.op_code)}"
+    if len(message.questions) > 1:
+        return "it asks more than one question"
+    return None
+
+
+def client_of_connection(client: connection.Client) -> Client:
+    """The client of a connection without a flow: the user is that of the connection's CONNECT, or of SOCKS."""
+    addon = ctx.master.addons.get("proxyauth")
+    known = None if addon is None else addon.authenticated.get(client)
+    return _client(client, known)
+
+
+def client_of_flow(flow: Flow) -> Client:
+    """The client of a flow: the address, the user that mitmproxy's ``proxyauth`` let in, and the proxy's port."""
+    return _client(flow.client_conn, flow.metadata.get("proxyauth"))
+
+
+def _client(client: connection.Client, known: Sequence[str] | None) -> Client:
+    peer, own = client.peername, client.sockname
+    return Client(peer[0] if peer else "", user_of(known[0]) if known else None, own[1] if own else None)

@@ -1,0 +1,210 @@
+"""The answer to a blocked request: a page, or content of the type that the client expects."""
+
+from __future__ import annotations
+
+import json
+import re
+from datetime import datetime
+from enum import Enum, auto
+
+from mitmproxy import http
+
+from hushlist.decide.decision import Decision
+from hushlist.errors import logger_of, without_user
+from hushlist.proxy.page.explanation import Explanation, Unblock, Verdict
+from hushlist.proxy.page.pages import HEADERS, page, security_policy
+from hushlist.proxy.page.template import Template, load_template
+
+__all__ = [
+    "AnswerKind",
+    "Explanation",
+    "Template",
+    "Unblock",
+    "Verdict",
+    "answer_kind_of",
+    "block_response",
+    "explanation_of",
+    "failure",
+    "load_template",
+    "page",
+]
+
+logger = logger_of(__name__)
+
+STATUS = 403
+
+
+class AnswerKind(Enum):
+    """Where the client will use the answer."""
+
+    PAGE = auto()
+    IMAGE = auto()
+    SCRIPT = auto()
+    STYLE = auto()
+    DATA = auto()
+    MEDIA = auto()
+    WEBSOCKET = auto()
+    #: a CONNECT: no browser shows its answer
+    TUNNEL = auto()
+
+
+# Spec: Fetch Metadata Request Headers, 2.1; any other destination gets a page
+_DESTINATIONS = {
+    "image": AnswerKind.IMAGE,
+    "script": AnswerKind.SCRIPT,
+    "worker": AnswerKind.SCRIPT,
+    "sharedworker": AnswerKind.SCRIPT,
+    "serviceworker": AnswerKind.SCRIPT,
+    "audioworklet": AnswerKind.SCRIPT,
+    "paintworklet": AnswerKind.SCRIPT,
+    "style": AnswerKind.STYLE,
+    "empty": AnswerKind.DATA,
+    "json": AnswerKind.DATA,
+    "manifest": AnswerKind.DATA,
+    "report": AnswerKind.DATA,
+    "audio": AnswerKind.MEDIA,
+    "video": AnswerKind.MEDIA,
+    "track": AnswerKind.MEDIA,
+    "font": AnswerKind.MEDIA,
+}
+_ENDINGS = {
+    **dict.fromkeys((b"js", b"mjs"), AnswerKind.SCRIPT),
+    **dict.fromkeys((b"css",), AnswerKind.STYLE),
+    **dict.fromkeys((b"gif", b"png", b"jpg", b"jpeg", b"webp", b"avif", b"ico", b"bmp", b"svg"), AnswerKind.IMAGE),
+    **dict.fromkeys((b"json",), AnswerKind.DATA),
+}
+
+
+def answer_kind_of(request: http.Request) -> AnswerKind:
+    """The kind of answer that fits a request.
+
+    Browsers send Sec-Fetch-Dest, but only over https. Otherwise Accept decides, and if that says "anything", the path.
+    A browser that navigates always asks for text/html, so "anything" from a browser is a fetch.
+    """
+    headers = request.headers
+    if request.method == "CONNECT":
+        return AnswerKind.TUNNEL
+    if headers.get("upgrade", "").lower() == "websocket":
+        return AnswerKind.WEBSOCKET
+    destination = headers.get("sec-fetch-dest")
+    if destination is not None:
+        return _DESTINATIONS.get(destination.lower(), AnswerKind.PAGE)
+    if headers.get("x-requested-with", "").lower() == "xmlhttprequest":
+        return AnswerKind.DATA
+    accept = headers.get("accept", "*/*").lower()
+    if "text/html" in accept:
+        return AnswerKind.PAGE
+    if accept.startswith("image/"):
+        return AnswerKind.IMAGE
+    if accept.startswith("text/css"):
+        return AnswerKind.STYLE
+    if accept.startswith("application/json"):
+        return AnswerKind.DATA
+    by_ending = _ENDINGS.get(_ending(request.data.path))
+    if by_ending is not None:
+        return by_ending
+    return AnswerKind.DATA if headers.get("user-agent", "").startswith("Mozilla/") else AnswerKind.PAGE
+
+
+def _ending(target: bytes) -> bytes:
+    """The text after the last dot of a path's last segment, in lower case."""
+    name = target.partition(b"?")[0].rpartition(b"/")[2]
+    return name.rpartition(b".")[2].lower() if b"." in name else b""
+
+
+def explanation_of(
+    decision: Decision,
+    *,
+    kind: Verdict = Verdict.BLOCKED,
+    until: datetime | None = None,
+    reference: str | None = None,
+) -> Explanation:
+    """The explanation of a decision; the caller knows until when it holds, and its reference in the log."""
+    # an unreadable URL is shown as it was sent, and may have user information in it
+    url = str(without_user(decision.url.decode("ascii", "backslashreplace")))
+    if decision.winner is None:
+        return Explanation(url, fault=decision.fault, until=until, reference=reference, kind=kind)
+    rule = decision.winner.rule
+    terms = rule.terms
+    return Explanation(
+        url=url,
+        reason=terms.reason,
+        category=terms.category,
+        list=terms.label,
+        rule=rule.place,
+        expression=decision.winner.text,
+        until=until,
+        reference=reference,
+        kind=kind,
+    )
+
+
+#: one transparent pixel
+_PIXEL = bytes.fromhex("47494638396101000100800000000000ffffff21f90401000000002c000000000100010000020144003b")
+#: a reference that may be in a header; any other is on the page alone
+_TOKEN = re.compile(r"[!-~]{1,100}")
+
+
+def block_response(
+    request: http.Request,
+    explanation: Explanation,
+    unblock: Unblock | None = None,
+    template: Template | None = None,
+) -> http.Response:
+    """The response to a stopped request; only a page offers to unblock it."""
+    kind = answer_kind_of(request)
+    if kind is AnswerKind.PAGE:
+        body, headers = page(explanation, request.headers.get("accept-language", ""), unblock, template)
+    else:
+        content_type, body = _body(kind, explanation)
+        headers = _headers(content_type)
+    # For an image or a script, only these headers say in a browser's developer tools what happened.
+    if explanation.reference is not None and _TOKEN.fullmatch(explanation.reference):
+        headers["X-Hushlist-Reference"] = explanation.reference
+    response = http.Response.make(STATUS, body, headers | _end(request))
+    if request.method.upper() == "HEAD":
+        response.raw_content = b""
+        response.headers["Content-Length"] = str(len(body))
+    return response
+
+
+def failure(request: http.Request) -> http.Response:
+    """The response if the filter itself failed; it quotes nothing of the request, which may be the cause.
+
+    If the page cannot be made either, the response is plain text that cannot fail.
+    """
+    try:
+        if answer_kind_of(request) is AnswerKind.PAGE:
+            return block_response(request, Explanation("", kind=Verdict.FAILED))
+    except Exception as error:
+        logger.debug("hushlist: no page for the failure: %r", error)
+    headers = _headers("text/plain; charset=utf-8") | _end(request)
+    return http.Response.make(STATUS, b"The filter failed; nothing passes it unseen.\n", headers)
+
+
+def _end(request: http.Request) -> dict[str, str]:
+    """Close the connection with a refused tunnel: data that the client sent for it must not be read as requests."""
+    is_tunnel = request.method == "CONNECT" and (request.is_http10 or request.is_http11)
+    return {"Connection": "close"} if is_tunnel else {}
+
+
+def _headers(content_type: str) -> dict[str, str]:
+    return {"Content-Type": content_type, **HEADERS, "Content-Security-Policy": security_policy()}
+
+
+def _body(kind: AnswerKind, explanation: Explanation) -> tuple[str, bytes]:
+    """The content type and body for any kind but a page."""
+    match kind:
+        case AnswerKind.IMAGE:
+            return "image/gif", _PIXEL
+        case AnswerKind.SCRIPT:
+            return "text/javascript; charset=utf-8", b""
+        case AnswerKind.STYLE:
+            return "text/css; charset=utf-8", b""
+        case AnswerKind.DATA:
+            return "application/json", json.dumps(explanation.as_dict()).encode()
+        case AnswerKind.WEBSOCKET | AnswerKind.TUNNEL:
+            words = f"Blocked: {explanation.in_english()}\n"
+            return "text/plain; charset=utf-8", words.encode("utf-8", "backslashreplace")
+        case _:
+            return "text/plain; charset=utf-8", b""

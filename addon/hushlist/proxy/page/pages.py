@@ -1,0 +1,307 @@
+"""The pages that people see: blocked, warned, and failed; whole, in the reader's language, with their headers.
+
+A page needs nothing from outside, runs no script, and is kept nowhere.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from urllib.parse import unquote
+
+from markupsafe import Markup, escape
+
+from hushlist.errors import UrlError
+from hushlist.proxy.page.explanation import Explanation, Unblock, Verdict
+from hushlist.proxy.page.languages import TEXTS, negotiate
+from hushlist.proxy.page.template import Template, shipped_template
+from hushlist.url.hrn import parse_hrn
+
+#: characters; of a longer value the beginning and the end are shown
+_LONGEST = 1000
+_SHOWN_END = 200
+_MESSAGES = frozenset({"wrong", "locked", "expired", "failed"})
+#: for every answer, whatever its kind
+HEADERS = {
+    "Cache-Control": "no-store",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+}
+_SHIPPED = shipped_template()
+
+
+def page(
+    explanation: Explanation,
+    languages_header: str = "",
+    unblock: Unblock | None = None,
+    template: Template | None = None,
+) -> tuple[bytes, dict[str, str]]:
+    """A page and its headers, in the language that an Accept-Language header asks for."""
+    template = template or _SHIPPED
+    language = negotiate(languages_header)
+    text = template.fill(_values(explanation, language, unblock))
+    headers = {
+        "Content-Type": "text/html; charset=utf-8",
+        "Content-Language": language,
+        "Vary": "Accept-Language",
+        **HEADERS,
+        "Content-Security-Policy": security_policy(template, has_form=unblock is not None),
+    }
+    return text.encode("utf-8", "backslashreplace"), headers
+
+
+def security_policy(template: Template | None = None, *, has_form: bool = False) -> str:
+    """The content security policy of a page; without a template that of any other answer.
+
+    The sandbox has no ``allow-same-origin``: whatever were to run on a page, it would not be of the blocked origin.
+    "'self'" in ``form-action`` is the origin that the page came from all the same.
+
+    Spec: Content Security Policy Level 3, 6
+    """
+    directives = ["default-src 'none'"]
+    if template is not None and template.style_sources:
+        directives.append(f"style-src {' '.join(template.style_sources)}")
+    if template is not None and template.image_sources:
+        directives.append(f"img-src {' '.join(template.image_sources)}")
+    directives += ["base-uri 'none'", f"form-action {_SELF if has_form else _NONE}", "frame-ancestors 'self'"]
+    directives.append("sandbox allow-forms" if has_form else "sandbox")
+    return "; ".join(directives)
+
+
+_SELF, _NONE = "'self'", "'none'"
+
+
+def _values(explanation: Explanation, language: str, unblock: Unblock | None) -> dict[str, str]:
+    """What the placeholders of a template stand for."""
+    texts = TEXTS[language]
+    kind = explanation.kind
+    title = texts[f"{kind}_title"]
+    message = None if unblock is None else _message(unblock, texts)
+    return {
+        "lang": language,
+        "dir": texts["dir"],
+        "kind": kind.value,
+        # A screen reader reads the title first, so what went wrong is in it.
+        "title": title if message is None else f"{message} – {title}",
+        "heading": texts[f"{kind}_heading"],
+        "reason": _reason(explanation, texts),
+        "help": _help(explanation, texts),
+        "url": explanation.url,
+        "fault": explanation.fault or "",
+        "category": explanation.category or "",
+        "category_name": category_name(explanation.category) or "",
+        "list": explanation.list or "",
+        "rule": explanation.rule or "",
+        "expression": explanation.expression or "",
+        "until": "" if explanation.until is None else local_time(explanation.until),
+        "reference": explanation.reference or "",
+        "facts": _facts(explanation, texts),
+        "form": Markup() if unblock is None else _form(unblock, kind, texts),
+    }
+
+
+def _reason(explanation: Explanation, texts: Mapping[str, str]) -> str:
+    if explanation.reason is not None:
+        return explanation.reason
+    if explanation.fault is not None and explanation.kind is not Verdict.FAILED:
+        return texts["unread_reason"]
+    return texts[f"{explanation.kind}_reason"]
+
+
+def _help(explanation: Explanation, texts: Mapping[str, str]) -> str:
+    help_ = texts["help" if explanation.reference is None else "help_reference"]
+    return help_ if explanation.kind is Verdict.FAILED else f"{texts['mistake']} {help_}"
+
+
+def category_name(category: str | None) -> str | None:
+    """The part of an ``hrn:`` name that people read: its last.
+
+    >>> category_name("hrn://example.org/web/social-media"), category_name("hrn://example.org"), category_name("x")
+    ('social media', 'example.org', None)
+    """
+    if category is None:
+        return None
+    try:
+        hrn = parse_hrn(category)
+    except UrlError:
+        return None
+    if not hrn.names:
+        return hrn.host or hrn.uuid
+    return unquote(hrn.names[-1]).replace("-", " ").replace("_", " ")
+
+
+def local_time(moment: datetime) -> str:
+    """A moment as every reader understands it, in its own time zone.
+
+    >>> from datetime import timedelta, timezone
+    >>> local_time(datetime(2026, 12, 24, 22, 30, 9, tzinfo=timezone(timedelta(hours=1))))
+    '2026-12-24 22:30 (UTC+01:00)'
+    """
+    written = moment.replace(tzinfo=None).isoformat(" ", "minutes")
+    offset = moment.isoformat(timespec="minutes").removeprefix(written.replace(" ", "T"))
+    return f"{written} (UTC{'' if offset == '+00:00' else offset})"
+
+
+# -- the facts -------------------------------------------------------------------------------------------------------
+
+
+def _facts(explanation: Explanation, texts: Mapping[str, str]) -> Markup:
+    rows = [
+        element("div", element("dt", texts[name]), element("dd", content), class_=name)
+        for name, content in _known(explanation)
+    ]
+    if not rows:
+        return Markup()
+    heading = element("h2", texts["details"], id="details")
+    return element("section", heading, element("dl", *rows), aria_labelledby="details")
+
+
+def _known(explanation: Explanation) -> Iterator[tuple[str, Markup]]:
+    """What is known: the key of its label, and how it is shown.
+
+    Addresses and places run from left to right in every language, and the words of a list in its own direction.
+    """
+    if explanation.url:
+        yield "address", _code(explanation.url)
+    if explanation.fault is not None:
+        yield "fault", element("span", _shortened(explanation.fault), lang="en", dir="ltr")
+    if explanation.category is not None:
+        yield "category", _category(explanation.category)
+    if explanation.list is not None:
+        yield "list", element("span", _shortened(explanation.list), dir="auto")
+    if explanation.rule is not None:
+        yield "rule", _code(explanation.rule)
+    if explanation.expression is not None:
+        yield "expression", _code(explanation.expression)
+    if explanation.until is not None:
+        moment = explanation.until.isoformat(timespec="minutes")
+        yield "until", element("time", local_time(explanation.until), datetime=moment, dir="ltr")
+    if explanation.reference is not None:
+        yield "reference", _code(explanation.reference)
+
+
+def _category(category: str) -> Markup:
+    name = category_name(category)
+    if name is None:
+        return _code(category)
+    return element("strong", _shortened(name), dir="auto") + " " + _code(category)
+
+
+def _code(value: str) -> Markup:
+    return element("code", _shortened(value), dir="ltr")
+
+
+def _shortened(value: str) -> str:
+    """A browser sends addresses of 64 KiB, and a page of it would bury the rest."""
+    if len(value) <= _LONGEST:
+        return value
+    return f"{value[: _LONGEST - _SHOWN_END]} … {value[-_SHOWN_END:]}"
+
+
+# -- the form --------------------------------------------------------------------------------------------------------
+
+
+def _message(unblock: Unblock, texts: Mapping[str, str]) -> str | None:
+    if unblock.message is None:
+        return None
+    return texts[unblock.message if unblock.message in _MESSAGES else "failed"]
+
+
+def _form(unblock: Unblock, kind: Verdict, texts: Mapping[str, str]) -> Markup:
+    """Behind a warning the form is there at once; where a page is blocked, it opens."""
+    message = _message(unblock, texts)
+    is_warning = kind is Verdict.WARNED
+    form = element(
+        "form",
+        *_alert(message),
+        element("input", type="hidden", name="token", value=unblock.token),
+        *_secrets(unblock, texts),
+        *_choices("scope", texts["scope"], [(scope, texts.get(f"scope_{scope}", scope)) for scope in unblock.scopes]),
+        *_choices("minutes", texts["duration"], [(str(each), _duration(each, texts)) for each in unblock.minutes]),
+        element("p", texts["recorded"], class_="note", id="recorded"),
+        element("button", texts["go_on" if is_warning else "submit"], type="submit", aria_describedby="recorded"),
+        method="post",
+        action=unblock.action,
+        autocomplete="off",
+    )
+    if is_warning:
+        return element("section", form, element("p", texts["go_back"], class_="note"))
+    opened = message is not None
+    return element("section", element("details", element("summary", texts["unblock"]), form, open=opened))
+
+
+def _alert(message: str | None) -> Iterator[Markup]:
+    if message is not None:
+        yield element("p", message, class_="alert", role="alert", id="alert")
+
+
+def _secrets(unblock: Unblock, texts: Mapping[str, str]) -> Iterator[Markup]:
+    is_choice = unblock.passphrase and unblock.code
+    if is_choice:
+        yield element("p", texts["either"], class_="note", id="either")
+    described = " ".join(("alert",) * (unblock.message is not None) + ("either",) * is_choice)
+    for name, kind, offered in (("passphrase", "password", unblock.passphrase), ("code", "text", unblock.code)):
+        if offered:
+            field = element(
+                "input",
+                type=kind,
+                id=name,
+                name=name,
+                dir="ltr",
+                autocomplete="off",
+                autocapitalize="none",
+                spellcheck="false",
+                required=not is_choice,
+                aria_invalid="true" if unblock.message == "wrong" else False,
+                aria_describedby=described or False,
+            )
+            yield element("div", element("label", texts[name], for_=name), field, class_="field")
+
+
+def _choices(name: str, legend: str, choices: list[tuple[str, str]]) -> Iterator[Markup]:
+    if not choices:
+        return
+    radios = (
+        element(
+            "label", element("input", type="radio", name=name, value=value, checked=number == 0), element("span", text)
+        )
+        for number, (value, text) in enumerate(choices)
+    )
+    yield element("fieldset", element("legend", legend), element("div", *radios, class_="choices"))
+
+
+def _duration(minutes: int, texts: Mapping[str, str]) -> str:
+    """Hours and minutes, abbreviated: abbreviations have no plural in any of the languages."""
+    hours, rest = divmod(minutes, 60)
+    parts = [("hours", hours), ("minutes", rest)]
+    shown = [texts[unit].replace("{}", str(number)) for unit, number in parts if number]
+    return " ".join(shown) or texts["minutes"].replace("{}", "0")
+
+
+# -- elements --------------------------------------------------------------------------------------------------------
+
+_VOID = frozenset({"input"})
+
+
+def element(name: str, /, *content: str, **attributes: str | bool) -> Markup:
+    """An element; content and values that are not ``Markup`` are escaped.
+
+    ``True`` is an attribute without a value, ``False`` is none. ``aria_label`` is ``aria-label``, and an underscore at
+    the end keeps a name apart from a word of Python.
+
+    >>> print(element("input", type="text", value='"', required=True, hidden=False))
+    <input type="text" value="&#34;" required>
+    >>> print(element("label", "a < b ", element("b", "c"), for_="x"))
+    <label for="x">a &lt; b <b>c</b></label>
+    """
+    written = "".join(
+        f" {_attribute(key)}" if value is True else f' {_attribute(key)}="{escape(value)}"'
+        for key, value in attributes.items()
+        if value is not False
+    )
+    rest = "" if name in _VOID else f"{''.join(map(escape, content))}</{name}>"
+    return Markup(f"<{name}{written}>{rest}")  # noqa: S704 - whatever is data has been escaped
+
+
+def _attribute(key: str) -> str:
+    return key.rstrip("_").replace("_", "-")

@@ -1,0 +1,208 @@
+"""Handles a request: decide, log, and pass it, change it or answer it in place of its origin."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable
+from contextlib import suppress
+from dataclasses import replace
+from time import monotonic, perf_counter_ns
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+from mitmproxy import connection, http
+from mitmproxy.proxy.server_hooks import ServerConnectionHookData
+
+from hushlist.decide.decision import STOPPING
+from hushlist.errors import UrlError, logger_of
+from hushlist.match.rule import Action
+from hushlist.policy.groups import GroupSettings
+from hushlist.policy.safe_search import rewrite_for_safe_search
+from hushlist.proxy.flow import flow_metadata
+from hushlist.proxy.flow.flow_request import Seen, client_of_flow, name_to_ask, request_of_flow, seen_of_flow
+from hushlist.proxy.flow.respond_or_kill import is_open, refuse
+from hushlist.proxy.flow.self_connections import SelfConnections
+from hushlist.proxy.page import block_response
+from hushlist.proxy.page.explanation import Verdict
+from hushlist.proxy.runtime import Runtime
+from hushlist.proxy.unblock_handler import Stopped, UnblockHandler
+from hushlist.url.parts import to_bytes
+from hushlist.url.redirects import PERMANENT
+from hushlist.url.request import Request, canonical_host
+
+logger = logger_of(__name__)
+
+#: seconds after which a request that has not gone on is decided again
+_LATE = 1.0
+_LOOP = "the proxy would ask itself for it"
+
+
+class _DecidedRequest(NamedTuple):
+    """A decided request: the flow's data that it was made from, the request, and the time on a monotonic clock."""
+
+    seen: Seen
+    request: Request
+    moment: float
+
+
+class RequestHandler:
+    """Decides requests, and carries decisions out.
+
+    If anything fails here, ``failure_policy`` refuses the request or lets it pass, as the policy says. A request that
+    was already blocked is refused in any case.
+    """
+
+    def __init__(self, runtime: Runtime, own: SelfConnections) -> None:
+        self._runtime, self._own = runtime, own
+        self._unblocker = UnblockHandler(runtime, self._answer)
+        #: the decided request of each flow
+        self._decided: WeakKeyDictionary[http.HTTPFlow, _DecidedRequest] = WeakKeyDictionary()
+        #: by client connection: host -> host to connect to instead
+        self._led: WeakKeyDictionary[connection.Client, dict[str, str]] = WeakKeyDictionary()
+
+    def filter(self, flow: http.HTTPFlow, mode: str, *, again: bool) -> None:
+        """Decide a request, and act; one that was decided before is decided again only if ``again`` (a replay).
+
+        A request whose body took long is also decided again before any of it goes on: else a client could begin it in
+        time, and end it after a rule or schedule has changed. A request of the proxy to itself is answered in every
+        mode and under every policy, since it would loop forever.
+        """
+        self._filter(flow, mode, again=again)
+        if self._own.is_loop(flow.client_conn):
+            refuse(
+                flow,
+                lambda request: block_response.block_response(request, block_response.Explanation("", fault=_LOOP)),
+            )
+
+    def _filter(self, flow: http.HTTPFlow, mode: str, *, again: bool) -> None:
+        if mode == "off":
+            return
+        is_blocked = False
+        try:
+            seen, before = seen_of_flow(flow), None if again else self._decided.get(flow)
+            if before is None or before.seen != seen:
+                request = self._request_of(flow)
+                is_same = before is not None and before.request == request
+            else:
+                request, is_same = before.request, True
+            if before is not None and is_same and not _is_late(flow, before):
+                return
+            client = client_of_flow(flow)
+            settings = self._runtime.settings(client)
+            mode = settings.mode_under(mode)
+            if mode == "off":
+                return
+            start = perf_counter_ns()
+            decision = self._runtime.decide(request, client)
+            duration = perf_counter_ns() - start
+            self._decided[flow] = _DecidedRequest(seen, request, monotonic())
+            stops = decision.action in STOPPING
+            would_block = stops and mode == "tag"
+            is_blocked = stops and not would_block
+            if is_same and not is_blocked:
+                return  # unchanged: do not log it again
+            reference = self._runtime.record(
+                decision, client, flow.request.method, would_block=would_block, duration=duration, is_live=flow.live
+            )
+            flow_metadata.annotate(flow, decision, would_block=would_block)
+            if is_blocked or self._unblocker.is_sealed(flow.request):
+                stopped = Stopped(decision, client, settings.unblocking, reference)
+                if refuse(flow, lambda _: self._answer(flow, stopped)):
+                    self._unblocker.remember(flow, stopped)
+            elif is_open(flow):
+                self._ask_the_name(flow, request)
+                if settings.safe_search and mode != "tag":
+                    self._search_safely(flow, request, settings)
+        except Exception as error:
+            self._runtime.failure_policy.act(flow, error, is_blocked=is_blocked)
+
+    def _request_of(self, flow: http.HTTPFlow) -> Request:
+        request = request_of_flow(flow, with_media=self._runtime.asks_media)
+        return replace(request, fault=_LOOP) if self._own.is_loop(flow.client_conn) else request
+
+    def take_form(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """Take the form of a block page, once it has arrived whole; ``None`` for other requests."""
+        return self._unblocker.take(flow)
+
+    def learn(self, flow: http.HTTPFlow) -> None:
+        """Learn from a permanent redirect that the origin sent."""
+        response, engine = flow.response, self._runtime.engine
+        if response is None or response.status_code not in PERMANENT or not flow.live:
+            return
+        decided = self._decided.get(flow)
+        if decided is not None and engine is not None and flow.server_conn.timestamp_start is not None:
+            engine.learn(decided.request, to_bytes(response.headers.get("location", "")))
+
+    def lead(self, data: ServerConnectionHookData) -> None:
+        """Connect to the host of a service's safe search.
+
+        Host header and TLS server name stay, as if a CNAME record led there.
+        """
+        address = data.server.address
+        host = self._led.get(data.client, {}).get(address[0]) if address else None
+        if address and host:
+            data.server.address = (host, address[1])
+
+    def lead_tunnel(self, flow: http.HTTPFlow) -> None:
+        """Ask an upstream proxy for a tunnel to the host of safe search."""
+        host = self._led.get(flow.client_conn, {}).get(flow.request.host)
+        if host:
+            flow.request.host = host
+
+    def _answer(self, flow: http.HTTPFlow, stopped: Stopped, message: str | None = None) -> http.Response:
+        """The answer that replaces the origin's."""
+        decision, engine = stopped.decision, self._runtime.engine
+        is_failure = engine is None or decision.action not in STOPPING
+        kind = Verdict.WARNED if decision.action is Action.WARN else Verdict.BLOCKED
+        until = None if decision.winner is None else decision.winner.until
+        if until is not None and engine is not None:
+            until = until.astimezone(engine.policy.zone)
+        explanation = block_response.explanation_of(
+            decision, kind=Verdict.FAILED if is_failure else kind, until=until, reference=stopped.reference
+        )
+        return block_response.block_response(
+            flow.request, explanation, self._unblocker.offer(stopped, message), self._runtime.template
+        )
+
+    def _ask_the_name(self, flow: http.HTTPFlow, request: Request) -> None:
+        """Connect to the name that was decided, not to the address that the client gives for it."""
+        name = name_to_ask(request, flow.client_conn.sni)
+        if name is not None:
+            flow.request.data.host = name
+            self._keep(flow)
+
+    def _search_safely(self, flow: http.HTTPFlow, request: Request, settings: GroupSettings) -> None:
+        """Ask a search engine for safe results if the policy says so and the client does not.
+
+        A request may name several hosts; any of them can be the search engine's.
+        """
+        data = flow.request.data
+        changes = []
+        for host in dict.fromkeys(request.hosts):
+            with suppress(UrlError):
+                change = rewrite_for_safe_search(canonical_host(host), data.path, settings.safe_search)
+                if change is None:
+                    continue
+                for name, value in change.headers:
+                    flow.request.headers[name.decode("ascii")] = value.decode("ascii")
+                data.path = data.path if change.target is None else change.target
+                if change.host is not None:
+                    self._lead(flow, change.host.decode("ascii"))
+                changes.append(str(change))
+        if changes:
+            flow.metadata[flow_metadata.SAFE_SEARCH] = "; ".join(changes)
+            self._keep(flow)
+
+    def _lead(self, flow: http.HTTPFlow, host: str) -> None:
+        if flow.server_conn.via is not None and flow.request.scheme == "http":
+            flow.request.host = host  # an upstream proxy connects to the host that the request names
+        else:
+            self._led.setdefault(flow.client_conn, {})[flow.request.host] = host
+
+    def _keep(self, flow: http.HTTPFlow) -> None:
+        """Keep the decision for the request as it was changed here."""
+        self._decided[flow] = self._decided[flow]._replace(seen=seen_of_flow(flow))
+
+
+def _is_late(flow: http.HTTPFlow, decided: _DecidedRequest) -> bool:
+    """Whether a request was decided a while ago, and has not gone on yet."""
+    return monotonic() - decided.moment > _LATE and not flow.request.stream and is_open(flow)

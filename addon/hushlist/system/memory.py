@@ -1,0 +1,60 @@
+"""Memory: caches of bounded size, and how much memory this process uses, if the platform says."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+_Key = TypeVar("_Key")
+_Value = TypeVar("_Value")
+
+
+class BoundedCache(dict[_Key, _Value]):
+    """A dictionary of bounded size that computes missing values, and drops those not used recently.
+
+    >>> lengths = BoundedCache(len, 4)
+    >>> lengths["a"], lengths["abc"], len(lengths)
+    (1, 3, 2)
+
+    It has two halves. New values go into the younger half. When that is full, it replaces the older half. A value that
+    is found in the older half moves to the younger. So a hit in the younger half costs one dictionary look-up.
+    """
+
+    def __init__(self, make: Callable[[_Key], _Value], most: int) -> None:
+        """``most``: the most values it keeps; it always keeps the last half as many."""
+        super().__init__()
+        self._make = make
+        self._half = most // 2
+        self._older: dict[_Key, _Value] = {}
+
+    def __missing__(self, key: _Key) -> _Value:
+        """Errors of ``make`` pass through, and nothing is stored."""
+        value = self._older[key] if key in self._older else self._make(key)
+        if len(self) >= self._half:
+            self._older = dict(self)
+            self.clear()
+        self[key] = value
+        return value
+
+
+_STATM = Path("/proc/self/statm")
+
+
+def resident_octets() -> int | None:
+    """Octets of this process that are in memory now, or at the peak if only that is known; else ``None``.
+
+    Spec: proc_pid_statm(5): "size resident shared text lib data dt", in pages; getrusage(2)
+    """
+    try:
+        return int(_STATM.read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, LookupError, AttributeError):
+        pass
+    if sys.platform == "win32":
+        return None
+    import resource  # not on Windows
+
+    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+    return peak if sys.platform == "darwin" else peak * 1024

@@ -1,0 +1,207 @@
+"""Grants: who may visit what until when, and whether one covers a request.
+
+>>> grant = Grant(1, "host", "games.example", "192.0.2.7", 1800.0, "code", "192.0.2.7", 0.0)
+>>> covered = GrantTable([grant])
+>>> covered.find(["192.0.2.7"], b"www.games.example", b"http://www.games.example/", [], now=60.0) == grant
+True
+>>> covered.find(["192.0.2.8"], b"www.games.example", b"http://www.games.example/", [], now=60.0)
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from functools import lru_cache
+
+from hushlist.errors import UrlError
+from hushlist.lists.patterns import parse_expression
+from hushlist.match.public_suffixes import public_suffixes
+from hushlist.url.host import is_address
+from hushlist.url.hrn import parse_hrn
+from hushlist.url.request import canonical_url
+
+SCOPES = ("host", "url", "category")
+#: the means of grants by a click on a warning; they cover only warnings
+WARNING = "warning"
+#: most characters; with longer targets a client could fill the disk
+LONGEST_TARGET = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class Grant:
+    """A temporary unblock. Times are seconds since the epoch."""
+
+    #: never used again
+    id: int
+    #: ``host``: a canonical host and those below it in the same registrable domain; ``url``: one canonical URL with its
+    #: query, exactly as it stands; ``category``: an `hrn:` name and what is subordinate to it
+    scope: str
+    #: ASCII
+    target: str
+    #: an address, or a name such as ``user:jo``; ``None`` for everybody
+    client: str | None
+    #: when it ends
+    until: float
+    #: ``code``, ``passphrase``, ``warning``, ``command line``
+    how: str
+    #: who made it
+    by: str
+    made: float
+
+    def __str__(self) -> str:
+        """For people."""
+        until = datetime.fromtimestamp(self.until, UTC)
+        return f"unblocked until {until:%Y-%m-%d %H:%M} UTC by {self.how} (grant {self.id})"
+
+
+_ByClient = dict[tuple[str | None, bool], Grant]
+
+
+class GrantTable:
+    """Grants in a form that quickly finds the one that covers a request; immutable."""
+
+    def __init__(self, grants: Iterable[Grant]) -> None:
+        # scope -> target -> client, and whether it is for warnings -> the grant that lasts longest: when it is over,
+        # so are the others
+        self._found: dict[str, dict[bytes, _ByClient]] = {scope: {} for scope in SCOPES}
+        for grant in grants:
+            targets = self._found.setdefault(grant.scope, {})
+            clients = targets.setdefault(grant.target.encode("ascii", "replace"), {})
+            key = grant.client, grant.how == WARNING
+            clients[key] = longest(clients.get(key), grant)
+        # A client may send a host with hundreds of labels; no grant has so many.
+        self._deepest = max((host.count(b".") + 1 for host in self._found["host"]), default=0)
+        self._any = any(self._found.values())
+
+    def find(
+        self,
+        clients: Iterable[str],
+        host: bytes,
+        url: bytes,
+        categories: Iterable[str],
+        now: float,
+        *,
+        is_warning: bool = False,
+    ) -> Grant | None:
+        """The grant that covers a request by host, URL or category and lasts longest; see ``Overrides.covering``."""
+        if not self._any:
+            return None
+        found: Grant | None = None
+        keys = [(name, how) for name in (None, *clients) for how in ((False, True) if is_warning else (False,))]
+        for by_client in self._fitting(host, url, categories):
+            for key in keys:
+                grant = by_client.get(key)
+                if grant is not None and grant.until > now:
+                    found = longest(found, grant)
+        return found
+
+    def _fitting(self, host: bytes, url: bytes, categories: Iterable[str]) -> Iterator[_ByClient]:
+        hosts = self._found["host"]
+        if hosts:
+            for name in _names_above(host, self._deepest):
+                if name in hosts and covers_host(name, host):
+                    yield hosts[name]
+        urls = self._found["url"]
+        if url in urls:
+            yield urls[url]
+        by_category = self._found["category"]
+        if by_category:
+            for category in categories:
+                for level in category_levels(category):
+                    if level in by_category:
+                        yield by_category[level]
+
+
+def longest(one: Grant | None, other: Grant) -> Grant:
+    """The grant that lasts longer; if both last equally long, the older one."""
+    if one is None or (other.until, -other.id) > (one.until, -one.id):
+        return other
+    return one
+
+
+def _names_above(host: bytes, labels: int) -> Iterator[bytes]:
+    """A host, and its suffixes after each of its last dots, with at most so many labels."""
+    yield host
+    dot = len(host)
+    for _ in range(labels):
+        dot = host.rfind(b".", 0, dot)
+        if dot < 0:
+            return
+        yield host[dot + 1 :]
+
+
+def covers_host(target: bytes, host: bytes) -> bool:
+    """Whether a grant for one canonical host covers another: itself, or one below it in the same registrable domain.
+
+    >>> [covers_host(target, b"www.shop.co.uk") for target in (b"www.shop.co.uk", b"shop.co.uk", b"co.uk", b"uk")]
+    [True, True, False, False]
+
+    An administrator may name ``co.uk`` or ``github.io``, below which anybody can have a site: that grant covers only
+    the name itself. Nothing is below an address.
+    """
+    if host == target or not host.endswith(b"." + target) or is_address(host) or is_address(target):
+        return host == target
+    return len(target) >= len(public_suffixes().registrable_domain(host))
+
+
+@lru_cache(1024)
+def category_levels(category: str) -> tuple[bytes, ...]:
+    """A category and its superordinates.
+
+    >>> category_levels("hrn://c.example/web/games")
+    (b'hrn://c.example/web/games', b'hrn://c.example/web', b'hrn://c.example')
+    """
+    try:
+        return tuple(name.encode("ascii") for name in parse_hrn(category).levels())
+    except UrlError:
+        return ()
+
+
+def fits(scope: str, target: str, wanted: Mapping[str, str]) -> bool:
+    """Whether a grant of a scope and target would cover ``wanted``, which has a target for each scope."""
+    if scope not in wanted:
+        return False
+    asked = wanted[scope].encode("ascii", "replace")
+    own = target.encode("ascii", "replace")
+    if scope == "host":
+        return covers_host(own, asked)
+    return own in category_levels(wanted[scope]) if scope == "category" else own == asked
+
+
+_WEB_URL = re.compile(r"\s*https?://", re.IGNORECASE)
+
+
+def canonical_target(scope: str, text: str) -> str:
+    """The canonical form of a target that a person wrote; as for live traffic.
+
+    >>> canonical_target("host", "HTTPS://Games.Example:443"), canonical_target("url", "http://h.example/a/../b?q#f")
+    ('games.example', 'http://h.example/b?q')
+
+    Raises:
+            UrlError: it is not a valid target.
+    """
+    if scope == "host":
+        host, _, path = str(parse_expression(text)).partition("/")
+        if path:
+            raise UrlError(text, f"a host has no path; a page is unblocked by the scope url, the host by {host!r}")
+        return host
+    if scope == "url":
+        if not _WEB_URL.match(text):
+            raise UrlError(text, "a URL begins with http:// or https:// here; it is unblocked exactly as it stands")
+        return canonical_url(os.fsencode(text)).decode("ascii")
+    return str(parse_hrn(text))
+
+
+def check_target(scope: str, target: str | None) -> None:
+    """Refuse targets that a grant cannot have.
+
+    Raises:
+        ValueError: the scope is unknown, or the target is empty, too long or not in ASCII.
+    """
+    if scope not in SCOPES:
+        raise ValueError(f"{scope!r}: the scope is one of {', '.join(SCOPES)}")
+    if target is not None and not (target and target.isascii() and len(target) <= LONGEST_TARGET):
+        raise ValueError(f"{target[:80]!r}: a target is 1 to {LONGEST_TARGET} characters of ASCII")

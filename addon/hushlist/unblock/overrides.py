@@ -1,0 +1,365 @@
+"""Temporary unblocks: grants, the codes and tries that lead to them, and the history of both.
+
+>>> import tempfile
+>>> with tempfile.TemporaryDirectory() as folder, Overrides(Path(folder) / "state.sqlite", lambda: 0.0) as overrides:
+...     code = overrides.make_code("host", 1800)
+...     grant = overrides.redeem(code, "192.0.2.7", {"host": "games.example"})
+...     overrides.covering(["192.0.2.7"], b"www.games.example", b"http://www.games.example/", [], 60.0) == grant
+True
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from types import TracebackType
+
+from hushlist.unblock.codes import (
+    Code,
+    CodeError,
+    CodeFault,
+    code_fault,
+    find_code,
+    forget_code,
+    hash_code,
+    keep_code,
+    new_code,
+    use_code,
+)
+from hushlist.unblock.credentials import Tokens
+from hushlist.unblock.grants import WARNING, Grant, GrantTable, check_target
+from hushlist.unblock.rate_limit import CountedTry, check_unlocked, count_try, forgive, locks, take_back
+from hushlist.unblock.store import GrantEvent, Store, StoreError, newest_events, record_event
+
+#: seconds after which ``covering`` checks for changes by another process
+FRESHNESS = 0.25
+#: seconds; a longer unblock should be a rule
+LONGEST = 366 * 86400.0
+#: seconds that a code is valid, unless its maker says otherwise
+CODE_VALID = 86400.0
+#: most grants of one client, and of all clients; grants for everybody, which only an administrator makes,
+#: do not count, so that a flood of others cannot keep them out
+MOST_GRANTS_OF_CLIENT = 100
+MOST_GRANTS = 2000
+MOST_NONCES = 100_000
+#: characters of a client's name; a longer one is replaced by its hash
+_LONGEST_CLIENT = 300
+
+_COLUMNS = "id, scope, target, client, until, how, by, made"
+_ACTIVE = f"SELECT {_COLUMNS} FROM grants WHERE until > ? ORDER BY id DESC"  # noqa: S608 - names of columns
+_INSERT = f"INSERT INTO grants ({_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+
+
+class Overrides:
+    """The store of temporary unblocks; may be used from several threads.
+
+    All methods but ``covering`` and ``locked_until`` wait for the disk: call them in a thread.
+    """
+
+    def __init__(self, path: Path, clock: Callable[[], float]) -> None:
+        """``clock`` returns seconds since the epoch.
+
+        Raises:
+            StoreError: the file cannot be used.
+        """
+        self._store, self._clock = Store(path), clock
+        self._covered = GrantTable(())
+        self._locks: dict[str | None, float] = {}
+        self._version: object = None
+        self._checked = -math.inf
+        self._stale = True
+        #: why nothing is covered: the problem of the file, since ``covering`` raises nothing
+        self.fault: str | None = None
+
+    def __enter__(self) -> Overrides:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._store.close()
+
+    @contextmanager
+    def _writing(self) -> Iterator[tuple[sqlite3.Connection, float]]:
+        """A transaction, and the time of its beginning; ``covering`` sees its changes as soon as it ends."""
+        with self._store.writing() as database:
+            yield database, self._clock()
+        self._stale = True
+
+    # -- for each request ----------------------------------------------------------------------------------------------
+
+    def covering(
+        self,
+        client_names: Iterable[str],
+        host: bytes,
+        url: bytes,
+        categories: Iterable[str],
+        now: float,
+        *,
+        is_warning: bool = False,
+    ) -> Grant | None:
+        """The grant that lets a client pass; of several, the one that lasts longest.
+
+        ``host`` and ``url`` are canonical; ``categories`` are those of the rule that blocked or warned. A click on a
+        warning counts only if ``is_warning``. All three belong to one form: if a request has several names or
+        interpretations, each blocked one needs a grant of its own.
+
+        Does not wait, and raises nothing: if the file cannot be read, nothing is covered, and ``fault`` says why.
+        """
+        if self._stale or not 0 <= now - self._checked < FRESHNESS:
+            self._look(now)
+        names = map(_name, client_names)
+        return self._covered.find(names, host, url, categories, now, is_warning=is_warning)
+
+    def locked_until(self, client: str, now: float) -> float | None:
+        """Until when a client is locked, in seconds since the epoch; ``None`` if it is not. Does not wait."""
+        if self._stale or not 0 <= now - self._checked < FRESHNESS:
+            self._look(now)
+        until = max(self._locks.get(_name(client), now), self._locks.get(None, now))
+        return until if until > now else None
+
+    def _look(self, now: float) -> None:
+        self._checked, self._stale = now, False
+        try:
+            with self._store.glancing() as (database, version):
+                if version != self._version or self.fault is not None:
+                    self._covered, self._locks = GrantTable(_active(database, now)), locks(database, now)
+                    self._version, self.fault = version, None
+        except BlockingIOError:  # the last known state is probably still right
+            self._stale = True
+        except StoreError as error:
+            self._covered, self._locks, self.fault = GrantTable(()), {}, str(error)
+
+    # -- grants --------------------------------------------------------------------------------------------------------
+
+    def grant(self, scope: str, target: str, seconds: float, *, client: str | None = None, how: str, by: str) -> Grant:
+        """Unblock a canonical target for a while; ``client`` is ``None`` for everybody.
+
+        Raises:
+                ValueError: a grant cannot have that scope, target or time.
+                StoreError: it cannot be written, or the store is full.
+        """
+        check_target(scope, target)
+        _check_seconds(seconds)
+        with self._writing() as (database, now):
+            return self._add(database, Grant(0, scope, target, _name_or_all(client), now + seconds, how, by, now))
+
+    def _add(self, database: sqlite3.Connection, wanted: Grant) -> Grant:
+        _make_room(database, wanted)
+        (others,) = database.execute("SELECT count(client) FROM grants").fetchone()
+        if wanted.client is not None and others >= MOST_GRANTS:
+            raise StoreError(self._store.path, f"it is full: there are {others} grants for clients")
+        values = (wanted.scope, wanted.target, wanted.client, wanted.until, wanted.how, wanted.by, wanted.made)
+        number = database.execute(_INSERT, values).lastrowid
+        assert number is not None
+        grant = Grant(number, *values)
+        record_event(database, _event(grant.made, "granted", grant, grant.by))
+        return grant
+
+    def revoke(self, number: int, *, by: str) -> bool:
+        """End a grant; whether there was one."""
+        with self._writing() as (database, now):
+            found = [grant for grant in _active(database, now) if grant.id == number]
+            for grant in found:
+                database.execute("DELETE FROM grants WHERE id = ?", (grant.id,))
+                record_event(database, _event(now, "revoked", grant, by))
+        return bool(found)
+
+    def active(self, now: float) -> list[Grant]:
+        """The grants still valid, the newest first."""
+        with self._store.reading() as database:
+            return _active(database, now)
+
+    # -- codes ---------------------------------------------------------------------------------------------------------
+
+    def make_code(
+        self,
+        scope: str,
+        seconds: float,
+        target: str | None = None,
+        client: str | None = None,
+        *,
+        valid_for: float = CODE_VALID,
+        by: str = "administrator",
+    ) -> str:
+        """A code for one grant of so many seconds; only the return value contains it.
+
+        Without a target, it is good for any blocked target of its scope; without a client, for the first client that
+        uses it.
+
+        Raises:
+            ValueError: a grant cannot have that scope, target or time.
+            StoreError: it cannot be written.
+        """
+        check_target(scope, target)
+        _check_seconds(seconds)
+        _check_seconds(valid_for)
+        text, key = new_code(), self.key()
+        with self._writing() as (database, now):
+            code = Code(hash_code(key, text), scope, target, _name_or_all(client), seconds, now + valid_for, by)
+            keep_code(database, code, now)
+            record_event(database, GrantEvent(now, "code made", code.client, scope, target, "code", by))
+        return text
+
+    def redeem(self, code: str, client: str, wanted: Mapping[str, str], names: Sequence[str] = ()) -> Grant:
+        """Turn a code into a grant for a client, once.
+
+        ``wanted`` has the canonical target of each blocked scope: ``host``, ``url`` and perhaps ``category``. ``names``
+        are the client's other names: a code may be for any of them. Wrong, used and old codes count as wrong tries; a
+        code for something else stays valid.
+
+        Raises:
+            CodeError: the code is refused.
+            LockedError: there were too many wrong tries; the code was not checked.
+            StoreError: it cannot be written.
+        """
+        client, key = _name(client), self.key()
+        with self._writing() as (database, now):
+            check_unlocked(database, client, now)
+            found = find_code(database, hash_code(key, code))
+            fault = code_fault(found, (client, *map(_name, names)), wanted, now)
+            if found is not None and fault is None:
+                forgive(database, client)
+                use_code(database, found, now)
+                target = wanted[found.scope] if found.target is None else found.target
+                until = now + found.seconds
+                return self._add(
+                    database, Grant(0, found.scope, target, found.client or client, until, "code", client, now)
+                )
+            fault = fault or CodeFault.WRONG
+            counts = fault not in (CodeFault.CLIENT, CodeFault.UNFIT)
+            refused = count_try(database, client, now) if counts else None
+            _record_refusal(database, now, client, f"code: {fault.value}", wanted, refused)
+        raise CodeError(fault)
+
+    def withdraw_code(self, code: str, *, by: str) -> bool:
+        """Make an unused code invalid; whether there was one."""
+        key = self.key()
+        with self._writing() as (database, now):
+            found = find_code(database, hash_code(key, code))
+            if found is None or found.used is not None:
+                return False
+            forget_code(database, found)
+            record_event(
+                database, GrantEvent(now, "code withdrawn", found.client, found.scope, found.target, "code", by)
+            )
+        return True
+
+    # -- tries ---------------------------------------------------------------------------------------------------------
+
+    def attempt(self, client: str, how: str, verify: Callable[[], bool], wanted: Mapping[str, str]) -> bool:
+        """The result of ``verify``, which may be slow; a wrong try is counted and recorded.
+
+        Raises:
+            LockedError: there were too many wrong tries; ``verify`` was not called.
+            StoreError: it cannot be written; ``verify`` was not called, or its result does not count.
+        """
+        client = _name(client)
+        # Counted before the check: otherwise a hundred tries at once would all be checked before the first counts.
+        with self._writing() as (database, now):
+            check_unlocked(database, client, now)
+            counted = count_try(database, client, now)
+        right = verify()
+        with self._writing() as (database, now):
+            if right:
+                take_back(database, counted)
+            else:
+                _record_refusal(database, now, client, how, wanted, counted)
+        return right
+
+    # -- tokens --------------------------------------------------------------------------------------------------------
+
+    def key(self) -> bytes:
+        """32 random octets, made once, the same in every process."""
+        with self._store.reading() as database:
+            row = database.execute("SELECT value FROM keys WHERE name = 'key'").fetchone()
+        if row is None:
+            with self._store.writing() as database:
+                database.execute("INSERT OR IGNORE INTO keys VALUES ('key', ?)", (secrets.token_bytes(32),))
+                row = database.execute("SELECT value FROM keys WHERE name = 'key'").fetchone()
+        return bytes(row[0])
+
+    def tokens(self) -> Tokens:
+        """Makes and checks tokens, which all proxies of this store accept once."""
+        return Tokens(self.key(), self._clock, self.spend)
+
+    def spend(self, nonce: bytes, until: float) -> bool:
+        """Store a nonce until a time; whether it is new. If there are too many, none counts as new."""
+        with self._store.writing() as database:
+            database.execute("DELETE FROM nonces WHERE until <= ?", (self._clock(),))
+            if database.execute("SELECT count(*) FROM nonces").fetchone()[0] >= MOST_NONCES:
+                return False
+            return database.execute("INSERT OR IGNORE INTO nonces VALUES (?, ?)", (nonce, until)).rowcount == 1
+
+    # -- history -------------------------------------------------------------------------------------------------------
+
+    def history(self, limit: int = 100) -> list[GrantEvent]:
+        """The last events, the newest first."""
+        with self._store.reading() as database:
+            return newest_events(database, limit)
+
+
+def _active(database: sqlite3.Connection, now: float) -> list[Grant]:
+    return [Grant(*row) for row in database.execute(_ACTIVE, (now,))]
+
+
+def _make_room(database: sqlite3.Connection, wanted: Grant) -> None:
+    """Remove expired grants, those that a new one replaces, and the surplus of its client.
+
+    A grant by a click on a warning replaces no grant that covers more.
+    """
+    database.execute("DELETE FROM grants WHERE until <= ?", (wanted.made,))
+    database.execute(
+        "DELETE FROM grants WHERE client IS ? AND scope = ? AND target = ? AND until <= ? AND (how = ?) >= ?",
+        (wanted.client, wanted.scope, wanted.target, wanted.until, WARNING, wanted.how == WARNING),
+    )
+    database.execute(
+        "DELETE FROM grants WHERE id IN"
+        " (SELECT id FROM grants WHERE client = ? ORDER BY until DESC, id DESC LIMIT -1 OFFSET ?)",
+        (wanted.client, MOST_GRANTS_OF_CLIENT - 1),
+    )
+
+
+def _event(at: float, what: str, grant: Grant, by: str) -> GrantEvent:
+    return GrantEvent(at, what, grant.client, grant.scope, grant.target, grant.how, by, grant.id)
+
+
+def _record_refusal(
+    database: sqlite3.Connection,
+    now: float,
+    client: str,
+    how: str,
+    wanted: Mapping[str, str],
+    counted: CountedTry | None,
+) -> None:
+    scope = "url" if "url" in wanted else next(iter(wanted), None)
+    target = None if scope is None else wanted[scope].encode("ascii", "backslashreplace").decode("ascii")
+    record_event(database, GrantEvent(now, "refused", client, scope, target, how, client))
+    if counted is not None and counted.last:
+        record_event(database, GrantEvent(now, "locked", client, None, None, "too many wrong tries", client))
+
+
+def _check_seconds(seconds: float) -> None:
+    if not 0 < seconds <= LONGEST:
+        raise ValueError(f"{seconds:g} seconds: expected more than none, and at most {LONGEST:g}")
+
+
+def _name(client: str) -> str:
+    """A client's name as stored: without lone surrogates, and of limited length."""
+    octets = client.encode("utf-8", "surrogatepass")
+    if len(client) <= _LONGEST_CLIENT and octets.decode("utf-8", "replace") == client:
+        return client
+    return f"sha256:{hashlib.sha256(octets).hexdigest()}"
+
+
+def _name_or_all(client: str | None) -> str | None:
+    return None if client is None else _name(client)

@@ -1,0 +1,296 @@
+"""From a message's head to a ``Request``: raw octets, every host that it names, and faults that smuggle requests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import replace
+from enum import Enum, auto
+from functools import lru_cache
+from typing import Protocol
+
+from hushlist.errors import UrlError
+from hushlist.url.host import DELIMITERS, LONGEST_NAME, idna_2003, is_address, parse_address
+from hushlist.url.parts import split_web_authority, to_bytes
+from hushlist.url.request import LONGEST_TARGET, MOST_HOSTS, Request, canonical_host, request_as_written
+
+
+class HeaderFields(Protocol):
+    """Header fields."""
+
+    @property
+    def fields(self) -> Sequence[Sequence[bytes]]:
+        """Names and values, as sent."""
+
+
+class HttpHead(Protocol):
+    """A request's head as mitmproxy has it, on a flow or in a file of flows."""
+
+    @property
+    def host(self) -> str:
+        """The target's, or the server's if the target has none."""
+
+    @property
+    def port(self) -> int:
+        """The server's."""
+
+    @property
+    def method(self) -> bytes:
+        """``b"GET"``."""
+
+    @property
+    def scheme(self) -> bytes:
+        """The target's; empty for a tunnel."""
+
+    @property
+    def authority(self) -> bytes:
+        """The target's; empty if it has none."""
+
+    @property
+    def path(self) -> bytes:
+        """Path with query."""
+
+    @property
+    def headers(self) -> HeaderFields:
+        """The header fields."""
+
+
+class Naming(Enum):
+    """Who chose the destination of a connection."""
+
+    #: the client, which knows that it uses a proxy
+    CLIENT = auto()
+    #: the client, but only as an address
+    ADDRESS = auto()
+    #: the administrator, in reverse mode
+    ADMINISTRATOR = auto()
+
+
+def request_of_head(head: HttpHead, server_name: str | None, naming: Naming, *, with_media: bool = False) -> Request:
+    """The request. Its hosts are the target's, then those of authority and Host headers, then the TLS server name.
+
+    If it has too many hosts to be read, the last ones are left out, since they may take long to read.
+    ``with_media``: with the media types that it names.
+    """
+    scheme, fields = head.scheme.lower(), head.headers.fields
+    if naming is Naming.CLIENT and scheme == b"http":
+        server_name = None  # the request itself has no TLS, so this is the name of the proxy
+    # the length alone rules out nearly all fields
+    listed = [value for name, value in fields if len(name) == len(_HOST) and name.lower() == _HOST]
+    host, authority, fault = head.host, head.authority, _fault(head)
+    octets = sum(map(len, listed), len(host) + len(authority))
+    if octets > _LONGEST_NAMES:
+        fault = fault or "its names are too long"
+        host, authority, *listed = host[:LONGEST_NAME], *(name[:LONGEST_NAME] for name in (authority, *listed))
+        del listed[MOST_HOSTS:]
+    names = _names if octets <= _LONGEST_REMEMBERED else _names.__wrapped__
+    hosts, destination, fault_of_hosts = names(host, authority, tuple(listed), server_name, naming)
+    user, at, _ = authority.rpartition(b"@")
+    return Request(
+        scheme,
+        hosts,
+        head.port,
+        head.path,
+        userinfo=user if at else None,
+        fault=fault or fault_of_hosts,
+        media=tuple(_media(fields)) if with_media else (),
+        destination=destination,
+    )
+
+
+@lru_cache(1024)
+def _names(
+    host: str, authority: bytes, listed: tuple[bytes, ...], server_name: str | None, naming: Naming
+) -> tuple[tuple[bytes, ...], bytes | None, str | None]:
+    """Every host of a request, the one that no client has named, and a fault in them; cached, since sites recur."""
+    hosts = [to_bytes(host)]
+    if authority:
+        hosts += _listed(authority)
+    for value in listed:
+        hosts += _listed(value)
+    if server_name:
+        hosts.append(to_bytes(server_name))
+    if len(hosts) > MOST_HOSTS:
+        hosts = list(dict.fromkeys(hosts))[: MOST_HOSTS + 1]
+    hosts, fault = _looked_up(hosts)
+    return *named(hosts, naming), fault
+
+
+def _looked_up(hosts: list[bytes]) -> tuple[list[bytes], str | None]:
+    """The hosts with all names that may be looked up for them, and a fault in them."""
+    if _PLAIN_NAMES.fullmatch(b"".join(hosts)):
+        return hosts, None
+    hosts = hosts + [name for host in hosts if (name := idna_2003(host)) is not None]
+    return hosts, _fault_of_hosts(hosts)
+
+
+def request_of_target(url: bytes) -> Request:
+    """The request for a URL that a proxy received.
+
+    >>> request_of_target(b"http://h.example/a#b").target
+    b'/a#b'
+
+    Clients other than browsers may send a fragment or white space.
+
+    Raises:
+        UrlError: the URL names no host, or its port is not valid.
+    """
+    before, mark, fragment = url.partition(b"#")
+    request = request_as_written(before)
+    hosts, fault = _looked_up(list(request.hosts))
+    return replace(
+        request,
+        hosts=tuple(dict.fromkeys(hosts)),
+        target=request.target + mark + fragment,
+        fault=request.fault or _fault_of_target(url) or fault,
+    )
+
+
+def named(hosts: Iterable[bytes], naming: Naming) -> tuple[tuple[bytes, ...], bytes | None]:
+    """The hosts of a request, each once, and its destination, if no client has named it.
+
+    The first of ``hosts`` is the destination. If it is an address and there is a name, it comes last in the result.
+    """
+    unique = tuple(dict.fromkeys(hosts))
+    if naming is Naming.CLIENT or len(unique) == 1:
+        return unique, None
+    first, *names = unique
+    if naming is Naming.ADMINISTRATOR:
+        return unique, first
+    if _is_address(first) and any(map(is_name, names)):
+        return (*names, first), first
+    return unique, None
+
+
+def _is_address(host: bytes) -> bool:
+    with suppress(UrlError):
+        return is_address(canonical_host(host))
+    return False
+
+
+def is_name(host: bytes) -> bool:
+    """Whether a host is a name, not an address."""
+    with suppress(UrlError):
+        canonical = canonical_host(host)
+        return bool(canonical) and not is_address(canonical)
+    return False
+
+
+def _media(fields: Sequence[Sequence[bytes]]) -> Iterator[bytes]:
+    """Media types without their parameters, in lower case."""
+    for name, value in fields:
+        if name.lower() in (b"content-type", b"accept") and len(value) <= LONGEST_HEADERS:
+            for one in value.split(b","):
+                yield one.partition(b";")[0].strip().lower()
+
+
+def tells_body(fields: Iterable[Sequence[bytes]]) -> bool:
+    """Whether header fields announce a body; in HTTP/2 they need not.
+
+    Spec: RFC 9112, 6: "The presence of a message body in a request is signaled by a Content-Length or Transfer-Encoding
+    header field"
+    """
+    for name, value in fields:
+        # the length alone rules out nearly all fields
+        if len(name) == len(_LENGTH) and name.lower() == _LENGTH:
+            if value.strip(b"0 \t"):
+                return True
+        elif len(name) == len(_ENCODING) and name.lower() == _ENCODING:
+            return True
+    return False
+
+
+_HOST, _LENGTH, _ENCODING = b"host", b"content-length", b"transfer-encoding"
+#: octets of a request's host names, in all, up to which the cache keeps them: with longer ones, a flood would fill it
+_LONGEST_REMEMBERED = 512
+#: octets of a request's host names, in all; longer ones cannot be read
+_LONGEST_NAMES = 2 * MOST_HOSTS * LONGEST_NAME
+#: octets of the authority and all header fields; for HTTP/2, mitmproxy itself takes no more
+LONGEST_HEADERS = 1 << 16
+
+#: hosts that IDNA does not change, and that are certainly valid
+_PLAIN_NAMES = re.compile(rb"[a-z0-9._-]*")
+
+# Spec: RFC 9110, 5.6.2 and 5.5; RFC 9112, 3.2
+_METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_USUAL_METHODS = frozenset((b"GET", b"POST", b"HEAD", b"OPTIONS", b"PUT", b"DELETE", b"PATCH", b"CONNECT"))
+# Spec: RFC 9110, 9.3.1 and 9.3.2: content "might lead some implementations to reject the request and close the
+# connection because of its potential as a request smuggling attack"; 9.3.8: a client "MUST NOT send content"
+_WITHOUT_BODY = frozenset((b"GET", b"HEAD", b"TRACE"))
+_NOT_IN_TARGET = bytes((*range(0x21), 0x7F))
+_NUL, _LF, _CR = b"\0\n\r"  # an octet is found faster as a number
+
+
+def _fault(head: HttpHead) -> str | None:
+    """A fault that would make it another request, or several, when it is sent on as HTTP/1.1.
+
+    HTTP/2 can carry any octet anywhere, and servers differ in how they read a folded line or a bare CR. An origin that
+    expects no body takes a body for the next request.
+    """
+    method, path = head.method, head.path
+    if method not in _USUAL_METHODS and not _METHOD.fullmatch(method):
+        return "its method is none"
+    if len(path) > LONGEST_TARGET:
+        return None  # ``Request`` reports it
+    if method.upper() in _WITHOUT_BODY and tells_body(head.headers.fields):
+        return "it has a body, which its method does not have"
+    if not path.startswith(b"/") and path != b"*" and method != b"CONNECT":
+        return "its target is no path"
+    fault = _fault_of_target(path)
+    if fault is not None:
+        return fault
+    fields = b"".join((head.authority, *map(b"".join, head.headers.fields)))
+    if len(fields) > LONGEST_HEADERS:
+        return f"its headers have more than {LONGEST_HEADERS:,} octets"
+    if _LF in fields or _CR in fields or _NUL in fields:
+        return "there is a line end or a NUL in its headers"
+    return None
+
+
+def _fault_of_target(target: bytes) -> str | None:
+    if len(target.translate(None, _NOT_IN_TARGET)) != len(target):
+        return "there is white space or a control character in its target"
+    return None
+
+
+# Spec: RFC 3986, 3.2.2, reg-name, without escapes, which are decoded by then
+_NAME = re.compile(rb"[A-Za-z0-9._~!$&'()*+,;=-]*")
+
+
+def _fault_of_hosts(hosts: Iterable[bytes]) -> str | None:
+    """A fault if a host is still not valid after canonicalization; no browser sends such a host.
+
+    A server may still take it for a blocked host, if it cuts the host off or drops octets that are not valid.
+    """
+    for host in hosts:
+        try:
+            name = canonical_host(host)
+        except UrlError:
+            continue  # the engine reports it
+        if not _NAME.fullmatch(name) and parse_address(name) is None:
+            return "there is an octet in its host that none has"
+    return None
+
+
+def _listed(value: bytes) -> list[bytes]:
+    """The hosts of a Host header or an authority: usually one; more if a server may take it for several lines.
+
+    Spec: RFC 9110, 5.3: lines of one name may be combined, "in order, separated by commas"
+    """
+    value = value.strip()
+    host = _host(value)
+    if _COMMA not in value and _SPACE not in value and _TAB not in value:
+        return [host]
+    return [host, *map(_host, value.replace(b",", b" ").split())]
+
+
+_COMMA, _SPACE, _TAB = b", \t"
+
+
+def _host(authority: bytes) -> bytes:
+    """The host of an authority. One with a user in it, or a whole URL, stays as it is.
+
+    No client sends a user there, and a URL's scheme must not be taken for the host.
+    """
+    return authority if DELIMITERS.search(authority) else split_web_authority(authority)[1]

@@ -1,0 +1,257 @@
+"""Normalization of octets: percent-encoding, dot segments and slashes (RFC 3986, 6.2.2.2 and 6.2.2.3)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+
+_PERCENT = ord("%")
+_HEX_DIGITS = "0123456789ABCDEFabcdef"
+_NO_DIGIT = 255
+_HEX_VALUE = bytes(int(chr(c), 16) if chr(c) in _HEX_DIGITS else _NO_DIGIT for c in range(256))
+#: an escape, as one group
+ESCAPE = re.compile(rb"(%[0-9A-Fa-f]{2})")
+#: every escape in every spelling -> its octet
+_OCTETS = {f"%{high}{low}".encode(): bytes.fromhex(high + low) for high in _HEX_DIGITS for low in _HEX_DIGITS}
+
+
+def _replace(pattern: re.Pattern[bytes], table: Mapping[bytes, bytes], data: bytes) -> bytes:
+    """Replace the pattern's finds by a table; the pattern is one group, so every second item of the split is a find."""
+    pieces = pattern.split(data)
+    pieces[1::2] = map(table.__getitem__, pieces[1::2])
+    return b"".join(pieces)
+
+
+def percent_decode_repeatedly(data: bytes) -> bytes:
+    """Unescape "until it has no more percent-escapes", in time linear in the length.
+
+    >>> percent_decode_repeatedly(b"%25%32%35"), percent_decode_repeatedly(b"%%%25%32%35asd%%")
+    (b'%', b'%%%asd%%')
+
+    Escapes never overlap, so the order in which they are decoded does not change the result. The first pass decodes
+    those that are in the text; mostly that is all. New escapes are then decoded from the right: the text to the right
+    of a percent sign has no escapes, and decoding one removes its first two octets. That text is kept reversed in
+    ``rest``, where they are at the end, which is cheap to change.
+
+    Spec: Safe Browsing v4, Canonicalization, third step
+    """
+    if _PERCENT in data:
+        data = _replace(ESCAPE, _OCTETS, data)
+    if _PERCENT not in data:
+        return data
+    head, *chunks = data.split(b"%")
+    rest = bytearray()
+    digit = _HEX_VALUE
+    for chunk in reversed(chunks):
+        if chunk:
+            rest += chunk[::-1]
+        octet = _PERCENT
+        while octet == _PERCENT and len(rest) > 1:
+            high, low = digit[rest[-1]], digit[rest[-2]]
+            if high == _NO_DIGIT or low == _NO_DIGIT:
+                break
+            del rest[-2:]
+            octet = high << 4 | low
+        rest.append(octet)
+    rest += head[::-1]
+    return bytes(rest[::-1])
+
+
+# The octets of ``UNRESERVED`` below, and all octets but the slash.
+_UNRESERVED_ESCAPE = re.compile(rb"(%(?:2[DdEe]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9Aa]|5[Ff]|7[Ee]))")
+_ESCAPE_OF_NO_SLASH = re.compile(rb"(%(?!2[Ff])[0-9A-Fa-f]{2})")
+
+
+def unescape_once(data: bytes) -> bytes:
+    """Decode the escapes in the text, but no new ones that this makes.
+
+    >>> unescape_once(b"%252f%2f")
+    b'%2f/'
+    """
+    return _replace(ESCAPE, _OCTETS, data)
+
+
+def unescape_all_but_slashes(data: bytes) -> bytes:
+    """The same, but keep the escapes of slashes.
+
+    >>> unescape_all_but_slashes(b"%252f%2f")
+    b'%2f%2f'
+    """
+    return _replace(_ESCAPE_OF_NO_SLASH, _OCTETS, data)
+
+
+def unescape_unreserved(data: bytes) -> bytes:
+    """The same, but only for unreserved characters.
+
+    >>> unescape_unreserved(b"%2e%2f")
+    b'.%2f'
+
+    Spec: RFC 3986, 2.3
+    """
+    return _replace(_UNRESERVED_ESCAPE, _OCTETS, data)
+
+
+_UNSAFE = re.compile(rb"([\x00-\x20\x7f-\xff#%])")
+_SAFE = bytes(octet for octet in range(256) if not _UNSAFE.match(bytes((octet,))))
+_ESCAPED = {bytes((octet,)): b"%%%02X" % octet for octet in range(256)}
+
+
+def is_safe(data: bytes) -> bool:
+    """Whether ``percent_encode`` would escape nothing."""
+    return not data.translate(None, _SAFE)
+
+
+def percent_encode(data: bytes, unsafe: re.Pattern[bytes] = _UNSAFE) -> bytes:
+    """Escape the octets that are "<= ASCII 32, >= 127, '#', or '%'", in upper-case hex.
+
+    Another ``unsafe`` pattern, one group that finds one octet, escapes other octets.
+
+    >>> percent_encode(b"a b#c")
+    b'a%20b%23c'
+
+    Spec: Safe Browsing v4, Canonicalization, last step
+    """
+    return _replace(unsafe, _ESCAPED, data)
+
+
+#: "characters that are allowed in a URI but do not have a reserved purpose" (RFC 3986, 2.3)
+UNRESERVED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~"
+_NORMAL = {escape: octet if octet in UNRESERVED else escape.upper() for escape, octet in _OCTETS.items()}
+# An escape that is not in normal form: a digit in lower case, or an unreserved character.
+_NOT_NORMAL = re.compile(rb"%(?:[a-f][0-9A-Fa-f]|[0-9A-F][a-f]|2[DE]|3[0-9]|4[1-9A-F]|5[0-9AF]|6[1-9A-F]|7[0-9AE])")
+# A percent sign that begins no escape, followed by the escape of a digit that would complete one.
+_INCOMPLETE = re.compile(rb"(%[0-9A-Fa-f]?%(?:3[0-9]|[46][1-6]))")
+
+
+def normalize_percent_encoding(data: bytes) -> bytes:
+    """Decode the escapes of unreserved characters, once, and write the others in upper case.
+
+    >>> normalize_percent_encoding(b"/a%62c%2f"), normalize_percent_encoding(b"%%34%31")
+    (b'/abc%2F', b'%%341')
+
+    Decoding an escape never makes a new one, so that a second pass changes nothing.
+
+    Spec: RFC 3986, 6.2.2.1 and 6.2.2.2
+    """
+    if not _NOT_NORMAL.search(data):
+        return data
+    pieces = _INCOMPLETE.split(data)
+    pieces[::2] = (_replace(ESCAPE, _NORMAL, piece) for piece in pieces[::2])
+    return b"".join(pieces)
+
+
+def resolve_dot_segments(path: bytes) -> bytes:
+    """Resolve "." and ".." in a path that begins with a slash, in linear time; ``rfc3986`` does it for any path.
+
+    >>> resolve_dot_segments(b"/a/b/c/./../../g"), resolve_dot_segments(b"/a/.."), resolve_dot_segments(b"/..a/...")
+    (b'/a/g', b'/', b'/..a/...')
+
+    Spec: RFC 3986, 5.2.4; Safe Browsing v4, Canonicalization, path, 1
+    """
+    if b"/." not in path:
+        return path
+    out: list[bytes] = []
+    segments = path[1:].split(b"/")
+    for segment in segments:
+        if segment == b"..":
+            if out:
+                out.pop()
+        elif segment != b".":
+            out.append(segment)
+    if segments[-1] in (b".", b".."):
+        out.append(b"")
+    return b"/" + b"/".join(out)
+
+
+def merge_slashes(path: bytes) -> bytes:
+    """Replace runs of slashes with one, each round half of them.
+
+    Spec: Safe Browsing v4, Canonicalization, path, 2
+    """
+    while b"//" in path:
+        path = path.replace(b"//", b"/")
+    return path
+
+
+_SINGLE_DOTS = re.compile(rb"(?:/\.)+(?=/)")
+
+
+def remove_single_dots(path: bytes) -> bytes:
+    """Resolve "." alone.
+
+    >>> remove_single_dots(b"/./a/././b/../c/.")
+    b'/a/b/../c/'
+    """
+    if path.endswith(b"/."):
+        path += b"/"
+    return _SINGLE_DOTS.sub(b"", path) if b"/./" in path else path
+
+
+_AUTHORITY = re.compile(rb"//+[^/]*")
+
+
+def remove_authority(path: bytes) -> bytes:
+    """Remove the first segment after two or more leading slashes, as if it were an authority.
+
+    >>> remove_authority(b"//a/secret"), remove_authority(b"///a"), remove_authority(b"/a//b")
+    (b'/secret', b'/', b'/a//b')
+
+    Spec: RFC 3986, 4.2; WHATWG URL, special authority ignore slashes state
+    """
+    authority = _AUTHORITY.match(path)
+    return path if authority is None else path[authority.end() :] or b"/"
+
+
+_PARAMETERS = re.compile(rb";[^/]*")
+
+
+def remove_parameters(path: bytes) -> bytes:
+    """Remove the parameters of every segment, as Java servers do before they resolve dot segments.
+
+    >>> remove_parameters(b"/a;b=c/..;/d;e")
+    b'/a/../d'
+
+    Spec: Java Servlet 6.0, 3.5.2
+    """
+    return _PARAMETERS.sub(b"", path)
+
+
+_PERCENT_U = re.compile(rb"%[uU]([0-9A-Fa-f]{4})")
+
+
+def unescape_percent_u(path: bytes) -> bytes:
+    """Decode the escapes that only IIS knows.
+
+    >>> unescape_percent_u(b"/%u0073ecret")
+    b'/secret'
+    """
+    return _PERCENT_U.sub(lambda match: chr(int(match[1], 16)).encode("utf-8", "surrogatepass"), path)
+
+
+# An ASCII character in two to six octets. In valid UTF-8, these octets mean nothing.
+_OVERLONG = re.compile(
+    rb"[\xc0\xc1][\x80-\xbf]|\xe0[\x80\x81][\x80-\xbf]|\xf0\x80[\x80\x81][\x80-\xbf]"
+    rb"|\xf8\x80\x80[\x80\x81][\x80-\xbf]|\xfc\x80\x80\x80[\x80\x81][\x80-\xbf]"
+)
+
+
+def is_overlong(path: bytes) -> bool:
+    """Whether a character is written in more octets than it needs."""
+    return not path.isascii() and _OVERLONG.search(path) is not None
+
+
+def shorten_overlong(path: bytes) -> bytes:
+    r"""Decode ASCII characters in more octets than they need, as decoders did before that was forbidden.
+
+    >>> shorten_overlong(b"/a\xc0\xafb"), shorten_overlong(b"/\xe0\x81\xb3ecret")
+    (b'/a/b', b'/secret')
+
+    Spec: RFC 3629, 3 and 10
+    """
+    # The last octet has six bits of the character; the octet before has the seventh.
+    return _OVERLONG.sub(lambda found: bytes(((found[0][-2] & 1) << 6 | found[0][-1] & 0x3F,)), path)
+
+
+def backslashes_to_slashes(path: bytes) -> bytes:
+    """Replace backslashes with slashes, as some servers do."""
+    return path.replace(b"\\", b"/")

@@ -1,0 +1,150 @@
+r"""Path interpretations: the paths that a server may read in a request's path, besides the standard one.
+
+A server, or a chain of servers, is modelled as a sequence of steps. Each step unescapes something, or changes slashes,
+dot segments, parameters or a leading authority. Servers differ in which steps they take, in which order and how often.
+So every path that any sequence leads to is an interpretation, and the filter decides each. Nearly every path has only
+one.
+
+>>> path_interpretations(b"/a%2fb/..;x/secret/", None).paths
+[b'/a/b/..;x/secret/', b'/a/b/../secret/', b'/secret/', b'/a/secret/']
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from hushlist.url import normalization
+from hushlist.url.safebrowsing import remove_tab_cr_lf, strip_spaces
+
+#: octets that the steps may write before they stop: 16 steps for a path of 64 KiB
+_MOST_OCTETS = 1 << 20
+#: paths that the steps may lead to; real paths lead to 41 at most
+_MOST_PATHS = 256
+
+_Asked = tuple[bytes, bytes | None]
+
+
+class Readings(NamedTuple):
+    """Every interpretation of a path and a query."""
+
+    #: paths and queries, all canonical; the first pair is the Safe Browsing profile's
+    found: tuple[_Asked, ...]
+    #: whether there are more: finding all would take too long, and no browser sends such a path
+    is_cut: bool
+
+    @property
+    def paths(self) -> list[bytes]:
+        """The paths without queries."""
+        return [path for path, _ in self.found]
+
+
+# If a step can lead to another canonical path, the fully unescaped path has one of these. The last is IIS's own escape.
+_SEVERAL = re.compile(
+    rb"""[\0\t\n\r\\;?\#]
+       | \A//
+       | [.\x20](?:/|\Z)
+       | [\0-\x20]\Z
+       | %[uU][0-9A-Fa-f]{4}""",
+    re.VERBOSE,
+)
+
+
+def path_interpretations(path: bytes, query: bytes | None) -> Readings:
+    """The canonical path and query, then every other that a server may read; nearly always there is only one.
+
+    ``path`` begins with a slash. Both are as requested.
+    """
+    stripped = remove_tab_cr_lf(path)
+    whole = normalization.percent_decode_repeatedly(stripped)
+    canonical = _canonical(*_split(whole, query), is_resolved=True)
+    is_plain = stripped == path and not (_SEVERAL.search(whole) or normalization.is_overlong(whole))
+    if is_plain and not (query and b"#" in query):
+        return Readings((canonical,), is_cut=False)
+    reached, is_cut = _reached(path, query)
+    # What has escapes or double slashes left is canonical as another one is, which a step leads to.
+    ends = (asked for asked in reached if is_cut or not (b"//" in asked[0] or normalization.ESCAPE.search(asked[0])))
+    found = dict.fromkeys((canonical, *(_canonical(*asked, is_resolved=False) for asked in ends)))
+    return Readings(tuple(found), is_cut)
+
+
+def _reached(path: bytes, query: bytes | None) -> tuple[dict[_Asked, None], bool]:
+    """Every path and query that steps lead to, with the fewest steps first, and whether there are more."""
+    reached: dict[_Asked, None] = {(path, query): None}
+    octets = 0
+    pending = [(path, query)]
+    for asked in pending:
+        for step in _steps(*asked):
+            octets += len(step[0])
+            if octets > _MOST_OCTETS or len(reached) > _MOST_PATHS:
+                return reached, True
+            if step not in reached:
+                reached[step] = None
+                pending.append(step)
+    return reached, False
+
+
+def _steps(path: bytes, query: bytes | None) -> Iterator[_Asked]:
+    """Every result of one step on a path and a query."""
+    if b"%" in path:
+        for escapes, unescape in _UNESCAPING:
+            if escapes.search(path):
+                yield unescape(path), query
+    if b"\\" in path:
+        yield normalization.backslashes_to_slashes(path), query
+    if b"//" in path:
+        yield normalization.merge_slashes(path), query
+        yield normalization.remove_authority(path), query
+    if b";" in path:
+        yield normalization.remove_parameters(path), query
+    if b"/." in path:
+        yield normalization.resolve_dot_segments(path), query
+    if b"?" in path:
+        yield _split(path, query)
+    if b"#" in path:
+        yield path.partition(b"#")[0], None
+    elif query and b"#" in query:
+        yield path, query.partition(b"#")[0]
+    # a server may read a target as a browser reads a URL
+    if path[-1:] <= b" " or b"\t" in path or b"\n" in path or b"\r" in path:
+        yield remove_tab_cr_lf(strip_spaces(path)), query
+    if b"\0" in path:
+        yield path.partition(b"\0")[0], None
+    if path[-1:] in (b".", b" ") or b"./" in path or b" /" in path:
+        yield _TRAILING.sub(b"", path), query
+    if normalization.is_overlong(path):
+        yield normalization.shorten_overlong(path), query
+
+
+#: octets that Windows drops at the end of a name
+_TRAILING = re.compile(rb"(?:(?<=[^/. ])[. ]+|(?<=/)\.{3,}|(?<=/\.\.) +)(?=/|\Z)")
+
+# Each unescapes once, if there is what makes a difference: everything; all but slashes, an option of Apache httpd and
+# Tomcat; unreserved characters, as RFC 3986 normalizes, of which a dot counts, or what completes another escape; IIS's
+# own escapes.
+_UNESCAPING = (
+    (normalization.ESCAPE, normalization.unescape_once),
+    (re.compile(rb"%2[Ff]"), normalization.unescape_all_but_slashes),
+    (re.compile(rb"%2[Ee]|%[0-9A-Fa-f]?%(?:3[0-9]|[46][1-6]|[57]5)"), normalization.unescape_unreserved),
+    (re.compile(rb"%[uU]"), normalization.unescape_percent_u),
+)
+
+
+def _split(path: bytes, query: bytes | None) -> _Asked:
+    """Split a path at a question mark that was escaped; the rest begins the query."""
+    path, mark, rest = path.partition(b"?")
+    if mark:
+        query = rest if query is None else rest + b"?" + query
+    return path, query
+
+
+def _canonical(path: bytes, query: bytes | None, *, is_resolved: bool) -> _Asked:
+    """The canonical path and query; ``is_resolved`` says whether dot segments are resolved."""
+    path = normalization.percent_decode_repeatedly(path)
+    if is_resolved:
+        path = normalization.resolve_dot_segments(path)
+    path = normalization.merge_slashes(normalization.remove_single_dots(path))
+    if query is not None:
+        query = normalization.percent_encode(normalization.percent_decode_repeatedly(remove_tab_cr_lf(query)))
+    return normalization.percent_encode(path), query

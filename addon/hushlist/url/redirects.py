@@ -1,0 +1,133 @@
+"""Permanent redirects show that two URLs, with and without a trailing slash, are one resource: the rung *protocol*.
+
+>>> known = redirected_profile([("http://h.example/data", "http://h.example/data/")])
+>>> known.canonicalize("http://h.example/data") == known.canonicalize("http://H.example:80/data/")
+True
+
+"If they observe that an IRI such as http://example.com/data redirects to an IRI differing only in the trailing slash
+http://example.com/data/ they will likely regard the two as equivalent in the future." The two may also differ in
+anything that a lower rung makes equal, such as an escape or a default port. Redirects to another host count for
+nothing.
+
+``RedirectMemory`` keeps the redirects that were seen. It is bounded in size and time, so that no origin can fill the
+memory or be believed for ever. Each origin has its own redirects, so that none can speak for another.
+
+Spec: RFC 3986, 6.2.4; draft-ietf-iri-comparison-00, 4.4
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
+from time import monotonic
+
+from hushlist.url.iri import SCHEME
+from hushlist.url.parts import Parts
+from hushlist.url.profile import Profile
+from hushlist.url.rfc3986 import resolve
+
+#: 301 Moved Permanently, 308 Permanent Redirect; other redirects may change
+PERMANENT = (301, 308)
+
+
+def slash_twin(path: bytes) -> bytes | None:
+    """The path with its trailing slash added or removed; the root has no twin.
+
+    >>> slash_twin(b"/data"), slash_twin(b"/data/"), slash_twin(b"/")
+    (b'/data/', b'/data', None)
+    """
+    if path == b"/" or not path:
+        return None
+    return path[:-1] if path.endswith(b"/") else path + b"/"
+
+
+def is_slash_redirect(source: bytes | str, location: bytes | str) -> bool:
+    """Whether a redirect changes nothing but a trailing slash; ``location`` may be relative.
+
+    >>> is_slash_redirect("http://h.example/data?x", "/data/?x"), is_slash_redirect("http://h.example/a", "/b/")
+    (True, False)
+
+    Raises:
+        UrlError: the source is not absolute.
+    """
+    start, target = (SCHEME.apply(SCHEME.parse(url)) for url in (source, resolve(location, source)))
+    path = slash_twin(start.path)
+    return path is not None and start._replace(path=path, fragment=None) == target._replace(fragment=None)
+
+
+def redirected_profile(redirects: Iterable[tuple[bytes | str, bytes | str]]) -> Profile:
+    """The rung above ``scheme``, for redirects ``(source, location)`` that were seen; only slash redirects count.
+
+    Raises:
+        UrlError: a source is not absolute.
+    """
+    known = frozenset(
+        _resource(SCHEME.apply(SCHEME.parse(source)))
+        for source, location in redirects
+        if is_slash_redirect(source, location)
+    )
+
+    def follow_permanent_redirects(parts: Parts) -> Parts:
+        resource = _resource(parts)
+        return parts._replace(path=resource.path) if resource in known else parts
+
+    return Profile("protocol", SCHEME.prepare, SCHEME.split, (*SCHEME.steps, follow_permanent_redirects))
+
+
+def _resource(parts: Parts) -> Parts:
+    """The resource that a redirect is about: its origin, and its path without a trailing slash."""
+    path = parts.path[:-1] if parts.path.endswith(b"/") else parts.path
+    return parts._replace(path=path, query=None, fragment=None)
+
+
+#: scheme, canonical host, port
+Origin = tuple[bytes, bytes, int]
+
+#: redirects; a new one replaces the oldest
+MOST = 4096
+#: octets of a path
+LONGEST_PATH = 2048
+#: seconds for which a redirect is believed
+LIFETIME = 24 * 60 * 60.0
+
+
+class RedirectMemory:
+    """Remembers redirects; a look-up costs one dictionary look-up."""
+
+    def __init__(self, clock: Callable[[], float] = monotonic) -> None:
+        self._clock = clock
+        self._until: OrderedDict[tuple[Origin, bytes], float] = OrderedDict()
+
+    def __len__(self) -> int:
+        return len(self._until)
+
+    def learn(self, origin: Origin, path: bytes) -> None:
+        """Remember that the origin redirects between this canonical path and its twin."""
+        if len(path) > LONGEST_PATH:
+            return
+        key = _key(origin, path)
+        self._until[key] = self._clock() + LIFETIME
+        self._until.move_to_end(key)
+        if len(self._until) > MOST:
+            self._until.popitem(last=False)
+
+    def knows(self, origin: Origin, path: bytes) -> bool:
+        """Whether the origin has recently redirected between this canonical path and its twin."""
+        if not self._until:
+            return False
+        key = _key(origin, path)
+        until = self._until.get(key)
+        if until is None:
+            return False
+        if until <= self._clock():
+            del self._until[key]
+            return False
+        return True
+
+    def forget(self) -> None:
+        """Forget everything."""
+        self._until.clear()
+
+
+def _key(origin: Origin, path: bytes) -> tuple[Origin, bytes]:
+    return origin, path.rstrip(b"/")

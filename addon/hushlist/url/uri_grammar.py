@@ -1,0 +1,310 @@
+"""A validating parser for URIs; it names each fault and its position.
+
+>>> parse_uri("http://[2001:db8::7]:80/a%20b?q").host
+b'[2001:db8::7]'
+>>> parse_uri("http://example.com:8o/")
+Traceback (most recent call last):
+    ...
+hushlist.errors.UrlError: 'http://example.com:8o/': a port has only digits (at position 20)
+
+A fault's position is the offset of the first octet that is not allowed, or the length if something is missing. The text
+before it is the beginning of some URI. Only one question needs a look ahead: an "@" anywhere in the authority decides
+whether ``a:b`` begins user information or is a host with a port.
+
+Text is read as UTF-8. Everything before a fault is US-ASCII, so its offset is the same in octets and characters.
+
+``parts.split_generic`` splits any octets, and never fails. For valid URIs both give the same parts.
+
+Spec: RFC 3986, Appendix A; each rule is above the code that reads it
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Literal, NamedTuple
+
+from hushlist.errors import UrlError
+from hushlist.url.ip_literal import IPV4_ADDRESS, ip_literal
+from hushlist.url.parts import Parts, to_bytes
+
+
+def parse_uri(text: bytes | str) -> Parts:
+    """Read a URI, which has a scheme and perhaps a fragment.
+
+    >>> parse_uri("mailto:John.Doe@example.com").path
+    b'John.Doe@example.com'
+
+    Raises:
+        UrlError: the text is not a URI; the position is that of the fault.
+
+    Spec: RFC 3986, 3
+    """
+    return _read(_uri, text)
+
+
+def parse_uri_reference(text: bytes | str) -> Parts:
+    """Read a URI, or a reference that is relative to one.
+
+    >>> parse_uri_reference("../g;x?y#s")
+    Parts(scheme=None, userinfo=None, host=None, port=None, path=b'../g;x', query=b'y', fragment=b's')
+
+    Raises:
+        UrlError: the text is neither; the position is that of the fault.
+
+    Spec: RFC 3986, 4.1
+    """
+    return _read(_uri_reference, text)
+
+
+def parse_absolute_uri(text: bytes | str) -> Parts:
+    """Read a URI without a fragment, as a base is.
+
+    Raises:
+        UrlError: the text is not such a URI; the position is that of the fault.
+
+    Spec: RFC 3986, 4.3
+    """
+    return _read(_absolute_uri, text)
+
+
+HostRule = Literal["IPv6address", "IPvFuture", "IPv4address", "reg-name"]
+
+
+def host_rule(host: bytes) -> HostRule:
+    """The rule that a host, as in ``Parts``, matches.
+
+    >>> [host_rule(host) for host in (b"192.0.2.16", b"192.0.2.256", b"[::1]", b"[v7.x]", b"")]
+    ['IPv4address', 'reg-name', 'IPv6address', 'IPvFuture', 'reg-name']
+
+    Raises:
+        UrlError: it matches no rule; the position is that of the fault.
+
+    Spec: RFC 3986, 3.2.2
+    """
+    end = _host(host, 0, len(host))
+    if end < len(host):
+        raise _stray(host, end, len(host), _REG_NAME)
+    if host.startswith(b"["):
+        return "IPvFuture" if host[1:2] in b"vV" else "IPv6address"
+    # 3.2.2: "The syntax rule for host is ambiguous because it does not completely distinguish between an IPv4address
+    # and a reg-name. In order to disambiguate the syntax, we apply the "first-match-wins" algorithm: If host matches
+    # the rule for IPv4address, then it should be considered an IPv4 address literal and not a reg-name."
+    return "IPv4address" if IPV4_ADDRESS.fullmatch(host) else "reg-name"
+
+
+def _read(rule: Callable[[bytes], Parts], text: bytes | str) -> Parts:
+    try:
+        return rule(to_bytes(text))
+    except UrlError as error:
+        raise UrlError(text, error.reason, error.position) from None
+
+
+# -- characters ------------------------------------------------------------------------------------------------------
+
+# 'unreserved = ALPHA / DIGIT / "-" / "." / "_" / "~"'
+_UNRESERVED = rb"A-Za-z0-9\-._~"
+# 'sub-delims = "!" / "$" / "&" / "'" / "(" / ")" / "*" / "+" / "," / ";" / "="'
+_SUB_DELIMS = rb"!$&'()*+,;="
+
+
+class _Characters(NamedTuple):
+    """A rule that says only which characters a component may have."""
+
+    #: the component, in words
+    of: str
+    #: matches up to the first character that is not allowed; it never backtracks
+    pattern: re.Pattern[bytes]
+
+
+def _any_of(of: str, also: bytes = b"") -> _Characters:
+    """``*( unreserved / pct-encoded / sub-delims / also )``."""
+    # 'pct-encoded = "%" HEXDIG HEXDIG'
+    return _Characters(of, re.compile(rb"(?:[%b%b%b]++|%%[0-9A-Fa-f]{2})*+" % (_UNRESERVED, _SUB_DELIMS, also)))
+
+
+# 'userinfo = *( unreserved / pct-encoded / sub-delims / ":" )'
+_USERINFO = _any_of("user information", b":")
+# 'reg-name = *( unreserved / pct-encoded / sub-delims )'
+_REG_NAME = _any_of("a host")
+# 'segment-nz-nc = 1*( unreserved / pct-encoded / sub-delims / "@" )'
+_SEGMENT_NZ_NC = _any_of("the first segment of a relative path", b"@")
+# '*( "/" segment )', where 'segment = *pchar' and 'pchar = unreserved / pct-encoded / sub-delims / ":" / "@"'; the
+# delimiters before a path ensure the other rules of paths
+_PATH = _any_of("a path", b":@/")
+# 'query = *( pchar / "/" / "?" )'
+_QUERY = _any_of("a query", b":@/?")
+# 'fragment = *( pchar / "/" / "?" )'
+_FRAGMENT = _any_of("a fragment", b":@/?")
+
+_HEXDIG = frozenset(b"0123456789ABCDEFabcdef")
+
+
+# Each function below reads ``text`` from ``start``; results and positions of errors are offsets in the whole text.
+
+
+def _take(pattern: re.Pattern[bytes], text: bytes, start: int, end: int) -> bytes:
+    """The longest beginning that the pattern allows; it may be empty."""
+    match = pattern.match(text, start, end)
+    return b"" if match is None else match[0]
+
+
+def _require(characters: _Characters, text: bytes, start: int, end: int) -> bytes:
+    """The octets from ``start`` to ``end``, if the rule allows all of them."""
+    taken = _take(characters.pattern, text, start, end)
+    if len(taken) < end - start:
+        raise _stray(text, start + len(taken), end, characters)
+    return taken
+
+
+def _stray(text: bytes, position: int, end: int, characters: _Characters) -> UrlError:
+    octet = text[position]
+    if octet == ord("%"):
+        first_is_digit = position + 1 < end and text[position + 1] in _HEXDIG
+        return UrlError(text, "'%' must be followed by two hexadecimal digits", position + 1 + first_is_digit)
+    if octet > 127:
+        # 2: "The ABNF notation defines its terminal values to be non-negative integers (codepoints) based on the
+        # US-ASCII coded character set"
+        return UrlError(text, f"a URI has only US-ASCII characters: write this octet as %{octet:02X}", position)
+    return UrlError(text, f"{chr(octet)!r} has no place in {characters.of}: write it as %{octet:02X}", position)
+
+
+# -- URI, URI-reference, absolute-URI, relative-ref ------------------------------------------------------------------
+
+
+def _uri(text: bytes) -> Parts:
+    # 'URI = scheme ":" hier-part [ "?" query ] [ "#" fragment ]'
+    colon = _scheme(text)
+    userinfo, host, port, path, end = _hier_part(text, colon + 1)
+    return Parts(text[:colon], userinfo, host, port, path, *_query_and_fragment(text, end))
+
+
+def _absolute_uri(text: bytes) -> Parts:
+    # 'absolute-URI = scheme ":" hier-part [ "?" query ]'
+    parts = _uri(text.partition(b"#")[0])
+    if b"#" in text:
+        raise UrlError(text, "an absolute URI has no fragment", text.index(b"#"))
+    return parts
+
+
+def _uri_reference(text: bytes) -> Parts:
+    # 'URI-reference = URI / relative-ref'; 4.1: "If the URI-reference's prefix does not match the syntax of a scheme
+    # followed by its colon separator, then the URI-reference is a relative reference."
+    return _uri(text) if _SCHEME_AND_COLON.match(text) else _relative_ref(text)
+
+
+def _relative_ref(text: bytes) -> Parts:
+    # 'relative-ref = relative-part [ "?" query ] [ "#" fragment ]'
+    # 'relative-part = "//" authority path-abempty / path-absolute / path-noscheme / path-empty'
+    if not text.startswith(b"/"):
+        _segment_nz_nc(text)
+    userinfo, host, port, path, end = _hier_part(text, 0)
+    return Parts(None, userinfo, host, port, path, *_query_and_fragment(text, end))
+
+
+# 'scheme = ALPHA *( ALPHA / DIGIT / "+" / "-" / "." )'
+_SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+\-.]*+")
+_SCHEME_AND_COLON = re.compile(_SCHEME.pattern + b":")
+
+
+def _scheme(text: bytes) -> int:
+    """The offset of the colon after the scheme."""
+    match = _SCHEME.match(text)
+    if match is None:
+        raise UrlError(text, "a URI begins with a scheme, and that with a letter", 0)
+    end = match.end()
+    if text[end : end + 1] != b":":
+        raise UrlError(text, "a scheme has only letters, digits, '+', '-' and '.', and ends with ':'", end)
+    return end
+
+
+_HierPart = tuple[bytes | None, bytes | None, bytes | None, bytes, int]
+
+
+def _hier_part(text: bytes, start: int) -> _HierPart:
+    """User information, host, port and path, and the end of the path.
+
+    A path without an authority cannot begin with "//" (3.3). No text can break that rule: with "//" it has an
+    authority. Code that joins parts must ensure it, as ``rfc3986.protect_path`` does.
+    """
+    # 'hier-part = "//" authority path-abempty / path-absolute / path-rootless / path-empty'
+    userinfo = host = port = None
+    if text.startswith(b"//", start):
+        # 3.2: "The authority component is preceded by a double slash ("//") and is terminated by the next slash ("/"),
+        # question mark ("?"), or number sign ("#") character, or by the end of the URI."
+        start, authority = start + 2, _up_to(_AUTHORITY_END, text, start + 2)
+        userinfo, host, port = _authority(text, start, authority)
+        start = authority
+    end = _up_to(_PATH_END, text, start)
+    return userinfo, host, port, _require(_PATH, text, start, end), end
+
+
+_AUTHORITY_END = re.compile(rb"[/?#]")
+_PATH_END = re.compile(rb"[?#]")
+
+
+def _up_to(delimiter: re.Pattern[bytes], text: bytes, start: int) -> int:
+    match = delimiter.search(text, start)
+    return len(text) if match is None else match.start()
+
+
+def _segment_nz_nc(text: bytes) -> None:
+    # 'path-noscheme = segment-nz-nc *( "/" segment )'
+    end = _up_to(_AUTHORITY_END, text, 0)
+    stop = len(_take(_SEGMENT_NZ_NC.pattern, text, 0, end))
+    if text[stop : stop + 1] == b":":
+        # 4.2: "A path segment that contains a colon character (e.g., "this:that") cannot be used as the first segment
+        # of a relative-path reference, as it would be mistaken for a scheme name."
+        reason = (
+            "what stands before the ':' is no scheme; a relative path with a ':' in its first segment begins with './'"
+        )
+        raise UrlError(text, reason, stop)
+    _require(_SEGMENT_NZ_NC, text, stop, end)
+
+
+def _query_and_fragment(text: bytes, start: int) -> tuple[bytes | None, bytes | None]:
+    # '[ "?" query ] [ "#" fragment ]'
+    query = fragment = None
+    if text.startswith(b"?", start):
+        end = text.find(b"#", start)
+        end = len(text) if end < 0 else end
+        query, start = _require(_QUERY, text, start + 1, end), end
+    if text.startswith(b"#", start):
+        fragment = _require(_FRAGMENT, text, start + 1, len(text))
+    return query, fragment
+
+
+# -- authority -------------------------------------------------------------------------------------------------------
+
+
+def _authority(text: bytes, start: int, end: int) -> tuple[bytes | None, bytes, bytes | None]:
+    # 'authority = [ userinfo "@" ] host [ ":" port ]'
+    userinfo = None
+    at = text.find(b"@", start, end)
+    if at >= 0 and text[start] != ord("["):  # user information cannot begin with it
+        userinfo, start = _require(_USERINFO, text, start, at), at + 1
+    host = _host(text, start, end)
+    if host == end:
+        return userinfo, text[start:end], None
+    if text[host] != ord(":"):
+        if text[start] == ord("["):
+            raise UrlError(text, "behind the ']' of an IP literal there can only be a port", host)
+        raise _stray(text, host, end, _REG_NAME)
+    return userinfo, text[start:host], _port(text, host + 1, end)
+
+
+_NOT_DIGIT = re.compile(rb"[^0-9]")
+
+
+def _port(text: bytes, start: int, end: int) -> bytes:
+    # 'port = *DIGIT'
+    if stray := _NOT_DIGIT.search(text, start, end):
+        raise UrlError(text, "a port has only digits", stray.start())
+    return text[start:end]
+
+
+def _host(text: bytes, start: int, end: int) -> int:
+    # 'host = IP-literal / IPv4address / reg-name'; every IPv4address has the characters of a reg-name
+    if text.startswith(b"[", start, end):
+        return ip_literal(text, start, end)
+    return start + len(_take(_REG_NAME.pattern, text, start, end))

@@ -1,0 +1,148 @@
+"""A body that its origin does not read is never a request that nobody has decided."""
+
+from __future__ import annotations
+
+import re
+import socket
+import ssl
+import threading
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, cast
+
+import pytest
+
+from e2e.origin import LOOPBACK, Origin, write_certificate
+from e2e.proxy import PATIENCE, Proxy, mitmdump, request_head
+from evasion.driver import send
+from evasion.entries import Entry, fields
+
+INNER = b"GET /secret/inner HTTP/1.1\r\nHost: path.test\r\n\r\n"
+_REQUEST = re.compile(rb"([!-~]+) ([!-~]+) HTTP/1\.[01]\r\n(?:[!-~]+:[^\r\n]*\r\n)*\r\n")
+_CLOSE = re.compile(rb"\r\nconnection: *close\r\n", re.IGNORECASE)
+
+
+class CarelessOrigin:
+    """An origin that takes everything it is sent for requests, wherever in it they begin, and reads no body.
+
+    It ends a connection where it is asked to, unless it is ``stubborn``. Use as a context manager.
+    """
+
+    def __init__(self, folder: Path, *, stubborn: bool) -> None:
+        self.is_stubborn = stubborn
+        self._tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+        self._tls.load_cert_chain(*write_certificate(folder))
+        self._tls.set_alpn_protocols(["http/1.1"])
+        self._listeners = [socket.create_server((LOOPBACK, 0)) for _ in range(2)]
+        self.http_port, self.https_port = (listener.getsockname()[1] for listener in self._listeners)
+        #: of every request: method and target
+        self.requests: list[tuple[bytes, bytes]] = []
+
+    def __enter__(self) -> CarelessOrigin:
+        for listener in self._listeners:
+            threading.Thread(target=self._listen, args=(listener,), daemon=True).start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for listener in self._listeners:
+            listener.close()
+
+    def _listen(self, listener: socket.socket) -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=self._serve, args=(listener.accept()[0], listener), daemon=True).start()
+
+    def _serve(self, connection: socket.socket, listener: socket.socket) -> None:
+        with suppress(OSError):
+            if listener is self._listeners[1]:
+                connection = self._tls.wrap_socket(connection, server_side=True)
+            with connection:
+                self._answer(connection)
+
+    def _answer(self, connection: socket.socket) -> None:
+        received = b""
+        while chunk := connection.recv(65536):
+            received += chunk
+            while request := _REQUEST.search(received):
+                received = received[request.end() :]
+                self.requests.append((request[1], request[2]))
+                is_last = not self.is_stubborn and _CLOSE.search(request[0])
+                body = b"" if request[1] == b"HEAD" else b"ok"
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n" + body)
+                if is_last:
+                    return
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["obeying", "stubborn"])
+def careless(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[CarelessOrigin]:
+    with CarelessOrigin(tmp_path_factory.mktemp("careless"), stubborn=request.param) as running:
+        yield running
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["whole", "streamed"])
+def is_streaming(request: pytest.FixtureRequest) -> bool:
+    return bool(request.param)
+
+
+@pytest.fixture(scope="module")
+def filtering(
+    tmp_path_factory: pytest.TempPathFactory, careless: CarelessOrigin, policy: Path, is_streaming: bool
+) -> Iterator[Proxy]:
+    options = {"stream_large_bodies": "1"} if is_streaming else {}
+    folder = tmp_path_factory.mktemp("filtering")
+    with mitmdump(folder, cast(Origin, careless), policy=policy, options=options) as running:
+        yield running
+
+
+def payload(method: bytes, target: bytes, *, chunked: bool, expects: bytes) -> bytes:
+    """A request in HTTP/1.1 whose body is another, and one more behind it, which would get the answer of that."""
+    told = b"Transfer-Encoding: chunked" if chunked else b"Content-Length: %d" % len(INNER)
+    body = b"%x\r\n%b\r\n0\r\n\r\n" % (len(INNER), INNER) if chunked else INNER
+    lines = [method + b" " + target + b" HTTP/1.1", b"Host: good.test", told, *([expects] if expects else [])]
+    return b"\r\n".join([*lines, b"", body]) + request_head(target.replace(b"/1", b"/2"), b"good.test")
+
+
+_HTTP2 = {"told": ((b"content-length", b"%d" % len(INNER)),), "untold": ()}
+
+
+def ways(method: bytes) -> Iterator[Entry]:
+    """All the ways to send such a request."""
+    rest: dict[str, Any] = {"tunnel": ("good.test", 443), "server_name": "good.test"}
+    for chunked in (False, True):
+        for expects in (b"", b"Expect: 100-continue", b"Expect: 100-continue\r\nExpect: 100-continue"):
+            how = {"chunked": chunked, "expects": expects}
+            yield Entry("http/1.1", "", f"{how}", payload(method, b"http://good.test/1", **how))
+            yield Entry("https/1.1", "", f"{how}", payload(method, b"/1", **how), **rest)
+    for how, more in _HTTP2.items():
+        head = fields(b"/1", b"good.test", *more, method=method, scheme=b"https")
+        yield Entry("https/2", "", how, head, tunnel=("good.test", 443), body=INNER)
+        head = fields(b"/1", b"good.test", *more, method=method)
+        yield Entry("http/2", "", how, head, body=INNER)
+
+
+@pytest.mark.parametrize("method", [b"GET", b"HEAD", b"TRACE", b"get"])
+def test_a_body_where_the_method_has_none_goes_nowhere(
+    filtering: Proxy, careless: CarelessOrigin, method: bytes
+) -> None:
+    del careless.requests[:]
+    for entry in ways(method):
+        send(filtering, entry)
+        assert b"/secret/inner" not in {target for _, target in careless.requests}, (entry.family, entry.spelling)
+    assert filtering.get("http://good.test/after").status_code == 200
+    assert b"/after" in {target for _, target in careless.requests}
+
+
+@pytest.mark.parametrize("method", [b"POST", b"DELETE", b"OPTIONS", b"FOO"])
+def test_an_origin_that_reads_no_body_is_asked_for_nothing_else_by_that_connection(
+    filtering: Proxy, careless: CarelessOrigin, is_streaming: bool, method: bytes
+) -> None:
+    if careless.is_stubborn:
+        pytest.skip("nobody can stop an origin that neither reads nor obeys")
+    for entry in ways(method):
+        del careless.requests[:]
+        send(filtering, entry, silence=PATIENCE)
+        # mitmproxy streams what is longer than an octet, and a body of untold length only where its end is told later
+        is_cut = is_streaming and entry.spelling == "untold"
+        arrived = [target for _, target in careless.requests]
+        assert arrived in ([b"/1"], [b"/1"][is_cut:]), (entry.family, entry.spelling)

@@ -1,0 +1,53 @@
+"""Records: what they are called, and that they never tell user information."""
+
+from datetime import UTC, datetime, timedelta, timezone
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest, time_of
+from hushlist.url.request import Request
+
+
+@pytest.mark.parametrize(
+    ("asked", "url"),
+    [
+        (b"http://me:secret@h.example/@x", b"http://***@h.example/@x"),
+        (b"//a@b@h.example/", b"//***@h.example/"),
+        (b"http://h.example/a@b", b"http://h.example/a@b"),
+        (b"http://h.example?x=http://me@there/", b"http://h.example?x=http://me@there/"),
+        (Request(b"https", (b"h.example",), 443, b"/x", b"frag", b"me:secret"), b"https://h.example/x#frag"),
+    ],
+)
+def test_a_url_is_shown_with_its_fragment_but_without_user_information(asked: bytes | Request, url: bytes) -> None:
+    assert RecordedRequest(asked).url == url
+
+
+def test_a_key_stands_for_the_url_at_its_place() -> None:
+    record = RecordedRequest(b"http://h.example/", "s", 1)
+    assert record.key == record._replace(method="GET").key
+    others = {record._replace(number=2).key, record._replace(source="t").key, record._replace(asked=b"x").key}
+    assert len({record.key, *others}) == 4
+
+
+def test_a_key_can_be_made_whatever_octets_a_file_s_name_has() -> None:
+    assert RecordedRequest(b"x", "\udcff", 1).key != RecordedRequest(b"x", "\udcfe", 1).key
+
+
+def test_a_broken_record_is_named_by_its_place() -> None:
+    assert str(BrokenRecord("s", 7, "why")) == "s:7: why"
+    assert str(BrokenRecord("s", 0, "why")) == "s: why"
+
+
+@pytest.mark.parametrize("value", [10**400, float("inf"), float("nan"), -1e18, 1e18, True, "1", None, [1]])
+def test_what_no_clock_shows_is_no_time(value: object) -> None:
+    assert time_of(value, 1e6) is None
+
+
+@given(st.integers() | st.floats(), st.sampled_from([1, 1e6]))
+def test_a_time_is_one_in_the_calendar_in_every_time_zone(value: float, parts: float) -> None:
+    seconds = time_of(value, parts)
+    if seconds is not None:
+        moment = datetime.fromtimestamp(seconds, UTC)
+        assert all(moment.astimezone(timezone(timedelta(hours=hours))).year >= 999 for hours in (-23, 23))

@@ -1,0 +1,199 @@
+"""``hushlist audit``: exact output, errors, exit codes."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+from documentation import without_times
+from unit.cli.running import Run, process
+
+URLS = b"http://blocked.example/\nhttp://blocked.example/ok\nhttp://tagged.example/\nhttp://clean.example/\n"
+
+
+@pytest.fixture
+def urls(policy: Path) -> Path:
+    Path("urls.txt").write_bytes(URLS)
+    return Path("urls.txt")
+
+
+def report_of(run: Run, *arguments: str | Path, stdin: bytes = b"") -> dict[str, object]:
+    code, out, err = run("audit", "--policy", "policy.yaml", "--json", *arguments, stdin=stdin)
+    assert (code, err) == (0, "")
+    plain: dict[str, object] = json.loads(out)
+    return plain
+
+
+def test_audit_says_what_lists_do(run: Run, urls: Path) -> None:
+    code, out, err = run("audit", "--policy", "policy.yaml", urls)
+    assert (code, err) == (0, "")
+    assert (
+        without_times(out)
+        == """\
+4 requests; policy policy.yaml
+1 would be stopped: 25.0%
+
+What is done
+         requests
+  allow         1   25.0%  ██████
+  block         1   25.0%  ██████
+  pass          1   25.0%  ██████
+  tag           1   25.0%  ██████
+
+Lists
+  stopped  alone  fits  fired  of rules                list
+        1      1     3      2         2  ████████████  ads.yaml
+        0      0     1      1         1                own.yaml
+
+Categories
+  stopped  alone  fits  category
+        1      1     2  hrn://c.example/ads
+        0      0     2  (none)
+
+Rules that stop most
+  stopped  alone  rule
+        1      1  blocked.example/  (ads.yaml:2)
+
+Sites
+  stopped  of                site
+        1   2  ████████████  blocked.example
+
+No page breaks: no document is stopped, nor a script or style of a page's own site.
+"""
+    )
+
+
+def test_audit_prints_json(run: Run, urls: Path) -> None:
+    plain = report_of(run, urls)
+    assert (plain["records"], plain["actions"]) == (4, {"allow": 1, "block": 1, "pass": 1, "tag": 1})
+    assert plain["sources"] == [{"source": "urls.txt", "format": "urls", "records": 4, "broken": 0, "skipped": 0}]
+
+
+def test_audit_writes_a_page_besides_what_it_prints(run: Run, urls: Path) -> None:
+    Path("page.html").write_text("an older one")
+    code, out, err = run("audit", "--policy", "policy.yaml", "--html", "page.html", urls)
+    assert (code, out.splitlines()[1], err) == (0, "1 would be stopped: 25.0%", "")
+    page = Path("page.html").read_text(encoding="utf-8")
+    assert "<title>Audit of policy.yaml: 25.0% of 4 requests stopped</title>" in page
+    assert not list(Path().glob(".page*"))
+
+
+def test_audit_says_that_a_page_cannot_be_written(run: Run, urls: Path) -> None:
+    code, out, err = run("audit", "--policy", "policy.yaml", "--html", "missing/page.html", urls)
+    assert (code, out, err) == (2, "", "missing/page.html: html: No such file or directory\n")
+
+
+def test_audit_names_lists_where_some_paths_are_relative_and_some_absolute(run: Run, urls: Path) -> None:
+    text = Path("policy.yaml").read_text().replace("ads.yaml", str(Path("ads.yaml").absolute()))
+    Path("policy.yaml").write_text(text)
+    code, out, err = run("audit", "--policy", "policy.yaml", urls)
+    assert (code, err) == (0, "")
+    assert "  ads.yaml\n" in out
+    assert "  own.yaml\n" in out
+
+
+def test_audit_reads_standard_input_and_several_processes_say_the_same(run: Run, urls: Path) -> None:
+    one = report_of(run, "-", "urls.txt", "--jobs", "1", stdin=URLS)
+    two = report_of(run, "-", "urls.txt", "--jobs", "2", stdin=URLS)
+    assert (one["records"], one["workers"], two["workers"]) == (8, 1, 2)
+    for name in ("records", "actions", "lists", "rules", "sites", "sources", "categories"):
+        assert one[name] == two[name]
+
+
+def test_a_folder_stands_for_the_files_in_it(run: Run, urls: Path) -> None:
+    Path("logs", "older").mkdir(parents=True)
+    for name in ("b.txt", "a.txt", ".hidden", "older/c.txt"):
+        Path("logs", name).write_bytes(URLS)
+    assert report_of(run, "logs", urls)["records"] == 3 * 4
+
+
+def test_reports_are_merged(run: Run, urls: Path) -> None:
+    for name in ("a.json", "b.json"):
+        Path(name).write_text(json.dumps(report_of(run, urls)))
+    merged = report_of(run, "--merge", "a.json", "b.json")
+    assert (merged["records"], merged["actions"]) == (8, {"allow": 2, "block": 2, "pass": 2, "tag": 2})
+    assert merged["lists"] != report_of(run, urls)["lists"]
+
+
+def test_merged_reports_are_explained_for_whom_they_were_made(run: Run, urls: Path) -> None:
+    Path("policy.yaml").write_text(
+        "layers: [{name: lists, lists: [ads.yaml]}]\ngroups: [{name: g, clients: [10.0.0.1]}]\n"
+    )
+    Path("a.json").write_text(json.dumps(report_of(run, urls, "--client", "10.0.0.1")))
+    merged = report_of(run, "--merge", "a.json")
+    assert {own["explanation"]["group"] for own in merged["records_shown"].values()} == {"g"}
+    Path("a.json").write_text(json.dumps({**merged, "asked": {**merged["asked"], "client": "nobody's"}}))
+    assert report_of(run, "--merge", "a.json")["asked"]["client"] == "nobody's"
+
+
+def test_reports_of_another_policy_are_not_merged(run: Run, urls: Path) -> None:
+    Path("a.json").write_text(json.dumps(report_of(run, urls)))
+    Path("ads.yaml").write_text("rules: [other.example]\n")
+    code, out, err = run("audit", "--policy", "policy.yaml", "--merge", "a.json")
+    why = "the reports cannot be merged: they were made with another policy, or other lists (--policy)"
+    assert (code, out, err) == (2, "", f"a.json: report: {why}\n")
+
+
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("{}", "it is no report of an audit: its format is not 'hushlist audit 1'"),
+        ("{", "Expecting property name"),
+        ("[]", "it is no report"),
+    ],
+)
+def test_what_is_no_report_is_not_merged(run: Run, urls: Path, text: str, why: str) -> None:
+    Path("a.json").write_text(text)
+    code, out, err = run("audit", "--policy", "policy.yaml", "--merge", "a.json")
+    assert (code, out) == (2, "")
+    assert err.startswith(f"a.json: report: {why}")
+
+
+def test_broken_records_are_named_and_the_rest_is_said(run: Run, urls: Path) -> None:
+    Path("access.log").write_bytes(b"nonsense\n\n")
+    code, out, err = run("audit", "--policy", "policy.yaml", "--format", "squid", "access.log")
+    assert (code, err) == (0, "")
+    assert "1 record could not be read:\n  access.log:1: it is no line of Squid's access.log\n" in out
+
+
+def test_a_source_that_is_not_there_is_bad_input(run: Run, urls: Path) -> None:
+    code, out, _ = run("audit", "--policy", "policy.yaml", urls, "missing.har")
+    assert code == 2
+    assert "missing.har: No such file or directory" in out
+    assert "4 requests" in out
+
+
+def test_popular_domains_are_told(run: Run, urls: Path) -> None:
+    Path("top.txt").write_text("1,other.example\n2,blocked.example\n")
+    assert report_of(run, "--popular", "top.txt", urls)["popular_domains"] == [
+        {"domain": "blocked.example", "rank": 2, "stopped": 1}
+    ]
+    code, _, err = run("audit", "--policy", "policy.yaml", "--popular", "missing", urls)
+    assert (code, err) == (2, "missing: No such file or directory\n")
+
+
+def test_another_moment_is_asked_for(run: Run, urls: Path) -> None:
+    asked = report_of(run, "--at", "2026-12-24T22:30", "--client", "10.0.0.1", urls)["asked"]
+    assert asked == {
+        "at": "2026-12-24T22:30:00+00:00", "client": "10.0.0.1", "user": None, "port": None, "as_recorded": False,
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("no_color", ["", "1"])
+def test_on_a_terminal_titles_are_bold_where_that_is_wanted(
+    run: Run, urls: Path, monkeypatch: pytest.MonkeyPatch, no_color: str
+) -> None:
+    monkeypatch.setenv("NO_COLOR", no_color)
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    _, out, _ = run("audit", "--policy", "policy.yaml", urls)
+    assert ("\x1b[1mLists\x1b[0m\n" in out) is not bool(no_color)
+    assert ("\x1b" in out) is not bool(no_color)
+
+
+def test_a_pipe_gets_neither_colors_nor_progress(urls: Path) -> None:
+    done = process("audit", "--policy", "policy.yaml", urls)
+    assert done.stderr == b""
+    assert b"\x1b" not in done.stdout

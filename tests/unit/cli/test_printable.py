@@ -1,0 +1,186 @@
+"""Nothing that others wrote steers a terminal or begins a line of what a command prints, whichever command it is."""
+
+import argparse
+import ast
+import json
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import hushlist
+from hushlist import cli
+from hushlist.errors import printable
+from hushlist.journal.log_database import COUNTED
+from hushlist.journal.log_writer import LogWriter
+from hushlist.policy.log_settings import LoggedRequests, LogSettings
+from hushlist.unblock.overrides import Overrides
+from hushlist.url.comparison import PROFILES
+from unit.cli.running import Run, process
+from unit.hostile import engine_of
+from unit.journal.samples import fill, record
+
+#: C0, DEL, C1, marks, overrides and isolates of direction, ends of lines and of paragraphs
+FORGED = "x\nFORGED\r\tFORGED\x1b[2J\x07\x7f\x85FORGED\x9b31m\u200f\u202e\u2066\u2028FORGED\u2029FORGED"
+#: the same as it may stand in the name of a file, and in an argument: octets that are no text are lone surrogates
+ARGUMENT = FORGED + os.fsdecode(b"\xff")
+URL = f"http://blocked.example/{ARGUMENT}"
+BAD_URL = f"http://{ARGUMENT}:x/"
+LIST = f"{ARGUMENT}.domains"
+POLICY = ["--policy", "policy.yaml"]
+URLS = [[URL], [BAD_URL], [ARGUMENT]]
+#: command -> how it is called; with "--json" too, where there is that
+CALLS: dict[str, list[list[str]]] = {
+    "canonicalize": [["--profile", name, url] for name in PROFILES for (url,) in URLS],
+    "expressions": URLS,
+    "hash": [[*more, *url] for url in URLS for more in ([], ["--uri"])],
+    "compare": [["--explain", a, b] for (a,) in URLS for (b,) in URLS],
+    "extract": [[LIST], ["--expressions", LIST], [ARGUMENT]],
+    "check": [[*POLICY, *url] for url in URLS],
+    "explain": [[*POLICY, *url] for url in URLS],
+    "compile": [POLICY, ["--policy", "bad.yaml"], ["--policy", ARGUMENT]],
+    "lint": [[LIST, "rules.yaml"], ["bad.domains"], [ARGUMENT], [LIST, "--popular", LIST]],
+    "leak": [["--dictionary", LIST, "rules.yaml", "--", name] for name in (LIST, "hashes.yaml", ARGUMENT)],
+    "diff": [
+        [LIST, "bad.domains"],
+        ["rules.yaml", "other.yaml", "--against", LIST, "--max-removed", "0", "--moved"],
+        [LIST, LIST, "--against", ARGUMENT],
+        [LIST, ARGUMENT],
+    ],
+    "audit": [[*POLICY, LIST], [*POLICY, ARGUMENT], [*POLICY, "--popular", LIST, LIST], [*POLICY, "--merge", LIST]],
+    "helper": [
+        [*POLICY, "--acl"],
+        [*POLICY, "--redirect", "http://page.example/?%u%r%l%t"],
+        ["--acl", "--policy", ARGUMENT],
+    ],
+    "log tail": [[], ["--user", FORGED], ["--folder", ARGUMENT]],
+    "log top": [*(["--by", name] for name in COUNTED), ["--folder", ARGUMENT]],
+    "log show": [["0000000000"], [ARGUMENT]],
+    "override grant": [
+        ["--for", "1h", "--client", f"user:{FORGED}", "a.example"],
+        ["--for", "1h", ARGUMENT],
+        ["--for", ARGUMENT],
+    ],
+    "override code": [["--for", "1h"], ["--for", "1h", "--scope", "url", URL], ["--store", ARGUMENT, "--for", "1h"]],
+    "override list": [[], ["--store", ARGUMENT]],
+    "override revoke": [[ARGUMENT]],
+    "override history": [[], ["--store", ARGUMENT]],
+    "override passphrase": [[]],
+}
+
+
+def commands_of(parser: argparse.ArgumentParser, name: str = "") -> Iterator[tuple[str, argparse.ArgumentParser]]:
+    """The commands that have no commands of their own."""
+    own = [action for action in parser._actions if isinstance(action, argparse._SubParsersAction)]
+    if not own:
+        yield name, parser
+    for action in own:
+        for word, each in action.choices.items():
+            yield from commands_of(each, f"{name} {word}".strip())
+
+
+COMMANDS = dict(commands_of(cli.make_parser()))
+
+
+def calls() -> Iterator[list[str]]:
+    for name, ways in CALLS.items():
+        has_json = any("--json" in action.option_strings for action in COMMANDS[name]._actions)
+        for way in ways:
+            yield [*name.split(), *way]
+            if has_json:
+                yield [*name.split(), "--json", *way]
+
+
+def test_every_command_is_called() -> None:
+    assert CALLS.keys() == COMMANDS.keys()
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path))
+    octets = os.fsencode(ARGUMENT)
+    lines = b"blocked.example/" + octets + b"\nblocked.example # " + octets + b"\nhttp://blocked.example/" + octets
+    Path(LIST).write_bytes(lines + b"\nblocked.example\n")
+    Path("bad.domains").write_bytes(lines)
+    rules = [
+        {"expression": "blocked.example", "reason": FORGED},
+        {"expression": "blocked.example/\u202e\x7f\u2066", "reason": FORGED, "action": "tag"},
+    ]
+    for name, number in (("rules", 2), ("other", 1)):
+        Path(f"{name}.yaml").write_text(json.dumps({"title": FORGED, "description": FORGED, "rules": rules[:number]}))
+    Path("bad.yaml").write_text(json.dumps({FORGED: FORGED, "title": [FORGED], "rules": [FORGED, {FORGED: FORGED}]}))
+    digest = "3ac225168df54212a25c1c01fd35bebfea408fdac2e31ddd6f80a4bbf9a5f1cb"
+    Path("hashes.yaml").write_text(json.dumps({"title": FORGED, "rules": [{"sha256": digest, "reason": FORGED}]}))
+    Path(f"{FORGED}.yaml").write_bytes(Path("rules.yaml").read_bytes())
+    layer = {"name": FORGED, "lists": [f"{FORGED}.yaml", {"file": "bad.domains", "format": "domains", "title": FORGED}]}
+    Path("policy.yaml").write_text(json.dumps({"layers": [layer]}))
+    journal = LogWriter(LogSettings(LoggedRequests.ALL), state=tmp_path / "hushlist")
+    rules[0] |= {"category": "hrn://c.example/a"}
+    engine = engine_of(json.dumps({"title": FORGED, "rules": rules}))
+    decision = engine.decide_url(URL.encode("utf-8", "surrogateescape"))._replace(group=FORGED)
+    fill(journal, record()._replace(decision=decision, client=FORGED, user=FORGED))
+    journal.close()
+    with Overrides(tmp_path / "hushlist" / "overrides.sqlite", time.time) as overrides:
+        overrides.grant("host", "a.example", 3600.0, client=f"user:{FORGED}", how=FORGED, by=FORGED)
+    return tmp_path
+
+
+STDIN = f"{URL}\n0 {URL} {ARGUMENT} -\n{ARGUMENT}".encode("utf-8", "surrogateescape")
+
+
+@pytest.mark.usefixtures("folder")
+@pytest.mark.parametrize("call", calls(), ids=lambda call: printable(" ".join(call)))
+def test_what_a_command_prints_is_printable(run: Run, capsys: pytest.CaptureFixture[str], call: list[str]) -> None:
+    if call[0] == "helper":  # it writes to the descriptor itself
+        done = process(*call, stdin=STDIN)
+        out, err = done.stdout.decode(), done.stderr.decode()
+    else:
+        try:
+            _, out, err = run(*call, stdin=STDIN)
+        except SystemExit:
+            out, err = capsys.readouterr()
+    assert out + err
+    assert [line for line in (out + err).split("\n") if not line.replace("\t", " ").isprintable()] == []
+    assert "\nFORGED" not in "\n" + out + err
+    if "hash" not in call:
+        assert "\t" not in out + err
+    if "--json" in call:
+        assert all(map(json.loads, out.splitlines()))
+
+
+@pytest.mark.usefixtures("folder")
+def test_the_policy_of_these_tests_decides(run: Run) -> None:
+    code, out, _ = run("check", *POLICY, URL)
+    assert code == 1
+    assert out.startswith("block  http://blocked.example/x")
+
+
+@pytest.mark.parametrize("command", [*COMMANDS, ""])
+def test_wrong_usage_quotes_nothing_as_it_is(command: str, capsys: pytest.CaptureFixture[str]) -> None:
+    for words in ([ARGUMENT], [f"--{ARGUMENT}"], [f"--j={ARGUMENT}"], [f"--for={ARGUMENT}", f"--at={ARGUMENT}"]):
+        with pytest.raises(SystemExit):
+            cli.main([*command.split(), "--no-such-option", *words])
+        err = capsys.readouterr().err
+        assert [line for line in err.split("\n") if not line.isprintable()] == []
+        assert "\nFORGED" not in err
+
+
+def test_only_one_module_prints_and_only_one_makes_loggers() -> None:
+    package = Path(hushlist.__file__).parent
+    found: dict[str, set[str]] = {"print": set(), "getLogger": set(), "write": set()}
+    for path in package.rglob("*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call):
+                name = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
+                is_stream = isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value).startswith("sys.")
+                if name in ("print", "getLogger") or (name == "write" and is_stream):
+                    found[name].add(path.relative_to(package).as_posix())
+    assert found == {
+        "print": {"cli/common.py", "compiling/background_compiler.py"},
+        "getLogger": {"errors.py"},
+        "write": set(),
+    }

@@ -1,0 +1,71 @@
+"""The report of compiling, for people and as JSON."""
+
+import json
+from dataclasses import asdict
+
+import pytest
+
+from hushlist.compiling.compile_report import CompileReport, ListReport
+from hushlist.errors import Problem
+from hushlist.match.index_file import IndexFileError
+from hushlist.match.index_writer import index_of
+
+
+@pytest.fixture
+def report() -> CompileReport:
+    ads = ListReport("ads.hosts", read=1_234_567, kept=1_234_560, duplicates=5, refused=2, covered=40, example="line 1")
+    own = ListReport("a/folder/own.yaml", read=3, kept=3)
+    return CompileReport([ads, own], [Problem("ads.hosts", 7, "a b", "left out: there is white space in it")])
+
+
+def test_the_total_is_the_sum_of_all(report: CompileReport) -> None:
+    assert report.total == ListReport("2 files", 1_234_570, 1_234_563, 5, 2, 40)
+    assert CompileReport().total == ListReport("0 files")
+
+
+def test_the_table_has_a_line_for_each_file_and_one_for_all(report: CompileReport) -> None:
+    assert list(report.table()) == [
+        "     read       kept  duplicates  refused  covered",
+        "1,234,567  1,234,560           5        2       40  ads.hosts",
+        "        3          3           0        0        0  a/folder/own.yaml",
+        "1,234,570  1,234,563           5        2       40  2 files",
+        "covered in ads.hosts: line 1",
+    ]
+
+
+def test_files_that_had_rules_and_have_none_are_named(report: CompileReport) -> None:
+    after = CompileReport(
+        [ListReport("ads.hosts", read=2, refused=2), ListReport("a/folder/own.yaml"), ListReport("new.hosts")],
+        [Problem("ads.hosts", 0, "list", "is its format right?"), *report.warnings],
+    )
+    assert report.rules == {"ads.hosts": 1_234_565, "a/folder/own.yaml": 3}
+    assert [*map(str, after.emptied(report.rules))] == [
+        "ads.hosts:7: a b: it had rules (1,234,565), and has none now (left out: there is white space in it); "
+        "to do without them, take it out of the policy",
+        "a/folder/own.yaml:1: list: it had rules (3), and has none now; to do without them, take it out of the policy",
+    ]
+    assert [*report.emptied(report.rules), *CompileReport().emptied(report.rules), *after.emptied({})] == []
+
+
+def test_json_gives_the_same_report(report: CompileReport) -> None:
+    plain = json.loads(report.to_json())
+    assert plain == report.as_dict()
+    assert plain["lists"][1] == asdict(report.lists[1])
+    assert plain["warnings"] == [asdict(report.warnings[0])]
+
+
+@pytest.mark.parametrize(
+    "octets", [None, b"", b"[]", b"{}", b'{"lists": [{}], "warnings": []}', b"\xff", b"[" * 100_000]
+)
+def test_an_index_without_a_report_says_so(octets: bytes | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = index_of([])
+    if octets is not None:
+        monkeypatch.setattr(type(index), "section", lambda *_: octets)
+    with pytest.raises(IndexFileError, match="its report cannot be read"):
+        CompileReport.of(index)
+
+
+def test_an_index_gives_the_report_that_it_holds(report: CompileReport, monkeypatch: pytest.MonkeyPatch) -> None:
+    index = index_of([])
+    monkeypatch.setattr(type(index), "section", lambda _, name: {"report": report.to_json()}[name])
+    assert CompileReport.of(index) == report

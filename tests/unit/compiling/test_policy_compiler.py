@@ -1,0 +1,589 @@
+"""From a policy to its index: what becomes of every entry, in one piece or many, in one process or more."""
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from hushlist.compiling import policy_compiler as module
+from hushlist.compiling.compile_report import ListReport
+from hushlist.compiling.index_cache import IndexCache
+from hushlist.compiling.policy_compiler import Compiled, compile_policy
+from hushlist.errors import Problem
+from hushlist.jobs import list_chunks, worker_processes
+from hushlist.lists.list_formats import FORMATS
+from hushlist.match.expressions import expressions
+from hushlist.match.index import Index
+from hushlist.match.rule import Expression, Rule
+from hushlist.policy.policy_file import PolicyError
+from hushlist.url.parts import split_web
+from hushlist.url.request import canonical_forms, request_of
+from shared import SHARED
+from unit.hostile import rules_in
+
+UT1, HOSTS = SHARED / "data" / "ut1", SHARED / "data" / "hosts" / "anudeepND-adservers.hosts"
+POPULAR = SHARED / "data" / "domains" / "opendns-top-10k.txt"
+
+
+@pytest.fixture
+def cache(tmp_path: Path) -> IndexCache:
+    return IndexCache(tmp_path / "cache")
+
+
+def write_policy(folder: Path, *lists: str) -> Path:
+    path = folder / "policy.yaml"
+    path.write_text(f"layers:\n- name: lists\n  lists: [{', '.join(lists)}]\n")
+    return path
+
+
+@pytest.fixture
+def compiled(tmp_path: Path, cache: IndexCache) -> Callable[..., Compiled]:
+    """Writes lists and a policy that names them in this order, and compiles it."""
+
+    def compile_texts(texts: dict[str, str | bytes], *, popular: str = "", **options: object) -> Compiled:
+        for name, text in texts.items():
+            (tmp_path / name).write_bytes(text if isinstance(text, bytes) else text.encode())
+        if popular:
+            (tmp_path / "popular.csv").write_text(popular)
+        policy = write_policy(tmp_path, *(ENTRIES.get(name, name) for name in texts))
+        found = tmp_path / "popular.csv" if popular else None
+        return compile_policy(policy, cache=cache, popular=found, **options)  # type: ignore[arg-type]
+
+    return compile_texts
+
+
+def list_of(form: str, more: str = "") -> str:
+    return f"{{file: {form}.list, format: {form}{more}}}"
+
+
+#: a list of each format: its text, and how many of its entries are read, kept, duplicates, refused
+TEXTS: dict[str, tuple[str | bytes, tuple[int, int, int, int]]] = {
+    "yaml": (
+        "rules:\n- a.example\n- {expression: A.example/}\n- {expression: a.example, reason: other}\n"
+        "- {address: 10.0.0.0/9}\n- {sha256: 00112233}\n- {sha256: 00112233}\n- 'hashed:sha9=0'\n",
+        (7, 4, 2, 1),
+    ),
+    "hashed-uris": (
+        f"hashed:sha1={'0' * 40}\nhashed:sha1={'0' * 40}\nhashed:md5={'0' * 32}\nhashed:sha9=0 # skipped\n",
+        (4, 2, 1, 1),
+    ),
+    "domains": ("a.example\nA.EXAMPLE.\n*.b.example\nb/c\n\n# none\nc.example\nc.example\n", (6, 3, 2, 1)),
+    "hosts": (
+        "127.0.0.1 localhost\n0.0.0.0 a.example b.example\n0.0.0.0 a.example\n0.0.0.0\n0.0.0.0 a|b c.example\n",
+        (6, 3, 1, 2),
+    ),
+    "urls": ("http://a.example/x\na.example:80/x\na.example/x?\na.example/y/../x?q\n..\n", (5, 2, 2, 1)),
+    "squidguard-urls": ("a.example/x\na.example/x/\nb.example\n*\n", (5, 3, 1, 1)),
+    "dnsmasq": (
+        "address=/a.example/b.example/0.0.0.0\nlocal=/a.example/\ncache-size=9\naddress=/c.example/1.2.3.4\n",
+        (5, 2, 1, 2),
+    ),
+    "rpz": (
+        "$ORIGIN z.example.\n@ SOA a. b. 1 2 3 4 5\n@ NS a.\na.example CNAME .\n*.a.example CNAME .\n"
+        "b.example CNAME rpz-passthru.\nc.example MX 1 a.\n",
+        (4, 2, 1, 1),
+    ),
+    "adblock": (
+        "[Adblock Plus]\n! c\n||a.example^\n||a.example^$document\n@@||b.example^\n##.ad\n/banner/*/x\n",
+        (5, 2, 1, 2),
+    ),
+    "chromium": ("a.example\na.example:*\n.a.example\nb.example/x\n*\n", (6, 3, 1, 2)),
+    "csv": ("# c\nid,url\n1,http://a.example/x\n2,http://a.example/x\n3,http://b.example\n4,..\n", (4, 2, 1, 1)),
+    "addresses": ("192.0.2.0/31\n192.0.2.0-192.0.2.2\n1.2.3.4/8\nx\n", (5, 2, 1, 2)),
+    "sha256": (f"{'00' * 32}\n{'00' * 32}\n00112233\nabc\n", (4, 2, 1, 1)),
+    "safebrowsing-raw": (b"\0\0\0\1" * 2 + b"\0\0\0\2", (3, 2, 1, 0)),
+}
+ENTRIES = {f"{form}.list": list_of(form) for form in FORMATS}
+ENTRIES["safebrowsing-raw.list"] = list_of("safebrowsing-raw", ", prefix-length: 4")
+BY_LINE = [form for form in FORMATS if FORMATS[form].is_by_line]
+
+
+def numbers(report: ListReport) -> tuple[int, int, int, int]:
+    return report.read, report.kept, report.duplicates, report.refused
+
+
+def recount(rules: list[Rule]) -> tuple[int, int]:
+    """Rules that are kept, and duplicates, one by one."""
+    known: list[tuple[object, object]] = []
+    duplicates = 0
+    for pattern, terms, _ in rules:
+        duplicates += (pattern, terms) in known
+        known.append((pattern, terms))
+    return len(known) - duplicates, duplicates
+
+
+def hosts_of(rules: list[Rule]) -> Iterator[tuple[bytes, str]]:
+    for pattern, terms, _ in rules:
+        if isinstance(pattern, Expression):
+            yield pattern.value, terms.source
+
+
+# -- what becomes of the entries ---------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("form", "text"),
+    [("domains", "0.0.0.0 a.example\n0.0.0.0 b.example\n"), ("adblock", "a.example\nb.example\n"), ("csv", "x\ny\n")],
+)
+def test_a_list_of_which_no_entry_is_used_may_be_of_another_format(
+    form: str, text: str, compiled: Callable[..., Compiled]
+) -> None:
+    first = compiled({f"{form}.list": text}).report.warnings[0]
+    assert (first.line, first.what) == (0, "list")
+    assert first.why == "no entry of it could be made a rule: is its format right?"
+
+
+def test_a_file_that_is_empty_is_a_warning_but_not_in_a_folder_of_squidguard_s(
+    compiled: Callable[..., Compiled], tmp_path: Path
+) -> None:
+    (warning,) = compiled({"domains.list": ""}).report.warnings
+    assert str(warning).endswith("domains.list: list: it is empty")
+    assert compiled({"urls": ""}).report.warnings == []
+
+
+@pytest.mark.parametrize("text", ["\n", "# none yet\n", "a.example\na b\n"])
+def test_a_list_that_has_no_entry_yet_or_is_used_in_part_raises_no_doubt(
+    text: str, compiled: Callable[..., Compiled]
+) -> None:
+    assert "list" not in {problem.what for problem in compiled({"domains.list": text}).report.warnings}
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_every_entry_is_kept_or_a_duplicate_or_refused(form: str, compiled: Callable[..., Compiled]) -> None:
+    text, expected = TEXTS[form]
+    found = compiled({f"{form}.list": text})
+    (own,) = found.report.lists
+    assert numbers(own) == expected
+    assert own.read == own.kept + own.duplicates + own.refused
+    assert (own.kept, own.duplicates) == recount(rules_in(found.policy.layers[0]))
+    assert len(found.index) == own.kept
+
+
+def test_lists_are_counted_each_for_itself_and_together(compiled: Callable[..., Compiled]) -> None:
+    found = compiled({f"{form}.list": text for form, (text, _) in TEXTS.items()})
+    assert [numbers(own) for own in found.report.lists] == [expected for _, expected in TEXTS.values()]
+    assert numbers(found.report.total) == tuple(map(sum, zip(*(own for _, own in TEXTS.values()), strict=True)))
+    assert len(found.index) == found.report.total.kept
+    assert found.index.directory.rules == {"lists": found.report.total.kept}
+
+
+def test_what_another_list_has_is_no_duplicate(compiled: Callable[..., Compiled]) -> None:
+    found = compiled({"a.hosts": "0.0.0.0 x.example\n", "b.hosts": "0.0.0.0 x.example\n"})
+    assert [numbers(own) for own in found.report.lists] == [(1, 1, 0, 0)] * 2
+
+
+def test_a_list_that_is_named_twice_is_kept_once(tmp_path: Path, cache: IndexCache) -> None:
+    (tmp_path / "a.hosts").write_text("0.0.0.0 x.example\n0.0.0.0 y.example\n")
+    policy = write_policy(tmp_path, "a.hosts", "a.hosts", "{file: a.hosts, reason: other}")
+    found = compile_policy(policy, cache=cache)
+    assert [numbers(own) for own in found.report.lists] == [(2, 2, 0, 0), (2, 0, 2, 0), (2, 2, 0, 0)]
+    assert len(found.index) == 4
+
+
+def test_a_policy_without_rules_has_an_index_that_finds_nothing(compiled: Callable[..., Compiled]) -> None:
+    assert len(compiled({}).index) == 0
+    found = compiled({"a.hosts": "", "b.yaml": "rules: []"})
+    assert [numbers(own) for own in found.report.lists] == [(0, 0, 0, 0)] * 2
+    assert found.index.find(split_web(b"http://a.example/")) == []
+
+
+def test_rules_are_counted_by_layer(tmp_path: Path, cache: IndexCache) -> None:
+    (tmp_path / "a.hosts").write_text("0.0.0.0 x.example\n0.0.0.0 x.example\n")
+    (tmp_path / "b.hosts").write_text("0.0.0.0 x.example\n0.0.0.0 y.example\n")
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("layers: [{name: a, lists: [a.hosts]}, {name: none}, {name: b, lists: [b.hosts, a.hosts]}]")
+    assert compile_policy(policy, cache=cache).index.directory.rules == {"a": 1, "b": 3}
+
+
+# -- rules that are covered --------------------------------------------------------------------------------------------
+
+
+def test_a_rule_that_a_broader_one_covers_is_counted_with_an_example(
+    compiled: Callable[..., Compiled], tmp_path: Path
+) -> None:
+    text = "0.0.0.0 x.a.example\n0.0.0.0 a.example\n0.0.0.0 y.x.a.example\n0.0.0.0 other.example\n"
+    found = compiled({"a.hosts": text, "b.yaml": "rules: [a.example/path, b.example/x/, b.example/x/y]"})
+    assert [own.covered for own in found.report.lists] == [2, 2]
+    hosts = tmp_path / "a.hosts"
+    assert found.report.lists[0].example == f"line 1: x.a.example/: a.example/ by a ({hosts}:2)"
+    assert found.report.lists[1].example == f"line 1: a.example/path: a.example/ by a ({hosts}:2)"
+
+
+def test_a_duplicate_is_not_counted_as_covered(
+    compiled: Callable[..., Compiled], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    lines = ["a.example", "x.a.example", "y.a.example", "x.a.example", "a.example", "x.a.example"]
+    text = "".join(f"0.0.0.0 {line}\n" for line in lines)
+    flow = f"rules: [{', '.join(lines)}]"
+    compiled({"a.hosts": text, "b.yaml": flow})
+    for piece in (1 << 20, 1):
+        monkeypatch.setattr(list_chunks, "PIECE", piece)
+        found = compile_policy(tmp_path / "policy.yaml", cache=IndexCache(tmp_path / f"cache {piece}"))
+        assert [(own.kept, own.duplicates, own.covered) for own in found.report.lists] == [(3, 3, 2)] * 2
+
+
+def test_rules_with_other_terms_are_covered_each_for_itself(compiled: Callable[..., Compiled]) -> None:
+    rules = ("x.a.example", "{expression: x.a.example, reason: why}", "{expression: x.a.example, action: tag}")
+    found = compiled({"a.yaml": f"rules: [a.example, {', '.join(rules)}]"})
+    assert (found.report.total.kept, found.report.total.covered) == (4, 2)
+
+
+def test_a_rule_of_another_category_is_not_covered(compiled: Callable[..., Compiled]) -> None:
+    category = "category: 'hrn://c.example/education'"
+    rules = ("x.a.example", f"{{expression: x.a.example, {category}}}", f"{{expression: y.a.example, {category}}}")
+    found = compiled({"a.yaml": f"rules: [a.example, {', '.join(rules)}]"})
+    assert (found.report.total.kept, found.report.total.covered) == (4, 1)
+
+
+# -- warnings ----------------------------------------------------------------------------------------------------------
+
+
+def test_what_is_broad_is_a_warning_with_file_and_line(compiled: Callable[..., Compiled], tmp_path: Path) -> None:
+    found = compiled(
+        {
+            "a.hosts": "0.0.0.0 fine.example\n0.0.0.0 co.uk\n0.0.0.0 google.com\n0.0.0.0 example\n",
+            "b.yaml": "rules:\n- {address: 10.0.0.0/8}\n- {address: 192.0.2.0/24}\n- google.com/mail\n",
+        },
+        popular="1,www.google.com\n2,a b\n",
+    )
+    assert [str(warning).replace(f"{tmp_path}{os.sep}", "") for warning in found.report.warnings] == [
+        "popular.csv:2: 2,a b: left out: there is white space in it",
+        "a.hosts:2: co.uk/: it is a public suffix (ICANN section): the rule covers every site below it",
+        "a.hosts:3: google.com/: it covers www.google.com, number 1 of the popular domains",
+        "a.hosts:4: example/: it is a single label: the rule fits the host of that name alone, and no site below it",
+        "b.yaml:2: 10.0.0.0/8: a whole address range: it covers 16,777,216 addresses, and the whole of 10.0.0.0/8 "
+        "(private use)",
+    ]
+
+
+def test_popular_domains_that_are_not_there_are_an_error(tmp_path: Path, cache: IndexCache) -> None:
+    policy, missing = write_policy(tmp_path), tmp_path / "none.csv"
+    with pytest.raises(PolicyError) as caught:
+        compile_policy(policy, cache=cache, popular=missing)
+    assert str(caught.value) == f"{missing}: No such file or directory"
+
+
+# -- errors ------------------------------------------------------------------------------------------------------------
+
+
+def test_errors_of_every_file_come_together_in_order(tmp_path: Path, cache: IndexCache) -> None:
+    (tmp_path / "z.yaml").write_text("rules:\n- ok.example\n- '..'\n- {sha256: x}\n")
+    (tmp_path / "folder.yaml").mkdir()
+    (tmp_path / "a.hashed").write_text("x\n")
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(
+        "layers:\n- {name: a, lists: [z.yaml, folder.yaml, none.yaml]}\n- {name: b, lists: [a.hashed], colour: red}\n"
+    )
+    with pytest.raises(PolicyError) as caught:
+        compile_policy(policy, cache=cache, popular=tmp_path / "none.csv")
+    assert [(Path(problem.source).name, problem.line) for problem in caught.value.problems] == [
+        *(("policy.yaml", 2), ("policy.yaml", 2), ("policy.yaml", 3), ("none.csv", 0)),
+        *(("z.yaml", 3), ("z.yaml", 4), ("a.hashed", 1)),
+    ]
+
+
+@pytest.mark.parametrize("error", ["a rule", "a file", "the policy"])
+def test_nothing_is_left_of_what_cannot_be_compiled(tmp_path: Path, cache: IndexCache, error: str) -> None:
+    (tmp_path / "a.yaml").write_text("rules: ['..']" if error == "a rule" else "rules: []")
+    policy = write_policy(tmp_path, "a.yaml", *(["none.yaml"] if error == "a file" else []))
+    if error == "the policy":
+        policy.write_text(f"{policy.read_text()}colour: red\n")
+    with pytest.raises(PolicyError):
+        compile_policy(policy, cache=cache)
+    assert not cache.folder.exists() or not [*cache.folder.iterdir()]
+
+
+def test_nothing_but_the_index_is_left_of_what_was_compiled(
+    compiled: Callable[..., Compiled], cache: IndexCache
+) -> None:
+    found = compiled({f"{form}.list": text for form, (text, _) in TEXTS.items()})
+    assert [*cache.folder.iterdir()] == [Path(found.index.source)]
+    found.index.verify()
+
+
+def test_a_file_that_changes_while_it_is_read_is_an_error(
+    tmp_path: Path, cache: IndexCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    files = [tmp_path / name for name in ("a.hosts", "b.hosts")]
+    for file in files:
+        file.write_text("0.0.0.0 a.example\n")
+    policy = write_policy(tmp_path, *(file.name for file in files))
+    collect = module._collect
+
+    def change(piece: object) -> object:
+        files[1].write_text("0.0.0.0 another.example\n")
+        return collect(piece)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "_collect", change)
+    with pytest.raises(PolicyError) as caught:
+        compile_policy(policy, cache=cache)
+    assert caught.value.problems == (Problem(str(files[1]), 0, "b.hosts", "it changed while it was read"),)
+    assert [*cache.folder.iterdir()] == []
+
+
+def test_a_file_that_vanishes_while_it_is_read_is_an_error_of_that_file(
+    tmp_path: Path, cache: IndexCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.hosts"
+    file.write_text("0.0.0.0 a.example\n")
+    policy = write_policy(tmp_path, file.name)
+    collect = module._collect
+
+    def remove(piece: object) -> object:
+        file.unlink()
+        return collect(piece)  # type: ignore[arg-type]
+
+    monkeypatch.setattr(module, "_collect", remove)
+    with pytest.raises(PolicyError) as caught:
+        compile_policy(policy, cache=cache)
+    assert [str(problem) for problem in caught.value.problems] == [
+        f"{file}: No such file or directory",
+        f"{file}: it changed while it was read",
+    ]
+
+
+def test_more_pieces_than_can_be_numbered_are_an_error(
+    tmp_path: Path, cache: IndexCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "a.hosts").write_text("0.0.0.0 a.example\n" * 5)
+    monkeypatch.setattr(list_chunks, "PIECE", 1)
+    monkeypatch.setattr(module, "MOST_PARTS", 5)
+    with pytest.raises(PolicyError, match="more than 4 files and pieces of files"):
+        compile_policy(write_policy(tmp_path, "a.hosts"), cache=cache)
+
+
+# -- pieces and processes ----------------------------------------------------------------------------------------------
+
+
+def answers(index: Index, rules: list[Rule]) -> list[object]:
+    """What an index finds for everything that rules in the clear fit, and for something below."""
+    asked = {value for value, _ in hosts_of(rules)} | {b"www." + value + b"x/y" for value, _ in hosts_of(rules)}
+    found: list[object] = [index.find(split_web(b"http://" + value)) for value in sorted(asked)]
+    return [*found, [index.find(split_web(b"http://%b/" % host)) for host in (b"192.0.2.1", b"192.0.2.2", b"10.0.0.1")]]
+
+
+@pytest.mark.parametrize("ending", ["\n", "\r\n"])
+@pytest.mark.parametrize("form", BY_LINE)
+def test_a_list_that_is_cut_at_any_line_gives_the_same(
+    form: str, ending: str, compiled: Callable[..., Compiled], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    text, _ = TEXTS[form]
+    assert isinstance(text, str)
+    octets = b"\xef\xbb\xbf" + (text + text.removesuffix("\n")).replace("\n", ending).encode()
+    whole = compiled({f"{form}.list": octets})
+    rules = rules_in(whole.policy.layers[0])
+    expected = answers(whole.index, rules)
+    pieces = set()
+    for size in (1, 7, 20, 50, len(octets) - 1):
+        monkeypatch.setattr(list_chunks, "PIECE", size)
+        cut = compile_policy(tmp_path / "policy.yaml", cache=IndexCache(tmp_path / f"cache {size}"))
+        pieces.add(len(list_chunks.chunk_list(whole.policy.layers[0].lists[0]).pieces))
+        assert cut.report == whole.report
+        assert answers(cut.index, rules) == expected
+        assert len(cut.index) == len(whole.index)
+    assert max(pieces) >= text.count("\n")
+
+
+def test_errors_are_the_same_whether_a_list_is_cut_or_not(
+    compiled: Callable[..., Compiled], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    text = f"x\nhashed:sha1={'0' * 40}\n\xff\n\n{'y' * 70_000}\nhashed:sha1=0".encode("latin-1")
+    errors = []
+    for size in (1 << 20, 1):
+        monkeypatch.setattr(list_chunks, "PIECE", size)
+        with pytest.raises(PolicyError) as caught:
+            compiled({"hashed-uris.list": text})
+        errors.append(caught.value.problems)
+    assert errors[0] == errors[1]
+    assert [problem.line for problem in errors[0]] == [1, 3, 5, 6]
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-be"])
+def test_a_list_in_utf_16_is_one_error_whether_it_is_cut_or_not(
+    compiled: Callable[..., Compiled], monkeypatch: pytest.MonkeyPatch, encoding: str
+) -> None:
+    mark = b"\xfe\xff" if encoding.endswith("be") else b""
+    for size in (1 << 20, 1):
+        monkeypatch.setattr(list_chunks, "PIECE", size)
+        with pytest.raises(PolicyError) as caught:
+            compiled({"a.hosts": mark + ("0.0.0.0 a.example\n" * 3).encode(encoding)})
+        (problem,) = caught.value.problems
+        assert (problem.line, problem.what) == (1, "byte order mark")
+
+
+def python(code: str, policy: Path, *arguments: object, **variables: str) -> subprocess.CompletedProcess[str]:
+    """Runs code as a script, for which a warning is an error, on a policy and what else is given."""
+    script = policy.with_name("script.py")
+    script.write_text(code)
+    return subprocess.run(
+        [sys.executable, "-W", "error", script, policy, *map(str, arguments)],
+        env={**os.environ, "PYTHONPATH": str(Path(module.__file__).parents[2]), **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+
+_IN_PROCESSES = """
+import sys
+from pathlib import Path
+from hushlist.compiling import policy_compiler as module
+from hushlist.jobs import worker_processes, list_chunks
+from hushlist.compiling.index_cache import IndexCache
+
+module._FEW, list_chunks.PIECE = 0, 100
+if __name__ == "__main__":
+    policy, folder, method = sys.argv[1:]
+    if method == "spawn":
+        worker_processes.threading.active_count = lambda: 2
+    steps = []
+    tell = lambda *step: steps.append(step)
+    found = module.compile_policy(Path(policy), cache=IndexCache(Path(folder)), jobs=2, progress=tell)
+    assert steps[-1][0] == "compared"
+    print(found.index.source)
+"""
+
+
+@pytest.mark.parametrize("method", ["fork", "spawn"])
+def test_several_processes_give_the_same_index_as_one(
+    method: str, compiled: Callable[..., Compiled], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    if method == "fork" and sys.platform != "linux":
+        pytest.skip("processes are never copied here")
+    texts = {f"{form}.list": text for form, (text, _) in TEXTS.items()}
+    monkeypatch.setattr(list_chunks, "PIECE", 100)
+    lines = "".join(f"0.0.0.0 h{number}.example\n" for number in range(40))
+    one = compiled({**texts, "more.hosts": lines}, jobs=1)
+    done = python(_IN_PROCESSES, tmp_path / "policy.yaml", tmp_path / "other", method)
+    assert (done.returncode, done.stderr) == (0, "")
+    (index,) = (tmp_path / "other").iterdir()
+    assert str(index) == done.stdout.strip()
+    assert index.name == Path(one.index.source).name
+    assert index.read_bytes() == Path(one.index.source).read_bytes()
+
+
+def test_where_there_are_threads_processes_are_not_copied(
+    compiled: Callable[..., Compiled], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    contexts: list[str] = []
+    get_context = worker_processes.multiprocessing.get_context
+    monkeypatch.setattr(worker_processes.threading, "active_count", lambda: 2)
+    monkeypatch.setattr(
+        worker_processes.multiprocessing, "get_context", lambda name: contexts.append(name) or get_context(name)
+    )
+    monkeypatch.setattr(module, "_FEW", 0)
+    text = {"a.hosts": "0.0.0.0 a.example\n0.0.0.0 x.a.example\n"}
+    several = compiled(text, jobs=2)
+    one = compile_policy(tmp_path / "policy.yaml", cache=IndexCache(tmp_path / "other"), jobs=1)
+    assert contexts == ["spawn"]
+    assert Path(several.index.source).read_bytes() == Path(one.index.source).read_bytes()
+
+
+_DYING = """
+import os, sys
+from pathlib import Path
+from hushlist.compiling import policy_compiler as module
+from hushlist.policy.policy_file import PolicyError
+
+def die(_):
+    os._exit(1)
+
+module._FEW, module._collect = 0, die
+try:
+    module.compile_policy(Path(sys.argv[1]), jobs=2)
+except PolicyError as error:
+    print(error)
+"""
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="what is set here goes to processes that are copies")
+def test_a_process_that_dies_is_an_error(tmp_path: Path) -> None:
+    (tmp_path / "a.hosts").write_text("0.0.0.0 a.example\n")
+    policy = write_policy(tmp_path, "a.hosts")
+    done = python(_DYING, policy, XDG_CACHE_HOME=str(tmp_path))
+    assert done.stdout == f"{policy}: compile: a process ended before it had done its part\n"
+    assert [*(tmp_path / "hushlist").iterdir()] == []
+
+
+def test_progress_is_told_in_growing_numbers(
+    compiled: Callable[..., Compiled], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(list_chunks, "PIECE", 30)
+    steps: list[tuple[str, int, int]] = []
+    texts = {"a.hosts": "0.0.0.0 a.example\n" * 9, "b.yaml": "rules: [b.example, {address: 192.0.2.0/24}]"}
+    compiled(texts, progress=lambda *step: steps.append(step))
+    octets = sum(map(len, texts.values()))
+    assert list(dict.fromkeys(what for what, _, _ in steps)) == ["read", "sorted", "compared"]
+    for what in ("read", "sorted", "compared"):
+        own = [(done, total) for name, done, total in steps if name == what]
+        assert own == sorted(set(own))
+        assert own[-1][0] == own[-1][1]
+        assert own[-1][1] == octets or what != "read"
+    steps.clear()
+    compiled(texts, progress=lambda *step: steps.append(step))
+    assert steps == []  # it was in the cache
+
+
+# -- as live traffic is ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("entry", "url"),
+    [
+        ("bücher.example", "http://xn--bcher-kva.example/"),
+        ("BÜCHER。example", "http://b%C3%BCcher.example/"),
+        ("xn--bcher-kva.example", "http://bücher.example/"),
+        ("0x7f.1", "http://127.0.0.1/"),
+        ("[::ffff:192.0.2.7]", "http://192.0.2.7/"),
+        ("a.example/%7Euser/../x%2fy", "http://a.example/x%2Fy"),
+        ("a.example//x//y", "http://a.example/x/y"),
+        ("a..example.", "http://a.example/"),
+        ("under_score.example", "http://UNDER_score.example/"),
+        ("☃.example", "http://xn--n3h.example/x"),
+    ],
+)
+@pytest.mark.parametrize("form", ["urls", "yaml"])
+def test_an_entry_is_canonical_as_live_traffic_is(
+    form: str, entry: str, url: str, compiled: Callable[..., Compiled]
+) -> None:
+    text = f"{entry}\n" if form == "urls" else f"rules: ['{entry}']"
+    found = compiled({f"{form}.list": text})
+    assert numbers(found.report.total) == (1, 1, 0, 0)
+    request = request_of(url.encode())
+    (canonical,) = canonical_forms(request, request.hosts[0])
+    assert [match.rule.line for match in found.index.find(canonical)] == [1]
+
+
+# -- other people's lists ----------------------------------------------------------------------------------------------
+
+
+def _recounted(found: Compiled) -> Iterator[tuple[int, int, int]]:
+    """For every list: kept, duplicates, covered; by the rules themselves, all of which block."""
+    (layer,) = found.policy.layers
+    by_file = [rules_in(replace(layer, lists=(file,))) for file in layer.lists]
+    every = {value for rules in by_file for value, _ in hosts_of(rules)}
+    for rules in by_file:
+        own = dict.fromkeys((rule.pattern, rule.terms) for rule in rules)
+        covered = 0
+        for pattern, _ in own:
+            assert isinstance(pattern, Expression)
+            broader = expressions(split_web(b"http://" + pattern.value))
+            covered += any(text != pattern.value and text in every for text in broader)
+        yield len(own), len(rules) - len(own), covered
+
+
+@pytest.mark.skipif(not UT1.is_dir() or not HOSTS.is_file(), reason="no ../shared/data; see HUSHLIST_SHARED")
+def test_real_lists_are_counted_as_a_slow_recount_does(tmp_path: Path, cache: IndexCache) -> None:
+    folders = sorted({path.parent for path in UT1.rglob("domains")})
+    policy = write_policy(tmp_path, *(f"'{folder}'" for folder in folders), f"'{HOSTS}'")
+    found = compile_policy(policy, cache=cache, popular=POPULAR if POPULAR.is_file() else None)
+    assert len(found.report.lists) >= 2
+    assert [(own.kept, own.duplicates, own.covered) for own in found.report.lists] == [*_recounted(found)]
+    for own in (*found.report.lists, found.report.total):
+        assert own.read == own.kept + own.duplicates + own.refused
+    assert len(found.index) == found.report.total.kept
+    assert found.report.total.kept > 1000

@@ -1,0 +1,54 @@
+"""Categories of which the policy says something, and no rule is."""
+
+import tracemalloc
+from pathlib import Path
+
+import pytest
+
+from hushlist.compiling.compile_report import unused_categories
+from hushlist.compiling.index_cache import IndexCache
+from hushlist.compiling.policy_compiler import Compiled, compile_policy
+
+LISTS = "name: a\n  lists: [{file: l.yaml, category: 'hrn://c.example/web/games'}]\n"
+HAVE = "the lists have hrn://c.example/ads, hrn://c.example/web/games"
+
+
+def compiled_of(folder: Path, policy: str, rules: str) -> Compiled:
+    (folder / "l.yaml").write_text(rules)
+    (folder / "policy.yaml").write_text(f"layers:\n- {LISTS}{policy}")
+    return compile_policy(folder / "policy.yaml", cache=IndexCache(folder / "cache"))
+
+
+def warnings_of(folder: Path, policy: str, rules: str) -> list[str]:
+    compiled = compiled_of(folder, policy, rules)
+    found = unused_categories(compiled.policy, compiled.index)
+    return [f"{problem.line}: {problem.what}: {problem.why}" for problem in found]
+
+
+RULES = "rules: [a.example, {expression: b.example, category: 'hrn://c.example/ads'}]"
+
+
+@pytest.mark.parametrize("name", ["hrn://c.example/web/games", "hrn://c.example/web", "hrn://C.example/ads"])
+def test_a_category_of_rules_or_above_that_of_rules_is_used(tmp_path: Path, name: str) -> None:
+    assert warnings_of(tmp_path, f"categories: {{{name}: pass}}", RULES) == []
+
+
+@pytest.mark.parametrize(
+    "name", ["hrn://c.example/web/gmaes", "hrn://c.example/web/games/chess", "hrn://d.example/web"]
+)
+def test_a_category_that_no_rule_is_of_is_told_with_those_that_rules_are_of(tmp_path: Path, name: str) -> None:
+    policy = f"categories:\n  hrn://c.example/ads: pass\n  {name}: pass"
+    why = f"no rule is of this category, nor of one below it ({HAVE})"
+    assert warnings_of(tmp_path, policy, RULES) == [f"6: {name}: {why}"]
+
+
+def test_many_deep_categories_are_looked_at_one_level_at_a_time(tmp_path: Path) -> None:
+    deep = "".join("/" + "a" * 20 for _ in range(31))
+    rules = "".join(f"- {{expression: h{n}.example, category: 'hrn://c.example/{n}{deep}'}}\n" for n in range(2000))
+    compiled = compiled_of(tmp_path, "categories: {hrn://c.example/1999: pass}", f"rules:\n{rules}")
+    tracemalloc.start()
+    try:
+        assert not list(unused_categories(compiled.policy, compiled.index))
+        assert tracemalloc.get_traced_memory()[1] < 8 << 20  # all levels at once would be 27 MB
+    finally:
+        tracemalloc.stop()

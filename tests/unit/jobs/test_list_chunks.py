@@ -1,0 +1,55 @@
+"""Surveys: how files are cut, and what is too long for them."""
+
+from pathlib import Path
+
+import pytest
+
+from hushlist.jobs import list_chunks
+from hushlist.jobs.list_chunks import chunk_list, read_chunk
+from hushlist.lists.list_formats import FORMATS
+from hushlist.lists.list_source import LONGEST_LINE, ListDefaults
+from hushlist.policy.policy_file import ListFile
+
+
+def listed(path: Path, form: str = "domains") -> ListFile:
+    return ListFile(path, FORMATS[form], ListDefaults())
+
+
+@pytest.mark.parametrize("form", FORMATS)
+def test_a_file_beyond_the_bound_of_its_format_is_not_read(tmp_path: Path, form: str) -> None:
+    path = tmp_path / "list"
+    with path.open("wb") as file:
+        file.truncate(FORMATS[form].longest + 1)
+    (error,) = chunk_list(listed(path, form)).report.errors
+    assert str(error) == f"{path}: it is longer than {FORMATS[form].longest:,} octets, the most that are read"
+
+
+@pytest.mark.parametrize("before", [0, 1000, list_chunks.PIECE])
+@pytest.mark.parametrize("length", [LONGEST_LINE, LONGEST_LINE + 1, 3 * list_chunks.PIECE])
+@pytest.mark.parametrize("behind", [b"", b"\n", b"\nb.example\nc d\n"])
+def test_no_more_of_a_line_is_read_than_tells_that_it_is_too_long(
+    tmp_path: Path, before: int, length: int, behind: bytes
+) -> None:
+    path = tmp_path / "list"
+    path.write_bytes(b"# x\n" * (before // 4) + b"a ".ljust(length, b"a") + behind)
+    found = chunk_list(listed(path))
+    assert max(piece.length for piece in found.pieces) <= list_chunks.PIECE + LONGEST_LINE + 1
+    rules = []
+    for piece in found.pieces:
+        octets, report = read_chunk(found.file, piece)
+        rules += [rule.line for rule in found.file.format.read(octets, ListDefaults(), report)]
+        found.report.merge(report)
+    first = before // 4 + 1
+    warnings = [(problem.line, problem.why) for problem in found.report.warnings]
+    assert rules == ([first + 1] if b"b" in behind else [])
+    assert warnings[0][0] == first
+    assert (warnings[0][1] == f"left out: it is longer than {LONGEST_LINE} octets") is (length > LONGEST_LINE)
+    assert [line for line, _ in warnings[1:]] == ([first + 2] if b"c d" in behind else [])
+
+
+def test_the_digest_is_that_of_the_whole_file(tmp_path: Path) -> None:
+    digests = set()
+    for last in (b"x", b"y"):
+        (tmp_path / "list").write_bytes(b"a" * 2 * list_chunks.PIECE + last)
+        digests.add(chunk_list(listed(tmp_path / "list", "safebrowsing-raw")).digest)
+    assert len(digests) == 2

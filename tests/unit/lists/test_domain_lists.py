@@ -1,0 +1,167 @@
+"""Plain lists of domains, URLs and hosts."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushlist.lists import domain_lists
+from hushlist.lists.domain_lists import read_domains, read_hosts, read_urls
+from hushlist.lists.list_source import ListDefaults, ProblemReport
+from hushlist.match.rule import Rule
+
+Reader = Callable[[bytes, ListDefaults, ProblemReport], Iterator[Rule]]
+
+
+def read(reader: Reader, text: str | bytes) -> tuple[list[tuple[int, str]], list[str], list[str]]:
+    report = ProblemReport("f")
+    rules = list(reader(text if isinstance(text, bytes) else text.encode(), ListDefaults(), report))
+    found = [(rule.line, str(rule.pattern)) for rule in rules]
+    return found, list(map(str, report.errors)), list(map(str, report.warnings))
+
+
+@pytest.mark.parametrize(
+    ("reader", "text", "rules"),
+    [
+        (
+            read_domains,
+            "# x\na.example\n\n.b.example # y\n*.c.example\n",
+            [(2, "a.example/"), (4, "b.example/"), (5, "c.example/")],
+        ),
+        (read_domains, "A.Example\r\nbücher.example", [(1, "a.example/"), (2, "xn--bcher-kva.example/")]),
+        (read_domains, "1.2.3.4\n::1", [(1, "1.2.3.4/"), (2, "[::1]/")]),
+        (read_urls, "a.example/x\nhttp://b.example/y?q#z\n", [(1, "a.example/x"), (2, "b.example/y?q")]),
+        (
+            read_hosts,
+            "0.0.0.0 a.example b.example # x\n127.0.0.1\tlocalhost\n::1 ip6-localhost LOCALHOST c.example\n",
+            [(1, "a.example/"), (1, "b.example/"), (3, "c.example/")],
+        ),
+        (read_hosts, "0.0.0.0 0.0.0.0\n127.0.0.1 local broadcasthost localhost.localdomain", []),
+        (
+            read_hosts,
+            "0 a.example\n:: b.example#x\n127.0.0.53 c.example",
+            [(1, "a.example/"), (2, "b.example/"), (3, "c.example/")],
+        ),
+        (read_hosts, "255.255.255.255 broadcasthost\nfe80::1%lo0 localhost\nff02::1 ip6-allnodes", []),
+    ],
+)
+def test_lists_that_people_have_are_read(reader: Reader, text: str, rules: list[object]) -> None:
+    assert read(reader, text) == (rules, [], [])
+
+
+def test_a_url_is_one_whatever_it_is_like() -> None:
+    urls = "http://192.0.2.0/24\n192.0.2.16/28\nhttp://me@a.example/\nhttp://[::1]/x\nhttp://a_b.example/%00"
+    rules = ["192.0.2.0/24", "192.0.2.16/28", "a.example/", "[::1]/x", "a_b.example/%00"]
+    assert read(read_urls, urls) == (list(enumerate(rules, 1)), [], [])
+
+
+def test_a_block_of_hosts_at_an_address_that_leads_somewhere_is_left_out() -> None:
+    rules, _, warnings = read(read_hosts, "192.0.2.7 a.example\n192.0.2.7 b.example\n")
+    what = "an address that is given to names: it blocks nothing (the first of 2)"
+    assert (rules, warnings) == ([], [f"f:1: 192.0.2.7 a.example: left out: {what}"])
+
+
+@pytest.mark.parametrize(
+    ("reader", "line", "warning"),
+    [
+        (read_domains, "a.example/x", "f:2: a.example/x: left out: a domain has neither user nor path"),
+        (read_domains, "http://a.example", "f:2: http://a.example: left out: a domain has neither user nor path"),
+        (read_domains, "a.example?q", "f:2: a.example?q: left out: a domain has neither user nor path"),
+        (read_domains, "a\\b", "f:2: a\\b: left out: a domain has neither user nor path"),
+        (read_domains, "a b", "f:2: a b: left out: there is white space in it"),
+        (read_domains, "*.", "f:2: *.: left out: it names no host"),
+        (read_domains, "...", "f:2: ...: left out: it names no host"),
+        (
+            read_domains,
+            "a.*.example",
+            "f:2: a.*.example: left out: '*' is no wildcard here; a rule fits its host, all hosts below it, "
+            "and all paths below it",
+        ),
+        (read_urls, "/x", "f:2: /x: left out: it names no host"),
+        (read_urls, "mailto:me@a.example", "f:2: mailto:me@a.example: left out: it names no host"),
+        (read_hosts, "a.example", "f:2: a.example: left out: expected an address and a name"),
+        (read_hosts, "a.example b.example", "f:2: a.example b.example: left out: expected an address and a name"),
+        (read_hosts, "! Title: x", "f:2: ! Title: x: left out: expected an address and a name"),
+        (read_hosts, "dead a.example", "f:2: dead a.example: left out: expected an address and a name"),
+        (
+            read_hosts,
+            "216.239.38.120 www.google.com",
+            "f:2: 216.239.38.120 www.google.com: left out: an address that is given to names: it blocks nothing",
+        ),
+        (read_hosts, "0.0.0.0 a.example/x", "f:2: a.example/x: left out: a domain has neither user nor path"),
+        (read_hosts, "0.0.0.0 a.example,b", "f:2: a.example,b: left out: no name of a host has ',' in it"),
+        (read_domains, '"a.example"', 'f:2: "a.example": left out: no name of a host has \'"\' in it'),
+        (read_domains, "<html>", "f:2: <html>: left out: no name of a host has '<' in it"),
+        (
+            read_urls,
+            "1;http://a.example/x",
+            "f:2: 1;http://a.example/x: left out: what stands in front of '://' is no host",
+        ),
+        (read_urls, "hxxp://a[.]example/", "f:2: hxxp://a[.]example/: left out: no name of a host has '[' in it"),
+        (
+            read_urls,
+            "\u200bhttp://a.example/",
+            "f:2: \\u200bhttp://a.example/: left out: what stands in front of '://' is no host",
+        ),
+        (
+            read_urls,
+            "http://https://a.example/",
+            "f:2: http://https://a.example/: left out: what stands in front of '://' is no host",
+        ),
+        (read_urls, "x@a.example", "f:2: x@a.example: left out: a mail address is no host"),
+        (
+            read_urls,
+            "192.0.2.0/24",
+            "f:2: 192.0.2.0/24: left out: an address range is no URL; the format 'addresses' reads ranges",
+        ),
+        (
+            read_urls,
+            "https://a.example/x/*",
+            "f:2: https://a.example/x/*: left out: '*' is no wildcard here; a rule fits its host, all hosts below it, "
+            "and all paths below it",
+        ),
+        (read_hosts, "0.0.0.0 ...", "f:2: ...: left out: it names no host"),
+    ],
+)
+def test_a_line_that_cannot_be_read_is_left_out_with_a_warning(reader: Reader, line: str, warning: str) -> None:
+    before = {read_hosts: "0.0.0.0 first.example"}.get(reader, "first.example")
+    assert read(reader, f"{before}\n{line}\n") == ([(1, "first.example/")], [], [warning])
+
+
+PLAIN = ("a.example", "b", "xn--p1ai", "local", "localhost", "localhost.localdomain")
+NAMES = (*PLAIN, "127.1", "1.2.3.4", "A.example", "ü", "#", "# x", "", ".", "a..b")
+ADDRESSES = ("", "0.0.0.0 ", "0.0.0.0 ", "127.0.0.1 ", "0.0.0.0\t", "::1 ", "0.0.0.0  ", " ", "#")
+ENDS = ("\n", "\n", "\r\n", "\r\r\n", "\n\n", "\x85")
+
+
+@pytest.mark.parametrize("reader", [read_domains, read_hosts])
+@given(
+    address=st.sampled_from(ADDRESSES),
+    end=st.sampled_from(ENDS),
+    names=st.lists(st.sampled_from(PLAIN), max_size=6) | st.lists(st.sampled_from(NAMES), max_size=4),
+    addresses=st.just(()) | st.just(ADDRESSES),
+)
+def test_a_block_of_plain_names_is_read_as_its_lines_are(
+    reader: Reader, address: str, end: str, names: list[str], addresses: tuple[str, ...]
+) -> None:
+    several = addresses or (address,)
+    text = "".join(f"{several[place % len(several)]}{name}{end}" for place, name in enumerate(names))
+    for octets in (text.encode(), text.removesuffix("\n").encode(), text.rstrip("\r\n").encode()):
+        at_once = read(reader, octets)
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(domain_lists, "_plain_names", lambda block: None)
+            assert read(reader, octets) == at_once
+
+
+@pytest.mark.parametrize("reader", [read_domains, read_urls, read_hosts])
+def test_what_is_not_text_is_left_out(reader: Reader) -> None:
+    assert read(reader, b"#\n\xff") == ([], [], ["f:2: b'\\xff': left out: not UTF-8"])
+
+
+@pytest.mark.parametrize("reader", [read_domains, read_urls, read_hosts])
+@given(text=st.text(st.sampled_from("a.* \t#/:@[]0\n\rü\x00%"), max_size=30))
+def test_any_text_gives_rules_or_warnings(reader: Reader, text: str) -> None:
+    rules, errors, _ = read(reader, text)
+    assert errors == []
+    assert all(1 <= line <= text.count("\n") + 1 for line, _ in rules)

@@ -1,0 +1,35 @@
+"""Formats by name and by a file's ending."""
+
+from pathlib import PurePosixPath
+
+import pytest
+
+from hushlist.lists.list_formats import FORMATS, list_format_of
+
+
+@pytest.mark.parametrize(
+    ("path", "form"),
+    [
+        ("ads.yaml", "yaml"),
+        ("ads.YML", "yaml"),
+        ("folder/x.hashed", "hashed-uris"),
+        ("ads.hosts", "hosts"),
+        ("ut1/games/domains", "domains"),
+        ("ut1/games/urls", "squidguard-urls"),
+        ("etc/dnsmasq.conf", "dnsmasq"),
+        ("ads.dnsmasq", "dnsmasq"),
+        ("db.rpz", "rpz"),
+        ("ads.adblock", "adblock"),
+        ("urlhaus.csv", "csv"),
+        ("drop.netset", "addresses"),
+        ("drop.ipset", "addresses"),
+        ("etc/hosts", "hosts"),
+        ("list.txt", None),
+        ("domains.txt", None),
+        ("README", None),
+        (".yaml", None),
+    ],
+)
+def test_a_file_s_name_tells_its_format(path: str, form: str | None) -> None:
+    assert list_format_of(PurePosixPath(path)) == form  # type: ignore[arg-type]
+    assert form is None or form in FORMATS

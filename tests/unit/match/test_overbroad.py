@@ -1,0 +1,190 @@
+"""What is broad about a rule."""
+
+import time
+from ipaddress import ip_network
+from pathlib import Path
+
+import publicsuffixlist
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushlist.match.expressions import host_suffixes
+from hushlist.match.overbroad import BreadthTest
+
+POPULAR = (
+    *(b"www.popular.example", b"amazon.co.uk", b"b.popular.example", b"github.io", b"[2001:db8::1]", b"192.0.2.1"),
+    b"a.b.c.d.e.f.g.deep.example",
+)
+BREADTH = BreadthTest(POPULAR)
+BELOW = "the rule covers every site below it"
+ALONE = "the rule fits the host of that name alone, and no site below it"
+
+
+@pytest.mark.parametrize(
+    ("expression", "why"),
+    [
+        (b"org.uk/", f"it is a public suffix (ICANN section): {BELOW}"),
+        (b"blogspot.com/", f"it is a public suffix (private section): {BELOW}"),
+        (b"pages.dev/", f"it is a public suffix (private section): {BELOW}"),
+        # internationalized ones are A-labels
+        ("公司.cn".encode("idna") + b"/", f"it is a public suffix (ICANN section): {BELOW}"),
+        # by a wildcard, directly below it, and the name that has the wildcard
+        (b"any.ck/", f"it is a public suffix (ICANN section): {BELOW}"),
+        (b"x.compute.amazonaws.com/", f"it is a public suffix (private section): {BELOW}"),
+        (b"kobe.jp/", f"every name directly below it is a public suffix (ICANN section): {BELOW}"),
+        # a label alone
+        (b"com/", f"it is a top-level domain: {ALONE}"),
+        (b"ck/", f"it is a top-level domain: {ALONE}"),
+        ("рф".encode("idna") + b"/", f"it is a top-level domain: {ALONE}"),
+        (b"printer/", f"it is a single label: {ALONE}"),
+        # popular domains and what is above them
+        (b"www.popular.example/", "it is number 1 of the popular domains"),
+        (b"popular.example/", "it covers www.popular.example, number 1 of the popular domains"),
+        (b"b.popular.example/", "it is number 3 of the popular domains"),
+        (b"192.0.2.1/", "it is number 6 of the popular domains"),
+        (b"[2001:db8::1]/", "it is number 5 of the popular domains"),
+        (b"b.c.d.e.f.g.deep.example/", "it covers a.b.c.d.e.f.g.deep.example, number 7 of the popular domains"),
+        (b"deep.example/", "it covers a.b.c.d.e.f.g.deep.example, number 7 of the popular domains"),
+        # both
+        (
+            b"co.uk/",
+            f"it is a public suffix (ICANN section): {BELOW}; it covers amazon.co.uk, number 2 of the popular domains",
+        ),
+        (
+            b"github.io/",
+            f"it is a public suffix (private section): {BELOW}; it is number 4 of the popular domains",
+        ),
+    ],
+)
+def test_a_rule_for_a_host_that_many_share_is_broad(expression: bytes, why: str) -> None:
+    assert BREADTH.of_expression(expression) == why
+
+
+@pytest.mark.parametrize(
+    "expression",
+    [
+        *(b"ads.example/", b"example.co.uk/", b"me.github.io/", b"a.b.compute.amazonaws.com/"),
+        # exceptions of wildcards
+        *(b"www.ck/", b"city.kobe.jp/"),
+        # below a popular domain, beside it, or ending like it
+        *(b"ads.www.popular.example/", b"c.popular.example/", b"unpopular.example/"),
+        # not the whole host
+        *(b"co.uk/x", b"com/x", b"com/a.ck/", b"com/?ck/", b"www.popular.example/x/", b"github.io/?q"),
+        # addresses have no parents
+        *(b"[::1]/", b"2.1/", b"0.2.1/", b"192.0.2.2/"),
+        b"www.popular.example",
+    ],
+)
+def test_a_rule_for_less_is_not(expression: bytes) -> None:
+    assert BREADTH.of_expression(expression) is None
+
+
+_NAMES = ("com", "uk", "co", "jp", "kobe", "city", "ck", "www", "github", "io", "amazonaws", "compute", "x")
+_HOSTS = st.lists(st.sampled_from(_NAMES), min_size=1, max_size=4).map(".".join)
+
+
+def list_rules() -> list[list[str]]:
+    """The labels of the list's rules, the last one first; only of top-level domains that the tests ask for."""
+    lines = Path(publicsuffixlist.PSLFILE).read_text(encoding="utf-8").splitlines()
+    rules = [line.split()[0].split(".")[::-1] for line in lines if line.strip() and not line.startswith("//")]
+    return [rule for rule in rules if rule[0] in _NAMES]
+
+
+#: read here, since what a property does has a deadline
+RULES = list_rules()
+
+
+def public_suffix(host: str) -> str:
+    """The list's own words, step by step; slow."""
+    labels = host.split(".")[::-1]
+    # "If no rules match, the prevailing rule is "*"."
+    found = [["*"]]
+    for rule in RULES:
+        # "When the domain and rule are split into corresponding labels, that the domain contains as many or more
+        # labels than the rule", and all are identical, "or the label from the rule is "*"".
+        if len(labels) >= len(rule) and all(a in ("*", b, f"!{b}") for a, b in zip(rule, labels, strict=False)):
+            found.append(rule)
+    # "If more than one rule matches, the prevailing rule is the one which is an exception rule." Otherwise it "is
+    # the one with the most labels". From an exception, the "leftmost label" is removed.
+    exceptions = [rule[:-1] for rule in found if rule[-1].startswith("!")]
+    length = len((exceptions or sorted(found, key=len))[-1])
+    return ".".join(labels[:length][::-1])
+
+
+@given(_HOSTS)
+def test_public_suffixes_are_those_of_the_list_s_algorithm(host: str) -> None:
+    why = BREADTH.of_expression(f"{host}/".encode()) or ""
+    assert why.startswith(("it is a public suffix", "it is a top", "it is a single")) is (public_suffix(host) == host)
+
+
+@given(st.lists(_HOSTS.map(str.encode), max_size=6), _HOSTS.map(str.encode))
+def test_a_popular_domain_is_covered_by_whatever_fits_it(popular: list[bytes], host: bytes) -> None:
+    ranks = [rank for rank, name in enumerate(popular, 1) if host in host_suffixes(name, deepest=9)]
+    why = BreadthTest(popular).of_expression(host + b"/") or ""
+    if b"." in host:
+        assert (f"number {ranks[0]} of the popular" in why) if ranks else ("popular" not in why)
+    else:
+        assert "alone" in why
+
+
+def test_an_ordinary_rule_costs_next_to_nothing() -> None:
+    expressions = [b"www.ads%d.example/" % number for number in range(20_000)]
+    best = min(_seconds(expressions) for _ in range(5))
+    assert best / len(expressions) < 3e-6  # ten times what it takes, for slow machines
+
+
+def _seconds(expressions: list[bytes]) -> float:
+    start = time.perf_counter()
+    for expression in expressions:
+        BREADTH.of_expression(expression)
+    return time.perf_counter() - start
+
+
+@pytest.mark.parametrize(
+    ("network", "covers"),
+    [
+        ("8.0.0.0/8", "16,777,216 addresses"),
+        ("2a00::/20", "4,096 blocks of /32, each as large as a provider's"),
+        ("10.0.0.0/8", "16,777,216 addresses, and the whole of 10.0.0.0/8 (private use)"),
+        ("172.16.0.0/12", "the whole of 172.16.0.0/12 (private use)"),
+        ("172.0.0.0/11", "the whole of 172.16.0.0/12 (private use)"),
+        ("192.168.0.0/16", "the whole of 192.168.0.0/16 (private use)"),
+        ("::1/128", "the whole of ::1/128 (loopback)"),
+        ("::/64", "the whole of ::1/128 (loopback)"),
+        (
+            "fe80::/9",
+            "8,388,608 blocks of /32, each as large as a provider's, and the whole of fe80::/10 (link local)",
+        ),
+        (
+            "::/0",
+            "4,294,967,296 blocks of /32, each as large as a provider's, and the whole of ::1/128 (loopback), "
+            "fc00::/7 (unique local), fe80::/10 (link local)",
+        ),
+    ],
+)
+def test_a_whole_address_range_is_broad(network: str, covers: str) -> None:
+    assert BREADTH.of_range(ip_network(network)) == f"a whole address range: it covers {covers}"
+
+
+@pytest.mark.parametrize("block", ["127.0.0.0/8", "169.254.0.0/16", "100.64.0.0/10", "fc00::/7", "fe80::/10"])
+def test_every_address_for_everything_is_the_broadest(block: str) -> None:
+    version = ip_network(block).version
+    assert f"{block} (" in (BREADTH.of_range(ip_network("0.0.0.0/0" if version == 4 else "::/0")) or "")
+
+
+@pytest.mark.parametrize(
+    "network",
+    [
+        "8.0.0.0/9",
+        "192.0.2.0/24",
+        "192.0.2.1/32",
+        "10.0.0.0/9",
+        "127.0.0.1/32",
+        "2a00::/21",
+        "2001:db8::/32",
+        "::2/128",
+    ],
+)
+def test_a_part_of_a_provider_or_of_a_special_block_is_not(network: str) -> None:
+    assert BREADTH.of_range(ip_network(network)) is None

@@ -1,0 +1,200 @@
+"""Which rules a broader rule covers."""
+
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from random import Random
+
+import pytest
+
+from hushlist.decide.decision import decide
+from hushlist.match import shadowed
+from hushlist.match.expressions import full_hash
+from hushlist.match.index import Match
+from hushlist.match.index_writer import Candidate, RunCollector, index_of
+from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, Terms
+from hushlist.match.shadowed import find_shadowed
+from hushlist.url.parts import Parts
+from unit.hostile import rules_of
+from unit.match.plain_index import PlainIndex, canonical, without_duplicates
+
+
+def candidates_of(rules: Iterable[Rule], layer: str) -> list[Candidate]:
+    collector = RunCollector(0, layer)
+    collector.add(rule for rule in rules if rule.terms.layer == layer)
+    return collector.candidates
+
+
+def covers(rules: Sequence[Rule], layer: str = "") -> list[tuple[str, str]]:
+    """``(what is covered, by what)``."""
+    found: Iterable[tuple[Candidate, Match]] = find_shadowed(index_of(rules), layer, candidates_of(rules, layer))
+    return [(expression.decode(), match.text) for (expression, _, _), match in found]
+
+
+HASH = full_hash(b"h.example/").hex()
+
+
+@pytest.mark.parametrize(
+    ("rules", "expected"),
+    [
+        # a host below a host, a path below a host, a page in a folder, a query of a page
+        ("h.example, www.h.example", [("www.h.example/", "h.example/")]),
+        ("h.example, a.b.c.d.e.f.g.h.example", [("a.b.c.d.e.f.g.h.example/", "h.example/")]),
+        ("h.example, h.example/a", [("h.example/a", "h.example/")]),
+        ("h.example, www.h.example/a/b?q", [("www.h.example/a/b?q", "h.example/")]),
+        ("h.example/a/, h.example/a/b", [("h.example/a/b", "h.example/a/")]),
+        ("h.example/a/, h.example/a/b/", [("h.example/a/b/", "h.example/a/")]),
+        ("h.example/a/, h.example/a/1/2/3/4/5/6", [("h.example/a/1/2/3/4/5/6", "h.example/a/")]),
+        ("h.example/a, h.example/a?q", [("h.example/a?q", "h.example/a")]),
+        ("h.example/a/, h.example/a/?q", [("h.example/a/?q", "h.example/a/")]),
+        ("h.example, 'h.example/?q'", [("h.example/?q", "h.example/")]),
+        ("h.example/a/, www.h.example/a/b", [("www.h.example/a/b", "h.example/a/")]),
+        ("1.2.3.4, 1.2.3.4/a", [("1.2.3.4/a", "1.2.3.4/")]),
+        # the next broader one is told
+        ("h.example, h.example/a/, h.example/a/b", [("h.example/a/", "h.example/"), ("h.example/a/b", "h.example/a/")]),
+        # what is not below
+        ("www.h.example, h.example", [("www.h.example/", "h.example/")]),
+        ("h.example, otherh.example", []),
+        ("h.example/a, h.example/a/b", []),
+        ("h.example/a, h.example/ab", []),
+        ("h.example/a/, h.example/a", []),
+        ("h.example/a?q, h.example/a?r", []),
+        ("h.example/a?q, h.example/a", [("h.example/a?q", "h.example/a")]),
+        ("h.example/a/, www.h.example", []),
+        ("www.h.example/, h.example/a", []),
+        ("1.2.3.4, 9.1.2.3.4.example", []),
+        ("2.3.4, 1.2.3.4", []),
+        # a bare top-level label fits only itself
+        ("example, h.example, www.i.example", []),
+        # the same expression is no cover of itself
+        ("h.example, h.example", []),
+        ("h.example/a, h.example/a", []),
+        ("h.example, {expression: h.example, reason: other}", []),
+        # rules that are not in the clear
+        (f"{{sha256: {HASH}}}, www.h.example, h.example/a", []),
+        (f"{{sha256: {HASH[:8]}}}, www.h.example", []),
+        ("{address: 1.0.0.0/8}, 1.2.3.4, 1.2.3.4/a", [("1.2.3.4/a", "1.2.3.4/")]),
+        # other actions
+        ("{expression: h.example, action: allow}, www.h.example", []),
+        ("{expression: h.example, action: tag}, www.h.example", []),
+        ("h.example, {expression: www.h.example, action: tag}", []),
+        ("{expression: h.example, action: tag}, {expression: www.h.example, action: tag}", []),
+        ("h.example, {expression: www.h.example, action: allow}, a.www.h.example", []),
+        (
+            "h.example, {expression: www.h.example, action: tag}, a.www.h.example",
+            [("a.www.h.example/", "h.example/")],
+        ),
+        (
+            "{expression: h.example, action: allow}, {expression: h.example/a, action: allow}",
+            [("h.example/a", "h.example/")],
+        ),
+        # rules that will expire
+        ("{expression: h.example, expires: 2026-12-31}, www.h.example", []),
+        ("h.example, {expression: www.h.example, expires: 2026-12-31}", [("www.h.example/", "h.example/")]),
+        ("h.example, {expression: www.h.example, action: allow, expires: 2026-12-31}, a.www.h.example", []),
+        # in between, a rule that does something else for some of what the narrower one fits
+        ("h.example, {expression: h.example/a, action: allow}, www.h.example", []),
+        ("h.example, {expression: h.example/a/b, action: allow}, www.h.example/a/", []),
+        ("h.example, {expression: www.h.example/a, action: allow}, a.www.h.example", []),
+        (
+            "h.example, {expression: h.example/a/b, action: allow}, h.example/a/",
+            [("h.example/a/", "h.example/")],
+        ),
+        (
+            "h.example, {expression: example/a, action: allow}, www.h.example",
+            [("www.h.example/", "h.example/")],
+        ),
+        (
+            f"h.example/, {{sha256: {full_hash(b'h.example/a/').hex()}, action: allow}}, h.example/a/b",
+            [],
+        ),
+        (
+            f"h.example/, {{sha256: {full_hash(b'h.example/a/').hex()}, action: allow}}, www.h.example",
+            [],
+        ),
+        # at the same expression, an allowance keeps what would be blocked without it
+        (
+            "{expression: h.example, action: allow}, {expression: h.example/a, action: allow}, h.example/a",
+            [],
+        ),
+        (
+            "{expression: h.example, action: allow}, {expression: www.h.example, action: allow}, www.h.example",
+            [],
+        ),
+        (
+            f"{{expression: h.example, action: allow}}, {{expression: h.example/a, action: allow}},"
+            f"{{sha256: {full_hash(b'h.example/a').hex()[:8]}}}",
+            [],
+        ),
+    ],
+)  # fmt: skip
+def test_which_rule_covers_which(rules: str, expected: list[tuple[str, str]]) -> None:
+    assert covers(rules_of(f"rules: [{rules}]")) == expected
+
+
+def test_a_rule_of_another_layer_covers_nothing() -> None:
+    rules = [*rules_of("rules: [h.example]", layer="first"), *rules_of("rules: [www.h.example]", layer="second")]
+    assert covers(rules, "first") == covers(rules, "second") == []
+
+
+def test_a_rule_of_another_layer_is_not_in_between() -> None:
+    allow = rules_of("rules: [{expression: www.h.example, action: allow}]", layer="first")
+    rules = [*allow, *rules_of("rules: [h.example, a.www.h.example]", layer="second")]
+    assert covers(rules, "second") == [("a.www.h.example/", "h.example/")]
+
+
+def test_hosts_that_were_forgotten_are_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    rules = rules_of("rules: [h.example, " + ", ".join(f"w{n % 7}.h.example/{n}" for n in range(40)) + "]")
+    before = covers(rules)
+    assert len(before) == 40
+    monkeypatch.setattr(shadowed, "_MOST_HOSTS", 2)
+    assert covers(rules) == before
+
+
+HOSTS = (b"b.c", b"a.b.c", b"x.a.b.c")
+PATHS = (b"/", b"/p/", b"/p/q", b"/p/q?r", b"/p/q/r/s/t/u")
+ASKED = [canonical(b"http://" + host + path) for host in (*HOSTS, b"y.x.a.b.c") for path in (*PATHS, b"/p/z", b"/z?q")]
+NOW = datetime(2026, 12, 31, tzinfo=UTC)
+LATER = datetime(2027, 1, 1, tzinfo=UTC)
+
+
+def actions(rules: Sequence[Rule], asked: Sequence[Parts] = ASKED) -> list[Action]:
+    """What is done with each request, on each day, but for tags."""
+    plain = PlainIndex(rules)
+    found = [(plain.find(parts), now) for parts in asked for now in (NOW, LATER)]
+    holding = ([match for match in own if match.rule.terms.holds_at(now)] for own, now in found)
+    layers = ("first", "second")
+    return [
+        action if action is not Action.TAG else Action.PASS
+        for action in (decide(layers, own).action for own in holding)
+    ]
+
+
+#: enough for the test to fail when one of the conditions is left out
+ROUNDS = 200
+
+
+def some_rules(dice: Random, final: Sequence[Action]) -> list[Rule]:
+    """Rules of few words, so that many are below each other."""
+    rules = []
+    for line in range(1, 9):
+        text = dice.choice(HOSTS) + dice.choice(PATHS)
+        pattern = Expression(text) if dice.random() < 0.8 else ExpressionHash(full_hash(text))
+        expires = NOW.date() if dice.random() < 0.1 else None
+        action, layer = dice.choice((*final, *final, Action.TAG)), dice.choice(("first", *("second",) * 4))
+        rules.append(Rule(pattern, Terms(action, "list", "file", expires=expires, layer=layer), line))
+    return without_duplicates(rules)
+
+
+@pytest.mark.parametrize(
+    "final", [(Action.BLOCK,), (Action.BLOCK, Action.ALLOW), (Action.BLOCK, Action.BLOCK, Action.BLOCK, Action.ALLOW)]
+)
+def test_without_a_covered_rule_every_request_is_decided_as_before(final: tuple[Action, ...]) -> None:
+    dice, told = Random(1), 0
+    for _ in range(ROUNDS):
+        rules = some_rules(dice, final)
+        before = actions(rules)
+        for layer in ("first", "second"):
+            for (_, line, _), _ in find_shadowed(index_of(rules), layer, candidates_of(rules, layer)):
+                told += 1
+                assert actions([rule for rule in rules if rule.line != line]) == before
+    assert told > ROUNDS // 5, "hardly any rule was covered"

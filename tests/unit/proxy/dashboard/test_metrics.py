@@ -1,0 +1,135 @@
+"""The text format of Prometheus, read by a strict reader of it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushlist.journal.log_record import LogRecord
+from hushlist.policy.groups import Client
+from hushlist.proxy.dashboard.metrics import escaped, metrics
+from hushlist.proxy.runtime import Runtime
+
+
+class Sample(NamedTuple):
+    name: str
+    labels: Mapping[str, str]
+    value: float
+
+
+_SAMPLE = re.compile(r'([a-zA-Z_:][a-zA-Z0-9_:]*)(?:\{((?:[a-zA-Z_]\w*="(?:[^"\\\n]|\\[\\"n])*",?)+)\})? (\S+)')
+_LABEL = re.compile(r'([a-zA-Z_]\w*)="((?:[^"\\\n]|\\[\\"n])*)"')
+_ESCAPES = {r"\\": "\\", r"\"": '"', r"\n": "\n"}
+
+
+def unescaped(text: str) -> str:
+    return re.sub(r"\\.", lambda found: _ESCAPES[found[0]], text)
+
+
+def read(text: str) -> Iterator[Sample]:
+    """Every sample; each behind the HELP and TYPE of its family, which stands in one place."""
+    assert text.endswith("\n")
+    kinds: dict[str, str] = {}
+    family, seen = "", set()
+    for line in text.splitlines():
+        if line.startswith("# HELP "):
+            family = line.split(" ")[2]
+            assert family not in kinds
+        elif line.startswith("# TYPE "):
+            _, _, name, kind = line.split(" ")
+            assert name == family
+            kinds[name] = kind
+            assert kind in ("counter", "gauge", "histogram")
+            assert name.endswith("_total") is (kind == "counter")
+        else:
+            found = _SAMPLE.fullmatch(line)
+            assert found, line
+            ends = ("_bucket", "_sum", "_count") if kinds[family] == "histogram" else ("",)
+            assert found[1] in {family + end for end in ends}
+            labels = {name: unescaped(value) for name, value in _LABEL.findall(found[2] or "")}
+            assert (found[1], tuple(labels.items())) not in seen, line
+            seen.add((found[1], tuple(labels.items())))
+            yield Sample(found[1], labels, float(found[3]))
+
+
+@pytest.fixture
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    folder = tmp_path / 'odd "folder"'
+    folder.mkdir()
+    (folder / "games.yaml").write_text(
+        'title: "Ga\\"m\\\\e\\ns"\ncategory: hrn://a.example/web/games\nrules: [games.example]\n'
+    )
+    (folder / "policy.yaml").write_text("layers:\n- {name: lists, lists: [games.yaml]}\n")
+    runtime = Runtime()
+    runtime.load(folder / "policy.yaml")
+    yield runtime
+    runtime.close()
+
+
+def note(runtime: Runtime, url: str, duration: int) -> None:
+    assert runtime.engine is not None
+    decision = runtime.engine.decide_url(url.encode(), client=Client("10.0.0.7"))
+    runtime.statistics.note(LogRecord("", 1e9, decision, "10.0.0.7"), duration)
+
+
+def test_all_figures_can_be_read_and_count_what_was_decided(runtime: Runtime) -> None:
+    note(runtime, "http://games.example/secret", 1000)
+    note(runtime, "http://games.example/secret?b", 1001)
+    note(runtime, "http://fine.example/", 10**9)
+    text = metrics(runtime, "block")
+    samples = list(read(text))
+    values = {(one.name, *one.labels.values()): one.value for one in samples}
+    assert values["hushlist_decisions_total", "block", "default"] == 2
+    assert values["hushlist_decisions_total", "pass", "default"] == 1
+    assert values["hushlist_category_decisions_total", "block", "hrn://a.example/web/games"] == 2
+    (of_list,) = (one for one in samples if one.name == "hushlist_list_decisions_total")
+    assert of_list.value == 2
+    assert of_list.labels["list"] == 'Ga"m\\e\ns'
+    assert of_list.labels["file"].endswith('odd "folder"/games.yaml')
+    assert values["hushlist_rules", "lists"] == 1
+    assert values["hushlist_readings_total", "used"] == 1
+    assert values["hushlist_last_reading_used",] == 1
+    assert values["hushlist_mode", "block"] == 1
+
+
+def test_the_histogram_is_cumulative_and_in_seconds(runtime: Runtime) -> None:
+    for duration in (1000, 1001, 10**9):
+        note(runtime, "http://fine.example/", duration)
+    samples = list(read(metrics(runtime, "block")))
+    buckets = [(one.labels["le"], one.value) for one in samples if one.name.endswith("_seconds_bucket")]
+    assert buckets[:2] == [("1e-06", 1), ("2e-06", 2)]
+    assert buckets[-2:] == [("0.1", 2), ("+Inf", 3)]
+    assert [float(bound) for bound, _ in buckets] == sorted(float(bound) for bound, _ in buckets)
+    by_name = {one.name: one.value for one in samples}
+    assert by_name["hushlist_decision_duration_seconds_count"] == 3
+    assert by_name["hushlist_decision_duration_seconds_sum"] == pytest.approx(1.000002001)
+
+
+def test_nothing_that_clients_ask_for_is_a_label(runtime: Runtime) -> None:
+    for number in range(300):
+        note(runtime, f"http://host{number}.example/secret{number}", 1000)
+    text = metrics(runtime, "block")
+    assert "host7" not in text
+    assert "secret" not in text
+    assert "10.0.0.7" not in text
+
+
+def test_there_are_figures_where_there_is_no_policy() -> None:
+    samples = {one.name: one.value for one in read(metrics(Runtime(), "off"))}
+    assert samples["hushlist_failures_total"] == 0
+    assert samples["process_resident_memory_bytes"] > 1 << 20
+
+
+@given(st.text())
+def test_every_label_is_read_as_it_was(text: str) -> None:
+    line = f'a{{b="{escaped(text)}"}} 1'
+    found = _SAMPLE.fullmatch(line)
+    assert found
+    assert unescaped(_LABEL.findall(found[2])[0][1]) == text.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,138 @@
+"""Decisions written on flows."""
+
+import io
+
+import pytest
+from mitmproxy import flowfilter, http
+from mitmproxy.io import FlowReader, FlowWriter
+from mitmproxy.test import tflow
+
+from hushlist.decide.decision import Decision
+from hushlist.match.rule import Action
+from hushlist.proxy.flow.flow_metadata import BLOCKED, KEY, TAGGED, WOULD_BLOCK, annotate
+from hushlist.url.request import request_of
+from unit.hostile import engine_of
+
+ENGINE = engine_of(
+    """
+    name: hrn://l.example/ads
+    rules:
+      - {expression: blocked.example, reason: Bad, expires: 2999-12-31, category: 'hrn://c.example/ads'}
+      - {expression: tagged.example, action: tag}
+      - {expression: allowed.example, action: allow}
+      - {expression: www.allowed.example, action: tag}
+    """
+)
+
+
+def decision(host: str) -> Decision:
+    return ENGINE.decide(request_of(f"http://{host}/"))
+
+
+def noted(host: str, *, would_block: bool = False, flow: http.HTTPFlow | None = None) -> http.HTTPFlow:
+    flow = flow or tflow.tflow()
+    annotate(flow, decision(host), would_block=would_block)
+    return flow
+
+
+@pytest.mark.parametrize(
+    ("host", "would_block", "marker", "comment"),
+    [
+        (
+            "blocked.example",
+            False,
+            BLOCKED,
+            "hushlist: block blocked.example/ by hrn://l.example/ads (first.yaml:4): Bad",
+        ),
+        (
+            "blocked.example",
+            True,
+            WOULD_BLOCK,
+            "hushlist: would block blocked.example/ by hrn://l.example/ads (first.yaml:4): Bad",
+        ),
+        ("tagged.example", False, TAGGED, "hushlist: tag tagged.example/ by hrn://l.example/ads (first.yaml:5)"),
+        ("allowed.example", False, "", "hushlist: allow allowed.example/ by hrn://l.example/ads (first.yaml:6)"),
+        ("other.example", False, "", ""),
+    ],
+)
+def test_marker_and_comment_tell_the_decision(host: str, would_block: bool, marker: str, comment: str) -> None:
+    flow = noted(host, would_block=would_block)
+    assert (flow.marked, flow.comment) == (marker, comment)
+    assert (KEY in flow.metadata) is bool(comment)
+
+
+def test_a_request_that_cannot_be_read_is_noted_even_where_it_passes() -> None:
+    flow = tflow.tflow()
+    annotate(flow, Decision(Action.PASS, b"http://x/", fault="it names no host"))
+    assert flow.metadata[KEY]["fault"] == "it names no host"
+    assert flow.comment == "hushlist: pass it names no host"
+
+
+@pytest.mark.parametrize("host", ["blocked.example", "tagged.example", "www.allowed.example"])
+def test_saved_flows_load_again(host: str) -> None:
+    flow, file = noted(host), io.BytesIO()
+    FlowWriter(file).add(flow)
+    file.seek(0)
+    (loaded,) = FlowReader(file).stream()
+    assert loaded.metadata == flow.metadata
+    assert (loaded.marked, loaded.comment) == (flow.marked, flow.comment)
+    assert loaded.metadata[KEY]["matches"]
+
+
+def test_metadata_is_of_plain_types() -> None:
+    def check(value: object) -> None:
+        assert type(value) in (dict, list, str, int, bool, type(None))
+        for item in value.values() if isinstance(value, dict) else value if isinstance(value, list) else ():
+            check(item)
+
+    check(noted("blocked.example").metadata[KEY])
+
+
+@pytest.mark.parametrize(
+    ("expression", "hosts"),
+    [
+        ("~meta hushlist", {"blocked.example", "tagged.example", "allowed.example"}),
+        ("~meta c.example/ads", {"blocked.example"}),
+        ("~marked", {"blocked.example", "tagged.example"}),
+        (f"~marker {BLOCKED}", {"blocked.example"}),
+        (f"~marker {TAGGED}", {"tagged.example"}),
+        ('~comment "hushlist: block"', {"blocked.example"}),
+        ("~comment Bad", {"blocked.example"}),
+    ],
+)
+def test_mitmproxy_s_filters_find_it(expression: str, hosts: set[str]) -> None:
+    matches = flowfilter.parse(expression)
+    asked = ("blocked.example", "tagged.example", "allowed.example", "other.example")
+    assert {host for host in asked if matches(noted(host))} == hosts
+
+
+def test_what_a_person_noted_stays() -> None:
+    flow = tflow.tflow()
+    flow.marked, flow.comment = ":heart:", "mine"
+    noted("blocked.example", flow=flow)
+    assert (flow.marked, flow.comment) == (":heart:", "mine")
+    assert flow.metadata[KEY]["action"] == "block"
+
+
+def test_a_later_decision_takes_the_place_of_an_earlier_one() -> None:
+    flow = noted("blocked.example", would_block=True)
+    noted("tagged.example", flow=flow)
+    assert flow.metadata[KEY]["action"] == "tag"
+    assert (flow.marked, flow.comment) == (
+        TAGGED,
+        "hushlist: tag tagged.example/ by hrn://l.example/ads (first.yaml:5)",
+    )
+
+
+@pytest.mark.parametrize("host", ["other.example", "allowed.example"])
+def test_a_later_decision_leaves_no_trace_of_an_earlier_one(host: str) -> None:
+    flow, fresh = noted("blocked.example", would_block=True), noted(host)
+    noted(host, flow=flow)
+    assert (flow.metadata, flow.marked, flow.comment) == (fresh.metadata, fresh.marked, fresh.comment)
+
+
+def test_other_addons_metadata_stays() -> None:
+    flow = tflow.tflow()
+    flow.metadata["other"] = 1
+    noted("other.example", flow=noted("blocked.example", flow=flow))
+    assert flow.metadata["other"] == 1

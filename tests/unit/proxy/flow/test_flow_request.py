@@ -1,0 +1,375 @@
+"""Requests off flows."""
+
+import re
+from collections.abc import Callable
+from time import perf_counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mitmproxy import http
+from mitmproxy.proxy.mode_specs import ProxyMode
+from mitmproxy.test import tflow
+
+from hushlist.match.rule import Action
+from hushlist.proxy.flow.flow_request import client_of_flow, name_to_ask, request_of_flow, seen_of_flow
+from hushlist.url import http_head
+from hushlist.url.request import Request
+from unit.hostile import engine_of, octets
+
+
+def flow_of(
+    url: str = "http://target.example/p?q",
+    *,
+    headers: tuple[tuple[bytes, bytes], ...] = (),
+    authority: bytes = b"",
+    sni: str | None = None,
+    path: bytes | None = None,
+) -> http.HTTPFlow:
+    request = http.Request.make("GET", url)
+    request.headers = http.Headers(headers)
+    request.data.authority = authority
+    if path is not None:
+        request.data.path = path
+    flow = tflow.tflow(req=request)
+    flow.client_conn.sni = sni
+    return flow
+
+
+def test_a_request_is_taken_as_it_stands() -> None:
+    assert request_of_flow(flow_of()) == Request(b"http", (b"target.example",), 80, b"/p?q")
+    assert request_of_flow(flow_of("https://target.example:8443/")).port == 8443
+
+
+def test_a_flood_of_long_names_is_not_remembered() -> None:
+    in_target, in_header = flow_of(), flow_of(headers=((b"Host", b"h" * 600),))
+    in_target.request.data.host = "t" * 600
+    remembered = http_head._names.cache_info().currsize
+    assert b"t" * 600 in request_of_flow(in_target).hosts
+    assert b"h" * 600 in request_of_flow(in_header).hosts
+    assert http_head._names.cache_info().currsize == remembered
+    request_of_flow(flow_of("http://never.asked.before.example/"))
+    assert http_head._names.cache_info().currsize == remembered + 1
+
+
+@pytest.mark.parametrize(
+    ("flow", "fault"),
+    [
+        (flow_of(headers=((b"Cookie", b"a" * (1 << 16)),)), "its headers have more than 65,536 octets"),
+        (flow_of(headers=((b"a", b""),) * (1 << 16)), None),
+        (flow_of(headers=((b"a", b"b"),) * (1 << 16)), "its headers have more than 65,536 octets"),
+        (flow_of(authority=b"a" * (1 << 17)), "its headers have more than 65,536 octets"),
+        (flow_of(authority=b"a" * 9000), "its names are too long"),
+        (flow_of(headers=((b"Host", b"a.example," * (1 << 20)),)), "its headers have more than 65,536 octets"),
+        (flow_of(headers=((b"Host", b"h.example"),) * 5000), "its names are too long"),
+        (flow_of(headers=((b"Host", b"h.example" + b" " * 9000 + b"bad.example"),)), "its names are too long"),
+        (flow_of(path=b"/ " * (1 << 22)), "its target has more than 65,536 octets"),
+    ],
+)
+def test_what_is_too_long_is_a_fault_after_a_look_at_its_length(flow: http.HTTPFlow, fault: str | None) -> None:
+    start = perf_counter()
+    request = request_of_flow(flow, with_media=True)
+    assert perf_counter() - start < 1
+    assert request.fault == fault
+    assert sum(map(len, request.hosts)) < 10_000
+    assert len(request.target) < 2000
+
+
+def test_a_long_name_of_a_user_is_cut() -> None:
+    flow = flow_of()
+    flow.metadata["proxyauth"] = ("u" * 256, "")
+    assert client_of_flow(flow).user == "u" * 256
+    flow.metadata["proxyauth"] = ("u" * (8 << 20), "")
+    assert client_of_flow(flow).user == "u" * 256 + "..."
+
+
+def test_raw_octets_are_not_decoded() -> None:
+    assert request_of_flow(flow_of(path=b"/\xff%41?\x00")).target == b"/\xff%41?\x00"
+
+
+@pytest.mark.parametrize(
+    ("flow", "hosts"),
+    [
+        (flow_of(headers=((b"Host", b"other.example"),)), (b"target.example", b"other.example")),
+        (flow_of(headers=((b"host", b" other.example:81 "),)), (b"target.example", b"other.example")),
+        (flow_of(headers=((b"HOST", b"a"), (b"x", b"b"), (b"hOsT", b"c"))), (b"target.example", b"a", b"c")),
+        (flow_of(headers=((b"Host", b"target.example:80"),)), (b"target.example",)),
+        (flow_of(authority=b"other.example:443"), (b"target.example", b"other.example")),
+        (flow_of("https://target.example/", sni="other.example"), (b"target.example", b"other.example")),
+        (flow_of(sni="proxy.example"), (b"target.example",)),  # TLS with the proxy itself
+        (
+            flow_of("https://target.example/", authority=b"a", headers=((b"Host", b"b"),), sni="c"),
+            (b"target.example", b"a", b"b", b"c"),
+        ),
+        (flow_of(headers=((b"Host", b" \tother.example "),)), (b"target.example", b"other.example")),
+        (flow_of(headers=((b"Host", b""),)), (b"target.example", b"")),
+        # lines that something has put into one
+        (flow_of(headers=((b"Host", b"a, b:81"),)), (b"target.example", b"a, b", b"a", b"b")),
+        (flow_of(headers=((b"Host", b"a\tb"),)), (b"target.example", b"a\tb", b"a", b"b")),
+        (flow_of(headers=((b"Host", b",a,, "),)), (b"target.example", b",a,,", b"a")),
+        (flow_of(authority=b"a,b:443"), (b"target.example", b"a,b", b"a", b"b")),
+        # what mitmproxy looks up, by IDNA 2003
+        (
+            flow_of(headers=((b"Host", "straße.example".encode()),)),
+            (b"target.example", "straße.example".encode(), b"strasse.example"),
+        ),
+        (flow_of(authority="a‍b".encode()), (b"target.example", "a‍b".encode(), b"ab")),
+        (flow_of(headers=((b"Host", b"\xff.example"),)), (b"target.example", b"\xff.example")),
+        (flow_of("http://[::1]/", headers=((b"Host", b"[::1]:80"),)), (b"::1", b"[::1]")),
+    ],
+)
+def test_a_request_goes_by_target_authority_host_headers_and_server_name(
+    flow: http.HTTPFlow, hosts: tuple[bytes, ...]
+) -> None:
+    assert request_of_flow(flow).hosts == hosts
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *(b"blocked.example", b"blocked.example:80", b"BLOCKED.example.", b"www.blocked.example"),
+        # a server may stop reading at the colon, as nginx does
+        *(b"blocked.example:80@target.example", b"blocked.example:@target.example", b"blocked.example:x"),
+        b"blocked.example/x@target.example",
+        b"target.example@blocked.example",
+        b":80",
+    ],
+)
+@pytest.mark.parametrize("kind", ["host", "authority"])
+def test_no_other_name_of_a_request_hides_a_blocked_host(host: bytes, kind: str) -> None:
+    flow = flow_of(authority=host) if kind == "authority" else flow_of(headers=((b"Host", host),))
+    decision = engine_of("rules: [blocked.example]").decide(request_of_flow(flow))
+    assert decision.action is Action.BLOCK
+
+
+# -- what is no request, or more than one -----------------------------------------------------------------------------
+
+METHOD, TARGET = "its method is none", "there is white space or a control character in its target"
+HEADERS = "there is a line end or a NUL in its headers"
+
+
+def test_every_octet_that_would_make_another_request_is_a_fault() -> None:
+    for one in (bytes((octet,)) for octet in range(256)):
+        method, target = flow_of(), flow_of(path=b"/a" + one + b"b")
+        method.request.data.method = b"GE" + one
+        assert (request_of_flow(method).fault == METHOD) is (not re.fullmatch(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]", one))
+        assert (request_of_flow(target).fault == TARGET) is (one <= b" " or one == b"\x7f")
+        for flow in (
+            flow_of(headers=((b"a", b"b"), (b"x" + one, b"y"))),
+            flow_of(headers=((b"x", b"y" + one + b"z"), (b"a", b"b"))),
+            flow_of(authority=b"h" + one),
+        ):
+            assert (request_of_flow(flow).fault == HEADERS) is (one in b"\0\r\n")
+
+
+@pytest.mark.parametrize(
+    ("method", "path", "fault"),
+    [
+        (b"GET", b"/", None),
+        (b"get", b"/", None),
+        (b"X-OWN", b"/", None),
+        (b"OPTIONS", b"*", None),
+        (b"CONNECT", b"", None),
+        (b"", b"/", METHOD),
+        (b"GET /x", b"/", METHOD),
+        (b"GET", b"", "its target is no path"),
+        (b"GET", b"x", "its target is no path"),
+        (b"GET", b"http://h.example/", "its target is no path"),
+        (b"CONNECT", b"h.example:443 x", TARGET),
+    ],
+)
+def test_a_request_has_a_method_and_a_path(method: bytes, path: bytes, fault: str | None) -> None:
+    flow = flow_of(path=path)
+    flow.request.data.method = method
+    assert request_of_flow(flow).fault == fault
+
+
+BODY = "it has a body, which its method does not have"
+
+
+@pytest.mark.parametrize(
+    ("method", "name", "value", "fault"),
+    [
+        (b"GET", b"Content-Length", b"1", BODY),
+        (b"get", b"cOnTeNt-LeNgTh", b"010", BODY),
+        (b"HEAD", b"Content-Length", b"5", BODY),
+        (b"TRACE", b"content-length", b"x", BODY),
+        (b"GET", b"Transfer-Encoding", b"chunked", BODY),
+        (b"GET", b"Content-Length", b"0", None),
+        (b"GET", b"Content-Length", b"00 ", None),
+        (b"GET", b"Content-Lengthy", b"5", None),
+        *((method, b"Content-Length", b"5", None) for method in (b"POST", b"DELETE", b"OPTIONS", b"QUERY", b"CONNECT")),
+    ],
+)
+def test_a_body_behind_a_method_that_has_none_is_a_fault(
+    method: bytes, name: bytes, value: bytes, fault: str | None
+) -> None:
+    flow = flow_of(headers=((b"a", b"b"), (name, value)))
+    flow.request.data.method = method
+    assert request_of_flow(flow).fault == fault
+
+
+@given(octets(), octets(), octets())
+def test_a_fault_is_what_its_definition_says(path: bytes, name: bytes, value: bytes) -> None:
+    request = request_of_flow(flow_of(path=b"/" + path, headers=((b"Host", b"h"), (name, value))))
+    if re.search(rb"[\x00-\x20\x7f]", path):
+        assert request.fault == TARGET
+    elif re.search(rb"[\x00\r\n]", name + value):
+        assert request.fault == HEADERS
+    else:
+        assert request.fault is None
+
+
+# -- what is equal ----------------------------------------------------------------------------------------------------
+
+
+def setter(name: str, value: object) -> Callable[[http.HTTPFlow], None]:
+    """Changes one thing that a request is made of."""
+    return lambda flow: setattr(flow.request.data, name, value)
+
+
+def change_a_list_in_the_place_of_fields(flow: http.HTTPFlow) -> None:
+    flow.request.headers.fields[0][1] = b"other.example"  # type: ignore[index]
+
+
+CHANGES = {
+    **{
+        name: setter(name, value)
+        for name, value in (
+            ("host", "other.example"),
+            ("port", 81),
+            ("method", b"GET /"),
+            ("scheme", b"http"),
+            ("authority", b"other.example"),
+            ("path", b"/other"),
+        )
+    },
+    "a Host header": lambda flow: flow.request.headers.add("Host", "other.example"),
+    "another header": lambda flow: flow.request.headers.add("X", "a\r\nHost: other.example"),
+    "the server name": lambda flow: setattr(flow.client_conn, "sni", "other.example"),
+    "fields in place": change_a_list_in_the_place_of_fields,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+def test_what_makes_another_request_is_seen(change: Callable[[http.HTTPFlow], None]) -> None:
+    flow = flow_of("https://target.example/p?q", headers=((b"Host", b"target.example"),))
+    if change is change_a_list_in_the_place_of_fields:
+        flow.request.headers.fields = ([b"Host", b"target.example"],)  # type: ignore[assignment]
+    request, seen = request_of_flow(flow), seen_of_flow(flow)
+    assert seen == seen_of_flow(flow)
+    change(flow)
+    assert request_of_flow(flow) != request
+    assert seen_of_flow(flow) != seen
+
+
+@given(st.lists(st.sampled_from(sorted(set(CHANGES) - {"fields in place"})), max_size=4))
+def test_where_what_is_seen_is_equal_so_is_the_request(changes: list[str]) -> None:
+    one, other = flow_of(), flow_of()
+    for name in changes:
+        CHANGES[name](one)
+    for name in reversed(changes):
+        CHANGES[name](other)
+    if seen_of_flow(one) == seen_of_flow(other):
+        assert request_of_flow(one) == request_of_flow(other)
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *(b"a%00.example", b"a%0d%0a", b"a b", b"a, b", b"a%c0%aeb", b"a\xc0\xaeb", b"a\xff", b"b\xfccher.example"),
+        *("a ".encode(), "a　b".encode(), "a ".encode()),
+        *(b"%5B::1%5D", b"a<b>", b"a|b", b"[a]", b'"a"', b"a^b"),
+    ],
+)
+def test_a_host_that_stays_none_is_a_fault(host: bytes) -> None:
+    assert request_of_flow(flow_of(headers=((b"Host", host),))).fault == "there is an octet in its host that none has"
+    assert request_of_flow(flow_of(authority=host)).fault == "there is an octet in its host that none has"
+
+
+@pytest.mark.parametrize(
+    "host",
+    [
+        *(
+            b"a.example",
+            b"A.EXAMPLE.",
+            b"_a-b.example:80",
+            b"%61.example",
+            b"1.2.3.4",
+            b"0x7f.1",
+            b"[::1]:80",
+            b"[::1%25eth0]",
+        ),
+        *("bücher.example".encode(), "straße.example".encode(), "a。b".encode(), b"xn--bcher-kva.example"),
+    ],
+)
+def test_a_host_in_any_spelling_is_no_fault(host: bytes) -> None:
+    assert request_of_flow(flow_of(headers=((b"Host", host),))).fault is None
+
+
+# -- where no client has named the destination -------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mode", "url", "host", "sni", "hosts", "destination", "asked"),
+    [
+        ("regular", "https://192.0.2.7/", b"a.example", None, (b"192.0.2.7", b"a.example"), None, None),
+        ("regular", "https://a.example/", b"b.example", None, (b"a.example", b"b.example"), None, None),
+        (
+            "transparent",
+            "http://192.0.2.7/",
+            b"a.example",
+            None,
+            (b"a.example", b"192.0.2.7"),
+            b"192.0.2.7",
+            "a.example",
+        ),
+        (
+            "transparent",
+            "https://192.0.2.7/",
+            b"A.example",
+            "b.example",
+            (b"A.example", b"b.example", b"192.0.2.7"),
+            b"192.0.2.7",
+            "b.example",
+        ),
+        (
+            "wireguard",
+            "http://192.0.2.7/",
+            b"\xc3\xbc.x",
+            None,
+            (b"\xc3\xbc.x", b"xn--tda.x", b"192.0.2.7"),
+            b"192.0.2.7",
+            "xn--tda.x",
+        ),
+        ("transparent", "http://192.0.2.7/", b"192.0.2.8", None, (b"192.0.2.7", b"192.0.2.8"), None, None),
+        ("transparent", "http://192.0.2.7/", b"a/b", None, (b"192.0.2.7", b"a/b"), None, None),
+        ("transparent", "http://192.0.2.7/", b"", None, (b"192.0.2.7", b""), None, None),
+        ("transparent", "http://192.0.2.7/", b"192.0.2.7", None, (b"192.0.2.7",), None, None),
+        ("socks5", "http://a.example/", b"b.example", None, (b"a.example", b"b.example"), None, None),
+        ("socks5", "http://[2001:db8::7]/", b"a", None, (b"a", b"2001:db8::7"), b"2001:db8::7", "a"),
+        (
+            "reverse:https://192.0.2.7",
+            "https://192.0.2.7/",
+            b"192.0.2.7",
+            "a.example",
+            (b"192.0.2.7", b"a.example"),
+            b"192.0.2.7",
+            None,
+        ),
+    ],
+)
+def test_in_modes_led_by_addresses_the_name_is_asked(
+    mode: str,
+    url: str,
+    host: bytes,
+    sni: str | None,
+    hosts: tuple[bytes, ...],
+    destination: bytes | None,
+    asked: str | None,
+) -> None:
+    flow = flow_of(url, headers=((b"Host", host),), sni=sni)
+    flow.client_conn.proxy_mode = ProxyMode.parse(mode)
+    request = request_of_flow(flow)
+    assert (request.hosts, request.destination) == (hosts, destination)
+    assert name_to_ask(request, sni) == asked

@@ -1,0 +1,236 @@
+"""What a blocked client gets."""
+
+import json
+from datetime import datetime, timedelta, timezone
+
+import pytest
+from mitmproxy import http
+
+from hushlist.decide.decision import Decision
+from hushlist.match.rule import Action
+from hushlist.proxy.page.block_response import (
+    AnswerKind,
+    Explanation,
+    Unblock,
+    Verdict,
+    answer_kind_of,
+    block_response,
+    explanation_of,
+    failure,
+)
+from hushlist.url.request import request_of
+from unit.hostile import engine_of
+
+
+def request(path: str = "/", method: str = "GET", **headers: str) -> http.Request:
+    named = {name.replace("_", "-"): value for name, value in headers.items()}
+    return http.Request.make(method, f"http://h.example{path}", headers=named)
+
+
+@pytest.mark.parametrize(
+    ("asked", "kind"),
+    [
+        # Sec-Fetch-Dest comes first
+        (request(sec_fetch_dest="document"), AnswerKind.PAGE),
+        (request(sec_fetch_dest="iframe"), AnswerKind.PAGE),
+        (request(sec_fetch_dest="frame"), AnswerKind.PAGE),
+        (request(sec_fetch_dest="object"), AnswerKind.PAGE),
+        (request(sec_fetch_dest="Image", accept="text/html"), AnswerKind.IMAGE),
+        (request(sec_fetch_dest="script"), AnswerKind.SCRIPT),
+        (request(sec_fetch_dest="worker"), AnswerKind.SCRIPT),
+        (request(sec_fetch_dest="serviceworker"), AnswerKind.SCRIPT),
+        (request(sec_fetch_dest="style"), AnswerKind.STYLE),
+        (request("/x.js", sec_fetch_dest="empty"), AnswerKind.DATA),
+        (request(sec_fetch_dest="manifest"), AnswerKind.DATA),
+        (request(sec_fetch_dest="audio"), AnswerKind.MEDIA),
+        (request(sec_fetch_dest="video"), AnswerKind.MEDIA),
+        (request(sec_fetch_dest="track"), AnswerKind.MEDIA),
+        (request(sec_fetch_dest="font"), AnswerKind.MEDIA),
+        (request("/x.png", sec_fetch_dest=""), AnswerKind.PAGE),
+        (request(sec_fetch_dest="\xff"), AnswerKind.PAGE),
+        # then what only a script sends
+        (request(x_requested_with="XMLHttpRequest", accept="text/html"), AnswerKind.DATA),
+        (request("/x.png", x_requested_with="xmlhttprequest"), AnswerKind.DATA),
+        # then Accept
+        (request("/x.js", accept="text/html,application/xhtml+xml,*/*;q=0.8"), AnswerKind.PAGE),
+        (request("/x.js", accept="image/avif,image/webp,*/*"), AnswerKind.IMAGE),
+        (request(accept="text/css,*/*;q=0.1"), AnswerKind.STYLE),
+        (request(accept="application/json, text/plain, */*"), AnswerKind.DATA),
+        # then the path's ending
+        *(
+            (request(f"/a{ending}?q.html", accept="*/*"), AnswerKind.IMAGE)
+            for ending in (".png", ".GIF", ".jpeg", ".svg", ".ico")
+        ),
+        (request("/a.js"), AnswerKind.SCRIPT),
+        (request("/a.mjs"), AnswerKind.SCRIPT),
+        (request("/a.css"), AnswerKind.STYLE),
+        (request("/a.json"), AnswerKind.DATA),
+        (request("/a.html"), AnswerKind.PAGE),
+        (request("/a?b.js"), AnswerKind.PAGE),
+        (request("/js"), AnswerKind.PAGE),
+        (request("/a.js/b"), AnswerKind.PAGE),
+        # then the client: a browser that navigates asks for text/html
+        (request(accept="*/*", user_agent="Mozilla/5.0"), AnswerKind.DATA),
+        (request(accept="*/*", user_agent="curl/8"), AnswerKind.PAGE),
+        (request(), AnswerKind.PAGE),
+        # a WebSocket before everything
+        (request(upgrade="WebSocket", sec_fetch_dest="websocket"), AnswerKind.WEBSOCKET),
+        (request(upgrade="h2c"), AnswerKind.PAGE),
+    ],
+)
+def test_the_answer_fits_where_it_would_be_used(asked: http.Request, kind: AnswerKind) -> None:
+    assert answer_kind_of(asked) is kind
+
+
+UNTIL = datetime(2026, 12, 24, 22, 30, tzinfo=timezone(timedelta(hours=1)))
+EXPLANATION = Explanation(
+    url="http://h.example/",
+    reason="It is bad",
+    category="hrn://c.example/x",
+    list="ads",
+    rule="ads.yaml:3",
+    expression="h.example/",
+    until=UNTIL,
+    reference="7K3F-29QX",
+)
+UNBLOCK = Unblock("/.well-known/hushlist/unblock", "token", passphrase=True)
+
+
+@pytest.mark.parametrize(
+    ("destination", "content_type", "beginning"),
+    [
+        ("document", "text/html; charset=utf-8", b"<!doctype html>"),
+        ("image", "image/gif", b"GIF89a"),
+        ("script", "text/javascript; charset=utf-8", b""),
+        ("style", "text/css; charset=utf-8", b""),
+        ("empty", "application/json", b"{"),
+        ("video", "text/plain; charset=utf-8", b""),
+    ],
+)
+def test_every_answer_is_a_403_that_nothing_keeps_or_runs(
+    destination: str, content_type: str, beginning: bytes
+) -> None:
+    response = block_response(request(sec_fetch_dest=destination), EXPLANATION)
+    assert response.status_code == 403
+    assert response.headers["content-type"] == content_type
+    assert response.headers["cache-control"] == "no-store"
+    assert response.headers["x-content-type-options"] == "nosniff"
+    policy = response.headers["content-security-policy"]
+    assert "default-src 'none'" in policy
+    assert "script-src" not in policy
+    assert "unsafe-eval" not in policy
+    assert response.headers["referrer-policy"] == "no-referrer"
+    assert response.headers["x-hushlist-reference"] == "7K3F-29QX"
+    assert "set-cookie" not in response.headers
+    assert response.headers["content-length"] == str(len(response.content or b""))
+    assert (response.content or b"").startswith(beginning)
+    assert bool(response.content) is bool(beginning)
+
+
+@pytest.mark.parametrize(("version", "end"), [("HTTP/1.0", "close"), ("HTTP/1.1", "close"), ("HTTP/2.0", None)])
+def test_a_tunnel_is_refused_in_words_and_its_connection_ends_where_it_has_one(version: str, end: str | None) -> None:
+    connect = request()
+    connect.method, connect.http_version = "CONNECT", version
+    for response in (block_response(connect, EXPLANATION), failure(connect)):
+        assert response.status_code == 403
+        assert response.headers["content-type"] == "text/plain; charset=utf-8"
+        assert response.headers.get("connection") == end
+
+
+def test_a_websocket_is_refused_in_words() -> None:
+    response = block_response(request(upgrade="websocket"), EXPLANATION)
+    assert (response.status_code, response.content) == (403, b"Blocked: It is bad\n")
+    assert "upgrade" not in response.headers
+
+
+def test_programs_are_told_in_json() -> None:
+    response = block_response(request(sec_fetch_dest="empty"), EXPLANATION)
+    assert json.loads(response.content or b"") == {
+        "blocked": True,
+        "kind": "blocked",
+        "url": "http://h.example/",
+        "reason": "It is bad",
+        "category": "hrn://c.example/x",
+        "list": "ads",
+        "rule": "ads.yaml:3",
+        "expression": "h.example/",
+        "until": "2026-12-24T22:30:00+01:00",
+        "reference": "7K3F-29QX",
+    }
+
+
+@pytest.mark.parametrize("method", ["HEAD", "head"])
+def test_a_head_request_gets_the_headers_alone(method: str) -> None:
+    whole, head = block_response(request(), EXPLANATION), block_response(request(method=method), EXPLANATION)
+    assert head.raw_content == b""
+    assert list(head.headers.items()) == list(whole.headers.items())
+
+
+@pytest.mark.parametrize("text", ["\udcff", "a\ud800"])
+@pytest.mark.parametrize("destination", ["document", "empty"])
+def test_octets_that_are_no_text_do_not_keep_the_answer_from_being_made(text: str, destination: str) -> None:
+    assert block_response(request(sec_fetch_dest=destination), Explanation(*[text] * 7, reference=text)).content
+
+
+def test_a_decision_is_explained_without_the_folders_of_its_files() -> None:
+    engine = engine_of(
+        "name: hrn://l.example/ads\nrules: [{expression: h.example, category: 'hrn://c.example/x', reason: Because}]"
+    )
+    decision = engine.decide(request_of("http://www.h.example/a"))
+    assert explanation_of(decision, until=UNTIL, reference="7", kind=Verdict.WARNED) == Explanation(
+        url="http://www.h.example/a",
+        reason="Because",
+        category="hrn://c.example/x",
+        list="hrn://l.example/ads",
+        rule="first.yaml:2",
+        expression="h.example/",
+        until=UNTIL,
+        reference="7",
+        kind=Verdict.WARNED,
+    )
+
+
+def test_a_rule_without_a_reason_and_a_request_that_cannot_be_read_are_explained() -> None:
+    decision = engine_of("rules: [h.example]").decide(request_of("h.example"))
+    assert explanation_of(decision).reason is None
+    assert explanation_of(decision).in_english() == "A rule of the filter blocks it."
+    assert explanation_of(decision, kind=Verdict.WARNED).in_english() == "A rule of the filter warns of it."
+    unread = explanation_of(Decision(Action.BLOCK, b"http://me:secret@\xff/", fault="it names no host"))
+    assert unread == Explanation("http://\\xff/", fault="it names no host")
+    assert unread.as_dict()["reason"] == "The address cannot be read: it names no host."
+
+
+def test_only_a_page_offers_to_have_it_unblocked() -> None:
+    for destination in ("document", "image", "script", "style", "empty", "video"):
+        response = block_response(request(sec_fetch_dest=destination), EXPLANATION, UNBLOCK)
+        is_page = destination == "document"
+        assert (b"<form" in (response.content or b"")) is is_page
+        assert ("sandbox allow-forms" in response.headers["content-security-policy"]) is is_page
+        assert ("form-action 'self'" in response.headers["content-security-policy"]) is is_page
+
+
+def test_the_page_is_in_the_language_that_the_request_asks_for() -> None:
+    response = block_response(request(accept_language="tlh, de-AT;q=0.8, fr;q=0.5"), EXPLANATION)
+    assert (response.headers["content-language"], response.headers["vary"]) == ("de", "Accept-Language")
+    assert "Diese Seite ist gesperrt" in response.text
+
+
+@pytest.mark.parametrize("reference", ["a\r\nSet-Cookie: x=1", "ü", "", "a b", "x" * 101])
+def test_a_reference_that_is_no_token_stays_out_of_the_headers(reference: str) -> None:
+    response = block_response(request(), Explanation("http://h.example/", reference=reference))
+    assert "x-hushlist-reference" not in response.headers
+    assert "set-cookie" not in response.headers
+
+
+@pytest.mark.parametrize("target", ["page", "answer_kind_of", "block_response"])
+def test_a_failure_is_told_even_where_no_page_can_be_made(monkeypatch: pytest.MonkeyPatch, target: str) -> None:
+    assert b"<h1>The filter failed</h1>" in (failure(request()).content or b"")
+    assert b"h.example" not in (failure(request()).content or b"")
+
+    def fail(*_: object, **__: object) -> None:
+        raise RuntimeError("broken")
+
+    monkeypatch.setattr(f"hushlist.proxy.page.block_response.{target}", fail)
+    response = failure(request())
+    assert response.status_code == 403
+    assert response.content == b"The filter failed; nothing passes it unseen.\n"

@@ -1,0 +1,101 @@
+"""The languages of the pages: every one is whole, and each reader gets theirs."""
+
+from __future__ import annotations
+
+import re
+import time
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushlist.proxy.page.languages import DEFAULT, TEXTS, negotiate
+
+OFFERED = ["en", "de", "fr", "pt", "zh-hant"]
+
+
+@pytest.mark.parametrize(
+    ("header", "language"),
+    [
+        ("", "en"),
+        ("de", "de"),
+        ("DE", "de"),
+        ("de-CH-1996", "de"),
+        ("de, en", "de"),
+        ("en;q=0.8, de;q=0.9", "de"),
+        ("de;q=0.5, fr;q=0.5", "de"),
+        ("fr;q=0.001, tlh", "fr"),
+        (" \tde\t; \tq=1.000 ", "de"),
+        ("de;Q=0.3, fr;q=0.2", "de"),
+        (",,, ,de,", "de"),
+        # lookup: the more general language follows the special one that is not there, before the next range
+        ("pt-BR, de", "pt"),
+        ("zh-Hant-TW", "zh-hant"),
+        ("zh-Hans, fr", "fr"),
+        ("zh-Hant-CN-x-private1-private2", "zh-hant"),
+        ("de-x-a", "de"),
+        # "*" is the default, and comes in its turn
+        ("*", "en"),
+        ("tlh, *", "en"),
+        ("*;q=0.1, de;q=0.2", "de"),
+        ("*, de;q=0.5", "en"),
+        # 0 is "not acceptable"
+        ("de;q=0, fr;q=0.1", "fr"),
+        ("en;q=0, *", "de"),
+        ("en;q=0, de;q=0.000, *;q=0.5", "fr"),
+        ("de-CH, de;q=0, fr;q=0.5", "fr"),
+        ("en;q=0", "en"),
+        ("*;q=0", "en"),
+        # what cannot be read is no wish
+        ("de;q=2, fr;q=0.1", "fr"),
+        ("de;q=0.1234, fr;q=0.1", "fr"),
+        ("de;q=, fr;q=0.1", "fr"),
+        ("de;q=nan, fr;q=0.1", "fr"),
+        ("de;q=-1, fr;q=0.1", "fr"),
+        ("de;level=1, fr;q=0.1", "fr"),
+        ("de;q=1;q=1, fr;q=0.1", "fr"),
+        ("de_DE, fr;q=0.1", "fr"),
+        ("d\u00e9, fr", "fr"),
+        ("de-, fr", "fr"),
+        ("-de, fr", "fr"),
+        ("deutschland, fr", "fr"),
+        ("*-CH, fr", "fr"),
+        ("\x00\xff\udcff;;==", "en"),
+        ("../../etc/passwd", "en"),
+    ],
+)
+def test_the_language_is_the_one_that_the_reader_wants_most(header: str, language: str) -> None:
+    assert negotiate(header, OFFERED, "en") == language
+
+
+@given(
+    st.text() | st.lists(st.sampled_from(["de", "-", ",", ";", "q", "=", "0", ".", "1", "*", " ", "x"])).map("".join)
+)
+def test_whatever_stands_in_the_header_there_is_a_language(header: str) -> None:
+    assert negotiate(header) in TEXTS
+
+
+@pytest.mark.parametrize("part", ["a-", "de,", ",", ";", "de;q=0.5,", "q=", "-x", "*,", " "])
+def test_a_long_header_costs_nothing(part: str) -> None:
+    started = time.perf_counter()
+    negotiate(part * (256 * 1024 // len(part)))
+    assert time.perf_counter() - started < 0.5
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_every_language_is_whole(language: str) -> None:
+    texts, english = TEXTS[language], TEXTS[DEFAULT]
+    assert list(texts) == list(english)
+    for key, text in texts.items():
+        assert text.strip() == text != "", key
+        assert "<" not in text, key
+        assert text.count("{}") == english[key].count("{}") == (key in ("minutes", "hours")), key
+        # a sentence stays one
+        assert english[key].endswith(".") is bool(re.search(r"[.।]$", text)) or key in ("minutes", "hours"), key
+    assert texts["dir"] == ("rtl" if language == "ar" else "ltr")
+
+
+def test_the_languages_that_are_promised_are_there() -> None:
+    assert {"en", "de", "fr", "es", "hi", "ar"} <= set(TEXTS)
+    reasons = [texts["blocked_reason"] for texts in TEXTS.values()]
+    assert len(set(reasons)) == len(reasons)

@@ -1,0 +1,114 @@
+"""Where a failure of the filter becomes what happens to a flow."""
+
+from __future__ import annotations
+
+import logging
+
+import pytest
+from mitmproxy.flow import Flow
+from mitmproxy.test import taddons, tflow
+
+from hushlist.match.index_file import IndexFileError
+from hushlist.policy.proxy_settings import FailureCause, OnFailure
+from hushlist.proxy import failure_policy as module
+from hushlist.proxy.failure_policy import FailurePolicy
+
+ERRORS = [
+    (RuntimeError("broken"), FailureCause.ERROR),
+    (IndexFileError("index", "it is shorter than it was"), FailureCause.INDEX),
+]
+
+
+@pytest.fixture(autouse=True)
+def _options() -> object:
+    with taddons.context() as context:
+        context.options.add_option("stream_large_bodies", str | None, None, "")
+        yield context
+        context.master.event_loop.close()
+
+
+def failure_policy(*opened: FailureCause) -> FailurePolicy:
+    made = FailurePolicy()
+    made.on_failure = OnFailure(frozenset(opened))
+    return made
+
+
+def act(made: FailurePolicy, flow: Flow, error: Exception, *, is_blocked: bool = False) -> bool:
+    """Whether a flow passes a failure."""
+    try:
+        raise error  # noqa: TRY301  it has to have a traceback
+    except Exception as raised:
+        made.act(flow, raised, is_blocked=is_blocked)
+    return flow.error is None and getattr(flow, "response", None) is None
+
+
+def flows() -> list[Flow]:
+    return [tflow.tflow(), tflow.ttcpflow(), tflow.tudpflow(), tflow.tdnsflow()]
+
+
+@pytest.mark.parametrize(("error", "cause"), ERRORS)
+@pytest.mark.parametrize("kind", range(4))
+def test_a_flow_of_any_kind_passes_where_the_policy_says_so_and_only_there(
+    error: Exception, cause: FailureCause, kind: int
+) -> None:
+    others = {*FailureCause} - {cause}
+    assert not act(failure_policy(), flows()[kind], error)
+    assert not act(failure_policy(*others), flows()[kind], error)
+    assert act(failure_policy(cause), flows()[kind], error)
+
+
+def test_a_request_that_is_refused_gets_an_answer_that_tells_nothing_of_it() -> None:
+    flow = tflow.tflow()
+    failure_policy().act(flow, RuntimeError("secret"))
+    assert flow.response is not None
+    assert flow.response.status_code == 403
+    assert b"The filter failed" in (flow.response.content or b"")
+    assert b"secret" not in (flow.response.content or b"")
+
+
+def test_what_was_blocked_before_stays_so() -> None:
+    assert not act(failure_policy(*FailureCause), tflow.tflow(), RuntimeError("no page"), is_blocked=True)
+
+
+def test_what_cannot_be_killed_any_more_is_left_alone() -> None:
+    flow = tflow.ttcpflow()
+    flow.live = False
+    assert act(failure_policy(), flow, RuntimeError("late"))
+
+
+def test_failures_are_counted_by_what_was_done() -> None:
+    made = failure_policy(FailureCause.ERROR)
+    assert made.status() == ""
+    for error, _ in ERRORS:
+        act(made, tflow.tflow(), error)
+    assert not made.passes(FailureCause.START)
+    assert made.status().startswith(
+        "failures: 1 by index, 1 by start refused, 1 by error passed undecided, the last at"
+    )
+    assert made.status().endswith("UTC: IndexFileError: index: it is shorter than it was")
+
+
+def test_neither_status_nor_log_can_be_forged_by_what_is_raised(caplog: pytest.LogCaptureFixture) -> None:
+    made = failure_policy()
+    for _ in range(2):  # the second without a traceback
+        act(made, tflow.tflow(), ValueError("a\n\x1b[31mhushlist: all is well"))
+    assert "\n" not in made.status()
+    assert "\x1b" not in made.status()
+    assert "\n" not in caplog.records[-1].getMessage()
+    assert "\x1b" not in caplog.records[-1].getMessage()
+
+
+def test_a_traceback_is_logged_for_each_kind_once_in_a_while(
+    caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = [0.0]
+    monkeypatch.setattr(module, "monotonic", lambda: now[0])
+    made = failure_policy()
+    caplog.set_level(logging.ERROR)
+    for _ in range(3):
+        act(made, tflow.tflow(), RuntimeError("one"))
+    act(made, tflow.tflow(), KeyError("two"))
+    now[0] = 61.0
+    act(made, tflow.tflow(), RuntimeError("one"))
+    assert ["Traceback" in record.getMessage() for record in caplog.records] == [True, False, False, True, True]
+    assert all("the filter failed on a request, it is refused" in record.getMessage() for record in caplog.records)

@@ -1,0 +1,135 @@
+"""What is counted of decisions."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushlist.decide.decision import Decision
+from hushlist.journal.log_record import LogRecord
+from hushlist.match.index import Match
+from hushlist.match.rule import Action, Expression, Rule, Terms
+from hushlist.proxy import statistics as module
+from hushlist.proxy.statistics import BOUNDS, MOST_RECENT, Asker, ListName, NameCounts, Outcome, Statistics
+from hushlist.url.request import request_of
+
+GAMES = Terms(Action.BLOCK, "hrn://a.example/games", "lists/games.yaml", "hrn://a.example/web/games", title="Games")
+
+
+def decision(url: str = "http://a.example/", action: Action = Action.PASS, terms: Terms | None = None) -> Decision:
+    asked = request_of(url.encode())
+    if terms is None:
+        return Decision(action, asked=asked, group="default")
+    match = Match(Rule(Expression(b"a.example/"), terms, 7), b"a.example/", (9, 0))
+    return Decision(action, None, (match,), match, asked=asked, group="default")
+
+
+def record(of: Decision | None = None, client: str = "10.0.0.7", **more: bool) -> LogRecord:
+    return LogRecord("", 1e9, of or decision(), client, **more)  # type: ignore[arg-type]
+
+
+@given(st.lists(st.dictionaries(st.text(max_size=2), st.integers(1, 9), max_size=6)), st.integers(2, 8))
+def test_a_tally_is_bounded_and_loses_nothing(batches: list[dict[str, int]], most: int) -> None:
+    tally: NameCounts[str] = NameCounts(most)
+    for batch in batches:
+        tally.add(batch)
+    assert len(tally.top()) <= most
+    assert sum(number for _, number in tally.top()) + tally.others == sum(sum(batch.values()) for batch in batches)
+
+
+def test_a_tally_keeps_what_is_frequent() -> None:
+    tally: NameCounts[int] = NameCounts(100)
+    for number in range(10_000):
+        tally.add({-1: 1, number: 1})
+    assert tally.top(1)[0][0] == -1
+
+
+def test_decisions_are_counted_by_all_that_is_known_of_them() -> None:
+    statistics = Statistics()
+    statistics.note(record(decision("http://www.A.example/x", Action.BLOCK, GAMES)), 1500)
+    statistics.note(record(decision("http://a.example:80/y", Action.BLOCK, GAMES), would_block=True), 2500)
+    statistics.note(record(client="10.0.0.8"), 900)
+    statistics.note(record(Decision(Action.BLOCK, fault="it has no host", asked=b"http:///")), 10**9)
+    assert statistics.total == 4
+    assert dict(statistics.outcomes.top()) == {
+        Outcome(Action.BLOCK, "default", False): 1,
+        Outcome(Action.BLOCK, "default", True): 1,
+        Outcome(Action.PASS, "default", False): 1,
+        Outcome(Action.BLOCK, "", False): 1,
+    }
+    assert statistics.lists.top() == [((ListName("Games", "lists/games.yaml"), Action.BLOCK), 2)]
+    assert statistics.categories.top() == [(("hrn://a.example/web/games", Action.BLOCK), 2)]
+    assert statistics.rules.top() == [(("lists/games.yaml:7", "a.example/"), 2)]
+    assert dict(statistics.hosts.top()) == {"www.a.example": 1, "a.example": 1}
+    assert statistics.clients.top() == [(Asker("10.0.0.7", None), 3), (Asker("10.0.0.8", None), 1)]
+    assert statistics.faults == 1
+    assert statistics.duration == 1500 + 2500 + 900 + 10**9
+    assert statistics.slowest is not None
+    assert (statistics.slowest.number, statistics.slowest.duration) == (4, 10**9)
+
+
+@given(st.lists(st.integers(0, 2 * 10**8), max_size=600))
+def test_the_histogram_counts_each_duration_below_its_bound(durations: list[int]) -> None:
+    statistics = Statistics()
+    for duration in durations:
+        statistics.note(record(), duration)
+    assert statistics.total == len(durations)
+    slow = Counter(sum(duration > bound for bound in BOUNDS) for duration in durations)
+    assert statistics.histogram == [slow[place] for place in range(len(BOUNDS) + 1)]
+    half, most = statistics.quantiles(0.5, 1.0)
+    assert (half, most) == (
+        (sorted(durations)[round((len(durations) - 1) / 2)], max(durations)) if durations else (None, None)
+    )
+
+
+@pytest.mark.parametrize("number", [0, 1, 255, 256, 257, 1000, 1300])
+def test_the_last_thousand_are_kept_with_their_numbers(number: int) -> None:
+    statistics = Statistics()
+    for duration in range(1, number + 1):
+        statistics.note(record(), duration)
+    kept = statistics.since(0)
+    assert [one.number for one in kept] == [one.duration for one in kept]
+    assert [one.number for one in kept] == list(range(max(1, number - MOST_RECENT + 1), number + 1))
+    assert [one.number for one in statistics.since(number - 1)] == ([number] if number else [])
+    assert statistics.since(number) == statistics.since(number + 5) == []
+
+
+def test_long_addresses_do_not_fill_the_memory() -> None:
+    statistics = Statistics()
+    long = decision("http://a.example/" + "x" * 65_000)
+    for _ in range(2000):
+        statistics.note(record(long), 1)
+    kept = statistics.since(0)
+    assert 0 < sum(one.record.octets for one in kept) <= module._MOST_OCTETS
+    assert kept[-1].number == 2000
+
+
+def test_whoever_waits_is_told_at_once() -> None:
+    async def watch() -> tuple[int, int, int]:
+        statistics = Statistics()
+        waiting = asyncio.ensure_future(statistics.wait(60))
+        await asyncio.sleep(0)
+        before = statistics.waiting
+        statistics.note(record(), 1)
+        await asyncio.wait_for(waiting, 5)
+        return before, statistics.waiting, statistics.total
+
+    assert asyncio.run(watch()) == (1, 0, 1)
+
+
+def test_nobody_waits_for_longer_than_asked_or_behind_the_end() -> None:
+    async def watch() -> int:
+        statistics = Statistics()
+        await asyncio.wait_for(statistics.wait(0.01), 5)
+        waiting = asyncio.ensure_future(statistics.wait(60))
+        await asyncio.sleep(0)
+        statistics.close()
+        await asyncio.wait_for(waiting, 5)
+        await asyncio.wait_for(statistics.wait(60), 5)
+        return statistics.waiting
+
+    assert asyncio.run(watch()) == 0

@@ -1,0 +1,204 @@
+"""The comparison ladder as a whole."""
+
+from itertools import combinations, pairwise
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushlist.errors import UrlError
+from hushlist.url.comparison import LADDER, StepChange, compare
+from hushlist.url.iri import SCHEME
+from hushlist.url.parts import Parts
+from hushlist.url.profile import Profile
+from hushlist.url.rfc3986 import split_generic
+from unit.hostile import octets, urls
+
+RUNGS = [profile.name for profile in LADDER]
+
+
+def test_the_rungs_are_those_of_the_specification() -> None:
+    assert RUNGS == ["simple", "syntax", "scheme"]
+    for lower, higher in pairwise(LADDER):
+        assert higher.steps[: len(lower.steps)] == lower.steps
+
+
+@pytest.mark.parametrize(
+    ("a", "b", "rung"),
+    [
+        # RFC 3986, 6.2.1, and the draft, 4.1
+        ("http://example.org/rosé", "http://example.org/rosé", "simple"),
+        ("http://example.org/rosé", "http://example.org/rosé".encode(), "simple"),
+        ("a/../b", "a/../b", "simple"),
+        # RFC 3986, 6.2.2
+        ("example://a/b/c/%7Bfoo%7D", "eXAMPLE://a/./b/../b/%63/%7bfoo%7d", "syntax"),
+        ("HTTP://www.EXAMPLE.com/", "http://www.example.com/", "syntax"),
+        ("http://h/%3a", "http://h/%3A", "syntax"),
+        # the draft, 4.2
+        ("example://a/b/c/%7Bfoo%7D/rosé", "eXAMPLE://a/./b/../b/%63/%7bfoo%7d/ros%C3%A9", "syntax"),
+        ("http://example.org/~user", "http://example.org/%7euser", "syntax"),
+        ("http://example.org/~user", "http://example.org/%7Euser", "syntax"),
+        ("http://example.org/%7euser", "http://example.org/%7Euser", "syntax"),
+        ("http://www.example.org/r\u00e9sum\u00e9.html", "http://www.example.org/re\u0301sume\u0301.html", None),
+        ("Vi\u1ec7t", "Vi\u00ea\u0323t", None),
+        # 4.3
+        ("http://résumé.example.org", "http://xn--rsum-bpad.example.org", "scheme"),
+        # RFC 3986, 6.2.3, and the draft, 4.3
+        ("http://example.com/", "http://example.com/?", None),
+        ("http://example.com/", "http://example.com/#", None),
+        ("http://u@h/", "http://u:@h/", None),
+        ("http://h/", "http://@h/", None),
+        ("mailto:Joe@Example.COM", "mailto:Joe@example.com", "scheme"),
+        ("mailto:Joe@example.com", "mailto:joe@example.com", None),
+        # 6.2.4 and 4.4: it takes an observation
+        ("http://example.com/data", "http://example.com/data/", None),
+        # reserved characters are not what escapes of them are
+        ("http://h/a%2Fb", "http://h/a/b", None),
+        ("http://h/?a%26b", "http://h/?a&b", None),
+        ("http://h/%%34%31", "http://h/A", None),
+        ("http://::1/", "http://[::1]/", None),
+        ("http://[::1]x/", "http://[::1]/", None),
+        ("s:a/../b", "s:/b", None),
+        ("s:/a/..//b", "s://b", None),
+        ("%61:b", "a:b", None),
+        ("http://h/", "https://h/", None),
+    ],
+)
+def test_the_lowest_rung_decides(a: str, b: str, rung: str | None) -> None:
+    assert compare(a, b).rung == rung
+    assert compare(b, a).rung == rung
+
+
+@pytest.mark.parametrize(
+    ("a", "b"),
+    list(
+        combinations(["http://example.com", "http://example.com/", "http://example.com:/", "http://example.com:80/"], 2)
+    ),
+)
+def test_four_uris_are_equivalent_by_their_scheme(a: str, b: str) -> None:
+    """RFC 3986, 6.2.3."""
+    assert compare(a, b).rung == "scheme"
+
+
+def test_each_side_tells_what_each_step_changed() -> None:
+    comparison = compare("HTTP://é.example:80/%7e", "http://xn--9ca.example/~")
+    assert comparison.rung == "scheme"
+    assert [(change.step, change.after.decode()) for change in comparison.a.changes] == [
+        ("map_to_uri", "HTTP://%C3%A9.example:80/%7e"),
+        ("lowercase_scheme", "http://%C3%A9.example:80/%7e"),
+        ("normalize_escapes", "http://%C3%A9.example:80/~"),
+        ("convert_to_a_labels", "http://xn--9ca.example:80/~"),
+        ("remove_port", "http://xn--9ca.example/~"),
+    ]
+    assert comparison.a.original == "HTTP://é.example:80/%7e".encode()
+    assert comparison.b.changes == ()
+    assert comparison.a.normal == comparison.b.normal == b"http://xn--9ca.example/~"
+
+
+def test_only_the_rung_that_decides_is_explained() -> None:
+    comparison = compare("HTTP://h:80", "http://h:80")
+    assert comparison.rung == "syntax"
+    assert [change.step for change in comparison.a.changes] == ["lowercase_scheme"]
+
+
+def test_what_is_different_is_explained_by_the_highest_rung() -> None:
+    comparison = compare("http://h", "http://i:80/")
+    assert comparison.rung is None
+    assert [change.step for change in comparison.a.changes] == ["complete_path"]
+    assert [change.step for change in comparison.b.changes] == ["remove_port"]
+
+
+def test_relative_references_are_resolved_before() -> None:
+    """RFC 3986, 6.1: "the references should be converted to their respective target URIs before comparison"."""
+    comparison = compare("../g", "http://a/b/g", base="http://a/b/c/d;p?q")
+    assert comparison.rung == "simple"
+    assert comparison.a.changes == (StepChange("resolve", b"../g", b"http://a/b/g"),)
+    assert comparison.a.original == b"../g"
+    assert comparison.b.changes == ()
+    assert compare("g", "./g").rung is None
+    assert compare("g", "./g", base="http://a/").rung == "simple"
+
+
+def test_a_base_changes_nothing_in_what_is_absolute() -> None:
+    assert compare("http://h/a/../b", "http://h/b", base="http://a/").rung == "syntax"
+    assert compare("s:a/../b", "s:/b", base="http://a/").rung is None
+
+
+def test_a_relative_base_is_refused_where_it_is_needed() -> None:
+    with pytest.raises(UrlError, match="a base has a scheme"):
+        compare("a", "b", base="c")
+
+
+def test_fragments_are_excluded_for_a_network_action() -> None:
+    """The draft, 2: "fragment components (if any) MUST be excluded from the comparison"."""
+    assert compare("http://h/#a", "http://h/").rung is None
+    comparison = compare("http://h/#a", "http://h/", network_action=True)
+    assert comparison.rung == "simple"
+    assert comparison.a.changes == (StepChange("remove_fragment", b"http://h/#a", b"http://h/"),)
+
+
+def test_a_rung_can_be_added_on_top() -> None:
+    def follow_redirects(parts: Parts) -> Parts:
+        return parts._replace(path=parts.path + b"/") if parts.path == b"/data" else parts
+
+    top = Profile("protocol", prepare=(), split=split_generic, steps=(*SCHEME.steps, follow_redirects))
+    comparison = compare("http://example.com:/data", "http://example.com/data/", ladder=(*LADDER, top))
+    assert comparison.rung == "protocol"
+    assert [change.step for change in comparison.a.changes] == ["remove_port", "follow_redirects"]
+
+
+# -- properties --------------------------------------------------------------------------------------------------
+
+TEXTS = octets() | urls()
+#: so few that two are often equivalent
+NEAR = st.builds(
+    "{}{}{}{}{}".format,
+    st.sampled_from(["http://", "HTTP://", "mailto:x@", "s://", "//", "s:", ""]),
+    st.sampled_from(["é", "É", "%c3%a9", "xn--9ca", "A", "%61"]),
+    st.sampled_from(["", ":", ":80", ":080"]),
+    st.sampled_from(["", "/", "/.", "/./b/..", "//", "/%7e", "/~"]),
+    st.sampled_from(["", "?", "#"]),
+)
+
+
+def rungs_of(a: bytes | str, b: bytes | str) -> list[bool]:
+    return [profile.canonicalize(a) == profile.canonicalize(b) for profile in LADDER]
+
+
+@given(NEAR | TEXTS, NEAR | TEXTS)
+def test_the_ladder_is_monotone(a: bytes | str, b: bytes | str) -> None:
+    """What is equivalent on a rung is so on all above: ``compare`` finds the lowest."""
+    equivalent = rungs_of(a, b)
+    assert equivalent == sorted(equivalent)
+    assert compare(a, b).rung == dict(zip(equivalent[::-1], RUNGS[::-1], strict=True)).get(True)
+
+
+@given(NEAR | TEXTS, NEAR | TEXTS)
+def test_comparison_is_symmetric(a: bytes | str, b: bytes | str) -> None:
+    there, back = compare(a, b), compare(b, a)
+    assert (there.rung, there.a, there.b) == (back.rung, back.b, back.a)
+
+
+@given(NEAR | TEXTS)
+def test_comparison_is_reflexive(a: bytes | str) -> None:
+    assert compare(a, a).rung == "simple"
+
+
+@given(NEAR | TEXTS)
+def test_everything_is_equivalent_to_its_normal_forms(a: bytes | str) -> None:
+    for profile in LADDER:
+        rung = compare(a, profile.canonicalize(a)).rung
+        assert rung is not None
+        assert RUNGS.index(rung) <= RUNGS.index(profile.name)
+
+
+@given(TEXTS)
+def test_changes_lead_from_the_original_to_the_normal_form(a: bytes) -> None:
+    side = compare(a, b"\xff\xff").a
+    before = side.original
+    assert before == a
+    for change in side.changes:
+        assert change.before == before
+        assert change.after != before
+        before = change.after
+    assert before == side.normal
