@@ -8,6 +8,9 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[1]
 RULES = ROOT / "rules"
 REFERENCE = "rules/README.md"
+COMMANDS = "rules/commands.md"
+#: what somebody reads who uses the filter
+PAGES = ("README.md", "SECURITY.md", REFERENCE, COMMANDS, "examples/README.md")
 
 _BLOCK = r"^```{}\n(.*?)^```$"
 _SECTION = r"^{}\n(.*?)(?=^##+ |\Z)"

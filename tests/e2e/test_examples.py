@@ -45,6 +45,7 @@ def test_every_file_is_part_of_an_example() -> None:
         *(EXAMPLES / name for name in ("README.md", "count_lists.py", "audit_partitions.py")),
         *(EXAMPLES / "audit" / name for name in ("browsing.har", "popular.txt", "update/advertising.hosts")),
         *LOGS,
+        *(EXAMPLES / "pictures").glob("*.png"),  # of the first README, which links them
     }
 
 

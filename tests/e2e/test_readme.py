@@ -16,7 +16,7 @@ import pytest
 from mitmproxy.io import FlowReader, FlowWriter
 from mitmproxy.test.tflow import tflow
 
-from documentation import REFERENCE, ROOT, RULES, blocks, is_list, whole, without_times
+from documentation import COMMANDS, PAGES, REFERENCE, ROOT, RULES, blocks, is_list, whole, without_times
 from e2e.proxy import MITMDUMP, Proxy, running
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.decide.engine import load_engine
@@ -42,15 +42,24 @@ def run(command: list[str], folder: Path = ROOT) -> str:
     return done.stdout.replace(f"{folder}{os.sep}", "")
 
 
-README: list[tuple[str, str]] = [pair for block in blocks("README.md", "console") for pair in _COMMAND.findall(block)]
+def _commands(*pages: str) -> list[tuple[str, str]]:
+    """The commands of the console blocks of pages, and what they print."""
+    return [pair for page in pages for block in blocks(page, "console") for pair in _COMMAND.findall(block)]
 
 
-@pytest.mark.parametrize(("command", "expected"), [pair for pair in README if pair[0].startswith("hushlist ")])
+SHOWN = _commands("README.md", COMMANDS)
+#: run in the folder of a policy of one's own, not in the checkout
+_IN_A_FOLDER = "--policy policy.yaml"
+
+
+@pytest.mark.parametrize(
+    ("command", "expected"), [pair for pair in SHOWN if pair[0].startswith("hushlist ") and _IN_A_FOLDER not in pair[0]]
+)
 def test_a_command_of_the_readme_prints_what_it_says(command: str, expected: str) -> None:
     assert without_times(run(shlex.split(command))) == without_times(expected)
 
 
-@pytest.mark.parametrize(("command", "expected"), [pair for pair in README if pair[0].startswith("curl ")])
+@pytest.mark.parametrize(("command", "expected"), [pair for pair in SHOWN if pair[0].startswith("curl ")])
 def test_a_request_of_the_readme_is_answered_as_it_says(
     command: str, expected: str, start: Callable[..., Proxy]
 ) -> None:
@@ -59,8 +68,8 @@ def test_a_request_of_the_readme_is_answered_as_it_says(
     assert run(words) == expected.rstrip("\n")
 
 
-def test_the_console_blocks_of_the_readme_are_all_run_above() -> None:
-    assert {command.split()[0] for command, _ in README} == {"hushlist", "curl"}
+def test_the_console_blocks_are_all_run() -> None:
+    assert {command.split()[0] for command, _ in SHOWN} == {"hushlist", "curl"}
 
 
 @pytest.fixture
@@ -79,7 +88,8 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_the_shell_commands_of_the_readme_run(folder: Path) -> None:
-    setup, tests, own_rules, annotate = blocks("README.md", "sh")
+    setup, tests, own_rules = blocks("README.md", "sh")
+    (annotate,) = blocks(COMMANDS, "sh")
     assert "mitmdump" in setup  # .ci/run executes these two as they stand, on a fresh clone
     assert "pytest" in tests
     with running([str(MITMDUMP), *shlex.split(own_rules)[1:]], folder) as (_, log):
@@ -93,8 +103,8 @@ def test_the_shell_commands_of_the_readme_run(folder: Path) -> None:
     assert flow.comment.startswith("hushlist: block secret.example/ by Example hashes")
 
 
-def test_the_commands_of_mitmproxy_in_the_readme_are_those_that_there_are() -> None:
-    named = set(re.findall(r"`(hushlist\.[a-z]+)", (ROOT / "README.md").read_text(encoding="utf-8")))
+def test_the_commands_of_mitmproxy_in_the_reference_are_those_that_there_are() -> None:
+    named = set(re.findall(r"`(hushlist\.[a-z]+)", (ROOT / COMMANDS).read_text(encoding="utf-8")))
     there_are = {function.command_name for function in vars(Commands).values() if hasattr(function, "command_name")}
     assert named == there_are
 
@@ -108,10 +118,11 @@ def rules(tmp_path: Path) -> Path:
     shutil.copytree(RULES, tmp_path, dirs_exist_ok=True)
     shutil.copy(ROOT / "addon" / "hushlist" / "proxy" / "page" / "block_page.html", tmp_path / "page.html")
     (tmp_path / "games.txt").write_text("games.example\n", encoding="utf-8")
+    (tmp_path / "ads.hosts").write_text("0.0.0.0 ads.example\n", encoding="utf-8")
     return tmp_path
 
 
-YAML = [block for page in ("README.md", REFERENCE) for block in blocks(page, "yaml")]
+YAML = [block for page in PAGES for block in blocks(page, "yaml")]
 
 
 @pytest.mark.parametrize("block", [block for block in YAML if is_list(block)])
@@ -147,7 +158,7 @@ def test_the_whole_policy_has_every_key_of_a_policy_and_of_its_parts() -> None:
     assert {key for key in keys if not re.search(rf"\b{key}:", block)} == set()
 
 
-REFERENCE_COMMANDS = [pair for block in blocks(REFERENCE, "console") for pair in _COMMAND.findall(block)]
+REFERENCE_COMMANDS = _commands(REFERENCE) + [pair for pair in _commands(COMMANDS) if _IN_A_FOLDER in pair[0]]
 
 
 @pytest.mark.parametrize(("command", "expected"), REFERENCE_COMMANDS)

@@ -8,7 +8,7 @@ from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
-from documentation import REFERENCE, blocks
+from documentation import COMMANDS, blocks
 from e2e.origin import Origin
 from e2e.policies import hashed_uri, write_list, write_policy
 from e2e.proxy import request_head
@@ -16,7 +16,7 @@ from e2e.squid import COMMAND, Squid, squid, why_not
 
 pytestmark = [pytest.mark.skipif(bool(why_not()), reason=why_not()), pytest.mark.xdist_group("squid")]
 
-ACL, REWRITER = blocks(REFERENCE, "squid")
+ACL, REWRITER = blocks(COMMANDS, "squid")
 POLICY = "/etc/hushlist/policy.yaml"
 
 

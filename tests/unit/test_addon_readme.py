@@ -15,7 +15,7 @@ PAGE = (ROOT / "addon" / "README.md").read_text(encoding="utf-8")
 #: paths in code, and a name in the file behind a colon
 NAMED = sorted(set(re.findall(r"`(\.?[\w/-]+/|[\w./-]+\.(?:py|md|json|toml))(?::([\w.]+))?`", PAGE)))
 FOLDERS = ("addon", "tests", "rules", "examples", ".ci")
-OF_THE_CHECKOUT = ("README.md", "pyproject.toml")
+OF_THE_CHECKOUT = ("README.md", "SECURITY.md", "pyproject.toml")
 
 
 def place(path: str) -> Path:

@@ -1,4 +1,4 @@
-"""The firewall rules of the README are such that nftables takes them."""
+"""The firewall rules of SECURITY.md are such that nftables takes them."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ NFT = shutil.which("nft", path=os.pathsep.join((os.environ.get("PATH", os.defpat
 
 @pytest.mark.skipif(NFT is None or os.geteuid() != 0, reason="nft is not here, or asks the kernel for more rights")
 def test_nft_takes_the_rules() -> None:
-    (rules,) = blocks("README.md", "nft")
+    (rules,) = blocks("SECURITY.md", "nft")
     assert NFT is not None
     checked = subprocess.run([NFT, "-c", "-f", "-"], input=rules, text=True, capture_output=True, check=False)
     assert (checked.returncode, checked.stderr) == (0, "")
 
 
 def test_the_rules_close_what_the_text_says() -> None:
-    (rules,) = blocks("README.md", "nft")
+    (rules,) = blocks("SECURITY.md", "nft")
     for port in ("443", "53", "853"):
         assert port in rules

@@ -17,7 +17,7 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from documentation import REFERENCE, ROOT, RULES, blocks, is_list, rows, whole
+from documentation import PAGES, REFERENCE, ROOT, RULES, blocks, is_list, rows, whole
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.yaml_rules import read_yaml
@@ -270,7 +270,7 @@ def test_every_key_is_in_a_table_of_the_reference() -> None:
 # -- the same documents are good ---------------------------------------------------------------------------------------
 
 SHIPPED = [(("policy" if path.stem == "policy" else "list"), path) for path in sorted(RULES.glob("*.yaml"))]
-DOCUMENTED = [block for page in ("README.md", REFERENCE) for block in blocks(page, "yaml")]
+DOCUMENTED = [block for page in PAGES for block in blocks(page, "yaml")]
 readings = pytest.mark.parametrize("loader", [Yaml11, Yaml12])
 
 

@@ -227,8 +227,8 @@ def _parser(parser: argparse.ArgumentParser, command: str) -> argparse.ArgumentP
     return commands.choices[command]
 
 
-def test_the_commands_of_the_readme_are_commands() -> None:
-    page = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+def test_the_commands_of_the_reference_are_commands() -> None:
+    page = (Path(__file__).parents[3] / "rules" / "commands.md").read_text(encoding="utf-8")
     section = page.partition("## The decision log")[2].partition("\n## ")[0]
     commands = re.findall(r"^hushlist (log .*?)(?: +#.*)?$", section, re.MULTILINE)
     assert {shlex.split(command)[1] for command in commands} == {"tail", "top", "show"}

@@ -1,0 +1,89 @@
+"""Takes the pictures of the README with headless Chromium, from a filter that runs with the README's own policy.
+
+    .venv/bin/python tests/e2e/pictures.py
+
+It writes examples/pictures/*.png. Look at them before you commit them.
+"""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from time import sleep
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from selenium.webdriver import Chrome
+from selenium.webdriver.support.wait import WebDriverWait
+
+from documentation import ROOT, blocks
+from e2e.browser import chromium
+from e2e.origin import Origin
+from e2e.proxy import PATIENCE, mitmdump
+from hushlist.proxy.dashboard.dashboard_server import HOST
+
+PICTURES = ROOT / "examples" / "pictures"
+ADS = "0.0.0.0 ads.example\n0.0.0.0 pixel.tracker.example\n0.0.0.0 banners.example\n"
+#: seconds for which the live page highlights what is new
+_HIGHLIGHT = 3
+#: what a family asks for
+BROWSED = (
+    "http://news.example/",
+    "http://ads.example/banner.js",
+    "http://school.example/timetable",
+    "http://pixel.tracker.example/p.gif?site=news",
+    "http://games.example/chess/",
+    "http://shop.example/basket",
+    "http://banners.example/top",
+    "http://games.example/play",
+)
+
+
+def write_policy(folder: Path) -> Path:
+    """The README's policy and list, and a list of advertisers; the path of the policy is relative to ``folder``."""
+    folder /= "my-rules"
+    folder.mkdir()
+    policy, overrides = blocks("README.md", "yaml")
+    (folder / "overrides.yaml").write_text(overrides, encoding="utf-8")
+    (folder / "ads.hosts").write_text(ADS, encoding="utf-8")
+    (folder / "policy.yaml").write_text(policy, encoding="utf-8")
+    return Path("my-rules/policy.yaml")
+
+
+def take(browser: Chrome, name: str, width: int, height: int) -> None:
+    """Write a picture of what the browser shows, of so many pixels."""
+    browser.execute_cdp_cmd("Emulation.setScrollbarsHidden", {"hidden": True})
+    browser.execute_cdp_cmd(
+        "Emulation.setDeviceMetricsOverride",
+        {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": False},
+    )
+    browser.save_screenshot(str(PICTURES / name))
+
+
+def main() -> None:
+    """Take all pictures."""
+    PICTURES.mkdir(exist_ok=True)
+    with TemporaryDirectory() as name:
+        folder = Path(name)
+        for part in ("origin", "mitmproxy", "browser"):
+            (folder / part).mkdir()
+        with (
+            Origin(folder / "origin") as origin,
+            mitmdump(folder / "mitmproxy", origin, policy=write_policy(folder / "mitmproxy")) as proxy,
+            chromium(proxy, folder / "browser") as browser,
+        ):
+            browser.get("http://games.example/play")
+            browser.execute_script("document.querySelector('details').open = true")
+            take(browser, "block-page.png", 760, 840)
+            browser.get(f"http://{HOST}/")
+            for url in BROWSED:
+                proxy.get(url)
+            shown = WebDriverWait(browser, PATIENCE)
+            shown.until(lambda one: BROWSED[-1] in one.execute_script("return document.body.innerText"))
+            sleep(_HIGHLIGHT)
+            take(browser, "live-page.png", 1280, 1000)
+
+
+if __name__ == "__main__":
+    main()
