@@ -9,8 +9,9 @@ ROOT = Path(__file__).resolve().parents[1]
 RULES = ROOT / "rules"
 REFERENCE = "rules/README.md"
 COMMANDS = "rules/commands.md"
+TUTORIAL = "examples/tablet.md"
 #: what somebody reads who uses the filter
-PAGES = ("README.md", "SECURITY.md", REFERENCE, COMMANDS, "examples/README.md")
+PAGES = ("README.md", "SECURITY.md", REFERENCE, COMMANDS, "examples/README.md", TUTORIAL)
 
 _BLOCK = r"^```{}\n(.*?)^```$"
 _SECTION = r"^{}\n(.*?)(?=^##+ |\Z)"

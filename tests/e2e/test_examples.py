@@ -42,7 +42,7 @@ def test_every_file_is_part_of_an_example() -> None:
     used = {file for policy in POLICIES for file in load_engine(policy).policy.files}  # as test_policies tries them
     files = {file for file in EXAMPLES.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
     assert files - used == {
-        *(EXAMPLES / name for name in ("README.md", "count_lists.py", "audit_partitions.py")),
+        *(EXAMPLES / name for name in ("README.md", "tablet.md", "count_lists.py", "audit_partitions.py")),
         *(EXAMPLES / "audit" / name for name in ("browsing.har", "popular.txt", "update/advertising.hosts")),
         *LOGS,
         *(EXAMPLES / "pictures").glob("*.png"),  # of the first README, which links them

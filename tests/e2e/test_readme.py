@@ -16,7 +16,7 @@ import pytest
 from mitmproxy.io import FlowReader, FlowWriter
 from mitmproxy.test.tflow import tflow
 
-from documentation import COMMANDS, PAGES, REFERENCE, ROOT, RULES, blocks, is_list, whole, without_times
+from documentation import COMMANDS, PAGES, REFERENCE, ROOT, RULES, TUTORIAL, blocks, is_list, whole, without_times
 from e2e.proxy import MITMDUMP, Proxy, running
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.decide.engine import load_engine
@@ -165,6 +165,15 @@ REFERENCE_COMMANDS = _commands(REFERENCE) + [pair for pair in _commands(COMMANDS
 def test_the_whole_policy_decides_as_the_reference_says(rules: Path, command: str, expected: str) -> None:
     (rules / "policy.yaml").write_text(WHOLE[0], encoding="utf-8")
     assert run(shlex.split(command), rules) == expected
+
+
+@pytest.mark.parametrize(("command", "expected"), _commands(TUTORIAL))
+def test_the_policy_of_the_tutorial_decides_as_it_says(tmp_path: Path, command: str, expected: str) -> None:
+    own = tmp_path / "my-rules"
+    own.mkdir()
+    for name, block in zip(("policy.yaml", "overrides.yaml"), blocks(TUTORIAL, "yaml"), strict=True):
+        (own / name).write_text(block, encoding="utf-8")
+    assert run(shlex.split(command), tmp_path) == expected
 
 
 _INHERITED = re.compile(r"^\| `(hrn:[^`]*)` \| `(\w+)` \|", re.MULTILINE)
