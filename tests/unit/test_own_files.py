@@ -12,7 +12,7 @@ import pytest
 from hushlist.compiling.index_cache import IndexCache
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.decide.decision import Decision
-from hushlist.journal.log_record import log_record_of
+from hushlist.journal.log_record import LogRecord
 from hushlist.journal.log_writer import LogWriter
 from hushlist.match.rule import Action
 from hushlist.policy.log_settings import LoggedClients, LoggedRequests, LogSettings
@@ -39,7 +39,7 @@ def log_something(folder: Path, number: int = 1) -> None:
         decision = Decision(Action.BLOCK, b"http://h.example/" + b"a" * 500)
         reference = journal.reference(moment)
         journal.write(
-            log_record_of(decision, reference=reference, moment=moment, client="10.0.0.7", user=None, method="GET")
+            LogRecord(decision=decision, reference=reference, moment=moment, client="10.0.0.7", user=None, method="GET")
         )
     assert journal.flush(30)
     assert journal.close(30)
@@ -92,6 +92,6 @@ def test_a_link_in_place_of_a_file_of_the_log_is_not_followed(tmp_path: Path, na
     (tmp_path / "log" / name).symlink_to(target)
     journal = LogWriter(LogSettings(what=LoggedRequests.ALL, folder=tmp_path / "log"), state=tmp_path / "state")
     decision = Decision(Action.BLOCK, b"http://h.example/")
-    journal.write(log_record_of(decision, reference="r", moment=1.0, client="c", user=None, method="GET"))
+    journal.write(LogRecord(decision=decision, reference="r", moment=1.0, client="c", user=None, method="GET"))
     journal.close(5)
     assert target.read_text() == "mine"

@@ -25,9 +25,16 @@ from hushlist.cli.common import (
     sentence,
 )
 from hushlist.errors import UrlError, printable
-from hushlist.journal.log_database import COUNTED, LogFilters
-from hushlist.journal.log_identifiers import Pseudonyms, parse_reference, read_key
-from hushlist.journal.log_queries import Follower, find_records, has_log, newest_records, top_values
+from hushlist.journal.log_identifiers import parse_reference, pseudonyms, read_key
+from hushlist.journal.log_queries import (
+    COUNTED,
+    Follower,
+    LogFilters,
+    find_records,
+    has_log,
+    newest_records,
+    top_values,
+)
 from hushlist.journal.log_record import LOST, LogFields, address_text, time_text
 from hushlist.match.rule import Action
 from hushlist.system.files import state_folder
@@ -161,7 +168,7 @@ def _names(kind: str, name: str | None) -> tuple[str, ...]:
         key = read_key(state_folder())
     except (OSError, ValueError, RuntimeError):
         key = None
-    return (name,) if key is None else (name, Pseudonyms(key)(kind, name))
+    return (name,) if key is None else (name, pseudonyms(key)(kind, name))
 
 
 # -- commands ----------------------------------------------------------------------------------------------------------

@@ -1,7 +1,4 @@
-"""The log in SQLite, for questions: written in batches, limited in rows and days; and the filters of questions.
-
-A filter is a test of one record, and also a condition in SQL; both mean the same. A missing filter fits everything.
-Filters use the rule that decided, not tags.
+"""The log in SQLite, for questions: written in batches, limited in rows and days.
 
 Spec: https://www.sqlite.org/wal.html
 """
@@ -9,99 +6,15 @@ Spec: https://www.sqlite.org/wal.html
 from __future__ import annotations
 
 import os
-import re
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from contextlib import closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
-from hushlist.journal.log_files import DATABASE, PRIVATE_FILE, SAFELY, make_folder
-from hushlist.journal.log_record import LogFields, time_text
+from hushlist.journal.log_files import DATABASE, PRIVATE_FILE, SAFELY
+from hushlist.journal.log_record import LogEntry, LogFields, host_of_record, time_text
 from hushlist.policy.log_settings import LogSettings
-from hushlist.url.hrn import Hrn
-
-_HOST = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
-_PORT = re.compile(r":[0-9]*\Z")
-#: the fields that ``top`` can count by
-COUNTED = ("list", "category", "client", "rule", "host", "action")
-
-
-def host_of_record(fields: LogFields) -> str | None:
-    """The host of a record's URL.
-
-    >>> host_of_record({"url": "http://h.example:81/x"}), host_of_record({"url": "http://[::1]/"})
-    ('h.example', '[::1]')
-    """
-    found = _HOST.match(str(fields.get("url", "")))
-    return _PORT.sub("", found[1]) or None if found else None
-
-
-def counted_value(fields: LogFields, by: str) -> str | None:
-    """The value that ``top`` counts a record under."""
-    value = host_of_record(fields) if by == "host" else fields.get(by)
-    return None if value is None else str(value)
-
-
-@dataclass(frozen=True, slots=True)
-class LogFilters:
-    """A record has to fit every given filter."""
-
-    action: str | None = None
-    #: any of these: an address and its pseudonym
-    clients: Sequence[str] = ()
-    users: Sequence[str] = ()
-    #: this category and its subordinates
-    category: Hrn | None = None
-    #: name or title
-    list_name: str | None = None
-    #: this host and its subdomains; canonical
-    host: str | None = None
-    #: as ``time_text`` writes them; from the first on, and before the second
-    since: str | None = None
-    until: str | None = None
-
-    def fits(self, fields: LogFields) -> bool:
-        """Whether a record fits."""
-        host, time = host_of_record(fields) or "", str(fields.get("time", ""))
-        category = str(fields.get("category", ""))
-        return all(
-            (
-                self.action is None or fields.get("action") == self.action,
-                not self.clients or fields.get("client") in self.clients,
-                not self.users or fields.get("user") in self.users,
-                self.category is None or category == str(self.category) or category.startswith(f"{self.category}/"),
-                self.list_name is None or self.list_name in (fields.get("list"), fields.get("title")),
-                self.host is None or host == self.host or host.endswith(f".{self.host}"),
-                self.since is None or time >= self.since,
-                self.until is None or time < self.until,
-            )
-        )
-
-    def condition(self) -> tuple[str, list[str]]:
-        """The same as an SQL condition for this module's columns, with the values of its question marks."""
-        parts = list(self._parts())
-        text = " AND ".join(f"({part})" for part, _ in parts) or "TRUE"
-        return text, [value for _, values in parts for value in values]
-
-    def _parts(self) -> Iterator[tuple[str, Sequence[str]]]:
-        if self.action is not None:
-            yield "action = ?", [self.action]
-        for column, names in (("client", self.clients), ("user", self.users)):
-            if names:
-                yield f"{column} IN ({', '.join('?' * len(names))})", names
-        if self.category is not None:
-            name = str(self.category)
-            yield "category = ? OR substr(category, 1, length(?)) = ?", [name, f"{name}/", f"{name}/"]
-        if self.list_name is not None:
-            yield "list = ? OR title = ?", [self.list_name, self.list_name]
-        if self.host is not None:
-            yield "host = ? OR substr(host, -length(?)) = ?", [self.host, f".{self.host}", f".{self.host}"]
-        if self.since is not None:
-            yield "time >= ?", [self.since]
-        if self.until is not None:
-            yield "time < ?", [self.until]
-
+from hushlist.system.files import make_private
 
 _VERSION = 1
 #: seconds to wait for a lock
@@ -136,28 +49,36 @@ class Database:
         self._connection: sqlite3.Connection | None = None
         #: identity of the file that it is connected to
         self._inode = 0
+        #: rows since the last check of their number
+        self._written = 0
 
-    def append(self, records: list[tuple[LogFields, bytes]]) -> None:
-        """Append records with their lines, all or none.
+    def append(self, entries: list[LogEntry], moment: float) -> None:
+        """Append records, all or none; remove old rows after as many as could exceed the limit.
 
         Raises:
             OSError: the file cannot be made.
-                sqlite3.Error: they could not be written.
+            sqlite3.Error: they could not be written.
         """
+        if not self._settings.rows:
+            return
         connection = self._connect()
         try:
             with connection:
                 connection.execute("BEGIN IMMEDIATE")
-                connection.executemany(_INSERT, (_row(fields, line) for fields, line in records))
+                connection.executemany(_INSERT, (_row(fields, line) for fields, line in entries))
         except sqlite3.Error as error:
             self._give_up(error)
             raise
+        self._written += len(entries)
+        if self._written > self._settings.rows // 10:
+            self._written = 0
+            self.tidy(moment)
 
     def tidy(self, moment: float) -> None:
         """Remove rows that are too old or too many; ``moment`` is in seconds since 1970.
 
         Raises:
-                OSError: the file cannot be removed, though the settings want none.
+            OSError: the file cannot be removed, though the settings want none.
             sqlite3.Error: they could not be removed.
         """
         if not self._settings.rows:
@@ -193,7 +114,7 @@ class Database:
         if self._connection is not None and self._inode == _inode(self._path):
             return self._connection
         self.close()
-        make_folder(self._path.parent)
+        make_private(self._path.parent)
         # SQLite would use the umask, which may let others read it; the files beside it get its permissions
         os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | SAFELY, PRIVATE_FILE))
         connection = sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None)
@@ -238,54 +159,13 @@ def _text(value: object) -> str | None:
     return None if value is None else str(value).encode("utf-8", "backslashreplace").decode()
 
 
-# -- questions ---------------------------------------------------------------------------------------------------------
-
-
-def _ask(folder: Path, question: str, values: list[str | int]) -> list[tuple[str, int]]:
-    """Rows of text and number.
-
-    Raises:
-        sqlite3.Error: the file cannot be read.
-    """
+def ask_database(folder: Path, question: str, values: Sequence[str | int]) -> list[tuple[str, int]] | None:
+    """Rows of text and number; ``None`` if there is no file, or none that can be read."""
+    if not (folder / DATABASE).exists():
+        return None
     address = (folder / DATABASE).absolute().as_uri() + "?mode=rw"
-    with closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
+    with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
         connection.execute("PRAGMA query_only = 1")
-        (version,) = connection.execute("PRAGMA user_version").fetchone()
-        if version != _VERSION:
-            raise sqlite3.NotSupportedError(f"its version is {version}, not {_VERSION}")
-        return connection.execute(question, values).fetchall()
-
-
-def select_newest(folder: Path, filters: LogFilters, number: int) -> list[str]:
-    """The lines of the last records, the newest first.
-
-    Raises:
-        sqlite3.Error: the file cannot be read.
-    """
-    condition, values = filters.condition()
-    question = f"SELECT record, number FROM decisions WHERE {condition} ORDER BY number DESC LIMIT ?"  # noqa: S608
-    return [line for line, _ in _ask(folder, question, [*values, number])]
-
-
-def select_counts(folder: Path, by: str, filters: LogFilters, number: int) -> list[tuple[str, int]]:
-    """The most frequent values of the column ``by``, with their counts, the most frequent first.
-
-    Raises:
-        sqlite3.Error: the file cannot be read.
-    """
-    condition, values = filters.condition()
-    question = (
-        f"SELECT {by}, count(*) FROM decisions WHERE {by} IS NOT NULL AND {condition} "  # noqa: S608
-        f"GROUP BY {by} ORDER BY 2 DESC, 1 LIMIT ?"
-    )
-    return _ask(folder, question, [*values, number])
-
-
-def select_reference(folder: Path, reference: str) -> list[str]:
-    """The lines of the records with a reference.
-
-    Raises:
-        sqlite3.Error: the file cannot be read.
-    """
-    question = "SELECT record, number FROM decisions WHERE reference = ? ORDER BY number"
-    return [line for line, _ in _ask(folder, question, [reference])]
+        if connection.execute("PRAGMA user_version").fetchone() == (_VERSION,):
+            return connection.execute(question, values).fetchall()
+    return None

@@ -20,7 +20,7 @@ from contextlib import contextmanager, suppress
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
-from hushlist.journal.log_record import time_text
+from hushlist.journal.log_record import LogEntry, time_text
 from hushlist.policy.log_settings import LogSettings
 from hushlist.system.files import make_private
 
@@ -41,20 +41,6 @@ SAFELY = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os
 #: seconds to wait for the lock, and between two tries
 _PATIENCE = 0.5
 _PAUSE = 0.01
-
-
-def log_folder(settings: LogSettings, state: Path) -> Path:
-    """The folder of the log."""
-    return settings.folder or state
-
-
-def make_folder(folder: Path) -> None:
-    """Make a missing folder; an existing one keeps its permissions.
-
-    Raises:
-            OSError: it cannot be made.
-    """
-    make_private(folder)
 
 
 @contextmanager
@@ -112,14 +98,14 @@ class LineFiles:
         # a day at least; all files together cover the whole time to keep
         self._span = timedelta(days=-(-settings.days // settings.files))
 
-    def append(self, lines: list[bytes], moment: float) -> None:
+    def append(self, entries: list[LogEntry], moment: float) -> None:
         """Append lines, all or none; ``moment`` is in seconds since 1970.
 
         Raises:
-                OSError: they could not be written.
+            OSError: they could not be written.
         """
-        octets = b"".join(lines)
-        make_folder(self._folder)
+        octets = b"".join(line for _, line in entries)
+        make_private(self._folder)
         with locked(self._folder):
             if self._is_due(len(octets), moment):
                 self._set_aside(moment)
@@ -176,11 +162,11 @@ class LineFiles:
 def older_files(folder: Path) -> list[Path]:
     """The older files, the oldest first; one whose compression has not finished counts once."""
     found = sorted(folder.glob(OLDER))
-    return [path for path in found if path.suffix == ".jsonl" or _is_compressed_alone(path)]
-
-
-def _is_compressed_alone(path: Path) -> bool:
-    return path.suffix == COMPRESSED and not path.with_suffix("").exists()
+    return [
+        path
+        for path in found
+        if path.suffix == ".jsonl" or (path.suffix == COMPRESSED and not path.with_suffix("").exists())
+    ]
 
 
 def _compressed(path: Path) -> Path:

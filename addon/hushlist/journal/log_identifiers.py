@@ -13,17 +13,18 @@ from __future__ import annotations
 
 import os
 import secrets
+from collections.abc import Callable
 from contextlib import suppress
 from functools import lru_cache
 from hashlib import sha256
 from hmac import digest
 from pathlib import Path
 
-from hushlist.journal.log_files import PRIVATE_FILE, SAFELY, make_folder
+from hushlist.journal.log_files import PRIVATE_FILE, SAFELY
+from hushlist.system.files import make_private
 
 # "The letters I, L, O and U are excluded": three because they look like digits, one because of what it might spell.
 DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
-_VALUES = {digit: value for value, digit in enumerate(DIGITS)}
 # "When decoding, upper and lower case letters are accepted, and i and l will be treated as 1 and o will be treated as
 # 0. ... Hyphens (-) can be inserted into symbol strings ... Hyphens are ignored during decoding."
 _HEARD = str.maketrans("ILO", "110", "- ")
@@ -50,7 +51,7 @@ def parse_reference(text: str) -> str | None:
     '003F8KQ71Z'
     """
     heard = text.upper().translate(_HEARD)
-    return heard if len(heard) == LENGTH and all(digit in _VALUES for digit in heard) else None
+    return heard if len(heard) == LENGTH and set(heard) <= set(DIGITS) else None
 
 
 class References:
@@ -75,24 +76,19 @@ _KEY_LENGTH = 32
 _DIGITS = 8
 
 
-class Pseudonyms:
-    """Makes pseudonyms with a key.
+def pseudonyms(key: bytes) -> Callable[[str, str], str]:
+    """A function that gives the pseudonym of a name of a kind.
 
-    >>> Pseudonyms(bytes(32))("client", "10.0.0.7")
+    >>> pseudonyms(bytes(32))("client", "10.0.0.7")
     'client-EKMX5MBZ'
     """
 
-    def __init__(self, key: bytes) -> None:
-        self._make = lru_cache(4096)(lambda kind, name: _pseudonym(key, kind, name))
+    @lru_cache(4096)
+    def pseudonym(kind: str, name: str) -> str:
+        made = digest(key, f"{kind}:{name}".encode("utf-8", "surrogatepass"), sha256)
+        return f"{kind}-{base32(int.from_bytes(made), _DIGITS)}"
 
-    def __call__(self, kind: str, name: str) -> str:
-        """The pseudonym of a name of a kind."""
-        return self._make(kind, name)
-
-
-def _pseudonym(key: bytes, kind: str, name: str) -> str:
-    made = digest(key, f"{kind}:{name}".encode("utf-8", "surrogatepass"), sha256)
-    return f"{kind}-{base32(int.from_bytes(made), _DIGITS)}"
+    return pseudonym
 
 
 def new_key() -> bytes:
@@ -126,7 +122,7 @@ def keep_key(state: Path) -> bytes:
     key = read_key(state)
     if key is not None:
         return key
-    make_folder(state)
+    make_private(state)
     draft = state / f"{_KEY_FILE}.{secrets.token_hex(8)}"
     descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFELY, PRIVATE_FILE)
     try:

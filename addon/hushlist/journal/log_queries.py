@@ -1,19 +1,93 @@
-"""Questions to the log: SQLite answers if it is there, otherwise the lines do, in the same way."""
+"""Questions to the log: SQLite answers if it can, otherwise the lines do, in the same way.
+
+A filter is a test of one record, and also a condition in SQL; both mean the same. A missing filter fits everything.
+Filters use the rule that decided, not tags. Every question raises ``OSError`` if the log cannot be read.
+"""
 
 from __future__ import annotations
 
 import json
 import os
-import sqlite3
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from hushlist.journal.log_database import LogFilters, counted_value, select_counts, select_newest, select_reference
+from hushlist.journal.log_database import ask_database
 from hushlist.journal.log_files import CURRENT, DATABASE, older_files, read_newest_first
-from hushlist.journal.log_record import LogFields
+from hushlist.journal.log_record import LogFields, host_of_record
+from hushlist.url.hrn import Hrn
+
+#: the fields that ``top_values`` can count by
+COUNTED = ("list", "category", "client", "rule", "host", "action")
+
+
+def counted_value(fields: LogFields, by: str) -> str | None:
+    """The value that ``top_values`` counts a record under."""
+    value = host_of_record(fields) if by == "host" else fields.get(by)
+    return None if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class LogFilters:
+    """A record has to fit every given filter."""
+
+    action: str | None = None
+    #: any of these: an address and its pseudonym
+    clients: Sequence[str] = ()
+    users: Sequence[str] = ()
+    #: this category and its subordinates
+    category: Hrn | None = None
+    #: name or title
+    list_name: str | None = None
+    #: this host and its subdomains; canonical
+    host: str | None = None
+    #: as ``time_text`` writes them; from the first on, and before the second
+    since: str | None = None
+    until: str | None = None
+
+    def fits(self, fields: LogFields) -> bool:
+        """Whether a record fits."""
+        host, time = host_of_record(fields) or "", str(fields.get("time", ""))
+        category = str(fields.get("category", ""))
+        return all(
+            (
+                self.action is None or fields.get("action") == self.action,
+                not self.clients or fields.get("client") in self.clients,
+                not self.users or fields.get("user") in self.users,
+                self.category is None or category == str(self.category) or category.startswith(f"{self.category}/"),
+                self.list_name is None or self.list_name in (fields.get("list"), fields.get("title")),
+                self.host is None or host == self.host or host.endswith(f".{self.host}"),
+                self.since is None or time >= self.since,
+                self.until is None or time < self.until,
+            )
+        )
+
+    def condition(self) -> tuple[str, list[str]]:
+        """The same as an SQL condition for the columns of SQLite's table, with the values of its question marks."""
+        parts = list(self._parts())
+        text = " AND ".join(f"({part})" for part, _ in parts) or "TRUE"
+        return text, [value for _, values in parts for value in values]
+
+    def _parts(self) -> Iterator[tuple[str, Sequence[str]]]:
+        if self.action is not None:
+            yield "action = ?", [self.action]
+        for column, names in (("client", self.clients), ("user", self.users)):
+            if names:
+                yield f"{column} IN ({', '.join('?' * len(names))})", names
+        if self.category is not None:
+            name = str(self.category)
+            yield "category = ? OR substr(category, 1, length(?)) = ?", [name, f"{name}/", f"{name}/"]
+        if self.list_name is not None:
+            yield "list = ? OR title = ?", [self.list_name, self.list_name]
+        if self.host is not None:
+            yield "host = ? OR substr(host, -length(?)) = ?", [self.host, f".{self.host}", f".{self.host}"]
+        if self.since is not None:
+            yield "time >= ?", [self.since]
+        if self.until is not None:
+            yield "time < ?", [self.until]
 
 
 def has_log(folder: Path) -> bool:
@@ -22,45 +96,43 @@ def has_log(folder: Path) -> bool:
 
 
 def newest_records(folder: Path, filters: LogFilters, number: int, *, only_lines: bool = False) -> list[LogFields]:
-    """The last records that fit, the oldest of them first; ``only_lines``: do not ask SQLite.
-
-    Raises:
-        OSError: the log cannot be read.
-    """
-    if not only_lines and (folder / DATABASE).exists():
-        with suppress(sqlite3.Error):
-            return list(parse_lines(line.encode() for line in reversed(select_newest(folder, filters, number))))
+    """The last records that fit, the oldest of them first; ``only_lines``: do not ask SQLite."""
+    condition, values = filters.condition()
+    question = f"SELECT record, number FROM decisions WHERE {condition} ORDER BY number DESC LIMIT ?"  # noqa: S608
+    rows = None if only_lines else ask_database(folder, question, [*values, number])
+    if rows is not None:
+        return _of_rows(reversed(rows))
     found = (fields for fields in _newest_first(folder) if filters.fits(fields))
     return list(islice(found, number))[::-1]
 
 
 def top_values(folder: Path, by: str, filters: LogFilters, number: int) -> list[tuple[str, int]]:
-    """The most frequent values of the records that fit, with counts; ``by`` is one of ``filters.COUNTED``.
-
-    Raises:
-        OSError: the log cannot be read.
-    """
-    if (folder / DATABASE).exists():
-        with suppress(sqlite3.Error):
-            return select_counts(folder, by, filters, number)
+    """The most frequent values of ``by``, one of ``COUNTED``, in the records that fit, each with its count."""
+    condition, values = filters.condition()
+    question = (
+        f"SELECT {by}, count(*) FROM decisions WHERE {by} IS NOT NULL AND {condition} "  # noqa: S608
+        f"GROUP BY {by} ORDER BY 2 DESC, 1 LIMIT ?"
+    )
+    rows = ask_database(folder, question, [*values, number])
+    if rows is not None:
+        return rows
     names = (counted_value(fields, by) for fields in _newest_first(folder) if filters.fits(fields))
     counts = Counter(name for name in names if name is not None)
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:number]
 
 
 def find_records(folder: Path, reference: str) -> list[LogFields]:
-    """The records with a reference: nearly always one.
-
-    Raises:
-        OSError: the log cannot be read.
-    """
-    if (folder / DATABASE).exists():
-        with suppress(sqlite3.Error):
-            found = select_reference(folder, reference)
-            if found:
-                return list(parse_lines(line.encode() for line in found))
+    """The records with a reference: nearly always one."""
+    question = "SELECT record, number FROM decisions WHERE reference = ? ORDER BY number"
+    rows = ask_database(folder, question, [reference])
+    if rows:
+        return _of_rows(rows)
     # SQLite may not have it yet, or not any more
     return [fields for fields in _newest_first(folder) if fields.get("reference") == reference]
+
+
+def _of_rows(rows: Iterable[tuple[str, int]]) -> list[LogFields]:
+    return list(parse_lines(line.encode() for line, _ in rows))
 
 
 def parse_lines(lines: Iterable[bytes]) -> Iterator[LogFields]:
@@ -88,11 +160,7 @@ class Follower:
             os.lseek(descriptor, 0, os.SEEK_END)
 
     def read(self) -> list[LogFields]:
-        """The records written since the last call.
-
-        Raises:
-            OSError: the log cannot be read.
-        """
+        """The records written since the last call."""
         found: list[LogFields] = []
         while True:
             # checked before the rest is read: a file that was set aside by then gets no more lines

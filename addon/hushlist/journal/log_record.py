@@ -29,6 +29,8 @@ LOST = "lost"
 
 #: the logged fields of one decision: plain types, in the order of a line; unknown fields are left out
 LogFields = dict[str, object]
+#: the same with its line
+LogEntry = tuple[LogFields, bytes]
 
 
 class Privacy(NamedTuple):
@@ -43,11 +45,12 @@ class Privacy(NamedTuple):
 class LogRecord(NamedTuple):
     """One decision and its client; cheap to make, formatted only when written."""
 
+    #: the number that the block page shows
     reference: str
     #: seconds since 1970
     moment: float
     decision: Decision
-    #: the address; and the user's name in the proxy
+    #: the address; and the user's name in the proxy, never a password
     client: str | None = None
     user: str | None = None
     group: str | None = None
@@ -105,36 +108,6 @@ class LogRecord(NamedTuple):
         return {name: _cut(value) for name, value in found.items() if value is not None}
 
 
-def log_record_of(
-    decision: Decision,
-    *,
-    reference: str,
-    moment: float,
-    client: str | None = None,
-    user: str | None = None,
-    group: str | None = None,
-    method: str | None = None,
-    would_block: bool = False,
-    grant: str | None = None,
-    duration: int | None = None,
-) -> LogRecord:
-    """The record of a decision.
-
-    Args:
-        decision: the decision.
-        reference: the number that the block page shows.
-        moment: seconds since 1970.
-        client: the client's address.
-        user: the user's name in the proxy; never a password.
-        group: the client's group.
-        method: the request's method.
-        would_block: it passed only because of the dry run.
-        grant: the temporary override that let it pass.
-        duration: time of the decision, in µs.
-    """
-    return LogRecord(reference, moment, decision, client, user, group, method, would_block, grant, duration)
-
-
 def lost_record(reference: str, moment: float, number: int) -> LogFields:
     """The record that says that records are missing from the log."""
     reason = f"{number} records could not be written"
@@ -176,6 +149,20 @@ def who(kind: str, name: str | None, privacy: Privacy) -> str | None:
     if name is None or privacy.clients is LoggedClients.DROP:
         return None
     return name if privacy.clients is LoggedClients.KEEP else privacy.pseudonym(kind, name)
+
+
+_HOST = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://([^/?#]*)")
+_PORT = re.compile(r":[0-9]*\Z")
+
+
+def host_of_record(fields: LogFields) -> str | None:
+    """The host of a record's URL.
+
+    >>> host_of_record({"url": "http://h.example:81/x"}), host_of_record({"url": "http://[::1]/"})
+    ('h.example', '[::1]')
+    """
+    found = _HOST.match(str(fields.get("url", "")))
+    return _PORT.sub("", found[1]) or None if found else None
 
 
 # -- URLs --------------------------------------------------------------------------------------------------------------

@@ -13,13 +13,12 @@ from collections import deque
 from collections.abc import Callable
 from itertools import islice
 from pathlib import Path
-from typing import Protocol
 
 from hushlist.errors import logger_of
 from hushlist.journal.log_database import Database
-from hushlist.journal.log_files import LineFiles, log_folder
-from hushlist.journal.log_identifiers import Pseudonyms, References, keep_key, new_key
-from hushlist.journal.log_record import LogFields, LogRecord, Privacy, lost_record, to_line
+from hushlist.journal.log_files import LineFiles
+from hushlist.journal.log_identifiers import References, keep_key, new_key, pseudonyms
+from hushlist.journal.log_record import LogEntry, LogRecord, Privacy, lost_record, to_line
 from hushlist.policy.log_settings import LoggedClients, LogSettings
 from hushlist.system.files import state_folder
 
@@ -37,57 +36,14 @@ _FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
 #: seconds between two removals of old records
 _TIDY = 60 * 60.0
 
-_Entry = tuple[LogFields, bytes]
-
-
-class _Sink(Protocol):
-    """Where records are written; raises an exception if that fails."""
-
-    name: str
-
-    def append(self, entries: list[_Entry], moment: float) -> None: ...
-    def tidy(self, moment: float) -> None: ...
-    def close(self) -> None: ...
-
-
-class _LineSink:
-    """Files of lines as a sink."""
-
-    def __init__(self, files: LineFiles) -> None:
-        self._files = files
-        self.name = files.name
-        self.tidy, self.close = files.tidy, files.close
-
-    def append(self, entries: list[_Entry], moment: float) -> None:
-        self._files.append([line for _, line in entries], moment)
-
-
-class _RowSink:
-    """SQLite as a sink; tidied after as many writes as could exceed the limit of rows."""
-
-    def __init__(self, database: Database, rows: int) -> None:
-        self._database = database
-        self.name = database.name
-        self.tidy, self.close = database.tidy, database.close
-        self._rows, self._written = rows, 0
-
-    def append(self, entries: list[_Entry], moment: float) -> None:
-        if not self._rows:
-            return
-        self._database.append(entries)
-        self._written += len(entries)
-        if self._written > self._rows // 10:
-            self._written = 0
-            self._database.tidy(moment)
-
 
 class _Outlet:
-    """The records that wait for one sink, and its state."""
+    """The records that wait for one sink, files of lines or SQLite, and its state."""
 
-    def __init__(self, sink: _Sink, lost: Callable[[int], _Entry]) -> None:
+    def __init__(self, sink: LineFiles | Database, lost: Callable[[int], LogEntry]) -> None:
         self._sink = sink
         self._lost_entry = lost
-        self._waiting: deque[_Entry] = deque()
+        self._waiting: deque[LogEntry] = deque()
         self._octets = 0
         self._lost = 0
         self._pause = 0.0
@@ -107,7 +63,7 @@ class _Outlet:
         """Seconds until there is work without a new record."""
         return max(0.0, (self._tidy_at if self.is_done else self._retry_at) - now)
 
-    def take(self, entries: list[_Entry], lost: int) -> None:
+    def take(self, entries: list[LogEntry], lost: int) -> None:
         """Add records to those that wait; ``lost`` is how many were lost before."""
         self._lost += lost
         for entry in entries:
@@ -177,8 +133,7 @@ class LogWriter:
             RuntimeError: the user has no home folder for a log, or no thread can be started.
         """
         state = state or state_folder()
-        folder = log_folder(settings, state)
-        self.folder = folder
+        self.folder = folder = settings.folder or state
         self._settings, self._state, self._clock = settings, state, clock
         self._references = References()
         self._own_references = References()  # of the thread
@@ -189,10 +144,7 @@ class LogWriter:
         self._in = self._octets_in = self._refused = 0
         self._out = self._octets_out = self._refusals_told = 0
         self._wake, self._hurry, self._closing = threading.Event(), threading.Event(), threading.Event()
-        sinks: tuple[_Sink, ...] = (
-            _LineSink(LineFiles(folder, settings)),
-            _RowSink(Database(folder, settings), settings.rows),
-        )
+        sinks = (LineFiles(folder, settings), Database(folder, settings))
         self._outlets = tuple(_Outlet(sink, self._lost_entry) for sink in sinks)
         self._thread = threading.Thread(target=self._run, name="hushlist: log", daemon=True)
         self._thread.start()
@@ -284,7 +236,7 @@ class LogWriter:
             outlet.push(now, moment, at_once=at_once)
         self._out += len(records)
 
-    def _lost_entry(self, number: int) -> _Entry:
+    def _lost_entry(self, number: int) -> LogEntry:
         moment = self._clock()
         fields = lost_record(self._own_references.make(moment), moment, number)
         return fields, to_line(fields)
@@ -295,7 +247,7 @@ class LogWriter:
             if self._privacy is None:
                 settings = self._settings
                 key = _key(self._state) if settings.clients is LoggedClients.PSEUDONYM else b""
-                self._privacy = Privacy(settings.queries, settings.clients, Pseudonyms(key))
+                self._privacy = Privacy(settings.queries, settings.clients, pseudonyms(key))
             return self._privacy
 
 

@@ -19,7 +19,7 @@ from hushlist.compiling.compile_report import CompileReport
 from hushlist.decide.decision import Decision
 from hushlist.decide.engine import Engine
 from hushlist.errors import Lines, SourceError, logger_of, printable
-from hushlist.journal.log_record import log_record_of
+from hushlist.journal.log_record import LogRecord
 from hushlist.journal.log_writer import LogWriter
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ProblemReport
@@ -246,8 +246,8 @@ class Runtime:
         journal = self.journal if is_live else None
         moment = time()
         reference = None if journal is None else journal.reference(moment)
-        record = log_record_of(
-            decision,
+        record = LogRecord(
+            decision=decision,
             reference=reference or "",
             moment=moment,
             client=client.address,

@@ -15,9 +15,9 @@ import pytest
 
 from hushlist import cli
 from hushlist.cli import log_command
-from hushlist.journal.log_database import LogFilters
 from hushlist.journal.log_files import CURRENT, DATABASE
 from hushlist.journal.log_identifiers import base32
+from hushlist.journal.log_queries import LogFilters
 from hushlist.journal.log_writer import LogWriter
 from hushlist.policy.log_settings import LoggedClients, LoggedRequests, LogSettings
 from unit.journal.samples import fill, record

@@ -13,7 +13,7 @@ import pytest
 import hushlist
 from hushlist import cli
 from hushlist.errors import printable
-from hushlist.journal.log_database import COUNTED
+from hushlist.journal.log_queries import COUNTED
 from hushlist.journal.log_writer import LogWriter
 from hushlist.policy.log_settings import LoggedRequests, LogSettings
 from hushlist.unblock.overrides import Overrides

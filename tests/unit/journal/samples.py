@@ -8,7 +8,7 @@ from pathlib import Path
 from hushlist.decide.decision import Decision
 from hushlist.journal.log_files import CURRENT
 from hushlist.journal.log_identifiers import base32
-from hushlist.journal.log_record import LogFields, LogRecord, log_record_of
+from hushlist.journal.log_record import LogFields, LogRecord
 from hushlist.journal.log_writer import LogWriter
 from unit.hostile import engine_of
 
@@ -37,8 +37,8 @@ def record(
     would_block: bool = False,
     grant: str | None = None,
 ) -> LogRecord:
-    return log_record_of(
-        decided(url),
+    return LogRecord(
+        decision=decided(url),
         reference=base32(number, 10),
         moment=EVE + number if moment is None else moment,
         client=client,

@@ -8,10 +8,18 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushlist.journal.log_database import COUNTED, Database, LogFilters, host_of_record
+from hushlist.journal.log_database import Database
 from hushlist.journal.log_files import CURRENT, DATABASE, LineFiles
-from hushlist.journal.log_queries import Follower, find_records, has_log, newest_records, top_values
-from hushlist.journal.log_record import LogFields, lost_record, to_line
+from hushlist.journal.log_queries import (
+    COUNTED,
+    Follower,
+    LogFilters,
+    find_records,
+    has_log,
+    newest_records,
+    top_values,
+)
+from hushlist.journal.log_record import LogFields, host_of_record, lost_record, to_line
 from hushlist.policy.log_settings import LogSettings
 from hushlist.url.hrn import parse_hrn
 from unit.journal.samples import EVE
@@ -50,9 +58,9 @@ _FILTERS = st.builds(
 
 def keep(folder: Path, records: list[LogFields]) -> None:
     entries = [(fields, to_line(fields)) for fields in records]
-    LineFiles(folder, LogSettings(size=1000, files=1000, days=3650)).append([line for _, line in entries], EVE)
+    LineFiles(folder, LogSettings(size=1000, files=1000, days=3650)).append(entries, EVE)
     database = Database(folder, LogSettings())
-    database.append(entries)
+    database.append(entries, EVE)
     database.close()
 
 
@@ -94,7 +102,7 @@ def test_files_that_were_set_aside_are_read(tmp_path: Path, is_packed: bool) -> 
     files = LineFiles(tmp_path, LogSettings(size=300, files=100, days=3650, gzip=is_packed))
     records = [lost_record(f"{number:010}", EVE + number, number) for number in range(20)]
     for fields in records:
-        files.append([to_line(fields)], EVE)
+        files.append([({}, to_line(fields))], EVE)
     assert newest_records(tmp_path, LogFilters(), 1000) == records
     assert newest_records(tmp_path, LogFilters(), 7) == records[-7:]
     assert find_records(tmp_path, "0000000003") == [records[3]]
@@ -116,7 +124,7 @@ def test_a_database_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
 
 def test_a_reference_that_sqlite_does_not_have_is_looked_for_in_the_lines(tmp_path: Path) -> None:
     keep(tmp_path, [{"reference": "1"}])
-    LineFiles(tmp_path, LogSettings()).append([b'{"reference": "2"}\n'], EVE)
+    LineFiles(tmp_path, LogSettings()).append([({}, b'{"reference": "2"}\n')], EVE)
     assert find_records(tmp_path, "2") == [{"reference": "2"}]
 
 
@@ -127,12 +135,12 @@ def test_a_folder_without_a_log_has_none(tmp_path: Path) -> None:
 
 def test_following_begins_now_and_goes_through_files_that_are_set_aside(tmp_path: Path) -> None:
     files = LineFiles(tmp_path, LogSettings(size=60, days=3650))
-    files.append([b'{"reference": "before"}\n'], EVE)
+    files.append([({}, b'{"reference": "before"}\n')], EVE)
     follower = Follower(tmp_path)
     assert follower.read() == []
     numbers = []
     for number in range(10):
-        files.append([b'{"reference": %d}\n' % number], EVE)
+        files.append([({}, b'{"reference": %d}\n' % number)], EVE)
         if number % 3 == 0:
             numbers += [fields["reference"] for fields in follower.read()]
     follower.close()

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.decide.decision import Decision
-from hushlist.journal.log_identifiers import Pseudonyms, References, base32, keep_key, parse_reference, read_key
-from hushlist.journal.log_record import MOST_SHOWN, LogRecord, Privacy, log_record_of, to_line, url_of
+from hushlist.journal.log_identifiers import References, base32, keep_key, parse_reference, pseudonyms, read_key
+from hushlist.journal.log_record import MOST_SHOWN, LogRecord, Privacy, to_line, url_of
 from hushlist.match.rule import Action
 from hushlist.policy.log_settings import LoggedClients, LoggedQueries, LoggedRequests
 from hushlist.url.request import Request
@@ -24,8 +24,8 @@ KEPT = Privacy()
 
 
 def test_a_record_says_what_was_decided_of_whom_and_why() -> None:
-    made = log_record_of(
-        decided("http://ME:pw@ads.Example/x?q"),
+    made = LogRecord(
+        decision=decided("http://ME:pw@ads.Example/x?q"),
         reference="003F8KQ71Z",
         moment=EVE,
         client="::ffff:10.0.0.7",
@@ -125,15 +125,15 @@ def test_queries_are_dropped_by_choice(url: str, shown: str, expression: str) ->
 def test_clients_are_dropped_or_get_pseudonyms_by_choice() -> None:
     one = record(user="pupil7")
     assert not {"client", "user"} & set(one.fields(Privacy(clients=LoggedClients.DROP)))
-    fields = one.fields(Privacy(clients=LoggedClients.PSEUDONYM, pseudonym=Pseudonyms(bytes(32))))
+    fields = one.fields(Privacy(clients=LoggedClients.PSEUDONYM, pseudonym=pseudonyms(bytes(32))))
     assert fields["client"] == "client-EKMX5MBZ"
     assert re.fullmatch("user-[0-9A-Z]{8}", str(fields["user"]))
 
 
 def test_a_pseudonym_depends_on_name_kind_and_key() -> None:
-    make = Pseudonyms(bytes(32))
+    make = pseudonyms(bytes(32))
     assert make("client", "a") == make("client", "a")
-    others = {make("client", "b"), make("user", "a"), Pseudonyms(b"x" * 32)("client", "a")}
+    others = {make("client", "b"), make("user", "a"), pseudonyms(b"x" * 32)("client", "a")}
     assert make("client", "a") not in others
     assert len(others) == 3
 

@@ -151,19 +151,19 @@ def test_a_full_disk_is_waited_out(
 
 def test_half_a_write_leaves_no_half_line(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = LineFiles(tmp_path, LogSettings())
-    files.append([b'{"a": 1}\n'], EVE)
+    files.append([({}, b'{"a": 1}\n')], EVE)
     write = os.write
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", lambda descriptor, octets: write(descriptor, octets[:5]))
         with pytest.raises(OSError, match="No space left"):
-            files.append([b'{"b": 2}\n'], EVE)
-    files.append([b'{"c": 3}\n'], EVE)
+            files.append([({}, b'{"b": 2}\n')], EVE)
+    files.append([({}, b'{"c": 3}\n')], EVE)
     assert lines_of(tmp_path) == [{"a": 1}, {"c": 3}]
 
 
 def test_a_line_that_broke_off_does_not_spoil_the_next(tmp_path: Path) -> None:
     (tmp_path / CURRENT).write_bytes(b'{"a": 1}\n{"half')
-    LineFiles(tmp_path, LogSettings()).append([b'{"b": 2}\n'], EVE)
+    LineFiles(tmp_path, LogSettings()).append([({}, b'{"b": 2}\n')], EVE)
     assert (tmp_path / CURRENT).read_bytes() == b'{"a": 1}\n{"half\n{"b": 2}\n'
 
 
@@ -301,7 +301,7 @@ def test_close_takes_no_longer_than_it_may(folder: Path) -> None:
 def test_a_full_file_is_set_aside_and_the_oldest_are_removed(tmp_path: Path, is_packed: bool) -> None:
     files = LineFiles(tmp_path, LogSettings(size=100, files=3, days=3650, gzip=is_packed))
     for number in range(20):
-        files.append([b'{"number": %-38d}\n' % number], EVE + number)
+        files.append([({}, b'{"number": %-38d}\n' % number)], EVE + number)
     older = older_files(tmp_path)
     assert [path.suffix for path in older] == [".gz" if is_packed else ".jsonl"] * 3
     texts = [gzip.decompress(path.read_bytes()) if is_packed else path.read_bytes() for path in older]
@@ -312,11 +312,11 @@ def test_a_full_file_is_set_aside_and_the_oldest_are_removed(tmp_path: Path, is_
 
 def test_a_file_is_set_aside_by_age_and_removed_in_time(tmp_path: Path) -> None:
     files = LineFiles(tmp_path, LogSettings(files=14, days=30))
-    files.append([to_line(record().fields(Privacy()))], EVE)
-    files.append([to_line(record().fields(Privacy()))], EVE + 2 * DAY)
+    files.append([({}, to_line(record().fields(Privacy())))], EVE)
+    files.append([({}, to_line(record().fields(Privacy())))], EVE + 2 * DAY)
     os.utime(tmp_path / CURRENT, (EVE + 2 * DAY,) * 2)
     assert len(lines_of(tmp_path)) == 2
-    files.append([to_line(record(moment=EVE + 4 * DAY).fields(Privacy()))], EVE + 4 * DAY)
+    files.append([({}, to_line(record(moment=EVE + 4 * DAY).fields(Privacy())))], EVE + 4 * DAY)
     (aside,) = older_files(tmp_path)
     assert len(aside.read_bytes().splitlines()) == 2
     os.utime(tmp_path / CURRENT, (EVE + 4 * DAY,) * 2)
@@ -332,7 +332,7 @@ def test_a_file_is_set_aside_by_age_and_removed_in_time(tmp_path: Path) -> None:
 def test_rows_are_removed_by_number_and_age(tmp_path: Path) -> None:
     database = Database(tmp_path, LogSettings(rows=10, days=30))
     entries = [record(number=number).fields(Privacy()) for number in range(30)]
-    database.append([(fields, to_line(fields)) for fields in entries])
+    database.append([(fields, to_line(fields)) for fields in entries], EVE)
     database.tidy(EVE)
     assert rows_of(tmp_path) == [record(number=number).reference for number in range(20, 30)]
     database.tidy(EVE + 30 * DAY + 25)
@@ -343,7 +343,7 @@ def test_rows_are_removed_by_number_and_age(tmp_path: Path) -> None:
 def test_a_name_that_is_there_is_never_replaced(tmp_path: Path) -> None:
     files = LineFiles(tmp_path, LogSettings(size=10, days=3650))
     for _ in range(5):
-        files.append([b'{"a": 12345}\n'], EVE)
+        files.append([({}, b'{"a": 12345}\n')], EVE)
     assert len(older_files(tmp_path)) == 4
 
 

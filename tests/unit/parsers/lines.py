@@ -7,9 +7,8 @@ from functools import cache, partial
 
 from hushlist.cli.log_command import parse_past_moment
 from hushlist.decide.engine import Engine
-from hushlist.journal.log_database import COUNTED, LogFilters, counted_value
 from hushlist.journal.log_identifiers import parse_reference
-from hushlist.journal.log_queries import parse_lines
+from hushlist.journal.log_queries import COUNTED, LogFilters, counted_value, parse_lines
 from hushlist.journal.log_record import address_text
 from hushlist.squid import LONGEST_LINE, AccessList, LineBuffer, Redirector, SquidHelper, quoted
 from hushlist.url.hrn import parse_hrn

@@ -8,7 +8,7 @@ from functools import partial
 from mitmproxy import http
 from mitmproxy.test import tflow
 
-from hushlist.journal.log_record import Privacy, log_record_of, to_line
+from hushlist.journal.log_record import LogRecord, Privacy, to_line
 from hushlist.policy.log_settings import LoggedClients, LoggedQueries
 from hushlist.proxy import unblock_handler
 from hushlist.proxy.flow.flow_request import request_of_flow, seen_of_flow
@@ -80,7 +80,9 @@ def _wire(octets: bytes) -> None:
     request = request_of_flow(flow)
     decision = engine().decide(request, NOON)
     for privacy in (Privacy(LoggedQueries.KEEP, LoggedClients.KEEP), Privacy(LoggedQueries.DROP, LoggedClients.DROP)):
-        line = to_line(log_record_of(decision, reference="0", moment=0.0, method=flow.request.method).fields(privacy))
+        line = to_line(
+            LogRecord(decision=decision, reference="0", moment=0.0, method=flow.request.method).fields(privacy)
+        )
         assert line.count(b"\n") == 1
         assert all(0x20 <= octet < 0x7F for octet in line[:-1])
 
