@@ -29,8 +29,7 @@ from hushlist.cli.common import (
 from hushlist.cli.engine_options import parse_client
 from hushlist.errors import UrlError
 from hushlist.match.public_suffixes import public_suffixes
-from hushlist.unblock.codes import tidied_code
-from hushlist.unblock.credentials import hash_passphrase
+from hushlist.unblock.credentials import hash_passphrase, tidied_code
 from hushlist.unblock.grants import SCOPES, Grant, canonical_target
 from hushlist.unblock.overrides import CODE_VALID, LONGEST, Overrides
 from hushlist.unblock.store import GrantEvent, StoreError, default_path

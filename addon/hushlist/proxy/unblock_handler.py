@@ -23,8 +23,7 @@ from hushlist.policy.groups import Client
 from hushlist.policy.unblock_settings import UnblockSettings
 from hushlist.proxy.page.explanation import Unblock
 from hushlist.proxy.runtime import Runtime
-from hushlist.unblock.codes import CodeError
-from hushlist.unblock.credentials import TokenError, verify_passphrase
+from hushlist.unblock.credentials import CodeError, TokenError, verify_passphrase
 from hushlist.unblock.grants import WARNING, check_target
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.rate_limit import LockedError

@@ -1,4 +1,4 @@
-"""Passphrases that allow people to unblock, and tokens that protect the forms of our pages.
+"""Passphrases and single-use codes that allow people to unblock, and tokens that protect the forms of our pages.
 
 A policy holds a slow, salted hash of a passphrase, which cannot be turned back:
 ``scrypt$n=32768,r=8,p=1$SALT$HASH``, with salt and hash in base64 without padding. It may be copied to other proxies.
@@ -7,6 +7,8 @@ Each hash contains its cost, so old ones stay valid when the cost is raised.
 A token keeps other sites' pages from sending a page's form, and the form from being sent twice. It is base64 (RFC 4648,
 5) of: version, 1 octet; time of issue in milliseconds since the epoch, 8 octets; nonce, 16; one tag of 16 each for
 client, URL and purpose; HMAC-SHA256 of all that, 32. The tags show which of the three is wrong, but reveal none.
+
+A code is easy to read out and to type, and hard to guess; only a hash of it is stored.
 
 Spec: RFC 7914
 """
@@ -19,11 +21,12 @@ import hmac
 import re
 import secrets
 import unicodedata
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from enum import Enum
 from typing import NamedTuple
 
 from hushlist.errors import HushlistError
+from hushlist.unblock.grants import fits
 
 #: 32 MiB and some 50 to 100 ms; somebody who has the policy and guesses pays that for each guess
 _N, _R, _P = 1 << 15, 8, 1
@@ -65,7 +68,7 @@ def verify_passphrase(text: str, stored: str) -> bool:
     """Whether the passphrase is right; the time taken reveals nothing. Slow on purpose: call it in a thread.
 
     Raises:
-            ValueError: ``stored`` is not a stored form; the message says why, and quotes nothing of it.
+        ValueError: as by ``parse_stored``.
     """
     wanted = parse_stored(stored)
     return 0 < len(text) <= LONGEST and hmac.compare_digest(_scrypt(text, wanted, len(wanted.hash)), wanted.hash)
@@ -114,6 +117,99 @@ def _octets(what: str, text: str) -> bytes:
         raise ValueError(f"the {what} is no base64")
     return octets
 
+
+# -- codes -------------------------------------------------------------------------------------------------------------
+
+#: Crockford's base 32: no I, L, O and U, since they look like 1, 0 and V
+_ALPHABET = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
+_ALIKE = str.maketrans("ILO", "110", "-_ \t\r\n")
+#: characters of 5 bits: 60 bits
+_CODE_LENGTH = 12
+_GROUP = 4
+#: most characters of an input; tidying takes time
+_LONGEST_INPUT = 100
+#: seconds that an expired code is kept, to say "used" rather than "wrong"
+CODE_KEPT = 7 * 86400.0
+
+
+class CodeFault(Enum):
+    """Why a code is refused."""
+
+    WRONG = "there is no such code"
+    USED = "the code was used before"
+    EXPIRED = "the code is too old"
+    CLIENT = "the code is somebody else's"
+    UNFIT = "the code is for something else"
+
+
+class CodeError(HushlistError):
+    """A code was refused.
+
+    >>> str(CodeError(CodeFault.USED))
+    'the code was used before'
+    """
+
+    def __init__(self, fault: CodeFault) -> None:
+        self.fault = fault
+        super().__init__(fault.value)
+
+
+class Code(NamedTuple):
+    """A stored code."""
+
+    hash: bytes
+    scope: str
+    #: ``None``: any blocked target of the scope
+    target: str | None
+    #: ``None``: the first client that uses it
+    client: str | None
+    #: seconds that the grant lasts
+    seconds: float
+    #: when it expires, in seconds since the epoch
+    until: float
+    by: str
+    #: when it was used
+    used: float | None = None
+
+
+def new_code() -> str:
+    """A random code of 60 bits, as ``7K3M-QRST-90VW``."""
+    code = "".join(secrets.choice(_ALPHABET) for _ in range(_CODE_LENGTH))
+    return "-".join(code[start : start + _GROUP] for start in range(0, _CODE_LENGTH, _GROUP))
+
+
+def tidied_code(text: str) -> str | None:
+    """A code in its standard spelling; ``None`` if the text cannot be a code.
+
+    >>> tidied_code(" 7k3m-QRST 9oiL ")
+    '7K3MQRST9011'
+    """
+    if len(text) > _LONGEST_INPUT:
+        return None
+    tidied = unicodedata.normalize("NFKC", text).upper().translate(_ALIKE)
+    return tidied if len(tidied) == _CODE_LENGTH and set(tidied) <= set(_ALPHABET) else None
+
+
+def hash_code(key: bytes, text: str) -> bytes:
+    """The hash to store for a code; for other text, a hash that no code has."""
+    code = tidied_code(text)
+    return b"" if code is None else hmac.digest(key, b"code:" + code.encode("ascii"), hashlib.sha256)
+
+
+def code_fault(code: Code | None, names: Iterable[str], wanted: Mapping[str, str], now: float) -> CodeFault | None:
+    """Why a code is refused to a client with these names for these targets; ``None`` if it is accepted."""
+    if code is None:
+        return CodeFault.WRONG
+    if code.used is not None:
+        return CodeFault.USED
+    if code.until <= now:
+        return CodeFault.EXPIRED
+    if code.client is not None and code.client not in names:
+        return CodeFault.CLIENT
+    return None if fits(code.scope, code.target, wanted) else CodeFault.UNFIT
+
+
+# -- tokens ------------------------------------------------------------------------------------------------------------
 
 #: seconds that a token is valid
 LIFETIME = 30 * 60.0

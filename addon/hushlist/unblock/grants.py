@@ -160,10 +160,15 @@ def category_levels(category: str) -> tuple[bytes, ...]:
         return ()
 
 
-def fits(scope: str, target: str, wanted: Mapping[str, str]) -> bool:
-    """Whether a grant of a scope and target would cover ``wanted``, which has a target for each scope."""
+def fits(scope: str, target: str | None, wanted: Mapping[str, str]) -> bool:
+    """Whether a grant of a scope and target would cover ``wanted``, which has a target for each scope.
+
+    ``None`` stands for any target that a grant can have.
+    """
     if scope not in wanted:
         return False
+    if target is None:
+        return _is_target(wanted[scope])
     asked = wanted[scope].encode("ascii", "replace")
     own = target.encode("ascii", "replace")
     if scope == "host":
@@ -203,5 +208,9 @@ def check_target(scope: str, target: str | None) -> None:
     """
     if scope not in SCOPES:
         raise ValueError(f"{scope!r}: the scope is one of {', '.join(SCOPES)}")
-    if target is not None and not (target and target.isascii() and len(target) <= LONGEST_TARGET):
+    if target is not None and not _is_target(target):
         raise ValueError(f"{target[:80]!r}: a target is 1 to {LONGEST_TARGET} characters of ASCII")
+
+
+def _is_target(target: str) -> bool:
+    return 0 < len(target) <= LONGEST_TARGET and target.isascii()

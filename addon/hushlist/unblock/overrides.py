@@ -17,21 +17,8 @@ import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from types import TracebackType
 
-from hushlist.unblock.codes import (
-    Code,
-    CodeError,
-    CodeFault,
-    code_fault,
-    find_code,
-    forget_code,
-    hash_code,
-    keep_code,
-    new_code,
-    use_code,
-)
-from hushlist.unblock.credentials import Tokens
+from hushlist.unblock.credentials import CODE_KEPT, Code, CodeError, CodeFault, Tokens, code_fault, hash_code, new_code
 from hushlist.unblock.grants import WARNING, Grant, GrantTable, check_target
 from hushlist.unblock.rate_limit import CountedTry, check_unlocked, count_try, forgive, locks, take_back
 from hushlist.unblock.store import GrantEvent, Store, StoreError, newest_events, record_event
@@ -58,15 +45,12 @@ _INSERT = f"INSERT INTO grants ({_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)" 
 class Overrides:
     """The store of temporary unblocks; may be used from several threads.
 
-    All methods but ``covering`` and ``locked_until`` wait for the disk: call them in a thread.
+    All methods but ``covering`` and ``locked_until`` wait for the disk: call them in a thread. They raise
+    ``StoreError`` if the file cannot be read or written.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float]) -> None:
-        """``clock`` returns seconds since the epoch.
-
-        Raises:
-            StoreError: the file cannot be used.
-        """
+        """``clock`` returns seconds since the epoch."""
         self._store, self._clock = Store(path), clock
         self._covered = GrantTable(())
         self._locks: dict[str | None, float] = {}
@@ -79,9 +63,7 @@ class Overrides:
     def __enter__(self) -> Overrides:
         return self
 
-    def __exit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def close(self) -> None:
@@ -115,19 +97,20 @@ class Overrides:
 
         Does not wait, and raises nothing: if the file cannot be read, nothing is covered, and ``fault`` says why.
         """
-        if self._stale or not 0 <= now - self._checked < FRESHNESS:
-            self._look(now)
+        self._look(now)
         names = map(_name, client_names)
         return self._covered.find(names, host, url, categories, now, is_warning=is_warning)
 
     def locked_until(self, client: str, now: float) -> float | None:
         """Until when a client is locked, in seconds since the epoch; ``None`` if it is not. Does not wait."""
-        if self._stale or not 0 <= now - self._checked < FRESHNESS:
-            self._look(now)
+        self._look(now)
         until = max(self._locks.get(_name(client), now), self._locks.get(None, now))
         return until if until > now else None
 
     def _look(self, now: float) -> None:
+        """Check for changes by another process, unless that was done a moment ago."""
+        if not self._stale and 0 <= now - self._checked < FRESHNESS:
+            return
         self._checked, self._stale = now, False
         try:
             with self._store.glancing() as (database, version):
@@ -145,8 +128,8 @@ class Overrides:
         """Unblock a canonical target for a while; ``client`` is ``None`` for everybody.
 
         Raises:
-                ValueError: a grant cannot have that scope, target or time.
-                StoreError: it cannot be written, or the store is full.
+            ValueError: a grant cannot have that scope, target or time.
+            StoreError: also if the store is full.
         """
         check_target(scope, target)
         _check_seconds(seconds)
@@ -198,7 +181,6 @@ class Overrides:
 
         Raises:
             ValueError: a grant cannot have that scope, target or time.
-            StoreError: it cannot be written.
         """
         check_target(scope, target)
         _check_seconds(seconds)
@@ -206,7 +188,8 @@ class Overrides:
         text, key = new_code(), self.key()
         with self._writing() as (database, now):
             code = Code(hash_code(key, text), scope, target, _name_or_all(client), seconds, now + valid_for, by)
-            keep_code(database, code, now)
+            database.execute("DELETE FROM codes WHERE until <= ?", (now - CODE_KEPT,))
+            database.execute("INSERT INTO codes VALUES (?, ?, ?, ?, ?, ?, ?, ?)", code)
             record_event(database, GrantEvent(now, "code made", code.client, scope, target, "code", by))
         return text
 
@@ -220,21 +203,18 @@ class Overrides:
         Raises:
             CodeError: the code is refused.
             LockedError: there were too many wrong tries; the code was not checked.
-            StoreError: it cannot be written.
         """
         client, key = _name(client), self.key()
         with self._writing() as (database, now):
             check_unlocked(database, client, now)
-            found = find_code(database, hash_code(key, code))
+            found = _find_code(database, hash_code(key, code))
             fault = code_fault(found, (client, *map(_name, names)), wanted, now)
             if found is not None and fault is None:
                 forgive(database, client)
-                use_code(database, found, now)
+                database.execute("UPDATE codes SET used = ? WHERE hash = ?", (now, found.hash))
                 target = wanted[found.scope] if found.target is None else found.target
-                until = now + found.seconds
-                return self._add(
-                    database, Grant(0, found.scope, target, found.client or client, until, "code", client, now)
-                )
+                whose, until = found.client or client, now + found.seconds
+                return self._add(database, Grant(0, found.scope, target, whose, until, "code", client, now))
             fault = fault or CodeFault.WRONG
             counts = fault not in (CodeFault.CLIENT, CodeFault.UNFIT)
             refused = count_try(database, client, now) if counts else None
@@ -245,13 +225,12 @@ class Overrides:
         """Make an unused code invalid; whether there was one."""
         key = self.key()
         with self._writing() as (database, now):
-            found = find_code(database, hash_code(key, code))
+            found = _find_code(database, hash_code(key, code))
             if found is None or found.used is not None:
                 return False
-            forget_code(database, found)
-            record_event(
-                database, GrantEvent(now, "code withdrawn", found.client, found.scope, found.target, "code", by)
-            )
+            database.execute("DELETE FROM codes WHERE hash = ?", (found.hash,))
+            event = GrantEvent(now, "code withdrawn", found.client, found.scope, found.target, "code", by)
+            record_event(database, event)
         return True
 
     # -- tries ---------------------------------------------------------------------------------------------------------
@@ -261,7 +240,7 @@ class Overrides:
 
         Raises:
             LockedError: there were too many wrong tries; ``verify`` was not called.
-            StoreError: it cannot be written; ``verify`` was not called, or its result does not count.
+            StoreError: ``verify`` was not called, or its result does not count.
         """
         client = _name(client)
         # Counted before the check: otherwise a hundred tries at once would all be checked before the first counts.
@@ -306,6 +285,11 @@ class Overrides:
         """The last events, the newest first."""
         with self._store.reading() as database:
             return newest_events(database, limit)
+
+
+def _find_code(database: sqlite3.Connection, hashed: bytes) -> Code | None:
+    row = database.execute("SELECT * FROM codes WHERE hash = ?", (hashed,)).fetchone()
+    return None if row is None else Code(*row)
 
 
 def _active(database: sqlite3.Connection, now: float) -> list[Grant]:

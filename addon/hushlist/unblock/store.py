@@ -12,7 +12,7 @@ import os
 import sqlite3
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from errno import ELOOP
 from pathlib import Path
@@ -66,7 +66,10 @@ def default_path() -> Path:
 
 
 class Store:
-    """Two connections to the file: one that may wait, for any thread, and one that never waits."""
+    """Two connections to the file: one that may wait, for any thread, and one that never waits.
+
+    All methods raise ``StoreError`` if the file cannot be read or written.
+    """
 
     def __init__(self, path: Path) -> None:
         """Creates a missing file and its folder, readable for the owner alone.
@@ -81,32 +84,21 @@ class Store:
             pass
 
     @contextmanager
-    def writing(self) -> Iterator[sqlite3.Connection]:
-        """An exclusive write transaction; undone after an exception.
-
-        Raises:
-            StoreError: the file cannot be written.
-        """
-        with self._patient.held() as database, _transaction(database, "BEGIN IMMEDIATE"):
+    def reading(self, begin: str = "BEGIN") -> Iterator[sqlite3.Connection]:
+        """A transaction that reads the last committed state."""
+        with self._patient.held() as database, _transaction(database, begin):
             yield database
 
-    @contextmanager
-    def reading(self) -> Iterator[sqlite3.Connection]:
-        """A transaction that reads the last committed state.
-
-        Raises:
-            StoreError: the file cannot be read.
-        """
-        with self._patient.held() as database, _transaction(database, "BEGIN"):
-            yield database
+    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
+        """An exclusive write transaction; undone after an exception."""
+        return self.reading("BEGIN IMMEDIATE")
 
     @contextmanager
     def glancing(self) -> Iterator[tuple[sqlite3.Connection, object]]:
         """The connection that never waits, and a value that differs after any write.
 
         Raises:
-            StoreError: the file cannot be read.
-            BlockingIOError: it is busy; try again soon.
+            BlockingIOError: the file is busy; try again soon.
         """
         with self._hasty.held() as database:
             (version,) = database.execute("PRAGMA data_version").fetchone()

@@ -14,8 +14,7 @@ from hushlist.policy.groups import Client
 from hushlist.policy.policy_file import read_policy
 from hushlist.policy.safe_search import SERVICES, rewrite_for_safe_search
 from hushlist.policy.schedule import read_schedules
-from hushlist.unblock.codes import hash_code, tidied_code
-from hushlist.unblock.credentials import TokenError, Tokens, parse_stored
+from hushlist.unblock.credentials import TokenError, Tokens, hash_code, parse_stored, tidied_code
 from hushlist.unblock.grants import SCOPES, canonical_target, check_target
 from unit.parsers.table import KEY, NOON, ROOT, Parser, check_problems, put, scratch_file, text_of
 

@@ -20,7 +20,7 @@ import hushlist
 from hushlist.errors import UrlError
 from hushlist.match.public_suffixes import public_suffixes
 from hushlist.unblock import overrides as module
-from hushlist.unblock.codes import CodeError, CodeFault
+from hushlist.unblock.credentials import CodeError, CodeFault
 from hushlist.unblock.grants import LONGEST_TARGET, Grant, GrantTable, canonical_target
 from hushlist.unblock.overrides import FRESHNESS, LONGEST, MOST_GRANTS_OF_CLIENT, Overrides
 from hushlist.unblock.rate_limit import DAY, FIRST_LOCK, HOUR, MINUTE, MOST_TRIES_OF_ALL, LockedError
@@ -668,7 +668,7 @@ def test_a_withdrawn_code_is_worthless(overrides: Overrides) -> None:
 _REDEEMER = """
 import sys, time
 from pathlib import Path
-from hushlist.unblock.codes import CodeError
+from hushlist.unblock.credentials import CodeError
 from hushlist.unblock.overrides import Overrides
 path, client, start, *codes = sys.argv[1:]
 time.sleep(max(0, float(start) - time.time()))
