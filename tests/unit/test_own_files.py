@@ -15,7 +15,7 @@ from hushlist.decide.decision import Decision
 from hushlist.journal.log_record import LogRecord
 from hushlist.journal.log_writer import LogWriter
 from hushlist.match.rule import Action
-from hushlist.policy.log_settings import LoggedClients, LoggedRequests, LogSettings
+from hushlist.policy.proxy_settings import LoggedClients, LoggedRequests, LogSettings
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.store import StoreError
 

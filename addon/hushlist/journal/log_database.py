@@ -13,7 +13,7 @@ from pathlib import Path
 
 from hushlist.journal.log_files import DATABASE, PRIVATE_FILE, SAFELY
 from hushlist.journal.log_record import LogEntry, LogFields, host_of_record, time_text
-from hushlist.policy.log_settings import LogSettings
+from hushlist.policy.proxy_settings import LogSettings
 from hushlist.system.files import make_private
 
 _VERSION = 1

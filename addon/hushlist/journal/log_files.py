@@ -21,7 +21,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 from hushlist.journal.log_record import LogEntry, time_text
-from hushlist.policy.log_settings import LogSettings
+from hushlist.policy.proxy_settings import LogSettings
 from hushlist.system.files import make_private
 
 if sys.platform == "win32":

@@ -19,7 +19,7 @@ from typing import NamedTuple
 from hushlist.decide.decision import STOPPING, Decision
 from hushlist.errors import UrlError, to_json
 from hushlist.match.rule import Action
-from hushlist.policy.log_settings import LoggedClients, LoggedQueries, LoggedRequests
+from hushlist.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests
 from hushlist.url.request import Request, canonical_url
 
 #: most characters of each text in a record

@@ -19,7 +19,7 @@ from hushlist.journal.log_database import Database
 from hushlist.journal.log_files import LineFiles
 from hushlist.journal.log_identifiers import References, keep_key, new_key, pseudonyms
 from hushlist.journal.log_record import LogEntry, LogRecord, Privacy, lost_record, to_line
-from hushlist.policy.log_settings import LoggedClients, LogSettings
+from hushlist.policy.proxy_settings import LoggedClients, LogSettings
 from hushlist.system.files import state_folder
 
 logger = logger_of(__name__)

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import MappingReader, YamlNode
@@ -20,13 +20,22 @@ from hushlist.policy.scheduled_action import (
     read_during,
     read_scheduled_action,
 )
-from hushlist.policy.unblock_settings import UnblockSettings, read_unblocking
+from hushlist.unblock.credentials import parse_stored
+from hushlist.unblock.grants import SCOPES
 
 #: modes, from the strictest to the one that does least
 MODES = ("block", "tag", "off")
 DEFAULT = "default"
+#: key of a group or of the policy -> field of its settings, of which a group's own replaces everybody's
+_FIELDS = {
+    "default": "default",
+    "mode": "mode",
+    "safe-search": "safe_search",
+    "unblock": "unblocking",
+    "pass-through": "pass_through",
+}
 #: keys that a policy can have for everybody, and for each group
-SETTINGS_KEYS = ("categories", "default", "mode", "safe-search", "unblock", "pass-through")
+SETTINGS_KEYS = ("categories", *_FIELDS)
 _WHO_KEYS = ("clients", "users", "ports")
 _GROUP_KEYS = ("name", *_WHO_KEYS, "layers", *SETTINGS_KEYS)
 
@@ -71,6 +80,23 @@ class LayerUse(NamedTuple):
     during: Schedule | None = None
 
 
+#: most minutes of an unblock by a block page; a longer one is for the command line
+MOST_MINUTES = 24 * 60
+
+
+@dataclass(frozen=True, slots=True)
+class UnblockSettings:
+    """What a block page offers."""
+
+    #: as ``hushlist override passphrase`` prints it; ``None``: no passphrase
+    passphrase: str | None = None
+    #: whether single-use codes are accepted
+    codes: bool = True
+    #: scopes that can be unblocked; the first is the default
+    scopes: tuple[str, ...] = ("host", "url")
+    minutes: tuple[int, ...] = (15, 60)
+
+
 @dataclass(frozen=True, slots=True)
 class GroupSettings:
     """The settings of a group, or of everybody."""
@@ -99,14 +125,8 @@ class GroupSettings:
         """A group's own settings, completed by these."""
         before = self.categories
         theirs = {name: replace(timed, behind=before.get(name)) for name, timed in own.categories.items()}
-        return GroupSettings(
-            categories={**before, **theirs},
-            default=own.default if "default" in given else self.default,
-            mode=own.mode if "mode" in given else self.mode,
-            safe_search=own.safe_search if "safe-search" in given else self.safe_search,
-            unblocking=own.unblocking if "unblock" in given else self.unblocking,
-            pass_through=own.pass_through if "pass-through" in given else self.pass_through,
-        )
+        others = {field: getattr(own, field) for key, field in _FIELDS.items() if key in given}
+        return replace(self, categories={**before, **theirs}, **others)
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,6 +194,55 @@ def read_settings(
     )
 
 
+SWITCH = ("on", "off")
+
+
+def read_switch(node: YamlNode, key: str, keys: Sequence[str], report: ProblemReport) -> MappingReader | bool:
+    """``on``, ``off`` or a mapping; any other value is an error, and ``off``."""
+    if node.value in SWITCH:
+        return node.value == "on"
+    if isinstance(node.value, dict):
+        return MappingReader(node, keys, report)
+    report.error(node.line, f"{key}: {node}", f"expected on, off or a mapping with {', '.join(keys)}")
+    return False
+
+
+def refuse_empty(fields: MappingReader, key: str, expected: str, report: ProblemReport) -> None:
+    """Report an empty list, which would not mean what it says."""
+    node = fields.node(key)
+    if node is not None and node.value == []:
+        report.error(node.line, key, f"{expected}, not an empty list")
+
+
+def read_unblocking(node: YamlNode, report: ProblemReport) -> UnblockSettings | None:
+    """The value of ``unblock``: ``off``, ``on`` (codes alone), or a mapping; ``None`` if nothing is offered."""
+    fields = read_switch(node, "unblock", ("passphrase", "codes", "scopes", "minutes"), report)
+    if isinstance(fields, bool):
+        return UnblockSettings() if fields else None
+    passphrase = fields.text("passphrase")
+    if passphrase is not None:
+        try:
+            parse_stored(passphrase)
+        except ValueError as error:
+            report.error(fields.line_of("passphrase"), "passphrase", str(error))
+            passphrase = None
+    given: dict[str, Any] = {"passphrase": passphrase, "codes": fields.choice("codes", SWITCH) != "off"}
+    if "scopes" in fields:
+        expected = f"expected some of {', '.join(SCOPES)}"
+        scopes = list(fields.items("scopes"))
+        for item in scopes:
+            if item.value not in SCOPES:
+                report.error(item.line, f"scopes: {item}", expected)
+        given["scopes"] = tuple(str(item.value) for item in scopes if item.value in SCOPES)
+        refuse_empty(fields, "scopes", expected, report)
+    if "minutes" in fields:
+        given["minutes"] = tuple(fields.numbers("minutes", MOST_MINUTES, least=1))
+        refuse_empty(fields, "minutes", f"expected numbers from 1 to {MOST_MINUTES}", report)
+    if passphrase is None and not given["codes"] and "passphrase" not in fields:
+        report.error(node.line, "unblock", "it takes neither a passphrase nor codes")
+    return UnblockSettings(**given)
+
+
 def read_group(
     node: YamlNode,
     layers: Sequence[LayerUse],
@@ -190,42 +259,40 @@ def read_group(
     if isinstance(node.value, dict) and not any(key in fields for key in _WHO_KEYS):
         report.error(node.line, name or "group", f"it says for nobody: expected one of {', '.join(_WHO_KEYS)}")
     for key in _WHO_KEYS:
-        node_of_key = fields.node(key)
-        if node_of_key is not None and node_of_key.value == []:  # otherwise an empty list would fit everybody
-            report.error(node_of_key.line, key, f"expected some {key}, not an empty list")
+        refuse_empty(fields, key, f"expected some {key}", report)  # otherwise it would fit everybody
     own = read_settings(fields, schedules, report, read_file)
     return Group(
         name=name or "",
         layers=tuple(_read_layers(fields, layers, schedules, report)) if "layers" in fields else tuple(layers),
         settings=settings.behind(own, fields),
-        networks=tuple(network for item in fields.items("clients") for network in read_network(item, report)),
-        users=frozenset(user for item in fields.items("users") for user in read_user(item, report)),
+        networks=tuple(read_networks(fields, report)),
+        users=frozenset(read_users(fields, report)),
         ports=frozenset(fields.numbers("ports", 65535)),
     )
 
 
-def read_user(node: YamlNode, report: ProblemReport) -> list[str]:
-    """The name of a user, or nothing after an error, which is in the report."""
-    if isinstance(node.value, str) and len(node.value) > LONGEST_USER:
-        report.error(node.line, "users", f"a name has at most {LONGEST_USER} characters")
-    elif isinstance(node.value, str) and node.value.strip():
-        return [node.value]
-    else:
-        report.error(node.line, "users", f"expected text, not {node.kind}")
-    return []
+def read_users(fields: MappingReader, report: ProblemReport) -> Iterator[str]:
+    """The names in ``users``."""
+    for node in fields.items("users"):
+        if not isinstance(node.value, str) or not node.value.strip():
+            report.error(node.line, "users", f"expected text, not {node.kind}")
+        elif len(node.value) > LONGEST_USER:
+            report.error(node.line, "users", f"a name has at most {LONGEST_USER} characters")
+        else:
+            yield node.value
 
 
-def read_network(node: YamlNode, report: ProblemReport) -> list[IPv4Network | IPv6Network]:
-    """The network of clients, or nothing after an error, which is in the report."""
-    text = node.value if isinstance(node.value, str) else ""
-    try:
-        return [_unmapped_network(ip_network(text))]
-    except ValueError:
-        expected = "expected an address such as 192.168.1.7, or a network such as 192.168.1.0/24 or fd00::/64"
-        with suppress(ValueError):
-            expected = f"some of its bits are behind the prefix: the network is {ip_network(text, strict=False)}"
-        report.error(node.line, f"clients: {node}", expected)
-        return []
+def read_networks(fields: MappingReader, report: ProblemReport) -> Iterator[IPv4Network | IPv6Network]:
+    """The networks in ``clients``."""
+    for node in fields.items("clients"):
+        text = node.value if isinstance(node.value, str) else ""
+        try:
+            yield _unmapped_network(ip_network(text))
+        except ValueError:
+            expected = "expected an address such as 192.168.1.7, or a network such as 192.168.1.0/24 or fd00::/64"
+            with suppress(ValueError):
+                expected = f"some of its bits are behind the prefix: the network is {ip_network(text, strict=False)}"
+            report.error(node.line, f"clients: {node}", expected)
 
 
 def _unmapped_network(network: IPv4Network | IPv6Network) -> IPv4Network | IPv6Network:

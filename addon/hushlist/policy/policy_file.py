@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
@@ -28,12 +29,13 @@ from hushlist.policy.groups import (
     read_group,
     read_settings,
 )
-from hushlist.policy.log_settings import LogSettings, read_log
 from hushlist.policy.proxy_settings import (
     LivePageSettings,
+    LogSettings,
     NameAnswers,
     OnFailure,
     read_live,
+    read_log,
     read_name_answers,
     read_on_failure,
 )
@@ -212,22 +214,14 @@ class _PolicyReader:
         if isinstance(document.value, dict) and "layers" not in fields:
             report.error(document.line, "layers", "the policy has none")
         layers = tuple(self._layer(node) for node in fields.items("layers"))
-        names = [layer.name for layer in layers]
-        for name in {name for name in names if name and names.count(name) > 1}:
-            report.error(fields.line_of("layers"), name, "more than one layer has this name")
-        if DEFAULT_LAYER in names:
-            report.error(fields.line_of("layers"), DEFAULT_LAYER, "this name stands for what no layer decides")
+        self._check_names(fields, "layer", layers, DEFAULT_LAYER, "this name stands for what no layer decides")
         settings = read_settings(fields, self._schedules, report, self._read_beside)
         uses = uses_of(layers)
         groups = tuple(
             read_group(node, uses, settings, self._schedules, report, self._read_beside)
             for node in fields.items("groups")
         )
-        known = [group.name for group in groups if group.name]
-        for name in {name for name in known if known.count(name) > 1}:
-            report.error(fields.line_of("groups"), name, "more than one group has this name")
-        if DEFAULT in known:
-            report.error(fields.line_of("groups"), DEFAULT, "this is the name of the group of everybody who is in none")
+        self._check_names(fields, "group", groups, DEFAULT, "this is the name of the group of everybody who is in none")
         log, dns, live = (fields.node(key) for key in ("log", "dns", "live"))
         return Policy(
             source=str(self._path),
@@ -243,6 +237,17 @@ class _PolicyReader:
             live=LivePageSettings() if live is None else read_live(live, report),
             files=self._files,
         )
+
+    def _check_names(
+        self, fields: MappingReader, what: str, named: Iterable[Layer | Group], reserved: str, why: str
+    ) -> None:
+        """Report names of layers or groups that are there twice, and the one that stands for something else."""
+        counts, line = Counter(one.name for one in named if one.name), fields.line_of(f"{what}s")
+        for name, number in counts.items():
+            if number > 1:
+                self._report.error(line, name, f"more than one {what} has this name")
+        if reserved in counts:
+            self._report.error(line, reserved, why)
 
     def _block_page(self, fields: MappingReader) -> Path | None:
         name = fields.text("block-page")

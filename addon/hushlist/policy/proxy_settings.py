@@ -2,18 +2,21 @@
 
 ``on-failure`` says what happens to undecided requests if the filter fails; other failures leave no choice.
 ``live`` says who may see the live page and its numbers, which ``hushlist.proxy.dashboard.dashboard_server`` serves.
-``dns`` says how mitmproxy answers a question for a blocked name.
+``dns`` says how mitmproxy answers a question for a blocked name. ``log`` says what the decision log keeps of each
+request, where, and for how long; ``hushlist.journal`` writes it.
 """
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
+from pathlib import Path
 
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import MappingReader, YamlNode
-from hushlist.policy.groups import Client, is_in, read_network, read_user
+from hushlist.policy.groups import SWITCH, Client, is_in, read_networks, read_switch, read_users, refuse_empty
 
 
 class FailureCause(StrEnum):
@@ -65,8 +68,6 @@ def read_on_failure(fields: MappingReader, report: ProblemReport) -> OnFailure:
 
 #: the addresses of the machine itself
 LOOPBACK = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
-_KEYS = ("clients", "users")
-_SWITCH = ("on", "off")
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,19 +89,14 @@ class LivePageSettings:
 
 def read_live(node: YamlNode, report: ProblemReport) -> LivePageSettings | None:
     """The value of ``live``: ``on``, ``off`` or a mapping; ``None`` for ``off`` and for errors."""
-    if node.value in _SWITCH:
-        return LivePageSettings() if node.value == "on" else None
-    if not isinstance(node.value, dict):
-        report.error(node.line, f"live: {node}", f"expected on, off or a mapping with {', '.join(_KEYS)}")
-        return None
-    fields = MappingReader(node, _KEYS, report)
-    for key in _KEYS:
-        listed = fields.node(key)
-        if listed is not None and listed.value == []:  # otherwise an empty list would allow everybody
-            report.error(listed.line, key, f"expected some {key}, not an empty list")
-    networks = tuple(network for item in fields.items("clients") for network in read_network(item, report))
-    users = frozenset(user for item in fields.items("users") for user in read_user(item, report))
-    return LivePageSettings(networks if "clients" in fields else LOOPBACK, users)
+    keys = ("clients", "users")
+    fields = read_switch(node, "live", keys, report)
+    if isinstance(fields, bool):
+        return LivePageSettings() if fields else None
+    for key in keys:
+        refuse_empty(fields, key, f"expected some {key}", report)  # otherwise it would allow everybody
+    networks = tuple(read_networks(fields, report)) if "clients" in fields else LOOPBACK
+    return LivePageSettings(networks, frozenset(read_users(fields, report)))
 
 
 NXDOMAIN, REFUSED = "nxdomain", "refused"
@@ -140,8 +136,7 @@ def read_name_answers(node: YamlNode, report: ProblemReport) -> NameAnswers:
             report.error(item.line, f"blocked: {item}", f"an IPv{address.version} address is given twice")
         else:
             found[address.version] = address
-    if not items:
-        report.error(blocked.line, "blocked", f"{_EXPECTED}, not an empty list")
+    refuse_empty(fields, "blocked", _EXPECTED, report)
     ipv4, ipv6 = found.get(4), found.get(6)
     return NameAnswers(
         ipv4=ipv4 if isinstance(ipv4, IPv4Address) else None, ipv6=ipv6 if isinstance(ipv6, IPv6Address) else None
@@ -154,3 +149,108 @@ def _address(node: YamlNode) -> IPv4Address | IPv6Address | None:
     except ValueError:
         return None
     return None if address is None or getattr(address, "scope_id", None) else address
+
+
+class LoggedRequests(StrEnum):
+    """Which decisions are logged."""
+
+    #: decisions that block, or would; and those that pass only by a temporary override
+    BLOCKED = "blocked"
+    #: also all others with a rule that fits
+    NOTED = "noted"
+    #: also those without any rule
+    ALL = "all"
+
+
+class LoggedQueries(StrEnum):
+    """How a URL's query is logged."""
+
+    KEEP = "keep"
+    DROP = "drop"
+
+
+class LoggedClients(StrEnum):
+    """How the client's address and user name are logged."""
+
+    KEEP = "keep"
+    PSEUDONYM = "pseudonym"
+    DROP = "drop"
+
+
+_MIB = 1 << 20
+_UNITS = {"": 1, "B": 1, "kB": 1000, "KB": 1000, "KiB": 1 << 10, "MB": 1000**2, "MiB": _MIB, "GB": 1000**3}
+_UNITS["GiB"] = 1 << 30
+_SIZE = re.compile(r"([0-9]{1,10}) ?([A-Za-z]{0,3})")
+_LEAST_SIZE, _MOST_SIZE = 64 << 10, 1 << 30
+_MOST_FILES, _MOST_DAYS, _MOST_ROWS = 1000, 3650, 10_000_000
+
+
+@dataclass(frozen=True, slots=True)
+class LogSettings:
+    """The settings of the log; immutable."""
+
+    what: LoggedRequests = LoggedRequests.NOTED
+    queries: LoggedQueries = LoggedQueries.KEEP
+    clients: LoggedClients = LoggedClients.KEEP
+    #: ``None``: the platform's folder for state
+    folder: Path | None = None
+    #: octets of a file of lines, after which the next is begun
+    size: int = 10 * _MIB
+    #: older files of lines that are kept
+    files: int = 14
+    #: how long records are kept
+    days: int = 30
+    #: most records in the SQLite file; 0: no such file
+    rows: int = 250_000
+    #: whether older files are compressed
+    gzip: bool = False
+
+
+def read_log(node: YamlNode, report: ProblemReport) -> LogSettings | None:
+    """The value of ``log``: ``on``, ``off`` or a mapping; ``None`` for ``off``.
+
+    Errors are in the report, and wrong keys are ignored. A folder is relative to the policy's.
+    """
+    keys = ("what", "queries", "clients", "folder", "size", "files", "days", "rows", "gzip")
+    fields = read_switch(node, "log", keys, report)
+    if isinstance(fields, bool):
+        return LogSettings() if fields else None
+    default = LogSettings()
+    size, rows = _size(fields, report), fields.number("rows", 0, _MOST_ROWS)
+    return LogSettings(
+        fields.choice("what", LoggedRequests) or default.what,
+        fields.choice("queries", LoggedQueries) or default.queries,
+        fields.choice("clients", LoggedClients) or default.clients,
+        _folder(fields, report),
+        size or default.size,
+        fields.number("files", 1, _MOST_FILES) or default.files,
+        fields.number("days", 1, _MOST_DAYS) or default.days,
+        default.rows if rows is None else rows,
+        fields.choice("gzip", SWITCH) == "on",
+    )
+
+
+def _folder(fields: MappingReader, report: ProblemReport) -> Path | None:
+    text = fields.text("folder")
+    if text is None:
+        return None
+    try:
+        return Path(report.source).parent / Path(text).expanduser()
+    except RuntimeError as error:
+        report.error(fields.line_of("folder"), f"folder: {text}", str(error))
+        return None
+
+
+def _size(fields: MappingReader, report: ProblemReport) -> int | None:
+    """Octets of a text such as ``10 MiB``, or ``None``."""
+    text = fields.text("size")
+    if text is None:
+        return None
+    found = _SIZE.fullmatch(text)
+    octets = int(found[1]) * _UNITS.get(found[2], 0) if found and found[1].isascii() else 0
+    if _LEAST_SIZE <= octets <= _MOST_SIZE:
+        return octets
+    units = ", ".join(filter(None, _UNITS))
+    why = f"expected a size from 64 KiB to 1 GiB such as 10 MiB (units: {units})"
+    report.error(fields.line_of("size"), f"size: {text}", why)
+    return None

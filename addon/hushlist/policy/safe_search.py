@@ -22,15 +22,6 @@ from hushlist.policy.safe_search_services import LEVELS, OFF, SERVICES, STRICT, 
 from hushlist.url.normalization import percent_decode_repeatedly, unescape_percent_u
 from hushlist.url.request import target_forms
 
-__all__ = [
-    "SERVICES",
-    "RequestRewrite",
-    "SafeSearchService",
-    "read_safe_search",
-    "rewrite_for_safe_search",
-    "set_parameters",
-]
-
 
 @dataclass(frozen=True, slots=True)
 class RequestRewrite:

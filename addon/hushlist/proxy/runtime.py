@@ -26,9 +26,8 @@ from hushlist.lists.list_source import ProblemReport
 from hushlist.match.index import Index
 from hushlist.match.rule import Action
 from hushlist.policy.groups import Client, GroupSettings
-from hushlist.policy.log_settings import LogSettings
 from hushlist.policy.policy_file import Fingerprint, Policy, PolicyError, read_policy
-from hushlist.policy.proxy_settings import FailureCause, OnFailure
+from hushlist.policy.proxy_settings import FailureCause, LogSettings, OnFailure
 from hushlist.proxy.failure_policy import FailurePolicy
 from hushlist.proxy.page.template import Template, load_template
 from hushlist.proxy.policy_watch import INTERVAL, UNREAD, watch

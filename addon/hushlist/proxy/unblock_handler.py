@@ -19,8 +19,7 @@ from mitmproxy import http
 from hushlist.decide.decision import STOPPING, Decision
 from hushlist.errors import logger_of
 from hushlist.match.rule import Action
-from hushlist.policy.groups import Client
-from hushlist.policy.unblock_settings import UnblockSettings
+from hushlist.policy.groups import Client, UnblockSettings
 from hushlist.proxy.page.explanation import Unblock
 from hushlist.proxy.runtime import Runtime
 from hushlist.unblock.credentials import CodeError, TokenError, verify_passphrase

@@ -19,7 +19,7 @@ from hushlist.journal.log_files import CURRENT, DATABASE
 from hushlist.journal.log_identifiers import base32
 from hushlist.journal.log_queries import LogFilters
 from hushlist.journal.log_writer import LogWriter
-from hushlist.policy.log_settings import LoggedClients, LoggedRequests, LogSettings
+from hushlist.policy.proxy_settings import LoggedClients, LoggedRequests, LogSettings
 from unit.journal.samples import fill, record
 
 Run = Callable[..., tuple[int, list[str], str]]

@@ -15,7 +15,7 @@ from hushlist import cli
 from hushlist.errors import printable
 from hushlist.journal.log_queries import COUNTED
 from hushlist.journal.log_writer import LogWriter
-from hushlist.policy.log_settings import LoggedRequests, LogSettings
+from hushlist.policy.proxy_settings import LoggedRequests, LogSettings
 from hushlist.unblock.overrides import Overrides
 from hushlist.url.comparison import PROFILES
 from unit.cli.running import Run, process

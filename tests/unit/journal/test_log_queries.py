@@ -20,7 +20,7 @@ from hushlist.journal.log_queries import (
     top_values,
 )
 from hushlist.journal.log_record import LogFields, host_of_record, lost_record, to_line
-from hushlist.policy.log_settings import LogSettings
+from hushlist.policy.proxy_settings import LogSettings
 from hushlist.url.hrn import parse_hrn
 from unit.journal.samples import EVE
 

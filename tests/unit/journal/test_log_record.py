@@ -15,7 +15,7 @@ from hushlist.decide.decision import Decision
 from hushlist.journal.log_identifiers import References, base32, keep_key, parse_reference, pseudonyms, read_key
 from hushlist.journal.log_record import MOST_SHOWN, LogRecord, Privacy, to_line, url_of
 from hushlist.match.rule import Action
-from hushlist.policy.log_settings import LoggedClients, LoggedQueries, LoggedRequests
+from hushlist.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests
 from hushlist.url.request import Request
 from unit.hostile import octets, urls
 from unit.journal.samples import EVE, decided, record

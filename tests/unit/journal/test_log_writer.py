@@ -29,7 +29,7 @@ from hushlist.journal.log_identifiers import keep_key
 from hushlist.journal.log_queries import find_records
 from hushlist.journal.log_record import Privacy, to_line
 from hushlist.journal.log_writer import LogWriter
-from hushlist.policy.log_settings import LoggedClients, LoggedQueries, LoggedRequests, LogSettings
+from hushlist.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests, LogSettings
 from unit.journal.samples import EVE, fill, lines_of, record
 
 DAY = 24 * 60 * 60
@@ -353,7 +353,7 @@ _WRITER = """
 import sys, time
 from pathlib import Path
 from hushlist.journal.log_writer import LogWriter
-from hushlist.policy.log_settings import LogSettings
+from hushlist.policy.proxy_settings import LogSettings
 from unit.journal.samples import record
 journal = LogWriter(LogSettings(size=65536, files=1000, gzip=True), state=Path(sys.argv[1]))
 print("ready", flush=True)

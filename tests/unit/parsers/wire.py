@@ -9,7 +9,7 @@ from mitmproxy import http
 from mitmproxy.test import tflow
 
 from hushlist.journal.log_record import LogRecord, Privacy, to_line
-from hushlist.policy.log_settings import LoggedClients, LoggedQueries
+from hushlist.policy.proxy_settings import LoggedClients, LoggedQueries
 from hushlist.proxy import unblock_handler
 from hushlist.proxy.flow.flow_request import request_of_flow, seen_of_flow
 from hushlist.proxy.page.languages import TEXTS, negotiate

@@ -8,7 +8,7 @@ import pytest
 
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import read_document
-from hushlist.policy.log_settings import LoggedClients, LoggedQueries, LoggedRequests, LogSettings, read_log
+from hushlist.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests, LogSettings, read_log
 
 KEYS = "what, queries, clients, folder, size, files, days, rows, gzip"
 

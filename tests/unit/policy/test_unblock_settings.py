@@ -4,7 +4,7 @@ import pytest
 
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import read_document
-from hushlist.policy.unblock_settings import UnblockSettings, read_unblocking
+from hushlist.policy.groups import UnblockSettings, read_unblocking
 from hushlist.unblock.credentials import hash_passphrase
 
 

@@ -15,7 +15,7 @@ from hushlist.compiling.compile_report import CompileReport
 from hushlist.decide.engine import Engine
 from hushlist.journal.log_record import Privacy, address_text, who
 from hushlist.lists.list_formats import FOLDERS, FORMATS, ListFormat
-from hushlist.policy.log_settings import LoggedClients, LogSettings
+from hushlist.policy.proxy_settings import LoggedClients, LogSettings
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.statistics import BOUNDS, NotedDecision, Statistics
 from hushlist.system.memory import resident_octets

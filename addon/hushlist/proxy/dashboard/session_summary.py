@@ -9,7 +9,7 @@ from hushlist.decide.decision import STOPPING
 from hushlist.errors import printable
 from hushlist.journal.log_record import Privacy, url_of
 from hushlist.match.rule import Action
-from hushlist.policy.log_settings import LoggedQueries
+from hushlist.policy.proxy_settings import LoggedQueries
 from hushlist.proxy.dashboard.dashboard_data import log_of
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.statistics import Statistics
