@@ -19,13 +19,11 @@ from hushlist.errors import HushlistError, SourceError
 #: imported, so that canonicalizing a URL costs neither a database nor a policy.
 _COMMANDS = {
     "url_commands": ("canonicalize", "expressions", "hash", "compare", "extract"),
-    "compile_command": ("compile",),
+    "policy_commands": ("compile", "check", "explain", "helper"),
     "lint_command": ("lint",),
     "leak_command": ("leak",),
     "diff_command": ("diff",),
-    "decide_command": ("check", "explain"),
     "audit_command": ("audit",),
-    "squid_command": ("helper",),
     "log_command": ("log",),
     "override_command": ("override",),
 }

@@ -18,6 +18,7 @@ from hushlist.audit.replay.report_details import add_details
 from hushlist.audit.replay.report_page import report_page
 from hushlist.audit.replay.report_text import Title, report_text
 from hushlist.audit.sources.source_formats import FORMATS
+from hushlist.cli.command_options import add_as_recorded, add_jobs, add_who_and_when, open_engine, who_and_when
 from hushlist.cli.common import (
     BAD,
     GOOD,
@@ -30,7 +31,6 @@ from hushlist.cli.common import (
     print_line,
     shown_progress,
 )
-from hushlist.cli.engine_options import add_as_recorded, add_jobs, add_who_and_when, open_engine, who_and_when
 from hushlist.errors import Problem, SourceError
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import Client

@@ -11,7 +11,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, NoReturn, TypeAlias
+from typing import BinaryIO, NoReturn, TypeAlias, TypeVar
 
 from hushlist.errors import Problem, UrlError, printable, to_json
 
@@ -22,6 +22,7 @@ LONGEST_LINE = 1 << 20
 #: the type of the object that commands' parsers are added to; argparse has no public name for it
 Commands: TypeAlias = "argparse._SubParsersAction[argparse.ArgumentParser]"
 Command = Callable[[argparse.Namespace], int]
+_Read = TypeVar("_Read")
 
 # -- parsers -----------------------------------------------------------------------------------------------------------
 
@@ -68,6 +69,18 @@ def parse_number(text: str) -> int:
     raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
 
 
+def checked(parse: Callable[[str], _Read]) -> Callable[[str], _Read]:
+    """A type for an argument: if ``parse`` raises ``ValueError``, the user reads its message."""
+
+    def read(text: str) -> _Read:
+        try:
+            return parse(text)
+        except ValueError as error:
+            raise argparse.ArgumentTypeError(str(error)) from error
+
+    return read
+
+
 def sentence(text: str) -> str:
     """A help text as a description.
 
@@ -102,11 +115,12 @@ def _lines(stream: BinaryIO) -> Iterator[bytes]:
 
 def expand_folders(names: Iterable[str]) -> list[str]:
     """Files; a folder is replaced by its files, sorted by name, without hidden files and subfolders."""
-    return [file for name in names for file in (_files_in(Path(name)) if Path(name).is_dir() else [name])]
-
-
-def _files_in(folder: Path) -> list[str]:
-    return sorted(str(file) for file in folder.iterdir() if file.is_file() and not file.name.startswith("."))
+    found: list[str] = []
+    for name in names:
+        folder = Path(name)
+        files = (file for file in folder.iterdir() if file.is_file()) if folder.is_dir() else None
+        found += [name] if files is None else sorted(str(file) for file in files if not file.name.startswith("."))
+    return found
 
 
 def without_end(line: bytes) -> bytes:

@@ -18,6 +18,14 @@ from hushlist.audit.diff.rule_change import ChangeKind, RuleChange
 from hushlist.audit.replay.audit_workers import ReplayWork, count_in_processes
 from hushlist.audit.replay.auditor import ReplayMoment
 from hushlist.audit.sources.source_formats import FORMATS
+from hushlist.cli.command_options import (
+    add_as_recorded,
+    add_jobs,
+    add_list_options,
+    add_who_and_when,
+    popular_domains,
+    who_and_when,
+)
 from hushlist.cli.common import (
     BAD,
     FOUND,
@@ -33,8 +41,6 @@ from hushlist.cli.common import (
     print_lines,
     shown_progress,
 )
-from hushlist.cli.engine_options import add_as_recorded, add_jobs, add_who_and_when, who_and_when
-from hushlist.cli.list_options import add_list_options, popular_domains
 from hushlist.compiling.index_cache import IndexCache
 from hushlist.compiling.policy_compiler import compile_lists
 from hushlist.decide.engine import Engine

@@ -17,6 +17,7 @@ from hushlist.audit.leak.leak_job import (
     span,
     verdict,
 )
+from hushlist.cli.command_options import add_list_options, files_of
 from hushlist.cli.common import (
     FOUND,
     GOOD,
@@ -29,7 +30,6 @@ from hushlist.cli.common import (
     print_warnings,
     shown_progress,
 )
-from hushlist.cli.list_options import add_list_options, files_of
 from hushlist.errors import Problem, SourceError, printable
 from hushlist.jobs.worker_processes import silent
 from hushlist.match.overbroad import figure

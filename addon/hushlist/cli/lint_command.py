@@ -9,6 +9,7 @@ from pathlib import Path
 
 from hushlist.audit.lint.findings import Finding, FindingKind
 from hushlist.audit.lint.lint_job import Linted, lint
+from hushlist.cli.command_options import add_list_options, files_of, popular_domains
 from hushlist.cli.common import (
     BAD,
     FOUND,
@@ -21,7 +22,6 @@ from hushlist.cli.common import (
     print_lines,
     shown_progress,
 )
-from hushlist.cli.list_options import add_list_options, files_of, popular_domains
 from hushlist.jobs.worker_processes import silent
 
 

@@ -11,20 +11,21 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 from hushlist.cli.common import (
     GOOD,
-    Command,
     Commands,
     add_command,
+    checked,
     complain,
     parse_number,
     print_json,
     print_line,
     sentence,
 )
-from hushlist.errors import UrlError, printable
+from hushlist.errors import printable
 from hushlist.journal.log_identifiers import parse_reference, pseudonyms, read_key
 from hushlist.journal.log_queries import (
     COUNTED,
@@ -38,7 +39,7 @@ from hushlist.journal.log_queries import (
 from hushlist.journal.log_record import LOST, LogFields, address_text, time_text
 from hushlist.match.rule import Action
 from hushlist.system.files import state_folder
-from hushlist.url.hrn import Hrn, parse_hrn
+from hushlist.url.hrn import parse_hrn
 from hushlist.url.request import canonical_host
 
 #: exit code for an empty answer
@@ -69,9 +70,12 @@ def add_to(commands: Commands) -> None:
     )
 
 
-def _add(commands: Commands, name: str, command: Command, text: str) -> argparse.ArgumentParser:
+_Answer = Callable[[Path, argparse.Namespace], int]
+
+
+def _add(commands: Commands, name: str, answer: _Answer, text: str) -> argparse.ArgumentParser:
     epilog = "Exit codes: 0 something was found; 1 nothing was; 2 wrong usage, or no log that can be read."
-    parser = add_command(commands, name, command, text, epilog)
+    parser = add_command(commands, name, partial(_ask, answer), text, epilog)
     parser.add_argument(
         "--folder", type=Path, metavar="FOLDER", help="the folder of the log (default: the user's folder for state)"
     )
@@ -90,7 +94,9 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
     filters.add_argument("--action", choices=[*Action, LOST], help="what was done; lost: the log itself has a gap")
     filters.add_argument("--client", metavar="ADDRESS", help="whose request it was; a pseudonym will do, too")
     filters.add_argument("--user", metavar="NAME", help="the same, by the name of the user")
-    filters.add_argument("--category", type=_category, metavar="HRN", help="of the rule, or a superordinate one")
+    filters.add_argument(
+        "--category", type=checked(parse_hrn), metavar="HRN", help="of the rule, or a superordinate one"
+    )
     filters.add_argument("--list", metavar="NAME", help="name or title of the list with the rule")
     filters.add_argument("--host", type=_host, metavar="HOST", help="what was asked for; hosts below it, too")
     moment = "as 2026-12-24, 2026-12-24T22:30 (UTC, unless it says otherwise), or how long ago: 90s, 30m, 2h, 3d, 1w"
@@ -101,25 +107,17 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
 # -- arguments ---------------------------------------------------------------------------------------------------------
 
 
+@checked
 def _reference(text: str) -> str:
     reference = parse_reference(text)
     if reference is None:
-        raise argparse.ArgumentTypeError(f"{text!r} is no reference number: they have ten letters and digits, and no U")
+        raise ValueError(f"{text!r} is no reference number: they have ten letters and digits, and no U")
     return reference
 
 
-def _category(text: str) -> Hrn:
-    try:
-        return parse_hrn(text)
-    except UrlError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
-
-
+@checked
 def _host(text: str) -> str:
-    try:
-        return canonical_host(text.encode("utf-8", "surrogateescape")).decode("ascii")
-    except UrlError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+    return canonical_host(text.encode("utf-8", "surrogateescape")).decode("ascii")
 
 
 _AGO = re.compile(r"([0-9]{1,6})([smhdw])")
@@ -174,23 +172,19 @@ def _names(kind: str, name: str | None) -> tuple[str, ...]:
 # -- commands ----------------------------------------------------------------------------------------------------------
 
 
-def _asked(arguments: argparse.Namespace, answer: Callable[[Path], int]) -> int:
+def _ask(answer: _Answer, arguments: argparse.Namespace) -> int:
     """The log's answer; without a log, an error on standard error."""
     try:
         folder = arguments.folder or state_folder()
         if has_log(folder):
-            return answer(folder)
+            return answer(folder, arguments)
         return complain(f"{folder}: there is no log")
     except (OSError, RuntimeError) as error:
         return complain(error)
 
 
-def show_tail(arguments: argparse.Namespace) -> int:
+def show_tail(folder: Path, arguments: argparse.Namespace) -> int:
     """Print the last decisions, and with ``--follow`` all new ones."""
-    return _asked(arguments, lambda folder: _tail(folder, arguments))
-
-
-def _tail(folder: Path, arguments: argparse.Namespace) -> int:
     filters = _filters(arguments)
     if arguments.follow:
         _follow(folder, filters, arguments)
@@ -221,12 +215,8 @@ def _follow(folder: Path, filters: LogFilters, arguments: argparse.Namespace) ->
         follower.close()
 
 
-def show_top(arguments: argparse.Namespace) -> int:
+def show_top(folder: Path, arguments: argparse.Namespace) -> int:
     """Print the most frequent values, with counts."""
-    return _asked(arguments, lambda folder: _top(folder, arguments))
-
-
-def _top(folder: Path, arguments: argparse.Namespace) -> int:
     counts = top_values(folder, arguments.by, _filters(arguments), arguments.number)
     width = max((len(str(number)) for _, number in counts), default=0)
     for name, number in counts:
@@ -237,12 +227,8 @@ def _top(folder: Path, arguments: argparse.Namespace) -> int:
     return GOOD if counts else _NOTHING
 
 
-def show_reference(arguments: argparse.Namespace) -> int:
+def show_reference(folder: Path, arguments: argparse.Namespace) -> int:
     """Print everything about one decision."""
-    return _asked(arguments, lambda folder: _show(folder, arguments))
-
-
-def _show(folder: Path, arguments: argparse.Namespace) -> int:
     found = find_records(folder, arguments.reference)
     if arguments.json:
         _print_records(found, as_json=True)

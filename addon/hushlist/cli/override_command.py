@@ -12,8 +12,10 @@ import sys
 import time
 from dataclasses import asdict
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
+from hushlist.cli.command_options import parse_client
 from hushlist.cli.common import (
     GOOD,
     Command,
@@ -26,8 +28,6 @@ from hushlist.cli.common import (
     print_warnings,
     without_end,
 )
-from hushlist.cli.engine_options import parse_client
-from hushlist.errors import UrlError
 from hushlist.match.public_suffixes import public_suffixes
 from hushlist.unblock.credentials import hash_passphrase, tidied_code
 from hushlist.unblock.grants import SCOPES, Grant, canonical_target
@@ -38,7 +38,8 @@ _HOW = "command line"
 #: least characters: guesses at the proxy are limited, but somebody with the policy can guess without limits
 _SHORTEST_PASSPHRASE = 8
 
-_UNITS = {"d": 86400, "h": 3600, "m": 60, "s": 1}
+#: seconds of the units in ``_DURATION``
+_UNITS = (86400, 3600, 60, 1)
 _DURATION = re.compile(r"(?=[0-9])(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?")
 
 
@@ -49,11 +50,8 @@ def parse_duration(text: str) -> float:
             argparse.ArgumentTypeError: it is not a duration, or too long for an unblock.
     """
     match = _DURATION.fullmatch(text)
-    seconds = (
-        sum(int(number or 0) * unit for number, unit in zip(match.groups(), _UNITS.values(), strict=True))
-        if match
-        else 0
-    )
+    numbers = match.groups(default="0") if match else ()
+    seconds = sum(int(number) * unit for number, unit in zip(numbers, _UNITS, strict=False))
     if not 0 < seconds <= LONGEST:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a time such as 30m, 2h, 1d or 1h30m, at most 366d")
     return float(seconds)
@@ -82,9 +80,16 @@ def add_to(commands: Commands) -> None:
         "enters it on a block page. Proxies on this machine see a change within a second.",
     )
     own = parser.add_subparsers(required=True, metavar="COMMAND")
-    given = _add(own, "grant", grant, "unblock a target now; without a target, make a code as 'code' does")
+    given = _add(
+        own,
+        "grant",
+        partial(unblock, by_code=False),
+        "unblock a target now; without a target, make a code as 'code' does",
+    )
     _add_what(given)
-    made = _add(own, "code", make_code, "make a single-use code and print it; it cannot be shown again")
+    made = _add(
+        own, "code", partial(unblock, by_code=True), "make a single-use code and print it; it cannot be shown again"
+    )
     _add_what(made)
     for with_code in (given, made):
         with_code.add_argument(
@@ -161,40 +166,21 @@ def _known_overrides(arguments: argparse.Namespace) -> Overrides:
     return _overrides(arguments)
 
 
-def grant(arguments: argparse.Namespace) -> int:
-    """Make a grant and print it; without a target, make a code."""
-    if arguments.target is None:
-        return make_code(arguments)
+def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
+    """Make a grant and print it; by code, or without a target, make a code and print that."""
+    scope, seconds, client = arguments.scope, arguments.seconds, arguments.client
     try:
-        target = canonical_target(arguments.scope, arguments.target)
+        target = None if arguments.target is None else canonical_target(scope, arguments.target)
         with _overrides(arguments) as overrides:
-            made = overrides.grant(
-                arguments.scope, target, arguments.seconds, client=arguments.client, how=_HOW, by=_user()
-            )
-    except (UrlError, ValueError) as error:
+            if by_code or target is None:
+                valid_for = arguments.valid_for
+                made = overrides.make_code(scope, seconds, target, client, valid_for=valid_for, by=_user())
+            else:
+                made = _grant_line(overrides.grant(scope, target, seconds, client=client, how=_HOW, by=_user()))
+    except ValueError as error:
         return complain(error)
-    _warn_of_suffix(arguments.scope, target)
-    print_line(_grant_line(made))
-    return GOOD
-
-
-def make_code(arguments: argparse.Namespace) -> int:
-    """Print a code."""
-    try:
-        target = None if arguments.target is None else canonical_target(arguments.scope, arguments.target)
-        with _overrides(arguments) as overrides:
-            code = overrides.make_code(
-                arguments.scope,
-                arguments.seconds,
-                target,
-                arguments.client,
-                valid_for=arguments.valid_for,
-                by=_user(),
-            )
-    except (UrlError, ValueError) as error:
-        return complain(error)
-    _warn_of_suffix(arguments.scope, target)
-    print_line(code)
+    _warn_of_suffix(scope, target)
+    print_line(made)
     return GOOD
 
 

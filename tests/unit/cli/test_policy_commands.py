@@ -1,13 +1,18 @@
-"""``hushlist check`` and ``explain``: exact output, errors, exit codes."""
+"""``hushlist compile``, ``check``, ``explain`` and ``helper``: exact output, errors, exit codes, progress."""
 
 import json
+import os
+import subprocess
 import sys
 from pathlib import Path
 
 import pytest
 
+from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.match.expressions import full_hash
-from unit.cli.running import NO_HOST, Run, process
+from hushlist.policy import shipped_policy
+from unit.cli.running import COMMAND, NO_HOST, Run, environment, into_a_closed_pipe, process
+from unit.test_squid import ADS, EXTRAS, RULES
 
 # -- check -------------------------------------------------------------------------------------------------------------
 
@@ -284,3 +289,205 @@ def test_what_a_group_only_tries_out_passes(run: Run, policy: Path) -> None:
     assert (code, json.loads(out)["mode"], json.loads(out)["action"]) == (0, "tag", "block")
     _, out, _ = run("explain", "--policy", policy, "--client", "10.0.0.1", "blocked.example")
     assert "Group        pilot, mode tag" in out.splitlines()
+
+
+# -- compile -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def lists(policy: Path) -> Path:
+    """The policy with entries of every fate, and a cache that nobody else uses."""
+    Path("ads.yaml").write_text("rules:\n- blocked.example\n- blocked.example\n- x.blocked.example\n- co.uk\n")
+    Path("own.yaml").write_text("rules: ['hashed:sha9=0']")
+    return policy
+
+
+def table_of(out: str) -> dict[str, list[str]]:
+    """The rows of the table that is printed."""
+    rows = [line.split(maxsplit=5) for line in out.splitlines()[1:4]]
+    return {name: numbers for *numbers, name in rows}
+
+
+def test_compile_reports_what_became_of_every_list(run: Run, lists: Path) -> None:
+    code, out, err = run("compile", "--policy", lists)
+    assert code == 0
+    assert out.splitlines()[0].split() == ["read", "kept", "duplicates", "refused", "covered"]
+    assert table_of(out) == {
+        "own.yaml": ["1", "0", "0", "1", "0"],
+        "ads.yaml": ["4", "3", "1", "0", "1"],
+        "2 files": ["5", "3", "1", "1", "1"],
+    }
+    assert out.splitlines()[4] == (
+        "covered in ads.yaml: line 4: x.blocked.example/: blocked.example/ by ads (ads.yaml:2)"
+    )
+    assert err == (
+        "warning: own.yaml:1: hashed:sha9=0: skipped: unknown algorithm 'sha9' (known: md5, sha1, x-sha256)\n"
+        "warning: ads.yaml:5: co.uk/: it is a public suffix (ICANN section): the rule covers every site below it\n"
+    )
+
+
+def test_compile_reports_the_same_when_the_cache_has_it(run: Run, lists: Path) -> None:
+    assert run("compile", "--policy", lists) == run("compile", "--policy", lists)
+
+
+def test_compile_prints_json(run: Run, lists: Path) -> None:
+    code, out, err = run("compile", "--json", "--policy", lists)
+    compiled = compile_policy(lists)
+    assert code == 0
+    index = compiled.index
+    about = {"index": index.source, "octets": index.octets, "hot_octets": index.hot_octets, "rules": 3}
+    assert json.loads(out) == {**about, **compiled.report.as_dict()}
+    assert [(own["source"], own["kept"]) for own in json.loads(out)["lists"]] == [("own.yaml", 0), ("ads.yaml", 3)]
+    assert [warning["line"] for warning in json.loads(out)["warnings"]] == [1, 5]
+    assert len(err.splitlines()) == 2
+
+
+def test_compile_warns_of_rules_that_cover_popular_domains(run: Run, policy: Path) -> None:
+    Path("popular.csv").write_text("1,other.example\n2,www.blocked.example\n")
+    assert run("compile", "--policy", policy, "--popular", "popular.csv")[::2] == (
+        0,
+        "warning: ads.yaml:2: blocked.example/: it covers www.blocked.example, number 2 of the popular domains\n",
+    )
+
+
+def test_compile_takes_the_shipped_policy_where_none_is_given(run: Run) -> None:
+    code, out, _ = run("compile")
+    assert code == 0
+    assert str(shipped_policy().parent) in out
+
+
+@pytest.mark.parametrize("options", [[], ["--json"]])
+def test_compile_names_all_that_cannot_be_used(run: Run, policy: Path, options: list[str]) -> None:
+    Path("ads.yaml").write_text("rules:\n- '..'\n")
+    assert run("compile", "--policy", policy, "--popular", "none.csv", *options) == (
+        2,
+        "",
+        f"none.csv: No such file or directory\nads.yaml:2: ..: {NO_HOST}\n",
+    )
+
+
+def test_without_a_terminal_there_is_no_progress(lists: Path) -> None:
+    done = process("compile", "--policy", str(lists.absolute()))
+    assert done.returncode == 0
+    assert b"\r" not in done.stderr
+    assert [line.split(b":")[0] for line in done.stderr.splitlines()] == [b"warning"] * 2
+
+
+def on_a_terminal(*argv: str) -> tuple[int, str]:
+    """The exit code of the command, and what it shows on a terminal as its standard error."""
+    pty = pytest.importorskip("pty")
+    reader, writer = pty.openpty()
+    command = [*COMMAND, *argv]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=writer, env=environment()) as started:
+        os.close(writer)
+        shown = b""
+        try:
+            while octets := os.read(reader, 1 << 16):
+                shown += octets
+        except OSError:  # Linux: the other end is closed
+            pass
+        os.close(reader)
+    return started.returncode, shown.decode().replace("\r\n", "\n")
+
+
+def test_on_a_terminal_there_is_progress_which_is_removed_at_the_end(lists: Path) -> None:
+    code, shown = on_a_terminal("compile", "--policy", str(lists.absolute()))
+    assert code == 0
+    steps = shown.split("\r")
+    assert [step for step in steps if step.endswith("100%")] == [
+        f"{what:<9} [{'#' * 30}] 100%" for what in ("read", "sorted", "compared")
+    ]
+    *_, last, removed, warnings = steps
+    assert removed == " " * len(removed)
+    assert len(removed) >= len(last)
+    assert [line.partition(":")[0] for line in warnings.splitlines()] == ["warning"] * 2
+
+
+def test_on_a_terminal_errors_do_not_stand_behind_the_progress(policy: Path) -> None:
+    Path("ads.yaml").write_text("rules: ['..']")
+    code, shown = on_a_terminal("compile", "--policy", str(policy.absolute()))
+    assert code == 2
+    *_, last, removed, error = shown.split("\r")
+    assert last.startswith("read ")
+    assert removed == " " * len(removed)
+    assert len(removed) >= len(last)
+    assert error == f"{policy.absolute().with_name('ads.yaml')}:1: ..: {NO_HOST}\n"
+
+
+# -- helper ------------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def squid_policy(tmp_path: Path) -> Path:
+    (tmp_path / "first.yaml").write_text(RULES)
+    (tmp_path / "policy.yaml").write_text("layers:\n- {name: lists, lists: [first.yaml]}\n")
+    return tmp_path / "policy.yaml"
+
+
+def ask(*argv: str | Path, stdin: bytes = b"", cwd: Path | None = None) -> tuple[int, bytes, str]:
+    """Run ``hushlist helper``; gives (exit code, output, errors)."""
+    done = process("helper", *argv, stdin=stdin, cwd=cwd)
+    return done.returncode, done.stdout, done.stderr.decode()
+
+
+def test_the_command_answers_until_its_input_ends(squid_policy: Path) -> None:
+    stdin = b"0 http://blocked.example/ -\n1 http://other.example/ -\nother.example:443 -"
+    assert ask("--acl", "--policy", squid_policy.name, stdin=stdin, cwd=squid_policy.parent) == (
+        0,
+        b"0 " + ADS + b"\n1 ERR\nERR\n",
+        "",
+    )
+
+
+def test_the_command_redirects(squid_policy: Path) -> None:
+    stdin = b"0 http://blocked.example/" + EXTRAS + b"\n"
+    argv = ("--redirect", "http://page.example/?%r", "--policy", squid_policy.name)
+    assert ask(*argv, stdin=stdin, cwd=squid_policy.parent) == (
+        0,
+        b'0 OK status=302 url="http://page.example/?Ads" tag="hrn://c.example/ads" '
+        b'log="blocked.example/ by first (first.yaml:3): Ads"\n',
+        "",
+    )
+
+
+def test_nothing_to_answer_is_no_fault() -> None:
+    assert ask("--acl") == (0, b"", "")
+
+
+def test_a_policy_that_cannot_be_used_is_reported_before_anything_is_answered(squid_policy: Path) -> None:
+    (squid_policy.parent / "first.yaml").write_text("rules: ['..']")
+    assert ask("--acl", "--policy", squid_policy.name, stdin=b"x\n", cwd=squid_policy.parent) == (
+        2,
+        b"",
+        "first.yaml:1: ..: it names no host\n",
+    )
+
+
+def test_a_page_that_is_blocked_itself_is_warned_of(squid_policy: Path) -> None:
+    code, out, err = ask(
+        "--redirect", "http://blocked.example/?%u", "--policy", squid_policy.name, cwd=squid_policy.parent
+    )
+    assert (code, out) == (0, b"")
+    assert err == (
+        "hushlist: warning: the page to redirect to is blocked itself: blocked.example/ by first (first.yaml:3): Ads\n"
+    )
+
+
+@pytest.mark.parametrize(
+    ("argv", "error"),
+    [
+        ([], "one of the arguments --acl --redirect is required"),
+        (["--acl", "--redirect", "http://h/"], "argument --redirect: not allowed with argument --acl"),
+        (["--redirect", "http://h/%n"], "argument --redirect: 'http://h/%n': %n is none of %u, %a, %i, %t, %r, %l, %%"),
+        (["--redirect", "/page"], "argument --redirect: '/page': expected http:// or https://, a host, and what"),
+    ],
+)
+def test_wrong_usage_of_the_helper_exits_with_2(argv: list[str], error: str) -> None:
+    code, out, err = ask(*argv)
+    assert (code, out) == (2, b"")
+    assert error in err
+
+
+def test_a_closed_pipe_ends_the_helper_quietly(squid_policy: Path) -> None:
+    done = into_a_closed_pipe("helper", "--acl", "--policy", squid_policy)
+    assert (done.returncode, done.stderr) == (0, b"")
