@@ -19,7 +19,7 @@ from hushlist.proxy.alternative_services import keep_here
 from hushlist.proxy.certificate_pinning import CertificatePinning
 from hushlist.proxy.commands import Commands
 from hushlist.proxy.dashboard.dashboard_server import DashboardServer, hide_dashboard_flow, is_asked
-from hushlist.proxy.dashboard.session_summary import summary
+from hushlist.proxy.dashboard.metrics import summary
 from hushlist.proxy.dns_queries import DnsQueries, ask_filter_first
 from hushlist.proxy.flow.respond_or_kill import Bodies
 from hushlist.proxy.flow.self_connections import SelfConnections

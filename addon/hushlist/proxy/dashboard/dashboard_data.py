@@ -1,4 +1,4 @@
-"""The data of the live page, the metrics and the summary, in plain types: the lists and the log in use, and numbers.
+"""The data of the live page, the metrics and the summary, in plain types: lists and log in use, and numbers.
 
 Of decisions, it shows only what the log may say of them.
 """
@@ -15,6 +15,7 @@ from hushlist.compiling.compile_report import CompileReport
 from hushlist.decide.engine import Engine
 from hushlist.journal.log_record import Privacy, address_text, who
 from hushlist.lists.list_formats import FOLDERS, FORMATS, ListFormat
+from hushlist.match.rule import Action
 from hushlist.policy.proxy_settings import LoggedClients, LogSettings
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.statistics import BOUNDS, NotedDecision, Statistics
@@ -62,13 +63,8 @@ _lists: WeakKeyDictionary[Engine, tuple[ListStatus, ...]] = WeakKeyDictionary()
 
 def lists_of(engine: Engine) -> tuple[ListStatus, ...]:
     """The lists of an engine, in the order of its policy."""
-    known = _lists.get(engine)
-    if known is None:
-        known = _lists[engine] = _read_lists(engine)
-    return known
-
-
-def _read_lists(engine: Engine) -> tuple[ListStatus, ...]:
+    if engine in _lists:
+        return _lists[engine]
     report, titles, files = CompileReport.of(engine.index), engine.index.titles(), engine.policy.files
     listed = [(layer.name, file) for layer in engine.policy.layers for file in layer.lists]
     found = []
@@ -90,7 +86,8 @@ def _read_lists(engine: Engine) -> tuple[ListStatus, ...]:
                 warnings=tuple(str(problem) for problem in report.warnings if problem.source == own.source),
             )
         )
-    return tuple(found)
+    _lists[engine] = tuple(found)
+    return _lists[engine]
 
 
 def _format_name(wanted: ListFormat) -> str:
@@ -169,16 +166,22 @@ def _policy(runtime: Runtime, mode: str) -> dict[str, object]:
     }
 
 
-def _counts(statistics: Statistics, privacy: Privacy) -> dict[str, object]:
-    statistics.count()
-    actions: Counter[str] = Counter()
+def actions_of(statistics: Statistics) -> tuple[Counter[Action], int]:
+    """How many decisions had each action, and how many of all passed only by the dry run."""
+    actions: Counter[Action] = Counter()
     would_block = 0
     for outcome, number in statistics.outcomes.top():
-        actions[outcome.action.value] += number
+        actions[outcome.action] += number
         would_block += number if outcome.would_block else 0
+    return actions, would_block
+
+
+def _counts(statistics: Statistics, privacy: Privacy) -> dict[str, object]:
+    statistics.count()
+    actions, would_block = actions_of(statistics)
     return {
         "total": statistics.total,
-        "actions": actions,
+        "actions": {action.value: number for action, number in actions.items()},
         "would_block": would_block,
         "faults": statistics.faults,
         "lists": [

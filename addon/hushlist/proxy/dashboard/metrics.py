@@ -1,4 +1,4 @@
-"""The statistics in the text format of Prometheus.
+"""The statistics as text: metrics in the format of Prometheus, and the summary at the end of a session.
 
 Labels are names from the policy (lists, categories, groups), never from requests, which have unlimited values.
 Spec: Prometheus, Exposition formats: "Text-based format", version 0.0.4
@@ -6,11 +6,16 @@ Spec: Prometheus, Exposition formats: "Text-based format", version 0.0.4
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from itertools import accumulate
 
 from hushlist.decide.decision import STOPPING
-from hushlist.proxy.dashboard.dashboard_data import lists_of, log_of
+from hushlist.errors import printable
+from hushlist.journal.log_record import Privacy, url_of
+from hushlist.match.rule import Action
+from hushlist.policy.proxy_settings import LoggedQueries
+from hushlist.proxy.dashboard.dashboard_data import actions_of, lists_of, log_of
 from hushlist.proxy.failure_policy import FailurePolicy
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.statistics import BOUNDS, Statistics
@@ -26,20 +31,15 @@ def metrics(runtime: Runtime, mode: str) -> str:
     """All metrics; ``mode`` is the option's."""
     statistics = runtime.statistics
     statistics.count()
-    lines = (
-        *_decisions(statistics),
-        *_failures(runtime.failure_policy),
-        *_durations(statistics),
-        *_state(runtime, mode),
-    )
-    return "".join(f"{line}\n" for line in lines)
+    lines = (*_decisions(statistics), *_failures(runtime.failure_policy), *_durations(statistics))
+    return "".join(f"{line}\n" for line in (*lines, *_state(runtime, mode)))
 
 
 def _decisions(statistics: Statistics) -> Iterator[str]:
     outcomes = statistics.outcomes.top()
-    decided: dict[tuple[str, str], int] = {}
+    decided: Counter[tuple[str, str]] = Counter()
     for (action, group, _), number in outcomes:
-        decided[action.value, group] = decided.get((action.value, group), 0) + number
+        decided[action.value, group] += number
     yield from _family(
         "decisions_total",
         "counter",
@@ -78,15 +78,8 @@ def _decisions(statistics: Statistics) -> Iterator[str]:
 
 
 def _failures(failure_policy: FailurePolicy) -> Iterator[str]:
-    yield from _family(
-        "failures_total",
-        "counter",
-        "What the filter has failed on, by what became of it.",
-        (
-            ({"result": result}, number)
-            for result, number in (("refused", failure_policy.refused), ("passed", failure_policy.passed))
-        ),
-    )
+    samples = [({"result": "refused"}, failure_policy.refused), ({"result": "passed"}, failure_policy.passed)]
+    yield from _family("failures_total", "counter", "What the filter has failed on, by what became of it.", samples)
 
 
 def _durations(statistics: Statistics) -> Iterator[str]:
@@ -180,3 +173,74 @@ def _number(value: float) -> str:
     ('1', '3', '2e-06')
     """
     return str(int(value)) if value == int(value) else repr(value)
+
+
+# -- the summary -------------------------------------------------------------------------------------------------------
+
+#: most names of each kind
+_MOST = 5
+_WORDS = {
+    Action.BLOCK: "blocked",
+    Action.WARN: "warned of",
+    Action.ALLOW: "allowed",
+    Action.TAG: "tagged",
+    Action.PASS: "passed without a rule",
+}
+
+
+def summary(runtime: Runtime) -> str:
+    """Lines for people, printed when mitmdump ends; empty if there was no decision."""
+    statistics, failure_policy = runtime.statistics, runtime.failure_policy
+    if not statistics.total and not failure_policy.refused and not failure_policy.passed:
+        return ""
+    lines = [*_decided(statistics), *_slowest(runtime), *_trouble(runtime)]
+    # others choose titles of lists and names of hosts
+    return "\n".join(printable(line) for line in lines)
+
+
+def _decided(statistics: Statistics) -> Iterator[str]:
+    actions, would_block = actions_of(statistics)
+    parts = [f"{actions[action]:,} {word}" for action, word in _WORDS.items() if actions[action]]
+    yield f"{_count(statistics.total, 'request')} decided" + (f": {', '.join(parts)}" if parts else "")
+    if would_block:
+        yield f"  the dry run let {would_block:,} of them pass"
+    stopped = ((name.label, number) for (name, action), number in statistics.lists.top() if action in STOPPING)
+    yield from _top("stopped by list", stopped)
+    categories = ((name, number) for (name, action), number in statistics.categories.top() if action in STOPPING)
+    yield from _top("stopped by category", categories)
+    yield from _top("stopped by host", statistics.hosts.top())
+    rules = ((f"{pattern} ({place})", number) for (place, pattern), number in statistics.rules.top())
+    yield from _top("hits by rule", rules)
+
+
+def _top(title: str, counts: Iterable[tuple[str, int]]) -> Iterator[str]:
+    """The most frequent names; the counts of equal names are added."""
+    together: Counter[str] = Counter()
+    for name, number in counts:
+        together[name] += number
+    if together:
+        shown = ", ".join(f"{name} {number:,}" for name, number in together.most_common(_MOST))
+        yield f"  {title}: {shown}" + (f", and {len(together) - _MOST:,} more" if len(together) > _MOST else "")
+
+
+def _slowest(runtime: Runtime) -> Iterator[str]:
+    slowest = runtime.statistics.slowest
+    if slowest is not None:
+        half, most = (f"{(one or 0) / 1000:,.1f} µs" for one in runtime.statistics.quantiles(0.5, 0.99))
+        url = url_of(slowest.record.decision, Privacy(LoggedQueries(log_of(runtime).queries)))
+        yield f"  decisions took {half} (99 %: {most}), the slowest {slowest.duration / 1000:,.1f} µs: {url}"
+
+
+def _trouble(runtime: Runtime) -> Iterator[str]:
+    readings, failure_policy = runtime.readings, runtime.failure_policy
+    if runtime.statistics.faults:
+        yield f"  {_count(runtime.statistics.faults, 'address', 'es')} could not be read"
+    if failure_policy.refused or failure_policy.passed:
+        yield f"  the filter failed: {failure_policy.refused:,} refused, {failure_policy.passed:,} passed undecided"
+    if readings[True] > 1 or readings[False]:
+        refused = f", and {readings[False]:,} of them not used for their mistakes" if readings[False] else ""
+        yield f"  the policy was read {_count(sum(readings.values()), 'time')}{refused}"
+
+
+def _count(number: int, word: str, many: str = "s") -> str:
+    return f"{number:,} {word}{'' if number == 1 else many}"
