@@ -16,7 +16,8 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from pathlib import PurePath
 from typing import NamedTuple
@@ -43,47 +44,28 @@ _PASS = b"ERR"
 # -- lines -------------------------------------------------------------------------------------------------------------
 
 
-class LineBuffer:
-    """Cuts octets into lines, however they arrive. A line that is too long is cut off, and remains too long.
+def cut_lines(reads: Iterable[bytes]) -> Iterator[list[bytes]]:
+    """The lines that each read completes, without their ends; last, the line that has no end.
 
-    >>> lines = LineBuffer()
-    >>> lines.feed(b"one"), lines.feed(b" line\\nand"), lines.end()
-    ([], [b'one line'], [b'and'])
+    A line that is too long is cut off, and remains too long.
+
+    >>> list(cut_lines([b"one", b" line\\nand"]))
+    [[], [b'one line'], [b'and']]
     """
-
-    def __init__(self) -> None:
-        self._begun = b""
-
-    def feed(self, octets: bytes) -> list[bytes]:
-        """The lines that are complete now, without their ends."""
-        *lines, rest = octets.split(b"\n")
-        if lines:
-            lines[0] = self._begun + lines[0]
-            self._begun = rest
-        else:
-            self._begun += rest
-        self._begun = self._begun[: LONGEST_LINE + 1]
-        return lines
-
-    def end(self) -> list[bytes]:
-        """The last line if it has no line end, or nothing."""
-        begun, self._begun = self._begun, b""
-        return [begun] if begun else []
+    begun = b""
+    for octets in reads:
+        *lines, begun = (begun + octets).split(b"\n")
+        begun = begun[: LONGEST_LINE + 1]
+        yield lines
+    if begun:
+        yield [begun]
 
 
 def serve(answer: Callable[[bytes], bytes], source: int, sink: int) -> None:
     """Answer the lines of one file descriptor on another, until the lines end or nobody reads the answers."""
-    lines = LineBuffer()
-    try:
-        while octets := os.read(source, CHUNK):
-            _write(sink, _answers(answer, lines.feed(octets)))
-        _write(sink, _answers(answer, lines.end()))
-    except ConnectionError:
-        return
-
-
-def _answers(answer: Callable[[bytes], bytes], lines: list[bytes]) -> bytes:
-    return b"".join([answer(line) + b"\n" for line in lines])
+    with suppress(ConnectionError):
+        for lines in cut_lines(iter(lambda: os.read(source, CHUNK), b"")):
+            _write(sink, b"".join([answer(line) + b"\n" for line in lines]))
 
 
 def _write(sink: int, octets: bytes) -> None:
@@ -166,7 +148,7 @@ def url_of_acl(text: bytes) -> bytes:
     b'http://h.example/a%2fb#c'
 
     Raises:
-            UrlError: squid.conf asks for another escaping, so that Squid's escapes cannot be told from the client's.
+        UrlError: squid.conf asks for another escaping, so that Squid's escapes cannot be told from the client's.
 
     Spec: squid.conf, logformat: "# URL quoted output format"
     """
@@ -284,7 +266,7 @@ class Redirector:
     """``url_rewrite_program``: sends the client of a blocked request to a URL that says why.
 
     Raises:
-            ValueError: a browser cannot open the URL, or a placeholder is unknown.
+        ValueError: a browser cannot open the URL, or a placeholder is unknown.
     """
 
     url_of = staticmethod(url_of_rewrite)
@@ -352,6 +334,10 @@ def shown_url(asked: bytes, decision: Decision) -> bytes:
 _USER = re.compile(rb"\A.*(?:@|%(?:25)*40)", re.DOTALL)
 
 
+_MOST_NOTES = 1 << 13
+_MOST_USUAL, _LONGEST_USUAL = 1 << 10, 256
+
+
 class SquidHelper:
     """Answers lines with an engine's decisions."""
 
@@ -402,7 +388,7 @@ class SquidHelper:
         """The decision of the proxy for the same request.
 
         Raises:
-                UrlError: the URL names no host, or its port is not a port.
+        UrlError: the URL names no host, or its port is not a port.
         """
         if _PLAIN.fullmatch(url):
             return self._engine.decide_url(url)
@@ -429,11 +415,6 @@ class SquidHelper:
                 self._notes.clear()
             notes = self._notes[key] = notes_of(decision)
         return notes
-
-
-_MOST_NOTES = 1 << 13
-_MOST_USUAL = 1 << 10
-_LONGEST_USUAL = 256
 
 
 def _failure(error: Exception) -> str:

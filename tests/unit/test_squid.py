@@ -18,7 +18,7 @@ from hushlist.decide.decision import Decision
 from hushlist.decide.engine import Engine
 from hushlist.match.rule import Action
 from hushlist.policy.groups import NOBODY, Client
-from hushlist.squid import LONGEST_LINE, AccessList, LineBuffer, Redirector, SquidHelper, serve
+from hushlist.squid import LONGEST_LINE, AccessList, Redirector, SquidHelper, cut_lines, serve
 from hushlist.url.hashed_uri import HashKey, hash_uri
 from unit.hostile import as_squid_escapes, engine_of, octets, seconds
 
@@ -287,8 +287,7 @@ _ANSWER = re.compile(rb'(?:[0-9]{1,20} )?(?:OK|ERR)(?: status=302)?(?: [a-z]+="(
 
 def told(helper: SquidHelper, *reads: bytes) -> list[bytes]:
     """The answers to lines that come in pieces."""
-    lines = LineBuffer()
-    return [helper.answer(line) for read in reads for line in lines.feed(read)] + list(map(helper.answer, lines.end()))
+    return [helper.answer(line) for lines in cut_lines(reads) for line in lines]
 
 
 @given(
@@ -328,11 +327,9 @@ def test_a_line_that_is_too_long_is_answered_and_the_next_ones_too(
 
 
 def test_a_line_without_an_end_takes_no_more_memory_than_a_line() -> None:
-    lines = LineBuffer()
-    for _ in range(50):
-        assert lines.feed(b"x" * 65_536) == []
-    assert list(map(len, lines.end())) == [LONGEST_LINE + 1]
-    assert lines.end() == []
+    *reads, last = cut_lines([b"x" * 65_536] * 50)
+    assert reads == [[]] * 50
+    assert list(map(len, last)) == [LONGEST_LINE + 1]
 
 
 @pytest.mark.parametrize("part", [b"1/a b C ", b"1/a b C x=1 ", b"a ", b" ", b"1/", b"x=1 ", b"%5B"])

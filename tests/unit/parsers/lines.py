@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 from functools import cache, partial
+from itertools import chain
 
 from hushlist.cli.log_command import parse_past_moment
 from hushlist.decide.engine import Engine
 from hushlist.journal.log_identifiers import parse_reference
 from hushlist.journal.log_queries import COUNTED, LogFilters, counted_value, parse_lines
 from hushlist.journal.log_record import address_text
-from hushlist.squid import LONGEST_LINE, AccessList, LineBuffer, Redirector, SquidHelper, quoted
+from hushlist.squid import LONGEST_LINE, AccessList, Redirector, SquidHelper, cut_lines, quoted
 from hushlist.url.hrn import parse_hrn
 from unit.hostile import engine_of
 from unit.parsers.table import NOON, Parser, put, text_of
@@ -92,8 +93,8 @@ def helpers() -> tuple[SquidHelper, ...]:
 )
 def _lines(octets: bytes) -> None:
     for helper in helpers():
-        lines, cut = LineBuffer(), len(octets) // 2
-        for line in (*lines.feed(octets[:cut]), *lines.feed(octets[cut:]), *lines.end()):
+        cut = len(octets) // 2
+        for line in chain.from_iterable(cut_lines([octets[:cut], octets[cut:]])):
             answer = helper.answer(line)
             assert b"\n" not in answer
             assert len(answer) < LONGEST_LINE
