@@ -388,7 +388,7 @@ class SquidHelper:
         """The decision of the proxy for the same request.
 
         Raises:
-        UrlError: the URL names no host, or its port is not a port.
+            UrlError: the URL names no host, or its port is not a port.
         """
         if _PLAIN.fullmatch(url):
             return self._engine.decide_url(url)

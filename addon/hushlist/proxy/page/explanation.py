@@ -46,10 +46,7 @@ class Explanation:
             "kind": self.kind.value,
             "url": self.url,
             "reason": self.in_english(),
-            "category": self.category,
-            "list": self.list,
-            "rule": self.rule,
-            "expression": self.expression,
+            **{name: getattr(self, name) for name in ("category", "list", "rule", "expression")},
             "until": None if self.until is None else self.until.isoformat(timespec="seconds"),
             "reference": self.reference,
         }

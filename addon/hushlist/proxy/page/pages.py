@@ -5,15 +5,19 @@ A page needs nothing from outside, runs no script, and is kept nowhere.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import json
+import re
+from collections.abc import Callable, Collection, Iterator, Mapping
 from datetime import datetime
+from importlib.resources import files
+from operator import attrgetter
+from typing import Any
 from urllib.parse import unquote
 
 from markupsafe import Markup, escape
 
 from hushlist.errors import UrlError
 from hushlist.proxy.page.explanation import Explanation, Unblock, Verdict
-from hushlist.proxy.page.languages import TEXTS, negotiate
 from hushlist.proxy.page.template import Template, shipped_template
 from hushlist.url.hrn import parse_hrn
 
@@ -69,6 +73,7 @@ def security_policy(template: Template | None = None, *, has_form: bool = False)
 
 
 _SELF, _NONE = "'self'", "'none'"
+_SHOWN_AS_IT_IS = ("url", "fault", "category", "list", "rule", "expression", "reference")
 
 
 def _values(explanation: Explanation, language: str, unblock: Unblock | None) -> dict[str, str]:
@@ -86,15 +91,9 @@ def _values(explanation: Explanation, language: str, unblock: Unblock | None) ->
         "heading": texts[f"{kind}_heading"],
         "reason": _reason(explanation, texts),
         "help": _help(explanation, texts),
-        "url": explanation.url,
-        "fault": explanation.fault or "",
-        "category": explanation.category or "",
+        **{name: getattr(explanation, name) or "" for name in _SHOWN_AS_IT_IS},
         "category_name": category_name(explanation.category) or "",
-        "list": explanation.list or "",
-        "rule": explanation.rule or "",
-        "expression": explanation.expression or "",
         "until": "" if explanation.until is None else local_time(explanation.until),
-        "reference": explanation.reference or "",
         "facts": _facts(explanation, texts),
         "form": Markup() if unblock is None else _form(unblock, kind, texts),
     }
@@ -142,13 +141,83 @@ def local_time(moment: datetime) -> str:
     return f"{written} (UTC{'' if offset == '+00:00' else offset})"
 
 
+# -- the language ------------------------------------------------------------------------------------------------------
+
+DEFAULT = "en"
+#: a reader has a few languages; what follows so many, or is longer, is ignored
+_MOST_RANGES = 50
+_LONGEST_RANGE = 100
+
+# Spec: RFC 4647, 2.1: 'language-range = (1*8ALPHA *("-" 1*8alphanum)) / "*"'
+_RANGE = re.compile(r"(?:[a-z]{1,8}(?:-[a-z0-9]{1,8})*|\*)", re.ASCII)
+# Spec: RFC 9110, 12.4.2: 'qvalue = ( "0" [ "." 0*3DIGIT ] ) / ( "1" [ "." 0*3("0") ] )'
+_WEIGHT = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)", re.ASCII)
+
+
+#: language tag -> key -> text; every language is a file of ``texts``, named by its tag, with the same keys. They are
+#: read once, so that a missing file fails at the start and not at a page
+TEXTS: Mapping[str, Mapping[str, str]] = {
+    file.name.removesuffix(".json"): json.loads(file.read_text(encoding="utf-8"))
+    for file in sorted(files("hushlist.proxy.page").joinpath("texts").iterdir(), key=attrgetter("name"))
+    if file.name.endswith(".json")
+}
+
+
+def negotiate(header: str, offered: Collection[str] = TEXTS.keys(), default: str = DEFAULT) -> str:
+    """The language to answer in, by an Accept-Language header, which may have any content.
+
+    >>> negotiate("de-CH, fr;q=0.9, en;q=0.8", ["en", "de", "fr"])
+    'de'
+    >>> negotiate("tlh, *;q=0.5", ["en", "de"])
+    'en'
+
+    Spec: RFC 9110, 12.5.4, and RFC 4647, 3.4 (lookup)
+    """
+    weighted = list(_ranges(header))
+    # 'a value of 0 means "not acceptable"'
+    refused = {wanted for wanted, weight in weighted if weight == 0}
+    # sorting is stable: of two with the same weight the first one comes first
+    for wanted, weight in sorted(weighted, key=lambda item: -item[1]):
+        if weight > 0 and (found := _look_up(wanted, offered, default, refused)) is not None:
+            return found
+    # RFC 9110, 12.5.4: where nothing fits, "the origin server can either disregard the header field by treating the
+    # response as if it is not subject to content negotiation" - a page in some language is better than none
+    return default
+
+
+def _ranges(header: str) -> Iterator[tuple[str, float]]:
+    """Every valid language range, with its weight."""
+    for item in header.split(",", _MOST_RANGES)[:_MOST_RANGES]:
+        if len(item) > _LONGEST_RANGE:
+            continue
+        wanted, *parameters = (part.strip(" \t").lower() for part in item.split(";"))
+        weights = [_WEIGHT.fullmatch(parameter) for parameter in parameters]
+        if _RANGE.fullmatch(wanted) and len(weights) <= 1 and None not in weights:
+            yield wanted, next((float(found[1]) for found in weights if found), 1.0)
+
+
+def _look_up(wanted: str, offered: Collection[str], default: str, refused: Collection[str]) -> str | None:
+    """The language that fits one range best: "the language range is progressively truncated from the end"."""
+    if wanted == "*":
+        return next((tag for tag in (default, *offered) if tag not in refused), None)
+    while wanted:
+        if wanted in offered and wanted not in refused:
+            return wanted
+        wanted = wanted.rpartition("-")[0]
+        # "Single letter or digit subtags [...] are removed as well": one may not be the last
+        if wanted[-2:-1] == "-":
+            wanted = wanted[:-2]
+    return None
+
+
 # -- the facts -------------------------------------------------------------------------------------------------------
 
 
 def _facts(explanation: Explanation, texts: Mapping[str, str]) -> Markup:
     rows = [
-        element("div", element("dt", texts[name]), element("dd", content), class_=name)
-        for name, content in _known(explanation)
+        element("div", element("dt", texts[key]), element("dd", show(value)), class_=key)
+        for key, value, show in _known(explanation)
+        if value is not None
     ]
     if not rows:
         return Markup()
@@ -156,28 +225,25 @@ def _facts(explanation: Explanation, texts: Mapping[str, str]) -> Markup:
     return element("section", heading, element("dl", *rows), aria_labelledby="details")
 
 
-def _known(explanation: Explanation) -> Iterator[tuple[str, Markup]]:
-    """What is known: the key of its label, and how it is shown.
+def _known(explanation: Explanation) -> list[tuple[str, Any, Callable[[Any], Markup]]]:
+    """The key of each fact's label, the fact if it is known, and how it is shown.
 
     Addresses and places run from left to right in every language, and the words of a list in its own direction.
     """
-    if explanation.url:
-        yield "address", _code(explanation.url)
-    if explanation.fault is not None:
-        yield "fault", element("span", _shortened(explanation.fault), lang="en", dir="ltr")
-    if explanation.category is not None:
-        yield "category", _category(explanation.category)
-    if explanation.list is not None:
-        yield "list", element("span", _shortened(explanation.list), dir="auto")
-    if explanation.rule is not None:
-        yield "rule", _code(explanation.rule)
-    if explanation.expression is not None:
-        yield "expression", _code(explanation.expression)
-    if explanation.until is not None:
-        moment = explanation.until.isoformat(timespec="minutes")
-        yield "until", element("time", local_time(explanation.until), datetime=moment, dir="ltr")
-    if explanation.reference is not None:
-        yield "reference", _code(explanation.reference)
+    return [
+        ("address", explanation.url or None, _code),
+        ("fault", explanation.fault, lambda fault: element("span", _shortened(fault), lang="en", dir="ltr")),
+        ("category", explanation.category, _category),
+        ("list", explanation.list, lambda name: element("span", _shortened(name), dir="auto")),
+        ("rule", explanation.rule, _code),
+        ("expression", explanation.expression, _code),
+        ("until", explanation.until, _moment),
+        ("reference", explanation.reference, _code),
+    ]
+
+
+def _moment(moment: datetime) -> Markup:
+    return element("time", local_time(moment), datetime=moment.isoformat(timespec="minutes"), dir="ltr")
 
 
 def _category(category: str) -> Markup:
@@ -213,7 +279,7 @@ def _form(unblock: Unblock, kind: Verdict, texts: Mapping[str, str]) -> Markup:
     is_warning = kind is Verdict.WARNED
     form = element(
         "form",
-        *_alert(message),
+        *([] if message is None else [element("p", message, class_="alert", role="alert", id="alert")]),
         element("input", type="hidden", name="token", value=unblock.token),
         *_secrets(unblock, texts),
         *_choices("scope", texts["scope"], [(scope, texts.get(f"scope_{scope}", scope)) for scope in unblock.scopes]),
@@ -228,11 +294,6 @@ def _form(unblock: Unblock, kind: Verdict, texts: Mapping[str, str]) -> Markup:
         return element("section", form, element("p", texts["go_back"], class_="note"))
     opened = message is not None
     return element("section", element("details", element("summary", texts["unblock"]), form, open=opened))
-
-
-def _alert(message: str | None) -> Iterator[Markup]:
-    if message is not None:
-        yield element("p", message, class_="alert", role="alert", id="alert")
 
 
 def _secrets(unblock: Unblock, texts: Mapping[str, str]) -> Iterator[Markup]:

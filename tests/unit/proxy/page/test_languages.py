@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.proxy.page.languages import DEFAULT, TEXTS, negotiate
+from hushlist.proxy.page.pages import DEFAULT, TEXTS, negotiate
 
 OFFERED = ["en", "de", "fr", "pt", "zh-hant"]
 

@@ -14,8 +14,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.proxy.page.explanation import Explanation, Unblock, Verdict
-from hushlist.proxy.page.languages import TEXTS
-from hushlist.proxy.page.pages import local_time, page
+from hushlist.proxy.page.pages import TEXTS, local_time, page
 from hushlist.proxy.page.template import MARKUP, VARIABLES, parse_template, shipped_template
 
 EXPLANATION = Explanation(
