@@ -18,7 +18,7 @@ from hushlist.lists.list_formats import FOLDERS, FORMATS, list_format_of
 from hushlist.lists.list_source import ListDefaults, ProblemReport, read_octets
 from hushlist.match.expressions import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.policy import shipped_policy
-from hushlist.policy.groups import Client
+from hushlist.policy.groups import Client, address_text
 from hushlist.policy.policy_file import ListError, ListFile, list_files
 from hushlist.policy.recurrence import parse_moment
 from hushlist.url.hashed_uri import VARIANTS
@@ -51,7 +51,7 @@ def parse_client(text: str) -> str:
         ip_address(text)
     except ValueError:
         raise argparse.ArgumentTypeError(f"{text!r} is no address such as 192.168.1.7") from None
-    return Client(text).names[0]
+    return address_text(text)
 
 
 def _moment(text: str) -> datetime:

@@ -10,6 +10,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from pathlib import Path
@@ -29,15 +30,16 @@ from hushlist.errors import printable
 from hushlist.journal.log_identifiers import parse_reference, pseudonyms, read_key
 from hushlist.journal.log_queries import (
     COUNTED,
-    Follower,
     LogFilters,
     find_records,
+    follow,
     has_log,
     newest_records,
     top_values,
 )
-from hushlist.journal.log_record import LOST, LogFields, address_text, time_text
+from hushlist.journal.log_record import LOST, LogFields, time_text
 from hushlist.match.rule import Action
+from hushlist.policy.groups import address_text
 from hushlist.system.files import state_folder
 from hushlist.url.hrn import parse_hrn
 from hushlist.url.request import canonical_host
@@ -196,23 +198,17 @@ def show_tail(folder: Path, arguments: argparse.Namespace) -> int:
 
 def _follow(folder: Path, filters: LogFilters, arguments: argparse.Namespace) -> None:
     """Print new decisions until the user stops it."""
-    follower = Follower(folder)
-    try:
-        # Records that are written between the next two lines are found by both.
+    # Records that are written between the next two lines are found by both.
+    with suppress(KeyboardInterrupt), closing(follow(folder)) as follower:
+        next(follower)
         found = newest_records(folder, filters, arguments.number, only_lines=True)
         shown = {fields.get("reference") for fields in found}
         _print_records(found, as_json=arguments.json)
-        while True:
-            new = [
-                fields for fields in follower.read() if filters.fits(fields) and fields.get("reference") not in shown
-            ]
-            _print_records(new, as_json=arguments.json)
+        for new in follower:
+            wanted = [fields for fields in new if filters.fits(fields) and fields.get("reference") not in shown]
+            _print_records(wanted, as_json=arguments.json)
             sys.stdout.flush()
             time.sleep(_PAUSE)
-    except KeyboardInterrupt:
-        pass
-    finally:
-        follower.close()
 
 
 def show_top(folder: Path, arguments: argparse.Namespace) -> int:

@@ -9,11 +9,12 @@ from __future__ import annotations
 import json
 import os
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
 from hushlist.journal.log_database import ask_database
 from hushlist.journal.log_files import CURRENT, DATABASE, older_files, read_newest_first
@@ -149,51 +150,44 @@ def _newest_first(folder: Path) -> Iterator[LogFields]:
         yield from parse_lines(reversed(lines))
 
 
-class Follower:
-    """New records as they are written, across new files."""
-
-    def __init__(self, folder: Path) -> None:
-        self._path = folder / CURRENT
-        self._descriptor: int | None = None
-        self._rest = b""
-        if (descriptor := self._open()) is not None:
-            os.lseek(descriptor, 0, os.SEEK_END)
-
-    def read(self) -> list[LogFields]:
-        """The records written since the last call."""
-        found: list[LogFields] = []
+def follow(folder: Path) -> Generator[list[LogFields], None, None]:
+    """New records as they are written, across new files; each step gives those since the one before, and the first none."""
+    path = folder / CURRENT
+    file, rest = _opened(path), b""
+    if file is not None:
+        file.seek(0, os.SEEK_END)
+    try:
+        yield []
         while True:
-            # checked before the rest is read: a file that was set aside by then gets no more lines
-            is_aside = self._is_set_aside()
-            found += self._read_on()
-            if not is_aside:
-                return found
-            self.close()
-            if self._open() is None:
-                return found
+            found: list[LogFields] = []
+            while True:
+                # checked before the rest is read: a file that was set aside by then gets no more lines
+                is_aside = file is None or not _is_at(file, path)
+                if file is not None:
+                    *lines, rest = (rest + file.read()).split(b"\n")
+                    found += parse_lines(lines)
+                if not is_aside:
+                    break
+                if file is not None:
+                    file.close()
+                file, rest = _opened(path), b""
+                if file is None:
+                    break
+            yield found
+    finally:
+        if file is not None:
+            file.close()
 
-    def close(self) -> None:
-        """Close the file."""
-        if self._descriptor is not None:
-            os.close(self._descriptor)
-        self._descriptor, self._rest = None, b""
 
-    def _open(self) -> int | None:
-        with suppress(FileNotFoundError):
-            self._descriptor = os.open(self._path, os.O_RDONLY | getattr(os, "O_CLOEXEC", 0))
-        return self._descriptor
+def _opened(path: Path) -> BinaryIO | None:
+    with suppress(FileNotFoundError):
+        return path.open("rb")
+    return None
 
-    def _is_set_aside(self) -> bool:
-        if self._descriptor is None:
-            return True
-        try:
-            return os.fstat(self._descriptor).st_ino != self._path.stat().st_ino
-        except FileNotFoundError:
-            return True
 
-    def _read_on(self) -> Iterator[LogFields]:
-        if self._descriptor is None:
-            return
-        while octets := os.read(self._descriptor, 1 << 16):
-            *lines, self._rest = (self._rest + octets).split(b"\n")
-            yield from parse_lines(lines)
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    """Whether the path still leads to the open file."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False

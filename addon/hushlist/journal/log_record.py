@@ -12,13 +12,12 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime
-from functools import lru_cache
-from ipaddress import IPv6Address, ip_address
 from typing import NamedTuple
 
 from hushlist.decide.decision import STOPPING, Decision
 from hushlist.errors import UrlError, to_json
 from hushlist.match.rule import Action
+from hushlist.policy.groups import address_text
 from hushlist.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests
 from hushlist.url.request import Request, canonical_url
 
@@ -127,21 +126,6 @@ def time_text(moment: float) -> str:
     """
     seconds, milliseconds = divmod(int(moment * 1000), 1000)
     return f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%S}.{milliseconds:03}Z"
-
-
-@lru_cache(1024)
-def address_text(client: str) -> str:
-    """One form for each address; other text is unchanged.
-
-    >>> address_text("::ffff:10.0.0.7"), address_text("2001:DB8::0:1")
-    ('10.0.0.7', '2001:db8::1')
-    """
-    try:
-        address = ip_address(client)
-    except ValueError:
-        return client
-    mapped = address.ipv4_mapped if isinstance(address, IPv6Address) else None
-    return str(mapped or address)
 
 
 def who(kind: str, name: str | None, privacy: Privacy) -> str | None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, NamedTuple
 
@@ -62,7 +63,7 @@ class Client(NamedTuple):
     @property
     def names(self) -> tuple[str, ...]:
         """The names that a temporary unblock can be for."""
-        address = _same_address(self.address)
+        address = address_text(self.address)
         return (address,) if self.user is None else (address, f"user:{self.user}")
 
 
@@ -163,12 +164,17 @@ def _unmapped(address: IPv4Address | IPv6Address) -> IPv4Address | IPv6Address:
     return getattr(address, "ipv4_mapped", None) or address
 
 
-def _same_address(text: str) -> str:
-    """A client's address as an administrator writes it, whichever socket it came to."""
+@lru_cache(1024)
+def address_text(client: str) -> str:
+    """A client's address in one form, whichever socket it came to; other text is unchanged.
+
+    >>> address_text("::ffff:10.0.0.7"), address_text("2001:DB8::0:1")
+    ('10.0.0.7', '2001:db8::1')
+    """
     try:
-        return str(_unmapped(ip_address(text)))
+        return str(_unmapped(ip_address(client)))
     except ValueError:
-        return text
+        return client
 
 
 def group_of(groups: Sequence[Group], client: Client) -> Group:

@@ -12,9 +12,9 @@ from hushlist.journal.log_database import Database
 from hushlist.journal.log_files import CURRENT, DATABASE, LineFiles
 from hushlist.journal.log_queries import (
     COUNTED,
-    Follower,
     LogFilters,
     find_records,
+    follow,
     has_log,
     newest_records,
     top_values,
@@ -136,23 +136,21 @@ def test_a_folder_without_a_log_has_none(tmp_path: Path) -> None:
 def test_following_begins_now_and_goes_through_files_that_are_set_aside(tmp_path: Path) -> None:
     files = LineFiles(tmp_path, LogSettings(size=60, days=3650))
     files.append([({}, b'{"reference": "before"}\n')], EVE)
-    follower = Follower(tmp_path)
-    assert follower.read() == []
+    follower = follow(tmp_path)
+    assert next(follower) == []
     numbers = []
     for number in range(10):
         files.append([({}, b'{"reference": %d}\n' % number)], EVE)
         if number % 3 == 0:
-            numbers += [fields["reference"] for fields in follower.read()]
-    follower.close()
+            numbers += [fields["reference"] for fields in next(follower)]
     assert numbers == list(range(10))
 
 
 def test_following_waits_for_a_file_and_for_the_end_of_a_line(tmp_path: Path) -> None:
-    follower = Follower(tmp_path)
-    assert follower.read() == []
+    follower = follow(tmp_path)
+    assert next(follower) == []
     with (tmp_path / CURRENT).open("wb", buffering=0) as file:
         file.write(b'{"reference":')
-        assert follower.read() == []
+        assert next(follower) == []
         file.write(b' "1"}\n')
-        assert follower.read() == [{"reference": "1"}]
-    follower.close()
+        assert next(follower) == [{"reference": "1"}]

@@ -13,9 +13,10 @@ from weakref import WeakKeyDictionary
 
 from hushlist.compiling.compile_report import CompileReport
 from hushlist.decide.engine import Engine
-from hushlist.journal.log_record import Privacy, address_text, who
+from hushlist.journal.log_record import Privacy, who
 from hushlist.lists.list_formats import FOLDERS, FORMATS, ListFormat
 from hushlist.match.rule import Action
+from hushlist.policy.groups import address_text
 from hushlist.policy.proxy_settings import LoggedClients, LogSettings
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.statistics import BOUNDS, NotedDecision, Statistics
