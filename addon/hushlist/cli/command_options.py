@@ -9,7 +9,7 @@ from ipaddress import ip_address
 from pathlib import Path
 
 from hushlist.audit.replay.audit_workers import default_jobs
-from hushlist.cli.common import parse_number, print_warnings
+from hushlist.cli.common import checked, parse_number, print_warnings
 from hushlist.compiling.compile_report import CompileReport
 from hushlist.decide.engine import Engine, load_engine
 from hushlist.errors import Problem, SourceError
@@ -24,41 +24,27 @@ from hushlist.policy.recurrence import parse_moment
 from hushlist.url.hashed_uri import VARIANTS
 
 
+def _address(text: str) -> str:
+    ip_address(text)
+    return address_text(text)
+
+
+#: a client's address, as the policy knows it
+parse_client = checked(_address, "is no address such as 192.168.1.7")
+
+
 def add_who_and_when(parser: argparse.ArgumentParser) -> None:
     """Add the options for another moment and another client."""
     who = parser.add_argument_group("another moment, another person")
     who.add_argument(
         "--at",
-        type=_moment,
+        type=checked(parse_moment, "is no time such as 2026-12-24T22:30"),
         metavar="TIME",
         help="such as 2026-12-24T22:30, in the policy's time zone (default: now)",
     )
     who.add_argument("--client", type=parse_client, metavar="ADDRESS", help="the client's address")
     who.add_argument("--user", metavar="NAME", help="the user of the proxy")
     who.add_argument("--port", type=_port, metavar="N", help="the port on which the proxy is asked")
-
-
-def parse_client(text: str) -> str:
-    """A client's address, as the policy knows it.
-
-    >>> parse_client("::ffff:10.0.0.7")
-    '10.0.0.7'
-
-    Raises:
-            argparse.ArgumentTypeError: it is not an address.
-    """
-    try:
-        ip_address(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no address such as 192.168.1.7") from None
-    return address_text(text)
-
-
-def _moment(text: str) -> datetime:
-    try:
-        return parse_moment(text)
-    except ValueError:
-        raise argparse.ArgumentTypeError(f"{text!r} is no time such as 2026-12-24T22:30") from None
 
 
 def _port(text: str) -> int:

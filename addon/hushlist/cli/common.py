@@ -59,24 +59,20 @@ def add_policy(parser: argparse.ArgumentParser) -> None:
 
 
 def parse_number(text: str) -> int:
-    """A number from 1 on, with at most nine digits.
-
-    Raises:
-            argparse.ArgumentTypeError: it is not such a number.
-    """
+    """A number from 1 on, with at most nine digits."""
     if text.isascii() and text.isdecimal() and len(text) < 10 and int(text) > 0:
         return int(text)
     raise argparse.ArgumentTypeError(f"{text!r} is no number from 1 on")
 
 
-def checked(parse: Callable[[str], _Read]) -> Callable[[str], _Read]:
-    """A type for an argument: if ``parse`` raises ``ValueError``, the user reads its message."""
+def checked(parse: Callable[[str], _Read], why: str | None = None) -> Callable[[str], _Read]:
+    """A type for an argument: if ``parse`` raises ``ValueError``, the user reads why, or else the error's message."""
 
     def read(text: str) -> _Read:
         try:
             return parse(text)
         except ValueError as error:
-            raise argparse.ArgumentTypeError(str(error)) from error
+            raise argparse.ArgumentTypeError(str(error) if why is None else f"{text!r} {why}") from error
 
     return read
 

@@ -44,11 +44,7 @@ _DURATION = re.compile(r"(?=[0-9])(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{
 
 
 def parse_duration(text: str) -> float:
-    """Seconds, from a text such as ``30m``, ``2h``, ``1d`` or ``1h30m``.
-
-    Raises:
-            argparse.ArgumentTypeError: it is not a duration, or too long for an unblock.
-    """
+    """Seconds, from a text such as ``30m``, ``2h``, ``1d`` or ``1h30m``."""
     match = _DURATION.fullmatch(text)
     numbers = match.groups(default="0") if match else ()
     seconds = sum(int(number) * unit for number, unit in zip(numbers, _UNITS, strict=False))
@@ -58,11 +54,7 @@ def parse_duration(text: str) -> float:
 
 
 def parse_whom(text: str) -> str:
-    """The client of an unblock, in the proxy's form: an address, or ``user:`` and a name.
-
-    Raises:
-        argparse.ArgumentTypeError: it is neither.
-    """
+    """The client of an unblock, in the proxy's form: an address, or ``user:`` and a name."""
     if text.startswith("user:") and text != "user:":
         return text
     try:

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Sequence
-from contextlib import closing, suppress
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from pathlib import Path
 
 from hushlist.journal.log_files import DATABASE, PRIVATE_FILE, SAFELY
@@ -40,7 +40,10 @@ BROKEN = ".broken"
 
 
 class Database:
-    """Writes records; for one thread, which opens and closes the connection."""
+    """Writes records; for one thread, which opens and closes the connection.
+
+    If SQLite or the disk fails, methods raise ``sqlite3.Error`` or ``OSError``.
+    """
 
     def __init__(self, folder: Path, settings: LogSettings) -> None:
         self._path = folder / DATABASE
@@ -53,33 +56,21 @@ class Database:
         self._written = 0
 
     def append(self, entries: list[LogEntry], moment: float) -> None:
-        """Append records, all or none; remove old rows after as many as could exceed the limit.
-
-        Raises:
-            OSError: the file cannot be made.
-            sqlite3.Error: they could not be written.
-        """
+        """Append records, all or none; remove old rows after as many as could exceed the limit."""
         if not self._settings.rows:
             return
-        connection = self._connect()
-        try:
-            with connection:
-                connection.execute("BEGIN IMMEDIATE")
-                connection.executemany(_INSERT, (_row(fields, line) for fields, line in entries))
-        except sqlite3.Error as error:
-            self._give_up(error)
-            raise
+        with self._connected() as connection, connection:
+            connection.execute("BEGIN IMMEDIATE")
+            connection.executemany(_INSERT, (_row(fields, line) for fields, line in entries))
         self._written += len(entries)
         if self._written > self._settings.rows // 10:
             self._written = 0
             self.tidy(moment)
 
     def tidy(self, moment: float) -> None:
-        """Remove rows that are too old or too many; ``moment`` is in seconds since 1970.
+        """Remove rows that are too old or too many, or the file if the settings want none.
 
-        Raises:
-            OSError: the file cannot be removed, though the settings want none.
-            sqlite3.Error: they could not be removed.
+        ``moment`` is in seconds since 1970.
         """
         if not self._settings.rows:
             for ending in _BESIDE:
@@ -87,20 +78,14 @@ class Database:
             return
         if not self._path.exists():
             return
-        connection = self._connect()
         oldest = time_text(moment - self._settings.days * _SECONDS_A_DAY)
-        try:
+        too_many = "DELETE FROM decisions WHERE number <= (SELECT max(number) FROM decisions) - ?"
+        with self._connected() as connection:
             with connection:
                 connection.execute("BEGIN IMMEDIATE")
                 connection.execute("DELETE FROM decisions WHERE time < ?", (oldest,))
-                connection.execute(
-                    "DELETE FROM decisions WHERE number <= (SELECT max(number) FROM decisions) - ?",
-                    (self._settings.rows,),
-                )
+                connection.execute(too_many, (self._settings.rows,))
             connection.execute("PRAGMA incremental_vacuum").fetchall()
-        except sqlite3.Error as error:
-            self._give_up(error)
-            raise
 
     def close(self) -> None:
         """Close the connection; the next batch opens another."""
@@ -109,38 +94,37 @@ class Database:
             with suppress(sqlite3.Error):
                 connection.close()
 
-    def _connect(self) -> sqlite3.Connection:
-        """A connection to the current file; the old file may have been removed."""
-        if self._connection is not None and self._inode == _inode(self._path):
-            return self._connection
-        self.close()
+    @contextmanager
+    def _connected(self) -> Iterator[sqlite3.Connection]:
+        """A connection to the current file; a failure closes it, and sets a damaged file aside."""
+        try:
+            if self._connection is None or self._inode != _inode(self._path):  # the old file may have been removed
+                self.close()
+                self._connect()
+            assert self._connection is not None
+            yield self._connection
+        except sqlite3.Error as error:
+            self.close()
+            # only "SQLITE_CORRUPT" and "SQLITE_NOTADB" have exactly this class; others have subclasses
+            if type(error) is sqlite3.DatabaseError:
+                with suppress(OSError):
+                    self._path.replace(self._path.with_name(DATABASE + BROKEN))
+                    for ending in _BESIDE[1:]:
+                        self._path.with_name(DATABASE + ending).unlink(missing_ok=True)
+            raise
+
+    def _connect(self) -> None:
         make_private(self._path.parent)
         # SQLite would use the umask, which may let others read it; the files beside it get its permissions
         os.close(os.open(self._path, os.O_RDWR | os.O_CREAT | SAFELY, PRIVATE_FILE))
-        connection = sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None)
-        try:
-            (version,) = connection.execute("PRAGMA user_version").fetchone()
-            if version == 0:
-                connection.executescript(_FIRST + _SCHEMA)
-            elif version != _VERSION:
-                raise sqlite3.NotSupportedError(f"its version is {version}, not {_VERSION}")
-            connection.executescript(_ALWAYS)
-        except sqlite3.Error as error:
-            connection.close()
-            self._give_up(error)
-            raise
-        self._connection, self._inode = connection, _inode(self._path)
-        return connection
-
-    def _give_up(self, error: sqlite3.Error) -> None:
-        """After a failure: drop the connection, and set a damaged file aside."""
-        self.close()
-        # only "SQLITE_CORRUPT" and "SQLITE_NOTADB" have exactly this class; others have subclasses
-        if type(error) is sqlite3.DatabaseError:
-            with suppress(OSError):
-                self._path.replace(self._path.with_name(DATABASE + BROKEN))
-                for ending in _BESIDE[1:]:
-                    self._path.with_name(DATABASE + ending).unlink(missing_ok=True)
+        self._connection = sqlite3.connect(self._path, timeout=_PATIENCE, isolation_level=None)
+        self._inode = _inode(self._path)
+        (version,) = self._connection.execute("PRAGMA user_version").fetchone()
+        if version == 0:
+            self._connection.executescript(_FIRST + _SCHEMA)
+        elif version != _VERSION:
+            raise sqlite3.NotSupportedError(f"its version is {version}, not {_VERSION}")
+        self._connection.executescript(_ALWAYS)
 
 
 def _inode(path: Path) -> int:

@@ -89,7 +89,7 @@ _HEAD = 256
 
 
 class LineFiles:
-    """Writes lines into a folder."""
+    """Writes lines into a folder; raises ``OSError`` if it cannot."""
 
     def __init__(self, folder: Path, settings: LogSettings) -> None:
         self.name = str(folder / CURRENT)
@@ -99,11 +99,7 @@ class LineFiles:
         self._span = timedelta(days=-(-settings.days // settings.files))
 
     def append(self, entries: list[LogEntry], moment: float) -> None:
-        """Append lines, all or none; ``moment`` is in seconds since 1970.
-
-        Raises:
-            OSError: they could not be written.
-        """
+        """Append lines, all or none; ``moment`` is in seconds since 1970."""
         octets = b"".join(line for _, line in entries)
         make_private(self._folder)
         with locked(self._folder):
@@ -112,11 +108,7 @@ class LineFiles:
             _append(self._path, octets)
 
     def tidy(self, moment: float) -> None:
-        """Set an old file aside, and remove files that are too old or too many.
-
-        Raises:
-            OSError: a file cannot be renamed, compressed or removed.
-        """
+        """Set an old file aside, and remove files that are too old or too many."""
         if not self._folder.is_dir():
             return
         with locked(self._folder):
@@ -208,11 +200,7 @@ def _append(path: Path, octets: bytes) -> None:
 
 
 def read_newest_first(folder: Path) -> Iterator[list[bytes]]:
-    """The lines of each file, from the current file to the oldest; within a file, from the first line on.
-
-    Raises:
-        OSError: a file cannot be read.
-    """
+    """The lines of each file, from the current file to the oldest; within a file, from the first line on."""
     for path in (folder / CURRENT, *reversed(older_files(folder))):
         octets = _read(path)
         if octets is not None:

@@ -116,8 +116,7 @@ def keep_key(state: Path) -> bytes:
     """The stored key; makes one if there is none. If several processes make one at once, one key wins.
 
     Raises:
-        OSError: it can be neither read nor made.
-        ValueError: it was damaged.
+        OSError, ValueError: as by ``read_key``; also if it cannot be made.
     """
     key = read_key(state)
     if key is not None:

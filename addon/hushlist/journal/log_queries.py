@@ -151,7 +151,7 @@ def _newest_first(folder: Path) -> Iterator[LogFields]:
 
 
 def follow(folder: Path) -> Generator[list[LogFields], None, None]:
-    """New records as they are written, across new files; each step gives those since the one before, and the first none."""
+    """New records as they are written, across new files: each step gives those since the last, the first none."""
     path = folder / CURRENT
     file, rest = _opened(path), b""
     if file is not None:
