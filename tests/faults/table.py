@@ -18,7 +18,7 @@ from pathlib import Path
 from e2e.policies import replace
 from e2e.proxy import PATIENCE, read_answer, request_head
 from faults.lab import DECIDES, ENDS, PASSES, REFUSES, Lab
-from hushlist.system.input_files import LONGEST_DOCUMENT
+from hushlist.system.files import LONGEST_DOCUMENT
 
 try:
     import resource

@@ -34,7 +34,7 @@ from hushlist.cli.common import (
 from hushlist.errors import Problem, SourceError
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import Client
-from hushlist.system.input_files import LONGEST_LIST, read_regular
+from hushlist.system.files import LONGEST_LIST, read_regular
 
 #: columns, if the output is not a terminal
 _WIDTH = 100

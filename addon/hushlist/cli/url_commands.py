@@ -25,7 +25,7 @@ from hushlist.cli.common import (
 from hushlist.errors import Problem, UrlError
 from hushlist.lists.patterns import parse_expression
 from hushlist.match.expressions import expressions, full_hash
-from hushlist.system.input_files import LONGEST_WHOLE, read_regular, read_whole
+from hushlist.system.files import LONGEST_WHOLE, read_regular, read_whole
 from hushlist.url.comparison import LADDER, PROFILES, compare
 from hushlist.url.hashed_uri import ALGORITHMS, VARIANTS, HashKey, hash_uri
 from hushlist.url.parts import Parts, to_bytes

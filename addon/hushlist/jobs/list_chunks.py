@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from hushlist.lists.list_source import LONGEST_LINE, ProblemReport
 from hushlist.policy.policy_file import ListFile
-from hushlist.system.input_files import check_length, open_regular
+from hushlist.system.files import check_length, open_regular
 
 #: octets of a source that one process reads at a time
 PIECE = 1 << 21

@@ -24,7 +24,7 @@ from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.rpz import read_rpz
 from hushlist.lists.yaml_rules import read_yaml
 from hushlist.match.rule import Rule
-from hushlist.system.input_files import LONGEST_DOCUMENT, LONGEST_LIST, LONGEST_WHOLE
+from hushlist.system.files import LONGEST_DOCUMENT, LONGEST_LIST, LONGEST_WHOLE
 
 #: octets of a source -> its rules, one by one in the order of their lines, with errors and warnings in the report;
 #: the report is complete after the last rule

@@ -12,7 +12,7 @@ from pathlib import Path, PurePath
 
 from hushlist.errors import Problem, without_user
 from hushlist.match.rule import Action, Terms
-from hushlist.system.input_files import LONGEST_WHOLE, read_regular
+from hushlist.system.files import LONGEST_WHOLE, read_regular
 
 #: octets of a line; rules are far shorter, and no reader has to hold more than this
 LONGEST_LINE = 1 << 16

@@ -41,7 +41,7 @@ from hushlist.policy.proxy_settings import (
 )
 from hushlist.policy.schedule import Schedule, read_schedules, read_timezone
 from hushlist.policy.scheduled_action import read_during
-from hushlist.system.input_files import LONGEST_DOCUMENT
+from hushlist.system.files import LONGEST_DOCUMENT
 
 #: a file's identity: modification time in ns, size in octets, inode; ``None`` if there is no such file
 Fingerprint = tuple[int, int, int] | None

@@ -23,8 +23,7 @@ from hushlist.policy.pass_through import ADD
 from hushlist.proxy.flow.flow_request import client_of_connection, request_of_connection
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.tunnels import Tunnels
-from hushlist.system.files import replace_file
-from hushlist.system.input_files import LONGEST_DOCUMENT, read_regular
+from hushlist.system.files import LONGEST_DOCUMENT, read_regular, replace_file
 from hushlist.url.host import is_address, is_plain_name
 from hushlist.url.parts import to_bytes
 from hushlist.url.request import canonical_host

@@ -17,8 +17,7 @@ from hushlist.policy.rule_edit import EditError, add_rule
 from hushlist.proxy.flow.flow_metadata import SAFE_SEARCH
 from hushlist.proxy.flow.flow_request import client_of_flow, request_of_flow
 from hushlist.proxy.runtime import Runtime
-from hushlist.system.files import replace_file
-from hushlist.system.input_files import LONGEST_DOCUMENT, read_regular
+from hushlist.system.files import LONGEST_DOCUMENT, read_regular, replace_file
 from hushlist.url.host import is_address
 from hushlist.url.request import canonical_host
 

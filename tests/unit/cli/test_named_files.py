@@ -9,7 +9,7 @@ import pytest
 
 from hushlist import cli
 from hushlist.cli.common import LONGEST_LINE
-from hushlist.system.input_files import LONGEST_LIST
+from hushlist.system.files import LONGEST_LIST
 from unit.cli.running import Run
 
 #: command, and the argument -> how it is called; "{}" is what is tried

@@ -13,7 +13,7 @@ from hushlist.errors import Problem, SourceError
 from hushlist.lists.list_formats import FOLDERS
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.policy.policy_file import Layer, ListError, ListFile, Policy, fingerprint, list_files, read_policy
-from hushlist.system.input_files import open_regular
+from hushlist.system.files import open_regular
 
 #: octets of a file that are searched for signs of a policy
 _HEAD = 1 << 20

@@ -21,7 +21,7 @@ from hushlist.lists.list_formats import FOLDERS, FORMATS, list_format_of
 from hushlist.lists.list_source import LONGEST_LINE, ListDefaults, ProblemReport
 from hushlist.lists.patterns import is_sinkhole
 from hushlist.match.rule import Expression
-from hushlist.system.input_files import open_regular, read_whole
+from hushlist.system.files import open_regular, read_whole
 from hushlist.url.host import is_plain_name
 
 #: means standard input

@@ -34,7 +34,7 @@ from hushlist.errors import HushlistError
 from hushlist.jobs.worker_processes import end_with_parent, process_context
 from hushlist.match.index import Index
 from hushlist.policy.policy_file import Policy
-from hushlist.system.input_files import open_regular
+from hushlist.system.files import open_regular
 
 #: octets of lines in one chunk
 _BLOCK = 1 << 22

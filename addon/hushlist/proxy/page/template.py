@@ -19,7 +19,7 @@ from pathlib import Path
 from markupsafe import escape
 
 from hushlist.errors import Problem, SourceError
-from hushlist.system.input_files import read_regular
+from hushlist.system.files import read_regular
 
 #: placeholders that stand for markup, and so only between elements
 MARKUP = ("facts", "form")

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hushlist.lists.list_formats import FORMATS
-from hushlist.system.input_files import LONGEST_DOCUMENT, LONGEST_LIST, LONGEST_WHOLE, open_regular, read_regular
+from hushlist.system.files import LONGEST_DOCUMENT, LONGEST_LIST, LONGEST_WHOLE, open_regular, read_regular
 
 
 def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:
