@@ -29,9 +29,9 @@ from hushlist.compiling.index_cache import IndexCache
 from hushlist.errors import Problem
 from hushlist.jobs.list_chunks import Chunk, ChunkedList, chunk_list, read_chunk
 from hushlist.jobs.worker_processes import Parallel, Progress, processes, silent, watched
-from hushlist.lists.domain_lists import read_popular, read_squidguard_expressions
 from hushlist.lists.list_formats import FOLDERS
 from hushlist.lists.list_source import ProblemReport, read_octets
+from hushlist.lists.plain_lists import read_popular, read_squidguard_expressions
 from hushlist.match.index import Index
 from hushlist.match.index_file import IndexFileError
 from hushlist.match.index_writer import (

@@ -1,18 +1,12 @@
-"""Readers of lists of hashes: hashed URIs and SHA-256 in hexadecimal, one a line; Safe Browsing's raw hash prefixes.
-
-Spec: draft-feather-hashed-uri-03, 4.1
-
-Spec: Safe Browsing v4, Update API, RawHashes: "the hashes, in binary format, concatenated into one long string. Hashes
-are sorted in lexicographic order."
-"""
+"""Readers of lists of hashes: hashed URIs and SHA-256 in hexadecimal, one a line; Safe Browsing's raw hash prefixes."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
 
 from hushlist.errors import UrlError
-from hushlist.lists.list_source import ListDefaults, ProblemReport, entries
-from hushlist.lists.patterns import may_be_rule, parse_expression_hash
+from hushlist.lists.list_source import ListDefaults, ProblemReport, entries, reason_at
+from hushlist.lists.patterns import ONLY_FULL, may_be_rule, parse_expression_hash
 from hushlist.match.expressions import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.match.rule import ExpressionHash, Rule
 from hushlist.url.hashed_uri import HashedUri, UnknownAlgorithmError, parse_hashed_uri
@@ -35,8 +29,7 @@ def read_hashed_uri(text: str, line: int, defaults: ListDefaults, report: Proble
         report.skip(line, text, error.reason)
         return None
     except UrlError as error:
-        at = "" if error.position is None else f" (at character {error.position + 1})"
-        report.error(line, text, error.reason + at)
+        report.error(line, text, reason_at(error))
         return None
     if uri.key.fragment:
         report.warn(line, text, "a proxy never sees a fragment: '+frag' can match only where a source keeps them")
@@ -52,14 +45,19 @@ def read_sha256(octets: bytes, defaults: ListDefaults, report: ProblemReport) ->
         except ValueError as error:
             report.leave_out(line, entry, str(error).partition(", not")[0])
         else:
-            if may_be_rule(pattern, entry, line, defaults, report):
+            if may_be_rule(pattern, terms.action):
                 yield Rule(pattern, terms, line)
+            else:
+                report.leave_out(line, entry, ONLY_FULL)
 
 
 def read_safebrowsing_raw(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
     """Raw prefixes without separators, of the list's ``prefix-length``; a rule's line is the prefix's number.
 
     If they are not sorted, reading stops there, with an error in the report.
+
+    Spec: Safe Browsing v4, Update API, RawHashes: "the hashes, in binary format, concatenated into one long string.
+    Hashes are sorted in lexicographic order."
 
     >>> report = ProblemReport("f")
     >>> rules = read_safebrowsing_raw(b"aaaaabcd", ListDefaults(prefix_length=4), report)
@@ -85,5 +83,7 @@ def read_safebrowsing_raw(octets: bytes, defaults: ListDefaults, report: Problem
             return
         before = value
         pattern = ExpressionHash(value)
-        if may_be_rule(pattern, value.hex(), number, defaults, report):
+        if may_be_rule(pattern, terms.action):
             yield Rule(pattern, terms, number)
+        else:
+            report.leave_out(number, value.hex(), ONLY_FULL)

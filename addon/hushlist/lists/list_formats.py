@@ -6,12 +6,13 @@ from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from typing import NamedTuple
 
-from hushlist.lists.adblock import read_adblock
-from hushlist.lists.addresses import read_addresses
-from hushlist.lists.chromium import read_chromium
 from hushlist.lists.csv_column import read_csv
-from hushlist.lists.dnsmasq import read_dnsmasq
-from hushlist.lists.domain_lists import (
+from hushlist.lists.filter_lists import read_adblock, read_chromium
+from hushlist.lists.hash_lists import read_hashed_uris, read_safebrowsing_raw, read_sha256
+from hushlist.lists.list_source import ListDefaults, ProblemReport
+from hushlist.lists.plain_lists import (
+    read_addresses,
+    read_dnsmasq,
     read_domains,
     read_hosts,
     read_squidguard_domains,
@@ -19,8 +20,6 @@ from hushlist.lists.domain_lists import (
     read_squidguard_urls,
     read_urls,
 )
-from hushlist.lists.hash_lists import read_hashed_uris, read_safebrowsing_raw, read_sha256
-from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.rpz import read_rpz
 from hushlist.lists.yaml_rules import read_yaml
 from hushlist.match.rule import Rule

@@ -5,12 +5,14 @@ from __future__ import annotations
 import re
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, fields
 from datetime import date
 from functools import cache, partial
+from operator import attrgetter
 from pathlib import Path, PurePath
 
-from hushlist.errors import Problem, without_user
+from hushlist.errors import Problem, UrlError, without_user
 from hushlist.match.rule import Action, Terms
 from hushlist.system.files import LONGEST_WHOLE, read_regular
 
@@ -25,6 +27,8 @@ MOST_SHOWN = 20
 # A reason may quote the entry, so there may be as many reasons as entries. More than this are counted together.
 _MOST_REASONS = 100
 _OTHER_REASONS = "other reasons"
+
+_line = attrgetter("line")
 
 
 @dataclass(slots=True)
@@ -55,8 +59,7 @@ class _ReasonCounts:
     most: int
     by_reason: dict[str, _ReasonCount] = field(default_factory=dict)
 
-    @property
-    def number(self) -> int:
+    def __len__(self) -> int:
         """How many entries there are in all."""
         return sum(count.number for count in self.by_reason.values())
 
@@ -149,7 +152,7 @@ class ProblemReport:
     @property
     def left_out(self) -> int:
         """How many entries could not become rules."""
-        return self._left_out.number + self._kinds.number
+        return len(self._left_out) + len(self._kinds)
 
     def error(self, line: int, what: str, why: str) -> None:
         """Add an error: the source cannot be used."""
@@ -188,13 +191,6 @@ class ProblemReport:
         """Add the report of the next chunk: the result is as if both chunks had been read as one.
 
         There is one exception: with very many reasons, others may be counted together as "other reasons".
-
-        >>> report, behind = ProblemReport("f"), ProblemReport("f", first_line=5)
-        >>> report.tally(3, "##.ad", "a cosmetic filter")
-        >>> behind.tally(5, "##.banner", "a cosmetic filter")
-        >>> report.merge(behind)
-        >>> print(*report.warnings)
-        f:3: ##.ad: left out: a cosmetic filter (the first of 2)
         """
         if any(problem.why in (_IN_UTF_16, _IS_COMPRESSED, _IS_PAGE) for problem in self._errors.kept):
             return  # the rest of the file is not read
@@ -205,8 +201,9 @@ class ProblemReport:
         self._skipped += other._skipped
 
 
-def _line(problem: Problem) -> int:
-    return problem.line
+def reason_at(error: UrlError) -> str:
+    """An error's reason, with its position as people count."""
+    return error.reason if error.position is None else f"{error.reason} (at character {error.position + 1})"
 
 
 def _shorten(what: str) -> str:
@@ -308,8 +305,7 @@ def blocks(octets: bytes, report: ProblemReport) -> Iterator[tuple[int, bytes]]:
         if octets.startswith(_OTHER_ENCODINGS):
             report.error(1, "byte order mark", _IN_UTF_16)
             return
-        if octets.startswith(tuple(_COMPRESSED)):
-            kind = next(name for begin, name in _COMPRESSED.items() if octets.startswith(begin))
+        if kind := next((name for begin, name in _COMPRESSED.items() if octets.startswith(begin)), None):
             report.error(1, kind, _IS_COMPRESSED)
             return
         start = len(_BYTE_ORDER_MARK) if octets.startswith(_BYTE_ORDER_MARK) else 0
@@ -336,45 +332,29 @@ def numbered_lines(octets: bytes, report: ProblemReport, *, is_foreign: bool = F
 
 
 def _block_lines(block: bytes, first: int, report: ProblemReport, *, is_foreign: bool) -> Iterable[tuple[int, str]]:
-    """The same for one block."""
-    lines = _lines(block)
-    if lines is None:
-        return _lines_one_by_one(block, first, report, is_foreign=is_foreign)
-    return enumerate(lines, first)
-
-
-def _lines(block: bytes) -> list[str] | None:
-    """The lines, or ``None`` if one of them may be too long or is not UTF-8."""
-    if len(block) > LONGEST_LINE:
-        return None
-    try:
-        text = block.decode()
-    except UnicodeDecodeError:
-        return None
-    # not "splitlines", which splits at other characters, too
-    return text.removesuffix("\r").replace("\r\n", "\n").split("\n")
+    """The same for one block; line by line only if one of them may be too long or is not UTF-8."""
+    with suppress(UnicodeDecodeError):
+        if len(block) <= LONGEST_LINE:
+            # not "splitlines", which splits at other characters, too
+            return enumerate(block.decode().removesuffix("\r").replace("\r\n", "\n").split("\n"), first)
+    return _lines_one_by_one(block, first, report, is_foreign=is_foreign)
 
 
 def _lines_one_by_one(
     block: bytes, first: int, report: ProblemReport, *, is_foreign: bool
 ) -> Iterator[tuple[int, str]]:
-    """The same, line by line: it reports each line that cannot be read."""
+    """Each line that can be read; the others go into the report."""
+    refuse = report.leave_out if is_foreign else report.error
     for number, line in enumerate(block.split(b"\n"), first):
         if len(line) > LONGEST_LINE:
-            why = f"it is longer than {LONGEST_LINE} octets"
-            if is_foreign:
-                report.leave_out(number, "line", why)
-            else:
-                report.error(number, "line", why)
+            refuse(number, "line", f"it is longer than {LONGEST_LINE} octets")
             continue
         try:
             yield number, line.removesuffix(b"\r").decode()
         except UnicodeDecodeError as error:
-            what = repr(error.object[error.start : error.end])
-            if is_foreign:
-                report.leave_out(number, what, "not UTF-8")
-            else:
-                report.error(number, what, f"not UTF-8 (at octet {error.start})")
+            # entries that are left out are counted by their reason, so it names no place
+            place = "" if is_foreign else f" (at octet {error.start})"
+            refuse(number, repr(error.object[error.start : error.end]), f"not UTF-8{place}")
 
 
 def entries(octets: bytes, report: ProblemReport, *, is_foreign: bool = False) -> Iterator[tuple[int, str]]:

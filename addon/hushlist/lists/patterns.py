@@ -246,9 +246,9 @@ def is_sinkhole(text: str) -> bool | None:
     return address.is_unspecified or address.is_loopback
 
 
-def may_be_rule(pattern: ExpressionHash, what: str, line: int, defaults: ListDefaults, report: ProblemReport) -> bool:
-    """Whether a hash can be a rule; a list that allows cannot have prefixes, which are left out with a warning."""
-    if defaults.action is not Action.ALLOW or pattern.is_full:
-        return True
-    report.leave_out(line, what, "only a full hash of 64 hexadecimal digits can allow, not a prefix of one")
-    return False
+ONLY_FULL = "only a full hash of 64 hexadecimal digits can allow, not a prefix of one"
+
+
+def may_be_rule(pattern: ExpressionHash, action: Action | None) -> bool:
+    """Whether a hash can be a rule: "a prefix that an attacker can collide with must never open a door"."""
+    return action is not Action.ALLOW or pattern.is_full

@@ -38,9 +38,11 @@ class _ResourceRecord:
 
 
 @dataclass(slots=True)
-class _Zone:
-    """The zone. Its name is the SOA's owner, or else the first record's origin, or else "@"."""
+class _ZoneReader:
+    """Reads a zone. Its name is the SOA's owner, or else the first record's origin, or else "@"."""
 
+    defaults: ListDefaults
+    report: ProblemReport
     origin: str = "@"
     name: str = "@"
     owner: str | None = None
@@ -62,6 +64,91 @@ class _Zone:
             return name
         return name[: -len(self.name) - 1] if name.endswith("." + self.name) else None
 
+    def _leave_out(self, record: _ResourceRecord, why: str) -> None:
+        self.report.leave_out(record.line, record.text, why)
+
+    def _tally(self, record: _ResourceRecord, kind: str) -> None:
+        self.report.tally(record.line, record.text, kind)
+
+    def triggers(self, octets: bytes) -> Iterator[tuple[_ResourceRecord, Pattern, OwnTerms]]:
+        """Records that are rules, with their patterns and terms."""
+        for record in _records(octets, self.report):
+            first = record.tokens[0].lower()
+            if not first.startswith("$") or not record.has_owner:
+                if found := self._read(record):
+                    yield record, *found
+            elif first == "$origin" and len(record.tokens) > 1:
+                self.origin = self.absolute(record.tokens[1])
+                if self.owner is None:
+                    self.name = self.origin
+            elif first != "$ttl":
+                self._tally(record, f"a directive {first[:40]!r}")
+
+    def _read(self, record: _ResourceRecord) -> tuple[Pattern, OwnTerms] | None:
+        """A record's pattern and terms, or ``None`` if it is not a rule."""
+        tokens = record.tokens
+        if record.has_owner:
+            self.owner, tokens = self.absolute(tokens[0]), tokens[1:]
+        while tokens and (tokens[0].lower() in _CLASSES or _TTL.fullmatch(tokens[0])):
+            tokens = tokens[1:]
+        if self.owner is None or len(tokens) < 2:
+            self._leave_out(record, "expected an owner, a type and data")
+            return None
+        kind, data = tokens[0].lower(), tokens[1]
+        if kind == "soa":
+            self.name = self.owner
+        if kind in _OF_ZONE:
+            return None
+        trigger = self.trigger(self.owner)
+        if trigger is None:
+            self._leave_out(record, "its owner is not in the zone")
+        elif not trigger:
+            self._tally(record, "data of the zone itself")
+        else:
+            own = self._terms(kind, data, trigger, record)
+            pattern = None if own is None else self._pattern(trigger, record)
+            if own is not None and pattern is not None:
+                return pattern, own
+        return None
+
+    def _terms(self, kind: str, data: str, trigger: str, record: _ResourceRecord) -> OwnTerms | None:
+        """A record's terms, or ``None`` if it neither blocks nor allows."""
+        if kind in ("a", "aaaa") and is_sinkhole(data):
+            return OwnTerms()
+        if kind != "cname":
+            self._tally(record, "data that is answered instead")
+            return None
+        target = self.absolute(data)
+        if target in _NOTHING:
+            return OwnTerms()
+        # "CNAME rpz-passthru."; in older zones a name that points to itself. "*.x CNAME *.x." is an answer below x.
+        if target == "rpz-passthru" or (target == trigger and not trigger.startswith("*.")):
+            if may_except(self.defaults):
+                return EXCEPTION
+            self._tally(record, "rpz-passthru, in a list that does not block")
+        elif target == "rpz-tcp-only":
+            self._tally(record, "rpz-tcp-only: it blocks nothing")
+        else:
+            self._tally(record, "data that is answered instead")
+        return None
+
+    def _pattern(self, trigger: str, record: _ResourceRecord) -> Pattern | None:
+        """A trigger's pattern, or ``None``."""
+        name, _, label = trigger.rpartition(".")
+        if label == "rpz-ip":
+            try:
+                return _network(name)
+            except ValueError:
+                self._leave_out(record, "expected a prefix length and an address, both reversed")
+                return None
+        if label.startswith("rpz-"):
+            self._tally(record, f"a trigger {label[:40]!r}")
+            return None
+        if trigger == "*":
+            self._leave_out(record, "no rule fits every host")
+            return None
+        return read_name(trigger, record.line, self.report)
+
 
 def read_rpz(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
     """Rules for names and addresses that the zone blocks, and for those that it passes.
@@ -72,7 +159,7 @@ def read_rpz(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> It
     """
     terms = shared_terms(defaults, report.source)
     contested = _contested(octets, defaults) if _MAY_PASS.search(octets) else frozenset()
-    for record, pattern, own in _triggers(octets, defaults, report):
+    for record, pattern, own in _ZoneReader(defaults, report).triggers(octets):
         if own is EXCEPTION and pattern in contested:
             why = "the zone passes a name, or all below it, and blocks the other; a rule fits both"
             report.leave_out(record.line, record.text, why)
@@ -82,27 +169,13 @@ def read_rpz(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> It
 
 def _contested(octets: bytes, defaults: ListDefaults) -> frozenset[Pattern]:
     """The patterns that the zone both blocks and passes."""
-    passed = {pattern for _, pattern, own in _triggers(octets, defaults, ProblemReport("")) if own is EXCEPTION}
-    triggers = _triggers(octets, defaults, ProblemReport("")) if passed else ()
-    return frozenset(pattern for _, pattern, own in triggers if own is not EXCEPTION and pattern in passed)
 
+    def patterns(*, passed: bool) -> Iterator[Pattern]:
+        triggers = _ZoneReader(defaults, ProblemReport("")).triggers(octets)
+        return (pattern for _, pattern, own in triggers if (own is EXCEPTION) is passed)
 
-def _triggers(
-    octets: bytes, defaults: ListDefaults, report: ProblemReport
-) -> Iterator[tuple[_ResourceRecord, Pattern, OwnTerms]]:
-    """Records that are rules, with their patterns and terms."""
-    zone = _Zone()
-    for record in _records(octets, report):
-        first = record.tokens[0].lower()
-        if not first.startswith("$") or not record.has_owner:
-            if found := _read(record, zone, defaults, report):
-                yield record, *found
-        elif first == "$origin" and len(record.tokens) > 1:
-            zone.origin = zone.absolute(record.tokens[1])
-            if zone.owner is None:
-                zone.name = zone.origin
-        elif first != "$ttl":
-            report.tally(record.line, record.text, f"a directive {first[:40]!r}")
+    passed = frozenset(patterns(passed=True))
+    return passed.intersection(patterns(passed=False)) if passed else passed
 
 
 def _records(octets: bytes, report: ProblemReport) -> Iterator[_ResourceRecord]:
@@ -128,84 +201,6 @@ def _records(octets: bytes, report: ProblemReport) -> Iterator[_ResourceRecord]:
             yield _ResourceRecord(first, begin.strip(), tokens, not begin[:1].isspace())
     if depth:
         report.leave_out(first, begin.strip(), "its parenthesis is not closed")
-
-
-def _read(
-    record: _ResourceRecord, zone: _Zone, defaults: ListDefaults, report: ProblemReport
-) -> tuple[Pattern, OwnTerms] | None:
-    """A record's pattern and terms, or ``None`` if it is not a rule."""
-    tokens = record.tokens
-    if record.has_owner:
-        zone.owner, tokens = zone.absolute(tokens[0]), tokens[1:]
-    while tokens and (tokens[0].lower() in _CLASSES or _TTL.fullmatch(tokens[0])):
-        tokens = tokens[1:]
-    if zone.owner is None or len(tokens) < 2:
-        report.leave_out(record.line, record.text, "expected an owner, a type and data")
-        return None
-    kind, data = tokens[0].lower(), tokens[1]
-    if kind == "soa":
-        zone.name = zone.owner
-    if kind in _OF_ZONE:
-        return None
-    trigger = zone.trigger(zone.owner)
-    if trigger is None:
-        report.leave_out(record.line, record.text, "its owner is not in the zone")
-    elif not trigger:
-        report.tally(record.line, record.text, "data of the zone itself")
-    else:
-        own = _terms(kind, data, trigger, zone, record, defaults, report)
-        pattern = None if own is None else _pattern(trigger, record, report)
-        if own is not None and pattern is not None:
-            return pattern, own
-    return None
-
-
-def _terms(
-    kind: str,
-    data: str,
-    trigger: str,
-    zone: _Zone,
-    record: _ResourceRecord,
-    defaults: ListDefaults,
-    report: ProblemReport,
-) -> OwnTerms | None:
-    """A record's terms, or ``None`` if it neither blocks nor allows."""
-    if kind in ("a", "aaaa") and is_sinkhole(data):
-        return OwnTerms()
-    if kind != "cname":
-        report.tally(record.line, record.text, "data that is answered instead")
-        return None
-    target = zone.absolute(data)
-    if target in _NOTHING:
-        return OwnTerms()
-    # "CNAME rpz-passthru."; in older zones a name that points to itself. "*.x CNAME *.x." is an answer below x.
-    if target == "rpz-passthru" or (target == trigger and not trigger.startswith("*.")):
-        if may_except(defaults):
-            return EXCEPTION
-        report.tally(record.line, record.text, "rpz-passthru, in a list that does not block")
-    elif target == "rpz-tcp-only":
-        report.tally(record.line, record.text, "rpz-tcp-only: it blocks nothing")
-    else:
-        report.tally(record.line, record.text, "data that is answered instead")
-    return None
-
-
-def _pattern(trigger: str, record: _ResourceRecord, report: ProblemReport) -> Pattern | None:
-    """A trigger's pattern, or ``None``."""
-    name, _, label = trigger.rpartition(".")
-    if label == "rpz-ip":
-        try:
-            return _network(name)
-        except ValueError:
-            report.leave_out(record.line, record.text, "expected a prefix length and an address, both reversed")
-            return None
-    if label.startswith("rpz-"):
-        report.tally(record.line, record.text, f"a trigger {label[:40]!r}")
-        return None
-    if trigger == "*":
-        report.leave_out(record.line, record.text, "no rule fits every host")
-        return None
-    return read_name(trigger, record.line, report)
 
 
 def _network(name: str) -> IPv4Network | IPv6Network:

@@ -8,21 +8,21 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
+from functools import partial
 from typing import TypeVar
 
 import yaml
 
 from hushlist.errors import UrlError
-from hushlist.lists.list_source import ProblemReport, numbered_lines
+from hushlist.lists.list_source import ProblemReport, numbered_lines, reason_at
 from hushlist.url.hrn import parse_hrn
 
 _LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DEEPEST = 16
-#: characters of a wrong name that a report shows
-_MOST_SHOWN = 200
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NULL = ("", "~", "null", "Null", "NULL")
 
@@ -57,8 +57,13 @@ def read_document(octets: bytes, report: ProblemReport) -> YamlNode | None:
     text = "\n".join(line for _, line in numbered_lines(octets, report))
     if len(report.errors) > before:
         return None
-    lines = _LineNumbers(text)
-    builder = _NodeBuilder(report, lines)
+    ends = [match.start() for match in re.finditer("\n", text)]
+
+    def line_of(position: int) -> int:
+        """The line of a character, as editors count them; YAML itself ends lines at other characters too."""
+        return bisect_left(ends, position) + 1
+
+    builder = _NodeBuilder(report, line_of)
     try:
         for event in yaml.parse(text, Loader=_LOADER):
             if not builder.accepts(event):
@@ -66,9 +71,10 @@ def read_document(octets: bytes, report: ProblemReport) -> YamlNode | None:
     except yaml.MarkedYAMLError as error:
         mark = error.problem_mark or error.context_mark
         why = ", ".join(filter(None, (error.context, error.problem)))
-        report.error(0 if mark is None else lines.line(mark.index), "YAML", why + _hint(error, text))
+        report.error(0 if mark is None else line_of(mark.index), "YAML", why + _hint(error, text))
     except yaml.reader.ReaderError as error:
-        report.error(lines.line(error.position), "YAML", f"{error.reason}: {_code_point(error)}")
+        character = f"U+{error.character:04X}" if isinstance(error.character, int) else repr(error.character)
+        report.error(line_of(error.position), "YAML", f"{error.reason}: {character}")
     if len(report.errors) > before:
         return None
     return builder.root or YamlNode(1, None)
@@ -89,27 +95,11 @@ _HINTS = {
 }
 
 
-class _LineNumbers:
-    """Line numbers as editors count them; YAML itself ends lines at other characters too."""
-
-    def __init__(self, text: str) -> None:
-        self._ends = [match.start() for match in re.finditer("\n", text)]
-
-    def line(self, position: int) -> int:
-        """The line of a character, counted from 1."""
-        return bisect_left(self._ends, position) + 1
-
-
-def _code_point(error: yaml.reader.ReaderError) -> str:
-    character = error.character
-    return f"U+{character:04X}" if isinstance(character, int) else repr(character)
-
-
 class _NodeBuilder:
     """Makes nodes from events, and reports YAML features that rule files must not use, with their line."""
 
-    def __init__(self, report: ProblemReport, lines: _LineNumbers) -> None:
-        self._lines = lines
+    def __init__(self, report: ProblemReport, line_of: Callable[[int], int]) -> None:
+        self._line_of = line_of
         self.root: YamlNode | None = None
         self._report = report
         self._open: list[YamlNode] = []
@@ -117,30 +107,15 @@ class _NodeBuilder:
 
     def accepts(self, event: yaml.Event) -> bool:
         """Take the event; false if reading must stop."""
-        line = self._lines.line(event.start_mark.index if event.start_mark else 0)
+        line = self._line_of(event.start_mark.index if event.start_mark else 0)
+        if fault := self._fault(event):
+            self._report.error(line, *fault)
+            return False
         match event:
-            case yaml.AliasEvent():
-                self._report.error(line, f"*{event.anchor}", "aliases are not supported")
-                return False
-            case yaml.NodeEvent() if event.anchor is not None:
-                self._report.error(line, f"&{event.anchor}", "anchors are not supported")
-                return False
-            case yaml.ScalarEvent() | yaml.CollectionStartEvent() if event.tag is not None:
-                self._report.error(line, event.tag, "tags are not supported")
-                return False
-            case yaml.DocumentStartEvent() if self.root is not None:
-                self._report.error(line, "---", "there is more than one document in the file")
-                return False
             case yaml.ScalarEvent():
                 is_plain = event.implicit[0]
-                if _SURROGATE.search(event.value):
-                    self._report.error(line, "YAML", "a surrogate is no character")
-                    return False
                 self._place(YamlNode(line, None if is_plain and event.value in _NULL else event.value))
             case yaml.CollectionStartEvent():
-                if len(self._open) == _DEEPEST:
-                    self._report.error(line, "YAML", f"nested deeper than {_DEEPEST} levels")
-                    return False
                 node = YamlNode(line, {} if isinstance(event, yaml.MappingStartEvent) else [])
                 self._place(node)
                 self._open.append(node)
@@ -149,6 +124,23 @@ class _NodeBuilder:
                 self._open.pop()
                 self._keys.pop()
         return True
+
+    def _fault(self, event: yaml.Event) -> tuple[str, str] | None:
+        """What rule files must not have, and why."""
+        match event:
+            case yaml.AliasEvent():
+                return f"*{event.anchor}", "aliases are not supported"
+            case yaml.NodeEvent() if event.anchor is not None:
+                return f"&{event.anchor}", "anchors are not supported"
+            case yaml.ScalarEvent() | yaml.CollectionStartEvent() if event.tag is not None:
+                return event.tag, "tags are not supported"
+            case yaml.DocumentStartEvent() if self.root is not None:
+                return "---", "there is more than one document in the file"
+            case yaml.ScalarEvent() if _SURROGATE.search(event.value):
+                return "YAML", "a surrogate is no character"
+            case yaml.CollectionStartEvent() if len(self._open) == _DEEPEST:
+                return "YAML", f"nested deeper than {_DEEPEST} levels"
+        return None
 
     def _place(self, node: YamlNode) -> None:
         if not self._open:
@@ -170,6 +162,12 @@ class _NodeBuilder:
                 parent[key.value] = YamlNode(node.line if node.value is not None else key.line, node.value)
 
 
+def _number(least: int, most: int, text: str) -> int | None:
+    is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
+    return int(text) if is_number and least <= int(text) <= most else None
+
+
+_Value = TypeVar("_Value")
 _Choice = TypeVar("_Choice", bound=str)
 
 
@@ -207,56 +205,45 @@ class MappingReader:
         self._report.error(node.line, key, f"expected text, not {kind}")
         return None
 
+    def _converted(self, key: str, convert: Callable[[str], _Value | None], expected: str) -> _Value | None:
+        """A key's text, converted; ``None`` if it is absent, or cannot be converted."""
+        text = self.text(key)
+        if text is None:
+            return None
+        with suppress(ValueError):
+            if (value := convert(text)) is not None:
+                return value
+        self._report.error(self.line_of(key), f"{key}: {text}", expected)
+        return None
+
     def choice(self, key: str, choices: Iterable[_Choice]) -> _Choice | None:
         """One of some words, or ``None``."""
-        text = self.text(key)
-        choices = tuple(choices)
-        for choice in choices:
-            if choice == text:
-                return choice
-        if text is not None:
-            self._report.error(self.line_of(key), f"{key}: {text}", f"expected one of {', '.join(choices)}")
-        return None
+        words: dict[str, _Choice] = {choice: choice for choice in choices}
+        return self._converted(key, words.get, f"expected one of {', '.join(words)}")
 
     def name(self, key: str) -> str | None:
         """An ``hrn:`` name in normal form, or ``None``."""
         text = self.text(key)
-        if text is None:
-            return None
         try:
-            return str(parse_hrn(text))
+            return None if text is None else str(parse_hrn(text))
         except UrlError as error:
-            at = "" if error.position is None else f" (at character {error.position + 1})"
-            self._report.error(self.line_of(key), f"{key}: {text[:_MOST_SHOWN]}", error.reason + at)
+            self._report.error(self.line_of(key), f"{key}: {text}", reason_at(error))
             return None
 
     def day(self, key: str) -> date | None:
         """A day such as 2026-12-31, or ``None``."""
-        text = self.text(key)
-        if text is None:
-            return None
-        try:
-            return date.fromisoformat(text)
-        except ValueError:
-            self._report.error(self.line_of(key), f"{key}: {text}", "expected a day such as 2026-12-31")
-            return None
+        return self._converted(key, date.fromisoformat, "expected a day such as 2026-12-31")
 
     def number(self, key: str, least: int, most: int) -> int | None:
         """A whole number, or ``None``."""
-        text = self.text(key)
-        if text is None:
-            return None
-        if text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and least <= int(text) <= most:
-            return int(text)
-        self._report.error(self.line_of(key), f"{key}: {text}", f"expected a number from {least} to {most}")
-        return None
+        return self._converted(key, partial(_number, least, most), f"expected a number from {least} to {most}")
 
     def numbers(self, key: str, most: int, *, least: int = 0) -> Iterator[int]:
         """The whole numbers of a list, from ``least`` to ``most``; none if it is absent."""
         for node in self.items(key):
-            text = node.value if isinstance(node.value, str) else ""
-            if text.isascii() and text.isdecimal() and len(text) <= len(str(most)) and least <= int(text) <= most:
-                yield int(text)
+            number = _number(least, most, node.value) if isinstance(node.value, str) else None
+            if number is not None:
+                yield number
             else:
                 self._report.error(node.line, f"{key}: {node}", f"expected a number from {least} to {most}")
 
@@ -267,19 +254,15 @@ class MappingReader:
     def entries(self, key: str) -> Iterator[tuple[str, YamlNode]]:
         """The keys and values of a mapping; none if it is absent."""
         node = self._values.get(key)
-        if node is None:
-            return
-        if isinstance(node.value, dict):
+        if node is not None and isinstance(node.value, dict):
             yield from node.value.items()
-        else:
+        elif node is not None:
             self._report.error(node.line, key, f"expected a mapping, not {node.kind}")
 
     def items(self, key: str) -> Iterator[YamlNode]:
         """The items of a list; none if it is absent."""
         node = self._values.get(key)
-        if node is None:
-            return
-        if isinstance(node.value, list):
+        if node is not None and isinstance(node.value, list):
             yield from node.value
-        else:
+        elif node is not None:
             self._report.error(node.line, key, f"expected a list, not {node.kind}")

@@ -14,7 +14,13 @@ from dataclasses import dataclass
 from hushlist.errors import UrlError
 from hushlist.lists.hash_lists import read_hashed_uri
 from hushlist.lists.list_source import ListDefaults, OwnTerms, ProblemReport, shared_terms
-from hushlist.lists.patterns import parse_address_range, parse_expression_hash, parse_written_expression
+from hushlist.lists.patterns import (
+    ONLY_FULL,
+    may_be_rule,
+    parse_address_range,
+    parse_expression_hash,
+    parse_written_expression,
+)
 from hushlist.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.match.rule import Action, ExpressionHash, Pattern, Rule, Terms
 from hushlist.url.hashed_uri import VARIANTS
@@ -96,15 +102,11 @@ class _RuleListReader:
 
     def _make(self, key: str, text: str, line: int, own: OwnTerms) -> Rule | None:
         pattern = self._pattern(key, text, line)
-        if pattern is None:
-            return None
         terms = self.terms(own)
-        if terms.action is Action.ALLOW and isinstance(pattern, ExpressionHash) and not pattern.is_full:
-            # "a prefix that an attacker can collide with must never open a door"
-            why = "only a full hash of 64 hexadecimal digits can allow, not a prefix of one"
-            self.report.error(line, text, why)
+        if isinstance(pattern, ExpressionHash) and not may_be_rule(pattern, terms.action):
+            self.report.error(line, text, ONLY_FULL)
             return None
-        return Rule(pattern, terms, line)
+        return None if pattern is None else Rule(pattern, terms, line)
 
     def _pattern(self, key: str, text: str, line: int) -> Pattern | None:
         if key == "uri":

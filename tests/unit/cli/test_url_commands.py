@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.lists.domain_lists import read_urls
 from hushlist.lists.list_source import ListDefaults, ProblemReport
+from hushlist.lists.plain_lists import read_urls
 from hushlist.match.expressions import full_hash
 from unit.cli.running import NO_HOST, Run
 

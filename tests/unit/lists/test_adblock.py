@@ -2,7 +2,7 @@
 
 import pytest
 
-from hushlist.lists.adblock import read_adblock
+from hushlist.lists.filter_lists import read_adblock
 from hushlist.lists.list_source import ListDefaults
 from hushlist.match.rule import Action
 from unit.lists.reading import read

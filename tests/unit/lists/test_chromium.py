@@ -2,7 +2,7 @@
 
 import pytest
 
-from hushlist.lists.chromium import read_chromium
+from hushlist.lists.filter_lists import read_chromium
 from unit.lists.reading import NO_WILDCARD, read
 
 _TOKENS = "a rule fits a query as a whole, not some of its tokens"

@@ -6,9 +6,9 @@ import pytest
 
 from hushlist.compiling.policy_compiler import Compiled, compile_policy
 from hushlist.errors import SourceError
-from hushlist.lists.domain_lists import read_squidguard_domains, read_squidguard_expressions, read_squidguard_urls
 from hushlist.lists.list_formats import FOLDERS, FORMATS
 from hushlist.lists.list_source import ListDefaults, ProblemReport
+from hushlist.lists.plain_lists import read_squidguard_domains, read_squidguard_expressions, read_squidguard_urls
 from shared import SHARED
 from unit.hostile import rules_in
 from unit.lists.reading import read

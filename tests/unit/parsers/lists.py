@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
-from hushlist.lists.domain_lists import read_popular
 from hushlist.lists.list_formats import FOLDERS, FORMATS, ListReader
 from hushlist.lists.list_source import ListDefaults, ProblemReport
+from hushlist.lists.plain_lists import read_popular
 from hushlist.match.public_suffixes import parse_public_suffixes
 from hushlist.match.rule import Action
 from hushlist.policy.rule_edit import add_rule

@@ -20,9 +20,9 @@ from hushlist.audit.replay.report_details import digest_file, digest_policy
 from hushlist.audit.replay.tally import AuditTally
 from hushlist.decide.engine import Engine, load_engine
 from hushlist.errors import Problem, SourceError
-from hushlist.lists.domain_lists import read_popular
 from hushlist.lists.list_source import ProblemReport as SourceReport
 from hushlist.lists.list_source import read_octets
+from hushlist.lists.plain_lists import read_popular
 
 
 def audit_partition(

@@ -1,10 +1,13 @@
-"""Reader of Adblock Plus filter lists; it takes filters that are a host or a path prefix.
+"""Readers of lists in the filter formats of browsers: Adblock Plus, and Chromium's URLBlocklist and URLAllowlist.
 
-A rule never fits more than its filter, except hosts below the filter's host. There ``||host/path`` also fits
-``host/pathology``; here it fits only the page and the folder of that name. Other filters are left out and counted by
-kind.
+Both readers take the filters that are a host or a path prefix. Others are left out: in Adblock Plus counted by kind, in
+Chromium's format one by one with the reason.
 
-Spec: https://help.adblockplus.org/hc/en-us/articles/360062733293, How to write filters
+A rule never fits more than its filter, except hosts below the filter's host. In both formats ``host/path`` also fits
+``host/pathology``; here it fits only the page and the folder of that name.
+
+Spec: https://help.adblockplus.org/hc/en-us/articles/360062733293, How to write filters;
+https://www.chromium.org/administrators/url-blocklist-filter-format/
 """
 
 from __future__ import annotations
@@ -12,9 +15,11 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
-from hushlist.lists.list_source import ListDefaults, ProblemReport, numbered_lines
+from hushlist.lists.list_source import ListDefaults, ProblemReport, entries, numbered_lines
 from hushlist.lists.patterns import EXCEPTION, may_except, read_prefix
 from hushlist.match.rule import Rule
+
+# -- Adblock Plus ------------------------------------------------------------------------------------------------
 
 _HEADER = re.compile(r"\[[^\]]*\]")
 _COMMENT = re.compile(r"!(?!#)|#+(?:\s|$)")
@@ -110,6 +115,65 @@ def _anchored(pattern: str) -> tuple[str, str]:
         kind = "a query"
     elif "#" in rest:
         kind = "a fragment"
-    if kind:
-        return kind, ""
-    return "", rest.removesuffix("^")
+    return (kind, "") if kind else ("", rest.removesuffix("^"))
+
+
+# -- Chromium ----------------------------------------------------------------------------------------------------
+
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]*)://|([A-Za-z][A-Za-z0-9+-]*):\*$")
+#: "Supported standard schemes", except those of requests to a proxy, which look like a host with a port; and others
+#: that lists have
+_NO_HOST = re.compile(r"(?:about|blob|chrome|cid|data|file|filesystem|javascript|mailto|view-source):", re.IGNORECASE)
+_PORT = re.compile(r":[0-9]*$")
+_OTHER_SCHEME = "no request to a proxy has this scheme"
+
+
+def read_chromium(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+    """One filter a line: ``[scheme://][.]host[:port][/path][@query]``.
+
+    >>> report = ProblemReport("f")
+    >>> rules = list(read_chromium(b"site.example/en\\n.exact.example", ListDefaults(), report))
+    >>> [str(rule.pattern) for rule in rules]
+    ['site.example/en', 'site.example/en/']
+    >>> print(*report.warnings)
+    f:2: .exact.example: left out: a rule fits the hosts below its own, too; a leading dot excludes them
+    """
+    terms = defaults.terms(report.source)
+    for line, entry in entries(octets, report, is_foreign=True):
+        # "If a reference separator '#' is present, it is ignored along with everything that appears after it."
+        text = entry.partition("#")[0]
+        why = _why_not(text)
+        if why:
+            report.leave_out(line, entry, why)
+            continue
+        authority, slash, path = text.partition("/")
+        # "user:pass fields can be included but will be ignored"
+        host = authority.rpartition("@")[2].removesuffix(":*")
+        # A filter is a prefix anyway, so a final "*" changes nothing.
+        for expression in read_prefix(host + slash + path.removesuffix("*"), line, report):
+            yield Rule(expression, terms, line)
+
+
+def _why_not(text: str) -> str:
+    """Why a filter cannot be a rule, or nothing."""
+    scheme = _SCHEME.match(text)
+    if scheme:
+        is_web = (scheme[1] or scheme[2]).lower() in ("http", "https", "ws", "wss")
+        return "a rule fits every scheme, not one alone" if is_web else _OTHER_SCHEME
+    if _NO_HOST.match(text):
+        return _OTHER_SCHEME
+    authority, _, path = text.partition("/")
+    user, _, host = authority.rpartition("@")
+    if user and ":" not in user:
+        return "'@' may stand behind a user or in front of a query"
+    if host.startswith("*") and not host.startswith("*."):
+        return "no rule fits every host"
+    if host.startswith("*"):
+        return "'*' is no part of a host"
+    if host.startswith("."):
+        return "a rule fits the hosts below its own, too; a leading dot excludes them"
+    if _PORT.search(host):
+        return "a rule fits every port, not one alone"
+    if "?" in path or "@" in path or "?" in host:
+        return "a rule fits a query as a whole, not some of its tokens"
+    return ""

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.lists import domain_lists
-from hushlist.lists.domain_lists import read_domains, read_hosts, read_urls
+from hushlist.lists import plain_lists
 from hushlist.lists.list_source import ListDefaults, ProblemReport
+from hushlist.lists.plain_lists import read_domains, read_hosts, read_urls
 from hushlist.match.rule import Rule
 
 Reader = Callable[[bytes, ListDefaults, ProblemReport], Iterator[Rule]]
@@ -150,7 +150,7 @@ def test_a_block_of_plain_names_is_read_as_its_lines_are(
     for octets in (text.encode(), text.removesuffix("\n").encode(), text.rstrip("\r\n").encode()):
         at_once = read(reader, octets)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(domain_lists, "_plain_names", lambda block: None)
+            patch.setattr(plain_lists, "_plain_names", lambda block: None)
             assert read(reader, octets) == at_once
 
 
