@@ -16,8 +16,7 @@ from dataclasses import dataclass
 
 from hushlist.url.hashed_uri import HASHED_N, HASHED_P
 from hushlist.url.iri import SCHEME, SIMPLE, SYNTAX
-from hushlist.url.parts import split_generic, to_bytes
-from hushlist.url.profile import Profile
+from hushlist.url.parts import Profile, split_generic, to_bytes
 from hushlist.url.rfc3986 import resolve
 from hushlist.url.safebrowsing import SAFEBROWSING, remove_fragment
 

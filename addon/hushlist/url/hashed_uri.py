@@ -18,9 +18,8 @@ from hushlist.errors import UrlError
 from hushlist.url import normalization
 from hushlist.url.host import parse_ipv6
 from hushlist.url.iri import convert_to_a_labels, map_to_uri
-from hushlist.url.parts import Parts, split_generic, to_bytes
-from hushlist.url.profile import Profile
-from hushlist.url.rfc3986 import DEFAULT_PORTS, lowercase_scheme, protect_path
+from hushlist.url.parts import DEFAULT_PORTS, Parts, Profile, split_generic, to_bytes
+from hushlist.url.rfc3986 import lowercase_scheme, protect_path
 
 # -- 4.1, 4.2: the grammar ---------------------------------------------------------------------------------------
 
@@ -173,11 +172,7 @@ def normalize_web_escapes(parts: Parts) -> Parts:
     """
     if parts.scheme not in _WEB:
         return parts
-    return parts._replace(
-        host=None if parts.host is None else normalization.normalize_percent_encoding(parts.host),
-        path=normalization.normalize_percent_encoding(parts.path),
-        query=None if parts.query is None else normalization.normalize_percent_encoding(parts.query),
-    )
+    return parts.change(normalization.normalize_percent_encoding, "host", "path", "query")
 
 
 def remove_dot_segments(parts: Parts) -> Parts:
@@ -190,25 +185,18 @@ def delete_default_port(parts: Parts) -> Parts:
     """A (3): "if the port is the default port for the scheme, it is deleted"; an empty port is dropped, too."""
     if not parts.port:
         return parts._replace(port=None)
-    default = DEFAULT_PORTS.get(parts.scheme or b"")
+    default = b"%d" % DEFAULT_PORTS.get(parts.scheme or b"", 0)
     return parts._replace(port=None) if parts.port.lstrip(b"0") == default else parts
 
 
 def lowercase_host(parts: Parts) -> Parts:
     """A (4), variant N: "the scheme and host (if a domain name) are lowercased"."""
-    return parts if parts.host is None else parts._replace(host=parts.host.lower())
+    return parts.change(bytes.lower, "host")
 
 
 def lowercase_all(parts: Parts) -> Parts:
     """A (4), variant P: "all the components are lowercased": step (2) leaves out query and fragment."""
-    if not is_hierarchical(parts):
-        return parts
-    user, host = parts.userinfo, parts.host
-    return parts._replace(
-        userinfo=None if user is None else user.lower(),
-        host=None if host is None else host.lower(),
-        path=parts.path.lower(),
-    )
+    return parts.change(bytes.lower, "userinfo", "host", "path") if is_hierarchical(parts) else parts
 
 
 _DECIMAL_ADDRESS = re.compile(rb"[0-9]+(?:\.[0-9]+){3}")
@@ -272,14 +260,10 @@ _BOTH_BEFORE = (
 
 HASHED_N = Profile(
     "hashed-n",
-    prepare=(),
-    split=split_generic,
     steps=(*_BOTH_BEFORE, lowercase_host, remove_leading_zeroes, remove_index, drop_empty_user),
 )
 HASHED_P = Profile(
     "hashed-p",
-    prepare=(),
-    split=split_generic,
     steps=(
         *_BOTH_BEFORE,
         lowercase_all,

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from itertools import zip_longest
 from string import ascii_letters, digits
 
@@ -98,20 +98,6 @@ class Hrn:
         for _ in self.names:
             text = text.rpartition("/")[0]
             yield text
-
-    def is_within(self, other: Hrn) -> bool:
-        """Whether this name is the other or subordinate to it.
-
-        The authority is one level: neither a longer host nor a user makes a name subordinate.
-
-        >>> parse_hrn("hrn://abc.com/ads/video").is_within(parse_hrn("hrn://ABC.com/ads"))
-        True
-        >>> parse_hrn("hrn://www.abc.com/ads").is_within(parse_hrn("hrn://abc.com"))
-        False
-
-        Spec: draft-pstickler-hrn-00, 3
-        """
-        return replace(self, names=self.names[: len(other.names)]) == other
 
 
 def parse_hrn(text: str) -> Hrn:

@@ -27,29 +27,17 @@ class HeaderFields(Protocol):
 class HttpHead(Protocol):
     """A request's head as mitmproxy has it, on a flow or in a file of flows."""
 
-    @property
-    def host(self) -> str:
-        """The target's, or the server's if the target has none."""
-
-    @property
-    def port(self) -> int:
-        """The server's."""
-
-    @property
-    def method(self) -> bytes:
-        """``b"GET"``."""
-
-    @property
-    def scheme(self) -> bytes:
-        """The target's; empty for a tunnel."""
-
-    @property
-    def authority(self) -> bytes:
-        """The target's; empty if it has none."""
-
-    @property
-    def path(self) -> bytes:
-        """Path with query."""
+    #: the target's, or the server's if the target has none
+    host: str
+    #: the server's
+    port: int
+    method: bytes
+    #: the target's; empty for a tunnel
+    scheme: bytes
+    #: the target's; empty if it has none
+    authority: bytes
+    #: with query
+    path: bytes
 
     @property
     def headers(self) -> HeaderFields:

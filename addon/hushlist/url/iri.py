@@ -24,15 +24,13 @@ import codecs
 import html
 import re
 import unicodedata
-from collections.abc import Iterator
 from html.entities import html5
 from itertools import groupby
 
 from hushlist.errors import UrlError
 from hushlist.url import host as hosts
 from hushlist.url import normalization, rfc3986
-from hushlist.url.parts import Parts, split_generic
-from hushlist.url.profile import Profile
+from hushlist.url.parts import DEFAULT_PORTS, Parts, Profile
 
 # -- 3: preparation for comparison -------------------------------------------------------------------------------
 
@@ -131,12 +129,8 @@ def normalize_nfc(text: str) -> str:
     if text.isascii():
         return text
     decomposed = "".join(unicodedata.normalize("NFD", character) for character in text)
-    return unicodedata.normalize("NFC", "".join(_in_canonical_order(decomposed)))
-
-
-def _in_canonical_order(decomposed: str) -> Iterator[str]:
-    for _, run in groupby(decomposed, key=lambda character: unicodedata.combining(character) > 0):
-        yield from sorted(run, key=unicodedata.combining)
+    runs = groupby(decomposed, key=lambda character: unicodedata.combining(character) > 0)
+    return unicodedata.normalize("NFC", "".join("".join(sorted(run, key=unicodedata.combining)) for _, run in runs))
 
 
 # -- 4.2.3, 4.3: the steps that only an IRI needs ----------------------------------------------------------------
@@ -157,15 +151,7 @@ def map_to_uri(parts: Parts) -> Parts:
     RFC 3987, 3.1 permits: "differences in percent-encoding (except for the percent-encoding of reserved characters)
     MUST always result in the same resource".
     """
-    user, host, port, query, fragment = parts.userinfo, parts.host, parts.port, parts.query, parts.fragment
-    return parts._replace(
-        userinfo=None if user is None else _mapped(user),
-        host=None if host is None else _mapped(host),
-        port=None if port is None else _mapped(port),
-        path=_mapped(parts.path),
-        query=None if query is None else _mapped(query),
-        fragment=None if fragment is None else _mapped(fragment),
-    )
+    return parts.change(_mapped)
 
 
 _ESCAPED_NON_ASCII = re.compile(rb"%([89A-F][0-9A-F])")
@@ -187,7 +173,7 @@ def convert_to_a_labels(parts: Parts) -> Parts:
 
     Only for schemes whose hosts are looked up in the DNS.
     """
-    if parts.host is not None and parts.scheme in rfc3986.DEFAULT_PORTS:
+    if parts.host is not None and parts.scheme in DEFAULT_PORTS:
         return parts._replace(host=_a_labels(parts.host))
     return rfc3986.change_mail_hosts(parts, _a_labels)
 
@@ -196,13 +182,11 @@ def convert_to_a_labels(parts: Parts) -> Parts:
 
 #: 4.1: "the comparison function MUST NOT map IRIs to URIs". Text is compared as UTF-8, which gives every sequence of
 #: characters octets of its own: equal octets are equal "codepoint by codepoint".
-SIMPLE = Profile("simple", prepare=(), split=split_generic, steps=())
+SIMPLE = Profile("simple", steps=())
 #: 4.2: "case normalization, character normalization, percent-encoding normalization, and removal of dot-segments"; the
 #: second "MUST rely on the assumption" that it was done before
 SYNTAX = Profile(
     "syntax",
-    prepare=(),
-    split=split_generic,
     steps=(
         map_to_uri,
         rfc3986.lowercase_scheme,
@@ -215,8 +199,6 @@ SYNTAX = Profile(
 #: so by the scheme specification": "?", "#", and the "@" and ":" of user information stay.
 SCHEME = Profile(
     "scheme",
-    prepare=(),
-    split=split_generic,
     steps=(
         *SYNTAX.steps,
         convert_to_a_labels,

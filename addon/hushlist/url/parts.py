@@ -1,4 +1,4 @@
-"""A URL in parts, and the two ways to split one.
+"""A URL in parts, the two ways to split one, and profiles: ordered tuples of steps that give a canonical form.
 
 ``split_generic`` follows RFC 3986 and takes any URI. ``split_web`` is for the web filter and takes the text for
 something with a host, so ``www.example.com/`` and ``example.com:443/x`` are URLs too.
@@ -7,6 +7,8 @@ something with a host, so ``www.example.com/`` and ``example.com:443/x`` are URL
 from __future__ import annotations
 
 import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import NamedTuple
 
 from hushlist.errors import UrlError
@@ -32,17 +34,14 @@ class Parts(NamedTuple):
     fragment: bytes | None = None
 
     @property
-    def authority(self) -> bytes | None:
-        """``[userinfo@]host[:port]``, or ``None``."""
-        if self.host is None:
-            return None
-        user = b"" if self.userinfo is None else self.userinfo + b"@"
-        return user + self.host + (b"" if self.port is None else b":" + self.port)
-
-    @property
     def contents(self) -> bytes:
         """All components joined without delimiters, for one search through all of them."""
         return b"".join(filter(None, self))
+
+    def change(self, function: Callable[[bytes], bytes], *names: str) -> Parts:
+        """The parts with some components changed, if they are there; all but the scheme, if none is named."""
+        values = ((name, getattr(self, name)) for name in names or self._fields[1:])
+        return self._replace(**{name: function(value) for name, value in values if value is not None})
 
     def join(self) -> bytes:
         """The URI with these parts.
@@ -178,3 +177,58 @@ def split_authority(authority: bytes) -> tuple[bytes | None, bytes, bytes | None
         return userinfo, host[:end] + rest, port if colon else None
     host, colon, port = host.partition(b":")
     return userinfo, host, port if colon else None
+
+
+# -- profiles ----------------------------------------------------------------------------------------------------
+
+Preparation = Callable[[bytes], bytes]
+Step = Callable[[Parts], Parts]
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """Steps that make a URL canonical, each a pure function with the step's name: two profiles differ only as data.
+
+    The methods raise ``UrlError`` if ``split`` refuses the URL, or a step leaves nothing of the host.
+    """
+
+    name: str
+    #: on the parts, in this order
+    steps: tuple[Step, ...]
+    split: Callable[[bytes], Parts] = split_generic
+    #: steps on the octets before they are split
+    prepare: tuple[Preparation, ...] = ()
+
+    @property
+    def step_names(self) -> tuple[str, ...]:
+        """The names of all steps, in the order in which they run."""
+        return tuple(step.__name__ for step in (*self.prepare, self.split, *self.steps))
+
+    def parse(self, url: bytes | str) -> Parts:
+        """Prepare and split only."""
+        octets = to_bytes(url)
+        for prepare in self.prepare:
+            octets = prepare(octets)
+        return self.split(octets)
+
+    def apply(self, parts: Parts) -> Parts:
+        """Run the steps."""
+        for step in self.steps:
+            parts = step(parts)
+        return parts
+
+    def canonicalize(self, url: bytes | str) -> bytes:
+        """The canonical URL."""
+        return self.apply(self.parse(url)).join()
+
+    def trace(self, url: bytes | str) -> Iterator[tuple[str, bytes]]:
+        """Every step's name with the whole URL after it; compare neighbours to see changes."""
+        octets = to_bytes(url)
+        for prepare in self.prepare:
+            octets = prepare(octets)
+            yield prepare.__name__, octets
+        parts = self.split(octets)
+        yield self.split.__name__, parts.join()
+        for step in self.steps:
+            parts = step(parts)
+            yield step.__name__, parts.join()

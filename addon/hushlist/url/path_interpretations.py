@@ -5,7 +5,7 @@ dot segments, parameters or a leading authority. Servers differ in which steps t
 So every path that any sequence leads to is an interpretation, and the filter decides each. Nearly every path has only
 one.
 
->>> path_interpretations(b"/a%2fb/..;x/secret/", None).paths
+>>> [path for path, _ in path_interpretations(b"/a%2fb/..;x/secret/", None).found]
 [b'/a/b/..;x/secret/', b'/a/b/../secret/', b'/secret/', b'/a/secret/']
 """
 
@@ -33,11 +33,6 @@ class Readings(NamedTuple):
     found: tuple[_Asked, ...]
     #: whether there are more: finding all would take too long, and no browser sends such a path
     is_cut: bool
-
-    @property
-    def paths(self) -> list[bytes]:
-        """The paths without queries."""
-        return [path for path, _ in self.found]
 
 
 # If a step can lead to another canonical path, the fully unescaped path has one of these. The last is IIS's own escape.

@@ -22,8 +22,7 @@ from collections.abc import Callable, Iterable
 from time import monotonic
 
 from hushlist.url.iri import SCHEME
-from hushlist.url.parts import Parts
-from hushlist.url.profile import Profile
+from hushlist.url.parts import Parts, Profile
 from hushlist.url.rfc3986 import resolve
 
 #: 301 Moved Permanently, 308 Permanent Redirect; other redirects may change
@@ -71,7 +70,7 @@ def redirected_profile(redirects: Iterable[tuple[bytes | str, bytes | str]]) -> 
         resource = _resource(parts)
         return parts._replace(path=resource.path) if resource in known else parts
 
-    return Profile("protocol", SCHEME.prepare, SCHEME.split, (*SCHEME.steps, follow_permanent_redirects))
+    return Profile("protocol", (*SCHEME.steps, follow_permanent_redirects))
 
 
 def _resource(parts: Parts) -> Parts:

@@ -15,9 +15,7 @@ from collections.abc import Callable
 
 from hushlist.errors import UrlError
 from hushlist.url import normalization
-from hushlist.url import normalization as absolute_path
-from hushlist.url.parts import DEFAULT_PORTS as PORT_NUMBERS
-from hushlist.url.parts import Parts, split_generic, to_bytes
+from hushlist.url.parts import DEFAULT_PORTS, Parts, split_generic, to_bytes
 
 # -- 5.2: relative resolution ------------------------------------------------------------------------------------
 
@@ -88,7 +86,7 @@ def remove_dot_segments(path: bytes) -> bytes:
     if path in (b".", b".."):  # 2D
         return b""
     if path.startswith(b"/") or b"/." not in path:
-        return absolute_path.resolve_dot_segments(path)
+        return normalization.resolve_dot_segments(path)
     segments, output = _SEGMENT.findall(path), list[bytes]()
     for segment in segments:
         if segment == b"/..":  # 2C
@@ -129,23 +127,13 @@ def protect_path(parts: Parts) -> Parts:
 
 def lowercase_scheme(parts: Parts) -> Parts:
     """6.2.2.1: "the scheme and host are case-insensitive and therefore should be normalized to lowercase"."""
-    return parts if parts.scheme is None else parts._replace(scheme=parts.scheme.lower())
+    return parts.change(bytes.lower, "scheme")
 
 
 def normalize_escapes(parts: Parts) -> Parts:
     """6.2.2.1 and 6.2.2.2: upper-case hex, "decoding any percent-encoded octet that corresponds to an unreserved
     character"."""
-    user, host, port, query, fragment = parts.userinfo, parts.host, parts.port, parts.query, parts.fragment
-    return protect_path(
-        parts._replace(
-            userinfo=None if user is None else normalization.normalize_percent_encoding(user),
-            host=None if host is None else normalization.normalize_percent_encoding(host),
-            port=None if port is None else normalization.normalize_percent_encoding(port),
-            path=normalization.normalize_percent_encoding(parts.path),
-            query=None if query is None else normalization.normalize_percent_encoding(query),
-            fragment=None if fragment is None else normalization.normalize_percent_encoding(fragment),
-        )
-    )
+    return protect_path(parts.change(normalization.normalize_percent_encoding))
 
 
 def _lowercase(host: bytes) -> bytes:
@@ -156,7 +144,7 @@ def _lowercase(host: bytes) -> bytes:
 def lowercase_host(parts: Parts) -> Parts:
     """6.2.2.1: "the scheme and host are case-insensitive and therefore should be normalized to lowercase"; but the
     digits of an escape "should be normalized to use uppercase letters"."""
-    return parts if parts.host is None else parts._replace(host=_lowercase(parts.host))
+    return parts.change(_lowercase, "host")
 
 
 def remove_dots(parts: Parts) -> Parts:
@@ -174,9 +162,6 @@ def remove_dots(parts: Parts) -> Parts:
 
 # -- 6.2.3: scheme-based normalization ---------------------------------------------------------------------------
 
-#: scheme -> its default port in digits, as in a URI
-DEFAULT_PORTS = {scheme: b"%d" % port for scheme, port in PORT_NUMBERS.items()}
-
 
 def remove_port(parts: Parts) -> Parts:
     """ "An explicit ":port", for which the port is empty or the default for the scheme, is equivalent to one where the
@@ -187,11 +172,11 @@ def remove_port(parts: Parts) -> Parts:
     """
     if parts.scheme is None or parts.port is None:
         return parts
-    port = parts.port
-    if parts.scheme in DEFAULT_PORTS and port.isdigit():
+    port, default = parts.port, DEFAULT_PORTS.get(parts.scheme)
+    if default is not None and port.isdigit():
         port = port.lstrip(b"0") or b"0"
-    removed = not port or port == DEFAULT_PORTS.get(parts.scheme)
-    return parts._replace(port=None if removed else port)
+    is_default = default is not None and port == b"%d" % default
+    return parts._replace(port=None if is_default or not port else port)
 
 
 def complete_path(parts: Parts) -> Parts:

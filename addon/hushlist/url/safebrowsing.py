@@ -16,8 +16,7 @@ from __future__ import annotations
 
 from hushlist.errors import UrlError
 from hushlist.url import host, normalization
-from hushlist.url.parts import Parts, split_web
-from hushlist.url.profile import Profile, Step
+from hushlist.url.parts import Parts, Profile, Step, split_web
 
 _SPACES = bytes(range(0x21))
 
@@ -103,14 +102,9 @@ def collapse_slashes(parts: Parts) -> Parts:
 
 def escape(parts: Parts) -> Parts:
     """ "Percent-escape all characters that are <= ASCII 32, >= 127, '#', or '%'"."""
-    assert parts.host is not None
     if normalization.is_safe(parts.contents):
         return parts
-    return parts._replace(
-        host=normalization.percent_encode(parts.host),
-        path=normalization.percent_encode(parts.path),
-        query=None if parts.query is None else normalization.percent_encode(parts.query),
-    )
+    return parts.change(normalization.percent_encode, "host", "path", "query")
 
 
 #: all steps except those for the path and the escaping at the end
@@ -125,9 +119,9 @@ OPEN: tuple[Step, ...] = (
 
 SAFEBROWSING = Profile(
     "safebrowsing",
-    prepare=(strip_spaces, remove_tab_cr_lf, remove_fragment),
-    split=split_web,
     steps=(*OPEN, resolve_dot_segments, collapse_slashes, escape),
+    split=split_web,
+    prepare=(strip_spaces, remove_tab_cr_lf, remove_fragment),
 )
 
 parse = SAFEBROWSING.parse

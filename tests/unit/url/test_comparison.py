@@ -9,8 +9,7 @@ from hypothesis import strategies as st
 from hushlist.errors import UrlError
 from hushlist.url.comparison import LADDER, StepChange, compare
 from hushlist.url.iri import SCHEME
-from hushlist.url.parts import Parts
-from hushlist.url.profile import Profile
+from hushlist.url.parts import Parts, Profile
 from hushlist.url.rfc3986 import split_generic
 from unit.hostile import octets, urls
 

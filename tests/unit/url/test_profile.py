@@ -3,8 +3,7 @@
 import pytest
 
 from hushlist.errors import UrlError
-from hushlist.url.parts import Parts, split_generic
-from hushlist.url.profile import Profile
+from hushlist.url.parts import Parts, Profile
 from hushlist.url.safebrowsing import SAFEBROWSING
 
 
@@ -20,12 +19,12 @@ def mark(parts: Parts) -> Parts:
     return parts._replace(path=parts.path + b"x")
 
 
-PROFILE = Profile("sample", prepare=(double,), split=split_generic, steps=(upper, mark))
+PROFILE = Profile("sample", steps=(upper, mark), prepare=(double,))
 
 
 def test_steps_run_in_their_order() -> None:
     assert PROFILE.canonicalize("ab") == b"ABABx"
-    assert Profile("other", (), split_generic, (mark, upper)).canonicalize(b"ab") == b"ABX"
+    assert Profile("other", (mark, upper)).canonicalize(b"ab") == b"ABX"
 
 
 def test_parsing_runs_no_step() -> None:

@@ -308,8 +308,7 @@ def test_every_profile_is_idempotent(profile, uri: bytes) -> None:
 def test_a_normal_form_is_split_as_it_was_joined(uri: bytes) -> None:
     parts = SCHEME.apply(SCHEME.parse(uri))
     again = split_generic(parts.join())
-    assert (again.scheme, again.authority, again.path) == (parts.scheme, parts.authority, parts.path)
-    assert (again.query, again.fragment) == (parts.query, parts.fragment)
+    assert (again._replace(userinfo=None, host=None, port=None)) == parts._replace(userinfo=None, host=None, port=None)
 
 
 @pytest.mark.parametrize(

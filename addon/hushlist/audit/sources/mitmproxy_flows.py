@@ -176,7 +176,7 @@ class _FlowHeaderFields:
     fields: tuple[tuple[bytes, bytes], ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _FlowHead:
     """The fields that ``request_of_head`` reads."""
 
