@@ -85,7 +85,8 @@ class _Printable(logging.Filter):
     def filter(self, record: logging.LogRecord) -> bool:
         """Called by ``logging``; every record passes."""
         if isinstance(record.args, tuple):
-            record.args = tuple(map(_printed, record.args))
+            args = record.args
+            record.args = tuple(own if isinstance(own, int | float | Lines) else _Printed(own) for own in args)
         error = record.exc_info and record.exc_info[1]
         if error:
             # mitmproxy would format the exception itself, so it is removed from the record. Its lines are indented,
@@ -111,10 +112,6 @@ class _Printed:
 
     def __repr__(self) -> str:
         return printable(repr(self._value))
-
-
-def _printed(argument: object) -> object:
-    return argument if isinstance(argument, int | float | Lines) else _Printed(argument)
 
 
 def logger_of(module: str) -> logging.Logger:

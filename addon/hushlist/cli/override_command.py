@@ -179,7 +179,7 @@ def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
 def _warn_of_suffix(scope: str, target: str | None) -> None:
     """Warn if nothing below a host is unblocked with it, since others have sites there."""
     found, expression = public_suffixes(), f"{target}/".encode("ascii")
-    if scope == "host" and (found.rule_of(expression) or found.rule_below(expression)):
+    if scope == "host" and (found.section_of(expression) or expression in found.wildcards):
         print_warnings([f"{target} is a public suffix: nothing below it is unblocked"])
 
 

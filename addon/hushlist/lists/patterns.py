@@ -99,18 +99,13 @@ def parse_expression(text: str) -> Expression:
     >>> str(parse_expression("https://Ads.Example:443/a/../b/"))
     'ads.example/b/'
 
-    Raises:
-        UrlError: it names no host, or fits no URL.
+    Raises ``UrlError`` if it names no host, or fits no URL.
     """
     return plain_expression(text) or canonicalize_expression(text)
 
 
 def canonicalize_expression(text: str) -> Expression:
-    """The same, without the short cut for text that is already canonical.
-
-    Raises:
-        UrlError: as above.
-    """
+    """The same, without the short cut for text that is already canonical."""
     _refuse(_NO_RULE, text)
     parts = safebrowsing.SAFEBROWSING.apply(safebrowsing.parse(text))
     if b"*" in (parts.host or b""):
@@ -119,21 +114,13 @@ def canonicalize_expression(text: str) -> Expression:
 
 
 def parse_written_expression(text: str) -> Expression:
-    """An expression that a person wrote as a rule.
-
-    Raises:
-        UrlError: as above, or its author most likely means something else.
-    """
+    """An expression that a person wrote as a rule; ``UrlError`` also if its author most likely means something else."""
     _refuse(_MISTAKES, text)
     return plain_expression(text) or _with_plain_host(canonicalize_expression(text), text)
 
 
 def parse_listed_expression(text: str) -> Expression:
-    """An expression or a URL of a third-party list.
-
-    Raises:
-        UrlError: as above, or it is not one URL.
-    """
+    """An expression or a URL of a third-party list; ``UrlError`` also if it is not one URL."""
     if expression := plain_expression(text):
         return expression
     if not _SCHEME.match(text):
@@ -160,11 +147,7 @@ _HEX = re.compile(r"(?:[0-9A-Fa-f]{2})+")
 
 
 def parse_expression_hash(text: str) -> ExpressionHash:
-    """The SHA-256 of an expression in hexadecimal, or its first 4 to 31 octets.
-
-    Raises:
-        ValueError: it is not hexadecimal, or of another length.
-    """
+    """The SHA-256 of an expression in hexadecimal, or its first 4 to 31 octets; ``ValueError`` for anything else."""
     if not _HEX.fullmatch(text):
         raise ValueError("expected pairs of hexadecimal digits")
     value = bytes.fromhex(text)
@@ -174,11 +157,7 @@ def parse_expression_hash(text: str) -> ExpressionHash:
 
 
 def parse_address_range(text: str) -> IPv4Network | IPv6Network:
-    """An address or an address range in CIDR notation.
-
-    Raises:
-        ValueError: it is neither, or bits are set after the prefix.
-    """
+    """An address or a range in CIDR notation; ``ValueError`` if it is neither, or bits are set after the prefix."""
     network = ip_network(text)
     if isinstance(network, IPv6Network) and any(map(network.subnet_of, EMBEDDING)):
         raise ValueError("addresses that stand for IPv4 ones are compared as these: write the range as IPv4")

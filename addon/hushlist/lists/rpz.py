@@ -204,11 +204,7 @@ def _records(octets: bytes, report: ProblemReport) -> Iterator[_ResourceRecord]:
 
 
 def _network(name: str) -> IPv4Network | IPv6Network:
-    """The network of ``32.1.2.0.192`` or ``128.zz.1.db8.2001``, where "zz" means "::".
-
-    Raises:
-        ValueError: it has another form.
-    """
+    """The network of ``32.1.2.0.192`` or ``128.zz.1.db8.2001``, where "zz" is "::"; ``ValueError`` for other forms."""
     length, *labels = name.split(".")
     labels.reverse()
     if len(labels) == 4 and "zz" not in labels:

@@ -36,11 +36,7 @@ def full_hash(expression: bytes) -> bytes:
 
 
 def hash_prefix(full: bytes, length: int) -> bytes:
-    """The most significant ``length`` octets of a full hash.
-
-    Raises:
-        ValueError: ``length`` is not 4 to 32.
-    """
+    """The most significant ``length`` octets of a full hash; ``ValueError`` if ``length`` is not 4 to 32."""
     if not SHORTEST_PREFIX <= length <= FULL_LENGTH:
         raise ValueError(f"a hash prefix has {SHORTEST_PREFIX} to {FULL_LENGTH} octets, not {length}")
     return full[:length]

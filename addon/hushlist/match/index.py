@@ -128,11 +128,7 @@ class Index(IndexFile):
     """Finds the rules that fit a request."""
 
     def __init__(self, octets: mmap | bytes, read: Read | None = None, source: str = "index") -> None:
-        """The parameters are those of ``IndexFile``.
-
-        Raises:
-            IndexFileError: the octets are not a usable index.
-        """
+        """The parameters are those of ``IndexFile``."""
         super().__init__(octets, read, source)
         self._terms: dict[tuple[int, int], tuple[bool, Terms]] = {}
         try:
@@ -313,11 +309,7 @@ class Index(IndexFile):
             raise IndexFileError(self.source, "the terms of a rule cannot be read") from error
 
     def _within(self, section: FileSection, start: int, length: int) -> bytes:
-        """Octets of a section, from an offset in it.
-
-        Raises:
-            ValueError: they are outside of it.
-        """
+        """Octets of a section, from an offset in it; ``ValueError`` if they are outside of it."""
         if not 0 <= start <= start + length <= section.length:
             raise ValueError(f"{length} octets at {start} of {section.length}")
         return self._read(section.offset + start, length)

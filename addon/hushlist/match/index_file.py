@@ -107,11 +107,7 @@ class Directory:
 
     @classmethod
     def from_json(cls, octets: bytes) -> Directory:
-        """The directory from the file's JSON.
-
-        Raises:
-            ValueError: or another of ``_WRONG``, if it is not a directory.
-        """
+        """The directory from the file's JSON; an error of ``_WRONG`` if it is not one."""
         plain = json.loads(octets)
         plain["tables"] = {name: Shape(*map(int, own)) for name, own in plain["tables"].items()}
         plain["sections"] = {name: FileSection(*map(int, own)) for name, own in plain["sections"].items()}
@@ -195,11 +191,7 @@ def encode_terms(terms: Terms, *, is_clear: bool) -> bytes:
 
 
 def decode_terms(octets: bytes) -> tuple[bool, Terms]:
-    """The reverse of ``encode_terms``.
-
-    Raises:
-        ValueError: or ``TypeError`` or ``RecursionError``, if the octets are not terms.
-    """
+    """The reverse of ``encode_terms``; ``ValueError``, ``TypeError`` or ``RecursionError`` if they are not terms."""
     is_clear, action, of_list, source, category, reason, expires, title, layer = json.loads(octets)
     if not all(isinstance(text, str | None) for text in (of_list, source, category, reason, title, layer)):
         raise TypeError("there is something else in the place of a text")
@@ -216,11 +208,7 @@ class IndexFile:
     """An open index file; it never changes."""
 
     def __init__(self, octets: mmap | bytes, read: Read | None = None, source: str = "index") -> None:
-        """``read``: octets by offset and length; ``source``: the file's name in errors.
-
-        Raises:
-            IndexFileError: the octets are not a usable index.
-        """
+        """``read``: octets by offset and length; ``source``: the file's name in each ``IndexFileError``."""
         self.source = source
         self._octets = octets
         self._read = read or partial(_slice, octets)
@@ -230,11 +218,7 @@ class IndexFile:
 
     @classmethod
     def open(cls, path: Path) -> Self:
-        """Map a file.
-
-        Raises:
-            IndexFileError: it cannot be opened, or is not a usable index.
-        """
+        """Map a file; ``IndexFileError`` if it cannot be opened, or is not a usable index."""
         try:
             with path.open("rb") as file:
                 _check_owner(os.fstat(file.fileno()))
@@ -260,11 +244,7 @@ class IndexFile:
         return self._fingerprint() == self._opened
 
     def verify(self) -> None:
-        """Compare every section with its checksum; reads the whole file.
-
-        Raises:
-            IndexFileError: one differs.
-        """
+        """Read the whole file, and compare every section with its checksum; ``IndexFileError`` if one differs."""
         for name, section in self.directory.sections.items():
             crc, at, end = 0, section.offset, section.offset + section.length
             while at < end:
@@ -299,11 +279,7 @@ _PIECE = 1 << 20
 
 
 def _check_owner(status: os.stat_result) -> None:
-    """Check that this user or root owns the opened file, since its path may be a link; compare ``IndexCache.check``.
-
-    Raises:
-        PermissionError: another user owns it.
-    """
+    """Check that this user or root owns the opened file, since its path may be a link; compare ``IndexCache.check``."""
     if os.name == "posix" and status.st_uid not in (os.geteuid(), 0):
         raise PermissionError(EPERM, "it is another user's")
 
@@ -313,11 +289,7 @@ def _slice(octets: mmap | bytes, offset: int, length: int) -> bytes:
 
 
 def _read_at(descriptor: int, source: str, offset: int, length: int) -> bytes:
-    """Exactly ``length`` octets; with fewer, rules would silently not be found.
-
-    Raises:
-        IndexFileError: they cannot be read, or are no longer there.
-    """
+    """Exactly ``length`` octets, or an ``IndexFileError``; with fewer, rules would silently not be found."""
     try:
         octets = os.pread(descriptor, length, offset)
     except OSError as error:
@@ -340,11 +312,7 @@ def _nothing() -> None:
 
 
 def _directory(octets: mmap | bytes, source: str) -> Directory:
-    """Check the header, and read the directory.
-
-    Raises:
-        IndexFileError: the header or the directory is not valid.
-    """
+    """Check the header, and read the directory."""
     if len(octets) < SECTIONS_AT or octets[: len(MAGIC)] != MAGIC:
         raise IndexFileError(source, "this is no index file")
     header = octets[: HEADER.size]

@@ -34,11 +34,7 @@ _from_bytes = int.from_bytes
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """The dimensions of a table; lengths are in octets.
-
-    Raises:
-        ValueError: no table can have these dimensions.
-    """
+    """The dimensions of a table, in octets; ``ValueError`` if no table can have them."""
 
     #: how many keys
     count: int

@@ -24,7 +24,7 @@ from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import NamedTuple
 
 from hushlist.match.expressions import host_suffixes
-from hushlist.match.public_suffixes import SuffixRule, public_suffixes
+from hushlist.match.public_suffixes import SuffixSection, public_suffixes
 from hushlist.match.rule import Expression, Rule
 
 
@@ -82,12 +82,12 @@ class BreadthTest:
         return f"it is {kind}: the rule fits the host of that name alone, and no site below it"
 
     def _describe_suffix(self, expression: bytes) -> str | None:
-        rule = self._public.rule_of(expression)
-        if rule is not None:
-            return f"it is a public suffix{_in(rule)}: {_ALL}"
+        section = self._public.section_of(expression)
+        if section is not None:
+            return f"it is a public suffix{_in(section)}: {_ALL}"
         # Strictly it is not a suffix, but all names directly below it are, so it covers even more.
-        rule = self._public.rule_below(expression)
-        return f"every name directly below it is a public suffix{_in(rule)}: {_ALL}" if rule is not None else None
+        section = self._wildcards.get(expression)
+        return None if section is None else f"every name directly below it is a public suffix{_in(section)}: {_ALL}"
 
     def _describe_popular(self, expression: bytes) -> str | None:
         rank = self._ranks.get(expression)
@@ -113,8 +113,8 @@ class BreadthTest:
 _ALL = "the rule covers every site below it"
 
 
-def _in(rule: SuffixRule) -> str:
-    return f" ({rule.section} section)" if rule.section else ""
+def _in(section: SuffixSection) -> str:
+    return "" if section is SuffixSection.UNMARKED else f" ({section} section)"
 
 
 #: IP version -> the longest prefix that covers a whole provider or more.

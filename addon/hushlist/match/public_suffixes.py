@@ -7,12 +7,11 @@ Spec: https://publicsuffix.org/list/, Format and Algorithm
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
 from importlib.resources import files
-from typing import NamedTuple
 
 from hushlist.url.host import is_address, to_ascii
 
@@ -24,36 +23,31 @@ class SuffixSection(StrEnum):
     ICANN = "ICANN"
     #: domains whose owner gives away names below them: ``github.io``
     PRIVATE = "private"
+    #: the file marks no sections
+    UNMARKED = "unmarked"
 
 
 # The format has no sections; comments mark them.
-_MARKERS: Mapping[str, SuffixSection | None] = {
+_MARKERS = {
     "===BEGIN ICANN DOMAINS===": SuffixSection.ICANN,
     "===BEGIN PRIVATE DOMAINS===": SuffixSection.PRIVATE,
-    "===END ICANN DOMAINS===": None,
-    "===END PRIVATE DOMAINS===": None,
+    "===END ICANN DOMAINS===": SuffixSection.UNMARKED,
+    "===END PRIVATE DOMAINS===": SuffixSection.UNMARKED,
 }
-
-
-class SuffixRule(NamedTuple):
-    """A rule of the list; its name is its key in ``PublicSuffixes``."""
-
-    #: ``None`` if the file does not mark it
-    section: SuffixSection | None
 
 
 @dataclass(frozen=True, slots=True)
 class PublicSuffixes:
-    """The list's rules by the expression of a whole host, such as ``b"co.uk/"``."""
+    """The sections of the list's rules by the expression of a whole host, such as ``b"co.uk/"``."""
 
-    suffixes: Mapping[bytes, SuffixRule]
+    suffixes: Mapping[bytes, SuffixSection]
     #: every name directly below is a suffix: ``b"ck/"`` for ``*.ck``
-    wildcards: Mapping[bytes, SuffixRule]
+    wildcards: Mapping[bytes, SuffixSection]
     #: except these: ``b"www.ck/"`` for ``!www.ck``
     exceptions: frozenset[bytes]
 
-    def rule_of(self, expression: bytes) -> SuffixRule | None:
-        """The rule that makes an expression's host a public suffix, or ``None``."""
+    def section_of(self, expression: bytes) -> SuffixSection | None:
+        """The section of the rule that makes an expression's host a public suffix, or ``None``."""
         if expression in self.exceptions:
             return None
         return self.suffixes.get(expression) or self.wildcards.get(expression.partition(b".")[2])
@@ -70,13 +64,9 @@ class PublicSuffixes:
         if is_address(host):
             return host
         domain, suffix = host, host
-        while self.rule_of(suffix + b"/") is None and b"." in suffix:
+        while self.section_of(suffix + b"/") is None and b"." in suffix:
             domain, suffix = suffix, suffix.partition(b".")[2]
         return domain
-
-    def rule_below(self, expression: bytes) -> SuffixRule | None:
-        """The rule that makes every name directly below an expression's host a public suffix, or ``None``."""
-        return self.wildcards.get(expression)
 
 
 def parse_public_suffixes(lines: Iterable[str]) -> PublicSuffixes:
@@ -86,30 +76,22 @@ def parse_public_suffixes(lines: Iterable[str]) -> PublicSuffixes:
     >>> list(found.suffixes), list(found.wildcards), list(found.exceptions)
     ([b'co.uk/'], [b'ck/'], [b'www.ck/'])
     """
-    suffixes: dict[bytes, SuffixRule] = {}
-    wildcards: dict[bytes, SuffixRule] = {}
+    suffixes: dict[bytes, SuffixSection] = {}
+    wildcards: dict[bytes, SuffixSection] = {}
     exceptions: set[bytes] = set()
-    for name, section in _rules(lines):
-        if name.startswith("!"):
-            exceptions.add(_expression(name[1:]))
-        elif name.startswith("*."):
-            wildcards[_expression(name[2:])] = SuffixRule(section)
-        else:
-            suffixes[_expression(name)] = SuffixRule(section)
-    return PublicSuffixes(suffixes, wildcards, frozenset(exceptions))
-
-
-def _rules(lines: Iterable[str]) -> Iterator[tuple[str, SuffixSection | None]]:
-    """Rules with their sections.
-
-    "Each line is only read up to the first whitespace; entire lines can also be commented using //."
-    """
-    section = None
+    section = SuffixSection.UNMARKED
     for line in lines:
+        # "Each line is only read up to the first whitespace; entire lines can also be commented using //."
+        name = (line.split(maxsplit=1) or [""])[0]
         if line.startswith("//"):
             section = _MARKERS.get(line[2:].strip(), section)
-        elif words := line.split(maxsplit=1):
-            yield words[0], section
+        elif name.startswith("!"):
+            exceptions.add(_expression(name[1:]))
+        elif name.startswith("*."):
+            wildcards[_expression(name[2:])] = section
+        elif name:
+            suffixes[_expression(name)] = section
+    return PublicSuffixes(suffixes, wildcards, frozenset(exceptions))
 
 
 def _expression(name: str) -> bytes:

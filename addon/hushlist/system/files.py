@@ -26,20 +26,12 @@ LONGEST_DOCUMENT = 1 << 24
 
 
 def cache_folder() -> Path:
-    """The folder for files that can be made again.
-
-    Raises:
-        RuntimeError: the user has no home.
-    """
+    """The folder for files that can be made again; ``RuntimeError`` if the user has no home."""
     return _folder("XDG_CACHE_HOME", ".cache", "Caches")
 
 
 def state_folder() -> Path:
-    """The folder for files that must stay: overrides, the decision log.
-
-    Raises:
-        RuntimeError: the user has no home.
-    """
+    """The folder for files that must stay: overrides, the decision log; ``RuntimeError`` if the user has no home."""
     return _folder("XDG_STATE_HOME", ".local/state", "Application Support")
 
 
@@ -131,11 +123,7 @@ def _check_mode(mode: int, path: Path) -> None:
 
 
 def check_length(length: int, longest: int, path: Path) -> None:
-    """Check a length in octets against a bound.
-
-    Raises:
-        OSError: it is longer.
-    """
+    """Check a length in octets against a bound; ``OSError`` if it is longer."""
     if length > longest:
         raise OSError(EFBIG, f"it is longer than {longest:,} octets, the most that are read", str(path))
 
@@ -152,11 +140,7 @@ def read_regular(path: Path, longest: int) -> bytes:
 
 
 def read_whole(file: _Readable, longest: int, path: Path) -> bytes:
-    """The octets of an open stream; errors name ``path``.
-
-    Raises:
-        OSError: it cannot be read, or is longer than ``longest`` octets.
-    """
+    """The octets of an open stream; ``OSError``, which names ``path``, if it has more than ``longest``."""
     octets = file.read(longest + 1)
     check_length(len(octets), longest, path)
     return octets

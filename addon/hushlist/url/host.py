@@ -116,19 +116,16 @@ def is_address(host: bytes) -> bool:
 
 def parse_address(host: bytes) -> IPv4Address | IPv6Address | None:
     """A host's address, or ``None`` for a name; an IPv6 address that embeds an IPv4 address becomes that."""
-    if host.startswith(b"["):
-        return _embedded(parse_ipv6(host[1:-1])) if host.endswith(b"]") else None
-    return parse_ipv4(host)
+    if not host.startswith(b"["):
+        return parse_ipv4(host)
+    address = parse_ipv6(host[1:-1]) if host.endswith(b"]") else None
+    if address is not None and any(address in network for network in EMBEDDING):
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    return address
 
 
 #: IPv6 addresses that embed IPv4 ones: mapped (RFC 4291, 2.5.5.2), NAT64's well-known prefix (RFC 6052, 2.1)
 EMBEDDING = (IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"))
-
-
-def _embedded(address: IPv6Address | None) -> IPv4Address | IPv6Address | None:
-    if address is not None and any(address in network for network in EMBEDDING):
-        return IPv4Address(int(address) & 0xFFFFFFFF)
-    return address
 
 
 def parse_ipv6(text: bytes) -> IPv6Address | None:

@@ -146,23 +146,22 @@ def named(hosts: Iterable[bytes], naming: Naming) -> tuple[tuple[bytes, ...], by
     first, *names = unique
     if naming is Naming.ADMINISTRATOR:
         return unique, first
-    if _is_address(first) and any(map(is_name, names)):
+    if is_address(_canonical(first)) and any(map(is_name, names)):
         return (*names, first), first
     return unique, None
 
 
-def _is_address(host: bytes) -> bool:
+def _canonical(host: bytes) -> bytes:
+    """The canonical host; empty if it is not valid."""
     with suppress(UrlError):
-        return is_address(canonical_host(host))
-    return False
+        return canonical_host(host)
+    return b""
 
 
 def is_name(host: bytes) -> bool:
     """Whether a host is a name, not an address."""
-    with suppress(UrlError):
-        canonical = canonical_host(host)
-        return bool(canonical) and not is_address(canonical)
-    return False
+    canonical = _canonical(host)
+    return bool(canonical) and not is_address(canonical)
 
 
 def _media(fields: Sequence[Sequence[bytes]]) -> Iterator[bytes]:

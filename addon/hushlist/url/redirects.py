@@ -55,11 +55,7 @@ def is_slash_redirect(source: bytes | str, location: bytes | str) -> bool:
 
 
 def redirected_profile(redirects: Iterable[tuple[bytes | str, bytes | str]]) -> Profile:
-    """The rung above ``scheme``, for redirects ``(source, location)`` that were seen; only slash redirects count.
-
-    Raises:
-        UrlError: a source is not absolute.
-    """
+    """The rung above ``scheme``, for redirects ``(source, location)`` that were seen; only slash redirects count."""
     known = frozenset(
         _resource(SCHEME.apply(SCHEME.parse(source)))
         for source, location in redirects
@@ -104,7 +100,7 @@ class RedirectMemory:
         """Remember that the origin redirects between this canonical path and its twin."""
         if len(path) > LONGEST_PATH:
             return
-        key = _key(origin, path)
+        key = origin, path.rstrip(b"/")
         self._until[key] = self._clock() + LIFETIME
         self._until.move_to_end(key)
         if len(self._until) > MOST:
@@ -112,21 +108,13 @@ class RedirectMemory:
 
     def knows(self, origin: Origin, path: bytes) -> bool:
         """Whether the origin has recently redirected between this canonical path and its twin."""
-        if not self._until:
-            return False
-        key = _key(origin, path)
-        until = self._until.get(key)
-        if until is None:
-            return False
-        if until <= self._clock():
+        key = origin, path.rstrip(b"/")
+        if self._until and (until := self._until.get(key)) is not None:
+            if self._clock() < until:
+                return True
             del self._until[key]
-            return False
-        return True
+        return False
 
     def forget(self) -> None:
         """Forget everything."""
         self._until.clear()
-
-
-def _key(origin: Origin, path: bytes) -> tuple[Origin, bytes]:
-    return origin, path.rstrip(b"/")

@@ -86,11 +86,7 @@ def request_of(url: bytes | str) -> Request:
 
 
 def request_as_written(octets: bytes, fragment: bytes | None = None) -> Request:
-    """The request for a URL as written, octet by octet; the fragment is already split off.
-
-    Raises:
-        UrlError: the URL names no host, or its port is not valid.
-    """
+    """The same for a URL as written, octet by octet; the fragment is already split off."""
     parts = split_web(octets)
     assert parts.host is not None
     scheme = (parts.scheme or b"http").lower()

@@ -59,10 +59,7 @@ def transform_reference(reference: Parts, base: Parts) -> Parts:
 
 
 def merge(path: bytes, base: Parts) -> bytes:
-    """Replace the last segment of the base's path with a relative path.
-
-    Spec: RFC 3986, 5.2.3
-    """
+    """Replace the last segment of the base's path with a relative path (RFC 3986, 5.2.3)."""
     if base.host is not None and not base.path:
         return b"/" + path
     directory, slash, _ = base.path.rpartition(b"/")

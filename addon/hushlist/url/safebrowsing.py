@@ -71,11 +71,7 @@ def remove_port(parts: Parts) -> Parts:
 
 
 def canonicalize_host(parts: Parts) -> Parts:
-    """A-labels, single dots, the canonical spelling of an address, lower case.
-
-    Raises:
-        UrlError: nothing is left of the host.
-    """
+    """A-labels, single dots, the canonical spelling of an address, lower case; ``UrlError`` if nothing is left."""
     assert parts.host is not None
     if host.is_plain_name(parts.host):
         return parts

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 import hushlist
-from hushlist.match.public_suffixes import SuffixRule, SuffixSection, parse_public_suffixes, public_suffixes
+from hushlist.match.public_suffixes import SuffixSection, parse_public_suffixes, public_suffixes
 
 TEXT = """\
 a.early
@@ -29,7 +29,7 @@ github.io\tx
 
 def test_a_list_is_read_with_its_sections() -> None:
     found = parse_public_suffixes(TEXT.splitlines())
-    icann, private, untold = SuffixRule(SuffixSection.ICANN), SuffixRule(SuffixSection.PRIVATE), SuffixRule(None)
+    icann, private, untold = SuffixSection.ICANN, SuffixSection.PRIVATE, SuffixSection.UNMARKED
     assert found.suffixes == {
         b"a.early/": untold,
         b"com/": icann,
@@ -44,9 +44,9 @@ def test_a_list_is_read_with_its_sections() -> None:
 
 def test_a_wildcard_is_for_one_label_and_not_for_its_exceptions() -> None:
     found = parse_public_suffixes(TEXT.splitlines())
-    assert found.rule_of(b"any.ck/") == found.rule_below(b"ck/") == SuffixRule(SuffixSection.ICANN)
+    assert found.section_of(b"any.ck/") == found.wildcards[b"ck/"] == SuffixSection.ICANN
     for expression in (b"www.ck/", b"a.any.ck/", b"ck/", b"any.ck/x"):
-        assert found.rule_of(expression) is None
+        assert found.section_of(expression) is None
 
 
 def test_the_list_of_the_package_is_whole_and_read_once() -> None:
@@ -55,8 +55,7 @@ def test_the_list_of_the_package_is_whole_and_read_once() -> None:
     assert len(found.suffixes) > 8000
     assert len(found.wildcards) > 60
     assert all(name.isascii() and name == name.lower() for name in (*found.suffixes, *found.wildcards))
-    sections = [rule.section for rule in (*found.suffixes.values(), *found.wildcards.values())]
-    assert {*sections} == {SuffixSection.ICANN, SuffixSection.PRIVATE}
+    assert {*found.suffixes.values(), *found.wildcards.values()} == {SuffixSection.ICANN, SuffixSection.PRIVATE}
 
 
 def test_importing_reads_no_list() -> None:

@@ -86,7 +86,7 @@ def _popular(octets: bytes) -> None:
 @add("list public suffixes", "// ===BEGIN ICANN DOMAINS===\nco.uk\n*.ck\n!www.ck\n公司.cn x\n", units=(b"a\n",))
 def _suffixes(octets: bytes) -> None:
     found = parse_public_suffixes(octets.decode("utf-8", "replace").splitlines())
-    found.rule_of(b"www.h.co.uk/")
+    found.section_of(b"www.h.co.uk/")
 
 
 @add("list edit", "# mine\nrules:\n  - a.example  # x\n  - {expression: b.example}\nreason: x\n", "rules: []\r\n")
