@@ -6,7 +6,7 @@ import re
 from bisect import insort
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from datetime import date
 from functools import cache, partial
 from operator import attrgetter
@@ -32,85 +32,40 @@ _line = attrgetter("line")
 
 
 @dataclass(slots=True)
-class _ReasonCount:
-    """The warnings with one reason: how many, the first ones, and the line of the last."""
+class _ProblemCount:
+    """Problems of one kind: how many, the line of the last, and the first ones, in the order of their lines."""
 
+    #: how many are kept
+    most: int
     number: int = 0
     last: int = 0
-    #: the first MOST_SHOWN, which are shown one by one, and the next one, which gives the line of the rest
     first: list[Problem] = field(default_factory=list)
 
-    def rest(self, source: str, why: str) -> Problem:
-        """One problem for those that are not shown one by one."""
-        more = f"{self.number - MOST_SHOWN:,} more"
-        return Problem(source, self.first[MOST_SHOWN].line, more, f"left out: {why} (the last in line {self.last})")
-
-    def all(self, source: str, kind: str) -> Problem:
-        """One problem for all: the first, with their number."""
-        number = f" (the first of {self.number:,})" if self.number > 1 else ""
-        return Problem(source, self.first[0].line, self.first[0].what, f"left out: {kind}{number}")
-
-
-@dataclass(slots=True)
-class _ReasonCounts:
-    """Entries that were left out, counted by reason."""
-
-    #: how many entries of each reason are kept
-    most: int
-    by_reason: dict[str, _ReasonCount] = field(default_factory=dict)
-
-    def __len__(self) -> int:
-        """How many entries there are in all."""
-        return sum(count.number for count in self.by_reason.values())
-
     def add(self, source: str, line: int, what: str, why: str) -> None:
-        """Count an entry."""
-        reason = self._reason(why)
-        count = self.by_reason[reason]
-        count.number += 1
-        count.last = line
-        if len(count.first) < self.most:
-            count.first.append(Problem(source, line, _shorten(what), f"left out: {why}"))
-
-    def merge(self, other: _ReasonCounts) -> None:
-        """Add the counts of later lines."""
-        for why, theirs in other.by_reason.items():
-            ours = self.by_reason[self._reason(why)]
-            ours.number += theirs.number
-            ours.last = max(ours.last, theirs.last)
-            ours.first = sorted((*ours.first, *theirs.first), key=_line)[: self.most]
-
-    def _reason(self, why: str) -> str:
-        """The reason under which an entry is counted."""
-        if why not in self.by_reason:
-            if len(self.by_reason) >= _MOST_REASONS:
-                why = _OTHER_REASONS
-            self.by_reason.setdefault(why, _ReasonCount())
-        return why
-
-
-@dataclass(slots=True)
-class _First:
-    """The first problems, in the order of their lines, and the number of all."""
-
-    number: int = 0
-    kept: list[Problem] = field(default_factory=list)
-
-    def add(self, problem: Problem) -> None:
-        """Add a problem."""
+        """Count a problem."""
         self.number += 1
-        if len(self.kept) < MOST_KEPT:
-            insort(self.kept, problem, key=_line)
+        self.last = line
+        if len(self.first) < self.most:
+            insort(self.first, Problem(source, line, _shorten(what), why), key=_line)
 
-    def merge(self, other: _First) -> None:
+    def merge(self, other: _ProblemCount) -> None:
         """Add the problems of later lines."""
         self.number += other.number
-        self.kept = sorted((*self.kept, *other.kept), key=_line)[:MOST_KEPT]
+        self.last = max(self.last, other.last)
+        self.first = sorted((*self.first, *other.first), key=_line)[: self.most]
 
     def all(self, source: str, what: str) -> list[Problem]:
         """The problems that are kept, and one that gives the number of the others."""
-        more = self.number - len(self.kept)
-        return [*self.kept, *([Problem(source, 0, what, f"{more:,} more are not shown")] if more else [])]
+        more = self.number - len(self.first)
+        return [*self.first, *([Problem(source, 0, what, f"{more:,} more are not shown")] if more else [])]
+
+
+def _by_reason(counts: dict[str, _ProblemCount], why: str, most: int) -> _ProblemCount:
+    """The count of a reason, or of other reasons if there are already very many."""
+    if why not in counts:
+        why = why if len(counts) < _MOST_REASONS else _OTHER_REASONS
+        counts.setdefault(why, _ProblemCount(most))
+    return counts[why]
 
 
 @dataclass(slots=True)
@@ -123,10 +78,11 @@ class ProblemReport:
     source: str
     #: the number of the first line of the octets
     first_line: int = 1
-    _errors: _First = field(default_factory=_First)
-    _warnings: _First = field(default_factory=_First)
-    _left_out: _ReasonCounts = field(default_factory=lambda: _ReasonCounts(MOST_SHOWN + 1))
-    _kinds: _ReasonCounts = field(default_factory=lambda: _ReasonCounts(1))
+    _errors: _ProblemCount = field(default_factory=lambda: _ProblemCount(MOST_KEPT))
+    _warnings: _ProblemCount = field(default_factory=lambda: _ProblemCount(MOST_KEPT))
+    #: entries that cannot be used, by reason, and lines that no rule can express, by kind
+    _left_out: dict[str, _ProblemCount] = field(default_factory=dict)
+    _kinds: dict[str, _ProblemCount] = field(default_factory=dict)
     #: how many entries were skipped, each with a warning
     _skipped: int = 0
 
@@ -138,11 +94,17 @@ class ProblemReport:
     @property
     def warnings(self) -> list[Problem]:
         """Entries that were left out, and other warnings."""
-        left_out = self._left_out.by_reason
-        shown = (problem for count in left_out.values() for problem in count.first[:MOST_SHOWN])
-        more = (count.rest(self.source, why) for why, count in left_out.items() if count.number > MOST_SHOWN)
-        kinds = (count.all(self.source, kind) for kind, count in self._kinds.by_reason.items())
-        return sorted((*self._warnings.all(self.source, "warnings"), *shown, *more, *kinds), key=_line)
+        found = self._warnings.all(self.source, "warnings")
+        for count in self._left_out.values():
+            found += count.first[:MOST_SHOWN]
+        for why, count in self._left_out.items():
+            if count.number > MOST_SHOWN:
+                more, line = f"{count.number - MOST_SHOWN:,} more", count.first[MOST_SHOWN].line
+                found.append(Problem(self.source, line, more, f"left out: {why} (the last in line {count.last})"))
+        for kind, count in self._kinds.items():
+            number = f" (the first of {count.number:,})" if count.number > 1 else ""
+            found.append(replace(count.first[0], why=f"left out: {kind}{number}"))
+        return sorted(found, key=_line)
 
     @property
     def refused(self) -> int:
@@ -152,15 +114,15 @@ class ProblemReport:
     @property
     def left_out(self) -> int:
         """How many entries could not become rules."""
-        return len(self._left_out) + len(self._kinds)
+        return sum(count.number for count in (*self._left_out.values(), *self._kinds.values()))
 
     def error(self, line: int, what: str, why: str) -> None:
         """Add an error: the source cannot be used."""
-        self._errors.add(Problem(self.source, line, _shorten(what), why))
+        self._errors.add(self.source, line, what, why)
 
     def warn(self, line: int, what: str, why: str) -> None:
         """Add a warning: the source can be used, but not quite as it is written."""
-        self._warnings.add(Problem(self.source, line, _shorten(what), why))
+        self._warnings.add(self.source, line, what, why)
 
     def skip(self, line: int, what: str, why: str) -> None:
         """Add a warning: an entry is valid, but not used."""
@@ -175,7 +137,9 @@ class ProblemReport:
         >>> len(report.warnings), str(report.warnings[-1])
         (21, 'f:21: 10 more: left out: there is white space in it (the last in line 30)')
         """
-        self._left_out.add(self.source, line, what, why)
+        # one more than is shown, which gives the line of the rest
+        count = _by_reason(self._left_out, why, MOST_SHOWN + 1)
+        count.add(self.source, line, what, f"left out: {why}")
 
     def tally(self, line: int, what: str, kind: str) -> None:
         """Add one warning for all lines of a kind: they are understood, but no rule can express them.
@@ -185,19 +149,20 @@ class ProblemReport:
         >>> print(*report.warnings)
         f:3: ##.ad: left out: a cosmetic filter (the first of 3)
         """
-        self._kinds.add(self.source, line, what, kind)
+        _by_reason(self._kinds, kind, 1).add(self.source, line, what, kind)
 
     def merge(self, other: ProblemReport) -> None:
         """Add the report of the next chunk: the result is as if both chunks had been read as one.
 
         There is one exception: with very many reasons, others may be counted together as "other reasons".
         """
-        if any(problem.why in (_IN_UTF_16, _IS_COMPRESSED, _IS_PAGE) for problem in self._errors.kept):
+        if any(problem.why in (_IN_UTF_16, _IS_COMPRESSED, _IS_PAGE) for problem in self._errors.first):
             return  # the rest of the file is not read
         self._errors.merge(other._errors)
         self._warnings.merge(other._warnings)
-        self._left_out.merge(other._left_out)
-        self._kinds.merge(other._kinds)
+        for ours, theirs in ((self._left_out, other._left_out), (self._kinds, other._kinds)):
+            for why, count in theirs.items():
+                _by_reason(ours, why, count.most).merge(count)
         self._skipped += other._skipped
 
 

@@ -97,24 +97,19 @@ class _RuleListReader:
             self.report.error(node.line, what, f"expected exactly one of {', '.join(_PATTERN_KEYS)}")
             return None
         text = fields.text(given[0])
-        line = fields.line_of(given[0])
-        return None if text is None else self._make(given[0], text, line, own)
+        return None if text is None else self._make(given[0], text, fields.line_of(given[0]), own)
 
     def _make(self, key: str, text: str, line: int, own: OwnTerms) -> Rule | None:
-        pattern = self._pattern(key, text, line)
         terms = self.terms(own)
+        if key == "uri":
+            uri = read_hashed_uri(text, line, self.defaults, self.report)
+            return None if uri is None else Rule(uri, terms, line)
+        try:
+            pattern = _PARSERS[key](text)
+        except ValueError as error:
+            self.report.error(line, text, error.reason if isinstance(error, UrlError) else str(error))
+            return None
         if isinstance(pattern, ExpressionHash) and not may_be_rule(pattern, terms.action):
             self.report.error(line, text, ONLY_FULL)
             return None
-        return None if pattern is None else Rule(pattern, terms, line)
-
-    def _pattern(self, key: str, text: str, line: int) -> Pattern | None:
-        if key == "uri":
-            return read_hashed_uri(text, line, self.defaults, self.report)
-        try:
-            return _PARSERS[key](text)
-        except UrlError as error:
-            self.report.error(line, text, error.reason)
-        except ValueError as error:
-            self.report.error(line, text, str(error))
-        return None
+        return Rule(pattern, terms, line)

@@ -37,7 +37,7 @@ def find_shadowed(index: Index, layer: str, candidates: Iterable[Candidate]) -> 
             if path and host.deeper:
                 page, mark, query = path.partition(b"?")
                 matches = [*matches, *index.find_paths(host, b"/" + page, query if mark else None)]
-            final = [match for match in matches if match.rule.terms.layer == layer and _is_final(match)]
+            final = [match for match in matches if match.rule.terms.layer == layer and match.rule.terms.action in FINAL]
             cover = _next(match for match in final if match.expression != expression)
             if cover is None or cover.rule.terms.action is not action:
                 continue
@@ -60,10 +60,6 @@ def _above(expression: bytes) -> list[bytes]:
             found.append(expression[dot:])
             dot = after
     return found
-
-
-def _is_final(match: Match) -> bool:
-    return match.rule.terms.action in FINAL
 
 
 def _next(matches: Iterable[Match]) -> Match | None:

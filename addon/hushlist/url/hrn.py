@@ -202,7 +202,14 @@ def _normalize_escapes(special: re.Pattern[str], kind: str, text: str, start: in
     def normalize(found: re.Match[str]) -> str:
         given = found[0]
         if len(given) == 3:
-            return _normalize_escape(given)
+            # RFC 3986, 6.2.2.2: "These URIs should be normalized by decoding any percent-encoded octet that
+            # corresponds to an unreserved character, as described in Section 2.3."
+            # Deviation: unreserved is what the draft calls so, not Section 2.3. So %2B becomes "+", and %7E stays,
+            # since the BNF does not allow "~".
+            character = chr(int(given[1:], 16))
+            # 6.2.2.1: "the hexadecimal digits within a percent-encoding triplet (e.g., "%3a" versus "%3A") are
+            # case-insensitive and therefore should be normalized to use uppercase letters for the digits A-F"
+            return character if character in _UNRESERVED else given.upper()
         if given == "%":
             reason = "'%' must be followed by two hex digits"
         else:
@@ -211,17 +218,6 @@ def _normalize_escapes(special: re.Pattern[str], kind: str, text: str, start: in
         raise UrlError(text, reason, start + found.start())
 
     return special.sub(normalize, text[start:end])
-
-
-def _normalize_escape(escape: str) -> str:
-    # RFC 3986, 6.2.2.2: "These URIs should be normalized by decoding any percent-encoded octet that
-    # corresponds to an unreserved character, as described in Section 2.3."
-    # Deviation: unreserved is what the draft calls so, not Section 2.3. So %2B becomes "+", and %7E stays, since
-    # the BNF does not allow "~".
-    character = chr(int(escape[1:], 16))
-    # 6.2.2.1: "the hexadecimal digits within a percent-encoding triplet (e.g., "%3a" versus "%3A") are
-    # case-insensitive and therefore should be normalized to use uppercase letters for the digits A-F"
-    return character if character in _UNRESERVED else escape.upper()
 
 
 def _first_difference(found: str, wanted: str) -> int | None:
