@@ -13,9 +13,9 @@ from hushlist.cli.common import checked, parse_number, print_warnings
 from hushlist.compiling.compile_report import CompileReport
 from hushlist.decide.engine import Engine, load_engine
 from hushlist.errors import Problem, SourceError
-from hushlist.lists.plain_lists import read_popular
 from hushlist.lists.list_formats import FOLDERS, FORMATS, list_format_of
 from hushlist.lists.list_source import ListDefaults, ProblemReport, read_octets
+from hushlist.lists.plain_lists import read_popular
 from hushlist.match.expressions import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import Client, address_text
