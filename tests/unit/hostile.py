@@ -8,12 +8,15 @@ from collections.abc import Callable
 
 from hypothesis import strategies as st
 
+from hushlist.decide.decision import Decision, Judgement
 from hushlist.decide.engine import Engine
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.yaml_rules import read_yaml
 from hushlist.match.index_writer import index_of
 from hushlist.match.rule import Action, Rule
+from hushlist.policy.groups import NOBODY, GroupSettings
 from hushlist.policy.policy_file import Layer, Policy
+from hushlist.url.request import Request
 
 #: octets; as long as most servers let a request's target be
 LONG = 64 * 1024
@@ -59,6 +62,12 @@ def engine_of(*layers: str, unparsable: Action = Action.BLOCK) -> Engine:
     rules = [rule for name, text in named for rule in rules_of(text, f"{name}.yaml", name)]
     policy = Policy("policy.yaml", tuple(Layer(name) for name, _ in named), unparsable)
     return Engine(policy, index_of(rules))
+
+
+def judgement_of(decision: Decision, mode: str = "block", reference: str | None = None) -> Judgement:
+    """A decision as the proxy carries it on."""
+    request = decision.asked if isinstance(decision.asked, Request) else Request(b"http", (b"h.example",), 80, b"/")
+    return Judgement(request, NOBODY, GroupSettings(mode=mode), decision, 1000, reference)
 
 
 _SQUID_ESCAPES = re.compile(rb"[\x00-\x20\"#%'<>\[-^`{-\xff]")

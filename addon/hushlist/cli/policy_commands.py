@@ -109,7 +109,7 @@ def run_check(arguments: argparse.Namespace) -> int:
     """Decide each URL; empty lines of standard input are skipped."""
     engine = open_engine(arguments)
     moment, client = who_and_when(arguments, engine)
-    mode = engine.settings(client).mode
+    mode = engine.group(client).settings.mode
     show = _print_json if arguments.json else _print_text
     code = GOOD
     for url in urls_of(arguments):

@@ -13,7 +13,9 @@ from typing import NamedTuple
 from hushlist.errors import UrlError, printable
 from hushlist.match.index import Match
 from hushlist.match.rule import FINAL, Action
+from hushlist.policy.groups import Client, GroupSettings
 from hushlist.unblock.grants import Grant
+from hushlist.url.parts import split_web
 from hushlist.url.request import Request, canonical_url
 
 #: actions that keep a request from its origin
@@ -76,6 +78,35 @@ class Decision(NamedTuple):
             "winner": None if self.winner is None else self.winner.as_dict(),
             "matches": [found.as_dict() for found in self.matches],
         }
+
+
+class Judgement(NamedTuple):
+    """A request that was decided, and all that its further way needs: what is carried out, logged and shown."""
+
+    request: Request
+    client: Client
+    #: of the client's group, with the effective mode; the mode is never ``off``
+    settings: GroupSettings
+    decision: Decision
+    #: time of the decision, in ns
+    duration: int
+    #: reference in the log
+    reference: str | None = None
+
+    @property
+    def stops(self) -> bool:
+        """Whether it is kept from its origin."""
+        return self.decision.action in STOPPING and self.settings.mode == "block"
+
+    @property
+    def would_block(self) -> bool:
+        """Whether it would be stopped, but passes in the dry run."""
+        return self.decision.action in STOPPING and self.settings.mode == "tag"
+
+    @property
+    def host(self) -> bytes | None:
+        """The host of the canonical URL; ``None`` if the request cannot be read."""
+        return split_web(self.decision.url).host if self.decision.fault is None else None
 
 
 def decide(layers: Sequence[str], matches: Iterable[Match], group: str = "") -> Decision:

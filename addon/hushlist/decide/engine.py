@@ -22,7 +22,7 @@ from hushlist.match.checks import Check, CheckedRequest
 from hushlist.match.index import Host, Index, Match, find_checks
 from hushlist.match.index_file import ALLOWING, CATEGORIZED
 from hushlist.match.rule import Action, Anything, Terms
-from hushlist.policy.groups import NOBODY, Client, GroupSettings, group_of
+from hushlist.policy.groups import NOBODY, Client, Group, group_of
 from hushlist.policy.policy_file import Policy
 from hushlist.system.memory import BoundedCache
 from hushlist.unblock.grants import Grant
@@ -99,20 +99,23 @@ class Engine:
         #: whether checks or hashed URIs need the whole request, so that the host alone never decides
         self._asks_more = bool(self._checks) or index.has_uris
         self._groups = BoundedCache(partial(group_of, policy.all_groups), _MOST_CLIENTS)
-        self._sights: dict[str, _GroupCache] = {}
+        #: by the group's name
+        self._caches: dict[str, _GroupCache] = {}
         #: the one cache, if the policy is the same for everybody at every moment
         self._only: _GroupCache | None = None
         if not policy.groups:
-            only = self._sight(NOBODY, None)
+            only = self._cache(NOBODY, None)
             self._only = only if only.view.is_timeless else None
 
-    def decide(self, request: Request, now: datetime | None = None, client: Client = NOBODY) -> Decision:
+    def decide(
+        self, request: Request, now: datetime | None = None, client: Client = NOBODY, group: Group | None = None
+    ) -> Decision:
         """The decision for a request. ``now`` has a time zone; the default is the present. Never raises.
 
         The engine decides each of the request's hosts, and the strictest decision holds. The policy's ``unparsable``
-        decides a request that cannot be read, or is too large to be read.
+        decides a request that cannot be read, or is too large to be read. ``group`` is the client's, if it is known.
         """
-        group_cache = self._only or self._sight(client, now)
+        group_cache = self._only or self._cache(client, now, group)
         hosts = request.hosts
         forms: Forms | None = None
         if len(hosts) == 1 and request.fault is None:
@@ -132,18 +135,20 @@ class Engine:
             request, lambda host: self._by_host(group_cache, request, host, every, now, client), fault
         )
 
-    def decide_host(self, request: Request, now: datetime | None = None, client: Client = NOBODY) -> Decision:
+    def decide_host(
+        self, request: Request, now: datetime | None = None, client: Client = NOBODY, group: Group | None = None
+    ) -> Decision:
         """The decision for a connection, of which only the hosts and the port are known. Never raises.
 
         Rules for whole hosts and addresses decide, and checks do. Rules for paths and URIs do not.
         """
-        group_cache = self._sight(client, now)
+        group_cache = self._cache(client, now, group)
         return self._by_names(request, lambda host: self._whole_host(group_cache, request, host, now, client))
 
     def has_paths(self, host: bytes, client: Client = NOBODY) -> bool:
         """Whether there are rules in the clear for paths on a host or its domain; they need the path to be known."""
         try:
-            return any(is_guided for _, is_guided, _ in self._sight(client, None).known[host].host.deeper)
+            return any(is_guided for _, is_guided, _ in self._cache(client, None).known[host].host.deeper)
         except UrlError:
             return True
 
@@ -154,7 +159,7 @@ class Engine:
         """
         plain = PLAIN_URL.match(url) if len(url) <= LONGEST_TARGET else None
         if plain is not None:
-            group_cache = self._only or self._sight(client, now)
+            group_cache = self._only or self._cache(client, now)
             try:
                 known = group_cache.known[plain[2]]
                 decision = known.decision
@@ -174,7 +179,7 @@ class Engine:
 
     def allows_below(self, host: bytes, now: datetime | None = None, client: Client = NOBODY) -> bool:
         """Whether a rule in the clear may allow part of a host, so that it must not be blocked as a whole."""
-        group_cache = self._sight(client, now)
+        group_cache = self._cache(client, now)
         try:
             bits = group_cache.known[host].host.bits
         except UrlError:
@@ -183,17 +188,17 @@ class Engine:
 
     def view(self, client: Client = NOBODY, now: datetime | None = None) -> EffectivePolicy:
         """The effective policy for a client's group at a moment."""
-        return self._sight(client, now).view
+        return self._cache(client, now).view
 
-    def settings(self, client: Client) -> GroupSettings:
-        """The settings of a client's group."""
-        return (self._only.view.group if self._only else self._groups[client]).settings
+    def group(self, client: Client) -> Group:
+        """The client's group."""
+        return self._only.view.group if self._only else self._groups[client]
 
-    def _sight(self, client: Client, now: datetime | None) -> _GroupCache:
-        group = self._groups[client]
-        group_cache = self._sights.get(group.name)
+    def _cache(self, client: Client, now: datetime | None, group: Group | None = None) -> _GroupCache:
+        group = group or self._groups[client]
+        group_cache = self._caches.get(group.name)
         if group_cache is None or not group_cache.view.holds_at(now or datetime.now(UTC)):
-            group_cache = self._sights[group.name] = _GroupCache(
+            group_cache = self._caches[group.name] = _GroupCache(
                 EffectivePolicy(group, now or datetime.now(UTC)), self._know
             )
         return group_cache

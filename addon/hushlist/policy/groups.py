@@ -114,13 +114,13 @@ class GroupSettings:
     #: hosts that are not decrypted
     pass_through: PassThrough = PassThrough()  # noqa: RUF009  it is immutable
 
-    def mode_under(self, option: str) -> str:
-        """The mode to use with mitmproxy's option: of both, the one that does less.
+    def under(self, option: str) -> GroupSettings:
+        """The settings with the effective mode: the group's, or that of mitmproxy's option if it does less.
 
-        >>> GroupSettings(mode="tag").mode_under("block"), GroupSettings().mode_under("off")
+        >>> GroupSettings(mode="tag").under("block").mode, GroupSettings().under("off").mode
         ('tag', 'off')
         """
-        return option if self.mode == "block" else max(self.mode, option, key=MODES.index)
+        return self if MODES.index(option) <= MODES.index(self.mode) else replace(self, mode=option)
 
     def behind(self, own: GroupSettings, given: MappingReader) -> GroupSettings:
         """A group's own settings, completed by these."""

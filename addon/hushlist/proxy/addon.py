@@ -26,6 +26,7 @@ from hushlist.proxy.flow.self_connections import SelfConnections
 from hushlist.proxy.request_handler import RequestHandler
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.tunnels import Tunnels
+from hushlist.proxy.unblock_handler import UnblockHandler
 
 if TYPE_CHECKING:
     from mitmproxy.addonmanager import Loader
@@ -45,14 +46,14 @@ class Hushlist:
     def __init__(self) -> None:
         self.runtime = Runtime()
         self._own = SelfConnections()
-        self._requests = RequestHandler(self.runtime, self._own)
+        self._forms = UnblockHandler(self.runtime)
+        self._requests = RequestHandler(self.runtime, self._own, self._forms)
         self._bodies = Bodies()
         self._name_queries = DnsQueries(self.runtime)
         self._tunnels = Tunnels(self.runtime)
-        self._distrust = CertificatePinning(self.runtime, self._tunnels)
+        self._distrust = CertificatePinning(self.runtime)
         self._live = DashboardServer(self.runtime, self._own)
-        #: the options' values; mitmproxy copies a value each time it is read
-        self._mode = "block"
+        #: the option's value; mitmproxy copies a value each time it is read
         self._learns = True
         self._is_running = False
         self._options_before: dict[str, object] = {}
@@ -104,7 +105,7 @@ class Hushlist:
             logger.error("hushlist: %s", Lines(error))  # noqa: TRY400
         finally:
             # After the error, mitmproxy restores the options, and calls again.
-            self._mode, self._learns = ctx.options.hushlist_mode, ctx.options.hushlist_learn
+            self.runtime.mode, self._learns = ctx.options.hushlist_mode, ctx.options.hushlist_learn
 
     def _configure(self, updated: set[str]) -> None:
         if updated & {"hushlist_mode", *_REQUIRED}:
@@ -157,30 +158,30 @@ class Hushlist:
     def requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook: decide before any of the body, which may be streamed, goes on."""
         if is_asked(flow):
-            return self._live.answer(flow, self._mode)
-        self._requests.filter(flow, self._mode, again=True)
-        if self._mode != "off":
+            return self._live.answer(flow)
+        self._requests.filter(flow, again=True)
+        if self.runtime.mode != "off":
             self._bodies.guard(flow)
         return None
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook: decide again if the request has changed; take a page's form."""
         hide_dashboard_flow(flow)
-        if self._mode != "off":
+        if self.runtime.mode != "off":
             self._bodies.frame(flow)  # a body that was not announced is decided, too
-        self._requests.filter(flow, self._mode, again=False)
-        return self._requests.take_form(flow)
+        self._requests.filter(flow, again=False)
+        return self._forms.take(flow)
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: remove headers that lead past the filter, before a body that may be streamed."""
         assert flow.response is not None
-        keep_here(flow, flow.response.headers, self._mode, self.runtime)
+        keep_here(flow, flow.response.headers, self.runtime)
 
     def response(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: remove the same from trailers; learn from an origin's redirects."""
         hide_dashboard_flow(flow)
         assert flow.response is not None
-        keep_here(flow, flow.response.trailers, self._mode, self.runtime)
+        keep_here(flow, flow.response.trailers, self.runtime)
         if self._learns:
             self._requests.learn(flow)
 
@@ -199,7 +200,7 @@ class Hushlist:
 
     def http_connect(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: decide a tunnel before it is opened."""
-        self._tunnels.connect(flow, self._mode)
+        self._tunnels.connect(flow)
 
     def http_connect_upstream(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: have an upstream proxy connect to the hosts of safe search."""
@@ -207,7 +208,7 @@ class Hushlist:
 
     def tls_clienthello(self, data: tls.ClientHelloData) -> None:
         """mitmproxy's hook: decide TLS by its names, and pass through what is not to be decrypted."""
-        self._tunnels.client_hello(data, self._mode)
+        self._tunnels.client_hello(data)
 
     def tls_established_client(self, data: tls.TlsData) -> None:
         """mitmproxy's hook: note clients that accept the proxy's certificates."""
@@ -219,27 +220,27 @@ class Hushlist:
 
     async def tls_failed_client(self, data: tls.TlsData) -> None:
         """mitmproxy's hook: handle hosts whose apps refuse the proxy's certificates."""
-        await self._distrust.failed(data, self._mode)
+        await self._distrust.failed(data)
 
     def next_layer(self, nextlayer: NextLayer) -> None:
         """mitmproxy's hook: decide connections that mitmproxy's options pass unread."""
-        self._tunnels.next_layer(nextlayer, self._mode)
+        self._tunnels.next_layer(nextlayer)
 
     def tcp_start(self, flow: tcp.TCPFlow) -> None:
         """mitmproxy's hook: decide raw TCP."""
-        self._tunnels.raw(flow, self._mode)
+        self._tunnels.raw(flow)
 
     def udp_start(self, flow: udp.UDPFlow) -> None:
         """mitmproxy's hook: decide raw UDP."""
-        self._tunnels.raw(flow, self._mode)
+        self._tunnels.raw(flow)
 
     def dns_request(self, flow: dns.DNSFlow) -> None:
         """mitmproxy's hook: decide a DNS question before it goes on."""
-        self._name_queries.ask(flow, self._mode)
+        self._name_queries.ask(flow)
 
     def dns_response(self, flow: dns.DNSFlow) -> None:
         """mitmproxy's hook: decide the names and addresses in a DNS answer."""
-        self._name_queries.answer(flow, self._mode)
+        self._name_queries.answer(flow)
 
 
 def _policy_path() -> Path:

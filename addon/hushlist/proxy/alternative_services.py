@@ -135,9 +135,9 @@ _ALT_SVC = b"alt-svc"
 _CLEAR = b"clear"
 
 
-def keep_here(flow: http.HTTPFlow, headers: http.Headers | None, mode: str, runtime: Runtime) -> None:
+def keep_here(flow: http.HTTPFlow, headers: http.Headers | None, runtime: Runtime) -> None:
     """Remove ``Alt-Svc`` from a response's headers or trailers while the filter is on; recordings are unchanged."""
-    if headers is None or mode == "off" or not flow.live:
+    if headers is None or runtime.mode == "off" or not flow.live:
         return
     fields = headers.fields  # for nearly all fields, the length of the name is enough
     kept = tuple([field for field in fields if len(field[0]) != len(_ALT_SVC) or not _leads_away(*field)])

@@ -22,7 +22,6 @@ from hushlist.policy.groups import Client
 from hushlist.policy.pass_through import ADD
 from hushlist.proxy.flow.flow_request import client_of_connection, request_of_connection
 from hushlist.proxy.runtime import Runtime
-from hushlist.proxy.tunnels import Tunnels
 from hushlist.system.files import LONGEST_DOCUMENT, read_regular, replace_file
 from hushlist.url.host import is_address, is_plain_name
 from hushlist.url.parts import to_bytes
@@ -56,8 +55,8 @@ class _BoundedCounter(OrderedDict[tuple[str, ...], int]):
 class CertificatePinning:
     """Handles failed handshakes."""
 
-    def __init__(self, runtime: Runtime, tunnels: Tunnels) -> None:
-        self._runtime, self._tunnels = runtime, tunnels
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
         #: clients that have accepted a certificate of the proxy
         self._trusting = _BoundedCounter()
         self._refusals = _BoundedCounter()
@@ -71,18 +70,18 @@ class CertificatePinning:
         if data.context.server.address is not None:
             self._trusting.count(_who(client_of_connection(data.context.client)))
 
-    async def failed(self, data: tls.TlsData, mode: str) -> None:
+    async def failed(self, data: tls.TlsData) -> None:
         """Handle a failed handshake with a client, if the client refused the certificate."""
         address = data.context.server.address
-        if mode == "off" or address is None or not _REFUSAL.search(data.conn.error or ""):
+        if self._runtime.mode == "off" or address is None or not _REFUSAL.search(data.conn.error or ""):
             return
         try:
             client = client_of_connection(data.context.client)
             names = (data.conn.sni,) if data.conn.sni else ()
             request = request_of_connection(b"https", address, names, data.context.client.proxy_mode)
-            judged = self._tunnels.judge(request, client, mode)
-            if judged is not None and judged.decision.action in STOPPING:
-                self._tunnels.record(judged)  # no request will come that could be logged
+            judgement = self._runtime.judge(request, client, is_connection=True)
+            if judgement is not None and judgement.decision.action in STOPPING:
+                self._runtime.record_connection(judgement)  # no request will come that could be logged
                 return
             host = canonical_host(to_bytes(data.conn.sni or address[0]))
             if is_plain_name(host) or is_address(host):
@@ -96,8 +95,7 @@ class CertificatePinning:
         engine = self._runtime.engine
         if engine is None:
             return
-        group, settings = engine.view(client).group.name, engine.settings(client)
-        passed = settings.pass_through
+        group, passed = engine.group(client).name, engine.group(client).settings.pass_through
         number = self._refusals.count(_who(client), host)
         place = passed.place or engine.policy.source
         if passed.on_failure == ADD and passed.file is not None:

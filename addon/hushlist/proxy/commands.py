@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
-from mitmproxy import command, ctx, exceptions, flow, http
+from mitmproxy import command, exceptions, flow, http
 
 from hushlist.decide.decision import Decision
 from hushlist.decide.engine import Engine
@@ -36,7 +36,7 @@ class Commands:
     @command.command("hushlist.status")
     def status(self) -> str:
         """What is in force: the policy, its rules, and what was wrong with its last change."""
-        return self._runtime.status(ctx.options.hushlist_mode)
+        return self._runtime.status()
 
     @command.command("hushlist.reload")
     def reload(self) -> None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from ipaddress import IPv4Address, IPv6Address
 from struct import error as StructError  # noqa: N812
-from time import perf_counter_ns
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -18,7 +17,7 @@ from mitmproxy.flow import Error
 from mitmproxy.net.dns import classes, response_codes, types
 from mitmproxy.proxy.mode_specs import DnsMode, RegularMode, Socks5Mode, UpstreamMode, WireGuardMode
 
-from hushlist.decide.decision import Decision
+from hushlist.decide.decision import Judgement
 from hushlist.errors import logger_of
 from hushlist.match.rule import Action, Anything
 from hushlist.policy.groups import Client
@@ -56,32 +55,31 @@ class DnsQueries:
         #: flows whose name a rule allows, wherever it leads
         self._allowed: WeakKeyDictionary[dns.DNSFlow, bool] = WeakKeyDictionary()
 
-    def ask(self, flow: dns.DNSFlow, mode: str) -> None:
+    def ask(self, flow: dns.DNSFlow) -> None:
         """Decide a question before it is answered.
 
         In a tunnel no question is decided: a tunnel carries HTTP or nothing, and mitmproxy would take one to port 53 or
         5353 for DNS.
         """
         if isinstance(flow.client_conn.proxy_mode, _TUNNELLING):
-            if mode == "block" and flow.killable:
+            if self._runtime.mode == "block" and flow.killable:
                 flow.kill()
+            return
+        if self._runtime.mode == "off":
             return
         try:
             self._forget_stale(flow)
-            client = client_of_flow(flow)
-            mode = self._runtime.settings(client).mode_under(mode)
-            if mode == "off":
+            client, server = client_of_flow(flow), _server_of(flow)
+            judgement = self._judge(request_of_question(flow.request), client)
+            if judgement is None:
                 return
-            request, server = request_of_question(flow.request), _server_of(flow)
-            start = perf_counter_ns()
-            decision = self._decide(request, client)
-            no_server = None if server is None else self._stopping(server, client)
-            self._allowed[flow] = decision.action is Action.ALLOW
-            self._act(flow, no_server or decision, client, mode, perf_counter_ns() - start, refused=bool(no_server))
+            no_server = None if server is None else self._judge_further(server, client)
+            self._allowed[flow] = judgement.decision.action is Action.ALLOW
+            self._act(flow, no_server or judgement, refused=bool(no_server))
         except Exception as error:
             self._runtime.failure_policy.act(flow, error)
 
-    def answer(self, flow: dns.DNSFlow, mode: str) -> None:
+    def answer(self, flow: dns.DNSFlow) -> None:
         """Decide the names and addresses in an answer; then remove records that would lead past the filter."""
         response = flow.response
         if response is None or self._own.get(flow) is response or not flow.live:
@@ -90,18 +88,16 @@ class DnsQueries:
             return
         try:
             client = client_of_flow(flow)
-            mode = self._runtime.settings(client).mode_under(mode)
-            if mode == "off":
+            if self._runtime.settings(client).mode == "off":
                 return
             _take_out(response)
             # An answer to an earlier question with the same number is not about the allowed name.
             if self._allowed.get(flow) and response.questions == flow.request.questions:
                 return
-            start = perf_counter_ns()
             for hosts in dict.fromkeys(_leads_to(response)):
-                decision = self._stopping(Request(b"dns", hosts, 53, b"/"), client)
-                if decision is not None:
-                    self._act(flow, decision, client, mode, perf_counter_ns() - start)
+                judgement = self._judge_further(Request(b"dns", hosts, 53, b"/"), client)
+                if judgement is not None:
+                    self._act(flow, judgement)
                     return
         except Exception as error:
             self._runtime.failure_policy.act(flow, error)
@@ -114,49 +110,40 @@ class DnsQueries:
             if is_own or response.questions != flow.request.questions:
                 flow.response = None
 
-    def _decide(self, request: Request, client: Client) -> Decision:
-        engine = self._runtime.engine
-        if engine is not None and request.hosts == (b"",) and request.fault is None:
-            return engine.view(client).nothing.of(request)  # the root is not a host, so no rule can be about it
-        decision = self._runtime.decide(request, client)
-        is_whole = decision.fault is not None or not self._allows_below(request.hosts, client)
+    def _judge(self, request: Request, client: Client) -> Judgement | None:
+        """The judgement of the names as whole hosts; ``None`` while the filter is off for the client."""
+        judgement, engine = self._runtime.judge(request, client), self._runtime.engine
+        if judgement is None or engine is None:
+            return judgement
+        decision = judgement.decision
+        if request.hosts == (b"",) and request.fault is None:
+            decision = engine.view(client).nothing.of(request)  # the root is not a host, so no rule can be about it
+        is_whole = decision.fault is not None or not any(
+            engine.allows_below(host, client=client) for host in request.hosts
+        )
         if decision.action is Action.WARN or (decision.action is Action.BLOCK and not is_whole):
-            return decision._replace(action=Action.PASS, winner=None)
-        return decision
+            decision = decision._replace(action=Action.PASS, winner=None)
+        return judgement._replace(decision=decision)
 
-    def _stopping(self, request: Request, client: Client) -> Decision | None:
-        """The decision that blocks the name asked for, or what its answer leads to, if a rule does.
+    def _judge_further(self, request: Request, client: Client) -> Judgement | None:
+        """The judgement of a name server, or of where an answer leads, if a rule blocks it.
 
         A block by the default action does not count: an allowed name may lead to names that no rule allows.
         """
-        decision = self._decide(request, client)
-        is_default = decision.winner is not None and isinstance(decision.winner.rule.pattern, Anything)
-        return decision if decision.action is Action.BLOCK and not is_default else None
+        judgement = self._judge(request, client)
+        if judgement is None or judgement.decision.action is not Action.BLOCK:
+            return None
+        winner = judgement.decision.winner
+        return None if winner is not None and isinstance(winner.rule.pattern, Anything) else judgement
 
-    def _allows_below(self, hosts: tuple[bytes, ...], client: Client) -> bool:
-        engine = self._runtime.engine
-        return engine is not None and any(engine.allows_below(host, client=client) for host in hosts)
-
-    def _act(
-        self,
-        flow: dns.DNSFlow,
-        decision: Decision,
-        client: Client,
-        mode: str,
-        duration: int,
-        *,
-        refused: bool = False,
-    ) -> None:
+    def _act(self, flow: dns.DNSFlow, judgement: Judgement, *, refused: bool = False) -> None:
         """Log a decision, and answer a blocked question; ``refused``: refuse it, whatever the policy's DNS setting."""
-        stops = decision.action is Action.BLOCK
-        would_block = stops and mode == "tag"
         method = f"DNS {' '.join(types.to_str(question.type) for question in flow.request.questions[:4])}".rstrip()
-        self._runtime.record(decision, client, method, would_block=would_block, duration=duration, is_live=flow.live)
-        flow_metadata.annotate(flow, decision, would_block=would_block)
-        if stops and not would_block and flow.live:
+        flow_metadata.annotate(flow, self._runtime.record(judgement, method, is_live=flow.live))
+        if judgement.stops and flow.live:
             engine = self._runtime.engine
             answers = NameAnswers() if engine is None else engine.policy.name_answers
-            refused = refused or decision.fault is not None
+            refused = refused or judgement.decision.fault is not None
             self._own[flow] = flow.response = _blocked(flow.request, answers, refused=refused)
 
 

@@ -2,29 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable
 from contextlib import suppress
 from dataclasses import replace
-from time import monotonic, perf_counter_ns
+from time import monotonic
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
 from mitmproxy import connection, http
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
-from hushlist.decide.decision import STOPPING
+from hushlist.decide.decision import Judgement
 from hushlist.errors import UrlError, logger_of
-from hushlist.match.rule import Action
-from hushlist.policy.groups import GroupSettings
 from hushlist.policy.safe_search import rewrite_for_safe_search
 from hushlist.proxy.flow import flow_metadata
 from hushlist.proxy.flow.flow_request import Seen, client_of_flow, name_to_ask, request_of_flow, seen_of_flow
 from hushlist.proxy.flow.respond_or_kill import is_open, refuse
 from hushlist.proxy.flow.self_connections import SelfConnections
 from hushlist.proxy.page import block_response
-from hushlist.proxy.page.explanation import Verdict
 from hushlist.proxy.runtime import Runtime
-from hushlist.proxy.unblock_handler import Stopped, UnblockHandler
+from hushlist.proxy.unblock_handler import UnblockHandler, respond
 from hushlist.url.parts import to_bytes
 from hushlist.url.redirects import PERMANENT
 from hushlist.url.request import Request, canonical_host
@@ -51,31 +47,29 @@ class RequestHandler:
     was already blocked is refused in any case.
     """
 
-    def __init__(self, runtime: Runtime, own: SelfConnections) -> None:
-        self._runtime, self._own = runtime, own
-        self._unblocker = UnblockHandler(runtime, self._answer)
+    def __init__(self, runtime: Runtime, own: SelfConnections, unblocker: UnblockHandler) -> None:
+        self._runtime, self._own, self._unblocker = runtime, own, unblocker
         #: the decided request of each flow
         self._decided: WeakKeyDictionary[http.HTTPFlow, _DecidedRequest] = WeakKeyDictionary()
         #: by client connection: host -> host to connect to instead
         self._led: WeakKeyDictionary[connection.Client, dict[str, str]] = WeakKeyDictionary()
 
-    def filter(self, flow: http.HTTPFlow, mode: str, *, again: bool) -> None:
+    def filter(self, flow: http.HTTPFlow, *, again: bool) -> None:
         """Decide a request, and act; one that was decided before is decided again only if ``again`` (a replay).
 
         A request whose body took long is also decided again before any of it goes on: else a client could begin it in
         time, and end it after a rule or schedule has changed. A request of the proxy to itself is answered in every
         mode and under every policy, since it would loop forever.
         """
-        self._filter(flow, mode, again=again)
+        if self._runtime.mode != "off":
+            self._filter(flow, again=again)
         if self._own.is_loop(flow.client_conn):
             refuse(
                 flow,
                 lambda request: block_response.block_response(request, block_response.Explanation("", fault=_LOOP)),
             )
 
-    def _filter(self, flow: http.HTTPFlow, mode: str, *, again: bool) -> None:
-        if mode == "off":
-            return
+    def _filter(self, flow: http.HTTPFlow, *, again: bool) -> None:
         is_blocked = False
         try:
             seen, before = seen_of_flow(flow), None if again else self._decided.get(flow)
@@ -86,42 +80,27 @@ class RequestHandler:
                 request, is_same = before.request, True
             if before is not None and is_same and not _is_late(flow, before):
                 return
-            client = client_of_flow(flow)
-            settings = self._runtime.settings(client)
-            mode = settings.mode_under(mode)
-            if mode == "off":
+            judgement = self._runtime.judge(request, client_of_flow(flow))
+            if judgement is None:
                 return
-            start = perf_counter_ns()
-            decision = self._runtime.decide(request, client)
-            duration = perf_counter_ns() - start
+            is_blocked = judgement.stops
             self._decided[flow] = _DecidedRequest(seen, request, monotonic())
-            stops = decision.action in STOPPING
-            would_block = stops and mode == "tag"
-            is_blocked = stops and not would_block
             if is_same and not is_blocked:
                 return  # unchanged: do not log it again
-            reference = self._runtime.record(
-                decision, client, flow.request.method, would_block=would_block, duration=duration, is_live=flow.live
-            )
-            flow_metadata.annotate(flow, decision, would_block=would_block)
+            recorded = self._runtime.record(judgement, flow.request.method, is_live=flow.live)
+            flow_metadata.annotate(flow, recorded)
             if is_blocked or self._unblocker.is_sealed(flow.request):
-                stopped = Stopped(decision, client, settings.unblocking, reference)
-                if refuse(flow, lambda _: self._answer(flow, stopped)):
-                    self._unblocker.remember(flow, stopped)
+                if refuse(flow, lambda answered: respond(self._runtime, answered, recorded)):
+                    self._unblocker.remember(flow, recorded)
             elif is_open(flow):
                 self._ask_the_name(flow, request)
-                if settings.safe_search and mode != "tag":
-                    self._search_safely(flow, request, settings)
+                self._search_safely(flow, recorded)
         except Exception as error:
             self._runtime.failure_policy.act(flow, error, is_blocked=is_blocked)
 
     def _request_of(self, flow: http.HTTPFlow) -> Request:
         request = request_of_flow(flow, with_media=self._runtime.asks_media)
         return replace(request, fault=_LOOP) if self._own.is_loop(flow.client_conn) else request
-
-    def take_form(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
-        """Take the form of a block page, once it has arrived whole; ``None`` for other requests."""
-        return self._unblocker.take(flow)
 
     def learn(self, flow: http.HTTPFlow) -> None:
         """Learn from a permanent redirect that the origin sent."""
@@ -148,21 +127,6 @@ class RequestHandler:
         if host:
             flow.request.host = host
 
-    def _answer(self, flow: http.HTTPFlow, stopped: Stopped, message: str | None = None) -> http.Response:
-        """The answer that replaces the origin's."""
-        decision, engine = stopped.decision, self._runtime.engine
-        is_failure = engine is None or decision.action not in STOPPING
-        kind = Verdict.WARNED if decision.action is Action.WARN else Verdict.BLOCKED
-        until = None if decision.winner is None else decision.winner.until
-        if until is not None and engine is not None:
-            until = until.astimezone(engine.policy.zone)
-        explanation = block_response.explanation_of(
-            decision, kind=Verdict.FAILED if is_failure else kind, until=until, reference=stopped.reference
-        )
-        return block_response.block_response(
-            flow.request, explanation, self._unblocker.offer(stopped, message), self._runtime.template
-        )
-
     def _ask_the_name(self, flow: http.HTTPFlow, request: Request) -> None:
         """Connect to the name that was decided, not to the address that the client gives for it."""
         name = name_to_ask(request, flow.client_conn.sni)
@@ -170,14 +134,17 @@ class RequestHandler:
             flow.request.data.host = name
             self._keep(flow)
 
-    def _search_safely(self, flow: http.HTTPFlow, request: Request, settings: GroupSettings) -> None:
+    def _search_safely(self, flow: http.HTTPFlow, judgement: Judgement) -> None:
         """Ask a search engine for safe results if the policy says so and the client does not.
 
-        A request may name several hosts; any of them can be the search engine's.
+        A request may name several hosts; any of them can be the search engine's. A dry run changes nothing.
         """
+        settings = judgement.settings
+        if not settings.safe_search or settings.mode == "tag":
+            return
         data = flow.request.data
         changes = []
-        for host in dict.fromkeys(request.hosts):
+        for host in dict.fromkeys(judgement.request.hosts):
             with suppress(UrlError):
                 change = rewrite_for_safe_search(canonical_host(host), data.path, settings.safe_search)
                 if change is None:

@@ -10,13 +10,13 @@ import asyncio
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
-from time import monotonic, time
+from time import monotonic, perf_counter_ns, time
 from typing import NamedTuple
 from urllib.parse import clear_cache  # type: ignore[attr-defined]
 
 from hushlist.compiling.background_compiler import BackgroundCompiler
 from hushlist.compiling.compile_report import CompileReport
-from hushlist.decide.decision import Decision
+from hushlist.decide.decision import Decision, Judgement
 from hushlist.decide.engine import Engine
 from hushlist.errors import Lines, SourceError, logger_of, printable
 from hushlist.journal.log_record import LogRecord
@@ -25,7 +25,7 @@ from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.index import Index
 from hushlist.match.rule import Action
-from hushlist.policy.groups import Client, GroupSettings
+from hushlist.policy.groups import Client, Group, GroupSettings
 from hushlist.policy.policy_file import Fingerprint, Policy, PolicyError, read_policy
 from hushlist.policy.proxy_settings import FailureCause, LogSettings, OnFailure
 from hushlist.proxy.failure_policy import FailurePolicy
@@ -41,7 +41,7 @@ from hushlist.url.request import Request
 logger = logger_of(__name__)
 
 #: what applies while there is no policy
-_EVERYBODY = GroupSettings()
+_EVERYBODY = Group("", (), GroupSettings())
 _NO_POLICY = "the filter has no policy that it can use"
 _REFUSED = "no policy that can be used: every request is refused"
 _UNFILTERED = "NOTHING IS FILTERED: no policy that can be used, and every request passes, as its on-failure says"
@@ -63,7 +63,9 @@ class Runtime:
     """The engine, log and stores in use; the addon's parts look here each time and keep no copy."""
 
     def __init__(self) -> None:
-        #: ``None`` while no policy can be used; then ``decide`` uses the failure action
+        #: mitmproxy's option; a group's mode may do less
+        self.mode = "block"
+        #: ``None`` while no policy can be used; then ``judge`` uses the failure action
         self.engine: Engine | None = None
         #: temporary unblocks; ``None`` if the store cannot be used
         self.overrides: Overrides | None = None
@@ -97,26 +99,75 @@ class Runtime:
         self._guard: asyncio.Task[None] | None = None
         self._is_running = False
 
+    # -- requests ------------------------------------------------------------------------------------------------
+
     def settings(self, client: Client) -> GroupSettings:
-        """The settings of a client's group."""
-        return _EVERYBODY if self.engine is None else self.engine.settings(client)
+        """The settings of a client's group, with the effective mode."""
+        return self._group(client).settings.under(self.mode)
+
+    def _group(self, client: Client) -> Group:
+        return _EVERYBODY if self.engine is None else self.engine.group(client)
 
     @property
     def asks_media(self) -> bool:
         """Whether the media types that a request names can change a decision."""
         return self.engine is not None and self.engine.asks_media
 
-    def decide(self, request: Request, client: Client) -> Decision:
-        """The decision for a request; without a policy, none passes, unless a policy said so."""
-        return self._without(request) if self.engine is None else self.engine.decide(request, client=client)
+    def judge(self, request: Request, client: Client, *, is_connection: bool = False) -> Judgement | None:
+        """Decide a request; ``None`` while the filter is off for its client.
 
-    def decide_host(self, request: Request, client: Client) -> Decision:
-        """The decision for a connection of which only the destination is known."""
-        return self._without(request) if self.engine is None else self.engine.decide_host(request, client=client)
+        ``is_connection``: only hosts and port are known. Without a policy, nothing passes, unless a policy said so.
+        """
+        engine, group = self.engine, self._group(client)
+        settings = group.settings.under(self.mode)
+        if settings.mode == "off":
+            return None
+        start = perf_counter_ns()
+        if engine is None:
+            decision = self._without(request)
+        else:
+            decide = engine.decide_host if is_connection else engine.decide
+            decision = decide(request, client=client, group=group)
+        return Judgement(request, client, settings, decision, perf_counter_ns() - start)
 
     def _without(self, request: Request) -> Decision:
         passes = self.failure_policy.passes(self._missing)
         return Decision(Action.PASS if passes else Action.BLOCK, request.url, fault=_NO_POLICY)
+
+    def record(self, judgement: Judgement, method: str, *, is_live: bool = True) -> Judgement:
+        """Count a decision, and log it; returns it with its canonical URL, and its reference in the log.
+
+        There is no reference without a log, or if the decision is about a recording.
+        """
+        decision, client = judgement.decision, judgement.client
+        journal = self.journal if is_live else None
+        moment = time()
+        reference = None if journal is None else journal.reference(moment)
+        record = LogRecord(
+            decision=decision,
+            reference=reference or "",
+            moment=moment,
+            client=client.address,
+            user=client.user,
+            group=decision.group,
+            method=method,
+            would_block=judgement.would_block,
+            grant=None if decision.grant is None else str(decision.grant.id),
+            duration=judgement.duration // 1000,
+        )
+        self.statistics.note(record, judgement.duration)
+        if journal is not None:
+            journal.write(record)
+        # computed once for all that is told of it; not in the record, since a URL may be long
+        told = decision if decision.action is Action.PASS else decision._replace(canonical=decision.url)
+        return judgement._replace(decision=told, reference=reference)
+
+    def record_connection(self, judgement: Judgement) -> Judgement:
+        """The same for a connection without a request that could be logged; a stopped one is reported."""
+        if judgement.stops:
+            url = judgement.decision.url.decode("ascii", "backslashreplace")
+            logger.info("hushlist: no connection for %s to %s: %s", judgement.client.address, url, judgement.decision)
+        return self.record(judgement, "CONNECT")
 
     # -- the policy ----------------------------------------------------------------------------------------------
 
@@ -228,40 +279,6 @@ class Runtime:
         else:
             self.overrides, self._no_overrides = overrides, None
 
-    def record(
-        self,
-        decision: Decision,
-        client: Client,
-        method: str,
-        *,
-        would_block: bool,
-        duration: int,
-        is_live: bool = True,
-    ) -> str | None:
-        """Count a decision that took so many ns, and log it; returns its reference in the log.
-
-        ``None``: there is no log, or the decision is about a recording.
-        """
-        journal = self.journal if is_live else None
-        moment = time()
-        reference = None if journal is None else journal.reference(moment)
-        record = LogRecord(
-            decision=decision,
-            reference=reference or "",
-            moment=moment,
-            client=client.address,
-            user=client.user,
-            group=decision.group,
-            method=method,
-            would_block=would_block,
-            grant=None if decision.grant is None else str(decision.grant.id),
-            duration=duration // 1000,
-        )
-        self.statistics.note(record, duration)
-        if journal is not None:
-            journal.write(record)
-        return reference
-
     # -- life ----------------------------------------------------------------------------------------------------
 
     def run(self) -> None:
@@ -329,8 +346,8 @@ class Runtime:
         """Why nothing can be unblocked, if so."""
         return self._no_overrides if self.overrides is None else self.overrides.fault
 
-    def status(self, mode: str) -> str:
-        """A summary of the current state, for people; ``mode`` is the option's."""
+    def status(self) -> str:
+        """A summary of the current state, for people."""
         if self.engine is None:
             done = _UNFILTERED if self.failure_policy.on_failure.passes(self._missing) else _REFUSED
             return "\n".join(
@@ -340,7 +357,7 @@ class Runtime:
         groups = ", ".join(group.name for group in policy.all_groups)
         status = (
             f"policy {policy.source}: {len(index):,} rules of {len(policy.files)} files; groups: {groups}; "
-            f"mode {mode}; index {index.source}"
+            f"mode {self.mode}; index {index.source}"
         )
         passed = {entry for group in policy.all_groups for entry in group.settings.pass_through.entries}
         status += f"; {len(passed)} hosts and networks are passed through" if passed else ""

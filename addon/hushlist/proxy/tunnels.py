@@ -12,8 +12,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from functools import partial
 from struct import Struct
-from time import perf_counter_ns
-from typing import NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 from mitmproxy import connection, ctx, http, tcp, udp
@@ -25,10 +23,10 @@ from mitmproxy.proxy.layers.tls import dtls_parse_client_hello, parse_client_hel
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.tls import ClientHello, ClientHelloData
 
-from hushlist.decide.decision import STOPPING, Decision
+from hushlist.decide.decision import Judgement
 from hushlist.errors import UrlError, logger_of
 from hushlist.match.checks import Check
-from hushlist.policy.groups import Client, GroupSettings
+from hushlist.policy.groups import Client
 from hushlist.policy.pass_through import PassThrough
 from hushlist.proxy.flow import flow_metadata
 from hushlist.proxy.flow.flow_request import (
@@ -48,7 +46,6 @@ from hushlist.url.request import Request, canonical_host
 
 logger = logger_of(__name__)
 
-_METHOD = "CONNECT"
 _WEB_PORTS = (80, 443)
 #: lower ports are assigned to one protocol each
 _WELL_KNOWN = 1024
@@ -68,20 +65,6 @@ _HIDDEN = "its TLS server name cannot be read"
 _HOST_LINE = re.compile(rb"\r\nhost:[ \t]*([^\r\n:]+)", re.IGNORECASE)
 
 
-class Judged(NamedTuple):
-    """The decision for a connection, and whether it is carried out."""
-
-    request: Request
-    client: Client
-    settings: GroupSettings
-    decision: Decision
-    #: the connection is stopped, or would be if the policy were not in dry-run mode
-    stops: bool
-    would_block: bool
-    #: time of the decision, in ns
-    duration: int
-
-
 class Tunnels:
     """Decides connections, and carries decisions out; if anything fails here, ``failure_policy`` decides."""
 
@@ -92,20 +75,19 @@ class Tunnels:
         #: servers of client connections that could carry more than one tunnel
         self._shared: WeakSet[connection.Server] = WeakSet()
 
-    def connect(self, flow: http.HTTPFlow, mode: str) -> None:
+    def connect(self, flow: http.HTTPFlow) -> None:
         """Decide a CONNECT by its target and its Host header; refuse it if no page could be shown in the tunnel."""
-        if mode == "off" or self._is_second(flow) or not is_open(flow):
+        if self._runtime.mode == "off" or self._is_second(flow) or not is_open(flow):
             return
         is_blocked = False
         try:
-            judged = self.judge(request_of_connect(flow), client_of_flow(flow), mode)
-            if judged is None:
+            judgement = self._judge(request_of_connect(flow), client_of_flow(flow))
+            if judgement is None:
                 return
-            is_blocked = judged.stops
-            flow_metadata.annotate(flow, judged.decision, would_block=judged.would_block)
-            if judged.stops and not self._shows_page(judged):
-                reference = self.record(judged)
-                explanation = block_response.explanation_of(judged.decision, reference=reference)
+            is_blocked = judgement.stops
+            flow_metadata.annotate(flow, judgement)
+            if is_blocked and not self._shows_page(judgement):
+                explanation = block_response.explanation_of(self._runtime.record_connection(judgement))
                 refuse(flow, lambda request: block_response.block_response(request, explanation))
         except Exception as error:
             self._runtime.failure_policy.act(flow, error, is_blocked=is_blocked)
@@ -127,27 +109,27 @@ class Tunnels:
             flow.kill()
         return True
 
-    def client_hello(self, data: ClientHelloData, mode: str) -> None:
+    def client_hello(self, data: ClientHelloData) -> None:
         """Decide TLS by its names; pass it through undecrypted if the policy says so."""
         server = data.context.server
         if server.address is None:
             return  # of the connection to the proxy itself
         try:
-            self._client_hello(data, server.address, mode)
+            self._client_hello(data, server.address)
         except Exception as error:
             if not self._runtime.failure_policy.lets_pass(error, "connection"):
                 data.ignore_connection = False
                 self._refused[server] = "the filter failed"
 
-    def _client_hello(self, data: ClientHelloData, address: connection.Address, mode: str) -> None:
+    def _client_hello(self, data: ClientHelloData, address: connection.Address) -> None:
         context, sni = data.context, data.client_hello.sni
         request = request_of_connection(b"https", address, _known(sni), context.client.proxy_mode)
         client = client_of_connection(context.client)
-        judged = self.judge(request, client, mode)
-        if judged is not None and judged.stops:
+        judgement = self._judge(request, client)
+        if judgement is not None and judgement.stops:
             # It is decrypted to show the page. Requests in it that a rule allows get a connection of their own.
             data.ignore_connection = False
-            self._refused[context.server] = str(judged.decision)
+            self._refused[context.server] = str(judgement.decision)
             return
         passed = self._runtime.settings(client).pass_through
         hides_name = _hides_name(data.client_hello)
@@ -155,14 +137,14 @@ class Tunnels:
         if way is not None:
             context.server.address = way
             data.ignore_connection = True
-        elif hides_name and judged is not None:
+        elif hides_name and judgement is not None:
             data.ignore_connection = False  # another addon that passes it through cannot read the name either
         elif data.ignore_connection:
             _lead(context.server, request)
-        if judged is not None and data.ignore_connection:
-            self.record(judged)
+        if judgement is not None and data.ignore_connection:
+            self._runtime.record_connection(judgement)
 
-    def next_layer(self, nextlayer: layer.NextLayer, mode: str) -> None:
+    def next_layer(self, nextlayer: layer.NextLayer) -> None:
         """Decide raw connections: mitmproxy calls its other hooks for them too late, or never.
 
         They are those of ``ignore_hosts``, ``allow_hosts`` and ``tcp_hosts``, and all raw data on its way to another
@@ -172,28 +154,28 @@ class Tunnels:
             if nextlayer.layer is None and (own := ctx.master.addons.get("nextlayer")) is not None:
                 own.next_layer(nextlayer)
             chosen = nextlayer.layer
-            if mode == "off" or not isinstance(chosen, TCPLayer | UDPLayer):
+            if self._runtime.mode == "off" or not isinstance(chosen, TCPLayer | UDPLayer):
                 return
-            decide = partial(self._layer_of_raw, chosen, mode)
+            decide = partial(self._layer_of_raw, chosen)
             nextlayer.layer = decide(_sent(nextlayer.context.client, nextlayer.events)) or _Held(chosen, decide)
         except Exception as error:
             if not self._runtime.failure_policy.lets_pass(error, "connection"):
                 nextlayer.layer = _Refused(nextlayer.context)
 
-    def _layer_of_raw(self, chosen: TCPLayer | UDPLayer, mode: str, sent: list[bytes]) -> layer.Layer | None:
+    def _layer_of_raw(self, chosen: TCPLayer | UDPLayer, sent: list[bytes]) -> layer.Layer | None:
         """The layer that passes raw data, or ends the connection; ``None`` until the client has sent enough."""
         try:
-            passes = self._passes_raw(chosen.context, sent, mode, is_shown=chosen.flow is not None)
+            passes = self._passes_raw(chosen.context, sent, is_shown=chosen.flow is not None)
         except _IncompleteError:
             return None
         except Exception as error:
             passes = self._runtime.failure_policy.lets_pass(error, "connection")
         return chosen if passes else _Refused(chosen.context)
 
-    def _passes_raw(self, context: Context, sent: list[bytes], mode: str, *, is_shown: bool) -> bool:
+    def _passes_raw(self, context: Context, sent: list[bytes], *, is_shown: bool) -> bool:
         """Whether raw data passes; ``is_shown``: mitmproxy has a flow for it."""
         client = client_of_connection(context.client)
-        if context.server.address is None or self._runtime.settings(client).mode_under(mode) == "off":
+        if context.server.address is None or self._runtime.settings(client).mode == "off":
             return True
         try:
             hello = _hello_of(context, sent)
@@ -210,31 +192,30 @@ class Tunnels:
         if host is not None:
             names.append(host[1].strip().decode("utf-8", "surrogateescape"))
         request = request_of_connection(scheme, context.server.address, names, context.client.proxy_mode)
-        judged = self.judge(replace(request, fault=fault), client, mode)
-        if judged is None:
+        judgement = self._judge(replace(request, fault=fault), client)
+        if judgement is None:
             return True
-        if not judged.stops and not is_shown:
-            _lead(context.server, judged.request)
-        if judged.stops or not is_shown:
-            self.record(judged)
-        return not judged.stops
+        if not judgement.stops and not is_shown:
+            _lead(context.server, judgement.request)
+        if judgement.stops or not is_shown:
+            self._runtime.record_connection(judgement)
+        return not judgement.stops
 
-    def raw(self, flow: tcp.TCPFlow | udp.UDPFlow, mode: str) -> None:
+    def raw(self, flow: tcp.TCPFlow | udp.UDPFlow) -> None:
         """Decide raw TCP or UDP before mitmproxy connects to a server."""
         server = flow.server_conn
-        if mode == "off" or not flow.live or server.address is None:
+        if self._runtime.mode == "off" or not flow.live or server.address is None:
             return
         try:
             scheme = b"tcp" if isinstance(flow, tcp.TCPFlow) else b"udp"
             names = _known(flow.client_conn.sni if _is_inner(flow.client_conn, server) else None)
             request = request_of_connection(scheme, server.address, names, flow.client_conn.proxy_mode)
-            judged = self.judge(request, client_of_connection(flow.client_conn), mode)
-            if judged is None:
+            judgement = self._judge(request, client_of_connection(flow.client_conn))
+            if judgement is None:
                 return
-            flow_metadata.annotate(flow, judged.decision, would_block=judged.would_block)
-            self.record(judged)
-            if judged.stops:
-                self._refused[server] = str(judged.decision)
+            flow_metadata.annotate(flow, self._runtime.record_connection(judgement))
+            if judgement.stops:
+                self._refused[server] = str(judgement.decision)
             else:
                 _lead(server, request)
         except Exception as error:
@@ -247,41 +228,20 @@ class Tunnels:
         if why is not None:
             data.server.error = f"blocked by hushlist: {why}"
 
-    # -- deciding ------------------------------------------------------------------------------------------------
+    def _judge(self, request: Request, client: Client) -> Judgement | None:
+        return self._runtime.judge(request, client, is_connection=True)
 
-    def judge(self, request: Request, client: Client, mode: str) -> Judged | None:
-        """The decision for a connection; ``None`` if nothing decides it."""
-        settings = self._runtime.settings(client)
-        mode = settings.mode_under(mode)
-        if mode == "off":
-            return None
-        start = perf_counter_ns()
-        decision = self._runtime.decide_host(request, client)
-        duration = perf_counter_ns() - start
-        stops = decision.action in STOPPING
-        would_block = stops and mode == "tag"
-        return Judged(request, client, settings, decision, stops and not would_block, would_block, duration)
-
-    def record(self, judged: Judged) -> str | None:
-        """Log a decision, and report a stopped connection."""
-        if judged.stops:
-            url = judged.decision.url.decode("ascii", "backslashreplace")
-            logger.info("hushlist: no connection for %s to %s: %s", judged.client.address, url, judged.decision)
-        return self._runtime.record(
-            judged.decision, judged.client, _METHOD, would_block=judged.would_block, duration=judged.duration
-        )
-
-    def _shows_page(self, judged: Judged) -> bool:
+    def _shows_page(self, judgement: Judgement) -> bool:
         """Whether a block page can be shown in the tunnel."""
         if self._runtime.engine is None:
             return True
-        decision, request = judged.decision, judged.request
+        decision, request = judgement.decision, judgement.request
         if decision.fault is not None or (decision.winner and isinstance(decision.winner.rule.pattern, Check)):
             return False  # the rule is not about the host
         if request.port < _WELL_KNOWN and request.port not in _WEB_PORTS:
             return False
         host = request.hosts[0]
-        return not (judged.settings.pass_through.covers(canonical_host(host)) or _is_raw(host, request.port))
+        return not (judgement.settings.pass_through.covers(canonical_host(host)) or _is_raw(host, request.port))
 
 
 class _Refused(layer.Layer):

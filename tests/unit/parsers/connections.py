@@ -114,7 +114,9 @@ PARSERS["proxy first octets, udp"] = Parser(
 
 @cache
 def _page() -> dashboard_server.DashboardServer:
-    return dashboard_server.DashboardServer(cast(Runtime, SimpleNamespace(engine=engine())), SelfConnections())
+    return dashboard_server.DashboardServer(
+        cast(Runtime, SimpleNamespace(mode="block", engine=engine())), SelfConnections()
+    )
 
 
 _ASKED = (
@@ -136,7 +138,7 @@ def _queries(octets: bytes) -> None:
     for key in ("url", "since", "of", "at", "client", "user"):
         dashboard_server._query(request, key)
     assert 0 <= dashboard_server._number(dashboard_server._query(request, "since")) < 1 << 63
-    answer = _page()._explain(request, "block")
+    answer = _page()._explain(request)
     assert answer.status_code in (200, 400)
     assert answer.content
 
@@ -145,7 +147,7 @@ def _queries(octets: bytes) -> None:
 def _moment(octets: bytes) -> None:
     request = http.Request.make("GET", f"http://hushlist.internal/explain?url=h.example&at={quote(octets)}")
     request.headers[dashboard_server._OWN_HEADER] = "live"
-    assert _page()._explain(request, "block").status_code in (200, 400)
+    assert _page()._explain(request).status_code in (200, 400)
 
 
 @add("trace", *URLS, b"http://path.example/live/a;b?c", units=(b"/a", b"%2525", b"a.", b";a"))

@@ -13,7 +13,8 @@ from mitmproxy.net.dns import domain_names
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import tflow
 
-from hushlist.policy.groups import NOBODY
+from hushlist.decide.decision import Judgement
+from hushlist.policy.groups import GroupSettings
 from hushlist.policy.proxy_settings import NameAnswers
 from hushlist.proxy import dns_queries
 from hushlist.proxy.alternative_services import read_service_record
@@ -75,13 +76,15 @@ def _fail(_flow: object, error: Exception, **_: object) -> NoReturn:
 
 
 @cache
-def _runtime() -> Runtime:
+def _runtime(mode: str) -> Runtime:
     """What decides without a policy on a disk; a failure is none that may be handled."""
+    settings = GroupSettings(mode=mode)
     own = SimpleNamespace(
+        mode=mode,
         engine=engine(),
-        settings=lambda _client: engine().settings(NOBODY),
-        decide=lambda request, client: engine().decide(request, NOON, client),
-        record=lambda *_, **__: None,
+        settings=lambda _client: settings,
+        judge=lambda asked, client: Judgement(asked, client, settings, engine().decide(asked, NOON, client), 0),
+        record=lambda judgement, *_, **__: judgement,
         failure_policy=SimpleNamespace(act=_fail),
     )
     return cast(Runtime, own)
@@ -131,11 +134,11 @@ def _message(octets: bytes) -> None:
         flow: Any = tflow.tdnsflow(resp=True)
         flow.client_conn.proxy_mode = ProxyMode.parse("dns")
         flow.request = message
-        queries = DnsQueries(_runtime())
-        queries.ask(flow, mode)
+        queries = DnsQueries(_runtime(mode))
+        queries.ask(flow)
         if not message.query:
             flow.request, flow.response = _messages_unpacked(), _MESSAGE.unpack(octets)
-            queries.answer(flow, mode)
+            queries.answer(flow)
 
 
 @cache

@@ -67,7 +67,7 @@ def _policy(octets: bytes) -> None:
         for client in (Client("10.1.2.3", "berg", 8081), Client("192.0.2.7"), Client("")):
             now = NOON + timedelta(hours=hours)
             engine.decide_url(b"http://user@h.example:81/x", now, client)
-            engine.settings(client)
+            engine.group(client)
 
 
 PARSERS["policy"] = Parser(_policy, policy_samples, units=(b"[", b"a: 1\n", b"- a\n", b",", b"a,", b"x "))

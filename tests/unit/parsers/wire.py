@@ -8,13 +8,15 @@ from functools import partial
 from mitmproxy import http
 from mitmproxy.test import tflow
 
+from hushlist.errors import UrlError
 from hushlist.journal.log_record import LogRecord, Privacy, to_line
 from hushlist.policy.proxy_settings import LoggedClients, LoggedQueries
 from hushlist.proxy import unblock_handler
 from hushlist.proxy.flow.flow_request import request_of_flow, seen_of_flow
 from hushlist.proxy.page.pages import TEXTS, negotiate
 from hushlist.proxy.page.template import VARIABLES, parse_template
-from hushlist.url.request import Request
+from hushlist.url.request import Request, request_of
+from unit.hostile import judgement_of
 from unit.parsers.lines import engine
 from unit.parsers.policy import tokens
 from unit.parsers.table import NOON, ROOT, Parser, put
@@ -99,12 +101,16 @@ def _form(octets: bytes) -> None:
     request.data.path = path
     query = unblock_handler._query(request)
     asked = unblock_handler._one(query, "url").encode("utf-8", "surrogateescape")
-    decision = engine().decide_url(asked, NOON)
     if tokens().is_ours(unblock_handler._one(query, "seal")):
         raise AssertionError("a seal was forged")
-    if unblock_handler._host(decision) is not None:
-        unblock_handler._wanted(decision)
-        location = unblock_handler._go_on(asked).headers["Location"]
+    try:
+        sent = request_of(asked)
+    except UrlError:
+        return
+    judgement = judgement_of(engine().decide(sent, NOON))
+    if judgement.host is not None:
+        unblock_handler._wanted(judgement)
+        location = unblock_handler._go_on(sent).headers["Location"]
         assert location.startswith("/")
         assert not location.startswith("//")
         assert "\n" not in location

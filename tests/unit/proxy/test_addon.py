@@ -14,7 +14,7 @@ from mitmproxy.test import taddons, tflow
 from hushlist.decide.decision import Decision
 from hushlist.decide.engine import Engine
 from hushlist.policy import shipped_policy
-from hushlist.policy.groups import Client
+from hushlist.policy.groups import Client, Group
 from hushlist.policy.policy_file import POLICY_KEYS, PolicyError
 from hushlist.proxy import request_handler, runtime
 from hushlist.proxy.addon import Hushlist
@@ -243,9 +243,9 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> list[Request]:
     asked: list[Request] = []
     decide = Engine.decide
 
-    def record(self: Engine, request: Request, client: Client) -> Decision:
+    def record(self: Engine, request: Request, client: Client, group: Group) -> Decision:
         asked.append(request)
-        return decide(self, request, client=client)
+        return decide(self, request, client=client, group=group)
 
     monkeypatch.setattr(Engine, "decide", record)
     return asked
@@ -859,7 +859,7 @@ def test_an_own_block_page_is_used_and_a_broken_one_is_refused_with_file_and_lin
     page.write_text("<html lang='$lang' dir='$dir'><h1>$heading</h1><p>$reason</p>$form\n$nonsense</html>")
     with pytest.raises(PolicyError, match=r"page\.html:2: \$nonsense"):
         hushlist.runtime.load(policy)
-    assert "the last change is not used" in hushlist.runtime.status("block")
+    assert "the last change is not used" in hushlist.runtime.status()
     flow = run(hushlist, flow_of("http://blocked.example/"))
     assert flow.response is not None
     assert "<p>Ours: Ads</p>" in flow.response.text
@@ -879,14 +879,14 @@ def test_a_broken_policy_that_says_so_starts_and_everything_passes_until_it_is_m
         logging.WARNING  # an error would end mitmdump
     ]
     assert run(hushlist, flow_of("http://blocked.example/")).response is None
-    status = hushlist.runtime.status("block")
+    status = hushlist.runtime.status()
     assert status.startswith("NOTHING IS FILTERED: ")
     assert "1 by start passed undecided" in status
     assert "policy.yaml:2: " in status
     policy.write_text(good)
     hushlist.runtime.load(policy)
     assert run(hushlist, flow_of("http://blocked.example/")).response is not None
-    assert "NOTHING" not in hushlist.runtime.status("block")
+    assert "NOTHING" not in hushlist.runtime.status()
 
 
 @pytest.mark.parametrize("choice", ["closed", "{error: open, index: open}", "opne"])
@@ -899,4 +899,4 @@ def test_a_broken_policy_that_does_not_say_so_refuses_every_request(
     response = run(hushlist, flow_of("http://other.example/")).response
     assert response is not None
     assert response.status_code == 403
-    assert hushlist.runtime.status("block").startswith("no policy that can be used: every request is refused")
+    assert hushlist.runtime.status().startswith("no policy that can be used: every request is refused")

@@ -57,7 +57,8 @@ def flow_of(name: str, kind: int = dns.types.A, client: str = "127.0.0.1") -> dn
 
 
 def ask(runtime: Runtime, flow: dns.DNSFlow, mode: str = "block") -> dns.DNSFlow:
-    DnsQueries(runtime).ask(flow, mode)
+    runtime.mode = mode
+    DnsQueries(runtime).ask(flow)
     return flow
 
 
@@ -99,8 +100,8 @@ def test_a_failure_of_our_own_answers_nothing(
     flow = flow_of("other.example")
     if step == "answer":
         flow.response = flow.request.succeed([dns.ResourceRecord.CNAME("other.example", "x.example")])
-    monkeypatch.setattr(runtime, "decide", fail)
-    getattr(DnsQueries(runtime), step)(flow, "block")
+    monkeypatch.setattr(runtime, "judge", fail)
+    getattr(DnsQueries(runtime), step)(flow)
     assert flow.response
     assert flow.response.response_code == response_codes.SERVFAIL
     assert "the filter failed" in caplog.text
@@ -188,7 +189,7 @@ def test_an_answer_is_decided_by_the_names_that_have_records_too(
     flow = flow_of("other.example", dns.types.MX)
     flow.response = before = flow.request.succeed([])
     getattr(before, section).append(dns.ResourceRecord.A(name, IPv4Address("192.0.2.7")))
-    DnsQueries(runtime).answer(flow, "block")
+    DnsQueries(runtime).answer(flow)
     assert (flow.response is not before) is is_blocked
 
 
@@ -244,15 +245,15 @@ def test_mitmproxy_s_own_resolver_is_no_server_to_decide(tmp_path: Path) -> None
 def test_an_answer_to_an_earlier_question_is_not_taken_for_one_about_an_allowed_name(runtime: Runtime) -> None:
     queries = DnsQueries(runtime)
     flow = flow_of("cloaked.example")
-    queries.ask(flow, "block")
+    queries.ask(flow)
     late = flow.request.succeed([dns.ResourceRecord.CNAME("cloaked.example", "blocked.example")])
     flow.request = flow_of("allowed.example").request  # mitmproxy tells questions apart by their numbers alone
-    queries.ask(flow, "block")
+    queries.ask(flow)
     flow.response = late
-    queries.answer(flow, "block")
+    queries.answer(flow)
     assert flow.response is not late
     flow.response = own = flow.request.succeed([dns.ResourceRecord.CNAME("allowed.example", "blocked.example")])
-    queries.answer(flow, "block")
+    queries.answer(flow)
     assert flow.response is own
 
 

@@ -94,7 +94,7 @@ def test_what_the_proxy_says_is_printable(
             raise ValueError(FORGED)  # noqa: TRY301
         except ValueError as error:
             hushlist.runtime.failure_policy.act(pupil.flow(url), error)
-    assert_printable(hushlist.runtime.status("block"))
+    assert_printable(hushlist.runtime.status())
     hushlist.done()
     words = logged(caplog)
     assert_printable(*words)
@@ -108,8 +108,8 @@ def test_what_is_wrong_with_files_is_printable(
 ) -> None:
     (folder / broken).write_text(json.dumps({FORGED: FORGED, "layers": [FORGED], "rules": [f"mailto:{FORGED}"]}))
     context.configure(hushlist, hushlist_policy=f"{folder}/./policy.yaml")
-    assert "the last change is not used" in hushlist.runtime.status("block")
-    assert_printable(hushlist.runtime.status("block"), *logged(caplog))
+    assert "the last change is not used" in hushlist.runtime.status()
+    assert_printable(hushlist.runtime.status(), *logged(caplog))
     with mitmproxied(Hushlist(), folder / "policy.yaml"):
         pass
     assert_printable(*logged(caplog))

@@ -631,7 +631,7 @@ def test_a_store_that_cannot_be_opened_leaves_all_blocked_and_the_proxy_running(
         page = Person(hushlist).page("http://games.example/")
         assert page.action is None
         assert Person(hushlist).passes("http://fine.example/")
-        assert "nothing can be unblocked" in hushlist.runtime.status("block")
+        assert "nothing can be unblocked" in hushlist.runtime.status()
         # an error would end mitmdump at its start
         assert not [record for record in caplog.records if record.levelname == "ERROR"]
         response = Person(hushlist).post(f"http://games.example{PATH}?url=http://games.example/", passphrase=PASSPHRASE)
@@ -642,14 +642,14 @@ def test_a_store_that_cannot_be_opened_leaves_all_blocked_and_the_proxy_running(
 
 
 def test_a_store_that_breaks_later_is_in_the_status(pupil: Person, hushlist: Hushlist, clock: Clock) -> None:
-    assert "unblocked" not in hushlist.runtime.status("block")
+    assert "unblocked" not in hushlist.runtime.status()
     path = default_path()
     for file in path.parent.glob(f"{path.name}*"):
         file.unlink()
     path.write_bytes(b"no database" * 1000)
     clock.now += 1
     assert not pupil.passes("http://games.example/")
-    assert "nothing can be unblocked" in hushlist.runtime.status("block")
+    assert "nothing can be unblocked" in hushlist.runtime.status()
 
 
 def test_other_requests_go_on_while_a_passphrase_is_looked_at(

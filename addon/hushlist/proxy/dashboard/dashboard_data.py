@@ -128,14 +128,14 @@ def recent(noted: Iterable[NotedDecision], privacy: Privacy) -> list[dict[str, o
     return [_spelled(one, privacy) for one in noted]
 
 
-def view(runtime: Runtime, mode: str, privacy: Privacy) -> dict[str, object]:
-    """Everything but the decisions themselves; ``mode`` is the option's."""
+def view(runtime: Runtime, privacy: Privacy) -> dict[str, object]:
+    """Everything but the decisions themselves."""
     return {
         "now": time(),
         "started": runtime.statistics.started,
         "memory": resident_octets(),
         "log": asdict(log_of(runtime)),
-        "policy": _policy(runtime, mode),
+        "policy": _policy(runtime),
         "counts": _counts(runtime.statistics, privacy),
         "failures": runtime.failure_policy.refused + runtime.failure_policy.passed,
         "durations": _durations(runtime.statistics, privacy),
@@ -146,11 +146,11 @@ def _spelled(noted: NotedDecision, privacy: Privacy) -> dict[str, object]:
     return {**noted.record.fields(privacy), "number": noted.number, "duration": noted.duration / 1000}
 
 
-def _policy(runtime: Runtime, mode: str) -> dict[str, object]:
+def _policy(runtime: Runtime) -> dict[str, object]:
     engine, reading = runtime.engine, runtime.reading
     return {
         "file": None if engine is None else engine.policy.source,
-        "mode": mode,
+        "mode": runtime.mode,
         "rules": 0 if engine is None else len(engine.index),
         "index": None if engine is None else engine.index.source,
         "octets": 0 if engine is None else engine.index.octets,

@@ -101,21 +101,21 @@ class DashboardServer:
         folder = files("hushlist.proxy.dashboard").joinpath("live_page")
         self._files = {path: (folder.joinpath(name).read_bytes(), kind) for path, (name, kind) in _FILES.items()}
         #: functions that answer at once, or later
-        self._paths: Mapping[str, Callable[[http.Request, str], Awaitable[http.Response] | http.Response]] = {
+        self._paths: Mapping[str, Callable[[http.Request], Awaitable[http.Response] | http.Response]] = {
             "/data": self._data,
             "/explain": self._explain,
             "/metrics": self._metrics,
         }
 
-    async def answer(self, flow: http.HTTPFlow, mode: str) -> None:
-        """Answer a client; ``mode`` is the option's.
+    async def answer(self, flow: http.HTTPFlow) -> None:
+        """Answer a client.
 
         Raises:
             AddonHalt: always, by ``hide_dashboard_flow``.
         """
         flow.metadata[_HIDDEN] = True
         try:
-            response = await self._respond(flow, mode)
+            response = await self._respond(flow)
         except Exception:
             logger.exception("hushlist: the live page failed")
             response = _plain(HTTPStatus.INTERNAL_SERVER_ERROR, "it failed: see the messages of the proxy")
@@ -124,7 +124,7 @@ class DashboardServer:
         refuse(flow, lambda _: response)
         hide_dashboard_flow(flow)
 
-    async def _respond(self, flow: http.HTTPFlow, mode: str) -> http.Response:
+    async def _respond(self, flow: http.HTTPFlow) -> http.Response:
         request = flow.request
         if (
             self._own.has(flow.client_conn)
@@ -141,7 +141,7 @@ class DashboardServer:
         if path in self._files:
             octets, kind = self._files[path]
             return _response(HTTPStatus.OK, octets, kind)
-        found = self._paths[path](request, mode)
+        found = self._paths[path](request)
         return found if isinstance(found, http.Response) else await found
 
     def _may_see(self, client: Client) -> bool:
@@ -151,7 +151,7 @@ class DashboardServer:
 
     # -- what there is to see ------------------------------------------------------------------------------------
 
-    async def _data(self, request: http.Request, mode: str) -> http.Response:
+    async def _data(self, request: http.Request) -> http.Response:
         """The decisions after one, as soon as there are any, and all numbers."""
         if _OWN_HEADER not in request.headers:
             return _plain(HTTPStatus.FORBIDDEN, f"the header {_OWN_HEADER} is missing")
@@ -162,11 +162,11 @@ class DashboardServer:
             await statistics.wait(_PATIENCE)
             await asyncio.sleep(_GATHER if statistics.total > number else 0)
         privacy = await asyncio.to_thread(privacy_of, self._runtime)
-        plain = {**view(self._runtime, mode, privacy), "of": _name_of(statistics.started), "last": statistics.total}
+        plain = {**view(self._runtime, privacy), "of": _name_of(statistics.started), "last": statistics.total}
         plain["decisions"] = await asyncio.to_thread(recent, statistics.since(number), privacy)
         return _json(HTTPStatus.OK, plain)
 
-    def _explain(self, request: http.Request, mode: str) -> http.Response:
+    def _explain(self, request: http.Request) -> http.Response:
         """Explain each step from a URL to its decision."""
         if _OWN_HEADER not in request.headers:
             return _plain(HTTPStatus.FORBIDDEN, f"the header {_OWN_HEADER} is missing")
@@ -187,12 +187,12 @@ class DashboardServer:
         if client.address and not _is_address(client.address.encode("utf-8", "replace")):
             return _wrong("a client is an address such as 192.168.1.7")
         try:
-            return _json(HTTPStatus.OK, {**trace(engine, url, moment, client).as_dict(), "option": mode})
+            return _json(HTTPStatus.OK, {**trace(engine, url, moment, client).as_dict(), "option": self._runtime.mode})
         except UrlError as error:
             return _wrong(f"it cannot be read: {error.reason}")
 
-    def _metrics(self, request: http.Request, mode: str) -> http.Response:
-        return _response(HTTPStatus.OK, metrics(self._runtime, mode).encode(), CONTENT_TYPE)
+    def _metrics(self, request: http.Request) -> http.Response:
+        return _response(HTTPStatus.OK, metrics(self._runtime).encode(), CONTENT_TYPE)
 
 
 # -- who asks ----------------------------------------------------------------------------------------------------------

@@ -27,12 +27,12 @@ _Sample = tuple[Mapping[str, str], float | None]
 _PREFIX = "hushlist_"
 
 
-def metrics(runtime: Runtime, mode: str) -> str:
-    """All metrics; ``mode`` is the option's."""
+def metrics(runtime: Runtime) -> str:
+    """All metrics."""
     statistics = runtime.statistics
     statistics.count()
     lines = (*_decisions(statistics), *_failures(runtime.failure_policy), *_durations(statistics))
-    return "".join(f"{line}\n" for line in (*lines, *_state(runtime, mode)))
+    return "".join(f"{line}\n" for line in (*lines, *_state(runtime)))
 
 
 def _decisions(statistics: Statistics) -> Iterator[str]:
@@ -92,9 +92,9 @@ def _durations(statistics: Statistics) -> Iterator[str]:
     yield _line(f"{name}_count", {}, total)
 
 
-def _state(runtime: Runtime, mode: str) -> Iterator[str]:
+def _state(runtime: Runtime) -> Iterator[str]:
     engine, reading, log = runtime.engine, runtime.reading, log_of(runtime)
-    yield from _family("mode", "gauge", "The mode of the proxy, which is 1.", [({"mode": mode}, 1)])
+    yield from _family("mode", "gauge", "The mode of the proxy, which is 1.", [({"mode": runtime.mode}, 1)])
     if engine is not None:
         rules = engine.index.directory.rules
         yield from _family("rules", "gauge", "Rules in force.", (({"layer": one}, rules[one]) for one in sorted(rules)))

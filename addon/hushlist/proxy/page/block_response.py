@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import re
-from datetime import datetime
+from datetime import tzinfo
 from enum import Enum, auto
 
 from mitmproxy import http
 
-from hushlist.decide.decision import Decision
+from hushlist.decide.decision import Judgement
 from hushlist.errors import logger_of, without_user
 from hushlist.proxy.page.explanation import Explanation, Unblock, Verdict
 from hushlist.proxy.page.pages import HEADERS, page, security_policy
@@ -112,19 +112,14 @@ def _ending(target: bytes) -> bytes:
     return name.rpartition(b".")[2].lower() if b"." in name else b""
 
 
-def explanation_of(
-    decision: Decision,
-    *,
-    kind: Verdict = Verdict.BLOCKED,
-    until: datetime | None = None,
-    reference: str | None = None,
-) -> Explanation:
-    """The explanation of a decision; the caller knows until when it holds, and its reference in the log."""
+def explanation_of(judgement: Judgement, kind: Verdict = Verdict.BLOCKED, zone: tzinfo | None = None) -> Explanation:
+    """The explanation of a decision; times are in ``zone``."""
+    decision, reference = judgement.decision, judgement.reference
     # an unreadable URL is shown as it was sent, and may have user information in it
     url = str(without_user(decision.url.decode("ascii", "backslashreplace")))
     if decision.winner is None:
-        return Explanation(url, fault=decision.fault, until=until, reference=reference, kind=kind)
-    rule = decision.winner.rule
+        return Explanation(url, fault=decision.fault, reference=reference, kind=kind)
+    rule, until = decision.winner.rule, decision.winner.until
     terms = rule.terms
     return Explanation(
         url=url,
@@ -133,7 +128,7 @@ def explanation_of(
         list=terms.label,
         rule=rule.place,
         expression=decision.winner.text,
-        until=until,
+        until=None if until is None else until.astimezone(zone),
         reference=reference,
         kind=kind,
     )

@@ -83,7 +83,7 @@ def test_all_figures_can_be_read_and_count_what_was_decided(runtime: Runtime) ->
     note(runtime, "http://games.example/secret", 1000)
     note(runtime, "http://games.example/secret?b", 1001)
     note(runtime, "http://fine.example/", 10**9)
-    text = metrics(runtime, "block")
+    text = metrics(runtime)
     samples = list(read(text))
     values = {(one.name, *one.labels.values()): one.value for one in samples}
     assert values["hushlist_decisions_total", "block", "default"] == 2
@@ -102,7 +102,7 @@ def test_all_figures_can_be_read_and_count_what_was_decided(runtime: Runtime) ->
 def test_the_histogram_is_cumulative_and_in_seconds(runtime: Runtime) -> None:
     for duration in (1000, 1001, 10**9):
         note(runtime, "http://fine.example/", duration)
-    samples = list(read(metrics(runtime, "block")))
+    samples = list(read(metrics(runtime)))
     buckets = [(one.labels["le"], one.value) for one in samples if one.name.endswith("_seconds_bucket")]
     assert buckets[:2] == [("1e-06", 1), ("2e-06", 2)]
     assert buckets[-2:] == [("0.1", 2), ("+Inf", 3)]
@@ -115,14 +115,14 @@ def test_the_histogram_is_cumulative_and_in_seconds(runtime: Runtime) -> None:
 def test_nothing_that_clients_ask_for_is_a_label(runtime: Runtime) -> None:
     for number in range(300):
         note(runtime, f"http://host{number}.example/secret{number}", 1000)
-    text = metrics(runtime, "block")
+    text = metrics(runtime)
     assert "host7" not in text
     assert "secret" not in text
     assert "10.0.0.7" not in text
 
 
 def test_there_are_figures_where_there_is_no_policy() -> None:
-    samples = {one.name: one.value for one in read(metrics(Runtime(), "off"))}
+    samples = {one.name: one.value for one in read(metrics(Runtime()))}
     assert samples["hushlist_failures_total"] == 0
     assert samples["process_resident_memory_bytes"] > 1 << 20
 

@@ -11,7 +11,7 @@ from hushlist.decide.decision import Decision
 from hushlist.match.rule import Action
 from hushlist.proxy.flow.flow_metadata import BLOCKED, KEY, TAGGED, WOULD_BLOCK, annotate
 from hushlist.url.request import request_of
-from unit.hostile import engine_of
+from unit.hostile import engine_of, judgement_of
 
 ENGINE = engine_of(
     """
@@ -31,7 +31,7 @@ def decision(host: str) -> Decision:
 
 def noted(host: str, *, would_block: bool = False, flow: http.HTTPFlow | None = None) -> http.HTTPFlow:
     flow = flow or tflow.tflow()
-    annotate(flow, decision(host), would_block=would_block)
+    annotate(flow, judgement_of(decision(host), "tag" if would_block else "block"))
     return flow
 
 
@@ -63,7 +63,7 @@ def test_marker_and_comment_tell_the_decision(host: str, would_block: bool, mark
 
 def test_a_request_that_cannot_be_read_is_noted_even_where_it_passes() -> None:
     flow = tflow.tflow()
-    annotate(flow, Decision(Action.PASS, b"http://x/", fault="it names no host"))
+    annotate(flow, judgement_of(Decision(Action.PASS, b"http://x/", fault="it names no host")))
     assert flow.metadata[KEY]["fault"] == "it names no host"
     assert flow.comment == "hushlist: pass it names no host"
 

@@ -1,7 +1,7 @@
 """What a blocked client gets."""
 
 import json
-from datetime import datetime, timedelta, timezone
+from datetime import UTC, datetime, timedelta, timezone
 
 import pytest
 from mitmproxy import http
@@ -19,7 +19,7 @@ from hushlist.proxy.page.block_response import (
     failure,
 )
 from hushlist.url.request import request_of
-from unit.hostile import engine_of
+from unit.hostile import engine_of, judgement_of
 
 
 def request(path: str = "/", method: str = "GET", **headers: str) -> http.Request:
@@ -177,7 +177,12 @@ def test_a_decision_is_explained_without_the_folders_of_its_files() -> None:
         "name: hrn://l.example/ads\nrules: [{expression: h.example, category: 'hrn://c.example/x', reason: Because}]"
     )
     decision = engine.decide(request_of("http://www.h.example/a"))
-    assert explanation_of(decision, until=UNTIL, reference="7", kind=Verdict.WARNED) == Explanation(
+    assert decision.winner is not None
+    decision = decision._replace(winner=decision.winner._replace(until=UNTIL.astimezone(UTC)))
+    explanation = explanation_of(judgement_of(decision, reference="7"), Verdict.WARNED, UNTIL.tzinfo)
+    assert explanation.until is not None
+    assert explanation.until.tzinfo is UNTIL.tzinfo
+    assert explanation == Explanation(
         url="http://www.h.example/a",
         reason="Because",
         category="hrn://c.example/x",
@@ -191,11 +196,12 @@ def test_a_decision_is_explained_without_the_folders_of_its_files() -> None:
 
 
 def test_a_rule_without_a_reason_and_a_request_that_cannot_be_read_are_explained() -> None:
-    decision = engine_of("rules: [h.example]").decide(request_of("h.example"))
-    assert explanation_of(decision).reason is None
-    assert explanation_of(decision).in_english() == "A rule of the filter blocks it."
-    assert explanation_of(decision, kind=Verdict.WARNED).in_english() == "A rule of the filter warns of it."
-    unread = explanation_of(Decision(Action.BLOCK, b"http://me:secret@\xff/", fault="it names no host"))
+    judgement = judgement_of(engine_of("rules: [h.example]").decide(request_of("h.example")))
+    assert explanation_of(judgement).reason is None
+    assert explanation_of(judgement).in_english() == "A rule of the filter blocks it."
+    assert explanation_of(judgement, Verdict.WARNED).in_english() == "A rule of the filter warns of it."
+    unreadable = Decision(Action.BLOCK, b"http://me:secret@\xff/", fault="it names no host")
+    unread = explanation_of(judgement_of(unreadable))
     assert unread == Explanation("http://\\xff/", fault="it names no host")
     assert unread.as_dict()["reason"] == "The address cannot be read: it names no host."
 
