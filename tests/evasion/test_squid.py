@@ -14,7 +14,7 @@ from mitmproxy.test import tflow
 from evasion.corpus import ENTRIES, NEIGHBOURS, write_corpus_policy
 from hushlist.decide.decision import STOPPING
 from hushlist.decide.engine import Engine, load_engine
-from hushlist.proxy.flow.flow_request import request_of_flow
+from hushlist.proxy.flow_request import request_of_flow
 from hushlist.squid import AccessList, Redirector, SquidHelper
 from unit.hostile import as_squid_escapes, octets
 

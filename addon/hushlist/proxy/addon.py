@@ -21,8 +21,8 @@ from hushlist.proxy.commands import Commands
 from hushlist.proxy.dashboard.dashboard_server import DashboardServer, hide_dashboard_flow, is_asked
 from hushlist.proxy.dashboard.metrics import summary
 from hushlist.proxy.dns_queries import DnsQueries, ask_filter_first
-from hushlist.proxy.flow.respond_or_kill import Bodies
-from hushlist.proxy.flow.self_connections import SelfConnections
+from hushlist.proxy.flow_outcome import Bodies
+from hushlist.proxy.flow_request import SelfConnections
 from hushlist.proxy.request_handler import RequestHandler
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.tunnels import Tunnels

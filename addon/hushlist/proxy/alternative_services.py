@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 from mitmproxy import http
 
-from hushlist.proxy.flow.flow_request import client_of_flow
+from hushlist.proxy.flow_request import client_of_flow
 from hushlist.proxy.runtime import Runtime
 
 MANDATORY, ALPN, NO_DEFAULT_ALPN, _PORT, IPV4_HINT, ECH, IPV6_HINT = range(7)

@@ -20,7 +20,7 @@ from hushlist.decide.decision import STOPPING
 from hushlist.errors import UrlError, logger_of, printable
 from hushlist.policy.groups import Client
 from hushlist.policy.pass_through import ADD
-from hushlist.proxy.flow.flow_request import client_of_connection, request_of_connection
+from hushlist.proxy.flow_request import client_of_connection, request_of_connection
 from hushlist.proxy.runtime import Runtime
 from hushlist.system.files import LONGEST_DOCUMENT, read_regular, replace_file
 from hushlist.url.host import is_address, is_plain_name

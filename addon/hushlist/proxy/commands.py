@@ -14,8 +14,8 @@ from hushlist.errors import UrlError, logger_of, printable
 from hushlist.lists.list_formats import FORMATS
 from hushlist.match.rule import Action
 from hushlist.policy.rule_edit import EditError, add_rule
-from hushlist.proxy.flow.flow_metadata import SAFE_SEARCH
-from hushlist.proxy.flow.flow_request import client_of_flow, request_of_flow
+from hushlist.proxy.flow_outcome import SAFE_SEARCH
+from hushlist.proxy.flow_request import client_of_flow, request_of_flow
 from hushlist.proxy.runtime import Runtime
 from hushlist.system.files import LONGEST_DOCUMENT, read_regular, replace_file
 from hushlist.url.host import is_address

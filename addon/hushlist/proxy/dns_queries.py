@@ -22,9 +22,9 @@ from hushlist.errors import logger_of
 from hushlist.match.rule import Action, Anything
 from hushlist.policy.groups import Client
 from hushlist.policy.proxy_settings import NameAnswers
+from hushlist.proxy import flow_outcome
 from hushlist.proxy.alternative_services import read_service_record
-from hushlist.proxy.flow import flow_metadata
-from hushlist.proxy.flow.flow_request import client_of_flow, hosts_of_name, naming_of, request_of_question
+from hushlist.proxy.flow_request import client_of_flow, hosts_of_name, naming_of, request_of_question
 from hushlist.proxy.runtime import Runtime
 from hushlist.url.http_head import Naming
 from hushlist.url.parts import to_bytes
@@ -139,7 +139,7 @@ class DnsQueries:
     def _act(self, flow: dns.DNSFlow, judgement: Judgement, *, refused: bool = False) -> None:
         """Log a decision, and answer a blocked question; ``refused``: refuse it, whatever the policy's DNS setting."""
         method = f"DNS {' '.join(types.to_str(question.type) for question in flow.request.questions[:4])}".rstrip()
-        flow_metadata.annotate(flow, self._runtime.record(judgement, method, is_live=flow.live))
+        flow_outcome.annotate(flow, self._runtime.record(judgement, method, is_live=flow.live))
         if judgement.stops and flow.live:
             engine = self._runtime.engine
             answers = NameAnswers() if engine is None else engine.policy.name_answers

@@ -16,7 +16,7 @@ from mitmproxy.net.dns import response_codes
 from hushlist.errors import logger_of, printable
 from hushlist.match.index_file import IndexFileError
 from hushlist.policy.proxy_settings import FailureCause, OnFailure
-from hushlist.proxy.flow.respond_or_kill import refuse
+from hushlist.proxy.flow_outcome import refuse
 from hushlist.proxy.page import block_response
 
 logger = logger_of(__name__)

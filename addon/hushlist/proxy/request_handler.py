@@ -14,10 +14,16 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from hushlist.decide.decision import Judgement
 from hushlist.errors import UrlError, logger_of
 from hushlist.policy.safe_search import rewrite_for_safe_search
-from hushlist.proxy.flow import flow_metadata
-from hushlist.proxy.flow.flow_request import Seen, client_of_flow, name_to_ask, request_of_flow, seen_of_flow
-from hushlist.proxy.flow.respond_or_kill import is_open, refuse
-from hushlist.proxy.flow.self_connections import SelfConnections
+from hushlist.proxy import flow_outcome
+from hushlist.proxy.flow_outcome import is_open, refuse
+from hushlist.proxy.flow_request import (
+    Seen,
+    SelfConnections,
+    client_of_flow,
+    name_to_ask,
+    request_of_flow,
+    seen_of_flow,
+)
 from hushlist.proxy.page import block_response
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.unblock_handler import UnblockHandler, respond
@@ -88,7 +94,7 @@ class RequestHandler:
             if is_same and not is_blocked:
                 return  # unchanged: do not log it again
             recorded = self._runtime.record(judgement, flow.request.method, is_live=flow.live)
-            flow_metadata.annotate(flow, recorded)
+            flow_outcome.annotate(flow, recorded)
             if is_blocked or self._unblocker.is_sealed(flow.request):
                 if refuse(flow, lambda answered: respond(self._runtime, answered, recorded)):
                     self._unblocker.remember(flow, recorded)
@@ -156,7 +162,7 @@ class RequestHandler:
                     self._lead(flow, change.host.decode("ascii"))
                 changes.append(str(change))
         if changes:
-            flow.metadata[flow_metadata.SAFE_SEARCH] = "; ".join(changes)
+            flow.metadata[flow_outcome.SAFE_SEARCH] = "; ".join(changes)
             self._keep(flow)
 
     def _lead(self, flow: http.HTTPFlow, host: str) -> None:

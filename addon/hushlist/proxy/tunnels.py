@@ -28,8 +28,9 @@ from hushlist.errors import UrlError, logger_of
 from hushlist.match.checks import Check
 from hushlist.policy.groups import Client
 from hushlist.policy.pass_through import PassThrough
-from hushlist.proxy.flow import flow_metadata
-from hushlist.proxy.flow.flow_request import (
+from hushlist.proxy import flow_outcome
+from hushlist.proxy.flow_outcome import is_open, refuse
+from hushlist.proxy.flow_request import (
     client_of_connection,
     client_of_flow,
     name_to_ask,
@@ -37,7 +38,6 @@ from hushlist.proxy.flow.flow_request import (
     request_of_connect,
     request_of_connection,
 )
-from hushlist.proxy.flow.respond_or_kill import is_open, refuse
 from hushlist.proxy.page import block_response
 from hushlist.proxy.runtime import Runtime
 from hushlist.url.host import is_address
@@ -85,7 +85,7 @@ class Tunnels:
             if judgement is None:
                 return
             is_blocked = judgement.stops
-            flow_metadata.annotate(flow, judgement)
+            flow_outcome.annotate(flow, judgement)
             if is_blocked and not self._shows_page(judgement):
                 explanation = block_response.explanation_of(self._runtime.record_connection(judgement))
                 refuse(flow, lambda request: block_response.block_response(request, explanation))
@@ -213,7 +213,7 @@ class Tunnels:
             judgement = self._judge(request, client_of_connection(flow.client_conn))
             if judgement is None:
                 return
-            flow_metadata.annotate(flow, self._runtime.record_connection(judgement))
+            flow_outcome.annotate(flow, self._runtime.record_connection(judgement))
             if judgement.stops:
                 self._refused[server] = str(judgement.decision)
             else:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from hushlist.decide.engine import Engine
-from hushlist.proxy.flow import flow_metadata
+from hushlist.proxy import flow_outcome
 from hushlist.proxy.page import block_response
 
 
@@ -23,5 +23,5 @@ def _failing(module: Any, name: str, word: str, error: type[Exception]) -> None:
 
 _failing(Engine, "decide", "explode", RuntimeError)
 _failing(Engine, "decide", "exhaust", MemoryError)
-_failing(flow_metadata, "annotate", "unnoted", RuntimeError)
+_failing(flow_outcome, "annotate", "unnoted", RuntimeError)
 _failing(block_response, "block_response", "unpaged", RuntimeError)

@@ -15,8 +15,7 @@ from hushlist.errors import printable
 from hushlist.policy.groups import Client
 from hushlist.proxy import tunnels
 from hushlist.proxy.dashboard import dashboard_server
-from hushlist.proxy.flow.flow_request import name_to_ask, request_of_connect, request_of_connection
-from hushlist.proxy.flow.self_connections import SelfConnections
+from hushlist.proxy.flow_request import SelfConnections, name_to_ask, request_of_connect, request_of_connection
 from hushlist.proxy.runtime import Runtime
 from hushlist.url.http_head import Naming, request_of_head
 from unit.parsers.lines import engine

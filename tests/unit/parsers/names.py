@@ -19,7 +19,7 @@ from hushlist.policy.proxy_settings import NameAnswers
 from hushlist.proxy import dns_queries
 from hushlist.proxy.alternative_services import read_service_record
 from hushlist.proxy.dns_queries import DnsQueries
-from hushlist.proxy.flow.flow_request import hosts_of_name, request_of_question
+from hushlist.proxy.flow_request import hosts_of_name, request_of_question
 from hushlist.proxy.runtime import Runtime
 from hushlist.url.request import Request
 from unit.parsers.lines import engine

@@ -18,7 +18,7 @@ from hushlist.policy.groups import Client, Group
 from hushlist.policy.policy_file import POLICY_KEYS, PolicyError
 from hushlist.proxy import request_handler, runtime
 from hushlist.proxy.addon import Hushlist
-from hushlist.proxy.flow.flow_metadata import BLOCKED, KEY, SAFE_SEARCH, TAGGED, WOULD_BLOCK
+from hushlist.proxy.flow_outcome import BLOCKED, KEY, SAFE_SEARCH, TAGGED, WOULD_BLOCK
 from hushlist.url.request import Request
 from unit.mitmproxied import mitmproxied
 
@@ -401,7 +401,7 @@ def test_a_failure_of_our_own_refuses_the_request(
 
 @pytest.mark.usefixtures("active")
 @pytest.mark.parametrize(
-    "target", ["flow.flow_metadata.annotate", "page.block_response.explanation_of", "page.block_response.page"]
+    "target", ["flow_outcome.annotate", "page.block_response.explanation_of", "page.block_response.page"]
 )
 def test_a_failure_behind_the_decision_refuses_the_request(
     hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch, target: str

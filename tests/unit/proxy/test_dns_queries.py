@@ -20,8 +20,8 @@ from mitmproxy.test import tflow
 from hushlist.match.rule import Action
 from hushlist.proxy import dns_queries
 from hushlist.proxy.dns_queries import DnsQueries, NameServers, ask_filter_first
-from hushlist.proxy.flow.flow_metadata import BLOCKED, KEY, WOULD_BLOCK
-from hushlist.proxy.flow.flow_request import hosts_of_name, request_of_question
+from hushlist.proxy.flow_outcome import BLOCKED, KEY, WOULD_BLOCK
+from hushlist.proxy.flow_request import hosts_of_name, request_of_question
 from hushlist.proxy.runtime import Runtime
 
 RULES = """

@@ -15,7 +15,7 @@ from mitmproxy.test import taddons, tflow
 
 from hushlist.proxy import runtime, unblock_handler
 from hushlist.proxy.addon import Hushlist
-from hushlist.proxy.flow.flow_metadata import KEY
+from hushlist.proxy.flow_outcome import KEY
 from hushlist.proxy.unblock_handler import PATH
 from hushlist.unblock import credentials
 from hushlist.unblock.credentials import LIFETIME

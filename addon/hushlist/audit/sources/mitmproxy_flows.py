@@ -246,7 +246,7 @@ def _kind(head: _FlowHead, response: Mapping[str, Any]) -> ResourceType:
 
 
 def _naming(mode: str) -> Naming:
-    """Who chose the destination of a client in a mode; ``proxy.flow.flow_request`` has this for mitmproxy's classes."""
+    """Who chose the destination of a client in a mode; ``proxy.flow_request`` has this for mitmproxy's classes."""
     kind = mode.partition("@")[0].partition(":")[0]
     if kind in ("", "regular", "upstream"):  # old flows have none
         return Naming.CLIENT
@@ -258,7 +258,7 @@ def _field(fields: Any, name: bytes) -> bytes | None:
 
 
 def _client(flow: Mapping[str, Any], connection: Mapping[str, Any]) -> Client:
-    """The client, as in ``proxy.flow.flow_request``."""
+    """The client, as in ``proxy.flow_request``."""
     peer = connection.get("peername") or connection.get("address")
     own = connection.get("sockname")
     known = (flow.get("metadata") or {}).get("proxyauth")

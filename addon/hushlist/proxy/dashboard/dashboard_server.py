@@ -26,9 +26,8 @@ from hushlist.policy.proxy_settings import LivePageSettings
 from hushlist.policy.recurrence import parse_moment
 from hushlist.proxy.dashboard.dashboard_data import privacy_of, recent, view
 from hushlist.proxy.dashboard.metrics import CONTENT_TYPE, metrics
-from hushlist.proxy.flow.flow_request import client_of_flow, request_of_flow
-from hushlist.proxy.flow.respond_or_kill import is_open, refuse
-from hushlist.proxy.flow.self_connections import SelfConnections
+from hushlist.proxy.flow_outcome import is_open, refuse
+from hushlist.proxy.flow_request import SelfConnections, client_of_flow, request_of_flow
 from hushlist.proxy.page import block_response
 from hushlist.proxy.page.explanation import Explanation
 from hushlist.proxy.runtime import Runtime

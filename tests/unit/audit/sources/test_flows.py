@@ -16,7 +16,7 @@ from hushlist.audit.sources import mitmproxy_flows as module
 from hushlist.audit.sources.mitmproxy_flows import TnetstringError, read_flows, values
 from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest, ResourceType, SkippedRecord
 from hushlist.policy.groups import Client
-from hushlist.proxy.flow.flow_request import client_of_flow, request_of_flow
+from hushlist.proxy.flow_request import client_of_flow, request_of_flow
 
 
 def written(*flows: object) -> bytes:

@@ -1,4 +1,7 @@
-"""Ends a flow: by a response in place of the origin's, or by closing the connection; and marks the end of bodies.
+"""What the filter writes on a flow: the decision, a response in place of the origin's, and the end of its body.
+
+``~meta hushlist``, ``~marker`` and ``~comment`` find the decision. Metadata has plain types only, so that saved flows
+load again.
 
 No part of a request's body may be taken for the next request, which nobody has decided. An HTTP/1.1 origin may answer
 without reading the body, and go on reading after the head. So it is told that the connection carries no other request.
@@ -15,17 +18,54 @@ from functools import partial
 from weakref import WeakKeyDictionary, WeakSet
 
 from mitmproxy import connection, ctx, http, tls
+from mitmproxy.flow import Flow
 from mitmproxy.net.http.http1.read import expected_http_body_size
 
+from hushlist.decide.decision import STOPPING, Judgement
 from hushlist.errors import logger_of
+from hushlist.match.rule import Action
 from hushlist.url.http_head import tells_body
 
 logger = logger_of(__name__)
 
+KEY = "hushlist"
+#: key for the changes of safe search
+SAFE_SEARCH = "hushlist_safe_search"
+_COMMENT = "hushlist: "
+BLOCKED = ":no_entry:"
+WOULD_BLOCK = ":warning:"
+TAGGED = ":label:"
+_MARKERS = (BLOCKED, WOULD_BLOCK, TAGGED)
 _LENGTH = "content-length"
 #: protocols, as ALPN names them, whose frames end a body
 _FRAMED = (b"h2", b"h3")
 _NO_BODY = ("GET", "HEAD", "OPTIONS", "TRACE")
+
+
+def annotate(flow: Flow, judgement: Judgement) -> None:
+    """Write a decision in place of an earlier one; a decision without match or fault writes nothing.
+
+    A person's own marker and comment stay.
+    """
+    decision, would_block = judgement.decision, judgement.would_block
+    flow.metadata.pop(KEY, None)
+    if flow.marked and flow.marked in _MARKERS:
+        flow.marked = ""
+    if flow.comment and flow.comment.startswith(_COMMENT):
+        flow.comment = ""
+    if decision.action is Action.PASS and decision.fault is None:
+        return
+    flow.metadata[KEY] = {**decision.as_dict(), "would_block": would_block}
+    flow.marked = flow.marked or _marker(judgement)
+    if not flow.comment:
+        verb = "would block" if would_block else decision.action.value
+        flow.comment = f"{_COMMENT}{verb} {decision}"
+
+
+def _marker(judgement: Judgement) -> str:
+    if judgement.decision.action in STOPPING:
+        return WOULD_BLOCK if judgement.would_block else BLOCKED
+    return TAGGED if judgement.decision.tags else ""
 
 
 def is_open(flow: http.HTTPFlow) -> bool:

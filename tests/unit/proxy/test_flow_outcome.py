@@ -9,7 +9,7 @@ from mitmproxy.test import tflow
 
 from hushlist.decide.decision import Decision
 from hushlist.match.rule import Action
-from hushlist.proxy.flow.flow_metadata import BLOCKED, KEY, TAGGED, WOULD_BLOCK, annotate
+from hushlist.proxy.flow_outcome import BLOCKED, KEY, TAGGED, WOULD_BLOCK, annotate
 from hushlist.url.request import request_of
 from unit.hostile import engine_of, judgement_of
 

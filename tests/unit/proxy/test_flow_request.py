@@ -12,7 +12,7 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import tflow
 
 from hushlist.match.rule import Action
-from hushlist.proxy.flow.flow_request import client_of_flow, name_to_ask, request_of_flow, seen_of_flow
+from hushlist.proxy.flow_request import client_of_flow, name_to_ask, request_of_flow, seen_of_flow
 from hushlist.url import http_head
 from hushlist.url.request import Request
 from unit.hostile import engine_of, octets

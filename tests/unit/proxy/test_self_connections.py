@@ -5,7 +5,7 @@ from mitmproxy import connection
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
-from hushlist.proxy.flow.self_connections import SelfConnections
+from hushlist.proxy.flow_request import SelfConnections
 
 _HERE = ("127.0.0.1", 8080)
 

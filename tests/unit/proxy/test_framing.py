@@ -7,7 +7,7 @@ from mitmproxy import connection, http, options, tls
 from mitmproxy.proxy import context
 from mitmproxy.test import taddons, tflow
 
-from hushlist.proxy.flow.respond_or_kill import Bodies
+from hushlist.proxy.flow_outcome import Bodies
 
 
 @pytest.fixture
