@@ -7,8 +7,7 @@ from collections.abc import Awaitable
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mitmproxy import ctx, dns, exceptions, http, tcp, tls, udp
-from mitmproxy.proxy.layer import NextLayer
+from mitmproxy import ctx, exceptions, http
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.errors import Lines, logger_of
@@ -45,18 +44,29 @@ class Hushlist:
 
     def __init__(self) -> None:
         self.runtime = Runtime()
-        self._own = SelfConnections()
+        own, names, pinning = SelfConnections(), DnsQueries(self.runtime), CertificatePinning(self.runtime)
         self._forms = UnblockHandler(self.runtime)
-        self._requests = RequestHandler(self.runtime, self._own, self._forms)
+        self._requests = RequestHandler(self.runtime, own, self._forms)
         self._bodies = Bodies()
-        self._name_queries = DnsQueries(self.runtime)
         self._tunnels = Tunnels(self.runtime)
-        self._distrust = CertificatePinning(self.runtime)
-        self._live = DashboardServer(self.runtime, self._own)
+        self._dashboard = DashboardServer(self.runtime, own)
         #: the option's value; mitmproxy copies a value each time it is read
         self._learns = True
         self._is_running = False
         self._options_before: dict[str, object] = {}
+        # mitmproxy's hooks that one part handles alone; the others are methods below
+        self.server_connected = own.note
+        self.http_connect = self._tunnels.connect
+        self.http_connect_upstream = self._requests.lead_tunnel
+        self.tls_clienthello = self._tunnels.client_hello
+        self.tls_established_client = pinning.established
+        self.tls_established_server = self._bodies.established
+        self.tls_failed_client = pinning.failed
+        self.next_layer = self._tunnels.next_layer
+        self.tcp_start = self.udp_start = self._tunnels.raw
+        self.dns_request = names.ask
+        self.dns_response = names.answer
+        self.error = hide_dashboard_flow
 
     # -- options -------------------------------------------------------------------------------------------------
 
@@ -158,7 +168,7 @@ class Hushlist:
     def requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook: decide before any of the body, which may be streamed, goes on."""
         if is_asked(flow):
-            return self._live.answer(flow)
+            return self._dashboard.answer(flow)
         self._requests.filter(flow, again=True)
         if self.runtime.mode != "off":
             self._bodies.guard(flow)
@@ -185,62 +195,10 @@ class Hushlist:
         if self._learns:
             self._requests.learn(flow)
 
-    def error(self, flow: http.HTTPFlow) -> None:
-        """mitmproxy's hook: hide failed dashboard flows."""
-        hide_dashboard_flow(flow)
-
     def server_connect(self, data: ServerConnectionHookData) -> None:
         """mitmproxy's hook: do not connect to refused servers; connect to the hosts of safe search."""
         self._tunnels.server_connect(data)
         self._requests.lead(data)
-
-    def server_connected(self, data: ServerConnectionHookData) -> None:
-        """mitmproxy's hook: note the proxy's own connections, to recognize requests to itself."""
-        self._own.note(data)
-
-    def http_connect(self, flow: http.HTTPFlow) -> None:
-        """mitmproxy's hook: decide a tunnel before it is opened."""
-        self._tunnels.connect(flow)
-
-    def http_connect_upstream(self, flow: http.HTTPFlow) -> None:
-        """mitmproxy's hook: have an upstream proxy connect to the hosts of safe search."""
-        self._requests.lead_tunnel(flow)
-
-    def tls_clienthello(self, data: tls.ClientHelloData) -> None:
-        """mitmproxy's hook: decide TLS by its names, and pass through what is not to be decrypted."""
-        self._tunnels.client_hello(data)
-
-    def tls_established_client(self, data: tls.TlsData) -> None:
-        """mitmproxy's hook: note clients that accept the proxy's certificates."""
-        self._distrust.established(data)
-
-    def tls_established_server(self, data: tls.TlsData) -> None:
-        """mitmproxy's hook: note an origin's protocol before anything is sent to it."""
-        self._bodies.established(data)
-
-    async def tls_failed_client(self, data: tls.TlsData) -> None:
-        """mitmproxy's hook: handle hosts whose apps refuse the proxy's certificates."""
-        await self._distrust.failed(data)
-
-    def next_layer(self, nextlayer: NextLayer) -> None:
-        """mitmproxy's hook: decide connections that mitmproxy's options pass unread."""
-        self._tunnels.next_layer(nextlayer)
-
-    def tcp_start(self, flow: tcp.TCPFlow) -> None:
-        """mitmproxy's hook: decide raw TCP."""
-        self._tunnels.raw(flow)
-
-    def udp_start(self, flow: udp.UDPFlow) -> None:
-        """mitmproxy's hook: decide raw UDP."""
-        self._tunnels.raw(flow)
-
-    def dns_request(self, flow: dns.DNSFlow) -> None:
-        """mitmproxy's hook: decide a DNS question before it goes on."""
-        self._name_queries.ask(flow)
-
-    def dns_response(self, flow: dns.DNSFlow) -> None:
-        """mitmproxy's hook: decide the names and addresses in a DNS answer."""
-        self._name_queries.answer(flow)
 
 
 def _policy_path() -> Path:

@@ -25,6 +25,7 @@ from hushlist.proxy.flow_request import (
     seen_of_flow,
 )
 from hushlist.proxy.page import block_response
+from hushlist.proxy.page.explanation import Explanation
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.unblock_handler import UnblockHandler, respond
 from hushlist.url.parts import to_bytes
@@ -72,7 +73,7 @@ class RequestHandler:
         if self._own.is_loop(flow.client_conn):
             refuse(
                 flow,
-                lambda request: block_response.block_response(request, block_response.Explanation("", fault=_LOOP)),
+                lambda request: block_response.block_response(request, Explanation("", fault=_LOOP)),
             )
 
     def _filter(self, flow: http.HTTPFlow, *, again: bool) -> None:

@@ -13,21 +13,7 @@ from hushlist.decide.decision import Judgement
 from hushlist.errors import logger_of, without_user
 from hushlist.proxy.page.explanation import Explanation, Unblock, Verdict
 from hushlist.proxy.page.pages import HEADERS, page, security_policy
-from hushlist.proxy.page.template import Template, load_template
-
-__all__ = [
-    "AnswerKind",
-    "Explanation",
-    "Template",
-    "Unblock",
-    "Verdict",
-    "answer_kind_of",
-    "block_response",
-    "explanation_of",
-    "failure",
-    "load_template",
-    "page",
-]
+from hushlist.proxy.page.template import Template
 
 logger = logger_of(__name__)
 
@@ -50,28 +36,18 @@ class AnswerKind(Enum):
 
 # Spec: Fetch Metadata Request Headers, 2.1; any other destination gets a page
 _DESTINATIONS = {
+    **dict.fromkeys(("script", "worker", "sharedworker", "serviceworker"), AnswerKind.SCRIPT),
+    **dict.fromkeys(("audioworklet", "paintworklet"), AnswerKind.SCRIPT),
+    **dict.fromkeys(("empty", "json", "manifest", "report"), AnswerKind.DATA),
+    **dict.fromkeys(("audio", "video", "track", "font"), AnswerKind.MEDIA),
     "image": AnswerKind.IMAGE,
-    "script": AnswerKind.SCRIPT,
-    "worker": AnswerKind.SCRIPT,
-    "sharedworker": AnswerKind.SCRIPT,
-    "serviceworker": AnswerKind.SCRIPT,
-    "audioworklet": AnswerKind.SCRIPT,
-    "paintworklet": AnswerKind.SCRIPT,
     "style": AnswerKind.STYLE,
-    "empty": AnswerKind.DATA,
-    "json": AnswerKind.DATA,
-    "manifest": AnswerKind.DATA,
-    "report": AnswerKind.DATA,
-    "audio": AnswerKind.MEDIA,
-    "video": AnswerKind.MEDIA,
-    "track": AnswerKind.MEDIA,
-    "font": AnswerKind.MEDIA,
 }
 _ENDINGS = {
     **dict.fromkeys((b"js", b"mjs"), AnswerKind.SCRIPT),
-    **dict.fromkeys((b"css",), AnswerKind.STYLE),
     **dict.fromkeys((b"gif", b"png", b"jpg", b"jpeg", b"webp", b"avif", b"ico", b"bmp", b"svg"), AnswerKind.IMAGE),
-    **dict.fromkeys((b"json",), AnswerKind.DATA),
+    b"css": AnswerKind.STYLE,
+    b"json": AnswerKind.DATA,
 }
 
 

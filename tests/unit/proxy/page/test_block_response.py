@@ -10,14 +10,12 @@ from hushlist.decide.decision import Decision
 from hushlist.match.rule import Action
 from hushlist.proxy.page.block_response import (
     AnswerKind,
-    Explanation,
-    Unblock,
-    Verdict,
     answer_kind_of,
     block_response,
     explanation_of,
     failure,
 )
+from hushlist.proxy.page.explanation import Explanation, Unblock, Verdict
 from hushlist.url.request import request_of
 from unit.hostile import engine_of, judgement_of
 
