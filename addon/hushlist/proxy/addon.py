@@ -22,6 +22,7 @@ from hushlist.proxy.dashboard.metrics import summary
 from hushlist.proxy.dns_queries import DnsQueries, ask_filter_first
 from hushlist.proxy.flow_outcome import Bodies
 from hushlist.proxy.flow_request import SelfConnections
+from hushlist.proxy.policy_watch import PolicyWatch
 from hushlist.proxy.request_handler import RequestHandler
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.tunnels import Tunnels
@@ -44,6 +45,7 @@ class Hushlist:
 
     def __init__(self) -> None:
         self.runtime = Runtime()
+        self.policy_watch = PolicyWatch(self.runtime)
         own, names, pinning = SelfConnections(), DnsQueries(self.runtime), CertificatePinning(self.runtime)
         self._forms = UnblockHandler(self.runtime)
         self._requests = RequestHandler(self.runtime, own, self._forms)
@@ -94,7 +96,7 @@ class Hushlist:
             "Learn from permanent redirects of an origin for which of its paths a trailing slash makes no difference, "
             "so that a rule for one fits the other. It is forgotten after a day, and when this is turned off.",
         )
-        loader.master.commands.collect_commands(Commands(self.runtime))
+        loader.master.commands.collect_commands(Commands(self.runtime, self.policy_watch))
         ask_filter_first(loader.master.addons)
 
     def configure(self, updated: set[str]) -> None:
@@ -126,7 +128,7 @@ class Hushlist:
         is_first_needed = "hushlist_mode" in updated and mode != "off" and self.runtime.engine is None
         if "hushlist_policy" in updated or is_first_needed:
             try:
-                self.runtime.load(_policy_path())
+                self.policy_watch.load(_policy_path())
             except PolicyError as error:
                 # not "from error": mitmproxy prints the chain, which would add nothing
                 raise exceptions.OptionsError(f"hushlist_policy cannot be used:\n{error}") from None
@@ -154,13 +156,14 @@ class Hushlist:
         # costs a request more than its decision.
         gc.collect()
         gc.freeze()
-        self.runtime.run()
+        self.policy_watch.run()
 
     def done(self) -> None:
         """mitmproxy's hook: log the summary, stop all threads, and write all data."""
         words = summary(self.runtime)
         if words:
             logger.info("hushlist: %s", Lines(words))
+        self.policy_watch.close()
         self.runtime.close()
 
     # -- traffic -------------------------------------------------------------------------------------------------

@@ -16,6 +16,7 @@ from hushlist.match.rule import Action
 from hushlist.policy.rule_edit import EditError, add_rule
 from hushlist.proxy.flow_outcome import SAFE_SEARCH
 from hushlist.proxy.flow_request import client_of_flow, request_of_flow
+from hushlist.proxy.policy_watch import PolicyWatch
 from hushlist.proxy.runtime import Runtime
 from hushlist.system.files import LONGEST_DOCUMENT, read_regular, replace_file
 from hushlist.url.host import is_address
@@ -30,8 +31,8 @@ _OVERRIDES = "overrides"
 class Commands:
     """The commands; mitmproxy collects them, and they need no hooks."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
+    def __init__(self, runtime: Runtime, policy_watch: PolicyWatch) -> None:
+        self._runtime, self._policy_watch = runtime, policy_watch
 
     @command.command("hushlist.status")
     def status(self) -> str:
@@ -41,7 +42,7 @@ class Commands:
     @command.command("hushlist.reload")
     def reload(self) -> None:
         """Read the policy and its lists again, changed or not."""
-        self._runtime.reload()
+        self._policy_watch.reload()
 
     @command.command("hushlist.explain")
     def explain(self, flows: Sequence[flow.Flow]) -> str:

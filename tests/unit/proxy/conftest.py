@@ -29,4 +29,4 @@ class InProcess:
 
 @pytest.fixture(autouse=True)
 def _compiles_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushlist.proxy.runtime.BackgroundCompiler", InProcess)
+    monkeypatch.setattr("hushlist.proxy.policy_watch.BackgroundCompiler", InProcess)

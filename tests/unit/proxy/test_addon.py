@@ -16,7 +16,7 @@ from hushlist.decide.engine import Engine
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import Client, Group
 from hushlist.policy.policy_file import POLICY_KEYS, PolicyError
-from hushlist.proxy import request_handler, runtime
+from hushlist.proxy import policy_watch, request_handler, runtime
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.flow_outcome import BLOCKED, KEY, SAFE_SEARCH, TAGGED, WOULD_BLOCK
 from hushlist.url.request import Request
@@ -54,7 +54,7 @@ def active(context: taddons.context, hushlist: Hushlist, policy: Path) -> taddon
 @pytest.fixture
 def running(active: taddons.context, hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> taddons.context:
     """The same, behind the start, but without a watch over the files, which has tests of its own."""
-    monkeypatch.setattr(hushlist.runtime, "_restart_watcher", lambda: None)
+    monkeypatch.setattr(hushlist.policy_watch, "_restart", lambda: None)
     hushlist.running()
     return active
 
@@ -515,7 +515,7 @@ def test_a_policy_is_found_in_the_home(
 def test_without_an_option_the_shipped_policy_is_in_force(
     context: taddons.context, hushlist: Hushlist, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with caplog.at_level(logging.INFO, runtime.__name__):
+    with caplog.at_level(logging.INFO, policy_watch.__name__):
         context.configure(hushlist, hushlist_mode="block")
     assert f"by {shipped_policy()}" in caplog.text
 
@@ -774,7 +774,7 @@ def test_a_name_that_cannot_be_read_does_not_keep_a_search_from_passing(
     grouped: taddons.context, hushlist: Hushlist, policy: Path
 ) -> None:
     policy.write_text("unparsable: pass\n" + policy.read_text())
-    hushlist.runtime.load(policy)
+    hushlist.policy_watch.load(policy)
     flow = run(hushlist, flow_of("http://www.google.com/search?q=x", host="a/b"))
     assert flow.response is None
     assert flow.request.path == "/search?q=x&safe=active&ssui=on"
@@ -858,7 +858,7 @@ def test_an_own_block_page_is_used_and_a_broken_one_is_refused_with_file_and_lin
     assert "<p>Ours: Ads</p>" in flow.response.text
     page.write_text("<html lang='$lang' dir='$dir'><h1>$heading</h1><p>$reason</p>$form\n$nonsense</html>")
     with pytest.raises(PolicyError, match=r"page\.html:2: \$nonsense"):
-        hushlist.runtime.load(policy)
+        hushlist.policy_watch.load(policy)
     assert "the last change is not used" in hushlist.runtime.status()
     flow = run(hushlist, flow_of("http://blocked.example/"))
     assert flow.response is not None
@@ -884,7 +884,7 @@ def test_a_broken_policy_that_says_so_starts_and_everything_passes_until_it_is_m
     assert "1 by start passed undecided" in status
     assert "policy.yaml:2: " in status
     policy.write_text(good)
-    hushlist.runtime.load(policy)
+    hushlist.policy_watch.load(policy)
     assert run(hushlist, flow_of("http://blocked.example/")).response is not None
     assert "NOTHING" not in hushlist.runtime.status()
 

@@ -137,7 +137,7 @@ def test_a_policy_without_a_list_of_one_s_own_is_an_error(
 ) -> None:
     policy.write_text("layers:\n- {name: lists, lists: [list.yaml]}\n")
     context.configure(hushlist, hushlist_policy=str(policy.with_name("policy.yaml")), hushlist_mode="tag")
-    hushlist.runtime.load(policy)
+    hushlist.policy_watch.load(policy)
     with pytest.raises(exceptions.CommandError, match="no YAML list in a layer 'overrides'"):
         context.master.commands.call("hushlist.allow", [flow_of("http://games.example/")])
 
@@ -149,7 +149,7 @@ def test_the_format_of_a_list_counts_and_not_its_name(
     (own.parent / "mine").write_text("rules: []\n")
     lists = "[{file: own.yaml, format: domains}, {file: mine, format: yaml}]"
     policy.write_text(f"layers:\n- {{name: overrides, lists: {lists}}}\n")
-    hushlist.runtime.load(policy)
+    hushlist.policy_watch.load(policy)
     context.master.commands.call("hushlist.block", [flow_of("http://games.example/")])
     assert own.read_text() == "a.example\n"
     assert "games.example/" in (own.parent / "mine").read_text()

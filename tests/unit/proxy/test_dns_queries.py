@@ -22,6 +22,7 @@ from hushlist.proxy import dns_queries
 from hushlist.proxy.dns_queries import DnsQueries, NameServers, ask_filter_first
 from hushlist.proxy.flow_outcome import BLOCKED, KEY, WOULD_BLOCK
 from hushlist.proxy.flow_request import hosts_of_name, request_of_question
+from hushlist.proxy.policy_watch import PolicyWatch
 from hushlist.proxy.runtime import Runtime
 
 RULES = """
@@ -43,7 +44,7 @@ def runtime(tmp_path: Path) -> Iterator[Runtime]:
         "groups:\n- {name: a, clients: [10.0.0.7], categories: {'hrn://h.example/good': allow}}\n"
     )
     own = Runtime()
-    own.load(tmp_path / "policy.yaml")
+    PolicyWatch(own).load(tmp_path / "policy.yaml")
     yield own
     own.close()
 
@@ -220,7 +221,7 @@ def test_default_is_asked_of_names_and_not_of_the_server(tmp_path: Path) -> None
     (tmp_path / "rules.yaml").write_text("rules:\n- {expression: good.example, action: allow}\n")
     (tmp_path / "policy.yaml").write_text("layers:\n- {name: own, lists: [rules.yaml]}\ndefault: block\n")
     own = Runtime()
-    own.load(tmp_path / "policy.yaml")
+    PolicyWatch(own).load(tmp_path / "policy.yaml")
     for name, is_answered in (("good.example", False), ("other.example", True)):
         flow = flow_of(name)
         flow.client_conn.proxy_mode = ProxyMode.parse("transparent")
@@ -233,7 +234,7 @@ def test_mitmproxy_s_own_resolver_is_no_server_to_decide(tmp_path: Path) -> None
     (tmp_path / "rules.yaml").write_text("rules:\n- {address: 10.0.0.0/8}\n")
     (tmp_path / "policy.yaml").write_text("layers:\n- {name: own, lists: [rules.yaml]}\n")
     own = Runtime()
-    own.load(tmp_path / "policy.yaml")
+    PolicyWatch(own).load(tmp_path / "policy.yaml")
     for address, is_answered in (("10.0.0.53", False), ("10.0.0.54", True)):
         flow = flow_of("good.example")
         flow.client_conn.proxy_mode = ProxyMode.parse("wireguard")
@@ -269,7 +270,7 @@ def test_any_name_can_be_decided(name: str) -> None:
 def test_the_action_of_a_warning_is_to_pass(tmp_path: Path) -> None:
     (tmp_path / "policy.yaml").write_text("layers: []\ndefault: warn\n")
     own = Runtime()
-    own.load(tmp_path / "policy.yaml")
+    PolicyWatch(own).load(tmp_path / "policy.yaml")
     flow = ask(own, flow_of("other.example"))
     own.close()
     assert flow.response is None

@@ -516,7 +516,7 @@ def test_a_refusal_is_reported_once_for_each_host_with_the_line_to_add(
     hushlist: Hushlist, policy: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
     policy.write_text(POLICY.replace("add}", "report}"))
-    hushlist.runtime.load(policy)
+    hushlist.policy_watch.load(policy)
     caplog.set_level(logging.WARNING)
     for host in ("app.example", "app.example", "other.example"):
         fail(hushlist, host)

@@ -284,7 +284,7 @@ def test_a_change_that_is_not_used_is_told(hushlist: Hushlist, use: Callable[...
     use()
     (tmp_path / "policy.yaml").write_text("layers: nonsense")
     with pytest.raises(PolicyError):
-        hushlist.runtime._read(hushlist.runtime._background, tmp_path / "policy.yaml")
+        hushlist.policy_watch._read(hushlist.policy_watch._background, tmp_path / "policy.yaml")
     policy = data(hushlist)["policy"]
     assert "policy.yaml:1" in policy["problem"]
     assert policy["reading"]["problem"] == policy["problem"]

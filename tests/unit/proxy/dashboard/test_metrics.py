@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from hushlist.journal.log_record import LogRecord
 from hushlist.policy.groups import Client
 from hushlist.proxy.dashboard.metrics import escaped, metrics
+from hushlist.proxy.policy_watch import PolicyWatch
 from hushlist.proxy.runtime import Runtime
 
 
@@ -68,7 +69,7 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime
     )
     (folder / "policy.yaml").write_text("layers:\n- {name: lists, lists: [games.yaml]}\n")
     runtime = Runtime()
-    runtime.load(folder / "policy.yaml")
+    PolicyWatch(runtime).load(folder / "policy.yaml")
     yield runtime
     runtime.close()
 
