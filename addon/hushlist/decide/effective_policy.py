@@ -18,10 +18,12 @@ from hushlist.match.rule import Action, Anything, ExpressionHash, Rule, Terms
 from hushlist.policy.groups import DEFAULT_LAYER, Group, LayerUse
 from hushlist.policy.schedule import Schedule
 from hushlist.policy.scheduled_action import ScheduledAction
+from hushlist.system.memory import BoundedCache
 from hushlist.url.hrn import parse_hrn
 
 #: less specific than an address range of no bits
 _LEAST = (-2, 0)
+_MOST_CATEGORIES = 1 << 12
 
 
 class EffectivePolicy:
@@ -39,7 +41,8 @@ class EffectivePolicy:
         self._layers = {use.name: self._change(use.during) for use in asked}
         self.layers = (*self._layers, DEFAULT_LAYER)
         self._default = self._default_match(group.settings.default)
-        self._nearest: dict[str, tuple[ScheduledAction | None, datetime | None]] = {}
+        #: category -> the action for it now, and until when
+        self._nearest = BoundedCache(self._timed, _MOST_CATEGORIES)
         #: whether it is the same at every moment, past moments included
         self.is_timeless = not self._changes
         #: the first moment at which it changes, or ``None``
@@ -83,7 +86,7 @@ class EffectivePolicy:
         until = self._layers[terms.layer]
         if terms.category is None or terms.action not in STOPPING or not self.group.settings.categories:
             return match if until is None else match._replace(until=until)
-        timed, category_until = self._timed(terms.category)
+        timed, category_until = self._nearest[terms.category]
         until = _first(until, category_until)
         action = None if timed is None else timed.at(self._now)
         if timed is None or action is None:
@@ -98,11 +101,6 @@ class EffectivePolicy:
 
         It may end early: a nearer superordinate without an action now may get one before this one's ends.
         """
-        if category not in self._nearest:
-            self._nearest[category] = self._find(category)
-        return self._nearest[category]
-
-    def _find(self, category: str) -> tuple[ScheduledAction | None, datetime | None]:
         said = self.group.settings.categories
         until: datetime | None = None
         for name in parse_hrn(category).levels():

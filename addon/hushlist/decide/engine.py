@@ -21,7 +21,7 @@ from hushlist.errors import UrlError
 from hushlist.match.checks import Check, CheckedRequest
 from hushlist.match.index import Host, Index, Match, find_checks
 from hushlist.match.index_file import ALLOWING, CATEGORIZED
-from hushlist.match.rule import Action, Anything, Terms
+from hushlist.match.rule import Action, Anything
 from hushlist.policy.groups import NOBODY, Client, Group, group_of
 from hushlist.policy.policy_file import Policy
 from hushlist.system.memory import BoundedCache
@@ -128,12 +128,16 @@ class Engine:
                 return decision.of(request)
             forms = target_forms(request.scheme, request.target)
             if len(forms.forms) == 1 and forms.fault is None:
-                decision = self._by_form(group_cache, request, hosts[0], known, forms.forms[0], now)
+                decision = self._by_form(group_cache.view, request, hosts[0], known, forms.forms[0], now)
                 return self._apply_grants(decision.of(request), known, client, now)
         every, fault = forms or target_forms(request.scheme, request.target)
-        return self._by_names(
-            request, lambda host: self._by_host(group_cache, request, host, every, now, client), fault
-        )
+
+        def by_forms(host: bytes, known: _HostMatches) -> Iterator[Decision]:
+            for place, form in enumerate(every):
+                decision = self._by_form(group_cache.view, request, host, known, form, now, is_first=not place)
+                yield decision._replace(canonical=form._replace(host=known.canonical).join())
+
+        return self._by_names(group_cache, request, by_forms, now, client, fault)
 
     def decide_host(
         self, request: Request, now: datetime | None = None, client: Client = NOBODY, group: Group | None = None
@@ -143,7 +147,14 @@ class Engine:
         Rules for whole hosts and addresses decide, and checks do. Rules for paths and URIs do not.
         """
         group_cache = self._cache(client, now, group)
-        return self._by_names(request, lambda host: self._whole_host(group_cache, request, host, now, client))
+        port = None if request.port == DEFAULT_PORTS.get(request.scheme) else b"%d" % request.port
+
+        def whole(host: bytes, known: _HostMatches) -> Iterator[Decision]:
+            matches = [*known.host.matches, *find_checks(self._checks, _asked(request, host))]
+            url = Parts(request.scheme, None, known.canonical, port, b"/").join()
+            yield _by_matches(group_cache.view, matches, now)._replace(canonical=url)
+
+        return self._by_names(group_cache, request, whole, now, client)
 
     def has_paths(self, host: bytes, client: Client = NOBODY) -> bool:
         """Whether there are rules in the clear for paths on a host or its domain; they need the path to be known."""
@@ -224,79 +235,49 @@ class Engine:
                 continue
             if terms.action is Action.ALLOW or (lifted is not None and isinstance(pattern, Anything)):
                 break
-            grant = None if isinstance(pattern, Check) else self._grant(decision, terms, known, client, moment)
+            is_warning = terms.action is Action.WARN
+            categories = () if terms.category is None else (terms.category,)
+            grant = None
+            if not isinstance(pattern, Check):
+                grant = self._overrides.covering(
+                    client.names, known.canonical, decision.url, categories, moment, is_warning=is_warning
+                )
             if grant is None:
                 return decision._replace(action=terms.action, winner=match)
             lifted = lifted or grant
-            if terms.action is Action.WARN:
+            if is_warning:
                 break
         return decision if lifted is None else decision._replace(action=Action.ALLOW, grant=lifted)
 
-    def _grant(
-        self, decision: Decision, terms: Terms, known: _HostMatches, client: Client, moment: float
-    ) -> Grant | None:
-        """The grant that covers a rule with these terms, or ``None``."""
-        assert self._overrides is not None
-        categories = () if terms.category is None else (terms.category,)
-        is_warning = terms.action is Action.WARN
-        return self._overrides.covering(
-            client.names, known.canonical, decision.url, categories, moment, is_warning=is_warning
-        )
-
     def _by_names(
-        self, request: Request, decide: Callable[[bytes], Iterable[Decision]], fault: str | None = None
+        self,
+        group_cache: _GroupCache,
+        request: Request,
+        decide: Callable[[bytes, _HostMatches], Iterable[Decision]],
+        now: datetime | None,
+        client: Client,
+        fault: str | None = None,
     ) -> Decision:
         """The strictest of the decisions for each name of a request and for each fault in it."""
         hosts = tuple(dict.fromkeys(request.hosts))
-        decisions = [
-            decision if host != request.destination else _of_rules(decision)
-            for host in hosts[:MOST_HOSTS]
-            for decision in decide(host)
-        ]
+        decisions = []
+        for host in hosts[:MOST_HOSTS]:
+            try:
+                known = group_cache.known[host]
+            except UrlError as error:
+                decisions.append(self._unparsable(request, error.reason))
+                continue
+            for decision in decide(host, known):
+                granted = self._apply_grants(decision, known, client, now)
+                decisions.append(granted if host != request.destination else _of_rules(granted))
         if not 0 < len(hosts) <= MOST_HOSTS:
             number = f"more than {MOST_HOSTS} hosts" if hosts else "no host"
             decisions.append(self._unparsable(request, f"the request goes by {number}"))
         decisions += (self._unparsable(request, wrong) for wrong in (request.fault, fault) if wrong is not None)
         return strictest(decisions)
 
-    def _whole_host(
-        self, group_cache: _GroupCache, request: Request, host: bytes, now: datetime | None, client: Client
-    ) -> Iterator[Decision]:
-        """The decision for one host as a whole."""
-        try:
-            known = group_cache.known[host]
-        except UrlError as error:
-            yield self._unparsable(request, error.reason)
-            return
-        matches = [*known.host.matches, *find_checks(self._checks, _asked(request, host))]
-        port = None if request.port == DEFAULT_PORTS.get(request.scheme) else b"%d" % request.port
-        url = Parts(request.scheme, None, known.canonical, port, b"/").join()
-        yield self._apply_grants(
-            _by_matches(group_cache.view, matches, now)._replace(canonical=url), known, client, now
-        )
-
     def _unparsable(self, request: Request, fault: str) -> Decision:
         return Decision(self.policy.unparsable, request.url, fault=fault)
-
-    def _by_host(
-        self,
-        group_cache: _GroupCache,
-        request: Request,
-        host: bytes,
-        forms: Sequence[Parts],
-        now: datetime | None,
-        client: Client,
-    ) -> Iterator[Decision]:
-        """The decisions for every form of a target on one of the request's hosts."""
-        try:
-            known = group_cache.known[host]
-        except UrlError as error:
-            yield self._unparsable(request, error.reason)
-            return
-        for place, form in enumerate(forms):
-            decision = self._by_form(group_cache, request, host, known, form, now, is_first=not place)
-            decision = decision._replace(canonical=form._replace(host=known.canonical).join())
-            yield self._apply_grants(decision, known, client, now)
 
     def _know(self, view: EffectivePolicy, host: bytes) -> _HostMatches:
         """What the rules say about a host.
@@ -314,7 +295,7 @@ class Engine:
 
     def _by_form(
         self,
-        group_cache: _GroupCache,
+        view: EffectivePolicy,
         request: Request,
         host: bytes,
         known: _HostMatches,
@@ -328,14 +309,14 @@ class Engine:
             return known.decision
         twin = self._twin(request, known.canonical, form)
         if twin is None and not self._asks_more:
-            return self._by_path(group_cache.view, known, form.path, form.query, now)
+            return self._by_path(view, known, form.path, form.query, now)
         matches = [*known.host.matches, *self.index.find_paths(known.host, form.path, form.query)]
         if self._asks_more:
             form = form._replace(host=known.canonical)
-            matches += self._more(group_cache.view, request, host, form, is_first=is_first)
+            matches += self._more(view, request, host, form, is_first=is_first)
         if twin is not None:
             matches += _by_redirect(matches, self.index.find_paths(known.host, twin, form.query))
-        return _by_matches(group_cache.view, matches, now)
+        return _by_matches(view, matches, now)
 
     def _by_path(
         self, view: EffectivePolicy, known: _HostMatches, path: bytes, query: bytes | None, now: datetime | None
