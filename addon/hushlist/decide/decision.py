@@ -103,6 +103,13 @@ class Judgement(NamedTuple):
         """Whether it would be stopped, but passes in the dry run."""
         return self.decision.action in STOPPING and self.settings.mode == "tag"
 
+    def recorded(self, reference: str | None) -> Judgement:
+        """The same with its reference in the log, and its canonical URL: computed once for all that is told of it."""
+        decision = self.decision
+        if decision.action is not Action.PASS:
+            decision = decision._replace(canonical=decision.url)
+        return self._replace(decision=decision, reference=reference)
+
     @property
     def host(self) -> bytes | None:
         """The host of the canonical URL; ``None`` if the request cannot be read."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from datetime import datetime
 
 from hushlist.decide.decision import Decision
@@ -73,10 +73,7 @@ class Trace:
             "group": self.group,
             "mode": self.mode,
             "until": None if self.until is None else self.until.isoformat(),
-            "layers": [
-                {"name": layer.name, "rules": layer.rules, "fit": layer.fit, "decides": layer.decides}
-                for layer in self.layers
-            ],
+            "layers": [asdict(layer) for layer in self.layers],
         }
 
 

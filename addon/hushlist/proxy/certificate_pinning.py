@@ -99,7 +99,7 @@ class CertificatePinning:
         number = self._refusals.count(_who(client), host)
         place = passed.place or engine.policy.source
         if passed.on_failure == ADD and passed.file is not None:
-            if number < _ENOUGH or _trust_key(client) not in self._trusting:
+            if number < _ENOUGH or (_who(client),) not in self._trusting:
                 return
             if engine.has_paths(host.encode(), client):
                 self._report(group, host, f"it is not added to {passed.file}, since there are rules for its paths")
@@ -130,7 +130,3 @@ class CertificatePinning:
 
 def _who(client: Client) -> str:
     return client.names[0]
-
-
-def _trust_key(client: Client) -> tuple[str, ...]:
-    return (_who(client),)

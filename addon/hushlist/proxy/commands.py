@@ -8,7 +8,6 @@ from pathlib import Path
 
 from mitmproxy import command, exceptions, flow, http
 
-from hushlist.decide.decision import Decision
 from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError, logger_of, printable
 from hushlist.lists.list_formats import FORMATS
@@ -104,15 +103,9 @@ def _host(one: http.HTTPFlow) -> str:
 def _explain(engine: Engine, one: http.HTTPFlow) -> str:
     decision = engine.decide(request_of_flow(one, with_media=engine.asks_media), client=client_of_flow(one))
     lines = [f"{decision.action.value} {decision.url.decode('ascii', 'backslashreplace')} {decision}".rstrip()]
-    lines += [f"  {line}" for line in _matches(decision)]
+    for match in decision.matches:
+        decides = "  <- decides" if match == decision.winner else ""
+        lines.append(f"  layer {match.rule.terms.layer}: {match.rule.terms.action.value} {match}{decides}")
     if SAFE_SEARCH in one.metadata:
         lines.append(f"  safe search: {one.metadata[SAFE_SEARCH]}")
     return "\n".join(map(printable, lines))
-
-
-def _matches(decision: Decision) -> list[str]:
-    return [
-        f"layer {match.rule.terms.layer}: {match.rule.terms.action.value} {match}"
-        + ("  <- decides" if match == decision.winner else "")
-        for match in decision.matches
-    ]

@@ -96,15 +96,12 @@ class Runtime:
             return None
         start = perf_counter_ns()
         if engine is None:
-            decision = self._without(request)
+            passes = self.failure_policy.passes(self._missing)
+            decision = Decision(Action.PASS if passes else Action.BLOCK, request.url, fault=_NO_POLICY)
         else:
             decide = engine.decide_host if is_connection else engine.decide
             decision = decide(request, client=client, group=group)
         return Judgement(request, client, settings, decision, perf_counter_ns() - start)
-
-    def _without(self, request: Request) -> Decision:
-        passes = self.failure_policy.passes(self._missing)
-        return Decision(Action.PASS if passes else Action.BLOCK, request.url, fault=_NO_POLICY)
 
     def record(self, judgement: Judgement, method: str, *, is_live: bool = True) -> Judgement:
         """Count a decision, and log it; returns it with its canonical URL, and its reference in the log.
@@ -130,9 +127,7 @@ class Runtime:
         self.statistics.note(record, judgement.duration)
         if journal is not None:
             journal.write(record)
-        # computed once for all that is told of it; not in the record, since a URL may be long
-        told = decision if decision.action is Action.PASS else decision._replace(canonical=decision.url)
-        return judgement._replace(decision=told, reference=reference)
+        return judgement.recorded(reference)
 
     def record_connection(self, judgement: Judgement) -> Judgement:
         """The same for a connection without a request that could be logged; a stopped one is reported."""

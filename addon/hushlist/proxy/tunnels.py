@@ -42,6 +42,7 @@ from hushlist.proxy.page import block_response
 from hushlist.proxy.runtime import Runtime
 from hushlist.url.host import is_address
 from hushlist.url.http_head import Naming
+from hushlist.url.parts import to_bytes
 from hushlist.url.request import Request, canonical_host
 
 logger = logger_of(__name__)
@@ -117,9 +118,8 @@ class Tunnels:
         try:
             self._client_hello(data, server.address)
         except Exception as error:
-            if not self._runtime.failure_policy.lets_pass(error, "connection"):
+            if not self._lets_pass(error, server):
                 data.ignore_connection = False
-                self._refused[server] = "the filter failed"
 
     def _client_hello(self, data: ClientHelloData, address: connection.Address) -> None:
         context, sni = data.context, data.client_hello.sni
@@ -159,7 +159,7 @@ class Tunnels:
             decide = partial(self._layer_of_raw, chosen)
             nextlayer.layer = decide(_sent(nextlayer.context.client, nextlayer.events)) or _Held(chosen, decide)
         except Exception as error:
-            if not self._runtime.failure_policy.lets_pass(error, "connection"):
+            if not self._lets_pass(error):
                 nextlayer.layer = _Refused(nextlayer.context)
 
     def _layer_of_raw(self, chosen: TCPLayer | UDPLayer, sent: list[bytes]) -> layer.Layer | None:
@@ -169,7 +169,7 @@ class Tunnels:
         except _IncompleteError:
             return None
         except Exception as error:
-            passes = self._runtime.failure_policy.lets_pass(error, "connection")
+            passes = self._lets_pass(error)
         return chosen if passes else _Refused(chosen.context)
 
     def _passes_raw(self, context: Context, sent: list[bytes], *, is_shown: bool) -> bool:
@@ -187,7 +187,7 @@ class Tunnels:
         if not is_shown and not sent:
             raise _IncompleteError
         scheme = b"https" if hello is not None else context.client.transport_protocol.encode()
-        names = [*_known(_inner_sni(context)), *_known(None if hello is None else hello.sni)]
+        names = [*_inner_name(context.client, context.server), *_known(None if hello is None else hello.sni)]
         host = _HOST_LINE.search(b"".join(sent)) if hello is None else None
         if host is not None:
             names.append(host[1].strip().decode("utf-8", "surrogateescape"))
@@ -208,9 +208,9 @@ class Tunnels:
             return
         try:
             scheme = b"tcp" if isinstance(flow, tcp.TCPFlow) else b"udp"
-            names = _known(flow.client_conn.sni if _is_inner(flow.client_conn, server) else None)
-            request = request_of_connection(scheme, server.address, names, flow.client_conn.proxy_mode)
-            judgement = self._judge(request, client_of_connection(flow.client_conn))
+            client = flow.client_conn
+            request = request_of_connection(scheme, server.address, _inner_name(client, server), client.proxy_mode)
+            judgement = self._judge(request, client_of_connection(client))
             if judgement is None:
                 return
             flow_outcome.annotate(flow, self._runtime.record_connection(judgement))
@@ -219,14 +219,20 @@ class Tunnels:
             else:
                 _lead(server, request)
         except Exception as error:
-            if not self._runtime.failure_policy.lets_pass(error, "connection"):
-                self._refused[server] = "the filter failed"
+            self._lets_pass(error, server)
 
     def server_connect(self, data: ServerConnectionHookData) -> None:
         """Stop connections to refused servers."""
         why = self._refused.get(data.server)
         if why is not None:
             data.server.error = f"blocked by hushlist: {why}"
+
+    def _lets_pass(self, error: Exception, server: connection.Server | None = None) -> bool:
+        """Whether a connection passes after a failure; if not, its server is refused."""
+        passes = self._runtime.failure_policy.lets_pass(error, "connection")
+        if not passes and server is not None:
+            self._refused[server] = "the filter failed"
+        return passes
 
     def _judge(self, request: Request, client: Client) -> Judgement | None:
         return self._runtime.judge(request, client, is_connection=True)
@@ -293,7 +299,7 @@ def _way(
     address itself through, the names do not matter: the connection goes to that address.
     """
     try:
-        *names, target = map(canonical_host, (*_octets(sni), address[0].encode("utf-8", "surrogateescape")))
+        *names, target = map(canonical_host, map(to_bytes, (*_known(sni), address[0])))
     except UrlError:
         return None
     if is_address(target) and passed.covers(target):
@@ -306,10 +312,6 @@ def _way(
 
 def _known(sni: str | None) -> tuple[str, ...]:
     return (sni,) if sni else ()
-
-
-def _octets(sni: str | None) -> Iterable[bytes]:
-    return (name.encode("utf-8", "surrogateescape") for name in _known(sni))
 
 
 def _hides_name(hello: ClientHello) -> bool:
@@ -381,13 +383,10 @@ def _quic_hello(datagrams: Sequence[bytes]) -> ClientHello | None:
         raise ValueError("it is no ClientHello") from error
 
 
-def _is_inner(client: connection.Client, server: connection.Server) -> bool:
-    """Whether the client's server name is that of its destination, and not of the proxy itself."""
-    return server.tls or naming_of(client.proxy_mode) is not Naming.CLIENT
-
-
-def _inner_sni(context: Context) -> str | None:
-    return context.client.sni if _is_inner(context.client, context.server) else None
+def _inner_name(client: connection.Client, server: connection.Server) -> tuple[str, ...]:
+    """The client's TLS server name, if it is that of its destination, and not of the proxy itself."""
+    is_inner = server.tls or naming_of(client.proxy_mode) is not Naming.CLIENT
+    return _known(client.sni) if is_inner else ()
 
 
 def _is_raw(host: bytes, port: int) -> bool:

@@ -128,7 +128,7 @@ class UnblockHandler:
             flow.response = _go_on(request)  # the form was sent twice, or the site is no longer blocked
             return
         form = parse_qs((flow.request.raw_content or b"").decode("utf-8", "replace"))
-        judgement = judgement._replace(reference=stopped.reference)
+        judgement = judgement.recorded(stopped.reference)
         message = await self._try_in_turn(overrides, judgement, form)
         if message is None:
             flow.response = _go_on(request)
