@@ -28,7 +28,7 @@ from hushlist.match.expressions import expressions, full_hash
 from hushlist.system.files import LONGEST_WHOLE, read_regular, read_whole
 from hushlist.url.comparison import LADDER, PROFILES, compare
 from hushlist.url.hashed_uri import ALGORITHMS, VARIANTS, HashKey, hash_uri
-from hushlist.url.parts import Parts, to_bytes
+from hushlist.url.parts import to_bytes
 from hushlist.url.redirects import redirected_profile
 from hushlist.url.safebrowsing import SAFEBROWSING
 from hushlist.url.uri_extraction import extract
@@ -139,12 +139,9 @@ def print_hashes(arguments: argparse.Namespace) -> int:
     return each(urls_of(arguments), _print_with_hashes)
 
 
-def _expressions(url: bytes) -> Iterator[str]:
-    return (expression.decode("ascii") for expression in expressions(_canonical_parts(url)))
-
-
-def _canonical_parts(url: bytes) -> Parts:
-    return SAFEBROWSING.apply(SAFEBROWSING.parse(url))
+def _expressions(url: bytes) -> list[str]:
+    canonical = SAFEBROWSING.apply(SAFEBROWSING.parse(url))
+    return [expression.decode("ascii") for expression in expressions(canonical)]
 
 
 def _print_with_hashes(url: bytes) -> None:
@@ -203,5 +200,4 @@ def _extracted(name: str, octets: bytes, *, as_expressions: bool) -> Iterator[st
             try:
                 yield str(parse_expression(uri)) if as_expressions else readable(to_bytes(uri))
             except UrlError as error:  # no list can name a URI such as "mailto:", but the text is fine
-                problem = Problem(name, found.line, readable(to_bytes(uri)), f"left out: {error.reason}")
-                complain(problem)
+                complain(Problem(name, found.line, readable(to_bytes(uri)), f"left out: {error.reason}"))

@@ -28,7 +28,7 @@ def parse_moment(text: str) -> datetime:
     '2026-12-24T22:30:00'
 
     Raises:
-            ValueError: the text is not a moment.
+        ValueError: the text is not a moment.
     """
     moment = datetime.fromisoformat(text)
     if moment.year not in _YEARS:

@@ -54,7 +54,7 @@ def hash_passphrase(text: str) -> str:
     """The stored form of a passphrase, different each time. Slow on purpose.
 
     Raises:
-            ValueError: it is empty or too long.
+        ValueError: it is empty or too long.
     """
     if not 0 < len(text) <= LONGEST:
         raise ValueError(f"a passphrase has 1 to {LONGEST} characters")
@@ -78,7 +78,7 @@ def parse_stored(stored: str) -> StoredPassphrase:
     """Parse a stored form, to find errors early.
 
     Raises:
-            ValueError: it is not a stored form; the message says why, and quotes nothing of it.
+        ValueError: it is not a stored form; the message says why, and quotes nothing of it.
     """
     match = _STORED.fullmatch(stored)
     if match is None:
@@ -274,8 +274,8 @@ class Tokens:
         """Accept a token once.
 
         Raises:
-                TokenError: it is refused; a refused token is not used up.
-                StoreError: its use cannot be stored, so it is not accepted.
+            TokenError: it is refused; a refused token is not used up.
+            StoreError: its use cannot be stored, so it is not accepted.
         """
         if not _TOKEN.fullmatch(token):
             raise TokenError(TokenFault.MALFORMED)

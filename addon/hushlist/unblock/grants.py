@@ -71,7 +71,7 @@ class GrantTable:
             targets = self._found.setdefault(grant.scope, {})
             clients = targets.setdefault(grant.target.encode("ascii", "replace"), {})
             key = grant.client, grant.how == WARNING
-            clients[key] = longest(clients.get(key), grant)
+            clients[key] = max(clients.get(key, grant), grant, key=_lasting)
         # A client may send a host with hundreds of labels; no grant has so many.
         self._deepest = max((host.count(b".") + 1 for host in self._found["host"]), default=0)
         self._any = any(self._found.values())
@@ -89,14 +89,10 @@ class GrantTable:
         """The grant that covers a request by host, URL or category and lasts longest; see ``Overrides.covering``."""
         if not self._any:
             return None
-        found: Grant | None = None
         keys = [(name, how) for name in (None, *clients) for how in ((False, True) if is_warning else (False,))]
-        for by_client in self._fitting(host, url, categories):
-            for key in keys:
-                grant = by_client.get(key)
-                if grant is not None and grant.until > now:
-                    found = longest(found, grant)
-        return found
+        found = (by_client.get(key) for by_client in self._fitting(host, url, categories) for key in keys)
+        valid = (grant for grant in found if grant is not None and grant.until > now)
+        return max(valid, key=_lasting, default=None)
 
     def _fitting(self, host: bytes, url: bytes, categories: Iterable[str]) -> Iterator[_ByClient]:
         hosts = self._found["host"]
@@ -115,11 +111,9 @@ class GrantTable:
                         yield by_category[level]
 
 
-def longest(one: Grant | None, other: Grant) -> Grant:
-    """The grant that lasts longer; if both last equally long, the older one."""
-    if one is None or (other.until, -other.id) > (one.until, -one.id):
-        return other
-    return one
+def _lasting(grant: Grant) -> tuple[float, int]:
+    """Greatest for the grant that lasts longest; of two that last equally long, for the older one."""
+    return grant.until, -grant.id
 
 
 def _names_above(host: bytes, labels: int) -> Iterator[bytes]:
@@ -186,7 +180,7 @@ def canonical_target(scope: str, text: str) -> str:
     ('games.example', 'http://h.example/b?q')
 
     Raises:
-            UrlError: it is not a valid target.
+        UrlError: it is not a valid target.
     """
     if scope == "host":
         host, _, path = str(parse_expression(text)).partition("/")

@@ -21,7 +21,7 @@ from pathlib import Path
 from hushlist.unblock.credentials import CODE_KEPT, Code, CodeError, CodeFault, Tokens, code_fault, hash_code, new_code
 from hushlist.unblock.grants import WARNING, Grant, GrantTable, check_target
 from hushlist.unblock.rate_limit import CountedTry, check_unlocked, count_try, forgive, locks, take_back
-from hushlist.unblock.store import GrantEvent, Store, StoreError, newest_events, record_event
+from hushlist.unblock.store import NEWEST_EVENTS, GrantEvent, Store, StoreError, record_event
 
 #: seconds after which ``covering`` checks for changes by another process
 FRESHNESS = 0.25
@@ -284,7 +284,7 @@ class Overrides:
     def history(self, limit: int = 100) -> list[GrantEvent]:
         """The last events, the newest first."""
         with self._store.reading() as database:
-            return newest_events(database, limit)
+            return [GrantEvent(*row) for row in database.execute(NEWEST_EVENTS, (limit,))]
 
 
 def _find_code(database: sqlite3.Connection, hashed: bytes) -> Code | None:

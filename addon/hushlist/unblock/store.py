@@ -263,7 +263,8 @@ class GrantEvent:
 
 _COLUMNS = "at, what, client, scope, target, how, by, grant_id"
 _INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - names of columns
-_NEWEST = f"SELECT {_COLUMNS} FROM events ORDER BY id DESC LIMIT ?"  # noqa: S608
+#: what ``GrantEvent`` is made of
+NEWEST_EVENTS = f"SELECT {_COLUMNS} FROM events ORDER BY id DESC LIMIT ?"  # noqa: S608
 
 
 def record_event(database: sqlite3.Connection, event: GrantEvent) -> None:
@@ -279,8 +280,3 @@ def record_event(database: sqlite3.Connection, event: GrantEvent) -> None:
     database.execute(
         "DELETE FROM events WHERE id <= (SELECT id FROM events ORDER BY id DESC LIMIT 1 OFFSET ?)", (MOST_EVENTS,)
     )
-
-
-def newest_events(database: sqlite3.Connection, limit: int) -> list[GrantEvent]:
-    """The last events, the newest first."""
-    return [GrantEvent(*row) for row in database.execute(_NEWEST, (limit,))]
