@@ -31,7 +31,7 @@ from hushlist.cli.common import (
 from hushlist.match.public_suffixes import public_suffixes
 from hushlist.unblock.credentials import hash_passphrase, tidied_code
 from hushlist.unblock.grants import SCOPES, Grant, canonical_target
-from hushlist.unblock.overrides import CODE_VALID, LONGEST, Overrides
+from hushlist.unblock.overrides import CODE_VALID, LONGEST_UNBLOCK, Overrides
 from hushlist.unblock.store import GrantEvent, StoreError, default_path
 
 _HOW = "command line"
@@ -48,7 +48,7 @@ def parse_duration(text: str) -> float:
     match = _DURATION.fullmatch(text)
     numbers = match.groups(default="0") if match else ()
     seconds = sum(int(number) * unit for number, unit in zip(numbers, _UNITS, strict=False))
-    if not 0 < seconds <= LONGEST:
+    if not 0 < seconds <= LONGEST_UNBLOCK:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a time such as 30m, 2h, 1d or 1h30m, at most 366d")
     return float(seconds)
 

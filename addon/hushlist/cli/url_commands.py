@@ -46,7 +46,7 @@ def add_to(commands: Commands) -> None:
 
 def _add_canonicalize(commands: Commands) -> None:
     text = "print the canonical URL, one a line; an empty line where there is none"
-    parser = add_urls_command(commands, "canonicalize", canonicalize, text)
+    parser = add_urls_command(commands, "canonicalize", print_canonical, text)
     parser.add_argument(
         "--profile", choices=PROFILES, default="safebrowsing", help="how to canonicalize (default: %(default)s)"
     )
@@ -114,7 +114,7 @@ def _add_hash(commands: Commands) -> None:
 # -- canonicalize, expressions, hash ---------------------------------------------------------------------------------
 
 
-def canonicalize(arguments: argparse.Namespace) -> int:
+def print_canonical(arguments: argparse.Namespace) -> int:
     """Print one canonical URL a line, in order; an empty line if there is none."""
     code = GOOD
     for url in urls_of(arguments):

@@ -35,7 +35,7 @@ _SALT_LENGTH = _HASH_LENGTH = 32
 _MOST_MEMORY = 256 << 20
 _MOST_PASSES = 16
 #: most characters; a client may send any number
-LONGEST = 1024
+LONGEST_PASSPHRASE = 1024
 
 _STORED = re.compile(r"scrypt\$n=([0-9]{1,9}),r=([0-9]{1,3}),p=([0-9]{1,3})\$([A-Za-z0-9+/]+)\$([A-Za-z0-9+/]+)")
 
@@ -56,8 +56,8 @@ def hash_passphrase(text: str) -> str:
     Raises:
         ValueError: it is empty or too long.
     """
-    if not 0 < len(text) <= LONGEST:
-        raise ValueError(f"a passphrase has 1 to {LONGEST} characters")
+    if not 0 < len(text) <= LONGEST_PASSPHRASE:
+        raise ValueError(f"a passphrase has 1 to {LONGEST_PASSPHRASE} characters")
     salt = secrets.token_bytes(_SALT_LENGTH)
     stored = StoredPassphrase(_N, _R, _P, salt, b"")
     found = _scrypt(text, stored, _HASH_LENGTH)
@@ -71,7 +71,9 @@ def verify_passphrase(text: str, stored: str) -> bool:
         ValueError: as by ``parse_stored``.
     """
     wanted = parse_stored(stored)
-    return 0 < len(text) <= LONGEST and hmac.compare_digest(_scrypt(text, wanted, len(wanted.hash)), wanted.hash)
+    return 0 < len(text) <= LONGEST_PASSPHRASE and hmac.compare_digest(
+        _scrypt(text, wanted, len(wanted.hash)), wanted.hash
+    )
 
 
 def parse_stored(stored: str) -> StoredPassphrase:

@@ -26,7 +26,7 @@ from hushlist.unblock.store import NEWEST_EVENTS, GrantEvent, Store, StoreError,
 #: seconds after which ``covering`` checks for changes by another process
 FRESHNESS = 0.25
 #: seconds; a longer unblock should be a rule
-LONGEST = 366 * 86400.0
+LONGEST_UNBLOCK = 366 * 86400.0
 #: seconds that a code is valid, unless its maker says otherwise
 CODE_VALID = 86400.0
 #: most grants of one client, and of all clients; grants for everybody, which only an administrator makes,
@@ -333,8 +333,8 @@ def _record_refusal(
 
 
 def _check_seconds(seconds: float) -> None:
-    if not 0 < seconds <= LONGEST:
-        raise ValueError(f"{seconds:g} seconds: expected more than none, and at most {LONGEST:g}")
+    if not 0 < seconds <= LONGEST_UNBLOCK:
+        raise ValueError(f"{seconds:g} seconds: expected more than none, and at most {LONGEST_UNBLOCK:g}")
 
 
 def _name(client: str) -> str:

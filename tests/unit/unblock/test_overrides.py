@@ -22,7 +22,7 @@ from hushlist.match.public_suffixes import public_suffixes
 from hushlist.unblock import overrides as module
 from hushlist.unblock.credentials import CodeError, CodeFault
 from hushlist.unblock.grants import LONGEST_TARGET, Grant, GrantTable, canonical_target
-from hushlist.unblock.overrides import FRESHNESS, LONGEST, MOST_GRANTS_OF_CLIENT, Overrides
+from hushlist.unblock.overrides import FRESHNESS, LONGEST_UNBLOCK, MOST_GRANTS_OF_CLIENT, Overrides
 from hushlist.unblock.rate_limit import DAY, FIRST_LOCK, HOUR, MINUTE, MOST_TRIES_OF_ALL, LockedError
 from hushlist.unblock.store import MOST_EVENTS_OF_CLIENT, StoreError
 from unit.clock import Clock
@@ -338,7 +338,7 @@ def test_what_a_person_cannot_mean_is_refused(scope: str, text: str, reason: str
         ("host", "a.example", -1),
         ("host", "a.example", float("nan")),
         ("host", "a.example", float("inf")),
-        ("host", "a.example", LONGEST + 1),
+        ("host", "a.example", LONGEST_UNBLOCK + 1),
     ],
 )
 def test_a_grant_or_code_that_cannot_be_is_refused(

@@ -143,7 +143,7 @@ def local_time(moment: datetime) -> str:
 
 # -- the language ------------------------------------------------------------------------------------------------------
 
-DEFAULT = "en"
+DEFAULT_LANGUAGE = "en"
 #: a reader has a few languages; what follows so many, or is longer, is ignored
 _MOST_RANGES = 50
 _LONGEST_RANGE = 100
@@ -163,7 +163,7 @@ TEXTS: Mapping[str, Mapping[str, str]] = {
 }
 
 
-def negotiate(header: str, offered: Collection[str] = TEXTS.keys(), default: str = DEFAULT) -> str:
+def negotiate(header: str, offered: Collection[str] = TEXTS.keys(), default: str = DEFAULT_LANGUAGE) -> str:
     """The language to answer in, by an Accept-Language header, which may have any content.
 
     >>> negotiate("de-CH, fr;q=0.9, en;q=0.8", ["en", "de", "fr"])

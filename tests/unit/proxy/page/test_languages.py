@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.proxy.page.pages import DEFAULT, TEXTS, negotiate
+from hushlist.proxy.page.pages import DEFAULT_LANGUAGE, TEXTS, negotiate
 
 OFFERED = ["en", "de", "fr", "pt", "zh-hant"]
 
@@ -84,7 +84,7 @@ def test_a_long_header_costs_nothing(part: str) -> None:
 
 @pytest.mark.parametrize("language", TEXTS)
 def test_every_language_is_whole(language: str) -> None:
-    texts, english = TEXTS[language], TEXTS[DEFAULT]
+    texts, english = TEXTS[language], TEXTS[DEFAULT_LANGUAGE]
     assert list(texts) == list(english)
     for key, text in texts.items():
         assert text.strip() == text != "", key
