@@ -34,7 +34,7 @@ def run() -> None:
     try:
         code = main()
         sys.stdout.flush()
-    except OSError as error:  # probably of our output; flushing the rest would fail again
+    except OSError as error:  # most likely, our output cannot be written: flushing the rest would fail again
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         # the reader of a pipe may close it early
         code = BAD if isinstance(error, BrokenPipeError) else complain(error)

@@ -1,8 +1,8 @@
 """Adding a rule to a list that a person keeps: everything else in the file stays as it is, to the octet.
 
-Only the brackets of an empty list go, since its first rule takes a line of its own. YAML's parser tells where the rules
-stand, and the new one is put there into the text. To write the whole document anew, even with a library that keeps
-comments, would wrap lines anew and lose comments inside of brackets.
+Only the brackets of an empty list are removed, since its first rule takes a line of its own. YAML's parser tells where
+the rules are, and the new one is inserted there into the text. A library that writes the whole document, even one that
+keeps comments, would wrap lines differently and lose comments inside brackets.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ def add_rule(text: str, rule: Mapping[str, str]) -> str:
                 return text
             if other.terms.action is Action.ALLOW:  # "at the same expression allow beats block"
                 raise EditError(f"line {other.line} allows {wanted.pattern}; remove that first")
-    body = text.removeprefix("\ufeff")  # which the parser does not count
+    body = text.removeprefix("\ufeff")  # the parser does not count a byte order mark
     added = text[: len(text) - len(body)] + _insert(body, f"{{{fields}}}")
     after = _read(added)
     is_kept = [one.terms for one in after[:-1]] == [one.terms for one in before]

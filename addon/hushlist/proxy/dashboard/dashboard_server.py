@@ -83,7 +83,7 @@ def is_asked(flow: http.HTTPFlow) -> bool:
 
 
 def hide_dashboard_flow(flow: http.HTTPFlow) -> None:
-    """Hide a flow of the page from all later addons, so that an open page fills no view and no file.
+    """Hide a flow of the page from all later addons: an open page must not fill their views and files.
 
     Raises:
         AddonHalt: the flow is one of the page.

@@ -1,6 +1,6 @@
-"""The pages that people see: blocked, warned, and failed; whole, in the reader's language, with their headers.
+"""The pages that people see when the filter blocks, warns or fails: in the reader's language, with their headers.
 
-A page needs nothing from outside, runs no script, and is kept nowhere.
+A page loads nothing, runs no script, and is never cached.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ def page(
 
 
 def security_policy(template: Template | None = None, *, has_form: bool = False) -> str:
-    """The content security policy of a page; without a template that of any other answer.
+    """The content security policy of a page; without a template, that of any other answer.
 
-    The sandbox has no ``allow-same-origin``: whatever were to run on a page, it would not be of the blocked origin.
-    "'self'" in ``form-action`` is the origin that the page came from all the same.
+    The sandbox has no ``allow-same-origin``, so nothing on a page could run as the blocked origin. Even so, "'self'" in
+    ``form-action`` is the origin that the page came from.
 
     Spec: Content Security Policy Level 3, 6
     """
@@ -258,7 +258,7 @@ def _code(value: str) -> Markup:
 
 
 def _shortened(value: str) -> str:
-    """A browser sends addresses of 64 KiB, and a page of it would bury the rest."""
+    """The value, or beginning and end of a long one: a browser sends addresses of 64 KiB."""
     if len(value) <= _LONGEST:
         return value
     return f"{value[: _LONGEST - _SHOWN_END]} … {value[-_SHOWN_END:]}"
@@ -274,7 +274,7 @@ def _message(unblock: Unblock, texts: Mapping[str, str]) -> str | None:
 
 
 def _form(unblock: Unblock, kind: Verdict, texts: Mapping[str, str]) -> Markup:
-    """Behind a warning the form is there at once; where a page is blocked, it opens."""
+    """The form: open on a warning; on a block page, a click opens it."""
     message = _message(unblock, texts)
     is_warning = kind is Verdict.WARNED
     form = element(

@@ -1,7 +1,7 @@
 """The template of the pages: the one that is shipped, or an administrator's own.
 
 A template is HTML with the placeholders of ``string.Template``. It is checked when it is loaded, so that no page can
-fail later; and whatever it does, values are escaped, and stand only where an escaped value cannot become markup.
+fail later. Values are always escaped, and stand only where an escaped value cannot become markup.
 """
 
 from __future__ import annotations
@@ -29,17 +29,17 @@ TEXT = (
     *("url", "fault", "category", "category_name", "list", "rule", "expression", "until", "reference"),
 )
 VARIABLES = (*TEXT, *MARKUP)
-#: without these a page cannot be understood by everyone, or offers nothing of what it should
+#: without these, some people cannot understand the page, or cannot use what it offers
 NEEDED = ("lang", "dir", "heading", "reason", "form")
 
-# One that is not closed goes on to the end, as in a browser; looking for its end again from each that is begun in it
-# would take time that grows with the square of the length.
+# A comment without an end goes on to the end of the text, as in a browser. If it did not, the end would be searched
+# again from each "<!--" in it, in quadratic time.
 _COMMENT = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)
 _QUOTED = re.compile(r"""=\s*(?:"[^"]*"|'[^']*')""")
-# The content security policy would keep all of these from working; better to say so than to leave a gap in the page.
+# The content security policy stops all of these. A template with one is refused, since its pages would have a gap.
 _NOT_LOADED = frozenset({"base", "embed", "frame", "iframe", "link", "object", "script"})
 _ADDRESSES = frozenset({"background", "data", "poster", "src", "srcdoc", "srcset"})
-# An escaped value is harmless as the value of these; not of one that is read as an address, a style or a script.
+# In these attributes an escaped value is harmless; in one that holds an address, a style or a script it is not.
 _MAY_HOLD_VALUES = frozenset({"alt", "class", "dir", "lang", "title", "value"})
 _MOST_OCTETS = 1 << 20
 
@@ -106,7 +106,7 @@ def shipped_template() -> Template:
 
 
 def _placeholder_problems(text: str) -> Iterator[tuple[int, str, str]]:
-    """Line, what and why of placeholders that are unknown, missing, or none."""
+    """Line, what and why of each problem with placeholders."""
     found = set()
     line, at = 1, 0
     for match in string.Template.pattern.finditer(text):
@@ -131,7 +131,7 @@ def _names(text: str) -> set[str]:
 
 
 class _Elements(HTMLParser):
-    """What a template's elements are, and what is wrong with them."""
+    """Reads a template's elements: its styles, whether it has images, and what is wrong."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -139,7 +139,7 @@ class _Elements(HTMLParser):
         self.styles: list[str] = []
         self.has_images = False
         self._in_style = False
-        # A tag that is begun and never closed is looked at by the parser from each "<" to the end, again and again.
+        # If a tag is never closed, the parser reads from each "<" to the end, again and again.
         whole = text.rfind(">") + 1
         rest = text.find("<", whole)
         try:
