@@ -280,12 +280,12 @@ def read_group(
 def read_users(fields: MappingReader, report: ProblemReport) -> Iterator[str]:
     """The names in ``users``."""
     for node in fields.items("users"):
-        if not isinstance(node.value, str) or not node.value.strip():
-            report.error(node.line, "users", f"expected text, not {node.kind}")
-        elif len(node.value) > LONGEST_USER:
+        if isinstance(node.value, str) and len(node.value) > LONGEST_USER:
             report.error(node.line, "users", f"a name has at most {LONGEST_USER} characters")
-        else:
+        elif isinstance(node.value, str) and node.value.strip():
             yield node.value
+        else:
+            report.error(node.line, "users", f"expected text, not {node.kind}")
 
 
 def read_networks(fields: MappingReader, report: ProblemReport) -> Iterator[IPv4Network | IPv6Network]:

@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import read_document
 from hushlist.policy.safe_search import (
+    LEVELS,
     SERVICES,
     RequestRewrite,
     read_safe_search,
     rewrite_for_safe_search,
     set_parameters,
 )
-from hushlist.policy.safe_search_services import LEVELS
 from unit.hostile import LONG, octets
 
 ALL = dict.fromkeys(SERVICES, "strict")
