@@ -143,19 +143,11 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _overrides(arguments: argparse.Namespace) -> Overrides:
-    return Overrides(arguments.store or default_path(), time.time)
-
-
-def _known_overrides(arguments: argparse.Namespace) -> Overrides:
-    """The store, if its file exists; otherwise the answer would be that nothing is unblocked.
-
-    Raises:
-        StoreError: there is no such file.
-    """
-    if arguments.store is not None and not arguments.store.exists():
+def _overrides(arguments: argparse.Namespace, *, may_be_new: bool = False) -> Overrides:
+    """The store; if ``--store`` names no file, an answer would be that nothing is unblocked, so that is an error."""
+    if arguments.store is not None and not may_be_new and not arguments.store.exists():
         raise StoreError(arguments.store, "there is no such file")
-    return _overrides(arguments)
+    return Overrides(arguments.store or default_path(), time.time)
 
 
 def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
@@ -163,7 +155,7 @@ def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
     scope, seconds, client = arguments.scope, arguments.seconds, arguments.client
     try:
         target = None if arguments.target is None else canonical_target(scope, arguments.target)
-        with _overrides(arguments) as overrides:
+        with _overrides(arguments, may_be_new=True) as overrides:
             if by_code or target is None:
                 valid_for = arguments.valid_for
                 made = overrides.make_code(scope, seconds, target, client, valid_for=valid_for, by=_user())
@@ -185,7 +177,7 @@ def _warn_of_suffix(scope: str, target: str | None) -> None:
 
 def list_grants(arguments: argparse.Namespace) -> int:
     """Print what is unblocked."""
-    with _known_overrides(arguments) as overrides:
+    with _overrides(arguments) as overrides:
         for found in overrides.active(time.time()):
             if arguments.json:
                 print_json(asdict(found))
@@ -197,7 +189,7 @@ def list_grants(arguments: argparse.Namespace) -> int:
 def revoke(arguments: argparse.Namespace) -> int:
     """End grants and codes; unknown ones are reported, and the others follow."""
     code = GOOD
-    with _known_overrides(arguments) as overrides:
+    with _overrides(arguments) as overrides:
         for what in arguments.what:
             if not _revoke(overrides, what):
                 code = complain(f"{what!r}: there is no such grant, and no such code that was not used")
@@ -213,7 +205,7 @@ def _revoke(overrides: Overrides, what: str) -> bool:
 
 def history(arguments: argparse.Namespace) -> int:
     """Print the last events."""
-    with _known_overrides(arguments) as overrides:
+    with _overrides(arguments) as overrides:
         for event in overrides.history(max(0, arguments.limit)):
             print_line(_event_line(event))
     return GOOD

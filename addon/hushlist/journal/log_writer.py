@@ -123,11 +123,8 @@ class LogWriter:
     ) -> None:
         """Start; nothing is read or written in the calling thread.
 
-        Args:
-            settings: of the policy.
-            state: the folder of the pseudonyms' key, and of the log if the settings name none; by default the
-                platform's.
-            clock: seconds since 1970.
+        ``state`` is the folder of the pseudonyms' key, and of the log if the settings name none; by default the
+        platform's. ``clock`` gives seconds since 1970.
 
         Raises:
             RuntimeError: the user has no home folder for a log, or no thread can be started.
