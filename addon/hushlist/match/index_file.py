@@ -34,7 +34,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from datetime import date
 from errno import EPERM
-from functools import partial
 from ipaddress import IPv4Network, IPv6Network
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -204,6 +203,33 @@ def decode_terms(octets: bytes) -> tuple[bool, Terms]:
 Read = Callable[[int, int], bytes]
 
 
+class _OpenFile:
+    """An open file that is read by system calls: unlike mapped octets, what is read takes no memory of the process."""
+
+    def __init__(self, descriptor: int, source: str) -> None:
+        self._descriptor, self._source = descriptor, source
+        self.opened = self.fingerprint()
+        weakref.finalize(self, os.close, descriptor)
+
+    def read(self, offset: int, length: int) -> bytes:
+        """Exactly ``length`` octets, or an ``IndexFileError``; with fewer, rules would silently not be found."""
+        try:
+            octets = os.pread(self._descriptor, length, offset)
+        except OSError as error:
+            raise IndexFileError(self._source, f"it cannot be read: {error.strerror or error}") from error
+        if len(octets) < length:
+            raise IndexFileError(self._source, "it is shorter than it was")
+        return octets
+
+    def fingerprint(self) -> object:
+        """Size and time of change."""
+        try:
+            stat = os.fstat(self._descriptor)
+        except OSError as error:
+            return error.errno
+        return stat.st_size, stat.st_mtime_ns
+
+
 class IndexFile:
     """An open index file; it never changes."""
 
@@ -211,9 +237,8 @@ class IndexFile:
         """``read``: octets by offset and length; ``source``: the file's name in each ``IndexFileError``."""
         self.source = source
         self._octets = octets
-        self._read = read or partial(_slice, octets)
-        self._fingerprint: Callable[[], object] = _nothing
-        self._opened: object = None
+        self._read: Read = read or (lambda offset, length: octets[offset : offset + length])
+        self._file: _OpenFile | None = None
         self.directory = _directory(octets, source)
 
     @classmethod
@@ -223,25 +248,17 @@ class IndexFile:
             with path.open("rb") as file:
                 _check_owner(os.fstat(file.fileno()))
                 octets = mmap(file.fileno(), 0, access=ACCESS_READ)
-                if not hasattr(os, "pread"):
-                    return cls(octets, source=str(path))
-                descriptor = os.dup(file.fileno())
+                opened = _OpenFile(os.dup(file.fileno()), str(path)) if hasattr(os, "pread") else None
         except (OSError, ValueError) as error:  # ValueError: the file is empty
             raise IndexFileError(str(path), getattr(error, "strerror", None) or str(error)) from error
-        try:
-            index = cls(octets, partial(_read_at, descriptor, str(path)), str(path))
-        except IndexFileError:
-            os.close(descriptor)
-            raise
-        weakref.finalize(index, os.close, descriptor)
-        index._fingerprint = partial(_fingerprint, descriptor)
-        index._opened = _fingerprint(descriptor)
+        index = cls(octets, opened.read if opened else None, str(path))
+        index._file = opened
         return index
 
     @property
     def is_as_opened(self) -> bool:
         """Whether the file's size and time of change are the same as when it was opened."""
-        return self._fingerprint() == self._opened
+        return self._file is None or self._file.fingerprint() == self._file.opened
 
     def verify(self) -> None:
         """Read the whole file, and compare every section with its checksum; ``IndexFileError`` if one differs."""
@@ -282,33 +299,6 @@ def _check_owner(status: os.stat_result) -> None:
     """Check that this user or root owns the opened file, since its path may be a link; compare ``IndexCache.check``."""
     if os.name == "posix" and status.st_uid not in (os.geteuid(), 0):
         raise PermissionError(EPERM, "it is another user's")
-
-
-def _slice(octets: mmap | bytes, offset: int, length: int) -> bytes:
-    return octets[offset : offset + length]
-
-
-def _read_at(descriptor: int, source: str, offset: int, length: int) -> bytes:
-    """Exactly ``length`` octets, or an ``IndexFileError``; with fewer, rules would silently not be found."""
-    try:
-        octets = os.pread(descriptor, length, offset)
-    except OSError as error:
-        raise IndexFileError(source, f"it cannot be read: {error.strerror or error}") from error
-    if len(octets) < length:
-        raise IndexFileError(source, "it is shorter than it was")
-    return octets
-
-
-def _fingerprint(descriptor: int) -> object:
-    try:
-        stat = os.fstat(descriptor)
-    except OSError as error:
-        return error.errno
-    return stat.st_size, stat.st_mtime_ns
-
-
-def _nothing() -> None:
-    """The fingerprint of octets in memory, which never change."""
 
 
 def _directory(octets: mmap | bytes, source: str) -> Directory:

@@ -69,17 +69,12 @@ class BreadthTest:
         if path:
             return None
         if b"." not in host and not host.startswith(b"["):
-            return self._describe_label(expression)
+            # A single label is too narrow, which its author hardly means either. "The top-level domain can be skipped":
+            # no request to a site below it has that expression.
+            kind = "a top-level domain" if expression in self._suffixes else "a single label"
+            return f"it is {kind}: the rule fits the host of that name alone, and no site below it"
         found = (self._describe_suffix(expression), self._describe_popular(expression))
         return "; ".join(filter(None, found)) or None
-
-    def _describe_label(self, expression: bytes) -> str:
-        """A single label is too narrow, which its author hardly means either.
-
-        "The top-level domain can be skipped": no request to a site below it has that expression.
-        """
-        kind = "a top-level domain" if expression in self._suffixes else "a single label"
-        return f"it is {kind}: the rule fits the host of that name alone, and no site below it"
 
     def _describe_suffix(self, expression: bytes) -> str | None:
         section = self._public.section_of(expression)

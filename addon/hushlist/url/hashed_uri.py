@@ -64,9 +64,15 @@ class UnknownAlgorithmError(UrlError):
     """The text is a hashed URI, but its algorithm is unknown."""
 
 
-_IDENTIFIER = re.compile(r"[a-z0-9.-]*")
-_HEX_VALUE = re.compile(r"[0-9a-f]*")
-_FLAGS = re.compile(r"\+(frag|query)(?![a-z0-9])")
+_HASHED_URI = re.compile(
+    r"hashed:(?P<algorithm>[a-z0-9.-]*)(?P<equals>=?)(?P<value>[0-9a-f]*)(?P<flags>(?:\+(?:frag|query)(?![a-z0-9]))*)"
+)
+#: what is missing if a group is empty
+_MISSING = {
+    "algorithm": "expected the name of a hash algorithm",
+    "equals": "expected '=' behind the name of the algorithm",
+    "value": "expected hexadecimal digits",
+}
 
 
 def parse_hashed_uri(text: str, variant: str = "n") -> HashedUri:
@@ -79,36 +85,22 @@ def parse_hashed_uri(text: str, variant: str = "n") -> HashedUri:
     Spec: draft-feather-hashed-uri-03, 4.1: "The entire URI is case-insensitive"
     """
     lower = text.lower() if text.isascii() else text
-    if not lower.startswith("hashed:"):
+    match = _HASHED_URI.match(lower)
+    if match is None:
         raise UrlError(text, "a hashed URI begins with 'hashed:'", 0)
-    algorithm, position = _take(_IDENTIFIER, lower, len("hashed:"))
-    if not algorithm:
-        raise UrlError(text, "expected the name of a hash algorithm", position)
-    if lower[position : position + 1] != "=":
-        raise UrlError(text, "expected '=' behind the name of the algorithm", position)
-    start = position + 1
-    value, position = _take(_HEX_VALUE, lower, start)
-    if not value:
-        raise UrlError(text, "expected hexadecimal digits", position)
-    end, flags = position, set()
-    while match := _FLAGS.match(lower, position):
-        flags.add(match[1])
-        position = match.end()
-    if position != len(lower):
-        raise UrlError(text, "expected '+frag', '+query' or the end", position)
+    for group, why in _MISSING.items():
+        if not match[group]:
+            raise UrlError(text, why, match.end(group))
+    if match.end() != len(lower):
+        raise UrlError(text, "expected '+frag', '+query' or the end", match.end())
+    algorithm, value, flags = match["algorithm"], match["value"], match["flags"]
     if algorithm not in ALGORITHMS:
         known = ", ".join(ALGORITHMS)
         raise UnknownAlgorithmError(text, f"unknown algorithm {algorithm!r} (known: {known})", len("hashed:"))
     if len(value) != 2 * _DIGEST_SIZE[algorithm]:
         expected = 2 * _DIGEST_SIZE[algorithm]
-        raise UrlError(text, f"{algorithm} has {expected} hexadecimal digits, not {len(value)}", end)
-    return HashedUri(HashKey(algorithm, variant, "query" in flags, "frag" in flags), bytes.fromhex(value))
-
-
-def _take(pattern: re.Pattern[str], text: str, position: int) -> tuple[str, int]:
-    match = pattern.match(text, position)
-    assert match is not None
-    return match[0], match.end()
+        raise UrlError(text, f"{algorithm} has {expected} hexadecimal digits, not {len(value)}", match.end("value"))
+    return HashedUri(HashKey(algorithm, variant, "+query" in flags, "+frag" in flags), bytes.fromhex(value))
 
 
 # -- 4.3: generating ---------------------------------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
+from functools import partial
 
 _PERCENT = ord("%")
 _HEX_DIGITS = "0123456789ABCDEFabcdef"
@@ -62,33 +63,12 @@ _UNRESERVED_ESCAPE = re.compile(rb"(%(?:2[DdEe]|3[0-9]|[46][1-9A-Fa-f]|[57][0-9A
 _ESCAPE_OF_NO_SLASH = re.compile(rb"(%(?!2[Ff])[0-9A-Fa-f]{2})")
 
 
-def unescape_once(data: bytes) -> bytes:
-    """Decode the escapes in the text, but no new ones that this makes.
-
-    >>> unescape_once(b"%252f%2f")
-    b'%2f/'
-    """
-    return _replace(ESCAPE, _OCTETS, data)
-
-
-def unescape_all_but_slashes(data: bytes) -> bytes:
-    """The same, but keep the escapes of slashes.
-
-    >>> unescape_all_but_slashes(b"%252f%2f")
-    b'%2f%2f'
-    """
-    return _replace(_ESCAPE_OF_NO_SLASH, _OCTETS, data)
-
-
-def unescape_unreserved(data: bytes) -> bytes:
-    """The same, but only for unreserved characters.
-
-    >>> unescape_unreserved(b"%2e%2f")
-    b'.%2f'
-
-    Spec: RFC 3986, 2.3
-    """
-    return _replace(_UNRESERVED_ESCAPE, _OCTETS, data)
+#: decodes the escapes in the text, but no new ones that this makes: b"%252f%2f" -> b"%2f/"
+unescape_once = partial(_replace, ESCAPE, _OCTETS)
+#: the same, but keeps the escapes of slashes: b"%252f%2f" -> b"%2f%2f"
+unescape_all_but_slashes = partial(_replace, _ESCAPE_OF_NO_SLASH, _OCTETS)
+#: the same, but only for unreserved characters (RFC 3986, 2.3): b"%2e%2f" -> b".%2f"
+unescape_unreserved = partial(_replace, _UNRESERVED_ESCAPE, _OCTETS)
 
 
 _UNSAFE = re.compile(rb"([\x00-\x20\x7f-\xff#%])")

@@ -155,8 +155,7 @@ def _stray(text: bytes, position: int, end: int, characters: _Characters) -> Url
 def _uri(text: bytes) -> Parts:
     # 'URI = scheme ":" hier-part [ "?" query ] [ "#" fragment ]'
     colon = _scheme(text)
-    userinfo, host, port, path, end = _hier_part(text, colon + 1)
-    return Parts(text[:colon], userinfo, host, port, path, *_query_and_fragment(text, end))
+    return _behind_scheme(text[:colon], text, colon + 1)
 
 
 def _absolute_uri(text: bytes) -> Parts:
@@ -178,8 +177,7 @@ def _relative_ref(text: bytes) -> Parts:
     # 'relative-part = "//" authority path-abempty / path-absolute / path-noscheme / path-empty'
     if not text.startswith(b"/"):
         _segment_nz_nc(text)
-    userinfo, host, port, path, end = _hier_part(text, 0)
-    return Parts(None, userinfo, host, port, path, *_query_and_fragment(text, end))
+    return _behind_scheme(None, text, 0)
 
 
 # 'scheme = ALPHA *( ALPHA / DIGIT / "+" / "-" / "." )'
@@ -189,69 +187,52 @@ _SCHEME_AND_COLON = re.compile(_SCHEME.pattern + b":")
 
 def _scheme(text: bytes) -> int:
     """The offset of the colon after the scheme."""
-    match = _SCHEME.match(text)
-    if match is None:
+    end = len(_take(_SCHEME, text, 0, len(text)))
+    if not end:
         raise UrlError(text, "a URI begins with a scheme, and that with a letter", 0)
-    end = match.end()
     if text[end : end + 1] != b":":
         raise UrlError(text, "a scheme has only letters, digits, '+', '-' and '.', and ends with ':'", end)
     return end
 
 
-_HierPart = tuple[bytes | None, bytes | None, bytes | None, bytes, int]
+# Appendix B, without the scheme.
+# 3.2: "The authority component is preceded by a double slash ("//") and is terminated by the next slash ("/"), question
+# mark ("?"), or number sign ("#") character, or by the end of the URI."
+_BEHIND_SCHEME = re.compile(rb"(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
 
 
-def _hier_part(text: bytes, start: int) -> _HierPart:
-    """User information, host, port and path, and the end of the path.
+def _behind_scheme(scheme: bytes | None, text: bytes, start: int) -> Parts:
+    """All parts; ``start`` is behind the scheme.
 
     A path without an authority cannot begin with "//" (3.3). No text can break that rule: with "//" it has an
     authority. Code that joins parts must ensure it, as ``rfc3986.protect_path`` does.
     """
-    # 'hier-part = "//" authority path-abempty / path-absolute / path-rootless / path-empty'
-    userinfo = host = port = None
-    if text.startswith(b"//", start):
-        # 3.2: "The authority component is preceded by a double slash ("//") and is terminated by the next slash ("/"),
-        # question mark ("?"), or number sign ("#") character, or by the end of the URI."
-        start, authority = start + 2, _up_to(_AUTHORITY_END, text, start + 2)
-        userinfo, host, port = _authority(text, start, authority)
-        start = authority
-    end = _up_to(_PATH_END, text, start)
-    return userinfo, host, port, _require(_PATH, text, start, end), end
+    # 'hier-part = "//" authority path-abempty / path-absolute / path-rootless / path-empty', '[ "?" query ]',
+    # '[ "#" fragment ]'
+    match = _BEHIND_SCHEME.fullmatch(text, start)
+    assert match is not None
+    userinfo, host, port = (None,) * 3 if match[1] is None else _authority(text, *match.span(1))
+    path = _require(_PATH, text, *match.span(2))
+    query = None if match[3] is None else _require(_QUERY, text, *match.span(3))
+    fragment = None if match[4] is None else _require(_FRAGMENT, text, *match.span(4))
+    return Parts(scheme, userinfo, host, port, path, query, fragment)
 
 
-_AUTHORITY_END = re.compile(rb"[/?#]")
-_PATH_END = re.compile(rb"[?#]")
-
-
-def _up_to(delimiter: re.Pattern[bytes], text: bytes, start: int) -> int:
-    match = delimiter.search(text, start)
-    return len(text) if match is None else match.start()
+_FIRST_SEGMENT = re.compile(rb"[^/?#]*")
 
 
 def _segment_nz_nc(text: bytes) -> None:
     # 'path-noscheme = segment-nz-nc *( "/" segment )'
-    end = _up_to(_AUTHORITY_END, text, 0)
+    end = len(_take(_FIRST_SEGMENT, text, 0, len(text)))
     stop = len(_take(_SEGMENT_NZ_NC.pattern, text, 0, end))
     if text[stop : stop + 1] == b":":
         # 4.2: "A path segment that contains a colon character (e.g., "this:that") cannot be used as the first segment
         # of a relative-path reference, as it would be mistaken for a scheme name."
-        reason = (
+        why = (
             "what stands before the ':' is no scheme; a relative path with a ':' in its first segment begins with './'"
         )
-        raise UrlError(text, reason, stop)
+        raise UrlError(text, why, stop)
     _require(_SEGMENT_NZ_NC, text, stop, end)
-
-
-def _query_and_fragment(text: bytes, start: int) -> tuple[bytes | None, bytes | None]:
-    # '[ "?" query ] [ "#" fragment ]'
-    query = fragment = None
-    if text.startswith(b"?", start):
-        end = text.find(b"#", start)
-        end = len(text) if end < 0 else end
-        query, start = _require(_QUERY, text, start + 1, end), end
-    if text.startswith(b"#", start):
-        fragment = _require(_FRAGMENT, text, start + 1, len(text))
-    return query, fragment
 
 
 # -- authority -------------------------------------------------------------------------------------------------------
@@ -270,17 +251,13 @@ def _authority(text: bytes, start: int, end: int) -> tuple[bytes | None, bytes, 
         if text[start] == ord("["):
             raise UrlError(text, "behind the ']' of an IP literal there can only be a port", host)
         raise _stray(text, host, end, _REG_NAME)
-    return userinfo, text[start:host], _port(text, host + 1, end)
+    # 'port = *DIGIT'
+    if stray := _NOT_DIGIT.search(text, host + 1, end):
+        raise UrlError(text, "a port has only digits", stray.start())
+    return userinfo, text[start:host], text[host + 1 : end]
 
 
 _NOT_DIGIT = re.compile(rb"[^0-9]")
-
-
-def _port(text: bytes, start: int, end: int) -> bytes:
-    # 'port = *DIGIT'
-    if stray := _NOT_DIGIT.search(text, start, end):
-        raise UrlError(text, "a port has only digits", stray.start())
-    return text[start:end]
 
 
 def _host(text: bytes, start: int, end: int) -> int:
