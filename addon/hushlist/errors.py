@@ -31,12 +31,10 @@ _USER_INFORMATION = re.compile(r"//[^/?#\\@]*@")
 
 
 def without_user(url: bytes | str) -> bytes | str:
-    """A URL without the user information of its authority, which must never be shown or written.
+    """A URL without the user information of its authority, which must never be shown or written (RFC 3986, 7.5).
 
     >>> without_user("http://me:secret@h.example/@x"), without_user(b"//me@h.example")
     ('http://h.example/@x', b'//h.example')
-
-    Spec: RFC 3986, 7.5
     """
     if isinstance(url, bytes):
         return _USER_INFORMATION.sub("//", url.decode("latin-1")).encode("latin-1")

@@ -23,7 +23,7 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 
 from hushlist.match.checks import Check
 from hushlist.match.expressions import FULL_LENGTH
-from hushlist.match.index_file import EXPRESSIONS, key_of, table_name
+from hushlist.match.index_file import EXPRESSIONS, table_key
 from hushlist.match.index_writer import SortedRun, Stored, load, store
 from hushlist.match.rule import Anything, Expression, Pattern
 
@@ -45,7 +45,7 @@ def digest_of(pattern: Pattern) -> bytes:
     if isinstance(pattern, Check | Anything):
         return sha256(f"{type(pattern).__name__} {pattern}".encode()).digest()
     assert not isinstance(pattern, Check | Anything | Expression)
-    table, key = table_name(pattern), key_of(pattern)
+    table, key = table_key(pattern)
     return key if table == EXPRESSIONS else sha256(table.encode() + b" " + key).digest()
 
 

@@ -29,7 +29,7 @@ _NO_RULE = (
 _TWO_SCHEMES = (re.compile(r"[^/?#]*://.*"), "what stands in front of '://' is no host")
 _ANY_PATH = (re.compile(r".*/\*"), _NO_WILDCARD)
 _MAIL = (re.compile(r"[^/:@]+@[^/@]+"), "a mail address is no host")
-#: text that the author of a rule hardly means; a list of URLs that were seen may have it
+#: text that is most likely a mistake in a rule that a person wrote; a list of URLs that were seen may have it
 _MISTAKES = (
     (re.compile(r"[0-9.]+/[0-9]{1,2}"), "an address range is no expression; it is written as 'address: ...'"),
     _ANY_PATH,

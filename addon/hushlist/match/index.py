@@ -36,7 +36,7 @@ from hushlist.match.index_file import (
     decode_terms,
     hash_key,
     key_length,
-    key_of,
+    table_key,
 )
 from hushlist.match.index_table import IndexTable, Shape, TableRow
 from hushlist.match.rule import Expression, ExpressionHash, Rule, Terms
@@ -133,8 +133,9 @@ class Index(IndexFile):
         self._terms: dict[tuple[int, int], tuple[bool, Terms]] = {}
         try:
             tables = {name: self._table(name, shape) for name, shape in self.directory.tables.items()}
-            #: tables of expressions, the longest keys first
-            self._tables = _expression_tables(tables)
+            #: tables of expressions that are not empty, the longest keys first
+            names = (name for name, table in tables.items() if name.startswith(EXPRESSION_TABLE) and len(table))
+            self._tables = tuple(tables[name] for name in sorted(names, key=key_length, reverse=True))
             self._uris = {hash_key(name): table for name, table in tables.items() if name.startswith(URI_TABLE)}
             self._sections = [self.directory.sections[name] for name in ("parts", "offsets", "terms")]
         except (LookupError, ValueError) as error:
@@ -261,7 +262,7 @@ class Index(IndexFile):
         for version, length in self.directory.ranges:
             if version == address.version:
                 network = ip_network((address, length), strict=False)
-                for row in ranges.find(key_of(network)):
+                for row in ranges.find(table_key(network)[1]):
                     yield Match(Rule(network, self._terms_of(row)[1], row.line), host, (_ADDRESS_RANGE, length))
 
     def find_uris(self, uris: Sequence[Parts]) -> Iterator[Match]:
@@ -313,9 +314,3 @@ class Index(IndexFile):
         if not 0 <= start <= start + length <= section.length:
             raise ValueError(f"{length} octets at {start} of {section.length}")
         return self._read(section.offset + start, length)
-
-
-def _expression_tables(tables: dict[str, IndexTable]) -> tuple[IndexTable, ...]:
-    """The tables of expressions that are not empty, those with the longest keys first."""
-    names = (name for name, table in tables.items() if name.startswith(EXPRESSION_TABLE) and len(table))
-    return tuple(tables[name] for name in sorted(names, key=key_length, reverse=True))

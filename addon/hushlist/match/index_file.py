@@ -81,7 +81,7 @@ class FileSection:
 class Directory:
     """The directory of an index file."""
 
-    #: by the names that ``table_name`` gives
+    #: by the names that ``table_key`` gives
     tables: dict[str, Shape]
     #: "parts", "offsets", "terms"; for every table its name with "fan", "tails" and "rows"; and sections added later
     sections: dict[str, FileSection]
@@ -131,24 +131,25 @@ URI_TABLE = "uri"
 RANGES = "range"
 
 
-def table_name(pattern: Expression | ExpressionHash | HashedUri | IPv4Network | IPv6Network) -> str:
-    """The name of a pattern's table.
+#: the table of expressions in the clear
+EXPRESSIONS = f"{EXPRESSION_TABLE} {FULL_LENGTH}"
 
-    >>> table_name(Expression(b"h/")), table_name(ExpressionHash(b"1234"))
-    ('expression 32', 'expression 4')
+
+def table_key(pattern: Expression | ExpressionHash | HashedUri | IPv4Network | IPv6Network) -> tuple[str, bytes]:
+    """The name of a pattern's table, and its key in it.
+
+    >>> table_key(Expression(b"h/"))[0], table_key(ExpressionHash(b"1234"))
+    ('expression 32', ('expression 4', b'1234'))
     """
     match pattern:
-        case Expression():
-            return f"{EXPRESSION_TABLE} {FULL_LENGTH}"
+        case Expression(value):
+            return EXPRESSIONS, full_hash(value)
         case ExpressionHash(value):
-            return f"{EXPRESSION_TABLE} {len(value)}"
-        case HashedUri(key):
-            return f"{URI_TABLE} {key.algorithm} {key.variant} {key.query:d} {key.fragment:d}"
+            return f"{EXPRESSION_TABLE} {len(value)}", value
+        case HashedUri(key, digest):
+            return f"{URI_TABLE} {key.algorithm} {key.variant} {key.query:d} {key.fragment:d}", digest
         case IPv4Network() | IPv6Network():
-            return RANGES
-
-
-EXPRESSIONS = table_name(Expression(b"h/"))
+            return RANGES, full_hash(str(pattern).encode())
 
 
 def key_length(name: str) -> int:
@@ -161,19 +162,6 @@ def key_length(name: str) -> int:
     if kind == EXPRESSION_TABLE:
         return int(rest)
     return len(ALGORITHMS[hash_key(name).algorithm](b"")) if kind == URI_TABLE else FULL_LENGTH
-
-
-def key_of(pattern: Expression | ExpressionHash | HashedUri | IPv4Network | IPv6Network) -> bytes:
-    """The key of a pattern in its table."""
-    match pattern:
-        case Expression(value):
-            return full_hash(value)
-        case ExpressionHash(value):
-            return value
-        case HashedUri(_, digest):
-            return digest
-        case IPv4Network() | IPv6Network():
-            return full_hash(str(pattern).encode())
 
 
 def hash_key(name: str) -> HashKey:

@@ -45,8 +45,7 @@ from hushlist.match.index_file import (
     FileSection,
     encode_terms,
     key_length,
-    key_of,
-    table_name,
+    table_key,
 )
 from hushlist.match.index_table import PLACE, Shape, bits_for
 from hushlist.match.rule import FINAL, Action, Anything, Expression, ExpressionHash, Rule, Terms
@@ -171,8 +170,9 @@ class RunCollector:
         elif isinstance(pattern, IPv4Network | IPv6Network):
             self._part.ranges.add((pattern.version, pattern.prefixlen))
             self.broad.append(rule)
-        row = key_of(pattern) + PLACE.pack(self._part.number, line, self._number_of(terms, is_clear=False))
-        self._rows.setdefault(table_name(pattern), []).append(row)
+        table, key = table_key(pattern)
+        row = key + PLACE.pack(self._part.number, line, self._number_of(terms, is_clear=False))
+        self._rows.setdefault(table, []).append(row)
 
     def _number_of(self, terms: Terms, *, is_clear: bool) -> int:
         number = self._numbers.setdefault((terms, is_clear), len(self._numbers))

@@ -69,8 +69,8 @@ class BreadthTest:
         if path:
             return None
         if b"." not in host and not host.startswith(b"["):
-            # A single label is too narrow, which its author hardly means either. "The top-level domain can be skipped":
-            # no request to a site below it has that expression.
+            # A rule for a single label is too narrow; its author hardly means that either. "The top-level domain can be
+            # skipped": no request to a site below it has that expression.
             kind = "a top-level domain" if expression in self._suffixes else "a single label"
             return f"it is {kind}: the rule fits the host of that name alone, and no site below it"
         found = (self._describe_suffix(expression), self._describe_popular(expression))

@@ -36,12 +36,9 @@ def state_folder() -> Path:
 
 
 def make_private(folder: Path) -> None:
-    """Make a folder and its missing parents, private to the user whatever the umask.
+    """Make a folder and its missing parents, private to the user whatever the umask; ``OSError`` if it cannot be made.
 
     A folder that exists keeps its permissions.
-
-    Raises:
-        OSError: it cannot be made.
 
     Spec: XDG Base Directory Specification, "Referencing this specification": with permission 0700
     """

@@ -86,8 +86,7 @@ def compare(
             adds a profile after ``LADDER``. It must begin with the steps of the rung below; otherwise IRIs that are
             equivalent there may differ on it.
 
-    Raises:
-        UrlError: the base has no scheme; or a further profile refuses one of the two.
+    Raises ``UrlError`` if the base has no scheme; or a further profile refuses one of the two.
     """
     sides = [_prepare(to_bytes(url), base, network_action=network_action) for url in (a, b)]
     targets = [side.normal for side in sides]

@@ -107,15 +107,12 @@ def parse_hashed_uri(text: str, variant: str = "n") -> HashedUri:
 
 
 def hash_uri(url: bytes | str, key: HashKey) -> HashedUri:
-    """The hashed URI of a URL.
+    """The hashed URI of a URL; ``UrlError`` if the URL is relative, and there is no base.
 
     >>> str(hash_uri("HTTP://www.Thus.net#end", HashKey("sha1", "n", query=False, fragment=True)))
     'hashed:sha1=31a79a96e0404778a3b95cb426b04b6114a604a5+frag'
 
     A flag is set only if the component is there (step 5: "if a #fragment or ?query was retained").
-
-    Raises:
-        UrlError: the URL is relative, and there is no base.
     """
     parts = split_generic(to_bytes(url))
     if parts.scheme is None:

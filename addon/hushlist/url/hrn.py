@@ -76,7 +76,7 @@ class Hrn:
         return _PREFIX + "/".join((authority, *self.names))
 
     def levels(self) -> Iterator[str]:
-        """The name itself and the names that it implies, nearest first, as text.
+        """The name itself and the names that it implies, nearest first, as text (draft-pstickler-hrn-00, 3).
 
         >>> list(parse_hrn("hrn://abc.com/ads/video").levels())
         ['hrn://abc.com/ads/video', 'hrn://abc.com/ads', 'hrn://abc.com']
@@ -88,8 +88,6 @@ class Hrn:
         >>> uuid = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
         >>> list(parse_hrn(f"hrn://-/{uuid}/xml").levels())[1:]
         ['hrn://-/f81d4fae-7dec-11d0-a765-00a0c91e6bf6']
-
-        Spec: draft-pstickler-hrn-00, 3
         """
         # "Each 'hrn:' URI containing one or more levels beyond the URI authority implies an 'hrn:' URI for
         # each level up to and including the authority level"
@@ -101,15 +99,12 @@ class Hrn:
 
 
 def parse_hrn(text: str) -> Hrn:
-    """Read one `hrn:` name, in time linear in its length.
+    """Read one `hrn:` name, in time linear in its length (draft-pstickler-hrn-00, 2).
 
     >>> print(parse_hrn("hrn://ABC.com/288918293/3/%65n/global/docbook"))
     hrn://abc.com/288918293/3/en/global/docbook
 
-    Raises:
-        UrlError: the text is not an `hrn:` name; ``position`` is the offset of the fault, in characters.
-
-    Spec: draft-pstickler-hrn-00, 2
+    Raises ``UrlError`` if the text is not an `hrn:` name; ``position`` is the offset of the fault, in characters.
     """
     if len(text) > LONGEST_NAME:
         raise UrlError(text, f"an hrn: name has at most {LONGEST_NAME:,} characters", LONGEST_NAME)

@@ -114,15 +114,12 @@ def _looked_up(hosts: list[bytes]) -> tuple[list[bytes], str | None]:
 
 
 def request_of_target(url: bytes) -> Request:
-    """The request for a URL that a proxy received.
+    """The request for a URL that a proxy received; ``UrlError`` if the URL names no host, or its port is not valid.
 
     >>> request_of_target(b"http://h.example/a#b").target
     b'/a#b'
 
     Clients other than browsers may send a fragment or white space.
-
-    Raises:
-        UrlError: the URL names no host, or its port is not valid.
     """
     before, mark, fragment = url.partition(b"#")
     request = request_as_written(before)

@@ -74,8 +74,7 @@ def undo_xml_escapes(text: str) -> str:
     >>> undo_xml_escapes("http://example.org/ros&#xE9;?a&amp;b&eacute;")
     'http://example.org/rosé?a&b&eacute;'
 
-    Raises:
-        UrlError: a character reference is to none of XML's characters.
+    Raises ``UrlError`` if a character reference is to none of XML's characters.
 
     Spec: draft-ietf-iri-comparison-00, 3; XML 1.0, 4.1 and 4.6
     """
@@ -106,8 +105,7 @@ def convert_to_ucs(octets: bytes, encoding: str) -> str:
     "IRIs already in Unicode MUST NOT be normalized"; but in the "conversion from a non-UCS-based character encoding to
     a UCS-based character encoding ... NFC or a normalizing transcoder using NFC MUST be used".
 
-    Raises:
-        UrlError: there is no such encoding, or the octets are not valid in it.
+    Raises ``UrlError`` if there is no such encoding, or the octets are not valid in it.
 
     Spec: draft-ietf-iri-comparison-00, 4.2.2
     """

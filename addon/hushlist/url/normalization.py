@@ -144,7 +144,7 @@ def resolve_dot_segments(path: bytes) -> bytes:
 
 
 def merge_slashes(path: bytes) -> bytes:
-    """Replace runs of slashes with one, each round half of them (Safe Browsing v4, Canonicalization, path, 2)."""
+    """Replace each run of slashes with one; a round halves the runs (Safe Browsing v4, Canonicalization, path, 2)."""
     while b"//" in path:
         path = path.replace(b"//", b"/")
     return path

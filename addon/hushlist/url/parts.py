@@ -44,12 +44,10 @@ class Parts(NamedTuple):
         return self._replace(**{name: function(value) for name, value in values if value is not None})
 
     def join(self) -> bytes:
-        """The URI with these parts.
+        """The URI with these parts (RFC 3986, 5.3).
 
         >>> split_generic(b"http://u@h:1/p?q#f").join()
         b'http://u@h:1/p?q#f'
-
-        Spec: RFC 3986, 5.3
         """
         scheme, userinfo, host, port, path, query, fragment = self
         url = b"" if scheme is None else scheme + b":"
@@ -80,12 +78,10 @@ _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*")
 
 
 def split_generic(uri: bytes) -> Parts:
-    """Split any URI reference; never fails.
+    """Split any URI reference; never fails (RFC 3986, Appendix B).
 
     >>> split_generic(b"mailto:clive@demon.net").path
     b'clive@demon.net'
-
-    Spec: RFC 3986, Appendix B
     """
     match = _GENERIC.fullmatch(uri)
     assert match is not None
@@ -109,16 +105,13 @@ _ONE_SLASH = re.compile(rb"(?:wss?|ftp):/", re.IGNORECASE)
 
 
 def split_web(url: bytes) -> Parts:
-    r"""Split a web URL; the scheme may be missing, and the path is never empty.
+    r"""Split a web URL; the scheme may be missing, and the path is never empty; ``UrlError`` if the text names no host.
 
     As in a browser, a backslash ends the authority, and after http and https, one or no slash may begin it. Three
     slashes do not, by Safe Browsing's vectors. The caller must split off a fragment first.
 
     >>> split_web(b"example.com:443/abc?x").host
     b'example.com'
-
-    Raises:
-        UrlError: the text names no host.
     """
     match = _WITH_AUTHORITY.fullmatch(url)
     if match is None:
@@ -160,12 +153,10 @@ def rooted(path: bytes) -> bytes:
 
 
 def split_authority(authority: bytes) -> tuple[bytes | None, bytes, bytes | None]:
-    """``(userinfo, host, port)``.
+    """``(userinfo, host, port)`` (RFC 3986, 3.2).
 
     >>> split_authority(b"me@[::1]:80"), split_authority(b"h:")
     ((b'me', b'[::1]', b'80'), (None, b'h', b''))
-
-    Spec: RFC 3986, 3.2
     """
     userinfo: bytes | None
     userinfo, at, host = authority.rpartition(b"@")

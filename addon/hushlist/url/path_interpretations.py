@@ -58,7 +58,7 @@ def path_interpretations(path: bytes, query: bytes | None) -> Readings:
     if is_plain and not (query and b"#" in query):
         return Readings((canonical,), is_cut=False)
     reached, is_cut = _reached(path, query)
-    # What has escapes or double slashes left is canonical as another one is, which a step leads to.
+    # A path with escapes or double slashes has the same canonical form as another one that a step leads to.
     ends = (asked for asked in reached if is_cut or not (b"//" in asked[0] or normalization.ESCAPE.search(asked[0])))
     found = dict.fromkeys((canonical, *(_canonical(*asked, is_resolved=False) for asked in ends)))
     return Readings(tuple(found), is_cut)
@@ -115,13 +115,14 @@ def _steps(path: bytes, query: bytes | None) -> Iterator[_Asked]:
 #: octets that Windows drops at the end of a name
 _TRAILING = re.compile(rb"(?:(?<=[^/. ])[. ]+|(?<=/)\.{3,}|(?<=/\.\.) +)(?=/|\Z)")
 
-# Each unescapes once, if there is what makes a difference: everything; all but slashes, an option of Apache httpd and
-# Tomcat; unreserved characters, as RFC 3986 normalizes, of which a dot counts, or what completes another escape; IIS's
-# own escapes.
+# The ways to unescape once, each with the escapes for which it makes a difference.
 _UNESCAPING = (
     (normalization.ESCAPE, normalization.unescape_once),
+    # an option of Apache httpd and Tomcat
     (re.compile(rb"%2[Ff]"), normalization.unescape_all_but_slashes),
+    # as RFC 3986 normalizes; only a dot counts, or a digit that completes another escape
     (re.compile(rb"%2[Ee]|%[0-9A-Fa-f]?%(?:3[0-9]|[46][1-6]|[57]5)"), normalization.unescape_unreserved),
+    # of IIS alone
     (re.compile(rb"%[uU]"), normalization.unescape_percent_u),
 )
 

@@ -46,8 +46,7 @@ def is_slash_redirect(source: bytes | str, location: bytes | str) -> bool:
     >>> is_slash_redirect("http://h.example/data?x", "/data/?x"), is_slash_redirect("http://h.example/a", "/b/")
     (True, False)
 
-    Raises:
-        UrlError: the source is not absolute.
+    Raises ``UrlError`` if the source is not absolute.
     """
     start, target = (SCHEME.apply(SCHEME.parse(url)) for url in (source, resolve(location, source)))
     path = slash_twin(start.path)

@@ -73,13 +73,10 @@ _PORT = re.compile(rb"0*([0-9]{1,5})")
 
 
 def request_of(url: bytes | str) -> Request:
-    """The request that a browser would make for a URL.
+    """The request that a browser would make for a URL; ``UrlError`` if the URL names no host, or its port is not valid.
 
     >>> request_of("https://me@www.example.com:8443/p?q#f").hosts
     (b'www.example.com',)
-
-    Raises:
-        UrlError: the URL names no host, or its port is not valid.
     """
     octets = safebrowsing.remove_tab_cr_lf(safebrowsing.strip_spaces(to_bytes(url)))
     return request_as_written(*safebrowsing.split_fragment(octets))
@@ -101,20 +98,16 @@ def request_as_written(octets: bytes, fragment: bytes | None = None) -> Request:
 def canonical_forms(request: Request, host: bytes) -> list[Parts]:
     """Every canonical URL of a request by one of its hosts: the standard one, then other path interpretations.
 
-    Raises:
-        UrlError: the host is not valid.
+    Raises ``UrlError`` if the host is not valid.
     """
     canonical = canonical_host(host)
     return [form._replace(host=canonical) for form in target_forms(request.scheme, request.target).forms]
 
 
 def canonical_host(host: bytes) -> bytes:
-    """A host as in a canonical URL; an IPv6 address has brackets.
+    """A host as in a canonical URL; an IPv6 address has brackets; ``UrlError`` if the host is not valid.
 
     Its octets must not shift the URL's parts, even after they are unescaped.
-
-    Raises:
-        UrlError: the host is not valid.
     """
     if len(host) <= LONGEST_NAME and is_plain_name(host):
         return host
@@ -191,8 +184,7 @@ def canonical_url(asked: Request | bytes) -> bytes:
     >>> canonical_url(b"http://h.example:80/a/../b")
     b'http://h.example/b'
 
-    Raises:
-        UrlError: it names no host, or one that is not valid.
+    Raises ``UrlError`` if it names no host, or one that is not valid.
     """
     if isinstance(asked, bytes):
         plain = PLAIN_URL.match(asked)

@@ -28,8 +28,7 @@ def resolve(reference: bytes | str, base: bytes | str) -> bytes:
 
     Only dot segments are normalized ("Normalization of the base URI ... is optional", 5.2.1).
 
-    Raises:
-        UrlError: the base has no scheme.
+    Raises ``UrlError`` if the base has no scheme.
 
     Spec: RFC 3986, 5.2.2 and 5.3; for IRIs the same
     """
@@ -71,12 +70,10 @@ _SEGMENT = re.compile(rb"/[^/]*|[^/]+")
 
 
 def remove_dot_segments(path: bytes) -> bytes:
-    """Remove "." and ".." from any path, in linear time; it need not begin with a slash.
+    """Remove "." and ".." from any path, in linear time; it need not begin with a slash (RFC 3986, 5.2.4).
 
     >>> remove_dot_segments(b"mid/content=5/../6"), remove_dot_segments(b"../a"), remove_dot_segments(b"a/../b")
     (b'mid/6', b'a', b'/b')
-
-    Spec: RFC 3986, 5.2.4
     """
     prefix = _RELATIVE_PREFIXES.match(path)
     path = path[prefix.end() :] if prefix else path  # 2A

@@ -54,13 +54,11 @@ class Found:
 
 
 def extract(text: str) -> Iterator[Found]:
-    """All URIs of a text in their order, in time linear in its length; never fails.
+    """All URIs of a text in their order, in time linear in its length; never fails (RFC 3986, Appendix C).
 
     >>> [found] = extract("<URL:http://example.com/in-\\n  dex.html>")
     >>> found.candidates, found.offset, found.line
     (('http://example.com/in-dex.html', 'http://example.com/index.html'), 5, 1)
-
-    Spec: RFC 3986, Appendix C
     """
     position, line, counted = 0, 1, 0
     while start := _START.search(text, position):

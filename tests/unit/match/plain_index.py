@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from hushlist.match.expressions import expressions, full_hash
 from hushlist.match.index import Index, Match
-from hushlist.match.index_file import key_length, table_name
+from hushlist.match.index_file import key_length, table_key
 from hushlist.match.rule import Action, Expression, ExpressionHash, Pattern, Rule, Terms
 from hushlist.url.hashed_uri import ALGORITHMS, VARIANTS, HashedUri, HashKey, matching_strings
 from hushlist.url.host import is_address, parse_address
@@ -68,7 +68,7 @@ class PlainIndex:
 
 
 def _table(rule: Rule) -> tuple[int, str]:
-    name = table_name(rule.pattern)
+    name = table_key(rule.pattern)[0]
     return (0, name) if isinstance(rule.pattern, HashedUri) else (-key_length(name), "")
 
 
