@@ -16,8 +16,7 @@ def read_hashed_uris(octets: bytes, defaults: ListDefaults, report: ProblemRepor
     """All rules of a list with "#" comments; if the report has errors, those that could be read."""
     terms = defaults.terms(report.source)
     for line, entry in entries(octets, report):
-        uri = read_hashed_uri(entry, line, defaults, report)
-        if uri is not None:
+        if uri := read_hashed_uri(entry, line, defaults, report):
             yield Rule(uri, terms, line)
 
 
@@ -74,9 +73,8 @@ def read_safebrowsing_raw(octets: bytes, defaults: ListDefaults, report: Problem
         return
     terms = defaults.terms(report.source)
     before = b""
-    for start in range(0, len(octets), length):
+    for number, start in enumerate(range(0, len(octets), length), 1):
         value = octets[start : start + length]
-        number = start // length + 1
         if value < before:
             # Read with the wrong length, hardly any list is sorted.
             report.error(number, f"sha256:{value.hex()}", "the prefixes are not sorted: is their length right?")

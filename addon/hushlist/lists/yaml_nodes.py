@@ -37,15 +37,9 @@ class YamlNode:
     @property
     def kind(self) -> str:
         """The type of the value, as reports call it."""
-        match self.value:
-            case None | "":
-                return "nothing"
-            case str():
-                return "text"
-            case list():
-                return "a list"
-            case dict():
-                return "a mapping"
+        if self.value is None or self.value == "":
+            return "nothing"
+        return {str: "text", list: "a list", dict: "a mapping"}[type(self.value)]
 
     def __str__(self) -> str:
         return repr(self.value) if isinstance(self.value, str) else self.kind

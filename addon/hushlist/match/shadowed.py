@@ -25,7 +25,8 @@ def find_shadowed(index: Index, layer: str, candidates: Iterable[Candidate]) -> 
     """
     is_mixed = layer in index.directory.mixed
     hosts = BoundedCache(index.on_host, _MOST_HOSTS)
-    for some in _batches(candidates):
+    rest = iter(candidates)
+    while some := list(islice(rest, _AT_ONCE)):
         above = index.known([*{suffix for expression, *_ in some for suffix in _above(expression)}])
         for candidate in some:
             expression, _, action = candidate
@@ -43,12 +44,6 @@ def find_shadowed(index: Index, layer: str, candidates: Iterable[Candidate]) -> 
                 continue
             if not (is_mixed and _may_differ(candidate, cover, host, final)):
                 yield candidate, cover
-
-
-def _batches(candidates: Iterable[Candidate]) -> Iterator[list[Candidate]]:
-    rest = iter(candidates)
-    while some := list(islice(rest, _AT_ONCE)):
-        yield some
 
 
 def _above(expression: bytes) -> list[bytes]:

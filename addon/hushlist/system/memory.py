@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -48,10 +49,8 @@ def resident_octets() -> int | None:
 
     Spec: proc_pid_statm(5): "size resident shared text lib data dt", in pages; getrusage(2)
     """
-    try:
+    with suppress(OSError, ValueError, LookupError, AttributeError):
         return int(_STATM.read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except (OSError, ValueError, LookupError, AttributeError):
-        pass
     if sys.platform == "win32":
         return None
     import resource  # not on Windows
