@@ -13,6 +13,7 @@ from base64 import urlsafe_b64decode
 from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from typing import NamedTuple
 
 from hushlist.errors import UrlError
@@ -71,15 +72,11 @@ def _well_known_port(check: Check, asked: CheckedRequest) -> bytes | None:
     return b"port %d" % asked.port if asked.port < _WELL_KNOWN and not own else None
 
 
-def _encoded_nul(_: Check, asked: CheckedRequest) -> bytes | None:
-    """7.3: "the "%00" percent-encoding (NUL) ... should be rejected"."""
-    return b"%00" if b"\0" in percent_decode_repeatedly(asked.target) else None
-
-
-def _encoded_line_end(_: Check, asked: CheckedRequest) -> bytes | None:
-    """7.2: "percent-encoded octets that match the delimiters ... (for example, CR and LF characters"."""
+def _encoded(octets: bytes, _: Check, asked: CheckedRequest) -> bytes | None:
+    """7.3: "the "%00" percent-encoding (NUL) ... should be rejected"; 7.2: "percent-encoded octets that match the
+    delimiters ... (for example, CR and LF characters"."""
     decoded = percent_decode_repeatedly(asked.target)
-    return next((shown for octet, shown in ((b"\r", b"%0D"), (b"\n", b"%0A")) if octet in decoded), None)
+    return next((b"%%%02X" % octet for octet in octets if octet in decoded), None)
 
 
 def _rare_ipv4(_: Check, asked: CheckedRequest) -> bytes | None:
@@ -168,8 +165,8 @@ class _CheckDefinition(NamedTuple):
 
 CHECKS: dict[str, _CheckDefinition] = {
     "well-known-port": _CheckDefinition("The port belongs to another protocol.", _well_known_port),
-    "encoded-nul": _CheckDefinition("The address has an encoded NUL in it.", _encoded_nul),
-    "encoded-line-end": _CheckDefinition("The address has an encoded line end in it.", _encoded_line_end),
+    "encoded-nul": _CheckDefinition("The address has an encoded NUL in it.", partial(_encoded, b"\0")),
+    "encoded-line-end": _CheckDefinition("The address has an encoded line end in it.", partial(_encoded, b"\r\n")),
     "rare-ipv4": _CheckDefinition("The address is an IPv4 address in a rare spelling.", _rare_ipv4),
     "user-information": _CheckDefinition("The address has a user name in it.", _user_information),
     "misleading-user": _CheckDefinition("The address has a user name that looks like a site.", _misleading_user),

@@ -172,7 +172,6 @@ def split_authority(authority: bytes) -> tuple[bytes | None, bytes, bytes | None
 
 # -- profiles ----------------------------------------------------------------------------------------------------
 
-Preparation = Callable[[bytes], bytes]
 Step = Callable[[Parts], Parts]
 
 
@@ -188,7 +187,7 @@ class Profile:
     steps: tuple[Step, ...]
     split: Callable[[bytes], Parts] = split_generic
     #: steps on the octets before they are split
-    prepare: tuple[Preparation, ...] = ()
+    prepare: tuple[Callable[[bytes], bytes], ...] = ()
 
     @property
     def step_names(self) -> tuple[str, ...]:

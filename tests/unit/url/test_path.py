@@ -8,8 +8,12 @@ from hushlist.url.normalization import (
     backslashes_to_slashes,
     is_overlong,
     merge_slashes,
+    remove_parameters,
     resolve_dot_segments,
     shorten_overlong,
+    unescape_all_but_slashes,
+    unescape_once,
+    unescape_unreserved,
 )
 from unit.hostile import LONG, rfc3986_5_2_4, seconds
 
@@ -47,6 +51,16 @@ def test_agrees_with_the_rfc_word_for_word(path: bytes) -> None:
 )
 def test_runs_of_slashes_become_one(path: bytes, expected: bytes) -> None:
     assert merge_slashes(path) == expected
+
+
+def test_escapes_are_decoded_once_all_or_some_of_them() -> None:
+    assert unescape_once(b"%252f%2f") == b"%2f/"
+    assert unescape_all_but_slashes(b"%252f%2f%2F") == b"%2f%2f%2F"
+    assert unescape_unreserved(b"%2e%2f%41") == b".%2fA"
+
+
+def test_the_parameters_of_every_segment_are_removed() -> None:
+    assert remove_parameters(b"/a;b=c/..;/d;e") == b"/a/../d"
 
 
 def test_a_backslash_may_be_taken_for_a_slash() -> None:
