@@ -180,7 +180,7 @@ def delete_default_port(parts: Parts) -> Parts:
 
 def lowercase_host(parts: Parts) -> Parts:
     """A (4), variant N: "the scheme and host (if a domain name) are lowercased"."""
-    return parts.change(bytes.lower, "host")
+    return parts if parts.host is None else parts._replace(host=parts.host.lower())
 
 
 def lowercase_all(parts: Parts) -> Parts:

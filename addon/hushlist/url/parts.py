@@ -40,8 +40,10 @@ class Parts(NamedTuple):
 
     def change(self, function: Callable[[bytes], bytes], *names: str) -> Parts:
         """The parts with some components changed, if they are there; all but the scheme, if none is named."""
-        values = ((name, getattr(self, name)) for name in names or self._fields[1:])
-        return self._replace(**{name: function(value) for name, value in values if value is not None})
+        if not names:
+            return Parts._make((self[0], *[None if own is None else function(own) for own in self[1:]]))
+        changed = {name: function(own) for name in names if (own := getattr(self, name)) is not None}
+        return self._replace(**changed) if changed else self
 
     def join(self) -> bytes:
         """The URI with these parts (RFC 3986, 5.3).

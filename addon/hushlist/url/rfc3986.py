@@ -121,7 +121,7 @@ def protect_path(parts: Parts) -> Parts:
 
 def lowercase_scheme(parts: Parts) -> Parts:
     """6.2.2.1: "the scheme and host are case-insensitive and therefore should be normalized to lowercase"."""
-    return parts.change(bytes.lower, "scheme")
+    return parts if parts.scheme is None else parts._replace(scheme=parts.scheme.lower())
 
 
 def normalize_escapes(parts: Parts) -> Parts:
@@ -138,7 +138,7 @@ def _lowercase(host: bytes) -> bytes:
 def lowercase_host(parts: Parts) -> Parts:
     """6.2.2.1: "the scheme and host are case-insensitive and therefore should be normalized to lowercase"; but the
     digits of an escape "should be normalized to use uppercase letters"."""
-    return parts.change(_lowercase, "host")
+    return parts if parts.host is None else parts._replace(host=_lowercase(parts.host))
 
 
 def remove_dots(parts: Parts) -> Parts:
