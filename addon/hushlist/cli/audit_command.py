@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from hushlist.audit.replay.audit_report import AuditReport, ReportError, report_of_json
-from hushlist.audit.replay.audit_workers import ReplayProgress, ReplayWork
+from hushlist.audit.replay.audit_workers import ReplayWork
 from hushlist.audit.replay.auditor import ReplayMoment
 from hushlist.audit.replay.partition import empty_report, fill_report
 from hushlist.audit.replay.report_details import add_details
@@ -97,10 +97,7 @@ def audit_sources(arguments: argparse.Namespace) -> int:
         named = FORMATS[arguments.format] if arguments.format else None
         work = ReplayWork(expand_folders(arguments.sources), moment, named, jobs=arguments.jobs)
         with shown_progress() as show:
-            told: ReplayProgress | None = None
-            if show is not None:
-                told = lambda records, done, total: show(f"{records:,} requests", done, total)  # noqa: E731
-            fill_report(report, engine, work, told)
+            fill_report(report, engine, work, show)
     add_details(report, engine, moment, arguments.unused)
     plain = report.as_dict()
     if arguments.html is not None:

@@ -38,7 +38,6 @@ from hushlist.cli.list_options import add_list_options, popular_domains
 from hushlist.compiling.index_cache import IndexCache
 from hushlist.compiling.policy_compiler import compile_lists
 from hushlist.decide.engine import Engine
-from hushlist.jobs.worker_processes import silent
 from hushlist.lists.list_formats import list_format_of
 from hushlist.lists.list_source import ListDefaults
 from hushlist.policy.policy_file import Policy
@@ -181,7 +180,7 @@ def diff_sides(arguments: argparse.Namespace) -> int:
             _as_json if arguments.json else _as_text,
             wanted,
             jobs=arguments.jobs,
-            progress=progress or silent,
+            progress=progress,
         )
     if not arguments.json:
         print_lines(_summary(found, wanted))
@@ -215,11 +214,8 @@ def _impact(arguments: argparse.Namespace, sides: _Sides) -> tuple[Impact, dict[
         moment = ReplayMoment(at, client, arguments.as_recorded)
         was, is_ = ((one.policy, Path(one.index.source)) for one in compiled)
         work = ReplayWork(expand_folders(arguments.against), moment, named, jobs=arguments.jobs)
-        told = None
-        if show is not None:
-            told = lambda records, done, total: show(f"{records:,} requests", done, total)  # noqa: E731
         impact, _ = count_in_processes(
-            ImpactCounter(old, new, moment), partial(ImpactCounter.open, was, is_, moment), work, told
+            ImpactCounter(old, new, moment), partial(ImpactCounter.open, was, is_, moment), work, show
         )
         return impact, plain_impact(impact, old, new, moment, arguments.limit)
 

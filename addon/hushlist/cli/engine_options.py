@@ -6,10 +6,10 @@ import argparse
 from datetime import UTC, datetime
 from ipaddress import ip_address
 
-from hushlist.audit.replay.audit_workers import default_jobs
 from hushlist.cli.common import parse_number, print_warnings
 from hushlist.compiling.compile_report import CompileReport
 from hushlist.decide.engine import Engine, load_engine
+from hushlist.jobs.worker_processes import default_jobs
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import Client
 from hushlist.policy.recurrence import parse_moment

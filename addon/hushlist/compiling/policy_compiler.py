@@ -10,15 +10,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import pickle
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor
+from collections.abc import Callable, Container, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import lru_cache, partial
 from importlib import metadata
-from itertools import count
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
@@ -27,34 +23,27 @@ from typing import NamedTuple
 from hushlist.compiling.compile_report import SECTION, CompileReport, ListReport
 from hushlist.compiling.index_cache import IndexCache
 from hushlist.errors import Problem
-from hushlist.jobs.list_chunks import Chunk, ChunkedList, chunk_list, read_chunk
-from hushlist.jobs.worker_processes import Parallel, Progress, processes, silent, watched
+from hushlist.jobs.digest_runs import spill, unspill
+from hushlist.jobs.list_chunks import ChunkedList, LoadedChunk, chunk_list, list_workers, read_lists, too_many_chunks
+from hushlist.jobs.worker_processes import Progress, WorkerError, Workers
 from hushlist.lists.domain_lists import read_popular, read_squidguard_expressions
 from hushlist.lists.list_formats import FOLDERS
 from hushlist.lists.list_source import ProblemReport, read_octets
 from hushlist.match.index import Index
 from hushlist.match.index_file import IndexFileError
 from hushlist.match.index_writer import (
-    MOST_PARTS,
     CollectedPart,
-    Merged,
     RunCollector,
     Stored,
     append,
     assemble,
     duplicates_of,
-    load,
-    merge_runs,
-    merge_tasks,
-    store,
+    merge_all,
 )
-from hushlist.match.overbroad import BreadthTest
+from hushlist.match.overbroad import breadth_test
 from hushlist.match.rule import Action
 from hushlist.match.shadowed import find_shadowed
-from hushlist.policy.policy_file import ListFile, Policy, PolicyError, fingerprint, read_policy
-
-#: with fewer octets than this in all lists, starting other processes takes longer than it saves
-_FEW = 1 << 21
+from hushlist.policy.policy_file import Policy, PolicyError, fingerprint, read_policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -119,17 +108,17 @@ def compile_lists(
     own = report or ProblemReport(policy.source)
 
     def compile_into(cache: IndexCache) -> Compiled:
-        return _compile(policy, own, cache, jobs or os.cpu_count() or 1, popular, progress or silent)
+        return _compile(policy, own, cache, jobs, popular, progress)
 
     try:
         try:
             return compile_into(cache or IndexCache())
         except (OSError, RuntimeError) as error:
-            if cache is not None or not may_do_without or isinstance(error, BrokenExecutor):
+            if cache is not None or not may_do_without:
                 raise
             return _without_cache(compile_into, own, error)
-    except BrokenExecutor as error:
-        problem = Problem(policy.source, 0, "compile", "a process ended before it had done its part")
+    except WorkerError as error:
+        problem = Problem(policy.source, 0, "compile", str(error))
         raise PolicyError([problem], policy.files, may_pass=True) from error
     except OSError as error:
         why = f"it cannot be used: {error.strerror or error}"
@@ -158,32 +147,37 @@ def _without_cache(
 
 
 def _compile(
-    policy: Policy, own: ProblemReport, cache: IndexCache, jobs: int, popular: Path | None, progress: Progress
+    policy: Policy,
+    own: ProblemReport,
+    cache: IndexCache,
+    jobs: int | None,
+    popular: Path | None,
+    progress: Progress | None,
 ) -> Compiled:
     cache.check()
     popular_domains, popular_report = _read_popular(popular)
-    surveys = [chunk_list(file) for layer in policy.layers for file in layer.lists]
-    reports = [own, popular_report, *(survey.report for survey in surveys)]
-    key = _key(surveys, popular_domains, popular_report)
+    lists = [chunk_list(file) for layer in policy.layers for file in layer.lists]
+    reports = [own, popular_report, *(chunked.report for chunked in lists)]
+    key = _key(lists, popular_domains, popular_report)
     if not any(report.errors for report in reports):
         known = _cached(cache.path(key))
         if known is not None:
             cache.touch(key)
             return Compiled(policy, *known)
-    if sum(len(survey.pieces) for survey in surveys) >= MOST_PARTS:
-        own.error(0, "lists", f"they have more than {MOST_PARTS - 1} files and pieces of files")
+    if too_many := too_many_chunks(lists):
+        own.error(0, "lists", f"they have {too_many}")
         raise PolicyError(own.errors, policy.files)
-    is_small = sum(survey.length for survey in surveys) < _FEW
-    with cache.writing() as name, processes(1 if is_small else jobs) as parallel:
+    with cache.writing() as name, list_workers(lists, jobs, progress) as workers:
         folder = Path(name)
-        collected = list(_collect_all(surveys, popular_domains, folder, parallel, progress))
-        _doubt_formats(surveys, collected)
+        collect = partial(_collect, popular=popular_domains, folder=folder)
+        collected = list(read_lists(lists, workers, collect))
+        _doubt_formats(lists, {at for at, chunk in collected if chunk.part.rules})
         errors = [problem for report in reports for problem in report.errors]
         errors += [_changed(file) for file, seen in policy.files.items() if fingerprint(file) != seen]
         if errors:
             raise PolicyError(errors, policy.files)
         warnings = [problem for report in reports for problem in report.warnings]
-        report = _build(folder / "index", surveys, collected, warnings, folder, parallel, progress)
+        report = _build(folder / "index", lists, collected, warnings, workers)
         (folder / "index").replace(cache.path(key))
     cache.tidy()
     return Compiled(policy, Index.open(cache.path(key)), report)
@@ -204,11 +198,10 @@ def _read_popular(path: Path | None) -> tuple[tuple[bytes, ...], ProblemReport]:
     return tuple(read_popular(octets or b"", report)), report
 
 
-def _key(surveys: Sequence[ChunkedList], popular: Sequence[bytes], popular_report: ProblemReport) -> str:
+def _key(chunked: Sequence[ChunkedList], popular: Sequence[bytes], popular_report: ProblemReport) -> str:
     """The key of an index: a digest of everything it is made of."""
     lists = [
-        (str(survey.file.path), survey.file.format.read.__name__, astuple(survey.file.defaults), survey.digest)
-        for survey in surveys
+        (str(own.file.path), own.file.format.read.__name__, astuple(own.file.defaults), own.digest) for own in chunked
     ]
     warnings = list(map(str, popular_report.warnings))
     made_of = (_code(), lists, hashlib.sha256(b"\n".join(popular)).hexdigest(), warnings)
@@ -252,112 +245,63 @@ def _cached(path: Path) -> tuple[Index, CompileReport] | None:
 # -- compiling them ----------------------------------------------------------------------------------------------------
 
 
-class _CollectTask(NamedTuple):
-    """A task: a chunk of a file to read, and the folder for its rules."""
-
-    number: int
-    file: ListFile
-    chunk: Chunk
-    popular: tuple[bytes, ...]
-    folder: Path
-
-
 class _Collected(NamedTuple):
     part: CollectedPart
-    report: ProblemReport
     candidates: Stored
 
 
-def _collect_all(
-    surveys: Sequence[ChunkedList], popular: tuple[bytes, ...], folder: Path, parallel: Parallel, progress: Progress
-) -> Iterator[list[_Collected]]:
-    """Each file's collected parts; its problems go to the report of its chunked list."""
-    numbers = count()
-    pieces = [
-        _CollectTask(next(numbers), survey.file, chunk, popular, folder)
-        for survey in surveys
-        for chunk in survey.pieces
-    ]
-    results = iter(parallel(_collect, pieces))
-    total, done = sum(survey.length for survey in surveys), 0
-    for survey in surveys:
-        own: list[_Collected] = []
-        for chunk in survey.pieces:
-            collected = next(results)
-            survey.report.merge(collected.report)
-            own.append(collected)
-            done += chunk.length
-            progress("read", done, total)
-        yield own
+def _collect(chunk: LoadedChunk, popular: tuple[bytes, ...], folder: Path) -> _Collected:
+    """The rules of a chunk, collected in files of a folder; broad ones get a warning."""
+    collector = RunCollector(chunk.number, chunk.file.defaults.layer or "")
+    breadth = breadth_test(popular)
+    collector.add(chunk.rules, breadth.of_expression)
+    for rule in collector.broad:
+        why = breadth.of_rule(rule)
+        if why is not None:
+            chunk.report.warn(rule.line, str(rule.pattern), why)
+    return _Collected(collector.finish(folder), spill(collector.candidates, folder))
 
 
-def _doubt_formats(surveys: Sequence[ChunkedList], collected: Sequence[Sequence[_Collected]]) -> None:
+def _doubt_formats(lists: Sequence[ChunkedList], with_rules: Container[int]) -> None:
     """Warn of lists that have entries but no rule, and of empty lists.
 
     Regular expressions have a warning already. In squidGuard's folders, many files are empty: they get no warning.
     """
-    for survey, of_file in zip(surveys, collected, strict=True):
-        if not survey.length and not survey.report.errors and survey.file.path.name not in FOLDERS["squidguard"]:
-            survey.report.warn(0, "list", "it is empty")
-        is_empty = survey.report.left_out > 0 and not any(own.part.rules for own in of_file)
-        if is_empty and survey.file.format.read is not read_squidguard_expressions:
-            survey.report.warn(0, "list", "no entry of it could be made a rule: is its format right?")
-
-
-def _collect(piece: _CollectTask) -> _Collected:
-    number, file, chunk, popular, folder = piece
-    text, report = read_chunk(file, chunk)
-    collector = RunCollector(number, file.defaults.layer or "")
-    breadth = _breadth(popular)
-    collector.add(file.format.read(text, file.defaults, report), breadth.of_expression)
-    for rule in collector.broad:
-        why = breadth.of_rule(rule)
-        if why is not None:
-            report.warn(rule.line, str(rule.pattern), why)
-    part = collector.finish(folder)
-    return _Collected(part, report, store(pickle.dumps(collector.candidates), folder))
-
-
-@lru_cache(maxsize=1)
-def _breadth(popular: tuple[bytes, ...]) -> BreadthTest:
-    return BreadthTest(popular)
+    for at, chunked in enumerate(lists):
+        file, report = chunked.file, chunked.report
+        if not chunked.length and not report.errors and file.path.name not in FOLDERS["squidguard"]:
+            report.warn(0, "list", "it is empty")
+        is_empty = report.left_out > 0 and at not in with_rules
+        if is_empty and file.format.read is not read_squidguard_expressions:
+            report.warn(0, "list", "no entry of it could be made a rule: is its format right?")
 
 
 def _build(
     target: Path,
-    surveys: Sequence[ChunkedList],
-    collected: Sequence[Sequence[_Collected]],
+    lists: Sequence[ChunkedList],
+    collected: Sequence[tuple[int, _Collected]],
     warnings: list[Problem],
-    folder: Path,
-    parallel: Parallel,
-    progress: Progress,
+    workers: Workers,
 ) -> CompileReport:
-    """Write the index, with the report in it."""
-    parts = [own.part for of_file in collected for own in of_file]
-    by_table = merge_tasks(parts)
-    every = [task for own in by_table.values() for task in own]
-    pieces = watched("sorted", parallel(partial(merge_runs, folder=folder), every), len(every), progress)
-    merged = {name: Merged(own[0].shape, [next(pieces) for _ in own]) for name, own in by_table.items()}
+    """Write the index, with the report in it; ``collected`` has the number of each part's list."""
+    parts = [own.part for _, own in collected]
+    merged = merge_all(parts, partial(workers.map, "sorted"), target.parent)
+    duplicates = duplicates_of(merged)
+    report = CompileReport([ListReport(str(own.file.path), refused=own.report.refused) for own in lists], warnings)
     target.touch(mode=0o600, exist_ok=False)
     with target.open("wb") as file:
         directory = assemble(file, parts, merged)
         file.flush()
-        looks = [(target, own.part.number, own.part.layer, own.candidates) for of_file in collected for own in of_file]
-        found = watched("compared", parallel(_covered, looks), len(looks), progress)
-        duplicates = duplicates_of(merged)
-        lists = []
-        for survey, of_file in zip(surveys, collected, strict=True):
-            line = ListReport(str(survey.file.path), refused=survey.report.refused)
-            for own in of_file:
-                number, example = next(found)
-                line.covered += number
-                line.example = line.example or example
-                line.duplicates += duplicates[own.part.number]
-                line.kept += own.part.rules
-            line.kept -= line.duplicates
+        looks = [(target, own.part.number, own.part.layer, own.candidates) for _, own in collected]
+        found = workers.map("compared", _covered, looks)
+        for (at, own), (covered, example) in zip(collected, found, strict=True):
+            line = report.lists[at]
+            line.covered += covered
+            line.example = line.example or example
+            line.duplicates += duplicates[own.part.number]
+            line.kept += own.part.rules - duplicates[own.part.number]
+        for line in report.lists:
             line.read = line.kept + line.duplicates + line.refused
-            lists.append(line)
-        report = CompileReport(lists, warnings)
         append(file, directory, SECTION, report.to_json())
     return report
 
@@ -365,7 +309,7 @@ def _build(
 def _covered(look: tuple[Path, int, str, Stored]) -> tuple[int, str | None]:
     """How many rules of a part are covered, and an example; duplicates do not count."""
     path, part, layer, stored = look
-    candidates = pickle.loads(load(stored))  # noqa: S301  we wrote it, into a folder of our own
+    candidates = unspill(stored)
     index = Index.open(path)
     number, example = 0, None
     counted: set[tuple[bytes, Action]] = set()

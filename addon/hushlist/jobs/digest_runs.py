@@ -13,8 +13,6 @@ process for each range of first octets merges the rows of all runs. Memory does 
 from __future__ import annotations
 
 import pickle
-from array import array
-from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
@@ -24,14 +22,11 @@ from typing import Any, Generic, NamedTuple, TypeVar, cast
 from hushlist.match.checks import Check
 from hushlist.match.expressions import FULL_LENGTH
 from hushlist.match.index_file import EXPRESSIONS, key_of, table_name
-from hushlist.match.index_writer import SortedRun, Stored, load, store
+from hushlist.match.index_writer import SortedRun, Stored, key_ranges, load, rows_in_range, store
 from hushlist.match.rule import Anything, Expression, Pattern
 
 _ROW = Struct(">HIII")
 _WIDTH = FULL_LENGTH + _ROW.size
-#: rows that one task merges; digests are evenly spread
-_FEW_ROWS = 1 << 17
-_OCTETS = 256
 
 
 #: a row after its digest: part; number of the rule in the part, from 0; line; the caller's number for the rule
@@ -53,14 +48,6 @@ def digest_of(pattern: Pattern) -> bytes:
 pack = _ROW.pack
 
 
-def run_of(packed: list[bytes], folder: Path) -> SortedRun:
-    """Sort one part's rows, each a digest and its packed numbers, and store them in a file of the folder."""
-    packed.sort()
-    starts = array("I", (bisect_left(packed, bytes((octet,))) for octet in range(_OCTETS)))
-    starts.append(len(packed))
-    return SortedRun(store(b"".join(packed), folder), starts)
-
-
 class DigestTask(NamedTuple):
     """The rows of all runs whose digests begin with an octet from ``first`` to before ``last``."""
 
@@ -72,23 +59,15 @@ class DigestTask(NamedTuple):
 def digest_tasks(runs: Sequence[SortedRun]) -> list[DigestTask]:
     """Tasks that together cover all rows; the runs are in the order of their parts."""
     count = sum(run.starts[-1] for run in runs)
-    pieces = 1
-    while count // pieces > _FEW_ROWS and pieces < _OCTETS:
-        pieces *= 2
-    step = _OCTETS // pieces
-    return [DigestTask(tuple(runs), first, first + step) for first in range(0, _OCTETS, step)]
+    return [DigestTask(tuple(runs), first, last) for first, last in key_ranges(count)]
 
 
 def rows_by_digest(task: DigestTask) -> Iterator[list[DigestRow]]:
     """The rows of each digest, in the order of parts and numbers."""
-    runs, first, last = task
-    octets = b"".join([load(run.rows, run.starts[first] * _WIDTH, run.starts[last] * _WIDTH) for run in runs])
-    rows = [octets[at : at + _WIDTH] for at in range(0, len(octets), _WIDTH)]
-    rows.sort()  # runs are sorted, so that this merges them
     unpack = cast(Callable[[bytes, int], DigestRow], _ROW.unpack_from)
     own: list[DigestRow] = []
     before = b""
-    for row in rows:
+    for row in rows_in_range(task.runs, _WIDTH, task.first, task.last):
         digest = row[:FULL_LENGTH]
         if digest != before and own:
             yield own
@@ -126,11 +105,11 @@ class SpillByPart(Generic[Thing]):
         #: the parts that have objects
         self.parts: set[int] = set()
 
-    def add(self, part: int, thing: Thing) -> None:
-        """Add an object."""
-        self._waiting.setdefault(part, []).append(thing)
+    def add(self, part: int, *things: Thing) -> None:
+        """Add objects."""
+        self._waiting.setdefault(part, []).extend(things)
         self.parts.add(part)
-        self._number += 1
+        self._number += len(things)
         if self._number > _MOST:
             self._write()
 

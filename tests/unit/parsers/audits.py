@@ -13,7 +13,7 @@ from pathlib import Path
 from hushlist.audit.diff.diff_inputs import is_policy, policy_at, side_of_list, side_of_policy
 from hushlist.audit.diff.diff_job import DiffOptions, diff
 from hushlist.audit.leak.dictionary import Block, blocks_of, entries_of
-from hushlist.audit.leak.guesses import GuessTask, Targets, try_block
+from hushlist.audit.leak.guesses import Targets, try_block
 from hushlist.audit.lint.lint_job import lint
 from hushlist.audit.replay.audit_report import (
     AuditReport,
@@ -104,7 +104,7 @@ def _dictionary(name: str, octets: bytes) -> None:
         assert all(entries)
         assert len(block.octets) < 1 << 20
         # hashing costs the same for each guess
-        tried = try_block(GuessTask(Block(block.source, block.form, 1, block.octets[:2048], 0), _hidden()))
+        tried = try_block(Block(block.source, block.form, 1, block.octets[:2048], 0), _hidden())
         assert tried.entries <= len(entries) + 1
 
 

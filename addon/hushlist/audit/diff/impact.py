@@ -14,7 +14,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from hushlist.audit.diff.rule_change import ChangeKind, RuleMeaning
+from hushlist.audit.diff.rule_change import ChangeKind, RuleMeaning, meaning_of
 from hushlist.audit.replay.auditor import ReplayMoment, decide_recorded, rule_of, site_of_url
 from hushlist.audit.replay.examples import Examples
 from hushlist.audit.replay.heavy_hitters import HeavyHitters
@@ -208,10 +208,8 @@ class _Fits:
 
 
 def _identity(match: Match) -> _Identity:
-    terms = match.rule.terms
     # Hashing does not change how a rule decides.
-    meaning = RuleMeaning(terms.action, terms.category, terms.reason, terms.expires, terms.layer, is_clear=True)
-    return digest_of(match.rule.pattern), meaning
+    return digest_of(match.rule.pattern), meaning_of(match.rule.terms, is_clear=True)
 
 
 _EFFECTS = {

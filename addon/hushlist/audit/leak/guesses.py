@@ -8,17 +8,17 @@ URIs, the URL and its site, in both schemes, with and without a slash at the end
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
-from pathlib import Path
 from typing import NamedTuple
 
 from hushlist.audit.leak.dictionary import Block, entries_of
 from hushlist.errors import UrlError
+from hushlist.jobs.digest_runs import unspill
 from hushlist.match.expressions import expressions, host_suffixes
+from hushlist.match.index_writer import Stored
 from hushlist.match.rule import ExpressionHash, Rule
 from hushlist.url import safebrowsing
 from hushlist.url.hashed_uri import ALGORITHMS, HashedUri, HashKey, matching_strings
@@ -74,13 +74,6 @@ class Targets:
 _Sets = tuple[tuple[TargetKind, frozenset[bytes]], ...]
 
 
-class GuessTask(NamedTuple):
-    """A chunk of a dictionary, and the file with the hashes to look for."""
-
-    block: Block
-    sets: Path
-
-
 class TriedBlock(NamedTuple):
     """The result for a chunk."""
 
@@ -92,21 +85,19 @@ class TriedBlock(NamedTuple):
     hits: list[tuple[int, bytes, bytes]]
 
 
-@lru_cache(maxsize=1)
-def _load(path: Path) -> _Sets:
-    sets: _Sets = pickle.loads(path.read_bytes())  # noqa: S301  we wrote it, into a folder of our own
-    return sets
+#: the hashes in a file; they are loaded once in each process
+_load: Callable[[Stored], _Sets] = lru_cache(maxsize=1)(unspill)
 
 
-def try_block(task: GuessTask) -> TriedBlock:
-    """Hash all guesses of a chunk, and compare."""
-    sets = _load(task.sets)
+def try_block(block: Block, hashes: Stored) -> TriedBlock:
+    """Hash all guesses of a chunk, and compare with the stored ``Targets.sets``."""
+    sets = _load(hashes)
     prefixes = [(number, table.octets, own) for number, (table, own) in enumerate(sets) if table.uri is None]
     uris = [(number, table.uri, own) for number, (table, own) in enumerate(sets) if table.uri is not None]
     names: set[bytes] = set()
     urls: list[bytes] = []
     entries = 0
-    for entry in entries_of(task.block):
+    for entry in entries_of(block):
         entries += 1
         if is_plain_name(entry):
             _add_hosts(entry, names)

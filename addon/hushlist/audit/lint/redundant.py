@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
@@ -12,11 +11,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hushlist.audit.lint.findings import Finding, FindingKind
+from hushlist.jobs.digest_runs import unspill
 from hushlist.match.expressions import FULL_LENGTH
 from hushlist.match.index import Index, Match
 from hushlist.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms, key_length
 from hushlist.match.index_table import PLACE
-from hushlist.match.index_writer import Candidate, CollectedPart, MergeTask, Stored, load, merge_tasks, sorted_rows
+from hushlist.match.index_writer import Candidate, CollectedPart, MergeTask, Stored, merge_tasks, sorted_rows
 from hushlist.match.rule import FINAL, Action, Rule, Terms
 from hushlist.match.shadowed import find_shadowed
 
@@ -141,7 +141,7 @@ class ShadowTask(NamedTuple):
 
 def lint_shadowed(look: ShadowTask) -> list[Finding]:
     """The shadowed rules of one part."""
-    candidates, ranges = pickle.loads(load(look.candidates))  # noqa: S301  we wrote it, into a folder of our own
+    candidates, ranges = unspill(look.candidates)
     index = Index.open(look.file)
     return [*_expressions(index, look, candidates), *_ranges(index, look, ranges)]
 

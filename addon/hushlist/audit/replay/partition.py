@@ -14,12 +14,13 @@ from pathlib import Path
 from time import perf_counter
 
 from hushlist.audit.replay.audit_report import AuditReport, PopularDomains, ReplayOptions
-from hushlist.audit.replay.audit_workers import ReplayProgress, ReplayWork, audit
+from hushlist.audit.replay.audit_workers import ReplayWork, audit
 from hushlist.audit.replay.auditor import ReplayMoment
 from hushlist.audit.replay.report_details import digest_file, digest_policy
 from hushlist.audit.replay.tally import AuditTally
 from hushlist.decide.engine import Engine, load_engine
 from hushlist.errors import Problem, SourceError
+from hushlist.jobs.worker_processes import Progress
 from hushlist.lists.domain_lists import read_popular
 from hushlist.lists.list_source import ProblemReport as SourceReport
 from hushlist.lists.list_source import read_octets
@@ -76,11 +77,11 @@ def empty_report(policy: Path, engine: Engine, moment: ReplayMoment, popular: Pa
     return report
 
 
-def fill_report(report: AuditReport, engine: Engine, work: ReplayWork, progress: ReplayProgress | None = None) -> None:
+def fill_report(report: AuditReport, engine: Engine, work: ReplayWork, progress: Progress | None = None) -> None:
     """Fill an empty report with the tally of all sources; uses the report's popular domains.
 
     Raises:
-            WorkError: a process ended too early.
+        WorkerError: a process ended too early.
     """
     ranks = {name.encode(): rank for name, rank in report.ranks.items()}
     start = perf_counter()

@@ -15,11 +15,13 @@ from pathlib import Path
 import pytest
 
 from hushlist.audit.replay import audit_workers as module
-from hushlist.audit.replay.audit_workers import ReplayWork, WorkError, audit, default_jobs
+from hushlist.audit.replay.audit_workers import ReplayWork, audit
 from hushlist.audit.replay.tally import AuditTally, SourceCount
 from hushlist.audit.sources.recorded_request import BrokenRecord
 from hushlist.audit.sources.source_formats import FORMATS
 from hushlist.decide.engine import Engine
+from hushlist.jobs import worker_processes
+from hushlist.jobs.worker_processes import WorkerError
 from unit.audit.samples import AT_NOW, write_policy
 
 LINES = b"".join(b"http://h%d.%s/x\n" % (own, (b"ads.example", b"clean.example")[own % 2]) for own in range(300))
@@ -88,22 +90,23 @@ def test_every_source_is_counted_and_one_that_cannot_be_read_does_not_stop_the_r
 
 
 def test_progress_goes_from_nothing_to_all(engine: Engine, sources: list[str], small: None) -> None:
-    steps: list[tuple[int, int, int]] = []
+    steps: list[tuple[str, int, int]] = []
     tally, _ = audit(engine, ReplayWork(sources, AT_NOW), lambda *step: steps.append(step))
-    assert steps == sorted(steps)
+    told = [(int(what.removesuffix(" requests")), done, total) for what, done, total in steps]
+    assert told == sorted(told)
     total = sum(Path(name).stat().st_size for name in sources[:-1])
     # What is broken counts as read, too.
-    assert steps[-1] == (tally.records + 2, total, total)
+    assert told[-1] == (tally.records + 2, total, total)
 
 
 def test_processes_count_as_one_does(engine: Engine, sources: list[str], small: None) -> None:
     one, _ = audit(engine, ReplayWork(sources, AT_NOW))
-    steps: list[tuple[int, int, int]] = []
+    steps: list[tuple[str, int, int]] = []
     several, jobs = audit(engine, ReplayWork(sources, AT_NOW, jobs=2), lambda *step: steps.append(step))
     assert jobs == 2
     assert len(several.slowest) == len(one.slowest)
     assert untimed(several) == untimed(one)
-    assert steps[-1][0] == one.records + 2
+    assert steps[-1][0] == f"{one.records + 2} requests"
     assert steps[-1][1] == steps[-1][2]
 
 
@@ -144,9 +147,9 @@ def test_a_process_that_ends_early_is_an_error(
     if sys.platform != "linux":
         pytest.skip("processes are never copied here")
     # copied, whatever threads the tests themselves have: so that what is set here is set there
-    monkeypatch.setattr(module, "process_context", lambda: multiprocessing.get_context("fork"))
+    monkeypatch.setattr(worker_processes, "process_context", lambda: multiprocessing.get_context("fork"))
     monkeypatch.setattr(module, "_read", lambda _: os._exit(3))
-    with pytest.raises(WorkError, match="ended before it had done its part"):
+    with pytest.raises(WorkerError, match="ended before it had done its part"):
         audit(engine, ReplayWork(sources, AT_NOW, jobs=2))
 
 
@@ -200,10 +203,6 @@ def test_a_line_that_is_too_long_is_one_broken_record_however_it_is_cut(
         assert [own.number for own in tally.broken] == [10, 10]
 
 
-def test_there_is_a_core_for_every_process() -> None:
-    assert 1 <= default_jobs() <= (os.cpu_count() or 1)
-
-
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize(("octets", "broken"), [(LINES, [0]), (HAR, [0, 1])])
 def test_a_damaged_file_is_read_to_where_it_breaks(
@@ -222,9 +221,9 @@ def test_a_damaged_file_is_read_to_where_it_breaks(
 def test_progress_never_tells_more_octets_than_there_are(engine: Engine, tmp_path: Path) -> None:
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(b"http://h.example/"))  # without an end of line
-    told: list[tuple[int, int, int]] = []
+    told: list[tuple[str, int, int]] = []
     audit(engine, ReplayWork([str(path)], AT_NOW), lambda *all_: told.append(all_))
-    assert told[-1] == (1, path.stat().st_size, path.stat().st_size)
+    assert told[-1] == ("1 requests", path.stat().st_size, path.stat().st_size)
 
 
 _STARTED = """
