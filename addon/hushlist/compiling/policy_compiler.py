@@ -18,13 +18,19 @@ from importlib import metadata
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import NamedTuple
 
 from hushlist.compiling.compile_report import SECTION, CompileReport, ListReport
 from hushlist.compiling.index_cache import IndexCache
 from hushlist.errors import Problem
-from hushlist.jobs.digest_runs import spill, unspill
-from hushlist.jobs.list_chunks import ChunkedList, LoadedChunk, chunk_list, list_workers, read_lists, too_many_chunks
+from hushlist.jobs.list_chunks import (
+    ChunkedList,
+    LoadedChunk,
+    chunk_list,
+    collect_rules,
+    list_workers,
+    read_lists,
+    too_many_chunks,
+)
 from hushlist.jobs.worker_processes import Progress, WorkerError, Workers
 from hushlist.lists.domain_lists import read_popular, read_squidguard_expressions
 from hushlist.lists.list_formats import FOLDERS
@@ -33,15 +39,14 @@ from hushlist.match.index import Index
 from hushlist.match.index_file import IndexFileError
 from hushlist.match.index_writer import (
     CollectedPart,
-    RunCollector,
     Stored,
     append,
     assemble,
     duplicates_of,
     merge_all,
+    unspill,
 )
-from hushlist.match.overbroad import breadth_test
-from hushlist.match.rule import Action
+from hushlist.match.rule import Action, Rule
 from hushlist.match.shadowed import find_shadowed
 from hushlist.policy.policy_file import Policy, PolicyError, fingerprint, read_policy
 
@@ -171,7 +176,7 @@ def _compile(
         folder = Path(name)
         collect = partial(_collect, popular=popular_domains, folder=folder)
         collected = list(read_lists(lists, workers, collect))
-        _doubt_formats(lists, {at for at, chunk in collected if chunk.part.rules})
+        _doubt_formats(lists, {at for at, part in collected if part.rules})
         errors = [problem for report in reports for problem in report.errors]
         errors += [_changed(file) for file, seen in policy.files.items() if fingerprint(file) != seen]
         if errors:
@@ -245,21 +250,13 @@ def _cached(path: Path) -> tuple[Index, CompileReport] | None:
 # -- compiling them ----------------------------------------------------------------------------------------------------
 
 
-class _Collected(NamedTuple):
-    part: CollectedPart
-    candidates: Stored
+def _collect(chunk: LoadedChunk, popular: tuple[bytes, ...], folder: Path) -> CollectedPart:
+    """The rules of a chunk; broad ones get a warning."""
 
+    def warn(rule: Rule, why: str) -> None:
+        chunk.report.warn(rule.line, str(rule.pattern), why)
 
-def _collect(chunk: LoadedChunk, popular: tuple[bytes, ...], folder: Path) -> _Collected:
-    """The rules of a chunk, collected in files of a folder; broad ones get a warning."""
-    collector = RunCollector(chunk.number, chunk.file.defaults.layer or "")
-    breadth = breadth_test(popular)
-    collector.add(chunk.rules, breadth.of_expression)
-    for rule in collector.broad:
-        why = breadth.of_rule(rule)
-        if why is not None:
-            chunk.report.warn(rule.line, str(rule.pattern), why)
-    return _Collected(collector.finish(folder), spill(collector.candidates, folder))
+    return collect_rules(chunk, chunk.rules, popular, folder, warn)
 
 
 def _doubt_formats(lists: Sequence[ChunkedList], with_rules: Container[int]) -> None:
@@ -279,12 +276,12 @@ def _doubt_formats(lists: Sequence[ChunkedList], with_rules: Container[int]) -> 
 def _build(
     target: Path,
     lists: Sequence[ChunkedList],
-    collected: Sequence[tuple[int, _Collected]],
+    collected: Sequence[tuple[int, CollectedPart]],
     warnings: list[Problem],
     workers: Workers,
 ) -> CompileReport:
     """Write the index, with the report in it; ``collected`` has the number of each part's list."""
-    parts = [own.part for _, own in collected]
+    parts = [part for _, part in collected]
     merged = merge_all(parts, partial(workers.map, "sorted"), target.parent)
     duplicates = duplicates_of(merged)
     report = CompileReport([ListReport(str(own.file.path), refused=own.report.refused) for own in lists], warnings)
@@ -292,24 +289,24 @@ def _build(
     with target.open("wb") as file:
         directory = assemble(file, parts, merged)
         file.flush()
-        looks = [(target, own.part.number, own.part.layer, own.candidates) for _, own in collected]
-        found = workers.map("compared", _covered, looks)
-        for (at, own), (covered, example) in zip(collected, found, strict=True):
+        looks = [(part.number, part.layer, part.candidates) for part in parts]
+        found = workers.map("compared", partial(_covered, path=target), looks)
+        for (at, part), (covered, example) in zip(collected, found, strict=True):
             line = report.lists[at]
             line.covered += covered
             line.example = line.example or example
-            line.duplicates += duplicates[own.part.number]
-            line.kept += own.part.rules - duplicates[own.part.number]
+            line.duplicates += duplicates[part.number]
+            line.kept += part.rules - duplicates[part.number]
         for line in report.lists:
             line.read = line.kept + line.duplicates + line.refused
         append(file, directory, SECTION, report.to_json())
     return report
 
 
-def _covered(look: tuple[Path, int, str, Stored]) -> tuple[int, str | None]:
+def _covered(look: tuple[int, str, Stored], path: Path) -> tuple[int, str | None]:
     """How many rules of a part are covered, and an example; duplicates do not count."""
-    path, part, layer, stored = look
-    candidates = unspill(stored)
+    part, layer, stored = look
+    candidates, _ = unspill(stored)
     index = Index.open(path)
     number, example = 0, None
     counted: set[tuple[bytes, Action]] = set()

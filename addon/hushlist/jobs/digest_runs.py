@@ -17,12 +17,12 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from hashlib import sha256
 from pathlib import Path
 from struct import Struct
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Generic, NamedTuple, TypeVar, cast
 
 from hushlist.match.checks import Check
 from hushlist.match.expressions import FULL_LENGTH
 from hushlist.match.index_file import EXPRESSIONS, key_of, table_name
-from hushlist.match.index_writer import SortedRun, Stored, key_ranges, load, rows_in_range, store
+from hushlist.match.index_writer import SortedRun, key_ranges, rows_in_range
 from hushlist.match.rule import Anything, Expression, Pattern
 
 _ROW = Struct(">HIII")
@@ -76,16 +76,6 @@ def rows_by_digest(task: DigestTask) -> Iterator[list[DigestRow]]:
         own.append(unpack(row, FULL_LENGTH))
     if own:
         yield own
-
-
-def spill(thing: Any, folder: Path) -> Stored:
-    """Store an object in a new file of a folder."""
-    return store(pickle.dumps(thing), folder)
-
-
-def unspill(stored: Stored) -> Any:
-    """The object that was stored."""
-    return pickle.loads(load(stored))  # noqa: S301  we wrote it, into a folder of our own
 
 
 Thing = TypeVar("Thing")

@@ -11,12 +11,14 @@ import hashlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import BinaryIO, NamedTuple, TypeVar
 
 from hushlist.errors import Problem, SourceError
 from hushlist.jobs.worker_processes import Progress, Workers
 from hushlist.lists.list_source import LONGEST_LINE, ProblemReport
-from hushlist.match.index_writer import MOST_PARTS
+from hushlist.match.index_writer import MOST_PARTS, CollectedPart, RunCollector
+from hushlist.match.overbroad import breadth_test
 from hushlist.match.rule import Rule
 from hushlist.policy.policy_file import ListFile
 from hushlist.system.input_files import check_length, open_regular
@@ -191,6 +193,26 @@ def read_lists(
         done += chunk.length
         workers.show("read", done, total)
         yield at, result
+
+
+def collect_rules(
+    chunk: LoadedChunk,
+    rules: Iterable[Rule],
+    popular: tuple[bytes, ...],
+    folder: Path,
+    tell_broad: Callable[[Rule, str], object],
+) -> CollectedPart:
+    """Collect a chunk's rules for an index, in files of a folder.
+
+    ``tell_broad`` is called with each overly broad rule, and why it is; ``popular`` are domains that none may cover.
+    """
+    collector = RunCollector(chunk.number, chunk.file.defaults.layer or "")
+    breadth = breadth_test(popular)
+    collector.add(rules, breadth.of_expression)
+    for rule in collector.broad:
+        if why := breadth.of_rule(rule):
+            tell_broad(rule, why)
+    return collector.finish(folder)
 
 
 def _read(read: Callable[[LoadedChunk], Result], task: tuple[int, ListFile, Chunk]) -> tuple[Result, ProblemReport]:

@@ -11,6 +11,7 @@ A *duplicate* repeats a rule of the same list, with the same pattern and the sam
 
 from __future__ import annotations
 
+import pickle
 import zlib
 from array import array
 from bisect import bisect_left
@@ -25,7 +26,7 @@ from itertools import accumulate, groupby
 from pathlib import Path
 from struct import Struct
 from tempfile import NamedTemporaryFile
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from hushlist.match.checks import Check
 from hushlist.match.expressions import DEEPEST_HOST, DEEPEST_PATH, full_hash
@@ -79,6 +80,16 @@ def load(stored: Stored, start: int = 0, end: int | None = None) -> bytes:
     with stored.open("rb") as file:
         file.seek(start)
         return file.read(-1 if end is None else end - start)
+
+
+def spill(thing: Any, folder: Path | None) -> Stored:
+    """Store an object."""
+    return store(pickle.dumps(thing), folder)
+
+
+def unspill(stored: Stored) -> Any:
+    """The object that was stored."""
+    return pickle.loads(load(stored))  # noqa: S301  we wrote it, into a folder of our own
 
 
 # -- 1: collecting -----------------------------------------------------------------------------------------------------
@@ -137,6 +148,8 @@ class CollectedPart:
     has_hashes: bool
     ranges: set[tuple[int, int]] = field(default_factory=set)
     actions: set[Action] = field(default_factory=set)
+    #: the collector's candidates, and its rules for address ranges
+    candidates: Stored = b""
 
 
 class RunCollector:
@@ -208,10 +221,12 @@ class RunCollector:
         return number
 
     def finish(self, folder: Path | None = None) -> CollectedPart:
-        """The part with its sorted runs, which go to files of the folder if one is given."""
+        """The part with its sorted runs and candidates, which go to files of the folder if one is given."""
         guides = (full_hash(host) + PLACE.pack(MOST_PARTS, bits, GUIDE) for host, bits in self._guides.items())
         self._rows[EXPRESSIONS] += guides
         self._part.runs = {name: sorted_run(rows, folder) for name, rows in self._rows.items()}
+        ranges = [rule for rule in self.broad if isinstance(rule.pattern, IPv4Network | IPv6Network)]
+        self._part.candidates = spill((self.candidates, ranges), folder)
         return self._part
 
 

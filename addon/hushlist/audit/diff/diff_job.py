@@ -30,9 +30,10 @@ from hushlist.audit.diff.rule_comparison import (
     read_rules,
     search_covers,
 )
-from hushlist.jobs.digest_runs import SpillByPart, digest_tasks, unspill
+from hushlist.jobs.digest_runs import SpillByPart, digest_tasks
 from hushlist.jobs.list_chunks import ChunkedList, chunk_lists, list_workers, raise_errors, read_lists
 from hushlist.jobs.worker_processes import Progress, Workers
+from hushlist.match.index_writer import unspill
 from hushlist.policy.policy_file import ListFile
 
 #: parts whose rules are kept in memory, to show the other rule of a change

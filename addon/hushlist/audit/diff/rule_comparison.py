@@ -19,10 +19,10 @@ from typing import NamedTuple
 from zlib import crc32
 
 from hushlist.audit.diff.rule_change import ChangeKind, RuleMeaning, meaning_of
-from hushlist.jobs.digest_runs import DigestRow, DigestTask, digest_of, pack, rows_by_digest, spill, unspill
+from hushlist.jobs.digest_runs import DigestRow, DigestTask, digest_of, pack, rows_by_digest
 from hushlist.jobs.list_chunks import LoadedChunk
 from hushlist.match.expressions import FULL_LENGTH, full_hash, host_suffixes, path_prefixes
-from hushlist.match.index_writer import SortedRun, Stored, sorted_run
+from hushlist.match.index_writer import SortedRun, Stored, sorted_run, spill, unspill
 from hushlist.match.overbroad import breadth_test
 from hushlist.match.rule import Expression, ExpressionHash, Pattern
 from hushlist.url.hashed_uri import HashedUri

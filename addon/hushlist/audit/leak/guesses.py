@@ -16,9 +16,8 @@ from typing import NamedTuple
 
 from hushlist.audit.leak.dictionary import Block, entries_of
 from hushlist.errors import UrlError
-from hushlist.jobs.digest_runs import unspill
 from hushlist.match.expressions import expressions, host_suffixes
-from hushlist.match.index_writer import Stored
+from hushlist.match.index_writer import Stored, unspill
 from hushlist.match.rule import ExpressionHash, Rule
 from hushlist.url import safebrowsing
 from hushlist.url.hashed_uri import ALGORITHMS, HashedUri, HashKey, matching_strings

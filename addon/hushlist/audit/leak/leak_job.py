@@ -26,9 +26,9 @@ from typing import NamedTuple
 from hushlist.audit.leak.dictionary import Block, blocks_of, dictionaries, size_of
 from hushlist.audit.leak.guesses import TargetKind, Targets, TriedBlock, try_block
 from hushlist.errors import Problem, SourceError
-from hushlist.jobs.digest_runs import spill
 from hushlist.jobs.list_chunks import chunk_list, raise_errors, read_lists
 from hushlist.jobs.worker_processes import Progress, Workers
+from hushlist.match.index_writer import spill
 from hushlist.policy.policy_file import ListFile
 
 

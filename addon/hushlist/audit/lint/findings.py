@@ -8,16 +8,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from enum import StrEnum
-from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import NamedTuple
 
 from hushlist.audit.lint.unmatchable import odd_lines, oddities, why_unmatchable
-from hushlist.jobs.digest_runs import spill
-from hushlist.jobs.list_chunks import LoadedChunk
+from hushlist.jobs.list_chunks import LoadedChunk, collect_rules
 from hushlist.lists.hash_lists import read_safebrowsing_raw
-from hushlist.match.index_writer import CollectedPart, RunCollector, Stored
-from hushlist.match.overbroad import breadth_test
+from hushlist.match.index_writer import CollectedPart
 from hushlist.match.rule import Expression, Rule
 
 
@@ -57,28 +54,18 @@ class Finding(NamedTuple):
     why: str
 
 
-class LintedChunk(NamedTuple):
-    """The findings of a chunk, and data for comparing its rules with rules of other chunks."""
-
-    part: CollectedPart
-    findings: list[Finding]
-    #: the collector's candidates, and the rules for address ranges
-    candidates: Stored
-
-
-def lint_chunk(chunk: LoadedChunk, popular: tuple[bytes, ...], now: datetime, folder: Path) -> LintedChunk:
-    """Look at one chunk; ``now`` is in UTC, and what is collected goes to files of the folder."""
-    file, report = chunk.file, chunk.report
-    odd = {} if file.format.read is read_safebrowsing_raw else odd_lines(chunk.octets, report.first_line)
+def lint_chunk(
+    chunk: LoadedChunk, popular: tuple[bytes, ...], now: datetime, folder: Path
+) -> tuple[CollectedPart, list[Finding]]:
+    """Look at one chunk; ``now`` is in UTC. Its rules are collected, for comparisons with rules of other chunks."""
+    is_raw = chunk.file.format.read is read_safebrowsing_raw
+    odd = {} if is_raw else odd_lines(chunk.octets, chunk.report.first_line)
     findings: list[Finding] = []
-    collector = RunCollector(chunk.number, file.defaults.layer or "")
-    breadth = breadth_test(popular)
-    collector.add(_looked_at(chunk.rules, odd, now, findings), breadth.of_expression)
-    for rule in collector.broad:
-        if why := breadth.of_rule(rule):
-            findings.append(Finding(rule.line, FindingKind.BROAD, str(rule.pattern), why))
-    ranges = [rule for rule in collector.broad if isinstance(rule.pattern, IPv4Network | IPv6Network)]
-    return LintedChunk(collector.finish(folder), findings, spill((collector.candidates, ranges), folder))
+
+    def tell_broad(rule: Rule, why: str) -> None:
+        findings.append(Finding(rule.line, FindingKind.BROAD, str(rule.pattern), why))
+
+    return collect_rules(chunk, _looked_at(chunk.rules, odd, now, findings), popular, folder, tell_broad), findings
 
 
 def _looked_at(rules: Iterable[Rule], odd: dict[int, bytes], now: datetime, findings: list[Finding]) -> Iterator[Rule]:

@@ -25,7 +25,7 @@ from hushlist.jobs.worker_processes import Progress, Workers
 from hushlist.lists.hash_lists import read_safebrowsing_raw
 from hushlist.lists.list_source import ProblemReport, without_comment
 from hushlist.lists.rpz import read_rpz
-from hushlist.match.index_writer import CollectedPart, Stored, assemble, merge_all
+from hushlist.match.index_writer import CollectedPart, assemble, merge_all
 from hushlist.match.overbroad import Prefixes
 from hushlist.policy.policy_file import ListFile
 
@@ -88,16 +88,14 @@ class _Lint:
         #: by part: the number of its file
         files: list[int] = []
         parts: list[CollectedPart] = []
-        candidates: list[Stored] = []
         look = partial(lint_chunk, popular=popular, now=now, folder=self._folder)
-        for file, looked in read_lists(self._lists, self._workers, look):
+        for file, (part, findings) in read_lists(self._lists, self._workers, look):
             files.append(file)
-            parts.append(looked.part)
-            candidates.append(looked.candidates)
-            self._findings.add(looked.part.number, *looked.findings)
+            parts.append(part)
+            self._findings.add(part.number, *findings)
         self._linted.rules = sum(part.rules for part in parts)
         self._compare(parts, files)
-        self._cover(parts, files, candidates)
+        self._cover(parts, files)
         for number in range(len(self._lists)):
             self._tell(number, [at for at, file in enumerate(files) if file == number], found)
         return self._linted
@@ -118,17 +116,15 @@ class _Lint:
             for (file, octets), number in sorted(prefixes.items())
         ]
 
-    def _cover(self, parts: Sequence[CollectedPart], files: Sequence[int], candidates: Sequence[Stored]) -> None:
+    def _cover(self, parts: Sequence[CollectedPart], files: Sequence[int]) -> None:
         """Find rules that broader ones cover, with an index of all rules."""
         target = self._folder / "index"
         merged = merge_all(parts, partial(self._workers.map, "sorted"), self._folder)
         with target.open("wb") as file:
             assemble(file, parts, merged)
-        tasks = [
-            ShadowTask(target, part.number, self._names[files[part.number]], part.layer, candidates[part.number])
-            for part in parts
-        ]
-        for part, findings in enumerate(self._workers.map("covered", lint_shadowed, tasks)):
+        tasks = [ShadowTask(own.number, self._names[files[own.number]], own.layer, own.candidates) for own in parts]
+        of_parts = self._workers.map("covered", partial(lint_shadowed, file=target), tasks)
+        for part, findings in enumerate(of_parts):
             self._findings.add(part, *findings)
 
     def _tell(self, file: int, parts: Sequence[int], found: Callable[[str, Finding], object]) -> None:

@@ -11,12 +11,11 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hushlist.audit.lint.findings import Finding, FindingKind
-from hushlist.jobs.digest_runs import unspill
 from hushlist.match.expressions import FULL_LENGTH
 from hushlist.match.index import Index, Match
 from hushlist.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms, key_length
 from hushlist.match.index_table import PLACE
-from hushlist.match.index_writer import Candidate, CollectedPart, MergeTask, Stored, merge_tasks, sorted_rows
+from hushlist.match.index_writer import Candidate, CollectedPart, MergeTask, Stored, merge_tasks, sorted_rows, unspill
 from hushlist.match.rule import FINAL, Action, Rule, Terms
 from hushlist.match.shadowed import find_shadowed
 
@@ -130,19 +129,18 @@ def _where(place: _TermsPlace, seen_from: _TermsPlace, look: DuplicateTask) -> s
 
 
 class ShadowTask(NamedTuple):
-    """A task: the rules of a part that may be covered, and the file of an index with all rules."""
+    """A task: the rules of a part that may be covered."""
 
-    file: Path
     part: int
     source: str
     layer: str
     candidates: Stored
 
 
-def lint_shadowed(look: ShadowTask) -> list[Finding]:
-    """The shadowed rules of one part."""
+def lint_shadowed(look: ShadowTask, file: Path) -> list[Finding]:
+    """The shadowed rules of one part; the file is an index with all rules."""
     candidates, ranges = unspill(look.candidates)
-    index = Index.open(look.file)
+    index = Index.open(file)
     return [*_expressions(index, look, candidates), *_ranges(index, look, ranges)]
 
 
