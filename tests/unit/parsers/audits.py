@@ -12,8 +12,7 @@ from pathlib import Path
 
 from hushlist.audit.diff.diff_inputs import is_policy, policy_at, side_of_list, side_of_policy
 from hushlist.audit.diff.diff_job import DiffOptions, diff
-from hushlist.audit.leak.dictionary import Block, blocks_of, entries_of
-from hushlist.audit.leak.guesses import Targets, try_block
+from hushlist.audit.leak.guesses import Block, Targets, blocks_of, entries_of, try_block
 from hushlist.audit.lint.lint_job import lint
 from hushlist.audit.replay.audit_report import (
     AuditReport,

@@ -23,8 +23,16 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from hushlist.audit.leak.dictionary import Block, blocks_of, dictionaries, size_of
-from hushlist.audit.leak.guesses import TargetKind, Targets, TriedBlock, try_block
+from hushlist.audit.leak.guesses import (
+    Block,
+    TargetKind,
+    Targets,
+    TriedBlock,
+    blocks_of,
+    dictionaries,
+    size_of,
+    try_block,
+)
 from hushlist.errors import Problem, SourceError
 from hushlist.jobs.list_chunks import chunk_list, raise_errors, read_lists
 from hushlist.jobs.worker_processes import Progress, Workers

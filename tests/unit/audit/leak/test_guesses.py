@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.audit.leak.dictionary import Block
-from hushlist.audit.leak.guesses import TargetKind, try_block
+from hushlist.audit.leak.guesses import Block, TargetKind, try_block
 from hushlist.match.expressions import expressions, full_hash
 from hushlist.url.hashed_uri import ALGORITHMS, VARIANTS, HashKey, hash_uri
 from hushlist.url.parts import split_web
