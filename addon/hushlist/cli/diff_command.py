@@ -36,7 +36,7 @@ from hushlist.cli.common import (
 from hushlist.cli.engine_options import add_as_recorded, add_jobs, add_who_and_when, who_and_when
 from hushlist.cli.list_options import add_list_options, popular_domains
 from hushlist.compiling.index_cache import IndexCache
-from hushlist.compiling.policy_compiler import compile_lists
+from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.decide.engine import Engine
 from hushlist.lists.list_formats import list_format_of
 from hushlist.lists.list_source import ListDefaults
@@ -204,7 +204,7 @@ def _impact(arguments: argparse.Namespace, sides: _Sides) -> tuple[Impact, dict[
         # Not the proxy's own cache: it keeps few indexes, and this one may never be used by the proxy.
         own = IndexCache(Path(name))
         compiled = [
-            compile_lists(policy, cache=None if is_cached else own, jobs=arguments.jobs, progress=show)
+            compile_policy(policy, cache=None if is_cached else own, jobs=arguments.jobs, progress=show)
             for policy, is_cached in ((sides.old_policy, sides.is_cached), (sides.new_policy, False))
         ]
         for one in compiled:

@@ -69,7 +69,7 @@ class Compiled:
 
 
 def compile_policy(
-    path: Path,
+    source: Path | Policy,
     *,
     cache: IndexCache | None = None,
     jobs: int | None = None,
@@ -77,7 +77,7 @@ def compile_policy(
     progress: Progress | None = None,
     may_do_without: bool = True,
 ) -> Compiled:
-    """Compile a policy in ``jobs`` processes; by default one for each core.
+    """Compile a policy, from its file or in memory, in ``jobs`` processes; by default one for each core.
 
     ``popular`` is a list of popular domains: rules that cover one get a warning. The default ``cache`` is the user's.
     If that cannot be used, the index goes into a temporary folder, with a warning; without ``may_do_without``, that is
@@ -86,31 +86,11 @@ def compile_policy(
     Raises:
         PolicyError: with every problem of every file.
     """
-    own = ProblemReport(str(path))
-    policy = read_policy(path, own)
+    own = ProblemReport(source.source if isinstance(source, Policy) else str(source))
+    policy = source if isinstance(source, Policy) else read_policy(source, own)
     if policy is None:
+        path = Path(own.source)
         raise PolicyError(own.errors, {path: fingerprint(path)})
-    return compile_lists(
-        policy, own, cache=cache, jobs=jobs, popular=popular, progress=progress, may_do_without=may_do_without
-    )
-
-
-def compile_lists(
-    policy: Policy,
-    report: ProblemReport | None = None,
-    *,
-    cache: IndexCache | None = None,
-    jobs: int | None = None,
-    popular: Path | None = None,
-    progress: Progress | None = None,
-    may_do_without: bool = True,
-) -> Compiled:
-    """Compile a policy that is in memory; ``report`` is that of its file, if it has one.
-
-    Raises:
-        PolicyError: with every problem of every file.
-    """
-    own = report or ProblemReport(policy.source)
 
     def compile_into(cache: IndexCache) -> Compiled:
         return _compile(policy, own, cache, jobs, popular, progress)

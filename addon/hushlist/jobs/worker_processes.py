@@ -16,7 +16,8 @@ import threading
 import traceback
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import suppress
 from functools import partial
 from multiprocessing.connection import Connection
 from multiprocessing.context import ForkContext, SpawnContext
@@ -35,8 +36,8 @@ Task = TypeVar("Task")
 Result = TypeVar("Result")
 State = TypeVar("State")
 
-#: tasks per worker that are taken ahead: one that it works on, and the next
-_AHEAD = 2
+#: tasks per worker that are taken ahead of the results
+_AHEAD = 4
 
 
 class WorkerError(HushlistError):
@@ -101,8 +102,15 @@ class Workers:
             WorkerError: a process ended before its work was done.
         """
         if self.jobs == 1:
-            return map(function, tasks)
-        return self._in_order(function, tasks, _no_steps)
+            yield from map(function, tasks)
+            return
+        waiting: deque[Future[Result]] = deque()
+        for task in tasks:
+            waiting.append(self._threads.submit(self._in_any, function, task, _no_steps))
+            if len(waiting) >= self.jobs * _AHEAD:
+                yield waiting.popleft().result()
+        while waiting:
+            yield waiting.popleft().result()
 
     def fold(
         self,
@@ -125,22 +133,16 @@ class Workers:
                 add(state, task, tell)
             return [give(state)]
         self._in_each(_begin, make)
-        for _ in self._in_order(partial(_add, add), tasks, tell):
-            pass
+        waiting: set[Future[Any]] = set()
+        for task in tasks:
+            waiting.add(self._threads.submit(self._in_any, partial(_add, add), task, tell))
+            if len(waiting) > self.jobs:  # the next task is ready when a process is
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                for future in done:
+                    future.result()
+        for future in waiting:
+            future.result()
         return self._in_each(_end, give)
-
-    def _in_order(self, function: Callable[[Any], Any], tasks: Iterable[Any], tell: Tell) -> Iterator[Any]:
-        waiting: deque[Future[Any]] = deque()
-        try:
-            for task in tasks:
-                waiting.append(self._threads.submit(self._in_any, function, task, tell))
-                if len(waiting) >= self.jobs * _AHEAD:
-                    yield waiting.popleft().result()
-            while waiting:
-                yield waiting.popleft().result()
-        finally:
-            for future in waiting:
-                future.cancel()
 
     def _in_any(self, function: Callable[[Any], Any], task: object, tell: Tell) -> Any:
         """The result of a function in a process that is free."""
@@ -211,15 +213,16 @@ def _serve(connection: Connection) -> None:
     _end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it, and ends this process
     _connections[:] = [connection]
-    while True:
-        function, task = connection.recv()
-        answer: tuple[Any, Exception | None]
-        try:
-            answer = function(task), None
-        except Exception as error:  # the parent raises it again, and has no trace of it
-            error.add_note(traceback.format_exc())
-            answer = None, error
-        connection.send(answer)
+    with suppress(EOFError, OSError):  # the parent has ended
+        while True:
+            function, task = connection.recv()
+            answer: tuple[Any, Exception | None]
+            try:
+                answer = function(task), None
+            except Exception as error:  # the parent raises it again, and has no trace of it
+                error.add_note(traceback.format_exc())
+                answer = None, error
+            connection.send(answer)
 
 
 def _end_with_parent() -> None:
@@ -227,11 +230,11 @@ def _end_with_parent() -> None:
     parent = multiprocessing.parent_process()
     assert parent is not None
 
-    def wait() -> None:
+    def end() -> None:
         parent.join()
         os._exit(1)
 
-    threading.Thread(target=wait, daemon=True).start()
+    threading.Thread(target=end, daemon=True).start()
 
 
 def _begin(make: Callable[[], Any]) -> None:

@@ -13,7 +13,7 @@ from hushlist.audit.diff.impact import Impact, ImpactCounter, ImpactEffect
 from hushlist.audit.replay.auditor import ReplayMoment
 from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest
 from hushlist.compiling.index_cache import IndexCache
-from hushlist.compiling.policy_compiler import compile_lists
+from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.decide.decision import STOPPING
 from hushlist.decide.engine import Engine, load_engine
 from hushlist.lists.list_source import ListDefaults
@@ -26,7 +26,7 @@ def engine(folder: Path, name: str, text: str) -> Engine:
     path = folder / f"{name}.yaml"
     path.write_text(text)
     policy = policy_of(path, side_of_list(path, "yaml", ListDefaults()))
-    compiled = compile_lists(policy, cache=IndexCache(folder / "cache"), jobs=1)
+    compiled = compile_policy(policy, cache=IndexCache(folder / "cache"), jobs=1)
     return Engine(compiled.policy, compiled.index)
 
 
