@@ -158,7 +158,8 @@ def _compile(
         collected = list(read_lists(lists, workers, collect))
         _doubt_formats(lists, {at for at, part in collected if part.rules})
         errors = [problem for report in reports for problem in report.errors]
-        errors += [_changed(file) for file, seen in policy.files.items() if fingerprint(file) != seen]
+        changed = [file for file, seen in policy.files.items() if fingerprint(file) != seen]
+        errors += [Problem(str(file), 0, file.name, "it changed while it was read") for file in changed]
         if errors:
             raise PolicyError(errors, policy.files)
         warnings = [problem for report in reports for problem in report.warnings]
@@ -166,10 +167,6 @@ def _compile(
         (folder / "index").replace(cache.path(key))
     cache.tidy()
     return Compiled(policy, Index.open(cache.path(key)), report)
-
-
-def _changed(file: Path) -> Problem:
-    return Problem(str(file), 0, file.name, "it changed while it was read")
 
 
 # -- looking at the lists ----------------------------------------------------------------------------------------------

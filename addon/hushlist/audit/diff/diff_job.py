@@ -11,7 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache, partial
+from functools import lru_cache, partial, reduce
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -187,10 +188,8 @@ class _DiffRun:
 
     def _reaches(self, *, covers_old: bool) -> Iterator[ReachTask]:
         """The tasks for parts that have removed or added rules."""
-        grains = (
-            _joined(self._parts[: self._border]),
-            _joined(self._parts[self._border :]),
-        )
+        sides = self._parts[: self._border], self._parts[self._border :]
+        grains = [reduce(Grain.joined, (part.grain for part in side), Grain()) for side in sides]
         for number in sorted(self._single.parts):
             is_cover = (number >= self._border) is covers_old
             grain = None if is_cover else grains[covers_old]
@@ -213,7 +212,7 @@ class _DiffRun:
         nearest: dict[int, Cover] = {}
         for cover in self._covers.of(part):
             number = cover[0][1]
-            nearest[number] = min(cover, nearest.get(number, cover), key=_distance)
+            nearest[number] = min(cover, nearest.get(number, cover), key=itemgetter(1, 2))
         return nearest
 
     def _events(self, part: int) -> Iterator[tuple[ChangeKind, RulePlace | None, RulePlace | None]]:
@@ -231,7 +230,7 @@ class _DiffRun:
             elif number in self._parts[part].broad:
                 self._diff.counts[ChangeKind.ADDED] -= 1  # reported as broad, counted with the rules that it covers
                 events.append((number, ChangeKind.ADDED, None))
-        for number, kind, other in sorted(events, key=_number):
+        for number, kind, other in sorted(events, key=itemgetter(0)):
             if kind not in (ChangeKind.CHANGED, ChangeKind.MOVED):
                 self._diff.counts[kind] += 1
             own = part, number
@@ -271,18 +270,3 @@ class _DiffRun:
     def _read_rules(self, part: int) -> list[KeptRule]:
         rules: list[KeptRule] = unspill(self._parts[part].rules)
         return rules
-
-
-def _joined(parts: Sequence[ReadChunk]) -> Grain:
-    grain = Grain()
-    for part in parts:
-        grain = grain.joined(part.grain)
-    return grain
-
-
-def _distance(cover: Cover) -> tuple[int, RulePlace]:
-    return cover[1:]
-
-
-def _number(event: tuple[int, ChangeKind, RulePlace | None]) -> int:
-    return event[0]

@@ -163,15 +163,10 @@ class TargetKind(NamedTuple):
 class Targets:
     """The hashes of one list; their number decides the memory."""
 
-    #: digest -> the line of its first rule
+    #: digest -> the line of its first rule; results number the tables in this order
     lines: dict[TargetKind, dict[bytes, int]] = field(default_factory=dict)
     #: rules in the clear
     clear: int = 0
-
-    @property
-    def tables(self) -> tuple[TargetKind, ...]:
-        """The tables, in the order in which results number them."""
-        return tuple(self.lines)
 
     @property
     def sets(self) -> tuple[tuple[TargetKind, frozenset[bytes]], ...]:

@@ -170,7 +170,7 @@ def search_dictionary(
         seconds=time.perf_counter() - started,
         jobs=workers.jobs,
     )
-    tables = targets.tables
+    tables = tuple(targets.lines)
     fallen = Counter(at for at, _ in found)
     for number, table in enumerate(tables):
         of_table = tried.expressions if table.uri is None else tried.uris

@@ -17,7 +17,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hushlist.audit.lint.findings import Finding, FindingKind, lint_chunk
-from hushlist.audit.lint.redundant import ShadowTask, duplicate_tasks, find_duplicates, lint_shadowed
+from hushlist.audit.lint.redundant import DuplicateSearch, ShadowTask, lint_shadowed
 from hushlist.errors import Problem
 from hushlist.jobs.digest_runs import SpillByPart
 from hushlist.jobs.list_chunks import ChunkedList, chunk_lists, list_workers, load_chunk, read_lists
@@ -25,7 +25,7 @@ from hushlist.jobs.worker_processes import Progress, Workers
 from hushlist.lists.hash_lists import read_safebrowsing_raw
 from hushlist.lists.list_source import ProblemReport, without_comment
 from hushlist.lists.rpz import read_rpz
-from hushlist.match.index_writer import CollectedPart, assemble, merge_all
+from hushlist.match.index_writer import CollectedPart, assemble, merge_all, merge_tasks
 from hushlist.match.overbroad import Prefixes
 from hushlist.policy.policy_file import ListFile
 
@@ -104,8 +104,9 @@ class _Lint:
         """Find duplicate rules."""
         prefixes: Counter[tuple[int, int]] = Counter()
         lines: dict[tuple[int, int], int] = {}
-        tasks = list(duplicate_tasks(parts, files, self._names))
-        for repeated in self._workers.map("compared", find_duplicates, tasks):
+        search = DuplicateSearch(parts, files, self._names)
+        tasks = [(table, task) for table, own in merge_tasks(parts).items() for task in own]
+        for repeated in self._workers.map("compared", search.find, tasks):
             for part, findings in repeated.findings.items():
                 self._findings.add(part, *findings)
             prefixes += repeated.prefixes
