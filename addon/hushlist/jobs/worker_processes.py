@@ -119,8 +119,10 @@ class Workers:
         give: Callable[[State], Result],
         tasks: Iterable[Task],
         tell: Tell,
-    ) -> list[Result]:
+    ) -> Iterator[Result]:
         """Each worker makes a state, adds to it the tasks that it gets, and gives its result in the end.
+
+        The results come one by one: they may be large.
 
         ``add`` may tell steps within a task; ``tell`` is called with them, one at a time.
 
@@ -131,8 +133,9 @@ class Workers:
             state = make()
             for task in tasks:
                 add(state, task, tell)
-            return [give(state)]
-        self._in_each(_begin, make)
+            yield give(state)
+            return
+        list(self._in_each(_begin, make))
         waiting: set[Future[Any]] = set()
         for task in tasks:
             waiting.add(self._threads.submit(self._in_any, partial(_add, add), task, tell))
@@ -142,40 +145,46 @@ class Workers:
                     future.result()
         for future in waiting:
             future.result()
-        return self._in_each(_end, give)
+        yield from self._in_each(_end, give)
 
     def _in_any(self, function: Callable[[Any], Any], task: object, tell: Tell) -> Any:
         """The result of a function in a process that is free."""
         connection = self._idle.get()
         try:
-            return self._ask(connection, function, task, tell)
+            _send(connection, function, task)
+            return self._answer(connection, tell)
         finally:
             self._idle.put(connection)
 
-    def _in_each(self, function: Callable[[Any], Any], task: object) -> list[Any]:
-        """The results of a function in every process."""
-        asked = [self._threads.submit(self._ask, own, function, task, _no_steps) for _, own in self._processes]
-        return [future.result() for future in asked]
+    def _in_each(self, function: Callable[[Any], Any], task: object) -> Iterator[Any]:
+        """The results of a function in every process; all are free."""
+        for _, connection in self._processes:
+            _send(connection, function, task)
+        for _, connection in self._processes:
+            yield self._answer(connection, _no_steps)
 
-    def _ask(self, connection: Connection, function: Callable[[Any], Any], task: object, tell: Tell) -> Any:
-        message = self._receive(connection, (function, task))
-        while isinstance(message, _Step):
+    def _answer(self, connection: Connection, tell: Tell) -> Any:
+        while isinstance(message := _receive(connection), _Step):
             with self._telling:
                 tell(message.step)
-            message = self._receive(connection)
         result, fault = message
         if fault is not None:
             raise fault
         return result
 
-    def _receive(self, connection: Connection, question: object = None) -> Any:
-        """The next message from a process, which may be asked for it first."""
-        try:
-            if question is not None:
-                connection.send(question)
-            return connection.recv()
-        except (EOFError, OSError) as error:
-            raise WorkerError from error
+
+def _send(connection: Connection, function: Callable[[Any], Any], task: object) -> None:
+    try:
+        connection.send((function, task))
+    except OSError as error:
+        raise WorkerError from error
+
+
+def _receive(connection: Connection) -> Any:
+    try:
+        return connection.recv()
+    except (EOFError, OSError) as error:
+        raise WorkerError from error
 
 
 def _no_steps(_: object) -> None:

@@ -51,7 +51,7 @@ def test_every_task_is_in_the_state_of_one_worker_and_its_steps_are_told(jobs: i
     with Workers(jobs) as workers:
         for _ in range(2):  # each time with new states
             told.clear()
-            sums = workers.fold(list, add, sum, range(100), told.append)
+            sums = list(workers.fold(list, add, sum, range(100), told.append))
             assert len(sums) == jobs
             assert sum(sums) == sum(range(100))
             assert sorted(told) == list(range(100))
@@ -85,7 +85,7 @@ def test_a_process_that_ends_early_is_an_error(jobs: int, monkeypatch: pytest.Mo
     with Workers(jobs) as workers, pytest.raises(WorkerError, match="ended before it had done its part"):
         list(workers.apply(end, [7] * 20))
     with Workers(jobs) as workers, pytest.raises(WorkerError):
-        workers.fold(list, end_in_fold, sum, range(20), print)
+        list(workers.fold(list, end_in_fold, sum, range(20), print))
 
 
 def test_no_process_is_left_behind() -> None:

@@ -243,9 +243,10 @@ def count_in_processes(
         tell((0, 0))  # the first chunk may take a while
         make = again if workers.jobs > 1 else lambda: own
         chunks = _source_chunks(work.sources, work.format)
-        tally, *others = workers.fold(make, _count, _tally_of, chunks, tell)
-    for other in others:
-        tally.merge(other)
+        tallies = workers.fold(make, _count, _tally_of, chunks, tell)
+        tally = next(tallies)
+        for other in tallies:
+            tally.merge(other)
     return tally, workers.jobs
 
 
