@@ -13,11 +13,13 @@ process for each range of first octets merges the rows of all runs. Memory does 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from struct import Struct
-from typing import Generic, NamedTuple, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from hushlist.match.checks import Check
 from hushlist.match.expressions import FULL_LENGTH
@@ -48,34 +50,21 @@ def digest_of(pattern: Pattern) -> bytes:
 pack = _ROW.pack
 
 
-class DigestTask(NamedTuple):
-    """The rows of all runs whose digests begin with an octet from ``first`` to before ``last``."""
-
-    runs: tuple[SortedRun, ...]
-    first: int
-    last: int
+#: the digests that begin with an octet from the first to before the last
+DigestRange = tuple[int, int]
 
 
-def digest_tasks(runs: Sequence[SortedRun]) -> list[DigestTask]:
-    """Tasks that together cover all rows; the runs are in the order of their parts."""
-    count = sum(run.starts[-1] for run in runs)
-    return [DigestTask(tuple(runs), first, last) for first, last in key_ranges(count)]
+def digest_ranges(runs: Iterable[SortedRun]) -> list[DigestRange]:
+    """Ranges that together cover all rows, for tasks of about the same size."""
+    return key_ranges(sum(run.starts[-1] for run in runs))
 
 
-def rows_by_digest(task: DigestTask) -> Iterator[list[DigestRow]]:
+def rows_by_digest(runs: Iterable[SortedRun], digests: DigestRange) -> Iterator[list[DigestRow]]:
     """The rows of each digest, in the order of parts and numbers."""
     unpack = cast(Callable[[bytes, int], DigestRow], _ROW.unpack_from)
-    own: list[DigestRow] = []
-    before = b""
-    for row in rows_in_range(task.runs, _WIDTH, task.first, task.last):
-        digest = row[:FULL_LENGTH]
-        if digest != before and own:
-            yield own
-            own = []
-        before = digest
-        own.append(unpack(row, FULL_LENGTH))
-    if own:
-        yield own
+    rows = rows_in_range(runs, _WIDTH, *digests)
+    for _, same in groupby(rows, itemgetter(slice(FULL_LENGTH))):
+        yield [unpack(row, FULL_LENGTH) for row in same]
 
 
 Thing = TypeVar("Thing")

@@ -31,7 +31,7 @@ from hushlist.audit.diff.rule_comparison import (
     read_rules,
     search_covers,
 )
-from hushlist.jobs.digest_runs import SpillByPart, digest_tasks
+from hushlist.jobs.digest_runs import SpillByPart, digest_ranges
 from hushlist.jobs.list_chunks import ChunkedList, chunk_lists, list_workers, raise_errors, read_lists
 from hushlist.jobs.worker_processes import Progress, Workers
 from hushlist.match.index_writer import unspill
@@ -153,15 +153,17 @@ class _DiffRun:
 
     def compare(self) -> None:
         """Compare rules of one pattern."""
+        runs = [part.run for part in self._parts]
         compare = partial(
             compare_rules,
+            runs=runs,
             border=self._border,
             names=self._names,
             meanings_by_part=[part.meanings for part in self._parts],
             folder=self._folder,
             tells_moved=self._wanted.moved,
         )
-        for compared in self._workers.map("compared", compare, digest_tasks([part.run for part in self._parts])):
+        for compared in self._workers.map("compared", compare, digest_ranges(runs)):
             self._diff.old += compared.old
             self._diff.new += compared.new
             self._diff.counts += compared.counts
@@ -179,10 +181,10 @@ class _DiffRun:
         if not (self._diff.added and self._diff.removed):
             return
         for covers_old in (True, False):
-            runs = self._workers.apply(partial(reach, folder=self._folder), self._reaches(covers_old=covers_old))
-            tasks = digest_tasks([run for run in runs if run.starts[-1]])
-            search = partial(search_covers, border=self._border, folder=self._folder, covers_old=covers_old)
-            for stored in self._workers.map("covered", search, tasks):
+            reached = self._workers.apply(partial(reach, folder=self._folder), self._reaches(covers_old=covers_old))
+            runs = [run for run in reached if run.starts[-1]]
+            search = partial(search_covers, runs=runs, border=self._border, folder=self._folder, covers_old=covers_old)
+            for stored in self._workers.map("covered", search, digest_ranges(runs)):
                 for cover in unspill(stored):
                     self._covers.add(cover[0][0], cover)
 

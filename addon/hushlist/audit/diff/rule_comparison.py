@@ -19,7 +19,7 @@ from typing import NamedTuple
 from zlib import crc32
 
 from hushlist.audit.diff.rule_change import ChangeKind, RuleMeaning, meaning_of
-from hushlist.jobs.digest_runs import DigestRow, DigestTask, digest_of, pack, rows_by_digest
+from hushlist.jobs.digest_runs import DigestRange, DigestRow, digest_of, pack, rows_by_digest
 from hushlist.jobs.list_chunks import LoadedChunk
 from hushlist.match.expressions import FULL_LENGTH, full_hash, host_suffixes, path_prefixes
 from hushlist.match.index_writer import SortedRun, Stored, sorted_run, spill, unspill
@@ -180,7 +180,8 @@ class Compared(NamedTuple):
 
 
 def compare_rules(
-    task: DigestTask,
+    digests: DigestRange,
+    runs: Sequence[SortedRun],
     border: int,
     names: Sequence[str],
     meanings_by_part: Sequence[tuple[RuleMeaning, ...]],
@@ -188,7 +189,7 @@ def compare_rules(
     *,
     tells_moved: bool,
 ) -> Compared:
-    """Compare the rules of one task.
+    """Compare the rules of some digests.
 
     The parts from ``border`` on are NEW's. By part, ``names`` has the name of its file, and ``meanings_by_part`` those
     of its rules. ``tells_moved``: whether each moved rule is an event.
@@ -199,7 +200,7 @@ def compare_rules(
     known: dict[RuleMeaning, int] = {}
     #: equal meanings have the same number in all parts
     meanings = [[known.setdefault(meaning, len(known)) for meaning in own] for own in meanings_by_part]
-    for rows in rows_by_digest(task):
+    for rows in rows_by_digest(runs, digests):
         olds: dict[int, DigestRow] = {}
         news: dict[int, DigestRow] = {}
         for row in rows:
@@ -278,13 +279,15 @@ _NONE = Grain()
 Cover = tuple[RulePlace, int, RulePlace]
 
 
-def search_covers(task: DigestTask, border: int, folder: Path, *, covers_old: bool) -> Stored:
-    """A list of ``Cover``, from rows of ``reach``.
+def search_covers(
+    digests: DigestRange, runs: Sequence[SortedRun], border: int, folder: Path, *, covers_old: bool
+) -> Stored:
+    """A list of ``Cover``, from the runs of ``reach``.
 
     The parts from ``border`` on are NEW's; ``covers_old`` says whether rules of NEW cover, or those of OLD.
     """
     found: list[Cover] = []
-    for rows in rows_by_digest(task):
+    for rows in rows_by_digest(runs, digests):
         covers = [row for row in rows if (row[0] >= border) is covers_old]
         if covers and len(covers) < len(rows):
             cover = covers[0][:2]
