@@ -8,15 +8,16 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hushlist.audit.diff.diff_inputs import is_policy, policy_at, policy_of, replaced, side_of_list, side_of_policy
 from hushlist.audit.diff.diff_job import Diff, DiffOptions, DiffSide, diff
 from hushlist.audit.diff.impact import Impact, ImpactCounter
-from hushlist.audit.diff.impact_report import impact_text, plain_impact
+from hushlist.audit.diff.impact_report import ImpactReport, impact_text, report_impact
 from hushlist.audit.diff.rule_change import ChangeKind, RuleChange
 from hushlist.audit.replay.audit_workers import ReplayWork, count_in_processes
 from hushlist.audit.replay.auditor import ReplayMoment
+from hushlist.audit.report_codec import encode
 from hushlist.audit.sources.source_formats import FORMATS
 from hushlist.cli.common import (
     BAD,
@@ -177,19 +178,19 @@ def diff_sides(arguments: argparse.Namespace) -> int:
         found = diff(
             sides.old,
             sides.new,
-            _as_json if arguments.json else _as_text,
+            _as_json if arguments.json else print_line,
             wanted,
             jobs=arguments.jobs,
             progress=progress,
         )
     if not arguments.json:
         print_lines(_summary(found, wanted))
-    impact, plain = (None, None) if not arguments.against else _impact(arguments, sides)
+    impact, report = (None, None) if not arguments.against else _impact(arguments, sides)
     exceeded = list(_exceeded(arguments, found, impact))
     if arguments.json:
-        print_json({"summary": {**found.as_dict(), "impact": plain, "exceeded": exceeded}})
-    elif plain is not None:
-        print_lines(("", *impact_text(plain)))
+        print_json({"summary": {**found.as_dict(), "impact": encode(report), "exceeded": exceeded}})
+    elif report is not None:
+        print_lines(("", *impact_text(report)))
     for text in exceeded:
         complain(text)
     if impact is not None and _is_useless(arguments, impact):
@@ -197,7 +198,7 @@ def diff_sides(arguments: argparse.Namespace) -> int:
     return FOUND if exceeded else GOOD
 
 
-def _impact(arguments: argparse.Namespace, sides: _Sides) -> tuple[Impact, dict[str, Any]]:
+def _impact(arguments: argparse.Namespace, sides: _Sides) -> tuple[Impact, ImpactReport]:
     """The changes for recorded requests."""
     named = FORMATS[arguments.source_format] if arguments.source_format else None
     with TemporaryDirectory() as name, ExitStack() as stack, shown_progress() as show:
@@ -217,7 +218,7 @@ def _impact(arguments: argparse.Namespace, sides: _Sides) -> tuple[Impact, dict[
         impact, _ = count_in_processes(
             ImpactCounter(old, new, moment), partial(ImpactCounter.open, was, is_, moment), work, show
         )
-        return impact, plain_impact(impact, old, new, moment, arguments.limit)
+        return impact, report_impact(impact, old, new, moment, arguments.limit)
 
 
 def _is_useless(arguments: argparse.Namespace, impact: Impact) -> bool:
@@ -250,10 +251,6 @@ def _exceeded(arguments: argparse.Namespace, found: Diff, impact: Impact | None)
 
 
 # -- output ------------------------------------------------------------------------------------------------------------
-
-
-def _as_text(change: RuleChange) -> None:
-    print_line(change)
 
 
 def _as_json(change: RuleChange) -> None:

@@ -71,7 +71,7 @@ def test_every_effect_has_its_cause(tmp_path: Path, old: str, new: str, effect: 
     assert (cause.new is None) is (change == "removed")
     assert found.requests == 3
     assert found.changed == (0 if effect in (ImpactEffect.OTHER_RULE, ImpactEffect.TAGS) else 2)
-    assert found.sites[effect].counts == {"a.example": 2}
+    assert found.sites[effect].result().counts == (("a.example", 2),)
     assert [record.asked for record in found.effect_examples[effect]] == [URL.encode()] * 2
 
 
@@ -151,4 +151,4 @@ def test_a_plain_loop_finds_the_same_in_whatever_pieces(old: str, new: str, urls
 
 
 def _counters(found: Impact) -> list[Counter[str]]:
-    return [Counter(own.counts) for own in found.sites.values()]
+    return [Counter(dict(own.result().counts)) for own in found.sites.values()]
