@@ -25,6 +25,7 @@ from hushlist.audit.replay.auditor import ReplayMoment
 from hushlist.audit.replay.partition import audit_partition, merge_reports
 from hushlist.audit.replay.report_details import add_details
 from hushlist.audit.replay.report_text import report_text
+from hushlist.audit.report_codec import encode
 from hushlist.decide.engine import load_engine
 from hushlist.policy.groups import NOBODY
 
@@ -54,13 +55,12 @@ def main() -> int:
         partitions = bag.from_sequence(logs, partition_size=1)
         # A tree: at each step at most eight reports become one, wherever they are.
         report = partitions.map(audit_file, policy=policy, moment=moment).fold(merge_reports, split_every=8).compute()
-    add_details(report, engine, moment)
+    report = add_details(report, engine, moment)
 
-    plain = report.as_dict()
-    print("\n".join(report_text(plain, width=100)))
+    print("\n".join(report_text(report, width=100)))
     if arguments.json:
-        arguments.json.write_text(json.dumps(plain), "utf-8")
-    return 1 if any(not own.number for own in report.tally.broken) else 0
+        arguments.json.write_text(json.dumps(encode(report)), "utf-8")
+    return 1 if any(not own.number for own in report.broken.first) else 0
 
 
 if __name__ == "__main__":

@@ -6,17 +6,18 @@ import argparse
 import os
 import shutil
 import sys
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
 
-from hushlist.audit.replay.audit_report import AuditReport, ReportError, report_of_json
-from hushlist.audit.replay.audit_workers import ReplayProgress, ReplayWork
+from hushlist.audit.replay.audit_report import AuditReport, read_report
+from hushlist.audit.replay.audit_workers import ReplayWork
 from hushlist.audit.replay.auditor import ReplayMoment
-from hushlist.audit.replay.partition import empty_report, fill_report
+from hushlist.audit.replay.partition import merge_reports, report_of
 from hushlist.audit.replay.report_details import add_details
 from hushlist.audit.replay.report_page import report_page
 from hushlist.audit.replay.report_text import Title, report_text
+from hushlist.audit.report_codec import ReportError, encode
 from hushlist.audit.sources.source_formats import FORMATS
 from hushlist.cli.command_options import add_as_recorded, add_jobs, add_who_and_when, open_engine, who_and_when
 from hushlist.cli.common import (
@@ -88,35 +89,30 @@ def audit_sources(arguments: argparse.Namespace) -> int:
     engine = open_engine(arguments)
     at, client = who_and_when(arguments, engine)
     moment = ReplayMoment(at, client, arguments.as_recorded)
-    report = empty_report(arguments.policy or shipped_policy(), engine, moment, arguments.popular)
+    named = FORMATS[arguments.format] if arguments.format else None
+    sources = [] if arguments.merge else expand_folders(arguments.sources)
+    with shown_progress() as show:
+        work = ReplayWork(sources, moment, named, jobs=arguments.jobs)
+        report = report_of(arguments.policy or shipped_policy(), engine, work, arguments.popular, show)
     if arguments.merge:
-        _merge(report, arguments.sources)
+        report = _merged(report, arguments.sources)
         asked = report.asked
         moment = ReplayMoment(asked.at or at, Client(asked.client, asked.user, asked.port), asked.as_recorded)
-    else:
-        named = FORMATS[arguments.format] if arguments.format else None
-        work = ReplayWork(expand_folders(arguments.sources), moment, named, jobs=arguments.jobs)
-        with shown_progress() as show:
-            told: ReplayProgress | None = None
-            if show is not None:
-                told = lambda records, done, total: show(f"{records:,} requests", done, total)  # noqa: E731
-            fill_report(report, engine, work, told)
-    add_details(report, engine, moment, arguments.unused)
-    plain = report.as_dict()
+    report = add_details(report, engine, moment, arguments.unused)
     if arguments.html is not None:
-        _write_page(arguments.html, plain)
+        _write_page(arguments.html, report)
     if arguments.json:
-        print_json(plain)
+        print_json(encode(report))
     else:
         is_terminal = sys.stdout.isatty()
         width = shutil.get_terminal_size().columns if is_terminal else _WIDTH
         is_colored = is_terminal and not os.environ.get("NO_COLOR")
-        for line in report_text(plain, width):
+        for line in report_text(report, width):
             print_line(line, is_bold=is_colored and isinstance(line, Title))
-    return BAD if any(not own.number for own in report.tally.broken) else GOOD
+    return BAD if any(not own.number for own in report.broken.first) else GOOD
 
 
-def _write_page(path: Path, plain: dict[str, Any]) -> None:
+def _write_page(path: Path, report: AuditReport) -> None:
     """Write the report as a page, whole or not at all.
 
     Raises:
@@ -124,25 +120,25 @@ def _write_page(path: Path, plain: dict[str, Any]) -> None:
     """
     new = path.with_name(f".{path.name}.new")
     try:
-        new.write_text(report_page(plain, datetime.now(UTC)), encoding="utf-8")
+        new.write_text(report_page(report, datetime.now(UTC)), encoding="utf-8")
         new.replace(path)
     except OSError as error:
         new.unlink(missing_ok=True)
         raise SourceError([Problem(str(path), 0, "html", error.strerror or str(error))]) from error
 
 
-def _merge(report: AuditReport, paths: list[str]) -> None:
-    """Merge reports into an empty one.
+def _merged(report: AuditReport, paths: list[str]) -> AuditReport:
+    """An empty report, and those in files.
 
     Raises:
             SourceError: a report cannot be read, or is for another policy or client.
     """
+    report = replace(report, seconds=0.0)
     for place, path in enumerate(paths):
         try:
-            other = report_of_json(read_regular(Path(path), LONGEST_LIST))
-            if not place:
-                report.asked = other.asked
-            report.merge(other)
+            other = read_report(read_regular(Path(path), LONGEST_LIST))
+            report = merge_reports(report if place else replace(report, asked=other.asked), other)
         except (OSError, ValueError, ReportError) as error:
             why = getattr(error, "strerror", None) or str(error)
             raise SourceError([Problem(path, 0, "report", why)]) from error
+    return report

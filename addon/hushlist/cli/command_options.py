@@ -8,11 +8,11 @@ from datetime import UTC, datetime
 from ipaddress import ip_address
 from pathlib import Path
 
-from hushlist.audit.replay.audit_workers import default_jobs
 from hushlist.cli.common import checked, parse_number, print_warnings
 from hushlist.compiling.compile_report import CompileReport
 from hushlist.decide.engine import Engine, load_engine
 from hushlist.errors import Problem, SourceError
+from hushlist.jobs.worker_processes import default_jobs
 from hushlist.lists.list_formats import FOLDERS, FORMATS, list_format_of
 from hushlist.lists.list_source import ListDefaults, ProblemReport, read_octets
 from hushlist.lists.plain_lists import read_popular

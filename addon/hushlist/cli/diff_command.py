@@ -8,15 +8,16 @@ from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from hushlist.audit.diff.diff_inputs import is_policy, policy_at, policy_of, replaced, side_of_list, side_of_policy
 from hushlist.audit.diff.diff_job import Diff, DiffOptions, DiffSide, diff
 from hushlist.audit.diff.impact import Impact, ImpactCounter
-from hushlist.audit.diff.impact_report import impact_text, plain_impact
+from hushlist.audit.diff.impact_report import ImpactReport, impact_text, report_impact
 from hushlist.audit.diff.rule_change import ChangeKind, RuleChange
 from hushlist.audit.replay.audit_workers import ReplayWork, count_in_processes
 from hushlist.audit.replay.auditor import ReplayMoment
+from hushlist.audit.report_codec import encode
 from hushlist.audit.sources.source_formats import FORMATS
 from hushlist.cli.command_options import (
     add_as_recorded,
@@ -42,9 +43,8 @@ from hushlist.cli.common import (
     shown_progress,
 )
 from hushlist.compiling.index_cache import IndexCache
-from hushlist.compiling.policy_compiler import compile_lists
+from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.decide.engine import Engine
-from hushlist.jobs.worker_processes import silent
 from hushlist.lists.list_formats import list_format_of
 from hushlist.lists.list_source import ListDefaults
 from hushlist.policy.policy_file import Policy
@@ -184,19 +184,19 @@ def diff_sides(arguments: argparse.Namespace) -> int:
         found = diff(
             sides.old,
             sides.new,
-            _as_json if arguments.json else _as_text,
+            _as_json if arguments.json else print_line,
             wanted,
             jobs=arguments.jobs,
-            progress=progress or silent,
+            progress=progress,
         )
     if not arguments.json:
         print_lines(_summary(found, wanted))
-    impact, plain = (None, None) if not arguments.against else _impact(arguments, sides)
+    impact, report = (None, None) if not arguments.against else _impact(arguments, sides)
     exceeded = list(_exceeded(arguments, found, impact))
     if arguments.json:
-        print_json({"summary": {**found.as_dict(), "impact": plain, "exceeded": exceeded}})
-    elif plain is not None:
-        print_lines(("", *impact_text(plain)))
+        print_json({"summary": {**found.as_dict(), "impact": encode(report), "exceeded": exceeded}})
+    elif report is not None:
+        print_lines(("", *impact_text(report)))
     for text in exceeded:
         complain(text)
     if impact is not None and _is_useless(arguments, impact):
@@ -204,14 +204,14 @@ def diff_sides(arguments: argparse.Namespace) -> int:
     return FOUND if exceeded else GOOD
 
 
-def _impact(arguments: argparse.Namespace, sides: _Sides) -> tuple[Impact, dict[str, Any]]:
+def _impact(arguments: argparse.Namespace, sides: _Sides) -> tuple[Impact, ImpactReport]:
     """The changes for recorded requests."""
     named = FORMATS[arguments.source_format] if arguments.source_format else None
     with TemporaryDirectory() as name, ExitStack() as stack, shown_progress() as show:
         # Not the proxy's own cache: it keeps few indexes, and this one may never be used by the proxy.
         own = IndexCache(Path(name))
         compiled = [
-            compile_lists(policy, cache=None if is_cached else own, jobs=arguments.jobs, progress=show)
+            compile_policy(policy, cache=None if is_cached else own, jobs=arguments.jobs, progress=show)
             for policy, is_cached in ((sides.old_policy, sides.is_cached), (sides.new_policy, False))
         ]
         for one in compiled:
@@ -221,13 +221,10 @@ def _impact(arguments: argparse.Namespace, sides: _Sides) -> tuple[Impact, dict[
         moment = ReplayMoment(at, client, arguments.as_recorded)
         was, is_ = ((one.policy, Path(one.index.source)) for one in compiled)
         work = ReplayWork(expand_folders(arguments.against), moment, named, jobs=arguments.jobs)
-        told = None
-        if show is not None:
-            told = lambda records, done, total: show(f"{records:,} requests", done, total)  # noqa: E731
         impact, _ = count_in_processes(
-            ImpactCounter(old, new, moment), partial(ImpactCounter.open, was, is_, moment), work, told
+            ImpactCounter(old, new, moment), partial(ImpactCounter.open, was, is_, moment), work, show
         )
-        return impact, plain_impact(impact, old, new, moment, arguments.limit)
+        return impact, report_impact(impact, old, new, moment, arguments.limit)
 
 
 def _is_useless(arguments: argparse.Namespace, impact: Impact) -> bool:
@@ -260,10 +257,6 @@ def _exceeded(arguments: argparse.Namespace, found: Diff, impact: Impact | None)
 
 
 # -- output ------------------------------------------------------------------------------------------------------------
-
-
-def _as_text(change: RuleChange) -> None:
-    print_line(change)
 
 
 def _as_json(change: RuleChange) -> None:

@@ -31,7 +31,6 @@ from hushlist.cli.common import (
     shown_progress,
 )
 from hushlist.errors import Problem, SourceError, printable
-from hushlist.jobs.worker_processes import silent
 from hushlist.match.overbroad import figure
 
 #: recovered rules that are shown by default
@@ -80,9 +79,7 @@ def leak(arguments: argparse.Namespace) -> int:
     print_warnings(warnings)
     source = str(arguments.list)
     with shown_progress() as progress:
-        found = search_dictionary(
-            source, targets, arguments.dictionary, jobs=arguments.jobs, progress=progress or silent
-        )
+        found = search_dictionary(source, targets, arguments.dictionary, jobs=arguments.jobs, progress=progress)
     if arguments.out is not None:
         _write(arguments.out, found)
     if arguments.json:

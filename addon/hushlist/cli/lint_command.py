@@ -22,7 +22,6 @@ from hushlist.cli.common import (
     print_lines,
     shown_progress,
 )
-from hushlist.jobs.worker_processes import silent
 
 
 def add_to(commands: Commands) -> None:
@@ -46,7 +45,7 @@ def lint_lists(arguments: argparse.Namespace) -> int:
     popular = popular_domains(arguments.popular)
     show = _as_json if arguments.json else _as_text
     with shown_progress() as progress:
-        linted = lint(files, show, datetime.now(UTC), popular=popular, progress=progress or silent)
+        linted = lint(files, show, datetime.now(UTC), popular=popular, progress=progress)
     if arguments.json:
         print_json({"summary": linted.as_dict()})
     else:

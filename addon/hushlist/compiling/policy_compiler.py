@@ -10,51 +10,45 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import pickle
 import sys
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor
+from collections.abc import Callable, Container, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import lru_cache, partial
 from importlib import metadata
-from itertools import count
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
-from typing import NamedTuple
 
 from hushlist.compiling.compile_report import SECTION, CompileReport, ListReport
 from hushlist.compiling.index_cache import IndexCache
 from hushlist.errors import Problem
-from hushlist.jobs.list_chunks import Chunk, ChunkedList, chunk_list, read_chunk
-from hushlist.jobs.worker_processes import Parallel, Progress, processes, silent, watched
+from hushlist.jobs.list_chunks import (
+    ChunkedList,
+    LoadedChunk,
+    chunk_list,
+    collect_rules,
+    list_workers,
+    read_lists,
+    too_many_chunks,
+)
+from hushlist.jobs.worker_processes import Progress, WorkerError, Workers
 from hushlist.lists.list_formats import FOLDERS
 from hushlist.lists.list_source import ProblemReport, read_octets
 from hushlist.lists.plain_lists import read_popular, read_squidguard_expressions
 from hushlist.match.index import Index
 from hushlist.match.index_file import IndexFileError
 from hushlist.match.index_writer import (
-    MOST_PARTS,
     CollectedPart,
-    Merged,
-    RunCollector,
     Stored,
     append,
     assemble,
     duplicates_of,
-    load,
-    merge_runs,
-    merge_tasks,
-    store,
+    merge_all,
+    unspill,
 )
-from hushlist.match.overbroad import BreadthTest
-from hushlist.match.rule import Action
+from hushlist.match.rule import Action, Rule
 from hushlist.match.shadowed import find_shadowed
-from hushlist.policy.policy_file import ListFile, Policy, PolicyError, fingerprint, read_policy
-
-#: with fewer octets than this in all lists, starting other processes takes longer than it saves
-_FEW = 1 << 21
+from hushlist.policy.policy_file import Policy, PolicyError, fingerprint, read_policy
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +69,7 @@ class Compiled:
 
 
 def compile_policy(
-    path: Path,
+    source: Path | Policy,
     *,
     cache: IndexCache | None = None,
     jobs: int | None = None,
@@ -83,7 +77,7 @@ def compile_policy(
     progress: Progress | None = None,
     may_do_without: bool = True,
 ) -> Compiled:
-    """Compile a policy in ``jobs`` processes; by default one for each core.
+    """Compile a policy, from its file or in memory, in ``jobs`` processes; by default one for each core.
 
     ``popular`` is a list of popular domains: rules that cover one get a warning. The default ``cache`` is the user's.
     If that cannot be used, the index goes into a temporary folder, with a warning; without ``may_do_without``, that is
@@ -92,44 +86,24 @@ def compile_policy(
     Raises:
         PolicyError: with every problem of every file.
     """
-    own = ProblemReport(str(path))
-    policy = read_policy(path, own)
+    own = ProblemReport(source.source if isinstance(source, Policy) else str(source))
+    policy = source if isinstance(source, Policy) else read_policy(source, own)
     if policy is None:
+        path = Path(own.source)
         raise PolicyError(own.errors, {path: fingerprint(path)})
-    return compile_lists(
-        policy, own, cache=cache, jobs=jobs, popular=popular, progress=progress, may_do_without=may_do_without
-    )
-
-
-def compile_lists(
-    policy: Policy,
-    report: ProblemReport | None = None,
-    *,
-    cache: IndexCache | None = None,
-    jobs: int | None = None,
-    popular: Path | None = None,
-    progress: Progress | None = None,
-    may_do_without: bool = True,
-) -> Compiled:
-    """Compile a policy that is in memory; ``report`` is that of its file, if it has one.
-
-    Raises:
-        PolicyError: with every problem of every file.
-    """
-    own = report or ProblemReport(policy.source)
 
     def compile_into(cache: IndexCache) -> Compiled:
-        return _compile(policy, own, cache, jobs or os.cpu_count() or 1, popular, progress or silent)
+        return _compile(policy, own, cache, jobs, popular, progress)
 
     try:
         try:
             return compile_into(cache or IndexCache())
         except (OSError, RuntimeError) as error:
-            if cache is not None or not may_do_without or isinstance(error, BrokenExecutor):
+            if cache is not None or not may_do_without:
                 raise
             return _without_cache(compile_into, own, error)
-    except BrokenExecutor as error:
-        problem = Problem(policy.source, 0, "compile", "a process ended before it had done its part")
+    except WorkerError as error:
+        problem = Problem(policy.source, 0, "compile", str(error))
         raise PolicyError([problem], policy.files, may_pass=True) from error
     except OSError as error:
         why = f"it cannot be used: {error.strerror or error}"
@@ -158,39 +132,41 @@ def _without_cache(
 
 
 def _compile(
-    policy: Policy, own: ProblemReport, cache: IndexCache, jobs: int, popular: Path | None, progress: Progress
+    policy: Policy,
+    own: ProblemReport,
+    cache: IndexCache,
+    jobs: int | None,
+    popular: Path | None,
+    progress: Progress | None,
 ) -> Compiled:
     cache.check()
     popular_domains, popular_report = _read_popular(popular)
-    surveys = [chunk_list(file) for layer in policy.layers for file in layer.lists]
-    reports = [own, popular_report, *(survey.report for survey in surveys)]
-    key = _key(surveys, popular_domains, popular_report)
+    lists = [chunk_list(file) for layer in policy.layers for file in layer.lists]
+    reports = [own, popular_report, *(chunked.report for chunked in lists)]
+    key = _key(lists, popular_domains, popular_report)
     if not any(report.errors for report in reports):
         known = _cached(cache.path(key))
         if known is not None:
             cache.touch(key)
             return Compiled(policy, *known)
-    if sum(len(survey.pieces) for survey in surveys) >= MOST_PARTS:
-        own.error(0, "lists", f"they have more than {MOST_PARTS - 1} files and pieces of files")
+    if too_many := too_many_chunks(lists):
+        own.error(0, "lists", f"they have {too_many}")
         raise PolicyError(own.errors, policy.files)
-    is_small = sum(survey.length for survey in surveys) < _FEW
-    with cache.writing() as name, processes(1 if is_small else jobs) as parallel:
+    with cache.writing() as name, list_workers(lists, jobs, progress) as workers:
         folder = Path(name)
-        collected = list(_collect_all(surveys, popular_domains, folder, parallel, progress))
-        _doubt_formats(surveys, collected)
+        collect = partial(_collect, popular=popular_domains, folder=folder)
+        collected = list(read_lists(lists, workers, collect))
+        _doubt_formats(lists, {at for at, part in collected if part.rules})
         errors = [problem for report in reports for problem in report.errors]
-        errors += [_changed(file) for file, seen in policy.files.items() if fingerprint(file) != seen]
+        changed = [file for file, seen in policy.files.items() if fingerprint(file) != seen]
+        errors += [Problem(str(file), 0, file.name, "it changed while it was read") for file in changed]
         if errors:
             raise PolicyError(errors, policy.files)
         warnings = [problem for report in reports for problem in report.warnings]
-        report = _build(folder / "index", surveys, collected, warnings, folder, parallel, progress)
+        report = _build(folder / "index", lists, collected, warnings, workers)
         (folder / "index").replace(cache.path(key))
     cache.tidy()
     return Compiled(policy, Index.open(cache.path(key)), report)
-
-
-def _changed(file: Path) -> Problem:
-    return Problem(str(file), 0, file.name, "it changed while it was read")
 
 
 # -- looking at the lists ----------------------------------------------------------------------------------------------
@@ -204,11 +180,10 @@ def _read_popular(path: Path | None) -> tuple[tuple[bytes, ...], ProblemReport]:
     return tuple(read_popular(octets or b"", report)), report
 
 
-def _key(surveys: Sequence[ChunkedList], popular: Sequence[bytes], popular_report: ProblemReport) -> str:
+def _key(chunked: Sequence[ChunkedList], popular: Sequence[bytes], popular_report: ProblemReport) -> str:
     """The key of an index: a digest of everything it is made of."""
     lists = [
-        (str(survey.file.path), survey.file.format.read.__name__, astuple(survey.file.defaults), survey.digest)
-        for survey in surveys
+        (str(own.file.path), own.file.format.read.__name__, astuple(own.file.defaults), own.digest) for own in chunked
     ]
     warnings = list(map(str, popular_report.warnings))
     made_of = (_code(), lists, hashlib.sha256(b"\n".join(popular)).hexdigest(), warnings)
@@ -252,120 +227,63 @@ def _cached(path: Path) -> tuple[Index, CompileReport] | None:
 # -- compiling them ----------------------------------------------------------------------------------------------------
 
 
-class _CollectTask(NamedTuple):
-    """A task: a chunk of a file to read, and the folder for its rules."""
+def _collect(chunk: LoadedChunk, popular: tuple[bytes, ...], folder: Path) -> CollectedPart:
+    """The rules of a chunk; broad ones get a warning."""
 
-    number: int
-    file: ListFile
-    chunk: Chunk
-    popular: tuple[bytes, ...]
-    folder: Path
+    def warn(rule: Rule, why: str) -> None:
+        chunk.report.warn(rule.line, str(rule.pattern), why)
 
-
-class _Collected(NamedTuple):
-    part: CollectedPart
-    report: ProblemReport
-    candidates: Stored
+    return collect_rules(chunk, chunk.rules, popular, folder, warn)
 
 
-def _collect_all(
-    surveys: Sequence[ChunkedList], popular: tuple[bytes, ...], folder: Path, parallel: Parallel, progress: Progress
-) -> Iterator[list[_Collected]]:
-    """Each file's collected parts; its problems go to the report of its chunked list."""
-    numbers = count()
-    pieces = [
-        _CollectTask(next(numbers), survey.file, chunk, popular, folder)
-        for survey in surveys
-        for chunk in survey.pieces
-    ]
-    results = iter(parallel(_collect, pieces))
-    total, done = sum(survey.length for survey in surveys), 0
-    for survey in surveys:
-        own: list[_Collected] = []
-        for chunk in survey.pieces:
-            collected = next(results)
-            survey.report.merge(collected.report)
-            own.append(collected)
-            done += chunk.length
-            progress("read", done, total)
-        yield own
-
-
-def _doubt_formats(surveys: Sequence[ChunkedList], collected: Sequence[Sequence[_Collected]]) -> None:
+def _doubt_formats(lists: Sequence[ChunkedList], with_rules: Container[int]) -> None:
     """Warn of lists that have entries but no rule, and of empty lists.
 
     Regular expressions have a warning already. In squidGuard's folders, many files are empty: they get no warning.
     """
-    for survey, of_file in zip(surveys, collected, strict=True):
-        if not survey.length and not survey.report.errors and survey.file.path.name not in FOLDERS["squidguard"]:
-            survey.report.warn(0, "list", "it is empty")
-        is_empty = survey.report.left_out > 0 and not any(own.part.rules for own in of_file)
-        if is_empty and survey.file.format.read is not read_squidguard_expressions:
-            survey.report.warn(0, "list", "no entry of it could be made a rule: is its format right?")
-
-
-def _collect(piece: _CollectTask) -> _Collected:
-    number, file, chunk, popular, folder = piece
-    text, report = read_chunk(file, chunk)
-    collector = RunCollector(number, file.defaults.layer or "")
-    breadth = _breadth(popular)
-    collector.add(file.format.read(text, file.defaults, report), breadth.of_expression)
-    for rule in collector.broad:
-        why = breadth.of_rule(rule)
-        if why is not None:
-            report.warn(rule.line, str(rule.pattern), why)
-    part = collector.finish(folder)
-    return _Collected(part, report, store(pickle.dumps(collector.candidates), folder))
-
-
-@lru_cache(maxsize=1)
-def _breadth(popular: tuple[bytes, ...]) -> BreadthTest:
-    return BreadthTest(popular)
+    for at, chunked in enumerate(lists):
+        file, report = chunked.file, chunked.report
+        if not chunked.length and not report.errors and file.path.name not in FOLDERS["squidguard"]:
+            report.warn(0, "list", "it is empty")
+        is_empty = report.left_out > 0 and at not in with_rules
+        if is_empty and file.format.read is not read_squidguard_expressions:
+            report.warn(0, "list", "no entry of it could be made a rule: is its format right?")
 
 
 def _build(
     target: Path,
-    surveys: Sequence[ChunkedList],
-    collected: Sequence[Sequence[_Collected]],
+    lists: Sequence[ChunkedList],
+    collected: Sequence[tuple[int, CollectedPart]],
     warnings: list[Problem],
-    folder: Path,
-    parallel: Parallel,
-    progress: Progress,
+    workers: Workers,
 ) -> CompileReport:
-    """Write the index, with the report in it."""
-    parts = [own.part for of_file in collected for own in of_file]
-    by_table = merge_tasks(parts)
-    every = [task for own in by_table.values() for task in own]
-    pieces = watched("sorted", parallel(partial(merge_runs, folder=folder), every), len(every), progress)
-    merged = {name: Merged(own[0].shape, [next(pieces) for _ in own]) for name, own in by_table.items()}
+    """Write the index, with the report in it; ``collected`` has the number of each part's list."""
+    parts = [part for _, part in collected]
+    merged = merge_all(parts, partial(workers.map, "sorted"), target.parent)
+    duplicates = duplicates_of(merged)
+    report = CompileReport([ListReport(str(own.file.path), refused=own.report.refused) for own in lists], warnings)
     target.touch(mode=0o600, exist_ok=False)
     with target.open("wb") as file:
         directory = assemble(file, parts, merged)
         file.flush()
-        looks = [(target, own.part.number, own.part.layer, own.candidates) for of_file in collected for own in of_file]
-        found = watched("compared", parallel(_covered, looks), len(looks), progress)
-        duplicates = duplicates_of(merged)
-        lists = []
-        for survey, of_file in zip(surveys, collected, strict=True):
-            line = ListReport(str(survey.file.path), refused=survey.report.refused)
-            for own in of_file:
-                number, example = next(found)
-                line.covered += number
-                line.example = line.example or example
-                line.duplicates += duplicates[own.part.number]
-                line.kept += own.part.rules
-            line.kept -= line.duplicates
+        looks = [(part.number, part.layer, part.candidates) for part in parts]
+        found = workers.map("compared", partial(_covered, path=target), looks)
+        for (at, part), (covered, example) in zip(collected, found, strict=True):
+            line = report.lists[at]
+            line.covered += covered
+            line.example = line.example or example
+            line.duplicates += duplicates[part.number]
+            line.kept += part.rules - duplicates[part.number]
+        for line in report.lists:
             line.read = line.kept + line.duplicates + line.refused
-            lists.append(line)
-        report = CompileReport(lists, warnings)
         append(file, directory, SECTION, report.to_json())
     return report
 
 
-def _covered(look: tuple[Path, int, str, Stored]) -> tuple[int, str | None]:
+def _covered(look: tuple[int, str, Stored], path: Path) -> tuple[int, str | None]:
     """How many rules of a part are covered, and an example; duplicates do not count."""
-    path, part, layer, stored = look
-    candidates = pickle.loads(load(stored))  # noqa: S301  we wrote it, into a folder of our own
+    part, layer, stored = look
+    candidates, _ = unspill(stored)
     index = Index.open(path)
     number, example = 0, None
     counted: set[tuple[bytes, Action]] = set()

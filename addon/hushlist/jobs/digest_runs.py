@@ -13,25 +13,22 @@ process for each range of first octets merges the rows of all runs. Memory does 
 from __future__ import annotations
 
 import pickle
-from array import array
-from bisect import bisect_left
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from hashlib import sha256
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
 from struct import Struct
-from typing import Any, Generic, NamedTuple, TypeVar, cast
+from typing import Generic, TypeVar, cast
 
 from hushlist.match.checks import Check
 from hushlist.match.expressions import FULL_LENGTH
 from hushlist.match.index_file import EXPRESSIONS, table_key
-from hushlist.match.index_writer import SortedRun, Stored, load, store
+from hushlist.match.index_writer import SortedRun, key_ranges, rows_in_range
 from hushlist.match.rule import Anything, Expression, Pattern
 
 _ROW = Struct(">HIII")
 _WIDTH = FULL_LENGTH + _ROW.size
-#: rows that one task merges; digests are evenly spread
-_FEW_ROWS = 1 << 17
-_OCTETS = 256
 
 
 #: a row after its digest: part; number of the rule in the part, from 0; line; the caller's number for the rule
@@ -53,60 +50,21 @@ def digest_of(pattern: Pattern) -> bytes:
 pack = _ROW.pack
 
 
-def run_of(packed: list[bytes], folder: Path) -> SortedRun:
-    """Sort one part's rows, each a digest and its packed numbers, and store them in a file of the folder."""
-    packed.sort()
-    starts = array("I", (bisect_left(packed, bytes((octet,))) for octet in range(_OCTETS)))
-    starts.append(len(packed))
-    return SortedRun(store(b"".join(packed), folder), starts)
+#: the digests that begin with an octet from the first to before the last
+DigestRange = tuple[int, int]
 
 
-class DigestTask(NamedTuple):
-    """The rows of all runs whose digests begin with an octet from ``first`` to before ``last``."""
-
-    runs: tuple[SortedRun, ...]
-    first: int
-    last: int
+def digest_ranges(runs: Iterable[SortedRun]) -> list[DigestRange]:
+    """Ranges that together cover all rows, for tasks of about the same size."""
+    return key_ranges(sum(run.starts[-1] for run in runs))
 
 
-def digest_tasks(runs: Sequence[SortedRun]) -> list[DigestTask]:
-    """Tasks that together cover all rows; the runs are in the order of their parts."""
-    count = sum(run.starts[-1] for run in runs)
-    pieces = 1
-    while count // pieces > _FEW_ROWS and pieces < _OCTETS:
-        pieces *= 2
-    step = _OCTETS // pieces
-    return [DigestTask(tuple(runs), first, first + step) for first in range(0, _OCTETS, step)]
-
-
-def rows_by_digest(task: DigestTask) -> Iterator[list[DigestRow]]:
+def rows_by_digest(runs: Iterable[SortedRun], digests: DigestRange) -> Iterator[list[DigestRow]]:
     """The rows of each digest, in the order of parts and numbers."""
-    runs, first, last = task
-    octets = b"".join([load(run.rows, run.starts[first] * _WIDTH, run.starts[last] * _WIDTH) for run in runs])
-    rows = [octets[at : at + _WIDTH] for at in range(0, len(octets), _WIDTH)]
-    rows.sort()  # runs are sorted, so that this merges them
     unpack = cast(Callable[[bytes, int], DigestRow], _ROW.unpack_from)
-    own: list[DigestRow] = []
-    before = b""
-    for row in rows:
-        digest = row[:FULL_LENGTH]
-        if digest != before and own:
-            yield own
-            own = []
-        before = digest
-        own.append(unpack(row, FULL_LENGTH))
-    if own:
-        yield own
-
-
-def spill(thing: Any, folder: Path) -> Stored:
-    """Store an object in a new file of a folder."""
-    return store(pickle.dumps(thing), folder)
-
-
-def unspill(stored: Stored) -> Any:
-    """The object that was stored."""
-    return pickle.loads(load(stored))  # noqa: S301  we wrote it, into a folder of our own
+    rows = rows_in_range(runs, _WIDTH, *digests)
+    for _, same in groupby(rows, itemgetter(slice(FULL_LENGTH))):
+        yield [unpack(row, FULL_LENGTH) for row in same]
 
 
 Thing = TypeVar("Thing")
@@ -126,11 +84,11 @@ class SpillByPart(Generic[Thing]):
         #: the parts that have objects
         self.parts: set[int] = set()
 
-    def add(self, part: int, thing: Thing) -> None:
-        """Add an object."""
-        self._waiting.setdefault(part, []).append(thing)
+    def add(self, part: int, *things: Thing) -> None:
+        """Add objects."""
+        self._waiting.setdefault(part, []).extend(things)
         self.parts.add(part)
-        self._number += 1
+        self._number += len(things)
         if self._number > _MOST:
             self._write()
 

@@ -11,12 +11,14 @@ A *duplicate* repeats a rule of the same list, with the same pattern and the sam
 
 from __future__ import annotations
 
+import pickle
 import zlib
 from array import array
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from hashlib import sha256
 from io import BytesIO
 from ipaddress import IPv4Network, IPv6Network
@@ -24,7 +26,7 @@ from itertools import accumulate, groupby
 from pathlib import Path
 from struct import Struct
 from tempfile import NamedTemporaryFile
-from typing import BinaryIO, NamedTuple
+from typing import Any, BinaryIO, NamedTuple
 
 from hushlist.match.checks import Check
 from hushlist.match.expressions import DEEPEST_HOST, DEEPEST_PATH, full_hash
@@ -79,6 +81,16 @@ def load(stored: Stored, start: int = 0, end: int | None = None) -> bytes:
         return file.read(-1 if end is None else end - start)
 
 
+def spill(thing: Any, folder: Path | None) -> Stored:
+    """Store an object."""
+    return store(pickle.dumps(thing), folder)
+
+
+def unspill(stored: Stored) -> Any:
+    """The object that was stored."""
+    return pickle.loads(load(stored))  # noqa: S301  we wrote it, into a folder of our own
+
+
 # -- 1: collecting -----------------------------------------------------------------------------------------------------
 
 
@@ -88,6 +100,31 @@ class SortedRun(NamedTuple):
     rows: Stored
     #: for each octet, how many rows come before those whose keys begin with it; then the number of all rows
     starts: array[int]
+
+
+def sorted_run(rows: list[bytes], folder: Path | None) -> SortedRun:
+    """Sort the rows of one table and one part, and store them in a file of the folder, if one is given."""
+    rows.sort()
+    starts = array("I", (bisect_left(rows, bytes((octet,))) for octet in range(_OCTETS)))
+    starts.append(len(rows))
+    return SortedRun(store(b"".join(rows), folder), starts)
+
+
+def key_ranges(count: int) -> list[tuple[int, int]]:
+    """Ranges of the keys' first octets, from and to before, that divide so many rows; keys are evenly spread."""
+    pieces = 1
+    while count // pieces > _FEW_ROWS and pieces < _OCTETS:
+        pieces *= 2
+    step = _OCTETS // pieces
+    return [(first, first + step) for first in range(0, _OCTETS, step)]
+
+
+def rows_in_range(runs: Iterable[SortedRun], width: int, first: int, last: int) -> list[bytes]:
+    """The rows of all runs in a range of the keys' first octets, sorted."""
+    octets = b"".join([load(run.rows, run.starts[first] * width, run.starts[last] * width) for run in runs])
+    rows = [octets[at : at + width] for at in range(0, len(octets), width)]
+    rows.sort()  # runs are sorted, so that this merges them
+    return rows
 
 
 #: a rule in the clear that a broader one may cover: its expression, line and action
@@ -110,6 +147,8 @@ class CollectedPart:
     has_hashes: bool
     ranges: set[tuple[int, int]] = field(default_factory=set)
     actions: set[Action] = field(default_factory=set)
+    #: the collector's candidates, and its rules for address ranges
+    candidates: Stored = b""
 
 
 class RunCollector:
@@ -182,14 +221,12 @@ class RunCollector:
         return number
 
     def finish(self, folder: Path | None = None) -> CollectedPart:
-        """The part with its sorted runs, which go to files of the folder if one is given."""
+        """The part with its sorted runs and candidates, which go to files of the folder if one is given."""
         guides = (full_hash(host) + PLACE.pack(MOST_PARTS, bits, GUIDE) for host, bits in self._guides.items())
         self._rows[EXPRESSIONS] += guides
-        for name, rows in self._rows.items():
-            rows.sort()
-            starts = array("I", (bisect_left(rows, bytes((octet,))) for octet in range(_OCTETS)))
-            starts.append(len(rows))
-            self._part.runs[name] = SortedRun(store(b"".join(rows), folder), starts)
+        self._part.runs = {name: sorted_run(rows, folder) for name, rows in self._rows.items()}
+        ranges = [rule for rule in self.broad if isinstance(rule.pattern, IPv4Network | IPv6Network)]
+        self._part.candidates = spill((self.candidates, ranges), folder)
         return self._part
 
 
@@ -237,23 +274,13 @@ def merge_tasks(parts: Sequence[CollectedPart]) -> dict[str, list[MergeTask]]:
         count = sum(run.starts[-1] for run in runs)
         shape = Shape(count, key_length(name), bits_for(count))
         # A piece begins and ends where a bucket does.
-        pieces = 1
-        while count // pieces > _FEW_ROWS and pieces < _OCTETS:
-            pieces *= 2
-        step = _OCTETS // pieces
-        borders = [(first, first + step) for first in range(0, _OCTETS, step)]
-        found[name] = [MergeTask(runs, shape, first, last, identities) for first, last in borders]
+        found[name] = [MergeTask(runs, shape, first, last, identities) for first, last in key_ranges(count)]
     return found
 
 
 def sorted_rows(task: MergeTask) -> list[bytes]:
     """A task's rows, duplicates included, sorted by key; rows of one key keep the order of the sources."""
-    runs, shape, first, last, _ = task
-    width = shape.width
-    octets = b"".join(load(run.rows, run.starts[first] * width, run.starts[last] * width) for run in runs)
-    rows = [octets[at : at + width] for at in range(0, len(octets), width)]
-    rows.sort()  # runs are sorted, so that this merges them
-    return rows
+    return rows_in_range(task.runs, task.shape.width, task.first, task.last)
 
 
 def merge_runs(task: MergeTask, folder: Path | None = None) -> TablePiece:
@@ -298,14 +325,26 @@ def _identity(row: bytes, identities: Sequence[array[int]]) -> int:
     return -1 - line if terms == GUIDE else identities[part][terms]
 
 
-# -- 3: assembling -----------------------------------------------------------------------------------------------------
-
-
 class Merged(NamedTuple):
     """A table and its merged pieces."""
 
     shape: Shape
     pieces: Sequence[TablePiece]
+
+
+def merge_all(
+    parts: Sequence[CollectedPart],
+    apply: Callable[[Callable[[MergeTask], TablePiece], Sequence[MergeTask]], Iterable[TablePiece]] = map,
+    folder: Path | None = None,
+) -> dict[str, Merged]:
+    """Merge the runs of all parts; ``apply`` applies a function to tasks, perhaps in other processes."""
+    by_table = merge_tasks(parts)
+    tasks = [task for own in by_table.values() for task in own]
+    pieces = iter(apply(partial(merge_runs, folder=folder), tasks))
+    return {name: Merged(own[0].shape, [next(pieces) for _ in own]) for name, own in by_table.items()}
+
+
+# -- 3: assembling -----------------------------------------------------------------------------------------------------
 
 
 def assemble(file: BinaryIO, parts: Sequence[CollectedPart], merged: Mapping[str, Merged]) -> Directory:
@@ -412,9 +451,6 @@ def index_of(rules: Iterable[Rule]) -> Index:
         collector = RunCollector(number, layer)
         collector.add(own)
         parts.append(collector.finish())
-    merged = {
-        name: Merged(own[0].shape, [merge_runs(task) for task in own]) for name, own in merge_tasks(parts).items()
-    }
     file = BytesIO()
-    assemble(file, parts, merged)
+    assemble(file, parts, merge_all(parts))
     return Index(file.getvalue())

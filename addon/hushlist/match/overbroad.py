@@ -20,6 +20,7 @@ gets a warning".
 from __future__ import annotations
 
 from collections.abc import Iterable
+from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from typing import NamedTuple
 
@@ -103,6 +104,12 @@ class BreadthTest:
         if covered:
             found.append(f"the whole of {', '.join(covered)}")
         return f"a whole address range: it covers {', and '.join(found)}" if found else None
+
+
+@lru_cache(maxsize=1)
+def breadth_test(popular: tuple[bytes, ...]) -> BreadthTest:
+    """The test for these popular domains; the last one is kept, for the next chunk of a list."""
+    return BreadthTest(popular)
 
 
 _ALL = "the rule covers every site below it"

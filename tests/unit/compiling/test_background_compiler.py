@@ -254,12 +254,13 @@ _WITH_PROCESSES = """
 import sys, time
 from pathlib import Path
 from hushlist.compiling import policy_compiler as module
+from hushlist.jobs import list_chunks
 
-def wait(*_):
+def wait(*_, **__):
     Path(sys.argv[1]).with_name("waits").touch()
     time.sleep(60)
 
-module._FEW = 0
+list_chunks._FEW = 0
 module._collect = wait
 module.compile_policy(Path(sys.argv[1]), jobs=2)
 """

@@ -179,7 +179,7 @@ def test_a_folder_that_cannot_be_made_is_an_error_with_its_name(policy: Path, tm
 def test_a_full_disk_is_an_error_that_names_the_folder(
     policy: Path, cache: IndexCache, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def fail(*_: object) -> None:
+    def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr(compiling, "_collect", fail)

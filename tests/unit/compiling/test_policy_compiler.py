@@ -6,6 +6,7 @@ import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -314,9 +315,9 @@ def test_a_file_that_changes_while_it_is_read_is_an_error(
     policy = write_policy(tmp_path, *(file.name for file in files))
     collect = module._collect
 
-    def change(piece: object) -> object:
+    def change(*args: Any, **kwargs: Any) -> object:
         files[1].write_text("0.0.0.0 another.example\n")
-        return collect(piece)  # type: ignore[arg-type]
+        return collect(*args, **kwargs)
 
     monkeypatch.setattr(module, "_collect", change)
     with pytest.raises(PolicyError) as caught:
@@ -331,13 +332,13 @@ def test_a_file_that_vanishes_while_it_is_read_is_an_error_of_that_file(
     file = tmp_path / "a.hosts"
     file.write_text("0.0.0.0 a.example\n")
     policy = write_policy(tmp_path, file.name)
-    collect = module._collect
+    load_chunk = list_chunks.load_chunk
 
-    def remove(piece: object) -> object:
+    def remove(*args: Any) -> object:
         file.unlink()
-        return collect(piece)  # type: ignore[arg-type]
+        return load_chunk(*args)
 
-    monkeypatch.setattr(module, "_collect", remove)
+    monkeypatch.setattr(list_chunks, "load_chunk", remove)
     with pytest.raises(PolicyError) as caught:
         compile_policy(policy, cache=cache)
     assert [str(problem) for problem in caught.value.problems] == [
@@ -351,7 +352,7 @@ def test_more_pieces_than_can_be_numbered_are_an_error(
 ) -> None:
     (tmp_path / "a.hosts").write_text("0.0.0.0 a.example\n" * 5)
     monkeypatch.setattr(list_chunks, "PIECE", 1)
-    monkeypatch.setattr(module, "MOST_PARTS", 5)
+    monkeypatch.setattr(list_chunks, "MOST_PARTS", 5)
     with pytest.raises(PolicyError, match="more than 4 files and pieces of files"):
         compile_policy(write_policy(tmp_path, "a.hosts"), cache=cache)
 
@@ -381,7 +382,7 @@ def test_a_list_that_is_cut_at_any_line_gives_the_same(
     for size in (1, 7, 20, 50, len(octets) - 1):
         monkeypatch.setattr(list_chunks, "PIECE", size)
         cut = compile_policy(tmp_path / "policy.yaml", cache=IndexCache(tmp_path / f"cache {size}"))
-        pieces.add(len(list_chunks.chunk_list(whole.policy.layers[0].lists[0]).pieces))
+        pieces.add(len(list_chunks.chunk_list(whole.policy.layers[0].lists[0]).chunks))
         assert cut.report == whole.report
         assert answers(cut.index, rules) == expected
         assert len(cut.index) == len(whole.index)
@@ -435,7 +436,7 @@ from hushlist.compiling import policy_compiler as module
 from hushlist.jobs import worker_processes, list_chunks
 from hushlist.compiling.index_cache import IndexCache
 
-module._FEW, list_chunks.PIECE = 0, 100
+list_chunks._FEW, list_chunks.PIECE = 0, 100
 if __name__ == "__main__":
     policy, folder, method = sys.argv[1:]
     if method == "spawn":
@@ -475,7 +476,7 @@ def test_where_there_are_threads_processes_are_not_copied(
     monkeypatch.setattr(
         worker_processes.multiprocessing, "get_context", lambda name: contexts.append(name) or get_context(name)
     )
-    monkeypatch.setattr(module, "_FEW", 0)
+    monkeypatch.setattr(list_chunks, "_FEW", 0)
     text = {"a.hosts": "0.0.0.0 a.example\n0.0.0.0 x.a.example\n"}
     several = compiled(text, jobs=2)
     one = compile_policy(tmp_path / "policy.yaml", cache=IndexCache(tmp_path / "other"), jobs=1)
@@ -487,12 +488,13 @@ _DYING = """
 import os, sys
 from pathlib import Path
 from hushlist.compiling import policy_compiler as module
+from hushlist.jobs import list_chunks
 from hushlist.policy.policy_file import PolicyError
 
-def die(_):
+def die(*_, **__):
     os._exit(1)
 
-module._FEW, module._collect = 0, die
+list_chunks._FEW, module._collect = 0, die
 try:
     module.compile_policy(Path(sys.argv[1]), jobs=2)
 except PolicyError as error:

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from hushlist.jobs import list_chunks
-from hushlist.jobs.list_chunks import chunk_list, read_chunk
+from hushlist.jobs.list_chunks import chunk_list, load_chunk
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import LONGEST_LINE, ListDefaults
 from hushlist.policy.policy_file import ListFile
@@ -33,12 +33,12 @@ def test_no_more_of_a_line_is_read_than_tells_that_it_is_too_long(
     path = tmp_path / "list"
     path.write_bytes(b"# x\n" * (before // 4) + b"a ".ljust(length, b"a") + behind)
     found = chunk_list(listed(path))
-    assert max(piece.length for piece in found.pieces) <= list_chunks.PIECE + LONGEST_LINE + 1
+    assert max(chunk.length for chunk in found.chunks) <= list_chunks.PIECE + LONGEST_LINE + 1
     rules = []
-    for piece in found.pieces:
-        octets, report = read_chunk(found.file, piece)
-        rules += [rule.line for rule in found.file.format.read(octets, ListDefaults(), report)]
-        found.report.merge(report)
+    for chunk in found.chunks:
+        loaded = load_chunk(0, found.file, chunk)
+        rules += [rule.line for rule in loaded.rules]
+        found.report.merge(loaded.report)
     first = before // 4 + 1
     warnings = [(problem.line, problem.why) for problem in found.report.warnings]
     assert rules == ([first + 1] if b"b" in behind else [])

@@ -12,20 +12,21 @@ from pathlib import Path
 
 from hushlist.audit.diff.diff_inputs import is_policy, policy_at, side_of_list, side_of_policy
 from hushlist.audit.diff.diff_job import DiffOptions, diff
-from hushlist.audit.leak.dictionary import Block, blocks_of, entries_of
-from hushlist.audit.leak.guesses import GuessTask, Targets, try_block
+from hushlist.audit.leak.guesses import Block, Targets, blocks_of, entries_of, try_block
 from hushlist.audit.lint.lint_job import lint
 from hushlist.audit.replay.audit_report import (
-    AuditReport,
     FileDigest,
     PolicyDigest,
     PopularDomains,
     ReplayOptions,
-    report_of,
-    report_of_json,
+    read_report,
 )
 from hushlist.audit.replay.auditor import Auditor, ReplayMoment
+from hushlist.audit.replay.partition import merge_reports, tallied_report
+from hushlist.audit.replay.report_details import add_details
+from hushlist.audit.replay.report_page import report_page
 from hushlist.audit.replay.report_text import report_text
+from hushlist.audit.report_codec import encode
 from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest, ResourceType
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ListDefaults
@@ -65,18 +66,20 @@ def _reports() -> tuple[bytes, ...]:
     ]
     tally = Auditor(engine(), ReplayMoment(NOON, NOBODY), {b"blocked.example": 1}).add(records, "s", "urls")
     policy = PolicyDigest("policy.yaml", "d1", (FileDigest("ads.yaml", "d2"),))
-    whole = AuditReport(policy, ReplayOptions(NOON), tally, PopularDomains("top.txt", "d3", 1), 2.0, 2)
-    empty = AuditReport(policy, ReplayOptions(), Auditor(engine(), ReplayMoment(NOON, NOBODY)).tally)
-    return tuple(json.dumps(one.as_dict()).encode() for one in (whole, empty))
+    whole = tallied_report(tally, policy, ReplayOptions(NOON), PopularDomains("top.txt", "d3", 1), 2.0, 2)
+    empty = tallied_report(Auditor(engine(), ReplayMoment(NOON, NOBODY)).tally, policy, ReplayOptions())
+    detailed = add_details(whole, engine(), ReplayMoment(NOON, NOBODY))
+    return tuple(json.dumps(encode(one)).encode() for one in (whole, empty, detailed))
 
 
 def _report(octets: bytes) -> None:
     """What is read is merged, written and shown, as of another machine."""
-    report = report_of_json(octets)
-    report.merge(report_of_json(octets))
-    plain = json.loads(json.dumps(report.as_dict()))
-    report_of(plain)
-    assert all(isinstance(line, str) for line in report_text(plain))
+    report = read_report(octets)
+    merged = merge_reports(report, report)
+    for one in (report, merged):
+        assert read_report(json.dumps(encode(one)).encode()) == one
+        assert all(isinstance(line, str) for line in report_text(one))
+        assert report_page(one, NOON)
 
 
 _VALUES = (b"1e999", b"NaN", b"-1", b"true", b"[]", b"{}", b'"\\udcff"', b'"\\ud800"', b"[[", b'{"a":', b"9" * 400)
@@ -104,7 +107,7 @@ def _dictionary(name: str, octets: bytes) -> None:
         assert all(entries)
         assert len(block.octets) < 1 << 20
         # hashing costs the same for each guess
-        tried = try_block(GuessTask(Block(block.source, block.form, 1, block.octets[:2048], 0), _hidden()))
+        tried = try_block(Block(block.source, block.form, 1, block.octets[:2048], 0), _hidden())
         assert tried.entries <= len(entries) + 1
 
 

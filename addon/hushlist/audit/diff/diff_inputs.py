@@ -89,16 +89,16 @@ def replaced(policy: Policy, old: Path, new: Path) -> tuple[DiffSide, DiffSide, 
     news: list[ListFile] = []
     layers: list[Layer] = []
     for layer in policy.layers:
-        own: list[ListFile] = []
-        replaces = _Replacing([file for file in layer.lists if _is_of(file.path, old)], old, new)
+        of_layer = [file for file in layer.lists if _is_of(file.path, old)]
+        lists: list[ListFile] = []
         for file in layer.lists:
-            if _is_of(file.path, old):
-                found = replaces.by(file)
-                news += found
-                own += found
-            else:
-                own.append(file)
-        layers.append(replace(layer, lists=tuple(own)))
+            if not _is_of(file.path, old):
+                lists.append(file)
+                continue
+            found = _replacements(file, of_layer, new, is_folder=old.is_dir())
+            news += found
+            lists += found
+        layers.append(replace(layer, lists=tuple(lists)))
     if not news:
         raise SourceError([Problem(str(new), 0, "list", f"nothing in it can stand in the place of {old}")])
     files = {path: seen for path, seen in policy.files.items() if not _is_of(path, old)}
@@ -112,22 +112,17 @@ def _is_of(path: Path, old: Path) -> bool:
     return own == wanted or (own.parent == wanted and wanted.is_dir())
 
 
-class _Replacing:
-    """Replaces files of a layer."""
+def _replacements(file: ListFile, olds: Sequence[ListFile], new: Path, *, is_folder: bool) -> list[ListFile]:
+    """What replaces a file of a layer; it keeps the old name, as if it were moved there.
 
-    def __init__(self, olds: Sequence[ListFile], old: Path, new: Path) -> None:
-        self._is_folder, self._new = old.is_dir(), new
-        self._first = olds[0] if olds else None
-        known = {file.path.name for file in olds}
-        #: files that the old folder does not have
-        self._more = {name: own for name, own in FOLDERS["squidguard"].items() if name not in known}
-
-    def by(self, file: ListFile) -> list[ListFile]:
-        """The replacement of a file; it keeps the old name, as if it were moved there."""
-        defaults = replace(file.defaults, name=file.defaults.name or file.path.stem)
-        if not self._is_folder:
-            return [replace(file, path=self._new, defaults=defaults)]
-        found = [replace(file, path=self._new / file.path.name, defaults=defaults)]
-        if file is self._first:
-            found += [ListFile(self._new / name, own, defaults) for name, own in self._more.items()]
-        return [own for own in found if own.path.exists()]
+    The first of a folder also brings the files that the old folder does not have.
+    """
+    defaults = replace(file.defaults, name=file.defaults.name or file.path.stem)
+    if not is_folder:
+        return [replace(file, path=new, defaults=defaults)]
+    found = [replace(file, path=new / file.path.name, defaults=defaults)]
+    if file is olds[0]:
+        known = {own.path.name for own in olds}
+        more = (own for own in FOLDERS["squidguard"].items() if own[0] not in known)
+        found += [ListFile(new / name, form, defaults) for name, form in more]
+    return [own for own in found if own.path.exists()]

@@ -8,43 +8,35 @@ lists nor with the number of changes.
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial, reduce
+from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from hushlist.audit.diff.rule_change import ChangeKind, RuleChange, RuleMeaning, RuleState
 from hushlist.audit.diff.rule_comparison import (
-    Compared,
-    CompareTask,
     Cover,
     Grain,
     KeptRule,
     ReachTask,
     ReadChunk,
-    ReadTask,
     RuleEvent,
     RulePlace,
-    SearchTask,
     compare_rules,
     pattern_of,
     reach,
     read_rules,
     search_covers,
 )
-from hushlist.errors import Problem, SourceError
-from hushlist.jobs.digest_runs import SpillByPart, digest_tasks, unspill
-from hushlist.jobs.list_chunks import ChunkedList, chunk_list
-from hushlist.jobs.worker_processes import Parallel, Progress, processes, silent, watched
-from hushlist.match.index_writer import MOST_PARTS, SortedRun
+from hushlist.jobs.digest_runs import SpillByPart, digest_ranges
+from hushlist.jobs.list_chunks import ChunkedList, chunk_lists, list_workers, raise_errors, read_lists
+from hushlist.jobs.worker_processes import Progress, Workers
+from hushlist.match.index_writer import unspill
 from hushlist.policy.policy_file import ListFile
 
-#: with fewer octets than this in all lists, other processes are not worth their start
-_FEW = 1 << 21
 #: parts whose rules are kept in memory, to show the other rule of a change
 _MOST_PARTS_KEPT = 8
 
@@ -109,39 +101,28 @@ def diff(
     wanted: DiffOptions = DiffOptions(),
     *,
     jobs: int | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = None,
 ) -> Diff:
     """Compare; ``found`` is called with each change: removed rules in the order of OLD, then others in that of NEW.
 
     Raises:
-            SourceError: a file cannot be read or has errors, there are too many rules, or a process ended too early.
+        SourceError: a file cannot be read or has errors, or there are too many rules.
+        WorkerError: a process ended too early.
     """
-    surveys = [(is_new, chunk_list(file)) for is_new, side in ((False, old), (True, new)) for file in side.files]
-    if errors := [problem for _, survey in surveys for problem in survey.report.errors]:
-        raise SourceError(errors)
-    if sum(len(survey.pieces) for _, survey in surveys) >= MOST_PARTS:
-        raise _error(f"there are more than {MOST_PARTS - 1} files and pieces of files")
-    is_small = sum(survey.length for _, survey in surveys) < _FEW
-    try:
-        with TemporaryDirectory() as name, processes(1 if is_small else jobs or os.cpu_count() or 1) as parallel:
-            run = _DiffRun(wanted, Path(name), parallel, progress)
-            run.read(surveys, (*old.names, *new.names))
-            run.compare()
-            run.cover()
-            return run.tell(found)
-    except BrokenExecutor as error:
-        raise _error("a process ended before it had done its part") from error
-
-
-def _error(why: str) -> SourceError:
-    return SourceError([Problem("diff", 0, "lists", why)])
+    lists = chunk_lists((*old.files, *new.files), "diff")
+    with TemporaryDirectory() as name, list_workers(lists, jobs, progress) as workers:
+        run = _DiffRun(wanted, Path(name), workers)
+        run.read(lists[: len(old.files)], lists[len(old.files) :], (*old.names, *new.names))
+        run.compare()
+        run.cover()
+        return run.tell(found)
 
 
 class _DiffRun:
     """One run; each step uses the results of the steps before it."""
 
-    def __init__(self, wanted: DiffOptions, folder: Path, parallel: Parallel, progress: Progress) -> None:
-        self._wanted, self._folder, self._parallel, self._progress = wanted, folder, parallel, progress
+    def __init__(self, wanted: DiffOptions, folder: Path, workers: Workers) -> None:
+        self._wanted, self._folder, self._workers = wanted, folder, workers
         self._diff = Diff()
         self._parts: list[ReadChunk] = []
         #: by part: the path of its file, and the file's name
@@ -157,35 +138,32 @@ class _DiffRun:
         self._partners: SpillByPart[int] = SpillByPart(folder, "partners")
         self._rules = lru_cache(_MOST_PARTS_KEPT)(self._read_rules)
 
-    def read(self, surveys: Sequence[tuple[bool, ChunkedList]], names: Sequence[str]) -> None:
-        """Read the files; each has a flag (it is of NEW) and a name."""
-        work = [(at, chunk) for at, (_, survey) in enumerate(surveys) for chunk in survey.pieces]
-        pieces = (
-            ReadTask(number, surveys[at][1].file, chunk, surveys[at][0], self._wanted.popular, self._folder)
-            for number, (at, chunk) in enumerate(work)
-        )
-        results = watched("read", self._parallel(read_rules, pieces), len(work), self._progress)
-        for (at, _), part in zip(work, results, strict=True):
-            is_new, survey = surveys[at]
-            survey.report.merge(part.report)
+    def read(self, old: Sequence[ChunkedList], new: Sequence[ChunkedList], names: Sequence[str]) -> None:
+        """Read the lists; each has a name."""
+        lists = [*old, *new]
+        self._border = sum(len(own.chunks) for own in old)
+        read = partial(read_rules, border=self._border, popular=self._wanted.popular, folder=self._folder)
+        for at, part in read_lists(lists, self._workers, read):
             self._parts.append(part)
-            self._paths.append(str(survey.file.path))
+            self._paths.append(str(lists[at].file.path))
             self._names.append(names[at])
-            self._border += not is_new
-        if errors := [problem for _, survey in surveys for problem in survey.report.errors]:
-            raise SourceError(errors)
-        self._diff.old_refused = sum(survey.report.refused for is_new, survey in surveys if not is_new)
-        self._diff.new_refused = sum(survey.report.refused for is_new, survey in surveys if is_new)
+        raise_errors(lists)
+        self._diff.old_refused = sum(own.report.refused for own in old)
+        self._diff.new_refused = sum(own.report.refused for own in new)
 
     def compare(self) -> None:
         """Compare rules of one pattern."""
-        meanings = tuple(part.meanings for part in self._parts)
-        own = [
-            CompareTask(task, self._border, tuple(self._names), meanings, self._wanted.moved, self._folder)
-            for task in digest_tasks([part.run for part in self._parts])
-        ]
-        results: Iterator[Compared] = watched("compared", self._parallel(compare_rules, own), len(own), self._progress)
-        for compared in results:
+        runs = [part.run for part in self._parts]
+        compare = partial(
+            compare_rules,
+            runs=runs,
+            border=self._border,
+            names=self._names,
+            meanings_by_part=[part.meanings for part in self._parts],
+            folder=self._folder,
+            tells_moved=self._wanted.moved,
+        )
+        for compared in self._workers.map("compared", compare, digest_ranges(runs)):
             self._diff.old += compared.old
             self._diff.new += compared.new
             self._diff.counts += compared.counts
@@ -203,23 +181,21 @@ class _DiffRun:
         if not (self._diff.added and self._diff.removed):
             return
         for covers_old in (True, False):
-            own = list(self._parallel(reach, self._reaches(covers_old=covers_old)))
-            runs: list[SortedRun] = [run for run in own if run.starts[-1]]
-            looks = [SearchTask(task, self._border, covers_old, self._folder) for task in digest_tasks(runs)]
-            for stored in watched("covered", self._parallel(search_covers, looks), len(looks), self._progress):
+            reached = self._workers.apply(partial(reach, folder=self._folder), self._reaches(covers_old=covers_old))
+            runs = [run for run in reached if run.starts[-1]]
+            search = partial(search_covers, runs=runs, border=self._border, folder=self._folder, covers_old=covers_old)
+            for stored in self._workers.map("covered", search, digest_ranges(runs)):
                 for cover in unspill(stored):
                     self._covers.add(cover[0][0], cover)
 
     def _reaches(self, *, covers_old: bool) -> Iterator[ReachTask]:
         """The tasks for parts that have removed or added rules."""
-        grains = (
-            _joined(self._parts[: self._border]),
-            _joined(self._parts[self._border :]),
-        )
+        sides = self._parts[: self._border], self._parts[self._border :]
+        grains = [reduce(Grain.joined, (part.grain for part in side), Grain()) for side in sides]
         for number in sorted(self._single.parts):
             is_cover = (number >= self._border) is covers_old
             grain = None if is_cover else grains[covers_old]
-            yield ReachTask(number, self._parts[number], [*self._single.of(number)], grain, self._folder)
+            yield ReachTask(number, self._parts[number], [*self._single.of(number)], grain)
 
     # -- reporting -----------------------------------------------------------------------------------------------
 
@@ -238,7 +214,7 @@ class _DiffRun:
         nearest: dict[int, Cover] = {}
         for cover in self._covers.of(part):
             number = cover[0][1]
-            nearest[number] = min(cover, nearest.get(number, cover), key=_distance)
+            nearest[number] = min(cover, nearest.get(number, cover), key=itemgetter(1, 2))
         return nearest
 
     def _events(self, part: int) -> Iterator[tuple[ChangeKind, RulePlace | None, RulePlace | None]]:
@@ -256,7 +232,7 @@ class _DiffRun:
             elif number in self._parts[part].broad:
                 self._diff.counts[ChangeKind.ADDED] -= 1  # reported as broad, counted with the rules that it covers
                 events.append((number, ChangeKind.ADDED, None))
-        for number, kind, other in sorted(events, key=_number):
+        for number, kind, other in sorted(events, key=itemgetter(0)):
             if kind not in (ChangeKind.CHANGED, ChangeKind.MOVED):
                 self._diff.counts[kind] += 1
             own = part, number
@@ -296,18 +272,3 @@ class _DiffRun:
     def _read_rules(self, part: int) -> list[KeptRule]:
         rules: list[KeptRule] = unspill(self._parts[part].rules)
         return rules
-
-
-def _joined(parts: Sequence[ReadChunk]) -> Grain:
-    grain = Grain()
-    for part in parts:
-        grain = grain.joined(part.grain)
-    return grain
-
-
-def _distance(cover: Cover) -> tuple[int, RulePlace]:
-    return cover[1:]
-
-
-def _number(event: tuple[int, ChangeKind, RulePlace | None]) -> int:
-    return event[0]

@@ -14,12 +14,11 @@ from enum import StrEnum
 from pathlib import Path
 from typing import NamedTuple
 
-from hushlist.audit.diff.rule_change import ChangeKind, RuleMeaning
+from hushlist.audit.diff.rule_change import ChangeKind, RuleMeaning, meaning_of
 from hushlist.audit.replay.auditor import ReplayMoment, decide_recorded, rule_of, site_of_url
-from hushlist.audit.replay.examples import Examples
-from hushlist.audit.replay.heavy_hitters import HeavyHitters
-from hushlist.audit.replay.tally import MOST_NAMED, RecordCounter, RuleKey, SourceCount, is_local
-from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest
+from hushlist.audit.replay.stream_summaries import Examples, HeavyHitters
+from hushlist.audit.replay.tally import RecordCounter, RuleKey, SourceTally, is_local
+from hushlist.audit.sources.recorded_request import RecordedRequest
 from hushlist.decide.decision import Decision
 from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError
@@ -77,12 +76,9 @@ class Changed(NamedTuple):
 
 
 @dataclass(slots=True)
-class Impact:
-    """The counts; merging is associative and commutative, as for a ``Tally``."""
+class Impact(SourceTally):
+    """The counts; merging is associative and commutative, as for an ``AuditTally``."""
 
-    sources: dict[str, SourceCount] = field(default_factory=dict)
-    #: the first ones, by source and number
-    broken: list[BrokenRecord] = field(default_factory=list)
     effects: Counter[ImpactEffect] = field(default_factory=Counter)
     causes: Counter[tuple[ImpactEffect, ImpactCause]] = field(default_factory=Counter)
     #: requests by registrable domain (or address)
@@ -99,22 +95,6 @@ class Impact:
     def changed(self) -> int:
         """The number of requests with another action."""
         return sum(self.effects[effect] for effect in TELLING)
-
-    def name_broken(self, more: Iterable[BrokenRecord]) -> None:
-        """Keep the first; they are counted with their sources."""
-        self.broken = sorted((*self.broken, *more))[:MOST_NAMED]
-
-    def merge(self, other: Impact) -> None:
-        """Add another's counts."""
-        for source, count in other.sources.items():
-            self.sources.setdefault(source, SourceCount()).merge(count)
-        self.name_broken(other.broken)
-        self.effects.update(other.effects)
-        self.causes.update(other.causes)
-        for effect, sites in other.sites.items():
-            self.sites.setdefault(effect, HeavyHitters()).merge(sites)
-        self.effect_examples.merge(other.effect_examples)
-        self.cause_examples.merge(other.cause_examples)
 
 
 class ImpactCounter(RecordCounter[Impact]):
@@ -208,10 +188,8 @@ class _Fits:
 
 
 def _identity(match: Match) -> _Identity:
-    terms = match.rule.terms
     # Hashing does not change how a rule decides.
-    meaning = RuleMeaning(terms.action, terms.category, terms.reason, terms.expires, terms.layer, is_clear=True)
-    return digest_of(match.rule.pattern), meaning
+    return digest_of(match.rule.pattern), meaning_of(match.rule.terms, is_clear=True)
 
 
 _EFFECTS = {

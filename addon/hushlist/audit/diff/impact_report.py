@@ -1,104 +1,153 @@
-"""The impact as plain types, and as lines for a person."""
+"""The impact of an update as a report, whose fields are the keys of its JSON, and as lines for a person."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import NamedTuple
 
 from hushlist.audit.diff.impact import Impact, ImpactCause, ImpactEffect
 from hushlist.audit.diff.rule_change import ChangeKind
 from hushlist.audit.replay.auditor import ReplayMoment, decide_recorded
 from hushlist.audit.replay.tally import RuleKey
+from hushlist.audit.report_codec import Flat
 from hushlist.audit.sources.recorded_request import RecordedRequest
 from hushlist.decide.decision import Decision
 from hushlist.decide.engine import Engine
+from hushlist.match.index import Match
+from hushlist.match.rule import Action
 
 
-def plain_impact(impact: Impact, old: Engine, new: Engine, moment: ReplayMoment, most: int | None) -> dict[str, Any]:
-    """Plain types, for JSON; of sites and rules, the ``most`` with most requests, for each effect."""
+class DecidingRule(NamedTuple):
+    """The rule that decides; the same for a person."""
 
-    def example(record: RecordedRequest) -> dict[str, object]:
+    match: Flat[Match]
+    text: str
+
+
+class SideDecision(NamedTuple):
+    """What one of the two sides decides."""
+
+    action: Action
+    fault: str | None
+    rule: DecidingRule | None
+
+    def __str__(self) -> str:
+        why = self.fault or ("no rule fits" if self.rule is None else self.rule.text)
+        return f"{self.action}: {why}"
+
+
+class ImpactExample(NamedTuple):
+    """A request with which something else is done."""
+
+    url: str
+    source: str
+    number: int
+    old: SideDecision
+    new: SideDecision
+
+
+class CauseImpact(NamedTuple):
+    """What one change of a rule does."""
+
+    requests: int
+    #: a ``ChangeKind``, or "policy" where no rule has changed that fits
+    change: str
+    old: RuleKey | None
+    new: RuleKey | None
+    example: ImpactExample | None
+
+
+class EffectImpact(NamedTuple):
+    """The requests with one effect; the sites and rules with most of them."""
+
+    effect: ImpactEffect
+    requests: int
+    sites: tuple[tuple[str, int], ...]
+    sites_in_all: int
+    rules: list[CauseImpact]
+    rules_in_all: int
+    examples: list[ImpactExample]
+
+
+class SourceRequests(NamedTuple):
+    """What was read from a source."""
+
+    format: str
+    requests: int
+    broken: int
+    skipped: int
+
+
+class ImpactReport(NamedTuple):
+    """See the module."""
+
+    requests: int
+    changed: int
+    sources: dict[str, SourceRequests]
+    broken: list[str]
+    effects: list[EffectImpact]
+
+
+def report_impact(impact: Impact, old: Engine, new: Engine, moment: ReplayMoment, most: int | None) -> ImpactReport:
+    """The report; of sites and rules, the ``most`` with most requests, for each effect."""
+
+    def example(record: RecordedRequest) -> ImpactExample:
         asked = record.asked, *moment.of(record)
-        return {
-            "url": record.url.decode("utf-8", "backslashreplace"),
-            "source": record.source,
-            "number": record.number,
-            "old": _decision(decide_recorded(old, *asked)),
-            "new": _decision(decide_recorded(new, *asked)),
-        }
+        sides = (_side(decide_recorded(engine, *asked)) for engine in (old, new))
+        return ImpactExample(record.url.decode("utf-8", "backslashreplace"), record.source, record.number, *sides)
 
-    def effect_of(effect: ImpactEffect) -> dict[str, object]:
-        sites = impact.sites[effect].trimmed()
-        causes = sorted(
-            ((number, cause) for (own, cause), number in impact.causes.items() if own is effect),
-            key=lambda own: (-own[0], repr(own[1])),
-        )
-        return {
-            "effect": effect.value,
-            "requests": impact.effects[effect],
-            "sites": [[*item] for item in [*sites.counts.items()][:most]],
-            "sites_in_all": len(sites.counts),
-            "rules": [
-                {
-                    "requests": number,
-                    **_cause(cause),
-                    "example": example(impact.cause_examples[effect, cause][0])
-                    if impact.cause_examples[effect, cause]
-                    else None,
-                }
-                for number, cause in causes[:most]
-            ],
-            "rules_in_all": len(causes),
-            "examples": [example(record) for record in impact.effect_examples[effect]],
-        }
+    def cause_impact(effect: ImpactEffect, cause: ImpactCause, number: int) -> CauseImpact:
+        examples = map(example, impact.cause_examples[effect, cause])
+        return CauseImpact(number, cause.kind or "policy", cause.old, cause.new, next(examples, None))
 
-    return {
-        "requests": impact.requests,
-        "changed": impact.changed,
-        "sources": {
-            name: {"format": own.format, "requests": own.records, "broken": own.broken, "skipped": own.skipped}
+    def effect_impact(effect: ImpactEffect) -> EffectImpact:
+        sites = impact.sites[effect].result().counts
+        causes = [(cause, number) for (own, cause), number in impact.causes.items() if own is effect]
+        causes.sort(key=lambda own: (-own[1], repr(own[0])))
+        rules = [cause_impact(effect, *own) for own in causes[:most]]
+        examples = [*map(example, impact.effect_examples[effect])]
+        return EffectImpact(effect, impact.effects[effect], sites[:most], len(sites), rules, len(causes), examples)
+
+    return ImpactReport(
+        impact.requests,
+        impact.changed,
+        {
+            name: SourceRequests(own.format, own.records, own.broken, own.skipped)
             for name, own in sorted(impact.sources.items())
         },
-        "broken": [str(broken) for broken in impact.broken],
-        "effects": [effect_of(effect) for effect in ImpactEffect if impact.effects[effect]],
-    }
+        [*map(str, impact.broken)],
+        [effect_impact(effect) for effect in ImpactEffect if impact.effects[effect]],
+    )
 
 
-def _decision(decision: Decision) -> dict[str, object]:
+def _side(decision: Decision) -> SideDecision:
     winner = decision.winner
-    rule = None if winner is None else {**winner.as_dict(), "text": str(winner)}
-    return {"action": decision.action.value, "fault": decision.fault, "rule": rule}
+    return SideDecision(decision.action, decision.fault, None if winner is None else DecidingRule(winner, str(winner)))
 
 
-def _cause(cause: ImpactCause) -> dict[str, object]:
-    return {
-        "change": "policy" if cause.kind is None else cause.kind.value,
-        "old": None if cause.old is None else cause.old._asdict(),
-        "new": None if cause.new is None else cause.new._asdict(),
-    }
-
-
-def impact_text(plain: dict[str, Any]) -> Iterator[str]:
-    """Lines for a person, from the result of ``plain_impact``."""
-    requests = plain["requests"]
-    changed = plain["changed"]
+def impact_text(report: ImpactReport) -> Iterator[str]:
+    """Lines for a person."""
+    requests, changed = report.requests, report.changed
     yield f"Another thing is done with {changed:,} of {requests:,} requests{_share(changed, requests)}"
-    broken = sum(own["broken"] for own in plain["sources"].values())
+    broken = sum(own.broken for own in report.sources.values())
     if broken:
         yield f"  records that are broken: {broken:,}"
-        yield from (f"    {text}" for text in plain["broken"][:10])
+        yield from (f"    {text}" for text in report.broken[:10])
         if broken > 10:
             yield f"    and {broken - 10:,} more"
-    for effect in plain["effects"]:
+    for effect in report.effects:
         yield ""
-        yield f"{effect['effect']}: {effect['requests']:,}{_share(effect['requests'], requests)}"
-        sites = ", ".join(f"{name or '(none)'} {number:,}" for name, number in effect["sites"])
-        yield f"  sites: {sites}{_more(effect['sites_in_all'] - len(effect['sites']))}"
-        for rule in effect["rules"]:
-            yield f"  {rule['requests']:,} by {_cause_text(rule)}"
-            if rule["example"]:
-                yield from _example_text(rule["example"])
-        if rest := effect["rules_in_all"] - len(effect["rules"]):
+        yield f"{effect.effect}: {effect.requests:,}{_share(effect.requests, requests)}"
+        sites = ", ".join(f"{name or '(none)'} {number:,}" for name, number in effect.sites)
+        rest = effect.sites_in_all - len(effect.sites)
+        yield f"  sites: {sites}{f' and {rest:,} more' if rest else ''}"
+        for rule in effect.rules:
+            yield f"  {rule.requests:,} by {_cause_text(rule)}"
+            if example := rule.example:
+                yield f"      {example.url[:160]} ({example.source}:{example.number})"
+                yield f"        old: {example.old}"
+                yield f"        new: {example.new}"
+        if rest := effect.rules_in_all - len(effect.rules):
             yield f"  and by {rest:,} more"
 
 
@@ -106,29 +155,13 @@ def _share(number: int, of: int) -> str:
     return f" ({number / of:.2%})" if of else ""
 
 
-def _more(number: int) -> str:
-    return f" and {number:,} more" if number else ""
+_SIGNS: dict[str, str] = {ChangeKind.ADDED: "+", ChangeKind.REMOVED: "-", ChangeKind.CHANGED: "~"}
 
 
-_SIGNS = {ChangeKind.ADDED.value: "+", ChangeKind.REMOVED.value: "-", ChangeKind.CHANGED.value: "~"}
-
-
-def _cause_text(cause: dict[str, Any]) -> str:
+def _cause_text(cause: CauseImpact) -> str:
     """The change of a rule, as in the list of changed rules."""
-    old, new = (None if own is None else RuleKey(**own) for own in (cause["old"], cause["new"]))
-    if cause["change"] == "policy":
+    old, own = cause.old, cause.new or cause.old
+    if own is None:
         return "the policy itself: no rule has changed that fits"
-    own = new or old
-    assert own is not None
-    instead = ""
-    if old is not None and new is not None:
-        instead = f", where {old.source}:{old.line} had {old.rule}"
-    return f"{_SIGNS[cause['change']]} {own.source}:{own.line}: {own.rule}{instead}"
-
-
-def _example_text(example: dict[str, Any]) -> Iterator[str]:
-    yield f"      {example['url'][:160]} ({example['source']}:{example['number']})"
-    for side in ("old", "new"):
-        own = example[side]
-        why = own["fault"] or (f"{own['rule']['text']}" if own["rule"] else "no rule fits")
-        yield f"        {side}: {own['action']}: {why}"
+    instead = "" if old is None or old is own else f", where {old.source}:{old.line} had {old.rule}"
+    return f"{_SIGNS[cause.change]} {own.source}:{own.line}: {own.rule}{instead}"

@@ -7,7 +7,7 @@ from datetime import date
 from enum import StrEnum
 from typing import NamedTuple
 
-from hushlist.match.rule import Action
+from hushlist.match.rule import Action, Terms
 
 
 class ChangeKind(StrEnum):
@@ -37,6 +37,11 @@ class RuleMeaning(NamedTuple):
     layer: str
     #: whether the list shows in the clear what the rule fits
     is_clear: bool
+
+
+def meaning_of(terms: Terms, *, is_clear: bool) -> RuleMeaning:
+    """The meaning of a rule with these terms."""
+    return RuleMeaning(terms.action, terms.category, terms.reason, terms.expires, terms.layer, is_clear)
 
 
 class RuleState(NamedTuple):

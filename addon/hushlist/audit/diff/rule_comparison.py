@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from functools import lru_cache
 from hashlib import sha256
 from ipaddress import IPv4Network, IPv6Network, ip_network
 from itertools import zip_longest
@@ -19,15 +18,13 @@ from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-from hushlist.audit.diff.rule_change import ChangeKind, RuleMeaning
-from hushlist.jobs.digest_runs import DigestRow, DigestTask, digest_of, pack, rows_by_digest, run_of, spill, unspill
-from hushlist.jobs.list_chunks import Chunk, read_chunk
-from hushlist.lists.list_source import ProblemReport
+from hushlist.audit.diff.rule_change import ChangeKind, RuleMeaning, meaning_of
+from hushlist.jobs.digest_runs import DigestRange, DigestRow, digest_of, pack, rows_by_digest
+from hushlist.jobs.list_chunks import LoadedChunk
 from hushlist.match.expressions import FULL_LENGTH, full_hash, host_suffixes, path_prefixes
-from hushlist.match.index_writer import SortedRun, Stored
-from hushlist.match.overbroad import BreadthTest
-from hushlist.match.rule import Expression, ExpressionHash, Pattern, Terms
-from hushlist.policy.policy_file import ListFile
+from hushlist.match.index_writer import SortedRun, Stored, sorted_run, spill, unspill
+from hushlist.match.overbroad import breadth_test
+from hushlist.match.rule import Expression, ExpressionHash, Pattern
 from hushlist.url.hashed_uri import HashedUri
 from hushlist.url.host import parse_address
 
@@ -114,18 +111,6 @@ def pattern_of(kept: KeptRule) -> Pattern:
 # -- reading -----------------------------------------------------------------------------------------------------------
 
 
-class ReadTask(NamedTuple):
-    """A task: one chunk of a list to read."""
-
-    number: int
-    file: ListFile
-    chunk: Chunk
-    #: whether to look for broad rules; and popular domains for that
-    is_new: bool
-    popular: tuple[bytes, ...]
-    folder: Path
-
-
 class ReadChunk(NamedTuple):
     """The result of reading a chunk."""
 
@@ -136,26 +121,27 @@ class ReadChunk(NamedTuple):
     grain: Grain
     #: number of a rule -> why it is broad
     broad: dict[int, str]
-    report: ProblemReport
 
 
-def read_rules(piece: ReadTask) -> ReadChunk:
-    """Read one chunk; this loop is half of the cost of a diff."""
-    octets, report = read_chunk(piece.file, piece.chunk)
+def read_rules(chunk: LoadedChunk, border: int, popular: tuple[bytes, ...], folder: Path) -> ReadChunk:
+    """Read one chunk; this loop is half of the cost of a diff.
+
+    The chunks from ``border`` on are NEW's; among their rules it looks for broad ones.
+    """
     numbers: dict[RuleMeaning, int] = {}
     kept: list[KeptRule] = []
     rows: list[bytes] = []
     broad: dict[int, str] = {}
     grain = Grain()
-    breadth = _breadth(piece.popular)
-    part, is_new = piece.number, piece.is_new
+    breadth = breadth_test(popular)
+    part, is_new = chunk.number, chunk.number >= border
     own_terms, clear, said = None, True, 0
-    for number, rule in enumerate(piece.file.format.read(octets, piece.file.defaults, report)):
+    for number, rule in enumerate(chunk.rules):
         pattern, terms, line = rule
         is_clear = type(pattern) is Expression or not isinstance(pattern, ExpressionHash | HashedUri)
         if terms is not own_terms or is_clear is not clear:
             own_terms, clear = terms, is_clear
-            said = numbers.setdefault(_meaning(terms, is_clear=is_clear), len(numbers))
+            said = numbers.setdefault(meaning_of(terms, is_clear=is_clear), len(numbers))
         if type(pattern) is Expression:
             value = pattern.value
             kept.append((line, value, said))
@@ -168,16 +154,7 @@ def read_rules(piece: ReadTask) -> ReadChunk:
             grain = grain.joined(grain_of(pattern))
             if is_new and (why := breadth.of_rule(rule)):
                 broad[number] = why
-    return ReadChunk(run_of(rows, piece.folder), spill(kept, piece.folder), tuple(numbers), grain, broad, report)
-
-
-def _meaning(terms: Terms, *, is_clear: bool) -> RuleMeaning:
-    return RuleMeaning(terms.action, terms.category, terms.reason, terms.expires, terms.layer, is_clear)
-
-
-@lru_cache(maxsize=1)
-def _breadth(popular: tuple[bytes, ...]) -> BreadthTest:
-    return BreadthTest(popular)
+    return ReadChunk(sorted_run(rows, folder), spill(kept, folder), tuple(numbers), grain, broad)
 
 
 # -- comparing ---------------------------------------------------------------------------------------------------------
@@ -191,20 +168,6 @@ RulePlace = tuple[int, int]
 RuleEvent = tuple[ChangeKind, RulePlace | None, RulePlace | None]
 
 
-class CompareTask(NamedTuple):
-    """A task: rows in which to compare the rules of one pattern."""
-
-    task: DigestTask
-    #: this part and all after it are NEW's
-    border: int
-    #: by part: the name of its file, and the meanings of its rules
-    names: tuple[str, ...]
-    meanings: tuple[tuple[RuleMeaning, ...], ...]
-    #: whether to report each moved rule
-    tells_moved: bool
-    folder: Path
-
-
 class Compared(NamedTuple):
     """How many rules are of each kind, how many each side has, and where they are."""
 
@@ -216,16 +179,28 @@ class Compared(NamedTuple):
     events: Stored
 
 
-def compare_rules(look: CompareTask) -> Compared:
-    """Compare the rules of one task."""
+def compare_rules(
+    digests: DigestRange,
+    runs: Sequence[SortedRun],
+    border: int,
+    names: Sequence[str],
+    meanings_by_part: Sequence[tuple[RuleMeaning, ...]],
+    folder: Path,
+    *,
+    tells_moved: bool,
+) -> Compared:
+    """Compare the rules of some digests.
+
+    The parts from ``border`` on are NEW's. By part, ``names`` has the name of its file, and ``meanings_by_part`` those
+    of its rules. ``tells_moved``: whether each moved rule is an event.
+    """
     counts: Counter[ChangeKind] = Counter()
     numbers = [0, 0]
     events: list[RuleEvent] = []
-    border, names, tells_moved = look.border, look.names, look.tells_moved
     known: dict[RuleMeaning, int] = {}
     #: equal meanings have the same number in all parts
-    meanings = [[known.setdefault(meaning, len(known)) for meaning in own] for own in look.meanings]
-    for rows in rows_by_digest(look.task):
+    meanings = [[known.setdefault(meaning, len(known)) for meaning in own] for own in meanings_by_part]
+    for rows in rows_by_digest(runs, digests):
         olds: dict[int, DigestRow] = {}
         news: dict[int, DigestRow] = {}
         for row in rows:
@@ -237,7 +212,7 @@ def compare_rules(look: CompareTask) -> Compared:
             counts[kind] += 1
             if kind is not ChangeKind.UNCHANGED and (kind is not ChangeKind.MOVED or tells_moved):
                 events.append((kind, old and old[:2], new and new[:2]))
-    return Compared(counts, numbers[0], numbers[1], spill(events, look.folder))
+    return Compared(counts, numbers[0], numbers[1], spill(events, folder))
 
 
 def _pairs(
@@ -270,10 +245,9 @@ class ReachTask(NamedTuple):
     numbers: Sequence[int]
     #: lengths of the rules that may cover these; ``None`` if these rules are to cover others
     grain: Grain | None
-    folder: Path
 
 
-def reach(task: ReachTask) -> SortedRun:
+def reach(task: ReachTask, folder: Path) -> SortedRun:
     """Rows of what the rules fit, if they may cover others; otherwise rows of all patterns that would cover them.
 
     Only a rule of the same action in the same layer covers another.
@@ -293,7 +267,7 @@ def reach(task: ReachTask) -> SortedRun:
             digests = [digest_of(own) for own in broader(pattern_of(kept[number]), task.grain)]
         for rank, digest in enumerate(digests):
             rows.append(digest[:-_ASKS] + asks[said] + pack(task.number, number, line, rank))
-    return run_of(rows, task.folder)
+    return sorted_run(rows, folder)
 
 
 #: octets at a digest's end that a checksum of the rule's action and layer replaces
@@ -305,23 +279,17 @@ _NONE = Grain()
 Cover = tuple[RulePlace, int, RulePlace]
 
 
-class SearchTask(NamedTuple):
-    """A task: rows of ``reach``; the parts from ``border`` on are NEW's."""
+def search_covers(
+    digests: DigestRange, runs: Sequence[SortedRun], border: int, folder: Path, *, covers_old: bool
+) -> Stored:
+    """A list of ``Cover``, from the runs of ``reach``.
 
-    task: DigestTask
-    border: int
-    #: whether rules of NEW may cover
-    covers_old: bool
-    folder: Path
-
-
-def search_covers(look: SearchTask) -> Stored:
-    """A list of ``Cover``."""
+    The parts from ``border`` on are NEW's; ``covers_old`` says whether rules of NEW cover, or those of OLD.
+    """
     found: list[Cover] = []
-    for rows in rows_by_digest(look.task):
-        covers = [row for row in rows if (row[0] >= look.border) is look.covers_old]
+    for rows in rows_by_digest(runs, digests):
+        covers = [row for row in rows if (row[0] >= border) is covers_old]
         if covers and len(covers) < len(rows):
             cover = covers[0][:2]
-            below = (row for row in rows if (row[0] >= look.border) is not look.covers_old)
-            found += ((row[:2], row[3], cover) for row in below)
-    return spill(found, look.folder)
+            found += ((row[:2], row[3], cover) for row in rows if (row[0] >= border) is not covers_old)
+    return spill(found, folder)

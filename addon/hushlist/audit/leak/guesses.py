@@ -1,29 +1,147 @@
-"""The hashes that a search looks for, and the guesses that it tries.
+r"""Dictionaries, the hashes that a search looks for, and the guesses that it tries.
+
+A dictionary has names and URLs. It is streamed from a file of any size, with or without gzip. If the file's name shows
+the format of a list, it is read as such a list; YAML and RPZ are read as a whole. Every other file is a text with names
+or URLs in its lines.
+
+>>> list(entries_of(Block("top.csv", None, 1, b"rank,domain\n1,a.example\n2,b.example\n", 0)))
+[b'a.example', b'b.example']
 
 Hashes are grouped by what is hashed, and how. Guesses are the strings that an author may have hashed for a name or URL.
-
 For a name: the host, "www." in front of it, and its parent domains. For a URL: also all its expressions, or, for hashed
 URIs, the URL and its site, in both schemes, with and without a slash at the end.
 """
 
 from __future__ import annotations
 
-import pickle
-from collections.abc import Iterable, Iterator
+import gzip
+import re
+import sys
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
+from io import BufferedReader, FileIO
 from pathlib import Path
 from typing import NamedTuple
 
-from hushlist.audit.leak.dictionary import Block, entries_of
 from hushlist.errors import UrlError
+from hushlist.lists.list_formats import FOLDERS, FORMATS, list_format_of
+from hushlist.lists.list_source import LONGEST_LINE, ListDefaults, ProblemReport
+from hushlist.lists.patterns import is_sinkhole
 from hushlist.match.expressions import expressions, host_suffixes
-from hushlist.match.rule import ExpressionHash, Rule
+from hushlist.match.index_writer import Stored, unspill
+from hushlist.match.rule import Expression, ExpressionHash, Rule
+from hushlist.system.files import open_regular, read_whole
 from hushlist.url import safebrowsing
 from hushlist.url.hashed_uri import ALGORITHMS, HashedUri, HashKey, matching_strings
 from hushlist.url.host import is_address, is_plain_name
 from hushlist.url.parts import Parts, split_generic
+
+# -- dictionaries ------------------------------------------------------------------------------------------------------
+
+#: means standard input
+STDIN = Path("-")
+#: octets of a dictionary in one chunk
+_BLOCK = 1 << 19
+_GZIP = b"\x1f\x8b"
+#: the other columns of a table are not names; it is read as a text, since its lines are short enough
+_TEXT = "csv"
+
+
+class Block(NamedTuple):
+    """A chunk of a dictionary."""
+
+    source: str
+    #: a key of FORMATS; ``None``: a text
+    form: str | None
+    first_line: int
+    octets: bytes
+    #: octets of the file, still compressed, that were read up to the chunk's end
+    done: int
+
+
+def dictionaries(paths: list[Path]) -> Iterator[Path]:
+    """The files to read; for a squidGuard folder, its files."""
+    for path in paths:
+        if path.is_dir():
+            named = (path / name for name in FOLDERS["squidguard"] if name != "expressions")
+            yield from (file for file in named if file.exists())
+        else:
+            yield path
+
+
+def blocks_of(path: Path) -> Iterator[Block]:
+    """The chunks of a file.
+
+    Raises:
+        OSError: it cannot be read or decompressed.
+        EOFError: it ends too early.
+        zlib.error: its compressed data is broken.
+    """
+    form = list_format_of(Path(path.name.removesuffix(".gz")))
+    form = None if form == _TEXT else form
+    with _opened(path) as raw:
+        octets = gzip.GzipFile(fileobj=raw) if raw.peek(len(_GZIP)).startswith(_GZIP) else raw
+        if form is not None and not FORMATS[form].is_by_line:
+            yield Block(str(path), form, 1, read_whole(octets, FORMATS[form].longest, path), size_of(path))
+            return
+        line = 1
+        while block := octets.read(_BLOCK):
+            block += octets.readline(LONGEST_LINE)
+            yield Block(str(path), form, line, block, raw.tell() if raw.seekable() else 0)
+            line += block.count(b"\n")
+
+
+def _opened(path: Path) -> BufferedReader:
+    return BufferedReader(FileIO(sys.stdin.fileno(), closefd=False)) if path == STDIN else open_regular(path)
+
+
+def size_of(path: Path) -> int:
+    """Octets of a file; 0 if it has no size."""
+    return 0 if path == STDIN else path.stat().st_size
+
+
+_COMMENT = re.compile(rb"(?:^|\s)#.*", re.DOTALL)
+_BETWEEN = re.compile(rb"[\s\"',;|<>]+")
+#: a sign that a line has more than a URL
+_MORE = re.compile(rb"[\s\"]|,https?://")
+_RANK = re.compile(rb"^\"?[0-9]+\"?,")
+
+
+def entries_of(block: Block) -> Iterator[bytes]:
+    """Names and URLs as written, with or without a scheme."""
+    if block.form is None:
+        for line in block.octets.split(b"\n"):
+            word = line.strip()
+            if is_plain_name(word):
+                yield word
+            elif word:
+                yield from _words(_RANK.sub(b"", _COMMENT.sub(b"", word), count=1))
+        return
+    report = ProblemReport(block.source, first_line=block.first_line)
+    for rule in FORMATS[block.form].read(block.octets, ListDefaults(), report):
+        if isinstance(rule.pattern, Expression):
+            yield rule.pattern.value.removesuffix(b"/") if rule.pattern.value.count(b"/") == 1 else rule.pattern.value
+
+
+def _words(text: bytes) -> Iterator[bytes]:
+    """The words of a line that may be names or URLs; a URL may have commas in it."""
+    if (
+        b" " not in text
+        and b"\t" not in text
+        and b'"' not in text
+        and text.count(b"://") == 1
+        and not text.find(b"http")
+    ):
+        yield text
+        return
+    for word in _BETWEEN.split(text):
+        if b"." in word and not is_sinkhole(word.decode(errors="replace")):
+            yield word
+
+
+# -- hashes ------------------------------------------------------------------------------------------------------------
 
 
 class TargetKind(NamedTuple):
@@ -45,15 +163,10 @@ class TargetKind(NamedTuple):
 class Targets:
     """The hashes of one list; their number decides the memory."""
 
-    #: digest -> the line of its first rule
+    #: digest -> the line of its first rule; results number the tables in this order
     lines: dict[TargetKind, dict[bytes, int]] = field(default_factory=dict)
     #: rules in the clear
     clear: int = 0
-
-    @property
-    def tables(self) -> tuple[TargetKind, ...]:
-        """The tables, in the order in which results number them."""
-        return tuple(self.lines)
 
     @property
     def sets(self) -> tuple[tuple[TargetKind, frozenset[bytes]], ...]:
@@ -74,13 +187,6 @@ class Targets:
 _Sets = tuple[tuple[TargetKind, frozenset[bytes]], ...]
 
 
-class GuessTask(NamedTuple):
-    """A chunk of a dictionary, and the file with the hashes to look for."""
-
-    block: Block
-    sets: Path
-
-
 class TriedBlock(NamedTuple):
     """The result for a chunk."""
 
@@ -92,21 +198,19 @@ class TriedBlock(NamedTuple):
     hits: list[tuple[int, bytes, bytes]]
 
 
-@lru_cache(maxsize=1)
-def _load(path: Path) -> _Sets:
-    sets: _Sets = pickle.loads(path.read_bytes())  # noqa: S301  we wrote it, into a folder of our own
-    return sets
+#: the hashes in a file; they are loaded once in each process
+_load: Callable[[Stored], _Sets] = lru_cache(maxsize=1)(unspill)
 
 
-def try_block(task: GuessTask) -> TriedBlock:
-    """Hash all guesses of a chunk, and compare."""
-    sets = _load(task.sets)
+def try_block(block: Block, hashes: Stored) -> TriedBlock:
+    """Hash all guesses of a chunk, and compare with the stored ``Targets.sets``."""
+    sets = _load(hashes)
     prefixes = [(number, table.octets, own) for number, (table, own) in enumerate(sets) if table.uri is None]
     uris = [(number, table.uri, own) for number, (table, own) in enumerate(sets) if table.uri is not None]
     names: set[bytes] = set()
     urls: list[bytes] = []
     entries = 0
-    for entry in entries_of(task.block):
+    for entry in entries_of(block):
         entries += 1
         if is_plain_name(entry):
             _add_hosts(entry, names)
@@ -137,7 +241,7 @@ def try_block(task: GuessTask) -> TriedBlock:
     return TriedBlock(entries, len(tried), hashed, hits)
 
 
-# -- names -------------------------------------------------------------------------------------------------------------
+# -- guesses for names -------------------------------------------------------------------------------------------------
 
 _WWW = b"www."
 
@@ -172,7 +276,7 @@ def _of_names(names: Iterable[bytes], key: HashKey) -> Iterator[bytes]:
             yield b"https://" + name + end
 
 
-# -- URLs --------------------------------------------------------------------------------------------------------------
+# -- guesses for URLs --------------------------------------------------------------------------------------------------
 
 
 def _expressions(url: bytes) -> Iterator[bytes]:

@@ -13,23 +13,30 @@ Spec: draft-feather-hashed-uri-03, 6
 from __future__ import annotations
 
 import math
-import os
-import pickle
 import time
 import zlib
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
-from hushlist.audit.leak.dictionary import Block, blocks_of, dictionaries, size_of
-from hushlist.audit.leak.guesses import GuessTask, TargetKind, Targets, TriedBlock, try_block
+from hushlist.audit.leak.guesses import (
+    Block,
+    TargetKind,
+    Targets,
+    TriedBlock,
+    blocks_of,
+    dictionaries,
+    size_of,
+    try_block,
+)
 from hushlist.errors import Problem, SourceError
-from hushlist.jobs.list_chunks import chunk_list, read_chunk
-from hushlist.jobs.worker_processes import Progress, processes, silent
+from hushlist.jobs.list_chunks import chunk_list, raise_errors, read_lists
+from hushlist.jobs.worker_processes import Progress, Workers
+from hushlist.match.index_writer import spill
 from hushlist.policy.policy_file import ListFile
 
 
@@ -124,18 +131,11 @@ def read_targets(files: Sequence[ListFile]) -> tuple[Targets, list[Problem]]:
             SourceError: the list cannot be used.
     """
     targets = Targets()
-    warnings: list[Problem] = []
-    for file in files:
-        survey = chunk_list(file)
-        report = survey.report
-        for chunk in survey.pieces:
-            octets, own = read_chunk(file, chunk)
-            targets.add(file.format.read(octets, file.defaults, own))
-            report.merge(own)
-        if report.errors:
-            raise SourceError(report.errors)
-        warnings += report.warnings
-    return targets, warnings
+    lists = [chunk_list(file) for file in files]
+    with Workers(1) as workers:
+        list(read_lists(lists, workers, lambda chunk: targets.add(chunk.rules)))
+    raise_errors(lists)
+    return targets, [warning for own in lists for warning in own.report.warnings]
 
 
 def search_dictionary(
@@ -144,41 +144,33 @@ def search_dictionary(
     paths: Sequence[Path],
     *,
     jobs: int | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = None,
 ) -> Leak:
     """Try dictionaries on a list's hashes.
 
     Raises:
-            SourceError: a dictionary cannot be read, or a process ended too early.
+        SourceError: a dictionary cannot be read.
+        WorkerError: a process ended too early.
     """
-    jobs = jobs or os.cpu_count() or 1
-    files = list(dictionaries(list(paths)))
     found: dict[tuple[int, bytes], bytes] = {}
     tried = TriedBlock(0, 0, 0, [])
     started = time.perf_counter()
-    try:
-        with TemporaryDirectory() as name, processes(jobs) as parallel:
-            sets = Path(name) / "hashes"
-            sets.touch(mode=0o600)
-            sets.write_bytes(pickle.dumps(targets.sets))
-            tasks = (GuessTask(block, sets) for block in _watched(files, progress))
-            for result in parallel(try_block, tasks):
-                entries, expressions, uris, hits = result
-                tried = TriedBlock(tried.entries + entries, tried.expressions + expressions, tried.uris + uris, [])
-                for number, digest, text in hits:
-                    found.setdefault((number, digest), text)
-    except BrokenExecutor as error:
-        why = "a process ended before it had done its part"
-        raise SourceError([Problem(source, 0, "search", why)]) from error
+    with TemporaryDirectory() as name, Workers(jobs, progress) as workers:
+        guess = partial(try_block, hashes=spill(targets.sets, Path(name)))
+        blocks = _blocks(list(dictionaries(list(paths))), workers.show)
+        for entries, expressions, uris, hits in workers.apply(guess, blocks):
+            tried = TriedBlock(tried.entries + entries, tried.expressions + expressions, tried.uris + uris, [])
+            for number, digest, text in hits:
+                found.setdefault((number, digest), text)
     leak = Leak(
         source,
         clear=targets.clear,
         entries=tried.entries,
         tried=tried.expressions + tried.uris,
         seconds=time.perf_counter() - started,
-        jobs=jobs,
+        jobs=workers.jobs,
     )
-    tables = targets.tables
+    tables = tuple(targets.lines)
     fallen = Counter(at for at, _ in found)
     for number, table in enumerate(tables):
         of_table = tried.expressions if table.uri is None else tried.uris
@@ -190,7 +182,7 @@ def search_dictionary(
     return leak
 
 
-def _watched(files: Sequence[Path], progress: Progress) -> Iterator[Block]:
+def _blocks(files: Sequence[Path], progress: Progress) -> Iterator[Block]:
     """The chunks of all dictionaries; reports progress."""
     path = Path()
     try:

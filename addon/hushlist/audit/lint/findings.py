@@ -1,28 +1,36 @@
-"""What lint finds: a kind and a text at a line. Findings wait in files until they are in order.
+"""What lint finds in a chunk of a list alone: lines that are unreadable, broad, dead, expired or oddly spelled.
 
-``lint_chunk`` looks at one chunk of a list alone: for lines that are unreadable, broad, dead, expired or oddly spelled.
+A dead rule is one that no request can fit. No request of a browser, to a name that can be resolved, has its canonical
+form.
+
+>>> why_unmatchable(Expression(b"256.1.2.3/"))
+'a name that ends in a number is no address and cannot be resolved: browsers refuse it'
+
+An odd entry is read as a different rule than it seems to be: it has parts that no request has.
+
+>>> [why for _, why in oddities(b"ftp://h.example/a")]
+["a proxy is not asked for 'ftp:': the rule fits http and https"]
 """
 
 from __future__ import annotations
 
-import json
-import pickle
+import re
 from collections.abc import Iterable, Iterator
 from datetime import datetime
 from enum import StrEnum
-from functools import lru_cache
 from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import NamedTuple
 
-from hushlist.audit.lint.unmatchable import odd_lines, oddities, why_unmatchable
-from hushlist.jobs.list_chunks import Chunk, read_chunk
+from hushlist.errors import UrlError
+from hushlist.jobs.list_chunks import LoadedChunk, collect_rules
 from hushlist.lists.hash_lists import read_safebrowsing_raw
-from hushlist.lists.list_source import ProblemReport
-from hushlist.match.index_writer import CollectedPart, RunCollector, Stored, store
-from hushlist.match.overbroad import BreadthTest
-from hushlist.match.rule import Expression, Rule
-from hushlist.policy.policy_file import ListFile
+from hushlist.lists.patterns import parse_expression
+from hushlist.match.expressions import full_hash
+from hushlist.match.index_writer import CollectedPart
+from hushlist.match.rule import Expression, ExpressionHash, Pattern, Rule
+from hushlist.url.hashed_uri import ALGORITHMS, HashedUri
+from hushlist.url.host import parse_ipv4
 
 
 class FindingKind(StrEnum):
@@ -61,92 +69,18 @@ class Finding(NamedTuple):
     why: str
 
 
-#: most findings in memory
-_MOST = 1 << 15
-
-
-class FindingSpool:
-    """Findings by part of the sources, in any order; all but a few are in files of a folder."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._waiting: dict[int, list[Finding]] = {}
-        self._number = 0
-
-    def add(self, part: int, findings: Iterable[Finding]) -> None:
-        """Add findings of a part."""
-        own = self._waiting.setdefault(part, [])
-        before = len(own)
-        own.extend(findings)
-        self._number += len(own) - before
-        if self._number > _MOST:
-            self._write()
-
-    def _write(self) -> None:
-        for part, findings in self._waiting.items():
-            with self._path(part).open("a", encoding="utf-8") as file:
-                file.writelines(json.dumps(finding) + "\n" for finding in findings)
-        self._waiting.clear()
-        self._number = 0
-
-    def _path(self, part: int) -> Path:
-        return self._folder / f"{part}.findings"
-
-    def of(self, part: int) -> list[Finding]:
-        """All findings of a part, in order, without duplicates."""
-        return sorted({*self._written(part), *self._waiting.get(part, ())})
-
-    def _written(self, part: int) -> Iterator[Finding]:
-        path = self._path(part)
-        if path.exists():
-            with path.open(encoding="utf-8") as file:
-                for text in file:
-                    line, kind, what, why = json.loads(text)
-                    yield Finding(line, FindingKind(kind), what, why)
-
-
-class LintTask(NamedTuple):
-    """A task: a chunk of a list to look at, and where to put what is collected from it."""
-
-    number: int
-    file: ListFile
-    chunk: Chunk
-    popular: tuple[bytes, ...]
-    now: datetime
-    folder: Path
-
-
-class LintedChunk(NamedTuple):
-    """The findings of a chunk, and data for comparing its rules with rules of other chunks."""
-
-    part: CollectedPart
-    report: ProblemReport
-    findings: list[Finding]
-    #: pickled: the collector's candidates, and the rules for address ranges
-    candidates: Stored
-
-
-def lint_chunk(piece: LintTask) -> LintedChunk:
-    """Look at one chunk."""
-    number, file, chunk, popular, now, folder = piece
-    text, report = read_chunk(file, chunk)
-    odd = {} if file.format.read is read_safebrowsing_raw else odd_lines(text, chunk.first_line)
+def lint_chunk(
+    chunk: LoadedChunk, popular: tuple[bytes, ...], now: datetime, folder: Path
+) -> tuple[CollectedPart, list[Finding]]:
+    """Look at one chunk; ``now`` is in UTC. Its rules are collected, for comparisons with rules of other chunks."""
+    is_raw = chunk.file.format.read is read_safebrowsing_raw
+    odd = {} if is_raw else odd_lines(chunk.octets, chunk.report.first_line)
     findings: list[Finding] = []
-    collector = RunCollector(number, file.defaults.layer or "")
-    breadth = _breadth(popular)
-    rules = _looked_at(file.format.read(text, file.defaults, report), odd, now, findings)
-    collector.add(rules, breadth.of_expression)
-    for rule in collector.broad:
-        if why := breadth.of_rule(rule):
-            findings.append(Finding(rule.line, FindingKind.BROAD, str(rule.pattern), why))
-    ranges = [rule for rule in collector.broad if isinstance(rule.pattern, IPv4Network | IPv6Network)]
-    candidates = store(pickle.dumps((collector.candidates, ranges)), folder)
-    return LintedChunk(collector.finish(folder), report, findings, candidates)
 
+    def tell_broad(rule: Rule, why: str) -> None:
+        findings.append(Finding(rule.line, FindingKind.BROAD, str(rule.pattern), why))
 
-@lru_cache(maxsize=1)
-def _breadth(popular: tuple[bytes, ...]) -> BreadthTest:
-    return BreadthTest(popular)
+    return collect_rules(chunk, _looked_at(chunk.rules, odd, now, findings), popular, folder, tell_broad), findings
 
 
 def _looked_at(rules: Iterable[Rule], odd: dict[int, bytes], now: datetime, findings: list[Finding]) -> Iterator[Rule]:
@@ -161,3 +95,103 @@ def _looked_at(rules: Iterable[Rule], odd: dict[int, bytes], now: datetime, find
             whys = dict.fromkeys(why for made, why in oddities(odd[line]) if made == pattern)
             findings += (Finding(line, FindingKind.SPELLING, "", why) for why in whys)
         yield rule
+
+
+# -- dead rules --------------------------------------------------------------------------------------------------------
+
+#: Spec: RFC 1035, 2.3.4: "labels: 63 octets or less; names: 255 octets or less", of which two are not written
+_LONGEST_LABEL, _LONGEST_NAME = 63, 253
+
+# One search shows for nearly every rule that it is fine.
+_is_suspect = re.compile(rb"[^/]{64}|[^/\[]*[%<>:\[\]^|]|(?:[^/]*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)/").match
+_ENDS_IN_NUMBER = re.compile(rb"(?:.*\.)?(?:[0-9]+|0[xX][0-9A-Fa-f]*)", re.DOTALL)
+_FORBIDDEN = re.compile(rb"[<>:\[\]^|]")
+
+
+def why_unmatchable(pattern: Pattern) -> str | None:
+    """Why no real URL can fit a pattern, for a person; ``None`` if one may."""
+    match pattern:
+        case Expression(value):
+            return _host(value[: value.find(b"/")]) if _is_suspect(value) else None
+        case ExpressionHash(value):
+            return _NOTHING if value == _OF_NOTHING[: len(value)] else None
+        case HashedUri(key, digest):
+            return _NOTHING if digest == ALGORITHMS[key.algorithm](b"") else None
+        case IPv4Network() | IPv6Network() as network:
+            return "all its addresses are for multicast: no site has one" if network.is_multicast else None
+    return None
+
+
+_OF_NOTHING = full_hash(b"")
+_NOTHING = "it is the hash of nothing, not of an expression"
+
+
+def _host(host: bytes) -> str | None:
+    if host.startswith(b"["):
+        return None
+    if b"%" in host:
+        return "there is an escape in the host: browsers refuse it"
+    if found := _FORBIDDEN.search(host):
+        return f"there is {found[0].decode()!r} in the host: browsers refuse it"
+    # Spec: URL Standard, host parsing: a host that "ends in a number" is an IPv4 address, or failure
+    if _ENDS_IN_NUMBER.fullmatch(host):
+        if parse_ipv4(host) is None:
+            return "a name that ends in a number is no address and cannot be resolved: browsers refuse it"
+        return None
+    longest = max(map(len, host.split(b".")))
+    if longest > _LONGEST_LABEL:
+        return f"a label has {longest} octets: a name that is resolved has at most {_LONGEST_LABEL} in each"
+    if len(host) > _LONGEST_NAME:
+        return f"the host has {len(host)} octets: a name that is resolved has at most {_LONGEST_NAME}"
+    return None
+
+
+# -- odd entries -------------------------------------------------------------------------------------------------------
+
+_WEB = ("http", "https", "ws", "wss")
+#: a line that may have an odd entry
+_ODD = re.compile(
+    rb"[^\s#]#[^\s]|@|(?<![a-z0-9+.-])(?!(?:https?|wss?)://)[a-z][a-z0-9+.-]*://|:(?:0+|[0-9]{5,})(?=[/?#\s\"']|\Z)",
+    re.IGNORECASE,
+)
+_MAY_BE_ODD = re.compile(rb"[^\s]#|@|://|:[0-9]")
+_BETWEEN = re.compile(r"[\s\"',{}]+")
+_ENTRY = re.compile(
+    r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://)?(?:(?P<user>[^/?#@\\]*)@)?(?:\[[^\]]*\]|[^/?#:\\]*)(?::(?P<port>[0-9]+))?"
+    r"[^#]*(?:#(?P<fragment>.*))?",
+    re.DOTALL,
+)
+
+
+def odd_lines(octets: bytes, first: int) -> dict[int, bytes]:
+    """The lines, by number, that may have an odd entry; ``first`` is the number of the octets' first line."""
+    if not _MAY_BE_ODD.search(octets):
+        return {}
+    return {number: line for number, line in enumerate(octets.split(b"\n"), first) if _ODD.search(line)}
+
+
+def oddities(line: bytes) -> Iterator[tuple[Expression, str]]:
+    """For each odd entry of a line: the rule that it makes, and which part of it no request has."""
+    for word in _BETWEEN.split(line.decode(errors="replace")):
+        if _ODD.search(word.encode()):
+            try:
+                rule = parse_expression(word)
+            except UrlError:
+                continue
+            for why in _why(word, rule):
+                yield rule, why
+
+
+def _why(word: str, rule: Expression) -> Iterator[str]:
+    entry = _ENTRY.fullmatch(word)
+    if entry is None:
+        return
+    scheme = (entry["scheme"] or "http").lower()
+    if scheme not in _WEB:
+        yield f"a proxy is not asked for {scheme + ':'!r}: the rule fits http and https"
+    if entry["user"] is not None:
+        yield "a user name is no part of a rule: it fits whoever asks"
+    if entry["port"] and not 0 < int(entry["port"][:9]) < 1 << 16:
+        yield f"no request has the port {entry['port'][:20]}: the rule fits every port"
+    if entry["fragment"]:
+        yield f"what stands behind '#' is never sent: the rule fits all of {rule}"

@@ -7,34 +7,28 @@ The steps are those of compiling, in as many processes, and with as little memor
 
 from __future__ import annotations
 
-import os
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import BrokenExecutor
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import partial
 from heapq import merge as in_order
-from itertools import count
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import NamedTuple
 
-from hushlist.audit.lint import redundant
-from hushlist.audit.lint.findings import Finding, FindingKind, FindingSpool, LintedChunk, LintTask, lint_chunk
-from hushlist.audit.lint.redundant import Duplicates, duplicate_tasks, find_duplicates
-from hushlist.errors import Problem, SourceError
-from hushlist.jobs.list_chunks import Chunk, ChunkedList, chunk_list, read_chunk
-from hushlist.jobs.worker_processes import Parallel, Progress, processes, silent, watched
+from hushlist.audit.lint.findings import Finding, FindingKind, lint_chunk
+from hushlist.audit.lint.redundant import DuplicateSearch, ShadowTask, lint_shadowed
+from hushlist.errors import Problem
+from hushlist.jobs.digest_runs import SpillByPart
+from hushlist.jobs.list_chunks import ChunkedList, chunk_lists, list_workers, load_chunk, read_lists
+from hushlist.jobs.worker_processes import Progress, Workers
 from hushlist.lists.hash_lists import read_safebrowsing_raw
 from hushlist.lists.list_source import ProblemReport, without_comment
 from hushlist.lists.rpz import read_rpz
-from hushlist.match.index_writer import MOST_PARTS, Merged, assemble, merge_runs, merge_tasks
+from hushlist.match.index_writer import CollectedPart, assemble, merge_all, merge_tasks
 from hushlist.match.overbroad import Prefixes
 from hushlist.policy.policy_file import ListFile
 
-#: with fewer octets than this in all lists, other processes are not worth their start
-_FEW = 1 << 21
 #: most characters of a line that are shown
 _LONGEST = 120
 
@@ -65,85 +59,56 @@ def lint(
     *,
     popular: Sequence[bytes] = (),
     jobs: int | None = None,
-    progress: Progress = silent,
+    progress: Progress | None = None,
 ) -> Linted:
     """Lint lists; ``found`` is called with a file's name and a finding, in the order of files and lines.
 
     ``now`` is in UTC; ``popular`` are canonical hosts, the most popular first.
 
     Raises:
-            SourceError: a file cannot be read, there are too many rules, or a process ended too early.
+            SourceError: a file cannot be read, or there are too many rules.
+            WorkerError: a process ended too early.
     """
-    surveys = [chunk_list(file) for file in files]
-    if errors := [problem for survey in surveys for problem in survey.report.errors]:
-        raise SourceError(errors)
-    if sum(len(survey.pieces) for survey in surveys) >= MOST_PARTS:
-        raise SourceError(
-            [Problem("lint", 0, "lists", f"there are more than {MOST_PARTS - 1} files and pieces of files")]
-        )
-    is_small = sum(survey.length for survey in surveys) < _FEW
-    try:
-        with TemporaryDirectory() as name, processes(1 if is_small else jobs or os.cpu_count() or 1) as parallel:
-            return _Lint(surveys, Path(name), parallel, progress).run(found, now, tuple(popular))
-    except BrokenExecutor as error:
-        raise _error("a process ended before it had done its part") from error
-
-
-def _error(why: str) -> SourceError:
-    return SourceError([Problem("lint", 0, "lists", why)])
-
-
-class _LintedPart(NamedTuple):
-    """A linted chunk of a file."""
-
-    file: int
-    chunk: Chunk
-    looked: LintedChunk
+    lists = chunk_lists(files, "lint")
+    with TemporaryDirectory() as name, list_workers(lists, jobs, progress) as workers:
+        return _Lint(lists, Path(name), workers).run(found, now, tuple(popular))
 
 
 class _Lint:
     """One run."""
 
-    def __init__(self, surveys: Sequence[ChunkedList], folder: Path, parallel: Parallel, progress: Progress) -> None:
-        self._surveys, self._folder, self._parallel, self._progress = surveys, folder, parallel, progress
-        self._names = [str(survey.file.path) for survey in surveys]
-        self._spool = FindingSpool(folder)
-        self._linted = Linted(lists=len(surveys))
+    def __init__(self, lists: Sequence[ChunkedList], folder: Path, workers: Workers) -> None:
+        self._lists, self._folder, self._workers = lists, folder, workers
+        self._names = [str(own.file.path) for own in lists]
+        self._chunks = [chunk for own in lists for chunk in own.chunks]
+        self._findings: SpillByPart[Finding] = SpillByPart(folder, "findings")
+        self._linted = Linted(lists=len(lists))
 
     def run(self, found: Callable[[str, Finding], object], now: datetime, popular: tuple[bytes, ...]) -> Linted:
-        parts = list(self._look(now, popular))
-        self._linted.rules = sum(part.looked.part.rules for part in parts)
-        self._compare(parts)
-        self._cover(parts)
-        for number in range(len(self._surveys)):
-            self._tell(number, [(at, part) for at, part in enumerate(parts) if part.file == number], found)
+        #: by part: the number of its file
+        files: list[int] = []
+        parts: list[CollectedPart] = []
+        look = partial(lint_chunk, popular=popular, now=now, folder=self._folder)
+        for file, (part, findings) in read_lists(self._lists, self._workers, look):
+            files.append(file)
+            parts.append(part)
+            self._findings.add(part.number, *findings)
+        self._linted.rules = sum(part.rules for part in parts)
+        self._compare(parts, files)
+        self._cover(parts, files)
+        for number in range(len(self._lists)):
+            self._tell(number, [at for at, file in enumerate(files) if file == number], found)
         return self._linted
 
-    def _look(self, now: datetime, popular: tuple[bytes, ...]) -> Iterator[_LintedPart]:
-        """Lint each chunk alone."""
-        stretches = [(file, chunk) for file, survey in enumerate(self._surveys) for chunk in survey.pieces]
-        numbers = count()
-        pieces = (
-            LintTask(next(numbers), self._surveys[file].file, chunk, popular, now, self._folder)
-            for file, chunk in stretches
-        )
-        results = watched("read", self._parallel(lint_chunk, pieces), len(stretches), self._progress)
-        for (file, chunk), looked in zip(stretches, results, strict=True):
-            self._surveys[file].report.merge(looked.report)
-            self._spool.add(looked.part.number, looked.findings)
-            yield _LintedPart(file, chunk, looked._replace(findings=[]))
-
-    def _compare(self, parts: Sequence[_LintedPart]) -> None:
+    def _compare(self, parts: Sequence[CollectedPart], files: Sequence[int]) -> None:
         """Find duplicate rules."""
-        own = list(duplicate_tasks([part.looked.part for part in parts], [part.file for part in parts], self._names))
         prefixes: Counter[tuple[int, int]] = Counter()
         lines: dict[tuple[int, int], int] = {}
-        results: Iterator[Duplicates] = watched(
-            "compared", self._parallel(find_duplicates, own), len(own), self._progress
-        )
-        for repeated in results:
+        search = DuplicateSearch(parts, files, self._names)
+        tasks = [(table, task) for table, own in merge_tasks(parts).items() for task in own]
+        for repeated in self._workers.map("compared", search.find, tasks):
             for part, findings in repeated.findings.items():
-                self._spool.add(part, findings)
+                self._findings.add(part, *findings)
             prefixes += repeated.prefixes
             for at, line in repeated.first_lines.items():
                 lines[at] = min(line, lines.get(at, line))
@@ -152,53 +117,43 @@ class _Lint:
             for (file, octets), number in sorted(prefixes.items())
         ]
 
-    def _cover(self, parts: Sequence[_LintedPart]) -> None:
+    def _cover(self, parts: Sequence[CollectedPart], files: Sequence[int]) -> None:
         """Find rules that broader ones cover, with an index of all rules."""
-        by_table = merge_tasks([part.looked.part for part in parts])
         target = self._folder / "index"
-        every = [task for own in by_table.values() for task in own]
-        pieces = watched(
-            "sorted", self._parallel(partial(merge_runs, folder=self._folder), every), len(every), self._progress
-        )
-        merged = {name: Merged(own[0].shape, [next(pieces) for _ in own]) for name, own in by_table.items()}
+        merged = merge_all(parts, partial(self._workers.map, "sorted"), self._folder)
         with target.open("wb") as file:
-            assemble(file, [part.looked.part for part in parts], merged)
-        own = [
-            redundant.ShadowTask(target, at, self._names[part.file], part.looked.part.layer, part.looked.candidates)
-            for at, part in enumerate(parts)
-        ]
-        of_parts = watched("covered", self._parallel(redundant.lint_shadowed, own), len(own), self._progress)
-        for at, findings in enumerate(of_parts):
-            self._spool.add(at, findings)
+            assemble(file, parts, merged)
+        tasks = [ShadowTask(own.number, self._names[files[own.number]], own.layer, own.candidates) for own in parts]
+        of_parts = self._workers.map("covered", partial(lint_shadowed, file=target), tasks)
+        for part, findings in enumerate(of_parts):
+            self._findings.add(part, *findings)
 
-    def _tell(
-        self, file: int, parts: Sequence[tuple[int, _LintedPart]], found: Callable[[str, Finding], object]
-    ) -> None:
+    def _tell(self, file: int, parts: Sequence[int], found: Callable[[str, Finding], object]) -> None:
         """All findings of a file, in order."""
-        survey, counts = self._surveys[file], self._linted.counts
+        report, counts = self._lists[file].report, self._linted.counts
         short = [
             Finding(own.line, FindingKind.SHORT_HASH, f"hashes of {own.octets} octets", str(own))
             for own in self._linted.prefixes
             if own.source == self._names[file] and own.is_short
         ]
-        counts[FindingKind.REFUSED] += survey.report.refused
-        of_parts = (finding for at, part in parts for finding in self._of_part(at, part, survey.file))
-        for finding in in_order(_of_report(survey.report), of_parts, sorted(short)):
+        counts[FindingKind.REFUSED] += report.refused
+        of_parts = (finding for part in parts for finding in self._of_part(part, self._lists[file].file))
+        for finding in in_order(_of_report(report), of_parts, sorted(short)):
             if finding.kind is not FindingKind.REFUSED:  # findings of the same kind are reported together
                 counts[finding.kind] += 1
             found(self._names[file], finding)
 
-    def _of_part(self, at: int, part: _LintedPart, file: ListFile) -> Iterator[Finding]:
+    def _of_part(self, part: int, file: ListFile) -> Iterator[Finding]:
         """Findings of a part: fills in the text of the line, and leaves out "covered" for a duplicate.
 
         An entry that means both a page and the folder of that name is reported once.
         """
-        findings = self._spool.of(at)
+        findings = sorted({*self._findings.of(part)})
         duplicates = {finding.line for finding in findings if finding.kind is FindingKind.DUPLICATE}
         page: tuple[int, str] | None = None
         lines: list[bytes] = []
         if any(not finding.what for finding in findings):
-            lines = read_chunk(file, part.chunk)[0].split(b"\n")
+            lines = load_chunk(part, file, self._chunks[part]).octets.split(b"\n")
         for finding in findings:
             if finding.kind is FindingKind.COVERED:
                 if finding.line in duplicates or (finding.line, finding.what) == page:
@@ -208,7 +163,7 @@ class _Lint:
                 if file.format.read is read_safebrowsing_raw:
                     what = f"hash {finding.line}"
                 else:
-                    what = _shown(lines, finding.line - part.chunk.first_line)
+                    what = _shown(lines, finding.line - self._chunks[part].first_line)
                 if file.format.read is read_rpz and finding.kind is FindingKind.DUPLICATE and what.startswith("*."):
                     continue  # a name server needs both: there, "*.h.example" does not cover "h.example"
                 finding = finding._replace(what=what)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pickle
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from datetime import date
@@ -16,7 +15,7 @@ from hushlist.match.expressions import FULL_LENGTH
 from hushlist.match.index import Index, Match
 from hushlist.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms, key_length
 from hushlist.match.index_table import PLACE
-from hushlist.match.index_writer import Candidate, CollectedPart, MergeTask, Stored, load, merge_tasks, sorted_rows
+from hushlist.match.index_writer import Candidate, CollectedPart, MergeTask, Stored, sorted_rows, unspill
 from hushlist.match.rule import FINAL, Action, Rule, Terms
 from hushlist.match.shadowed import find_shadowed
 
@@ -30,18 +29,6 @@ class TermsMeaning(NamedTuple):
     expires: date | None
 
 
-class DuplicateTask(NamedTuple):
-    """A task: rows of one table, to be searched for rules of the same key."""
-
-    task: MergeTask
-    table: str
-    #: part -> number of its file, and the meaning of each of its terms
-    files: tuple[int, ...]
-    meanings: tuple[tuple[TermsMeaning, ...], ...]
-    #: the files' names in findings
-    names: tuple[str, ...]
-
-
 class Duplicates(NamedTuple):
     """Findings by part; and (file, octets) -> how many different prefixes, and the line of the first."""
 
@@ -50,14 +37,73 @@ class Duplicates(NamedTuple):
     first_lines: dict[tuple[int, int], int]
 
 
-def duplicate_tasks(
-    parts: Sequence[CollectedPart], files: Sequence[int], names: Sequence[str]
-) -> Iterator[DuplicateTask]:
-    """The tasks; ``files`` are the numbers of the parts' files."""
-    meanings = tuple(tuple(_meaning(terms) for terms in part.terms) for part in parts)
-    for table, own in merge_tasks(parts).items():
-        for task in own:
-            yield DuplicateTask(task, table, tuple(files), meanings, tuple(names))
+class _TermsPlace(NamedTuple):
+    part: int
+    line: int
+    meaning: TermsMeaning
+
+
+class DuplicateSearch:
+    """Searches sorted rows for rules of the same key."""
+
+    def __init__(self, parts: Sequence[CollectedPart], files: Sequence[int], names: Sequence[str]) -> None:
+        """``files``: the number of each part's file; ``names``: those of the files in findings."""
+        self._files, self._names = files, names
+        self._meanings = [[_meaning(terms) for terms in part.terms] for part in parts]
+
+    def find(self, task: tuple[str, MergeTask]) -> Duplicates:
+        """Search the rows of one task, which are of the named table."""
+        table, rows_of = task
+        size = rows_of.shape.key
+        found = Duplicates({}, Counter(), {})
+        is_prefix = table.startswith(EXPRESSION_TABLE) and key_length(table) < FULL_LENGTH
+        for key, rows in groupby(sorted_rows(rows_of), lambda row: row[:size]):
+            first, *others = rows
+            if not (others or is_prefix):
+                continue
+            places = list(self._places([first, *others], size))
+            if is_prefix:
+                for file in {self._files[place.part] for place in places}:
+                    found.prefixes[file, size] += 1
+                for place in places:
+                    at = self._files[place.part], size
+                    found.first_lines[at] = min(place.line, found.first_lines.get(at, place.line))
+            for place, finding in self._compare(places, f"sha256:{key.hex()}" if is_prefix else ""):
+                found.findings.setdefault(place.part, []).append(finding)
+        return found
+
+    def _places(self, rows: Sequence[bytes], size: int) -> Iterator[_TermsPlace]:
+        for row in rows:
+            part, line, terms = PLACE.unpack_from(row, size)
+            if terms != GUIDE:
+                yield _TermsPlace(part, line, self._meanings[part][terms])
+
+    def _compare(self, places: Sequence[_TermsPlace], what: str) -> Iterator[tuple[_TermsPlace, Finding]]:
+        """The findings for rules of the same key."""
+        firsts: dict[TermsMeaning, _TermsPlace] = {}
+        for place in places:
+            first = firsts.setdefault(place.meaning, place)
+            if first is not place and (first.part, first.line) != (place.part, place.line):
+                yield place, Finding(place.line, FindingKind.DUPLICATE, what, f"first in {self._where(first, place)}")
+        if len(firsts) > 1:
+            for place in places:
+                if winner := self._winner(place, firsts.values()):
+                    why = f"{self._where(winner, place)} has the same rule with {winner.meaning.action}, which beats it"
+                    yield place, Finding(place.line, FindingKind.BEATEN, what, why)
+
+    def _winner(self, place: _TermsPlace, others: Iterable[_TermsPlace]) -> _TermsPlace | None:
+        """A rule of the same list that always beats this one; a rule of another list may be in another layer."""
+        rank = FINAL.get(place.meaning.action)
+        for other in others:
+            own = FINAL.get(other.meaning.action, 0)
+            is_same = self._files[other.part] == self._files[place.part]
+            if rank and own > rank and is_same and other.meaning.expires is None:
+                return other
+        return None
+
+    def _where(self, place: _TermsPlace, seen_from: _TermsPlace) -> str:
+        file = self._files[place.part]
+        return f"line {place.line}" if file == self._files[seen_from.part] else f"{self._names[file]}:{place.line}"
 
 
 def _meaning(encoded: bytes) -> TermsMeaning:
@@ -65,84 +111,19 @@ def _meaning(encoded: bytes) -> TermsMeaning:
     return TermsMeaning(terms.action, terms.category, terms.expires)
 
 
-class _TermsPlace(NamedTuple):
-    part: int
-    line: int
-    meaning: TermsMeaning
-
-
-def find_duplicates(look: DuplicateTask) -> Duplicates:
-    """Search the rows of one task."""
-    size = look.task.shape.key
-    found = Duplicates({}, Counter(), {})
-    is_prefix = look.table.startswith(EXPRESSION_TABLE) and key_length(look.table) < FULL_LENGTH
-    for key, rows in groupby(sorted_rows(look.task), lambda row: row[:size]):
-        first, *others = rows
-        if not (others or is_prefix):
-            continue
-        places = list(_places([first, *others], look))
-        if is_prefix:
-            for file in {look.files[place.part] for place in places}:
-                found.prefixes[file, size] += 1
-            for place in places:
-                at = look.files[place.part], size
-                found.first_lines[at] = min(place.line, found.first_lines.get(at, place.line))
-        for place, finding in _compare(places, look, f"sha256:{key.hex()}" if is_prefix else ""):
-            found.findings.setdefault(place.part, []).append(finding)
-    return found
-
-
-def _places(rows: Sequence[bytes], look: DuplicateTask) -> Iterator[_TermsPlace]:
-    for row in rows:
-        part, line, terms = PLACE.unpack_from(row, look.task.shape.key)
-        if terms != GUIDE:
-            yield _TermsPlace(part, line, look.meanings[part][terms])
-
-
-def _compare(places: Sequence[_TermsPlace], look: DuplicateTask, what: str) -> Iterator[tuple[_TermsPlace, Finding]]:
-    """The findings for rules of the same key."""
-    firsts: dict[TermsMeaning, _TermsPlace] = {}
-    for place in places:
-        first = firsts.setdefault(place.meaning, place)
-        if first is not place and (first.part, first.line) != (place.part, place.line):
-            yield place, Finding(place.line, FindingKind.DUPLICATE, what, f"first in {_where(first, place, look)}")
-    if len(firsts) > 1:
-        for place in places:
-            if winner := _winner(place, firsts.values(), look):
-                why = f"{_where(winner, place, look)} has the same rule with {winner.meaning.action}, which beats it"
-                yield place, Finding(place.line, FindingKind.BEATEN, what, why)
-
-
-def _winner(place: _TermsPlace, others: Iterable[_TermsPlace], look: DuplicateTask) -> _TermsPlace | None:
-    """A rule of the same list that always beats this one; a rule of another list may be in another layer."""
-    rank = FINAL.get(place.meaning.action)
-    for other in others:
-        own = FINAL.get(other.meaning.action, 0)
-        is_same = look.files[other.part] == look.files[place.part]
-        if rank and own > rank and is_same and other.meaning.expires is None:
-            return other
-    return None
-
-
-def _where(place: _TermsPlace, seen_from: _TermsPlace, look: DuplicateTask) -> str:
-    file = look.files[place.part]
-    return f"line {place.line}" if file == look.files[seen_from.part] else f"{look.names[file]}:{place.line}"
-
-
 class ShadowTask(NamedTuple):
-    """A task: the rules of a part that may be covered, and the file of an index with all rules."""
+    """A task: the rules of a part that may be covered."""
 
-    file: Path
     part: int
     source: str
     layer: str
     candidates: Stored
 
 
-def lint_shadowed(look: ShadowTask) -> list[Finding]:
-    """The shadowed rules of one part."""
-    candidates, ranges = pickle.loads(load(look.candidates))  # noqa: S301  we wrote it, into a folder of our own
-    index = Index.open(look.file)
+def lint_shadowed(look: ShadowTask, file: Path) -> list[Finding]:
+    """The shadowed rules of one part; the file is an index with all rules."""
+    candidates, ranges = unspill(look.candidates)
+    index = Index.open(file)
     return [*_expressions(index, look, candidates), *_ranges(index, look, ranges)]
 
 

@@ -1,81 +1,54 @@
-"""The report of an audit: policy, options, tally, rules that never fired, and explanations; also as JSON.
+"""The report of an audit, as the text, the page and the JSON show it, and as parts of an audit are merged.
 
-``as_dict`` returns plain types, from which ``report_of`` makes the report again. Their shape:
-
-.. code-block:: text
-
-    {"format": "hushlist audit 1",
-     "policy": {"path", "digest", "lists": [{"source", "digest"}]},    digests: SHA-256 of the files, in hex
-     "asked": {"at", "client", "user", "port", "as_recorded"},         "at": ISO 8601; null where "as_recorded"
-     "popular": {"path", "digest", "domains"} or null,
-     "seconds", "records", "records_a_second", "workers",
-     "sources": [{"source", "format", "records", "broken", "skipped"}],  by name
-     "broken": {"count", "first": [{"source", "number", "why"}]},
-     "actions": {"block": n, "pass": n, ...},
-     "kinds": {"script": {"requests", "stopped"}, ...},
-     "faults": {why: n},
-     "lists": [{"list", "source", "title", "rules", "fired", "unused_first": [{"line", "text"}],
-                HITS, "examples": [KEY]}],                             by source; also those without a hit
-     "overlaps": [{"lists": [i, j], "requests": n}],                   places in "lists", i < j
-     "categories": [{"category", HITS, "examples": [KEY]}],            the most hits first; "" is no category
-     "rules": [{"list", "source", "line", "rule", "category", HITS, "example": KEY or null}],
-                                                                       those that fit anything, the most hits first
-     "sites": {"requests": HEAVY, "stopped": HEAVY, "breaks": HEAVY},
-     "popular_domains": [{"domain", "rank", "stopped"}],               those with stopped requests, by rank
-     "popular_examples": [KEY],
-     "breaks": {"script": {"requests", "examples": [KEY]}, ...},
-     "slowest": [{"microseconds", "record": KEY}],
-     "records_shown": {KEY: {"url", "source", "number", "kind", "page", "time", "client", "user", "port", "method",
-                             "status", "request", "explanation": EXPLANATION or null}}}
-
-    HITS         "fits", "decided", "stopped", "alone", "popular", "breaks": as ``hushlist.audit.replay.tally`` says
-    HEAVY        {"most", "error", "counts": [[name, n], ...]}: as ``hushlist.audit.replay.heavy_hitters`` says
-    EXPLANATION  what ``Decision.as_dict`` gives, and
-                 "forms": [{"canonical", "expressions": [{"expression", "sha256"}]}]
-
-Texts from URLs keep octets that are not UTF-8 as lone surrogates, as Python's ``surrogateescape`` does.
-
-A report that is read again has no explanations and no rules that never fired; ``add_details`` finds these again. So
-reports of several machines merge if the policy is the same.
+The fields are the keys of the JSON, as ``hushlist.audit.report_codec`` writes and reads it. What a report read again
+has not kept, ``add_details`` finds again: rules that never fired, and explanations.
 """
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime
-from typing import Any
+from typing import NamedTuple
 
-from hushlist.audit.replay.examples import Examples
-from hushlist.audit.replay.heavy_hitters import HeavyHitters
-from hushlist.audit.replay.tally import POPULAR, AuditTally, Hits, ListKey, RuleKey, SlowDecision, SourceCount
-from hushlist.audit.sources.json_codec import RecordTable, as_count, as_text, as_text_or_none, decode_record
-from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest
-from hushlist.errors import HushlistError
-from hushlist.policy.recurrence import parse_moment
+from hushlist.audit.replay.stream_summaries import FrequentNames
+from hushlist.audit.replay.tally import (
+    Hits,
+    ListKey,
+    RuleKey,
+    SourceCount,
+)
+from hushlist.audit.report_codec import Flat, ReportError, Unread, decode
+from hushlist.audit.sources.recorded_request import (
+    HIDDEN,
+    BrokenRecord,
+    RecordedRequest,
+    ResourceType,
+    hide_user,
+    time_of,
+)
+from hushlist.decide.decision import Decision
+from hushlist.policy.groups import Client
+from hushlist.url.request import Request
 
 FORMAT = "hushlist audit 1"
 
-
-class ReportError(HushlistError):
-    """Reports cannot be merged, or a file is not a report."""
+# -- what was audited --------------------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class FileDigest:
-    """A file that decides: its path, and the SHA-256 of its contents."""
+class FileDigest(NamedTuple):
+    """A file that decides: its path, and the SHA-256 of its contents, in hex."""
 
     source: str
     digest: str
 
 
-@dataclass(frozen=True, slots=True)
-class PolicyDigest:
+class PolicyDigest(NamedTuple):
     """The identity of the policy that decided."""
 
     path: str
-    #: digests of the policy's files and of its lists
+    #: of the digests of the policy's files and of its lists
     digest: str
     lists: tuple[FileDigest, ...] = ()
 
@@ -98,8 +71,7 @@ class ReplayOptions:
         return self.client, self.user, self.port, self.as_recorded
 
 
-@dataclass(frozen=True, slots=True)
-class PopularDomains:
+class PopularDomains(NamedTuple):
     """The list of popular domains."""
 
     path: str
@@ -108,16 +80,33 @@ class PopularDomains:
 
 
 @dataclass(frozen=True, slots=True)
-class UnusedRule:
+class BrokenRecords:
+    """How many records could not be read, and the first of them."""
+
+    count: int
+    first: tuple[BrokenRecord, ...]
+
+
+# -- what was found ----------------------------------------------------------------------------------------------------
+# "examples", "example" and "record" are keys of "records_shown".
+
+
+class KindCount(NamedTuple):
+    """The requests of one resource type."""
+
+    requests: int
+    stopped: int
+
+
+class UnusedRule(NamedTuple):
     """A rule that never fired: its place, and its text."""
 
     line: int
     text: str
 
 
-@dataclass(slots=True)
-class ListUse:
-    """Facts about a list besides its hits."""
+class ListFacts(NamedTuple):
+    """What is known of a list besides its hits."""
 
     title: str | None = None
     #: rules in the index
@@ -125,127 +114,206 @@ class ListUse:
     #: of these, rules that fitted anything; the other rule of the same entry counts, too
     fired: int = 0
     #: the first of the other rules
-    unused_first: list[UnusedRule] = field(default_factory=list)
+    unused_first: tuple[UnusedRule, ...] = ()
 
 
-@dataclass(slots=True)
+class ListUse(NamedTuple):
+    """What a list did."""
+
+    key: Flat[ListKey]
+    facts: Flat[ListFacts] = ListFacts()
+    hits: Flat[Hits] = Hits()
+    examples: tuple[str, ...] = ()
+
+
+class Overlap(NamedTuple):
+    """How many requests each of two lists would stop."""
+
+    #: their places in the report's lists
+    lists: tuple[int, int]
+    requests: int
+
+
+class CategoryUse(NamedTuple):
+    """What the rules of a category did; "" stands for no category."""
+
+    category: str
+    hits: Flat[Hits]
+    examples: tuple[str, ...]
+
+
+class RuleUse(NamedTuple):
+    """What a rule did."""
+
+    key: Flat[RuleKey]
+    category: str | None
+    hits: Flat[Hits]
+    example: str | None
+
+
+class SitesUse(NamedTuple):
+    """Requests by site: all, those that were stopped, and those whose stop breaks a page there."""
+
+    requests: FrequentNames
+    stopped: FrequentNames
+    breaks: FrequentNames
+
+
+class PopularUse(NamedTuple):
+    """The requests to a popular domain that were stopped."""
+
+    domain: str
+    rank: int | None
+    stopped: int
+
+
+class Breakage(NamedTuple):
+    """The stopped requests of one resource type that break a page."""
+
+    requests: int
+    examples: tuple[str, ...]
+
+
+class SlowRecord(NamedTuple):
+    """A record whose decision took long."""
+
+    microseconds: int
+    record: str
+
+
+# -- records and their explanations ------------------------------------------------------------------------------------
+
+
+class ExplainedExpression(NamedTuple):
+    """An expression that rules were looked up by."""
+
+    expression: str
+    sha256: str
+
+
+class ExplainedForm(NamedTuple):
+    """A canonical form of a URL, and its expressions."""
+
+    canonical: str
+    expressions: tuple[ExplainedExpression, ...]
+
+
+class RecordExplanation(NamedTuple):
+    """The decision for a record, and the steps to it."""
+
+    decision: Flat[Decision]
+    forms: tuple[ExplainedForm, ...]
+
+
+class ShownRequest(NamedTuple):
+    """A request with several names."""
+
+    scheme: bytes
+    hosts: tuple[bytes, ...]
+    port: int
+    target: bytes
+    fragment: bytes | None
+    has_user: bool
+    fault: str | None
+
+
+@dataclass(frozen=True, slots=True)
+class ShownRecord:
+    """A recorded request, without its user information."""
+
+    url: bytes
+    source: str
+    number: int
+    kind: ResourceType
+    page: bytes | None
+    time: float | None
+    client: str
+    user: str | None
+    port: int | None
+    method: str
+    status: int
+    request: ShownRequest | None
+    explanation: Unread[RecordExplanation] = None
+
+
+def shown_record(record: RecordedRequest) -> ShownRecord:
+    """A record as reports show it."""
+    asked, page = record.asked, record.page
+    request = None
+    if isinstance(asked, Request):
+        origin = asked.scheme, asked.hosts, asked.port, asked.target, asked.fragment
+        request = ShownRequest(*origin, asked.userinfo is not None, asked.fault)
+    place = record.source, record.number, record.kind, None if page is None else hide_user(page), record.time
+    return ShownRecord(record.url, *place, *record.client, record.method, record.status, request)
+
+
+def recorded(shown: ShownRecord) -> RecordedRequest:
+    """The record that a report shows; user information stays hidden."""
+    own = shown.request
+    asked: bytes | Request = shown.url
+    if own is not None:
+        user = HIDDEN if own.has_user else None
+        asked = Request(own.scheme, own.hosts, own.port, own.target, own.fragment, user, own.fault)
+    place = shown.source, shown.number, shown.kind, shown.page, time_of(shown.time)
+    return RecordedRequest(asked, *place, Client(shown.client, shown.user, shown.port), shown.method, shown.status)
+
+
+# -- the report --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
 class AuditReport:
     """See the module."""
 
+    format: str
     policy: PolicyDigest
     asked: ReplayOptions
-    tally: AuditTally
-    popular: PopularDomains | None = None
-    #: seconds of wall-clock time; for several machines, their sum
-    seconds: float = 0.0
-    workers: int = 1
-    #: added by ``add_details``, from ``tally``
-    lists: dict[ListKey, ListUse] = field(default_factory=dict)
-    #: by domain, from 1
-    ranks: dict[str, int] = field(default_factory=dict)
-    #: by the keys of records
-    explanations: dict[str, dict[str, Any]] = field(default_factory=dict)
+    popular: PopularDomains | None
+    #: of wall-clock time; for several machines, their sum
+    seconds: float
+    records: int
+    records_a_second: int | None
+    workers: int
+    #: by name
+    sources: tuple[SourceCount, ...]
+    broken: BrokenRecords
+    #: decisions by action
+    actions: dict[str, int]
+    kinds: dict[str, KindCount]
+    #: unreadable URLs by the reason
+    faults: dict[str, int]
+    #: by source; with details, also those without a hit
+    lists: tuple[ListUse, ...]
+    overlaps: tuple[Overlap, ...]
+    #: the most hits first
+    categories: tuple[CategoryUse, ...]
+    #: those that fit anything, the most hits first
+    rules: tuple[RuleUse, ...]
+    sites: SitesUse
+    #: those with stopped requests, by rank
+    popular_domains: tuple[PopularUse, ...]
+    popular_examples: tuple[str, ...]
+    breaks: dict[str, Breakage]
+    slowest: tuple[SlowRecord, ...]
+    records_shown: dict[str, ShownRecord]
 
-    def merge(self, other: AuditReport) -> None:
-        """Add another report's counts; call ``add_details`` again afterwards.
+    @property
+    def stopped(self) -> int:
+        """The number of stopped requests."""
+        return sum(own.stopped for own in self.kinds.values())
 
-        Raises:
-                ReportError: the policies, the clients or the popular domains differ.
-        """
-        popular, others = (one.popular and one.popular.digest for one in (self, other))
-        for what, ours, theirs in (
-            ("for another client (--client, --user, --port, --as-recorded)", self.asked.whose, other.asked.whose),
-            ("with another policy, or other lists (--policy)", self.policy.digest, other.policy.digest),
-            ("with other popular domains (--popular)", popular, others),
-        ):
-            if ours != theirs:
-                raise ReportError(f"the reports cannot be merged: they were made {what}")
-        self.tally.merge(other.tally)
-        self.seconds += other.seconds
-        self.workers = max(self.workers, other.workers)
-
-    def as_dict(self) -> dict[str, Any]:
-        """The report as plain types; see the module."""
-        tally = self.tally
-        shown = RecordTable(self.explanations)
-        lists = sorted({*self.lists, *tally.lists}, key=lambda key: (key.source, key.list))
-        places = {key: place for place, key in enumerate(lists)}
-        return {
-            "format": FORMAT,
-            "policy": asdict(self.policy),
-            "asked": {**asdict(self.asked), "at": None if self.asked.at is None else self.asked.at.isoformat()},
-            "popular": None if self.popular is None else asdict(self.popular),
-            "seconds": round(self.seconds, 3),
-            "records": tally.records,
-            "records_a_second": round(tally.records / self.seconds) if self.seconds else None,
-            "workers": self.workers,
-            "sources": [{"source": name, **asdict(own)} for name, own in sorted(tally.sources.items())],
-            "broken": {
-                "count": sum(own.broken for own in tally.sources.values()),
-                "first": [own._asdict() for own in tally.broken],
-            },
-            "actions": dict(sorted(tally.actions.items())),
-            "kinds": {
-                kind: {"requests": number, "stopped": tally.stopped_kinds[kind]}
-                for kind, number in sorted(tally.kinds.items())
-            },
-            "faults": dict(sorted(tally.faults.items())),
-            "lists": [
-                {
-                    **key._asdict(),
-                    **asdict(self.lists.get(key, ListUse())),
-                    **asdict(tally.lists.get(key, Hits())),
-                    "examples": shown.keys(tally.list_examples[key]),
-                }
-                for key in lists
-            ],
-            "overlaps": [
-                {"lists": sorted((places[first], places[second])), "requests": number}
-                for (first, second), number in sorted(tally.overlaps.items())
-            ],
-            "categories": [
-                {"category": name, **asdict(hits), "examples": shown.keys(tally.category_examples[name])}
-                for name, hits in _most_first(tally.categories)
-            ],
-            "rules": [
-                {
-                    **key._asdict(),
-                    "category": tally.rule_categories.get(key),
-                    **asdict(hits),
-                    "example": next(iter(shown.keys(tally.rule_examples[key])), None),
-                }
-                for key, hits in _most_first(tally.rules)
-            ],
-            "sites": {
-                "requests": tally.sites.as_dict(),
-                "stopped": tally.stopped_sites.as_dict(),
-                "breaks": tally.broken_sites.as_dict(),
-            },
-            "popular_domains": [
-                {"domain": name, "rank": self.ranks.get(name), "stopped": number}
-                for name, number in sorted(tally.popular.items(), key=lambda own: (self.ranks.get(own[0], 0), own[0]))
-            ],
-            "popular_examples": shown.keys(tally.break_examples[POPULAR]),
-            "breaks": {
-                kind: {"requests": number, "examples": shown.keys(tally.break_examples[kind])}
-                for kind, number in sorted(tally.breaks.items())
-            },
-            "slowest": [
-                {"microseconds": slow.microseconds, "record": shown.key(slow.record)} for slow in tally.slowest
-            ],
-            "records_shown": shown.records,
-        }
+    def keys(self, most_rules: int | None = None) -> Iterator[str]:
+        """The keys of records, the most important first; of the rules, only the first so many have theirs."""
+        for broken in self.breaks.values():
+            yield from broken.examples
+        yield from (slow.record for slow in self.slowest)
+        for examples in (*(own.examples for own in self.lists), *(own.examples for own in self.categories)):
+            yield from examples
+        yield from self.popular_examples
+        yield from (rule.example for rule in self.rules[:most_rules] if rule.example is not None)
 
 
-def _most_first(hits: Mapping[Any, Hits]) -> list[tuple[Any, Hits]]:
-    return sorted(hits.items(), key=lambda item: (-item[1].stopped, -item[1].fits, item[0]))
-
-
-#: seconds; no audit takes so long
-_LONGEST = 1e12
-
-
-def report_of_json(octets: bytes) -> AuditReport:
+def read_report(octets: bytes) -> AuditReport:
     """The report in a JSON document.
 
     Raises:
@@ -255,120 +323,20 @@ def report_of_json(octets: bytes) -> AuditReport:
         plain = json.loads(octets)
     except (ValueError, RecursionError) as error:
         raise ReportError(str(error)) from error
-    return report_of(plain)
-
-
-def report_of(plain: object) -> AuditReport:
-    """The report that ``as_dict`` has returned as ``plain``.
-
-    Raises:
-            ReportError: it is not a report.
-    """
     if not isinstance(plain, dict) or plain.get("format") != FORMAT:
         raise ReportError(f"it is no report of an audit: its format is not {FORMAT!r}")
     try:
-        return _read(plain)
-    except (LookupError, TypeError, ValueError, AttributeError, OverflowError) as error:
-        raise ReportError(f"it is no whole report of an audit: {error!r}") from error
-
-
-_HITS = tuple(Hits.__slots__)
-
-
-def _hits(plain: Mapping[str, Any]) -> Hits:
-    return Hits(*(as_count(plain[name]) for name in _HITS))
-
-
-def _read(plain: Mapping[str, Any]) -> AuditReport:
-    records = {key: decode_record(own) for key, own in plain["records_shown"].items()}
-    policy, asked, popular = plain["policy"], plain["asked"], plain["popular"]
-    lists = [ListKey(as_text(own["list"]), as_text(own["source"])) for own in plain["lists"]]
-    rules = [
-        RuleKey(as_text(own["list"]), as_text(own["source"]), as_count(own["line"]), as_text(own["rule"]))
-        for own in plain["rules"]
-    ]
-    tally = AuditTally(
-        sources={
-            as_text(own["source"]): SourceCount(
-                as_text(own["format"]), *(as_count(own[name]) for name in ("records", "broken", "skipped"))
-            )
-            for own in plain["sources"]
-        },
-        broken=[
-            BrokenRecord(as_text(own["source"]), as_count(own["number"]), as_text(own["why"]))
-            for own in plain["broken"]["first"]
-        ],
-        lists={key: hits for key, own in zip(lists, plain["lists"], strict=True) if (hits := _hits(own)) != Hits()},
-        categories={as_text(own["category"]): _hits(own) for own in plain["categories"]},
-        rules={key: _hits(own) for key, own in zip(rules, plain["rules"], strict=True)},
-        rule_categories={
-            key: as_text(own["category"])
-            for key, own in zip(rules, plain["rules"], strict=True)
-            if own["category"] is not None
-        },
-        sites=_heavy(plain["sites"]["requests"]),
-        stopped_sites=_heavy(plain["sites"]["stopped"]),
-        broken_sites=_heavy(plain["sites"]["breaks"]),
-    )
-    tally.actions.update(_counts(plain["actions"].items()))
-    tally.faults.update(_counts(plain["faults"].items()))
-    for kind, own in plain["kinds"].items():
-        tally.kinds[kind] = as_count(own["requests"])
-        if own["stopped"]:
-            tally.stopped_kinds[kind] = as_count(own["stopped"])
-    for own in plain["overlaps"]:
-        first, second = sorted(lists[place] for place in own["lists"])
-        tally.overlaps[first, second] = as_count(own["requests"])
-    for own in plain["popular_domains"]:
-        tally.popular[as_text(own["domain"])] = as_count(own["stopped"])
-    for kind, own in plain["breaks"].items():
-        tally.breaks[kind] = as_count(own["requests"])
-        _fill(tally.break_examples, kind, own["examples"], records)
-    _fill(tally.break_examples, POPULAR, plain["popular_examples"], records)
-    for key, own in zip(lists, plain["lists"], strict=True):
-        _fill(tally.list_examples, key, own["examples"], records)
-    for own in plain["categories"]:
-        _fill(tally.category_examples, own["category"], own["examples"], records)
-    for rule, own in zip(rules, plain["rules"], strict=True):
-        _fill(tally.rule_examples, rule, [own["example"]] if own["example"] else [], records)
-    tally.add_slow(SlowDecision(as_count(own["microseconds"]), records[own["record"]]) for own in plain["slowest"])
-    return AuditReport(
-        PolicyDigest(
-            as_text(policy["path"]),
-            as_text(policy["digest"]),
-            tuple(FileDigest(as_text(own["source"]), as_text(own["digest"])) for own in policy["lists"]),
-        ),
-        ReplayOptions(
-            None if asked["at"] is None else parse_moment(asked["at"]),
-            as_text(asked["client"]),
-            as_text_or_none(asked["user"]),
-            None if asked["port"] is None else as_count(asked["port"]),
-            bool(asked["as_recorded"]),
-        ),
-        tally,
-        None
-        if popular is None
-        else PopularDomains(as_text(popular["path"]), as_text(popular["digest"]), as_count(popular["domains"])),
-        _seconds(plain["seconds"]),
-        as_count(plain["workers"]),
-    )
-
-
-def _seconds(plain: object) -> float:
-    seconds = plain if isinstance(plain, int | float) else -1.0
-    if not 0 <= seconds < _LONGEST:
-        raise ValueError(f"expected seconds, found {plain!r:.40}")
-    return float(seconds)
-
-
-def _counts(plain: Iterable[tuple[object, object]]) -> dict[str, int]:
-    return {as_text(name): as_count(count) for name, count in plain}
-
-
-def _heavy(plain: Mapping[str, Any]) -> HeavyHitters:
-    return HeavyHitters(as_count(plain["most"]), _counts(plain["counts"]).items(), as_count(plain["error"]))
-
-
-def _fill(examples: Examples, name: object, keys: Sequence[str], records: Mapping[str, RecordedRequest]) -> None:
-    for key in keys:
-        examples.add(name, records[key].ranked)
+        report = decode(AuditReport, plain)
+    except ReportError as error:
+        raise ReportError(f"it is no whole report of an audit: {error}") from error
+    lists = {own.key for own in report.lists}
+    places = range(len(report.lists))
+    for is_so, what in (
+        (report.records_shown.keys() >= {*report.keys()}, "an example is not among the records"),
+        (lists >= {own.key.of_list for own in report.rules}, "a rule is of none of its lists"),
+        (all(at in places for own in report.overlaps for at in own.lists), "an overlap is of none of its lists"),
+        (report.seconds >= 0, "it took less than no time"),
+    ):
+        if not is_so:
+            raise ReportError(f"it is no whole report of an audit: {what}")
+    return report

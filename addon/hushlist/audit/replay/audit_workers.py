@@ -11,15 +11,12 @@ from __future__ import annotations
 
 import gc
 import io
-import os
-import signal
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from itertools import islice
-from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import BinaryIO, NamedTuple, cast
 
@@ -30,8 +27,8 @@ from hushlist.audit.sources.line_sources import LONGEST_LINE, read_lines
 from hushlist.audit.sources.recorded_request import BrokenRecord, ReadRecord
 from hushlist.audit.sources.source_formats import FORMATS, SourceFormat, source_format_of
 from hushlist.decide.engine import Engine
-from hushlist.errors import HushlistError
-from hushlist.jobs.worker_processes import end_with_parent, process_context
+from hushlist.jobs.list_chunks import line_blocks
+from hushlist.jobs.worker_processes import Progress, Tell, Workers
 from hushlist.match.index import Index
 from hushlist.policy.policy_file import Policy
 from hushlist.system.files import open_regular
@@ -48,13 +45,6 @@ _STEP = 20_000
 _COLLECTED = 200_000
 
 STANDARD_INPUT = "-"
-
-#: called with the number of decided records, of octets read, and of all octets
-ReplayProgress = Callable[[int, int, int], object]
-
-
-class WorkError(HushlistError):
-    """A worker failed."""
 
 
 # -- chunks ------------------------------------------------------------------------------------------------------------
@@ -81,10 +71,10 @@ def _source_chunks(sources: Sequence[str], named: SourceFormat | None) -> Iterat
         try:
             if source == STANDARD_INPUT:
                 stream = io.BufferedReader(_Unbuffered(sys.stdin.buffer), HEAD)
-                yield from _pieces_of(source, stream, named, size)
+                yield from _chunks_of(source, stream, named, size)
             else:
                 with _open(source) as file:
-                    yield from _pieces_of(source, file, named, size)
+                    yield from _chunks_of(source, file, named, size)
         except (OSError, ValueError) as error:  # ValueError: no file can have that name
             yield _failed(source, named, getattr(error, "strerror", None) or str(error))
 
@@ -122,59 +112,30 @@ def _size(source: str) -> int:
         return 0
 
 
-def _pieces_of(source: str, file: Stream, named: SourceFormat | None, size: int) -> Iterator[_SourceChunk]:
+def _chunks_of(source: str, file: Stream, named: SourceFormat | None, size: int) -> Iterator[_SourceChunk]:
     compressed = is_compressed(file.peek(8))
     stream = decompressed(file)
     known = named or source_format_of(stream.peek(HEAD)[:HEAD])
     is_file = source != STANDARD_INPUT and size > 0
-    if known.read_line is not None:
-        if is_file and not compressed:
-            yield from _stretches(source, known, stream)
-        else:
-            yield from _blocks(source, known, stream, size)
+    if known.read_line is not None and is_file and not compressed:
+        for block in line_blocks(stream, _BLOCK, LONGEST_LINE):
+            yield _SourceChunk(source, known.name, block.end - block.start, block.start, block.first_line)
+    elif known.read_line is not None:
+        for block in line_blocks(stream, _BLOCK, LONGEST_LINE):
+            lines = block.octets
+            if fault_of(stream) is not None:  # a cut-off line is not a record
+                lines = lines[: lines.rfind(b"\n") + 1]
+            yield _SourceChunk(source, known.name, 0, first=block.first_line, lines=lines)
+        yield _SourceChunk(source, known.name, size, records=())
+        _check_end(stream)
     elif known.read_file is not None and (compressed or not is_file):
         yield _failed(source, known, "a database is read from a file that is not compressed")
     elif is_file:
         yield _SourceChunk(source, known.name, size)
     else:
-        yield from _batches(source, known, stream)
-
-
-def _stretches(source: str, known: SourceFormat, stream: Stream) -> Iterator[_SourceChunk]:
-    """The chunks of a file; each begins with a line."""
-    offset, line = 0, 1
-    while octets := stream.read(_BLOCK):
-        length, ends = len(octets), octets.count(b"\n")
-        while not octets.endswith(b"\n") and (octets := stream.readline(LONGEST_LINE)):
-            length, ends = length + len(octets), ends + octets.endswith(b"\n")
-        yield _SourceChunk(source, known.name, length, offset, line)
-        offset, line = offset + length, line + ends
-
-
-def _blocks(source: str, known: SourceFormat, stream: Stream, size: int) -> Iterator[_SourceChunk]:
-    """Lines that the parent has read; the last block accounts for all of the file's octets."""
-    line = 1
-    block = _block(stream)
-    while True:
-        following = _block(stream)
-        yield _SourceChunk(source, known.name, 0 if following else size, 0, line, block)
-        line += block.count(b"\n")
-        block = following
-        if not block:
-            break
-    _check_end(stream)
-
-
-def _block(stream: Stream) -> bytes:
-    octets = stream.read(_BLOCK)
-    if octets and not octets.endswith(b"\n"):
-        octets += stream.readline(LONGEST_LINE)
-        # A line that is still longer is broken, however it ends.
-        while not octets.endswith(b"\n") and (more := stream.readline(LONGEST_LINE)):
-            octets += b"\n" if more.endswith(b"\n") else b""
-        if fault_of(stream) is not None:  # a cut-off line is not a record
-            octets = octets[: octets.rfind(b"\n") + 1]
-    return octets
+        records = _whole(_streamed(source, known, stream), source)
+        while batch := tuple(islice(records, _BATCH)):
+            yield _SourceChunk(source, known.name, 0, records=batch)
 
 
 def _check_end(stream: Stream) -> None:
@@ -188,29 +149,23 @@ def _check_end(stream: Stream) -> None:
         raise OSError(fault)
 
 
-def _batches(source: str, known: SourceFormat, stream: Stream) -> Iterator[_SourceChunk]:
-    records = _whole(_streamed(source, known, stream), source)
-    while batch := tuple(islice(records, _BATCH)):
-        yield _SourceChunk(source, known.name, 0, records=batch)
-
-
-def _read(piece: _SourceChunk) -> Iterator[ReadRecord]:
+def _read(chunk: _SourceChunk) -> Iterator[ReadRecord]:
     """The records of a chunk."""
-    known = FORMATS.get(piece.format)
-    if piece.records is not None or known is None:
-        yield from piece.records or ()
+    known = FORMATS.get(chunk.format)
+    if chunk.records is not None or known is None:
+        yield from chunk.records or ()
     elif known.read_line is not None:
-        if piece.lines is not None:
-            yield from read_lines(io.BytesIO(piece.lines), piece.source, known.read_line, piece.first)
+        if chunk.lines is not None:
+            yield from read_lines(io.BytesIO(chunk.lines), chunk.source, known.read_line, chunk.first)
         else:
-            with Path(piece.source).open("rb") as file:
-                file.seek(piece.offset)
-                yield from read_lines(file, piece.source, known.read_line, piece.first, piece.octets)
+            with Path(chunk.source).open("rb") as file:
+                file.seek(chunk.offset)
+                yield from read_lines(file, chunk.source, known.read_line, chunk.first, chunk.octets)
     elif known.read_file is not None:
-        yield from known.read_file(Path(piece.source), piece.source)
+        yield from known.read_file(Path(chunk.source), chunk.source)
     elif known.read_stream is not None:
-        with _open(piece.source) as file:
-            yield from _streamed(piece.source, known, decompressed(file))
+        with _open(chunk.source) as file:
+            yield from _streamed(chunk.source, known, decompressed(file))
 
 
 def _streamed(source: str, known: SourceFormat, stream: Stream) -> Iterator[ReadRecord]:
@@ -248,11 +203,11 @@ class ReplayWork:
     jobs: int = 1
 
 
-def audit(engine: Engine, work: ReplayWork, progress: ReplayProgress | None = None) -> tuple[AuditTally, int]:
+def audit(engine: Engine, work: ReplayWork, progress: Progress | None = None) -> tuple[AuditTally, int]:
     """The tally of all sources, and the number of processes that counted.
 
     Raises:
-            WorkError: a process ended too early.
+            WorkerError: a process ended too early.
     """
     again = partial(_auditor, engine.policy, Path(engine.index.source), work)
     return count_in_processes(Auditor(engine, work.moment, work.popular), again, work, progress)
@@ -266,52 +221,44 @@ def count_in_processes(
     own: RecordCounter[TallyT],
     again: Callable[[], RecordCounter[TallyT]],
     work: ReplayWork,
-    progress: ReplayProgress | None = None,
+    progress: Progress | None = None,
 ) -> tuple[TallyT, int]:
     """The tally of all sources, and the number of processes that counted.
 
     ``own`` counts in this process; ``again`` makes the same counter in other processes, so it must be picklable.
 
     Raises:
-        WorkError: a process ended too early.
+        WorkerError: a process ended too early.
     """
-    sizes = [_size(source) for source in work.sources]
-    total = sum(sizes)
+    total = sum(map(_size, work.sources))
     is_small = STANDARD_INPUT not in work.sources and total < _FEW
-    pieces = _source_chunks(work.sources, work.format)
-    shown = _ProgressSum(progress, total)
-    if work.jobs == 1 or is_small:
-        with _rarely_collected():
-            for piece in pieces:
-                own.add(_told(_read_whole(piece), shown.add_records), piece.source, piece.format)
-                shown.add_octets(piece.octets)
-        return own.tally, 1
-    _in_processes(own.tally, again, work.jobs, pieces, shown)
-    return own.tally, work.jobs
+    records = octets = 0
+    with Workers(1 if is_small else work.jobs, progress) as workers:
+
+        def tell(step: tuple[int, int]) -> None:
+            nonlocal records, octets
+            records, octets = records + step[0], octets + step[1]
+            workers.show(f"{records:,} requests", octets, total)
+
+        tell((0, 0))  # the first chunk may take a while
+        make = again if workers.jobs > 1 else lambda: own
+        chunks = _source_chunks(work.sources, work.format)
+        tallies = workers.fold(make, _count, _tally_of, chunks, tell)
+        tally = next(tallies)
+        for other in tallies:
+            tally.merge(other)
+    return tally, workers.jobs
 
 
-class _ProgressSum:
-    """Sums up the workers' progress."""
-
-    def __init__(self, progress: ReplayProgress | None, total: int) -> None:
-        self._progress, self._total = progress, total
-        self._records, self._octets = 0, 0
-
-    def add_records(self, number: int) -> None:
-        self._records += number
-        self._show()
-
-    def add_octets(self, number: int) -> None:
-        self._octets += number
-        self._show()
-
-    def _show(self) -> None:
-        if self._progress is not None:
-            self._progress(self._records, self._octets, self._total)
+def _count(counter: RecordCounter[TallyT], chunk: _SourceChunk, tell: Tell) -> None:
+    """Count the records of a chunk."""
+    with _rarely_collected():
+        records = _whole(_read(chunk), chunk.source)
+        counter.add(_told(records, chunk.octets, tell), chunk.source, chunk.format)
 
 
-def _read_whole(piece: _SourceChunk) -> Iterator[ReadRecord]:
-    return _whole(_read(piece), piece.source)
+def _tally_of(counter: RecordCounter[TallyT]) -> TallyT:
+    return counter.tally
 
 
 @contextmanager
@@ -325,69 +272,13 @@ def _rarely_collected() -> Iterator[None]:
         gc.set_threshold(*thresholds)
 
 
-def _told(records: Iterable[ReadRecord], tell: Callable[[int], object]) -> Iterator[ReadRecord]:
+def _told(records: Iterable[ReadRecord], octets: int, tell: Tell) -> Iterator[ReadRecord]:
+    """The records of a chunk; tells their number as they are read, and the chunk's octets in the end."""
     number = 0
     for record in records:
         number += 1
         if number == _STEP:
-            tell(number)
+            tell((number, 0))
             number = 0
         yield record
-    tell(number)
-
-
-def _in_processes(
-    tally: TallyT,
-    again: Callable[[], RecordCounter[TallyT]],
-    jobs: int,
-    pieces: Iterator[_SourceChunk],
-    shown: _ProgressSum,
-) -> None:
-    context = process_context()
-    connections: list[Connection] = []
-    for _ in range(jobs):
-        ours, theirs = context.Pipe()
-        context.Process(target=_serve, args=(theirs, again), daemon=True).start()
-        theirs.close()
-        connections.append(ours)
-    open_ = dict.fromkeys(connections, 0)  # with the number of octets that each is reading
-    try:
-        while open_:
-            for one in wait(list(open_)):
-                connection = cast(Connection, one)
-                message = connection.recv()
-                if message is None:  # the worker is free
-                    shown.add_octets(open_[connection])
-                    piece = next(pieces, None)
-                    open_[connection] = piece.octets if piece else 0
-                    connection.send(piece)
-                elif isinstance(message, int):
-                    shown.add_records(message)
-                else:
-                    tally.merge(message)
-                    del open_[connection]
-    except (EOFError, OSError) as error:
-        raise WorkError("a process of the audit ended before it had done its part") from error
-    finally:
-        for connection in connections:
-            connection.close()
-
-
-def _serve(connection: Connection, again: Callable[[], RecordCounter[TallyT]]) -> None:
-    """The loop of a worker: asks for a chunk, counts it, and sends its tally when no chunk is left."""
-    end_with_parent()
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it, and ends this process
-    own = again()
-    with _rarely_collected():
-        while True:
-            connection.send(None)
-            piece = connection.recv()
-            if piece is None:
-                break
-            own.add(_told(_read_whole(piece), connection.send), piece.source, piece.format)
-    connection.send(own.tally)
-
-
-def default_jobs() -> int:
-    """The number of cores that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    tell((number, octets))

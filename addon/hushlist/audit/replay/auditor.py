@@ -252,6 +252,7 @@ class Auditor(RecordCounter[AuditTally]):
             tally.stopped_sites.add(place.site, number)
         if place.popular is not None:
             tally.popular[place.popular] += number
+            tally.popular_ranks[place.popular] = self._popular[place.popular.encode()]
             for hits in effect.decided:
                 hits.popular += number
 
@@ -309,12 +310,12 @@ class Auditor(RecordCounter[AuditTally]):
     def _new_effect(self, decision: Decision) -> _CountedDecision:
         matches, winner = decision.matches, decision.winner
         is_stopped = decision.action in STOPPING
-        keys = [_MatchKeys(rule_of(match), _list(match), _category(match)) for match in matches]
+        keys = [_keys_of(match) for match in matches]
         fits = _each(keys)
         stopping = [own for own, match in zip(keys, matches, strict=True) if match.rule.terms.action in STOPPING]
         alone = _each(stopping if is_stopped else [])
         would_stop = sorted(alone.lists)
-        self._note(decision)
+        self.tally.rule_categories.update((own.rule, own.category) for own in keys if own.category)
         return _CountedDecision(
             decision,
             decision.action.value,
@@ -330,30 +331,16 @@ class Auditor(RecordCounter[AuditTally]):
         """The numbers for these keys; new ones if there are none."""
         tally = self.tally
         return (
-            *(_hits_of(tally.rules, rule) for rule in some.rules),
-            *(_hits_of(tally.lists, own) for own in some.lists),
-            *(_hits_of(tally.categories, category) for category in some.categories),
+            *(tally.rules.setdefault(rule, Hits()) for rule in some.rules),
+            *(tally.lists.setdefault(own, Hits()) for own in some.lists),
+            *(tally.categories.setdefault(category, Hits()) for category in some.categories),
         )
-
-    def _note(self, decision: Decision) -> None:
-        """Remember the rules' categories."""
-        for match in decision.matches:
-            category = match.rule.terms.category
-            if category is not None:
-                self.tally.rule_categories[rule_of(match)] = category
 
     def _most_popular(self, host: bytes) -> str | None:
         """The most popular domain that the host is, or is below."""
         above = (name for name in host_suffixes(host, deepest=host.count(b".") + 1) if name in self._popular)
         best = min(above, key=self._popular.__getitem__, default=None)
         return None if best is None else best.decode("ascii", "backslashreplace")
-
-
-def _hits_of(known: dict[_Key, Hits], key: _Key) -> Hits:
-    hits = known.get(key)
-    if hits is None:
-        hits = known[key] = Hits()
-    return hits
 
 
 def _only(some: tuple[_Key, ...]) -> tuple[_Key, ...]:
@@ -373,13 +360,9 @@ def rule_of(match: Match) -> RuleKey:
     return RuleKey(terms.list, terms.source, line, str(pattern))
 
 
-def _list(match: Match) -> ListKey:
-    terms = match.rule.terms
-    return ListKey(terms.list, terms.source)
-
-
-def _category(match: Match) -> str:
-    return match.rule.terms.category or ""
+def _keys_of(match: Match) -> _MatchKeys:
+    rule = rule_of(match)
+    return _MatchKeys(rule, rule.of_list, match.rule.terms.category or "")
 
 
 # -- sites -------------------------------------------------------------------------------------------------------------

@@ -1,28 +1,56 @@
 """Audits partitions of recorded browsing, on any number of machines; their reports merge.
 
-    audit_partition on each -> merged, in any order and any grouping -> add_details, once
+    audit_partition on each -> merge_reports, in any order and any grouping -> add_details, once
 
-A report can be pickled, and is JSON by ``as_dict`` and ``report_of``. All partitions must be audited with the same
+A report can be pickled, and is JSON by ``encode`` and ``read_report``. All partitions must be audited with the same
 files, at the same paths.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
+from typing import TypeVar
 
-from hushlist.audit.replay.audit_report import AuditReport, PopularDomains, ReplayOptions
-from hushlist.audit.replay.audit_workers import ReplayProgress, ReplayWork, audit
+from hushlist.audit.replay.audit_report import (
+    FORMAT,
+    AuditReport,
+    Breakage,
+    BrokenRecords,
+    CategoryUse,
+    KindCount,
+    ListFacts,
+    ListUse,
+    Overlap,
+    PolicyDigest,
+    PopularDomains,
+    PopularUse,
+    ReplayOptions,
+    RuleUse,
+    ShownRecord,
+    SitesUse,
+    SlowRecord,
+    recorded,
+    shown_record,
+)
+from hushlist.audit.replay.audit_workers import ReplayWork, audit
 from hushlist.audit.replay.auditor import ReplayMoment
 from hushlist.audit.replay.report_details import digest_file, digest_policy
-from hushlist.audit.replay.tally import AuditTally
+from hushlist.audit.replay.stream_summaries import HeavyHitters
+from hushlist.audit.replay.tally import POPULAR, AuditTally, Hits, RuleKey, SlowDecision, by_source
+from hushlist.audit.report_codec import ReportError
+from hushlist.audit.sources.recorded_request import RecordedRequest
 from hushlist.decide.engine import Engine, load_engine
 from hushlist.errors import Problem, SourceError
+from hushlist.jobs.worker_processes import Progress
 from hushlist.lists.list_source import ProblemReport as SourceReport
 from hushlist.lists.list_source import read_octets
 from hushlist.lists.plain_lists import read_popular
+
+# -- auditing ----------------------------------------------------------------------------------------------------------
 
 
 def audit_partition(
@@ -36,59 +64,33 @@ def audit_partition(
         PolicyError: with every problem of every file.
             SourceError: the popular domains cannot be read; problems of sources are in the report.
     """
-    engine = load_engine(policy)
-    report = empty_report(policy, engine, moment, popular)
-    fill_report(report, engine, ReplayWork(sources, moment))
-    return report
+    return report_of(policy, load_engine(policy), ReplayWork(sources, moment), popular)
 
 
-def merge_reports(first: AuditReport, second: AuditReport) -> AuditReport:
-    """Merge two reports into a new one.
-
-    Raises:
-            ReportError: their policies or popular domains differ.
-    """
-    both = replace(first, tally=AuditTally(), seconds=0.0, lists={}, explanations={})
-    both.merge(first)
-    both.merge(second)
-    return both
-
-
-def empty_report(policy: Path, engine: Engine, moment: ReplayMoment, popular: Path | None = None) -> AuditReport:
-    """A report without counts, for a policy and its engine.
+def report_of(
+    policy: Path, engine: Engine, work: ReplayWork, popular: Path | None = None, progress: Progress | None = None
+) -> AuditReport:
+    """The report of all sources, still without details.
 
     Raises:
             SourceError: a file that decides, or the popular domains, can no longer be read.
+            WorkerError: a process ended too early.
     """
-    client = moment.client
-    asked = ReplayOptions(
-        None if moment.as_recorded else moment.at, client.address, client.user, client.port, moment.as_recorded
-    )
+    at, client, as_recorded = work.moment.at, work.moment.client, work.moment.as_recorded
+    asked = ReplayOptions(None if as_recorded else at, *client, as_recorded)
+    ranks = {} if popular is None else _read_popular(popular)
     try:
-        report = AuditReport(digest_policy(policy, engine.policy), asked, AuditTally())
-        if popular is not None:
-            domains = _read_popular(popular)
-            report.popular = PopularDomains(str(popular), digest_file(popular), len(domains))
-            report.ranks = domains
+        digest = digest_policy(policy, engine.policy)
+        domains = None if popular is None else PopularDomains(str(popular), digest_file(popular), len(ranks))
     except OSError as error:
         why = error.strerror or str(error)
         raise SourceError([Problem(str(error.filename or policy), 0, "audit", why)]) from error
-    return report
-
-
-def fill_report(report: AuditReport, engine: Engine, work: ReplayWork, progress: ReplayProgress | None = None) -> None:
-    """Fill an empty report with the tally of all sources; uses the report's popular domains.
-
-    Raises:
-            WorkError: a process ended too early.
-    """
-    ranks = {name.encode(): rank for name, rank in report.ranks.items()}
     start = perf_counter()
-    report.tally, report.workers = audit(engine, replace(work, popular=ranks), progress)
-    report.seconds = perf_counter() - start
+    tally, workers = audit(engine, replace(work, popular=ranks), progress)
+    return tallied_report(tally, digest, asked, domains, perf_counter() - start, workers)
 
 
-def _read_popular(path: Path) -> dict[str, int]:
+def _read_popular(path: Path) -> dict[bytes, int]:
     """Ranks of popular domains.
 
     Raises:
@@ -98,7 +100,149 @@ def _read_popular(path: Path) -> dict[str, int]:
     octets = read_octets(path, own)
     if octets is None:
         raise SourceError(own.errors)
-    ranks: dict[str, int] = {}
+    ranks: dict[bytes, int] = {}
     for rank, name in enumerate(read_popular(octets, own), 1):
-        ranks.setdefault(name.decode("ascii"), rank)
+        ranks.setdefault(name, rank)
     return ranks
+
+
+# -- merging -----------------------------------------------------------------------------------------------------------
+
+
+def merge_reports(first: AuditReport, second: AuditReport) -> AuditReport:
+    """Merge two reports into a new one, without details.
+
+    Raises:
+            ReportError: the policies, the clients or the popular domains differ.
+    """
+    popular, others = (one.popular and one.popular.digest for one in (first, second))
+    for what, ours, theirs in (
+        ("for another client (--client, --user, --port, --as-recorded)", first.asked.whose, second.asked.whose),
+        ("with another policy, or other lists (--policy)", first.policy.digest, second.policy.digest),
+        ("with other popular domains (--popular)", popular, others),
+    ):
+        if ours != theirs:
+            raise ReportError(f"the reports cannot be merged: they were made {what}")
+    tally = AuditTally()
+    for report in (first, second):
+        tally.merge(_tally_of(report))
+    seconds, workers = first.seconds + second.seconds, max(first.workers, second.workers)
+    return tallied_report(tally, first.policy, first.asked, first.popular, seconds, workers)
+
+
+def _tally_of(report: AuditReport) -> AuditTally:
+    """The tally that a report was made from, as far as the report shows it."""
+    records = {key: recorded(own) for key, own in report.records_shown.items()}
+    keys = [own.key for own in report.lists]
+    tally = AuditTally(
+        sources={own.source: own for own in report.sources},
+        broken=[*report.broken.first],
+        actions=Counter(report.actions),
+        kinds=Counter({kind: own.requests for kind, own in report.kinds.items()}),
+        stopped_kinds=Counter({kind: own.stopped for kind, own in report.kinds.items() if own.stopped}),
+        faults=Counter(report.faults),
+        lists={own.key: own.hits for own in report.lists},
+        categories={own.category: own.hits for own in report.categories},
+        rules={own.key: own.hits for own in report.rules},
+        rule_categories={own.key: own.category for own in report.rules if own.category is not None},
+        sites=HeavyHitters(*report.sites.requests),
+        stopped_sites=HeavyHitters(*report.sites.stopped),
+        broken_sites=HeavyHitters(*report.sites.breaks),
+        popular=Counter({own.domain: own.stopped for own in report.popular_domains}),
+        popular_ranks={own.domain: own.rank for own in report.popular_domains if own.rank is not None},
+        breaks=Counter({kind: own.requests for kind, own in report.breaks.items()}),
+        slowest=[SlowDecision(own.microseconds, records[own.record]) for own in report.slowest],
+    )
+    for overlap in report.overlaps:
+        first, second = sorted(keys[place] for place in overlap.lists)
+        tally.overlaps[first, second] = overlap.requests
+    for examples, name, shown in (
+        *((tally.list_examples, own.key, own.examples) for own in report.lists),
+        *((tally.category_examples, own.category, own.examples) for own in report.categories),
+        *((tally.rule_examples, own.key, () if own.example is None else (own.example,)) for own in report.rules),
+        *((tally.break_examples, kind, own.examples) for kind, own in report.breaks.items()),
+        (tally.break_examples, POPULAR, report.popular_examples),
+    ):
+        for key in shown:
+            examples.add(name, records[key].ranked)
+    return tally
+
+
+# -- from a tally ------------------------------------------------------------------------------------------------------
+
+
+def tallied_report(
+    tally: AuditTally,
+    policy: PolicyDigest,
+    asked: ReplayOptions,
+    popular: PopularDomains | None = None,
+    seconds: float = 0.0,
+    workers: int = 1,
+) -> AuditReport:
+    """The report of a tally, without details."""
+    shown: dict[str, ShownRecord] = {}
+
+    def key_of(record: RecordedRequest) -> str:
+        key = record.key
+        if key not in shown:
+            shown[key] = shown_record(record)
+        return key
+
+    def keys_of(records: Iterable[RecordedRequest]) -> tuple[str, ...]:
+        return tuple(map(key_of, records))
+
+    lists = sorted(tally.lists, key=by_source)
+    places = {key: place for place, key in enumerate(lists)}
+    return AuditReport(
+        format=FORMAT,
+        policy=policy,
+        asked=asked,
+        popular=popular,
+        # An audit that merges with others never takes no time.
+        seconds=max(round(seconds, 3), 0.001) if seconds else 0.0,
+        records=tally.records,
+        records_a_second=round(tally.records / max(seconds, 1e-6)) if seconds else None,
+        workers=workers,
+        sources=tuple(tally.sources[source] for source in sorted(tally.sources)),
+        broken=BrokenRecords(sum(own.broken for own in tally.sources.values()), tuple(tally.broken)),
+        actions=dict(sorted(tally.actions.items())),
+        kinds={kind: KindCount(number, tally.stopped_kinds[kind]) for kind, number in sorted(tally.kinds.items())},
+        faults=dict(sorted(tally.faults.items())),
+        lists=tuple(ListUse(key, ListFacts(), tally.lists[key], keys_of(tally.list_examples[key])) for key in lists),
+        overlaps=tuple(
+            Overlap(_pair(places[first], places[second]), number)
+            for (first, second), number in sorted(tally.overlaps.items())
+        ),
+        categories=tuple(
+            CategoryUse(name, hits, keys_of(tally.category_examples[name]))
+            for name, hits in _most_first(tally.categories)
+        ),
+        rules=tuple(
+            RuleUse(key, tally.rule_categories.get(key), hits, next(iter(keys_of(tally.rule_examples[key])), None))
+            for key, hits in _most_first(tally.rules)
+        ),
+        sites=SitesUse(tally.sites.result(), tally.stopped_sites.result(), tally.broken_sites.result()),
+        popular_domains=tuple(
+            sorted(
+                (PopularUse(name, tally.popular_ranks.get(name), number) for name, number in tally.popular.items()),
+                key=lambda own: (own.rank or 0, own.domain),
+            )
+        ),
+        popular_examples=keys_of(tally.break_examples[POPULAR]),
+        breaks={
+            kind: Breakage(number, keys_of(tally.break_examples[kind])) for kind, number in sorted(tally.breaks.items())
+        },
+        slowest=tuple(SlowRecord(slow.microseconds, key_of(slow.record)) for slow in tally.slowest),
+        records_shown=shown,
+    )
+
+
+def _pair(first: int, second: int) -> tuple[int, int]:
+    return min(first, second), max(first, second)
+
+
+_Key = TypeVar("_Key", str, RuleKey)
+
+
+def _most_first(hits: Mapping[_Key, Hits]) -> list[tuple[_Key, Hits]]:
+    return sorted(hits.items(), key=lambda item: (-item[1].stopped, -item[1].fits, item[0]))

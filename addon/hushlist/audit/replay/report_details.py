@@ -7,15 +7,28 @@ from __future__ import annotations
 
 import hashlib
 from bisect import insort
-from collections.abc import Iterator, Mapping
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
-from hushlist.audit.replay.audit_report import AuditReport, FileDigest, ListUse, PolicyDigest, UnusedRule
+from hushlist.audit.replay.audit_report import (
+    AuditReport,
+    ExplainedExpression,
+    ExplainedForm,
+    FileDigest,
+    ListFacts,
+    ListUse,
+    Overlap,
+    PolicyDigest,
+    RecordExplanation,
+    UnusedRule,
+    recorded,
+)
 from hushlist.audit.replay.auditor import ReplayMoment, decide_recorded
-from hushlist.audit.replay.tally import AuditTally, ListKey, RuleKey
-from hushlist.audit.sources.recorded_request import RecordedRequest
-from hushlist.decide.decision import Decision
+from hushlist.audit.replay.tally import ListKey, by_source
+from hushlist.audit.sources.recorded_request import RecordedRequest, hide_user
 from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError
 from hushlist.lists.list_source import LONGEST_LINE
@@ -30,10 +43,24 @@ _MOST_EXPLAINED_RULES = 500
 _LONGEST_TEXT = 120
 
 
-def add_details(report: AuditReport, engine: Engine, moment: ReplayMoment, unused: int = 10) -> None:
+def add_details(report: AuditReport, engine: Engine, moment: ReplayMoment, unused: int = 10) -> AuditReport:
     """Complete a report: name up to ``unused`` rules of each list that never fired."""
-    report.lists = _states(report.tally, engine, unused)
-    report.explanations = {record.key: explain_record(engine, record, moment) for record in _to_explain(report.tally)}
+    facts = _list_facts(report, engine, unused)
+    used = {own.key: own for own in report.lists}
+    keys = sorted({*facts, *used}, key=by_source)
+    # Lists without a hit, which are new, may stand before the others.
+    places = {key: place for place, key in enumerate(keys)}
+    moved = [places[own.key] for own in report.lists]
+    explained = {*report.keys(_MOST_EXPLAINED_RULES)}
+    return replace(
+        report,
+        lists=tuple(used.get(key, ListUse(key))._replace(facts=facts.get(key, ListFacts())) for key in keys),
+        overlaps=tuple(Overlap((moved[first], moved[second]), number) for (first, second), number in report.overlaps),
+        records_shown={
+            key: replace(own, explanation=explain_record(engine, recorded(own), moment) if key in explained else None)
+            for key, own in report.records_shown.items()
+        },
+    )
 
 
 # -- the policy --------------------------------------------------------------------------------------------------------
@@ -66,33 +93,31 @@ def digest_file(path: Path) -> str:
 # -- rules that never fired --------------------------------------------------------------------------------------------
 
 
-def _states(tally: AuditTally, engine: Engine, most: int) -> dict[ListKey, ListUse]:
+def _list_facts(report: AuditReport, engine: Engine, most: int) -> dict[ListKey, ListFacts]:
     """For each list: how many rules it has, how many fired, and the first of the others."""
-    states: dict[ListKey, ListUse] = {}
-    fired = {(own.source, own.line, digest) for own in tally.rules for digest in _digests_of(own.rule)}
-    fired_lines = {(own.source, own.line) for own in tally.rules}
+    fired = {(own.key.source, own.key.line, digest) for own in report.rules for digest in _digests_of(own.key.rule)}
+    fired_lines = {(own.key.source, own.key.line) for own in report.rules}
+    titles: dict[ListKey, str | None] = {}
+    rules, hit = Counter[ListKey](), Counter[ListKey]()
     unused: dict[ListKey, list[int]] = {}
     for terms, line, digest in _places(engine):
         key = ListKey(terms.list, terms.source)
-        state = states.get(key)
-        if state is None:
-            state = states[key] = ListUse(terms.title)
-            unused[key] = []
-        state.rules += 1
+        titles.setdefault(key, terms.title)
+        rules[key] += 1
         if (terms.source, line, digest) in fired:
-            state.fired += 1
+            hit[key] += 1
             continue
-        lines = unused[key]
+        lines = unused.setdefault(key, [])
         # A line may have several rules; it is named if none of them fired.
         if (terms.source, line) in fired_lines or line in lines:
             continue
         if len(lines) < most or line < lines[-1]:
             insort(lines, line)
             del lines[most:]
-    for key, lines in unused.items():
-        texts = _lines_of(Path(key.source), lines)
-        states[key].unused_first = [UnusedRule(line, texts.get(line, "")) for line in lines]
-    return states
+    return {
+        key: ListFacts(title, rules[key], hit[key], tuple(_unused_rules(Path(key.source), unused.get(key, []))))
+        for key, title in titles.items()
+    }
 
 
 def _places(engine: Engine) -> Iterator[tuple[Terms, int, bytes]]:
@@ -117,72 +142,41 @@ def _digests_of(rule: str) -> tuple[bytes, ...]:
     return full_hash(rule.encode()), full_hash(other.encode())
 
 
-def _lines_of(path: Path, numbers: list[int]) -> dict[int, str]:
-    """Lines of a file, for people; none if it has no lines, or has changed and cannot be read."""
+def _unused_rules(path: Path, lines: list[int]) -> Iterator[UnusedRule]:
+    """The rules at some lines of a file; without a text if it has no lines, or has changed and cannot be read."""
     texts: dict[int, str] = {}
-    if not numbers:
-        return texts
-    try:
-        with path.open("rb") as file:
-            for number in range(1, numbers[-1] + 1):
-                line = file.readline(LONGEST_LINE)
-                if b"\0" in line:
-                    return {}  # a list of binary hashes has no lines
-                if number in numbers:
-                    texts[number] = line.strip().decode("utf-8", "backslashreplace")[:_LONGEST_TEXT]
-    except OSError:
-        return {}
-    return texts
+    with suppress(OSError), path.open("rb") as file:
+        for number in range(1, max(lines, default=0) + 1):
+            line = file.readline(LONGEST_LINE)
+            if b"\0" in line:
+                texts.clear()  # a list of binary hashes has no lines
+                break
+            if number in lines:
+                texts[number] = line.strip().decode("utf-8", "backslashreplace")[:_LONGEST_TEXT]
+    return (UnusedRule(line, texts.get(line, "")) for line in lines)
 
 
 # -- explanations ------------------------------------------------------------------------------------------------------
 
 
-def _to_explain(tally: AuditTally) -> Iterator[RecordedRequest]:
-    """The records that a report shows, without examples of rules that hardly fire."""
-    seen: set[str] = set()
-    most = sorted(tally.rules, key=lambda own: (-tally.rules[own].stopped, -tally.rules[own].fits, own))
-    for record in _shown(tally, most[:_MOST_EXPLAINED_RULES]):
-        if record.key not in seen:
-            seen.add(record.key)
-            yield record
-
-
-def _shown(tally: AuditTally, rules: list[RuleKey]) -> Iterator[RecordedRequest]:
-    for examples in (tally.list_examples, tally.category_examples, tally.break_examples):
-        yield from (record for _, record in examples)
-    for rule in rules:
-        yield from tally.rule_examples[rule]
-    yield from (slow.record for slow in tally.slowest)
-
-
-def explain_record(engine: Engine, record: RecordedRequest, moment: ReplayMoment) -> dict[str, Any]:
+def explain_record(engine: Engine, record: RecordedRequest, moment: ReplayMoment) -> RecordExplanation:
     """The decision for a record, with its canonical URLs and expressions."""
-    decision = decide_recorded(engine, record.asked, *moment.of(record))
-    return {**_plain(decision), "forms": _forms(record.asked)}
+    asked = record.asked
+    decision = decide_recorded(engine, asked, *moment.of(record))
+    shown = decision._replace(canonical=hide_user(decision.url), asked=b"")
+    return RecordExplanation(shown, tuple(_forms(asked)))
 
 
-def _plain(decision: Decision) -> Mapping[str, object]:
-    return decision._replace(asked=_without_user(decision.asked)).as_dict()
-
-
-def _without_user(asked: Request | bytes) -> Request | bytes:
-    return RecordedRequest(asked).url if isinstance(asked, bytes) else asked
-
-
-def _forms(asked: Request | bytes) -> list[dict[str, Any]]:
+def _forms(asked: Request | bytes) -> Iterator[ExplainedForm]:
     try:
         request = request_of(asked) if isinstance(asked, bytes) else asked
         forms = [form for host in dict.fromkeys(request.hosts) for form in canonical_forms(request, host)]
     except UrlError:
-        return []
-    return [
-        {
-            "canonical": form.join().decode("ascii", "backslashreplace"),
-            "expressions": [
-                {"expression": own.decode("ascii", "backslashreplace"), "sha256": full_hash(own).hex()}
-                for own in expressions(form)
-            ],
-        }
-        for form in forms
-    ]
+        return
+    for form in forms:
+        hashes = (ExplainedExpression(_ascii(own), full_hash(own).hex()) for own in expressions(form))
+        yield ExplainedForm(_ascii(form.join()), tuple(hashes))
+
+
+def _ascii(octets: bytes) -> str:
+    return octets.decode("ascii", "backslashreplace")

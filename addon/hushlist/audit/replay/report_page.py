@@ -10,14 +10,18 @@ from __future__ import annotations
 import json
 import string
 from base64 import b64encode
+from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import astuple
 from datetime import datetime
 from hashlib import sha256
 from html import escape
 from importlib.resources import files
 from typing import Any
 
+from hushlist.audit.replay.audit_report import AuditReport
 from hushlist.audit.replay.report_text import short_names
+from hushlist.audit.report_codec import encode
 from hushlist.errors import printable
 
 #: most rows of each table
@@ -33,11 +37,9 @@ _MOST_UNUSED = 20
 _LONGEST_TEXT = 2000
 _SCRIPTS = ("elements.js", "explain.js", "report.js")
 
-_HITS = ("fits", "decided", "stopped", "alone", "popular", "breaks")
 
-
-def report_page(report: Mapping[str, Any], made: datetime) -> str:
-    """The page of a report as ``AuditReport.as_dict`` returns it, made at ``made``."""
+def report_page(report: AuditReport, made: datetime) -> str:
+    """The page of a report, made at ``made``."""
     web = files("hushlist.audit.replay").joinpath("web")
     style = web.joinpath("page.css").read_text(encoding="utf-8")
     script = "\n".join(web.joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS)
@@ -45,14 +47,12 @@ def report_page(report: Mapping[str, Any], made: datetime) -> str:
         f"default-src 'none'; img-src data:; style-src '{_source_of(style)}'; script-src '{_source_of(script)}'; "
         "base-uri 'none'; form-action 'none'"
     )
-    stopped = sum(own["stopped"] for own in report["kinds"].values())
-    records = report["records"]
     values = {
         "content_policy": policy,
-        "policy": printable(report["policy"]["path"]),
-        "records": f"{records:,}",
-        "stopped": f"{stopped:,}",
-        "share": f"{stopped / records:.1%}" if records else "0%",
+        "policy": printable(report.policy.path),
+        "records": f"{report.records:,}",
+        "stopped": f"{report.stopped:,}",
+        "share": f"{report.stopped / report.records:.1%}" if report.records else "0%",
     }
     page = string.Template(web.joinpath("page.html").read_text(encoding="utf-8"))
     return page.substitute(
@@ -73,53 +73,53 @@ def script_json(value: object) -> str:
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
-def page_data(report: Mapping[str, Any], made: datetime) -> dict[str, Any]:
+def page_data(report: AuditReport, made: datetime) -> dict[str, Any]:
     """The data of the page's script: the report with limited rows; rules and sites as rows.
 
     ``left_out`` says how many rows of each table are missing.
     """
     shown = _records(report)
-    lists = {(own["list"], own["source"]): place for place, own in enumerate(report["lists"])}
-    requests, broken = (dict(report["sites"][name]["counts"]) for name in ("requests", "breaks"))
-    stopped = dict(report["sites"]["stopped"]["counts"])
+    lists = {own.key: place for place, own in enumerate(report.lists)}
+    requests, stopped, broken = (dict(own.counts) for own in report.sites)
     sites = stopped | requests  # those with stopped requests first
     every: dict[str, Sequence[Any]] = {
-        "sources": report["sources"],
-        "lists": [{**own, "unused_first": own["unused_first"][:_MOST_UNUSED]} for own in report["lists"]],
-        "overlaps": report["overlaps"],
-        "categories": report["categories"],
+        "sources": report.sources,
+        "lists": [
+            own._replace(facts=own.facts._replace(unused_first=own.facts.unused_first[:_MOST_UNUSED]))
+            for own in report.lists
+        ],
+        "overlaps": report.overlaps,
+        "categories": report.categories,
         "rules": [
             [
-                lists[own["list"], own["source"]],
-                own["line"],
-                own["rule"],
-                own["category"],
-                *(own[name] for name in _HITS),
-                own["example"] if own["example"] in shown else None,
+                lists[own.key.of_list],
+                own.key.line,
+                own.key.rule,
+                own.category,
+                *astuple(own.hits),
+                own.example if own.example in shown else None,
             ]
-            for own in report["rules"][:_MOST]
+            for own in report.rules[:_MOST]
         ],
         "sites": [[name, requests.get(name, 0), stopped.get(name, 0), broken.get(name, 0)] for name in sites],
-        "popular_domains": report["popular_domains"],
+        "popular_domains": report.popular_domains,
     }
-    kept = {name: list(_within(rows, _MOST_OCTETS)) for name, rows in every.items()}
+    kept = {name: list(_within(rows)) for name, rows in every.items()}
     left_out = {name: len(rows) - len(kept[name]) for name, rows in every.items()}
-    left_out["rules"] += len(report["rules"]) - len(every["rules"])
-    left_out["records_shown"] = sum(own["explanation"] is not None for own in report["records_shown"].values()) - len(
-        shown
-    )
+    left_out["rules"] += len(report.rules) - len(every["rules"])
+    left_out["records_shown"] = sum(own.explanation is not None for own in report.records_shown.values()) - len(shown)
     return {
-        **{name: report[name] for name in _AS_THEY_ARE},
+        **{name: encode(getattr(report, name)) for name in _AS_THEY_ARE},
         **kept,
-        "broken": _short(report["broken"]),
+        "broken": _short(encode(report.broken)),
         "made": made.isoformat(timespec="seconds"),
         "names": {
-            **short_names(own["source"] for own in report["sources"]),
-            **short_names(own["source"] for own in report["lists"]),
+            **short_names(own.source for own in report.sources),
+            **short_names(own.key.source for own in report.lists),
         },
         "matrix": _matrix(report),
-        "sites_error": max(own["error"] for own in report["sites"].values()),
-        "rules_hit": len(report["rules"]),
+        "sites_error": max(own.error for own in report.sites),
+        "rules_hit": len(report.rules),
         "sites_stopped": len(stopped),
         "left_out": {name: number for name, number in left_out.items() if number},
         "records_shown": shown,
@@ -132,50 +132,40 @@ _AS_THEY_ARE = (
 )
 
 
-def _matrix(report: Mapping[str, Any]) -> list[int]:
+def _matrix(report: AuditReport) -> list[int]:
     """The places of the lists that overlap most with others, in the order of the report."""
-    most: dict[int, int] = {}
-    for own in report["overlaps"]:
-        for place in own["lists"]:
-            most[place] = most.get(place, 0) + own["requests"]
+    most = Counter[int]()
+    for own in report.overlaps:
+        for place in own.lists:
+            most[place] += own.requests
     return sorted(sorted(most, key=lambda place: (-most[place], place))[:_MOST_IN_MATRIX])
 
 
-def _within(rows: Sequence[Any], most_octets: int) -> Iterator[Any]:
+def _within(rows: Sequence[Any]) -> Iterator[Any]:
     """The first rows, up to the limits."""
     octets = 0
     for row in rows[:_MOST]:
-        short = _short(row)
+        short = _short(encode(row))
         octets += len(script_json(short))
-        if octets > most_octets:
+        if octets > _MOST_OCTETS:
             return
         yield short
 
 
-def _records(report: Mapping[str, Any]) -> dict[str, Any]:
+def _records(report: AuditReport) -> dict[str, Any]:
     """The most important records with an explanation, up to the limits."""
     kept: dict[str, Any] = {}
     octets = 0
-    for key in dict.fromkeys(_keys(report)):
-        record = report["records_shown"][key]
-        if record["explanation"] is None:
+    for key in dict.fromkeys(report.keys()):
+        record = report.records_shown[key]
+        if record.explanation is None:
             continue
-        short = _short(record)
+        short = _short(encode(record))
         octets += len(script_json(short))
         if octets > _MOST_OCTETS_OF_RECORDS:
             break
         kept[key] = short
     return kept
-
-
-def _keys(report: Mapping[str, Any]) -> Iterator[str]:
-    for own in report["breaks"].values():
-        yield from own["examples"]
-    yield from (own["record"] for own in report["slowest"])
-    for own in (*report["lists"], *report["categories"]):
-        yield from own["examples"]
-    yield from report["popular_examples"]
-    yield from (own["example"] for own in report["rules"] if own["example"] is not None)
 
 
 def _short(value: Any) -> Any:

@@ -21,11 +21,11 @@ import re
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
-from dataclasses import dataclass, field
-from typing import Generic, NamedTuple, Protocol, Self, TypeVar
+from copy import copy
+from dataclasses import dataclass, field, fields
+from typing import Generic, NamedTuple, Self, TypeVar
 
-from hushlist.audit.replay.examples import Examples
-from hushlist.audit.replay.heavy_hitters import HeavyHitters
+from hushlist.audit.replay.stream_summaries import Examples, HeavyHitters
 from hushlist.audit.sources.recorded_request import BrokenRecord, Rank, ReadRecord, RecordedRequest, SkippedRecord
 from hushlist.url.request import Request
 
@@ -50,6 +50,11 @@ class ListKey(NamedTuple):
     source: str
 
 
+def by_source(key: ListKey) -> tuple[str, str]:
+    """What reports sort lists by."""
+    return key.source, key.list
+
+
 class RuleKey(NamedTuple):
     """A rule: its place, and what it fits."""
 
@@ -58,9 +63,38 @@ class RuleKey(NamedTuple):
     line: int
     rule: str
 
+    @property
+    def of_list(self) -> ListKey:
+        """Its list."""
+        return ListKey(self.list, self.source)
+
 
 @dataclass(slots=True)
-class Hits:
+class MergeableCounts:
+    """Counts that merge field by field."""
+
+    def merge(self, other: Self) -> None:
+        """Add another's counts, which stay as they are."""
+        for field_ in fields(self):
+            ours, theirs = getattr(self, field_.name), getattr(other, field_.name)
+            if isinstance(ours, int):
+                setattr(self, field_.name, ours + theirs)
+            elif isinstance(ours, str):
+                setattr(self, field_.name, max(ours, theirs))
+            elif isinstance(ours, Counter):
+                ours.update(theirs)
+            elif isinstance(ours, dict):
+                for key, own in theirs.items():
+                    if key in ours and hasattr(own, "merge"):
+                        ours[key].merge(own)
+                    else:
+                        ours[key] = copy(own)
+            elif hasattr(ours, "merge"):
+                ours.merge(theirs)
+
+
+@dataclass(slots=True)
+class Hits(MergeableCounts):
     """Numbers of requests; see the module."""
 
     fits: int = 0
@@ -70,20 +104,12 @@ class Hits:
     popular: int = 0
     breaks: int = 0
 
-    def merge(self, other: Hits) -> None:
-        """Add another's numbers."""
-        self.fits += other.fits
-        self.decided += other.decided
-        self.stopped += other.stopped
-        self.alone += other.alone
-        self.popular += other.popular
-        self.breaks += other.breaks
-
 
 @dataclass(slots=True)
-class SourceCount:
+class SourceCount(MergeableCounts):
     """The numbers of records read from a source."""
 
+    source: str
     #: name of its format
     format: str = ""
     records: int = 0
@@ -91,12 +117,23 @@ class SourceCount:
     #: records that no proxy is asked for, such as ``data:`` URLs
     skipped: int = 0
 
-    def merge(self, other: SourceCount) -> None:
-        """Add the numbers of another chunk."""
-        self.format = max(self.format, other.format)
-        self.records += other.records
-        self.broken += other.broken
-        self.skipped += other.skipped
+
+@dataclass(slots=True)
+class SourceTally(MergeableCounts):
+    """What is counted of sources, whatever becomes of their records."""
+
+    sources: dict[str, SourceCount] = field(default_factory=dict)
+    #: the first ones, by source and number
+    broken: list[BrokenRecord] = field(default_factory=list)
+
+    def name_broken(self, more: Iterable[BrokenRecord]) -> None:
+        """Keep the first; they are counted with their sources."""
+        self.broken = sorted((*self.broken, *more))[:MOST_NAMED]
+
+    def merge(self, other: Self) -> None:
+        """Add another's counts."""
+        MergeableCounts.merge(self, other)  # a dataclass with slots has no super()
+        self.name_broken(other.broken)
 
 
 class SlowDecision(NamedTuple):
@@ -107,12 +144,9 @@ class SlowDecision(NamedTuple):
 
 
 @dataclass(slots=True)
-class AuditTally:
+class AuditTally(SourceTally):
     """See the module."""
 
-    sources: dict[str, SourceCount] = field(default_factory=dict)
-    #: the first ones, by source and number
-    broken: list[BrokenRecord] = field(default_factory=list)
     #: decisions by action
     actions: Counter[str] = field(default_factory=Counter)
     #: requests by resource type: all, and those that were stopped
@@ -134,8 +168,9 @@ class AuditTally:
     sites: HeavyHitters = field(default_factory=HeavyHitters)
     stopped_sites: HeavyHitters = field(default_factory=HeavyHitters)
     broken_sites: HeavyHitters = field(default_factory=HeavyHitters)
-    #: stopped requests by popular domain
+    #: stopped requests by popular domain, and the domains' ranks
     popular: Counter[str] = field(default_factory=Counter)
+    popular_ranks: dict[str, int] = field(default_factory=dict)
     #: stopped requests that break a page, by resource type
     breaks: Counter[str] = field(default_factory=Counter)
 
@@ -151,51 +186,14 @@ class AuditTally:
         """The number of decided records."""
         return self.actions.total()
 
-    def merge(self, other: AuditTally) -> None:
+    def merge(self, other: Self) -> None:
         """Add another tally's counts."""
-        for ours, theirs in (
-            (self.sources, other.sources),
-            (self.lists, other.lists),
-            (self.categories, other.categories),
-            (self.rules, other.rules),
-        ):
-            _merge_each(ours, theirs)  # type: ignore[arg-type]  # each pair is of one type
-        for counter, more in (
-            (self.actions, other.actions),
-            (self.kinds, other.kinds),
-            (self.stopped_kinds, other.stopped_kinds),
-            (self.faults, other.faults),
-            (self.overlaps, other.overlaps),
-            (self.popular, other.popular),
-            (self.breaks, other.breaks),
-        ):
-            counter.update(more)  # type: ignore[arg-type]
-        self.rule_categories.update(other.rule_categories)
-        self.sites.merge(other.sites)
-        self.stopped_sites.merge(other.stopped_sites)
-        self.broken_sites.merge(other.broken_sites)
-        self.rule_examples.merge(other.rule_examples)
-        self.list_examples.merge(other.list_examples)
-        self.category_examples.merge(other.category_examples)
-        self.break_examples.merge(other.break_examples)
-        self.name_broken(other.broken)
+        SourceTally.merge(self, other)
         self.add_slow(other.slowest)
-
-    def name_broken(self, more: Iterable[BrokenRecord]) -> None:
-        """Keep the first; they are counted with their sources."""
-        self.broken = sorted((*self.broken, *more))[:MOST_NAMED]
 
     def add_slow(self, more: Iterable[SlowDecision]) -> None:
         """Keep the slowest."""
         self.slowest = sorted((*self.slowest, *more), key=_slowness)[:MOST_SLOWEST]
-
-
-def _merge_each(ours: dict[object, Hits], theirs: dict[object, Hits]) -> None:
-    for key, hits in theirs.items():
-        own = ours.get(key)
-        if own is None:
-            own = ours[key] = type(hits)()
-        own.merge(hits)
 
 
 def _slowness(slow: SlowDecision) -> tuple[int, Rank]:
@@ -216,19 +214,7 @@ def is_local(asked: bytes | Request) -> bool:
     return isinstance(asked, bytes) and _LOCAL.match(asked) is not None
 
 
-class Mergeable(Protocol):
-    """Counts of sources, and more; can be merged."""
-
-    sources: dict[str, SourceCount]
-
-    def name_broken(self, more: Iterable[BrokenRecord]) -> None:
-        """Keep the first; they are counted with their sources."""
-
-    def merge(self, other: Self) -> None:
-        """Add another's counts."""
-
-
-TallyT = TypeVar("TallyT", bound=Mergeable)
+TallyT = TypeVar("TallyT", bound=SourceTally)
 
 
 class RecordCounter(ABC, Generic[TallyT]):
@@ -239,7 +225,7 @@ class RecordCounter(ABC, Generic[TallyT]):
 
     def add(self, records: Iterable[ReadRecord], source: str, format_name: str) -> TallyT:
         """Decide and count the records of a source, or of a chunk of it; returns the tally of all so far."""
-        count = self.tally.sources.setdefault(source, SourceCount(format_name))
+        count = self.tally.sources.setdefault(source, SourceCount(source, format_name))
         broken: list[BrokenRecord] = []
         for record in records:
             if isinstance(record, RecordedRequest):

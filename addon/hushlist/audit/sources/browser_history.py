@@ -17,9 +17,8 @@ from contextlib import closing
 from pathlib import Path
 from typing import BinaryIO
 
-from hushlist.audit.sources.json_codec import bytes_of
 from hushlist.audit.sources.json_stream import JsonError, elements
-from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest, ResourceType, time_of
+from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest, ResourceType, bytes_of, time_of
 
 MAGIC = b"SQLite format 3\0"
 

@@ -9,12 +9,12 @@ from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
 from typing import Any, BinaryIO
 
-from hushlist.audit.sources.json_codec import bytes_of
 from hushlist.audit.sources.json_stream import JsonError, elements
 from hushlist.audit.sources.recorded_request import (
     BrokenRecord,
     RecordedRequest,
     ResourceType,
+    bytes_of,
     resource_type_of_media,
     resource_type_of_name,
     time_of,

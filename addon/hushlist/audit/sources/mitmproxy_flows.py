@@ -26,6 +26,7 @@ from hushlist.audit.sources.recorded_request import (
     ResourceType,
     SkippedRecord,
     resource_type_of_media,
+    resource_type_of_name,
     time_of,
 )
 from hushlist.policy.groups import Client
@@ -221,25 +222,12 @@ def _record(flow: Any, source: str, number: int) -> RecordedRequest | None:
 
 #: what browsers say that a response is for. Spec: Fetch Metadata, 2.1
 _DESTINATION = b"sec-fetch-dest"
-_DESTINATIONS: dict[bytes, ResourceType] = {
-    b"document": ResourceType.DOCUMENT,
-    b"frame": ResourceType.FRAME,
-    b"iframe": ResourceType.FRAME,
-    b"script": ResourceType.SCRIPT,
-    b"style": ResourceType.STYLE,
-    b"image": ResourceType.IMAGE,
-    b"font": ResourceType.FONT,
-    b"audio": ResourceType.MEDIA,
-    b"video": ResourceType.MEDIA,
-    b"empty": ResourceType.XHR,
-    b"websocket": ResourceType.WEBSOCKET,
-}
 
 
 def _kind(head: _FlowHead, response: Mapping[str, Any]) -> ResourceType:
     destination = _field(head.headers.fields, _DESTINATION)
     if destination is not None:
-        return _DESTINATIONS.get(destination, ResourceType.OTHER)
+        return resource_type_of_name(destination.decode("ascii", "replace"))
     fields = [(_octets(name), _octets(value)) for name, value in response.get("headers") or ()]
     media_type = _field(fields, b"content-type")
     return ResourceType.UNKNOWN if media_type is None else resource_type_of_media(media_type.decode("ascii", "replace"))

@@ -94,6 +94,23 @@ class SkippedRecord(NamedTuple):
     number: int
 
 
+def text_of(octets: bytes) -> str:
+    r"""Octets as text; octets that are not UTF-8 become lone surrogates, so that none is lost.
+
+    >>> text_of(b"\xc3\xa9\xff"), bytes_of("\xe9\udcff")
+    ('é\udcff', b'\xc3\xa9\xff')
+    """
+    return octets.decode("utf-8", "surrogateescape")
+
+
+def bytes_of(text: str) -> bytes:
+    """The opposite of ``text_of``; keeps other lone surrogates, which JSON may have."""
+    try:
+        return text.encode("utf-8", "surrogateescape")
+    except UnicodeEncodeError:
+        return text.encode("utf-8", "surrogatepass")
+
+
 _USER = re.compile(rb"^([A-Za-z][A-Za-z0-9+.-]*:)?//[^/?#\\]*@")
 #: replaces user information: checks need to know that there was some
 HIDDEN = b"***"
@@ -138,30 +155,20 @@ def digest(octets: bytes) -> int:
 
 
 #: names in Chromium's HAR, the WebExtensions API, Fetch destinations and ad blockers' lists
-_NAMES: dict[str, ResourceType] = {
-    "document": ResourceType.DOCUMENT,
-    "main_frame": ResourceType.DOCUMENT,
-    "mainframe": ResourceType.DOCUMENT,
-    "subdocument": ResourceType.FRAME,
-    "sub_frame": ResourceType.FRAME,
-    "subframe": ResourceType.FRAME,
-    "iframe": ResourceType.FRAME,
-    "frame": ResourceType.FRAME,
-    "script": ResourceType.SCRIPT,
-    "style": ResourceType.STYLE,
-    "stylesheet": ResourceType.STYLE,
-    "css": ResourceType.STYLE,
-    "image": ResourceType.IMAGE,
-    "imageset": ResourceType.IMAGE,
-    "xhr": ResourceType.XHR,
-    "xmlhttprequest": ResourceType.XHR,
-    "fetch": ResourceType.XHR,
-    "eventsource": ResourceType.XHR,
-    "font": ResourceType.FONT,
-    "media": ResourceType.MEDIA,
-    "audio": ResourceType.MEDIA,
-    "video": ResourceType.MEDIA,
-    "websocket": ResourceType.WEBSOCKET,
+_NAMES = {
+    name: kind
+    for kind, names in {
+        ResourceType.DOCUMENT: ("document", "main_frame", "mainframe"),
+        ResourceType.FRAME: ("subdocument", "sub_frame", "subframe", "iframe", "frame"),
+        ResourceType.SCRIPT: ("script",),
+        ResourceType.STYLE: ("style", "stylesheet", "css"),
+        ResourceType.IMAGE: ("image", "imageset"),
+        ResourceType.XHR: ("xhr", "xmlhttprequest", "fetch", "eventsource", "empty"),
+        ResourceType.FONT: ("font",),
+        ResourceType.MEDIA: ("media", "audio", "video"),
+        ResourceType.WEBSOCKET: ("websocket",),
+    }.items()
+    for name in names
 }
 
 
@@ -174,26 +181,26 @@ def resource_type_of_name(name: str) -> ResourceType:
     return _NAMES.get(name.lower(), ResourceType.OTHER if name else ResourceType.UNKNOWN)
 
 
-_TYPES: dict[str, ResourceType] = {
-    "text/html": ResourceType.DOCUMENT,
-    "application/xhtml+xml": ResourceType.DOCUMENT,
-    "text/css": ResourceType.STYLE,
-    "text/javascript": ResourceType.SCRIPT,
-    "application/javascript": ResourceType.SCRIPT,
-    "application/x-javascript": ResourceType.SCRIPT,
-    "application/ecmascript": ResourceType.SCRIPT,
-    "text/ecmascript": ResourceType.SCRIPT,
-    "application/json": ResourceType.XHR,
-    "text/event-stream": ResourceType.XHR,
-    "application/font-woff": ResourceType.FONT,
-    "application/font-woff2": ResourceType.FONT,
-    "application/x-font-woff": ResourceType.FONT,
-    "application/x-font-ttf": ResourceType.FONT,
-    "application/vnd.ms-fontobject": ResourceType.FONT,
-    "application/vnd.apple.mpegurl": ResourceType.MEDIA,
-    "application/dash+xml": ResourceType.MEDIA,
+#: media types; and the top-level types of those that are not here
+_TYPES = {
+    name: kind
+    for kind, names in {
+        ResourceType.DOCUMENT: ("text/html", "application/xhtml+xml"),
+        ResourceType.STYLE: ("text/css",),
+        ResourceType.SCRIPT: (
+            *("text/javascript", "application/javascript", "application/x-javascript"),
+            *("application/ecmascript", "text/ecmascript"),
+        ),
+        ResourceType.XHR: ("application/json", "text/event-stream"),
+        ResourceType.FONT: (
+            *("application/font-woff", "application/font-woff2", "application/x-font-woff"),
+            *("application/x-font-ttf", "application/vnd.ms-fontobject"),
+        ),
+        ResourceType.MEDIA: ("application/vnd.apple.mpegurl", "application/dash+xml"),
+    }.items()
+    for name in names
 }
-_TOP_LEVEL: dict[str, ResourceType] = {
+_TOP_LEVEL = {
     "image": ResourceType.IMAGE,
     "font": ResourceType.FONT,
     "audio": ResourceType.MEDIA,

@@ -13,7 +13,7 @@ from hushlist.audit.diff.impact import Impact, ImpactCounter, ImpactEffect
 from hushlist.audit.replay.auditor import ReplayMoment
 from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest
 from hushlist.compiling.index_cache import IndexCache
-from hushlist.compiling.policy_compiler import compile_lists
+from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.decide.decision import STOPPING
 from hushlist.decide.engine import Engine, load_engine
 from hushlist.lists.list_source import ListDefaults
@@ -26,7 +26,7 @@ def engine(folder: Path, name: str, text: str) -> Engine:
     path = folder / f"{name}.yaml"
     path.write_text(text)
     policy = policy_of(path, side_of_list(path, "yaml", ListDefaults()))
-    compiled = compile_lists(policy, cache=IndexCache(folder / "cache"), jobs=1)
+    compiled = compile_policy(policy, cache=IndexCache(folder / "cache"), jobs=1)
     return Engine(compiled.policy, compiled.index)
 
 
@@ -71,7 +71,7 @@ def test_every_effect_has_its_cause(tmp_path: Path, old: str, new: str, effect: 
     assert (cause.new is None) is (change == "removed")
     assert found.requests == 3
     assert found.changed == (0 if effect in (ImpactEffect.OTHER_RULE, ImpactEffect.TAGS) else 2)
-    assert found.sites[effect].counts == {"a.example": 2}
+    assert found.sites[effect].result().counts == (("a.example", 2),)
     assert [record.asked for record in found.effect_examples[effect]] == [URL.encode()] * 2
 
 
@@ -151,4 +151,4 @@ def test_a_plain_loop_finds_the_same_in_whatever_pieces(old: str, new: str, urls
 
 
 def _counters(found: Impact) -> list[Counter[str]]:
-    return [Counter(own.counts) for own in found.sites.values()]
+    return [Counter(dict(own.result().counts)) for own in found.sites.values()]

@@ -7,8 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.audit.leak.dictionary import Block
-from hushlist.audit.leak.guesses import GuessTask, TargetKind, try_block
+from hushlist.audit.leak.guesses import Block, TargetKind, try_block
 from hushlist.match.expressions import expressions, full_hash
 from hushlist.url.hashed_uri import ALGORITHMS, VARIANTS, HashKey, hash_uri
 from hushlist.url.parts import split_web
@@ -20,7 +19,7 @@ def tried(entry: str, *sought: tuple[TargetKind, bytes], folder: Path) -> set[by
     sets = tuple((table, frozenset([digest])) for table, digest in sought)
     path = folder / f"sets {abs(hash(sets))}"  # it is read once
     path.write_bytes(pickle.dumps(sets))
-    return {text for _, _, text in try_block(GuessTask(Block("f", None, 1, entry.encode(), 0), path)).hits}
+    return {text for _, _, text in try_block(Block("f", None, 1, entry.encode(), 0), path).hits}
 
 
 @pytest.mark.parametrize(
@@ -102,5 +101,5 @@ def test_what_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
 def test_what_an_entry_costs_is_counted(tmp_path: Path) -> None:
     path = tmp_path / "sets"
     path.write_bytes(pickle.dumps(((TargetKind(32), frozenset()), (TargetKind(4), frozenset()))))
-    result = try_block(GuessTask(Block("f", None, 1, b"a.example\nb.a.example\na.example\n", 0), path))
+    result = try_block(Block("f", None, 1, b"a.example\nb.a.example\na.example\n", 0), path)
     assert (result.entries, result.expressions, result.uris) == (3, 4, 0)

@@ -6,12 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.audit.lint import findings as spooling
-from hushlist.audit.lint import lint_job as module
 from hushlist.audit.lint.findings import Finding, FindingKind
 from hushlist.audit.lint.lint_job import Linted, lint
 from hushlist.errors import SourceError
-from hushlist.jobs import list_chunks
+from hushlist.jobs import digest_runs, list_chunks
 from hushlist.lists.list_formats import list_format_of
 from hushlist.lists.list_source import ListDefaults
 from hushlist.match.expressions import full_hash
@@ -229,7 +227,7 @@ def test_pieces_and_what_is_in_memory_change_nothing(
 ) -> None:
     expected = linted(files(MANY))
     monkeypatch.setattr(list_chunks, "PIECE", piece)
-    monkeypatch.setattr(spooling, "_MOST", most)
+    monkeypatch.setattr(digest_runs, "_MOST", most)
     assert linted(files(MANY)) == expected
     assert {one.split(": ")[1] for one in expected[0]} == {"duplicate", "covered", "broad", "refused", "spelling"}
 
@@ -237,7 +235,7 @@ def test_pieces_and_what_is_in_memory_change_nothing(
 def test_several_processes_find_the_same(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = linted(files(MANY))
     monkeypatch.setattr(list_chunks, "PIECE", 500)
-    monkeypatch.setattr(module, "_FEW", 0)
+    monkeypatch.setattr(list_chunks, "_FEW", 0)
     steps: list[str] = []
     assert linted(files(MANY), jobs=2, progress=lambda what, *_: steps.append(what)) == expected
     assert list(dict.fromkeys(steps)) == ["read", "compared", "sorted", "covered"]

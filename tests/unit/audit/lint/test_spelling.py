@@ -2,7 +2,7 @@
 
 import pytest
 
-from hushlist.audit.lint.unmatchable import odd_lines, oddities
+from hushlist.audit.lint.findings import odd_lines, oddities
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.audit.lint.unmatchable import why_unmatchable
+from hushlist.audit.lint.findings import why_unmatchable
 from hushlist.errors import UrlError
 from hushlist.lists.patterns import parse_expression
 from hushlist.match.expressions import full_hash

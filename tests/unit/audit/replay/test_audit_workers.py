@@ -10,16 +10,19 @@ import os
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from hushlist.audit.replay import audit_workers as module
-from hushlist.audit.replay.audit_workers import ReplayWork, WorkError, audit, default_jobs
+from hushlist.audit.replay.audit_workers import ReplayWork, audit
 from hushlist.audit.replay.tally import AuditTally, SourceCount
 from hushlist.audit.sources.recorded_request import BrokenRecord
 from hushlist.audit.sources.source_formats import FORMATS
 from hushlist.decide.engine import Engine
+from hushlist.jobs import worker_processes
+from hushlist.jobs.worker_processes import WorkerError
 from unit.audit.samples import AT_NOW, write_policy
 
 LINES = b"".join(b"http://h%d.%s/x\n" % (own, (b"ads.example", b"clean.example")[own % 2]) for own in range(300))
@@ -72,14 +75,14 @@ def test_every_source_is_counted_and_one_that_cannot_be_read_does_not_stop_the_r
     engine: Engine, sources: list[str]
 ) -> None:
     tally, _ = audit(engine, ReplayWork(sources, AT_NOW))
-    assert {Path(name).name: own for name, own in tally.sources.items()} == {
-        "a.txt": SourceCount("urls", 301),
-        "b.txt.gz": SourceCount("urls", 300),
-        "c.tsv": SourceCount("requests", 50),
-        "d.har": SourceCount("har", 19, 1),
-        "e.har.gz": SourceCount("har", 20),
-        "empty": SourceCount("urls"),
-        "missing": SourceCount("", broken=1),
+    assert {Path(name).name: replace(own, source="") for name, own in tally.sources.items()} == {
+        "a.txt": SourceCount("", "urls", 301),
+        "b.txt.gz": SourceCount("", "urls", 300),
+        "c.tsv": SourceCount("", "requests", 50),
+        "d.har": SourceCount("", "har", 19, 1),
+        "e.har.gz": SourceCount("", "har", 20),
+        "empty": SourceCount("", "urls"),
+        "missing": SourceCount("", "", broken=1),
     }
     assert [(Path(own.source).name, own.number, own.why) for own in tally.broken] == [
         ("d.har", 20, "the document ends too early"),
@@ -88,22 +91,23 @@ def test_every_source_is_counted_and_one_that_cannot_be_read_does_not_stop_the_r
 
 
 def test_progress_goes_from_nothing_to_all(engine: Engine, sources: list[str], small: None) -> None:
-    steps: list[tuple[int, int, int]] = []
+    steps: list[tuple[str, int, int]] = []
     tally, _ = audit(engine, ReplayWork(sources, AT_NOW), lambda *step: steps.append(step))
-    assert steps == sorted(steps)
+    told = [(int(what.removesuffix(" requests")), done, total) for what, done, total in steps]
+    assert told == sorted(told)
     total = sum(Path(name).stat().st_size for name in sources[:-1])
     # What is broken counts as read, too.
-    assert steps[-1] == (tally.records + 2, total, total)
+    assert told[-1] == (tally.records + 2, total, total)
 
 
 def test_processes_count_as_one_does(engine: Engine, sources: list[str], small: None) -> None:
     one, _ = audit(engine, ReplayWork(sources, AT_NOW))
-    steps: list[tuple[int, int, int]] = []
+    steps: list[tuple[str, int, int]] = []
     several, jobs = audit(engine, ReplayWork(sources, AT_NOW, jobs=2), lambda *step: steps.append(step))
     assert jobs == 2
     assert len(several.slowest) == len(one.slowest)
     assert untimed(several) == untimed(one)
-    assert steps[-1][0] == one.records + 2
+    assert steps[-1][0] == f"{one.records + 2} requests"
     assert steps[-1][1] == steps[-1][2]
 
 
@@ -144,9 +148,9 @@ def test_a_process_that_ends_early_is_an_error(
     if sys.platform != "linux":
         pytest.skip("processes are never copied here")
     # copied, whatever threads the tests themselves have: so that what is set here is set there
-    monkeypatch.setattr(module, "process_context", lambda: multiprocessing.get_context("fork"))
+    monkeypatch.setattr(worker_processes, "process_context", lambda: multiprocessing.get_context("fork"))
     monkeypatch.setattr(module, "_read", lambda _: os._exit(3))
-    with pytest.raises(WorkError, match="ended before it had done its part"):
+    with pytest.raises(WorkerError, match="ended before it had done its part"):
         audit(engine, ReplayWork(sources, AT_NOW, jobs=2))
 
 
@@ -166,7 +170,7 @@ def test_standard_input_is_read_by_its_format(
 ) -> None:
     monkeypatch.setattr("sys.stdin", io.TextIOWrapper(io.BytesIO(octets)))
     tally, _ = audit(engine, ReplayWork(["-"], AT_NOW, jobs=jobs))
-    assert tally.sources == {"-": SourceCount(format_name, records)}
+    assert tally.sources == {"-": SourceCount("-", format_name, records)}
 
 
 def test_a_format_that_is_named_is_not_guessed(engine: Engine, tmp_path: Path) -> None:
@@ -200,10 +204,6 @@ def test_a_line_that_is_too_long_is_one_broken_record_however_it_is_cut(
         assert [own.number for own in tally.broken] == [10, 10]
 
 
-def test_there_is_a_core_for_every_process() -> None:
-    assert 1 <= default_jobs() <= (os.cpu_count() or 1)
-
-
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize(("octets", "broken"), [(LINES, [0]), (HAR, [0, 1])])
 def test_a_damaged_file_is_read_to_where_it_breaks(
@@ -222,9 +222,9 @@ def test_a_damaged_file_is_read_to_where_it_breaks(
 def test_progress_never_tells_more_octets_than_there_are(engine: Engine, tmp_path: Path) -> None:
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(b"http://h.example/"))  # without an end of line
-    told: list[tuple[int, int, int]] = []
+    told: list[tuple[str, int, int]] = []
     audit(engine, ReplayWork([str(path)], AT_NOW), lambda *all_: told.append(all_))
-    assert told[-1] == (1, path.stat().st_size, path.stat().st_size)
+    assert told[-1] == ("1 requests", path.stat().st_size, path.stat().st_size)
 
 
 _STARTED = """

@@ -30,11 +30,16 @@ def test_every_record_counts_for_its_decision_kind_and_site(engine: Engine) -> N
     assert tally.records == len(RECORDS)
     assert tally.stopped_kinds == {"script": 4, "style": 1, "document": 1, "frame": 1, "image": 1, "unknown": 2}
     assert tally.faults == {"it names no host": 1}
-    assert tally.sites.counts == {
+    assert dict(tally.sites.result().counts) == {
         "page.example": 4, "ads.example": 3, "both.example": 2, "more.example": 2, "clean.example": 1,
         "tagged.example": 1,
     }  # fmt: skip
-    assert tally.stopped_sites.counts == {"page.example": 3, "ads.example": 2, "both.example": 2, "more.example": 2}
+    assert dict(tally.stopped_sites.result().counts) == {
+        "page.example": 3,
+        "ads.example": 2,
+        "both.example": 2,
+        "more.example": 2,
+    }
 
 
 def test_lists_categories_and_rules_are_told_apart_by_what_they_do(engine: Engine, tmp_path: Path) -> None:
@@ -58,7 +63,7 @@ def test_lists_categories_and_rules_are_told_apart_by_what_they_do(engine: Engin
 def test_a_document_and_a_page_s_own_scripts_and_styles_break_it_when_they_are_stopped(engine: Engine) -> None:
     tally = tally_of(engine, [*RECORDS])
     assert tally.breaks == {"document": 1, "script": 1, "style": 1}
-    assert tally.broken_sites.counts == {"page.example": 2, "both.example": 1}
+    assert dict(tally.broken_sites.result().counts) == {"page.example": 2, "both.example": 1}
     assert [record.number for record in tally.break_examples["script"]] == [2]
 
 
@@ -73,7 +78,7 @@ def test_popular_domains_count_what_is_stopped_at_or_below_them(engine: Engine) 
 @pytest.mark.parametrize("url", [b"data:text/css,x", b"BLOB:http://h.example/1", b"chrome://new-tab", b"about:blank"])
 def test_what_no_proxy_is_asked_for_is_skipped(engine: Engine, url: bytes) -> None:
     tally = tally_of(engine, [RecordedRequest(url), SkippedRecord("s", 2), BrokenRecord("s", 3, "why")])
-    assert tally.sources == {"s": SourceCount("urls", records=0, broken=1, skipped=2)}
+    assert tally.sources == {"s": SourceCount("s", "urls", records=0, broken=1, skipped=2)}
     assert tally.records == 0
 
 
@@ -99,7 +104,7 @@ def test_a_request_by_several_names_is_decided_by_all(engine: Engine) -> None:
     request = Request(b"http", (b"clean.example", b"ads.example"), 80, b"/")
     tally = tally_of(engine, [RecordedRequest(request)])
     assert tally.actions == {"block": 1}
-    assert tally.stopped_sites.counts == {"ads.example": 1}
+    assert dict(tally.stopped_sites.result().counts) == {"ads.example": 1}
 
 
 SCHEDULED = """
@@ -154,7 +159,7 @@ def test_every_request_counts_for_the_site_of_its_canonical_url(engine: Engine) 
     tally = tally_of(engine, [RecordedRequest(url) for url in URLS])
     hosts = [host_of_url(engine.decide_url(url, NOW).url) for url in URLS]
     sites = Counter(public_suffixes().registrable_domain(host).decode() for host in hosts if host is not None)
-    assert tally.sites.counts == sites
+    assert dict(tally.sites.result().counts) == sites
 
 
 def test_examples_are_the_fitting_requests_with_the_smallest_hashes(engine: Engine, tmp_path: Path) -> None:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import pickle
+from copy import deepcopy
+from dataclasses import replace
 from functools import reduce
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from hushlist.audit.replay.audit_report import AuditReport, ReportError
+from hushlist.audit.replay.audit_report import AuditReport
 from hushlist.audit.replay.partition import audit_partition, merge_reports
 from hushlist.audit.replay.report_details import add_details
+from hushlist.audit.report_codec import ReportError
 from hushlist.decide.engine import load_engine
 from hushlist.errors import SourceError
 from unit.audit.samples import AT_NOW, MORE, write_policy
@@ -42,21 +44,19 @@ def logs(tmp_path: Path) -> list[str]:
     return [str(tmp_path / f"{number}.log") for number in range(len(LOGS))]
 
 
-def plain(report: AuditReport, policy: Path) -> dict[str, Any]:
+def finished(report: AuditReport, policy: Path) -> AuditReport:
     """The finished report but for its times, and what is shown only for being slow."""
-    add_details(report, load_engine(policy), AT_NOW)
-    own = report.as_dict()
-    slow = [own.pop(name) for name in ("slowest", "records_shown", "seconds", "records_a_second")]
-    assert all(map(bool, slow))
-    return own
+    own = add_details(report, load_engine(policy), AT_NOW)
+    assert all((own.slowest, own.records_shown, own.seconds, own.records_a_second))
+    return replace(own, slowest=(), records_shown={}, seconds=0.0, records_a_second=None)
 
 
 def test_partitions_say_together_what_one_audit_says_however_they_are_merged(
     policy: Path, popular: Path, logs: list[str]
 ) -> None:
-    whole = plain(audit_partition(policy, logs, AT_NOW, popular), policy)
-    assert whole["records"] == 7
-    assert [own["rank"] for own in whole["popular_domains"]] == [2]
+    whole = finished(audit_partition(policy, logs, AT_NOW, popular), policy)
+    assert whole.records == 7
+    assert [own.rank for own in whole.popular_domains] == [2]
 
     first, second, third, fourth = (audit_partition(policy, [log], AT_NOW, popular) for log in logs)
     for together in (
@@ -64,21 +64,21 @@ def test_partitions_say_together_what_one_audit_says_however_they_are_merged(
         merge_reports(merge_reports(first, second), merge_reports(third, fourth)),
         merge_reports(fourth, merge_reports(third, merge_reports(second, first))),
     ):
-        assert plain(together, policy) == whole
+        assert finished(together, policy) == whole
 
 
 def test_what_is_merged_stays_as_it_is(policy: Path, logs: list[str]) -> None:
     first, second = (audit_partition(policy, [log], AT_NOW) for log in logs[:2])
-    before = [first.as_dict(), second.as_dict()]
+    before = deepcopy([first, second])
     together = merge_reports(first, second)
     merge_reports(together, second)
-    assert [first.as_dict(), second.as_dict()] == before
-    assert together.as_dict() == merge_reports(first, second).as_dict()
+    assert [first, second] == before
+    assert together == merge_reports(first, second)
 
 
 def test_a_report_travels_between_processes(policy: Path, logs: list[str]) -> None:
     report = audit_partition(policy, logs, AT_NOW)
-    assert pickle.loads(pickle.dumps(report)).as_dict() == report.as_dict()
+    assert pickle.loads(pickle.dumps(report)) == report
 
 
 def test_a_partition_by_other_lists_is_not_merged(policy: Path, logs: list[str]) -> None:

@@ -5,8 +5,10 @@ from __future__ import annotations
 from hashlib import sha256
 from pathlib import Path
 
-from hushlist.audit.replay.audit_report import AuditReport, ListUse, ReplayOptions, UnusedRule
+from hushlist.audit.replay.audit_report import ListFacts, ReplayOptions, UnusedRule
+from hushlist.audit.replay.partition import tallied_report
 from hushlist.audit.replay.report_details import add_details, digest_policy, explain_record
+from hushlist.audit.report_codec import encode
 from hushlist.audit.sources.recorded_request import RecordedRequest
 from hushlist.decide.engine import Engine, load_engine
 from hushlist.match.expressions import full_hash
@@ -14,28 +16,27 @@ from hushlist.url.hashed_uri import HashedUri, HashKey
 from unit.audit.samples import AT_NOW, NOW, RECORDS, tally_of, write_policy
 
 
-def states(engine: Engine, records: list[RecordedRequest], unused: int = 10) -> dict[str, ListUse]:
-    report = AuditReport(
-        digest_policy(Path(engine.policy.source), engine.policy), ReplayOptions(NOW), tally_of(engine, [*records])
-    )
-    add_details(report, engine, AT_NOW, unused)
-    return {Path(key.source).name: state for key, state in report.lists.items()}
+def facts(engine: Engine, records: list[RecordedRequest], unused: int = 10) -> dict[str, ListFacts]:
+    policy = digest_policy(Path(engine.policy.source), engine.policy)
+    report = tallied_report(tally_of(engine, [*records]), policy, ReplayOptions(NOW))
+    lists = add_details(report, engine, AT_NOW, unused).lists
+    return {Path(own.key.source).name: own.facts for own in lists}
 
 
 def test_the_first_rules_that_never_fired_are_named_with_their_lines(engine: Engine) -> None:
-    assert states(engine, RECORDS) == {
-        "own.yaml": ListUse(None, 1, 1),
-        "ads.yaml": ListUse(None, 6, 5, [UnusedRule(7, "- never.example")]),
-        "more.domains": ListUse(None, 3, 2, [UnusedRule(3, "unused.example")]),
+    assert facts(engine, RECORDS) == {
+        "own.yaml": ListFacts(None, 1, 1),
+        "ads.yaml": ListFacts(None, 6, 5, (UnusedRule(7, "- never.example"),)),
+        "more.domains": ListFacts(None, 3, 2, (UnusedRule(3, "unused.example"),)),
     }
 
 
 def test_of_many_the_first_are_named(tmp_path: Path) -> None:
     names = [f"h{number}.example" for number in range(5000)]
     engine = load_engine(write_policy(tmp_path, **{"more.domains": "\n".join(names)}))
-    state = states(engine, [RecordedRequest(b"http://h1.example/")], unused=3)["more.domains"]
+    state = facts(engine, [RecordedRequest(b"http://h1.example/")], unused=3)["more.domains"]
     assert (state.rules, state.fired) == (5000, 1)
-    assert state.unused_first == [UnusedRule(1, "h0.example"), UnusedRule(3, "h2.example"), UnusedRule(4, "h3.example")]
+    assert state.unused_first == (UnusedRule(1, "h0.example"), UnusedRule(3, "h2.example"), UnusedRule(4, "h3.example"))
 
 
 def test_rules_of_every_kind_are_known_again(tmp_path: Path) -> None:
@@ -46,7 +47,7 @@ def test_rules_of_every_kind_are_known_again(tmp_path: Path) -> None:
     policy = "layers:\n- {name: lists, lists: [ads.yaml]}\n"
     engine = load_engine(write_policy(tmp_path, policy, **{"ads.yaml": text}))
     urls = [b"http://hash.example/", b"http://10.1.2.3/", b"http://clear.example/"]
-    state = states(engine, [RecordedRequest(url) for url in urls])["ads.yaml"]
+    state = facts(engine, [RecordedRequest(url) for url in urls])["ads.yaml"]
     assert (state.rules, state.fired) == (5, 4)
     assert [own.line for own in state.unused_first] == [5]
 
@@ -55,26 +56,28 @@ def test_a_line_with_several_rules_has_fired_where_one_has(tmp_path: Path) -> No
     policy = "layers:\n- {name: lists, lists: [urls]}\n"
     engine = load_engine(write_policy(tmp_path, policy, urls="h.example/en\nother.example/en\n"))
     for path in (b"/en", b"/en/x"):  # the page, and the folder of that name
-        state = states(engine, [RecordedRequest(b"http://h.example" + path)])["urls"]
+        state = facts(engine, [RecordedRequest(b"http://h.example" + path)])["urls"]
         assert (state.rules, state.fired) == (4, 2)
         assert [own.line for own in state.unused_first] == [2]
 
 
 def test_an_explanation_has_the_decision_and_every_step_to_it(engine: Engine, tmp_path: Path) -> None:
     found = explain_record(engine, RecordedRequest(b"http://me:secret@www.both.example/%61?#f"), AT_NOW)
-    assert found["action"] == "block"
-    assert found["canonical"] == "http://www.both.example/a?"
-    assert (found["winner"]["source"], found["winner"]["line"]) == (str(tmp_path / "ads.yaml"), 4)
-    assert [own["expression"] for own in found["matches"]] == ["both.example/", "both.example/"]
-    (form,) = found["forms"]
-    expressions = {own["expression"]: own["sha256"] for own in form["expressions"]}
+    decision = found.decision
+    assert decision.winner
+    assert (decision.action, decision.url) == ("block", b"http://www.both.example/a?")
+    assert (decision.winner.rule.terms.source, decision.winner.rule.line) == (str(tmp_path / "ads.yaml"), 4)
+    assert [own.text for own in decision.matches] == ["both.example/", "both.example/"]
+    (form,) = found.forms
+    expressions = {own.expression: own.sha256 for own in form.expressions}
     assert expressions["both.example/"] == full_hash(b"both.example/").hex()
     assert "secret" not in repr(found)
+    assert encode(found) == {**decision.as_dict(), "forms": [encode(form)]}
 
 
 def test_an_explanation_of_what_cannot_be_read_says_why(engine: Engine) -> None:
-    found = explain_record(engine, RecordedRequest(b"http:///"), AT_NOW)
-    assert (found["action"], found["fault"], found["forms"]) == ("block", "it names no host", [])
+    decision, forms = explain_record(engine, RecordedRequest(b"http:///"), AT_NOW)
+    assert (decision.action, decision.fault, forms) == ("block", "it names no host", ())
 
 
 def test_a_policy_s_digest_changes_with_each_of_its_files(tmp_path: Path) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from base64 import b64encode
-from copy import deepcopy
+from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from html.parser import HTMLParser
@@ -14,9 +14,21 @@ from typing import Any
 
 import pytest
 
-from hushlist.audit.replay.audit_report import AuditReport, FileDigest, PolicyDigest, PopularDomains, ReplayOptions
+from hushlist.audit.replay.audit_report import (
+    AuditReport,
+    FileDigest,
+    Overlap,
+    PolicyDigest,
+    PopularDomains,
+    PopularUse,
+    ReplayOptions,
+    UnusedRule,
+)
+from hushlist.audit.replay.partition import tallied_report
 from hushlist.audit.replay.report_details import add_details
 from hushlist.audit.replay.report_page import page_data, report_page
+from hushlist.audit.replay.tally import AuditTally
+from hushlist.audit.report_codec import encode
 from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest, ResourceType
 from hushlist.decide.engine import load_engine
 from unit.audit.samples import ADS, AT_NOW, NOW, RECORDS, tally_of, write_policy
@@ -62,57 +74,50 @@ class Page(HTMLParser):
         return json.loads(self.texts["script"][0])
 
 
-def report_of(folder: Path, policy: str = "policy.yaml", **files: str) -> dict[str, Any]:
+def report_of(folder: Path, policy: str = "policy.yaml", **files: str) -> AuditReport:
     engine = load_engine(write_policy(folder, **files))
     hostile = RecordedRequest(
         b"http://ads.example/" + HOSTILE.encode("utf-8", "surrogateescape"), HOSTILE[:9], 1, ResourceType.SCRIPT
     )
     tally = tally_of(engine, [*RECORDS, hostile, BrokenRecord(HOSTILE[:9], 2, HOSTILE)], AT_NOW, {b"more.example": 1})
-    made = AuditReport(PolicyDigest(policy, "d1", (FileDigest("ads.yaml", "d2"),)), ReplayOptions(NOW), tally)
-    made.popular, made.ranks, made.seconds = PopularDomains("top.txt", "d3", 1), {"more.example": 1}, 2.0
-    add_details(made, engine, AT_NOW)
-    return made.as_dict()
+    digest = PolicyDigest(policy, "d1", (FileDigest("ads.yaml", "d2"),))
+    made = tallied_report(tally, digest, ReplayOptions(NOW), PopularDomains("top.txt", "d3", 1), 2.0)
+    return add_details(made, engine, AT_NOW)
 
 
 @pytest.fixture
-def report(tmp_path: Path) -> dict[str, Any]:
+def report(tmp_path: Path) -> AuditReport:
     return report_of(tmp_path)
 
 
-def test_a_page_has_the_report_s_figures(report: dict[str, Any]) -> None:
+def test_a_page_has_the_report_s_figures(report: AuditReport) -> None:
     page = Page(report_page(report, MADE))
     data = page.data
     for name in ("policy", "records", "actions", "kinds", "slowest"):
-        assert data[name] == json.loads(json.dumps(report[name])), name
+        assert data[name] == json.loads(json.dumps(encode(getattr(report, name)))), name
     assert data["made"] == "2026-11-21T13:00:00+00:00"
-    assert [[row[2], row[6]] for row in data["rules"]] == [[own["rule"], own["stopped"]] for own in report["rules"]]
-    assert [data["lists"][row[0]]["source"] for row in data["rules"]] == [own["source"] for own in report["rules"]]
-    sites = report["sites"]
-    assert {row[0]: row[1] for row in data["sites"]} == dict(sites["requests"]["counts"])
-    assert {row[0]: row[2] for row in data["sites"] if row[2]} == dict(sites["stopped"]["counts"])
-    assert [row[0] for row in data["sites"]][: data["sites_stopped"]] == [
-        name for name, _ in sites["stopped"]["counts"]
-    ]
+    assert [[row[2], row[6]] for row in data["rules"]] == [[own.key.rule, own.hits.stopped] for own in report.rules]
+    assert [data["lists"][row[0]]["source"] for row in data["rules"]] == [own.key.source for own in report.rules]
+    sites = report.sites
+    assert {row[0]: row[1] for row in data["sites"]} == dict(sites.requests.counts)
+    assert {row[0]: row[2] for row in data["sites"] if row[2]} == dict(sites.stopped.counts)
+    assert [row[0] for row in data["sites"]][: data["sites_stopped"]] == [name for name, _ in sites.stopped.counts]
     assert data["left_out"] == {}
-    assert data["records_shown"].keys() == report["records_shown"].keys()
+    assert data["records_shown"].keys() == report.records_shown.keys()
 
 
-def test_the_heading_says_what_was_found_to_those_whose_browser_runs_no_script(report: dict[str, Any]) -> None:
+def test_the_heading_says_what_was_found_to_those_whose_browser_runs_no_script(report: AuditReport) -> None:
     page = Page(report_page(report, MADE))
     assert page.texts["title"] == ["Audit of policy.yaml: 73.3% of 15 requests stopped"]
     assert "11 of 15 requests would be stopped: 73.3%" in page.texts["noscript"][0]
 
 
-def test_a_page_of_nothing_can_be_made(report: dict[str, Any]) -> None:
-    for name, value in report.items():
-        if isinstance(value, list) or name in ("actions", "kinds", "faults", "breaks", "records_shown"):
-            report[name] = type(value)()
-    report |= {"records": 0, "records_a_second": None, "popular": None}
-    report["sites"] = {name: {"most": 1, "error": 0, "counts": []} for name in report["sites"]}
-    assert Page(report_page(report, MADE)).data["records"] == 0
+def test_a_page_of_nothing_can_be_made(report: AuditReport) -> None:
+    nothing = tallied_report(AuditTally(), report.policy, report.asked)
+    assert Page(report_page(nothing, MADE)).data["records"] == 0
 
 
-def test_a_page_s_structure_is_that_of_a_page_for_everyone(report: dict[str, Any]) -> None:
+def test_a_page_s_structure_is_that_of_a_page_for_everyone(report: AuditReport) -> None:
     text = report_page(report, MADE)
     assert text.startswith("<!doctype html>")
     page = Page(text)
@@ -126,7 +131,7 @@ def test_a_page_s_structure_is_that_of_a_page_for_everyone(report: dict[str, Any
     assert (skip["class"], (skip["href"] or "")[1:] in ids) == ("skip", True)
 
 
-def test_a_page_loads_nothing_and_its_policy_lets_only_its_own_script_run(report: dict[str, Any]) -> None:
+def test_a_page_loads_nothing_and_its_policy_lets_only_its_own_script_run(report: AuditReport) -> None:
     page = Page(report_page(report, MADE))
     for tag, attributes in page.elements:
         assert not {"src", "srcset", "style", "action"} & attributes.keys()
@@ -149,7 +154,7 @@ def test_a_page_loads_nothing_and_its_policy_lets_only_its_own_script_run(report
     ]
 
 
-def test_the_script_makes_no_markup_of_text(report: dict[str, Any]) -> None:
+def test_the_script_makes_no_markup_of_text(report: AuditReport) -> None:
     script = Page(report_page(report, MADE)).texts["script"][1]
     for name in (
         "innerHTML",
@@ -179,30 +184,38 @@ def test_hostile_texts_stay_data(tmp_path: Path) -> None:
     assert any(own["url"].endswith(HOSTILE) for own in page.data["records_shown"].values())
 
 
-def test_a_page_is_utf_8_whatever_octets_are_in_urls(report: dict[str, Any]) -> None:
-    report["policy"]["path"] = "\udcff\ud800\x1b[31m\u202e.yaml"
-    page = Page(report_page(report, MADE).encode().decode())
+def test_a_page_is_utf_8_whatever_octets_are_in_urls(report: AuditReport) -> None:
+    odd = PolicyDigest("\udcff\ud800\x1b[31m\u202e.yaml", "d1")
+    page = Page(report_page(replace(report, policy=odd), MADE).encode().decode())
     assert r"\udcff\ud800\x1b[31m\u202e.yaml" in page.texts["title"][0]
-    assert page.data["policy"]["path"] == report["policy"]["path"]
+    assert page.data["policy"]["path"] == odd.path
 
 
 class TestSize:
     @pytest.fixture
-    def large(self, report: dict[str, Any]) -> dict[str, Any]:
+    def large(self, report: AuditReport) -> AuditReport:
         """A report of 100,000 rules and as many sites, with long URLs."""
-        large = deepcopy(report)
-        rule, key = report["rules"][0], report["rules"][0]["example"]
-        record = report["records_shown"][key]
-        large["rules"] = [{**rule, "rule": f"{number}.example/", "line": number} for number in range(100_000)]
-        for number in range(5_000):
-            large["records_shown"][f"{number:032}"] = {**record, "url": f"{record['url']}?{'x' * 5000}"}
-            large["rules"][number]["example"] = f"{number:032}"
-        large["sites"]["requests"]["counts"] = [[f"{number}.example", 1] for number in range(65_536)]
-        large["popular_domains"] = [{"domain": "a" * 250, "rank": 1, "stopped": 1}] * 20_000
-        large["lists"][0]["unused_first"] = [{"line": 1, "text": "a" * 120}] * 100_000
-        return large
+        rule, first = report.rules[0], report.lists[0]
+        record = report.records_shown[rule.example or ""]
+        long = replace(record, url=record.url + b"?" + b"x" * 5000)
+        sites = report.sites.requests._replace(counts=tuple((f"{number}.example", 1) for number in range(65_536)))
+        facts = first.facts._replace(unused_first=(UnusedRule(1, "a" * 120),) * 100_000)
+        return replace(
+            report,
+            rules=tuple(
+                rule._replace(
+                    key=rule.key._replace(rule=f"{number}.example/", line=number),
+                    example=f"{number:032}" if number < 5_000 else rule.example,
+                )
+                for number in range(100_000)
+            ),
+            records_shown=report.records_shown | {f"{number:032}": long for number in range(5_000)},
+            sites=report.sites._replace(requests=sites),
+            popular_domains=(PopularUse("a" * 250, 1, 1),) * 20_000,
+            lists=(first._replace(facts=facts), *report.lists[1:]),
+        )
 
-    def test_a_page_stays_small_and_says_what_is_left_out(self, large: dict[str, Any]) -> None:
+    def test_a_page_stays_small_and_says_what_is_left_out(self, large: AuditReport) -> None:
         text = report_page(large, MADE)
         assert len(text) < 12 << 20
         data = Page(text).data
@@ -213,21 +226,21 @@ class TestSize:
         assert kept["sites"] + left["sites"] >= 65_536
         assert kept["popular_domains"] < 10_000
         assert kept["popular_domains"] + left["popular_domains"] == 20_000
-        explained = sum(own["explanation"] is not None for own in large["records_shown"].values())
+        explained = sum(own.explanation is not None for own in large.records_shown.values())
         assert kept["records_shown"] + left["records_shown"] == explained
         assert len(data["lists"][0]["unused_first"]) == 20
         assert {row[10] for row in data["rules"]} <= {None, *data["records_shown"]}
 
-    def test_long_texts_are_cut_and_say_how_long_they_were(self, large: dict[str, Any]) -> None:
+    def test_long_texts_are_cut_and_say_how_long_they_were(self, large: AuditReport) -> None:
         urls = [own["url"] for own in page_data(large, MADE)["records_shown"].values()]
         cut = [url for url in urls if len(url) > 2000]
         assert cut
         assert all(re.fullmatch(r".{2000}… \([0-9,]+ characters\)", url) for url in cut)
 
-    def test_what_breaks_pages_is_explained_before_all_else(self, large: dict[str, Any]) -> None:
+    def test_what_breaks_pages_is_explained_before_all_else(self, large: AuditReport) -> None:
         kept = page_data(large, MADE)["records_shown"]
-        assert {key for own in large["breaks"].values() for key in own["examples"]} <= kept.keys()
+        assert {key for own in large.breaks.values() for key in own.examples} <= kept.keys()
 
-    def test_the_matrix_has_the_lists_that_overlap_most(self, large: dict[str, Any]) -> None:
-        large["overlaps"] = [{"lists": [place, place + 1], "requests": place} for place in range(0, 100, 2)]
-        assert page_data(large, MADE)["matrix"] == list(range(70, 100))
+    def test_the_matrix_has_the_lists_that_overlap_most(self, large: AuditReport) -> None:
+        overlaps = tuple(Overlap((place, place + 1), place) for place in range(0, 100, 2))
+        assert page_data(replace(large, overlaps=overlaps), MADE)["matrix"] == list(range(70, 100))

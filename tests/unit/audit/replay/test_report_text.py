@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
 from hushlist.audit.replay.audit_report import AuditReport, PopularDomains, ReplayOptions
+from hushlist.audit.replay.partition import tallied_report
 from hushlist.audit.replay.report_details import add_details, digest_policy
 from hushlist.audit.replay.report_text import MOST_ROWS, Title, report_text
 from hushlist.audit.sources.recorded_request import RecordedRequest
@@ -15,13 +16,11 @@ from hushlist.decide.engine import Engine
 from unit.audit.samples import AT_NOW, NOW, RECORDS, tally_of
 
 
-def plain(engine: Engine, records: list[RecordedRequest]) -> dict[str, Any]:
+def report(engine: Engine, records: list[RecordedRequest]) -> AuditReport:
     policy = digest_policy(Path(engine.policy.source), engine.policy)
     tally = tally_of(engine, [*records], popular={b"more.example": 1})
-    report = AuditReport(policy, ReplayOptions(NOW), tally, PopularDomains("top.txt", "", 1), 1.5)
-    report.ranks = {"more.example": 1}
-    add_details(report, engine, AT_NOW)
-    return report.as_dict()
+    made = tallied_report(tally, policy, ReplayOptions(NOW), PopularDomains("top.txt", "", 1), 1.5)
+    return add_details(made, engine, AT_NOW)
 
 
 @pytest.mark.parametrize("width", [60, 80, 200])
@@ -30,12 +29,12 @@ def test_no_table_is_wider_than_the_terminal(engine: Engine, width: int) -> None
         RecordedRequest(b"http://page.example/own.js" + b"x" * 300, "s", 1),
         RecordedRequest(b"http://ads.example/" + b"y" * 300, "s", 2),
     ]
-    lines = [*report_text(plain(engine, [*RECORDS, *long]), width)]
+    lines = [*report_text(report(engine, [*RECORDS, *long]), width)]
     assert [line for line in lines if len(line) > width and line.startswith("  ")] == []
 
 
 def test_every_part_is_there(engine: Engine) -> None:
-    text = "\n".join(report_text(plain(engine, RECORDS)))
+    text = "\n".join(report_text(report(engine, RECORDS)))
     for part in (
         "14 requests in 1.5 s, 9 a second",
         "10 would be stopped: 71.4%",
@@ -50,12 +49,10 @@ def test_every_part_is_there(engine: Engine) -> None:
 
 
 def test_titles_are_told_from_other_lines(engine: Engine) -> None:
-    assert "Lists" in [line for line in report_text(plain(engine, RECORDS)) if isinstance(line, Title)]
+    assert "Lists" in [line for line in report_text(report(engine, RECORDS)) if isinstance(line, Title)]
 
 
 def test_of_many_the_first_are_shown(engine: Engine) -> None:
-    found = plain(engine, RECORDS)
-    lists = found["rules"]
-    assert isinstance(lists, list)
-    text = [*report_text({**found, "rules": lists * 20})]
-    assert f"  and {20 * sum(1 for own in lists if own['stopped']) - MOST_ROWS} more" in text
+    found = report(engine, RECORDS)
+    text = [*report_text(replace(found, rules=found.rules * 20))]
+    assert f"  and {20 * sum(1 for own in found.rules if own.hits.stopped) - MOST_ROWS} more" in text

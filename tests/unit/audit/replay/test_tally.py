@@ -72,7 +72,7 @@ def test_the_slowest_stay_whatever_the_order() -> None:
 def test_the_first_broken_records_are_named_and_all_are_counted() -> None:
     broken: list[ReadRecord] = [BrokenRecord("s", number, "why") for number in range(2500, 0, -1)]
     found = tally(broken)
-    assert found.sources == {"s": SourceCount("urls", broken=2500)}
+    assert found.sources == {"s": SourceCount("s", "urls", broken=2500)}
     assert found.broken == sorted(broken)[:MOST_NAMED]  # type: ignore[type-var]
 
 
