@@ -1,11 +1,14 @@
 """Surveys: how files are cut, and what is too long for them."""
 
+from io import BytesIO
 from pathlib import Path
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hushlist.jobs import list_chunks
-from hushlist.jobs.list_chunks import chunk_list, load_chunk
+from hushlist.jobs.list_chunks import chunk_list, line_blocks, load_chunk
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import LONGEST_LINE, ListDefaults
 from hushlist.policy.policy_file import ListFile
@@ -53,3 +56,29 @@ def test_the_digest_is_that_of_the_whole_file(tmp_path: Path) -> None:
         (tmp_path / "list").write_bytes(b"a" * 2 * list_chunks.PIECE + last)
         digests.add(chunk_list(listed(tmp_path / "list", "safebrowsing-raw")).digest)
     assert len(digests) == 2
+
+
+@given(
+    st.lists(st.sampled_from([b"a\n", b"\n", b"bb\n", b"a" * 7 + b"\n", b"a" * 40 + b"\n", b"end"]), max_size=12),
+    st.integers(1, 30),
+    st.integers(1, 12),
+)
+def test_blocks_have_whole_lines_and_the_beginning_of_one_that_is_too_long(
+    lines: list[bytes], size: int, longest: int
+) -> None:
+    octets, seen = b"".join(lines), bytearray()
+    blocks = list(line_blocks(BytesIO(octets), size, longest, seen.extend))
+    assert bytes(seen) == octets
+    place, line = 0, 1
+    for block in blocks:
+        assert (block.start, block.first_line) == (place, line)
+        assert octets[place : block.end].startswith(block.octets)
+        assert len(block.octets) <= size + longest
+        # what is left out is of one line, of which there is enough to see that it is too long
+        left_out = octets[place + len(block.octets) : block.end]
+        assert left_out.count(b"\n", 0, -1) == 0
+        assert not left_out or len(block.octets.rpartition(b"\n")[2]) > longest
+        assert block.end == len(octets) or octets[: block.end].endswith(b"\n")
+        line += octets.count(b"\n", place, block.end)
+        place = block.end
+    assert place == len(octets)
