@@ -91,10 +91,7 @@ def compile_policy(
     if policy is None:
         path = Path(own.source)
         raise PolicyError(own.errors, {path: fingerprint(path)})
-
-    def compile_into(cache: IndexCache) -> Compiled:
-        return _compile(policy, own, cache, jobs, popular, progress)
-
+    compile_into = partial(_compile, policy, own, jobs, popular, progress)
     try:
         try:
             return compile_into(cache or IndexCache())
@@ -134,10 +131,10 @@ def _without_cache(
 def _compile(
     policy: Policy,
     own: ProblemReport,
-    cache: IndexCache,
     jobs: int | None,
     popular: Path | None,
     progress: Progress | None,
+    cache: IndexCache,
 ) -> Compiled:
     cache.check()
     popular_domains, popular_report = _read_popular(popular)

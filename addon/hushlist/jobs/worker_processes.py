@@ -41,10 +41,10 @@ _AHEAD = 4
 
 
 class WorkerError(HushlistError):
-    """A worker process ended too early."""
+    """A worker process ended too early, or could not do its part."""
 
-    def __init__(self) -> None:
-        super().__init__("a process ended before it had done its part")
+    def __init__(self, why: str = "a process ended before it had done its part") -> None:
+        super().__init__(why)
 
 
 class Workers:
@@ -228,6 +228,8 @@ def _serve(connection: Connection) -> None:
             answer: tuple[Any, Exception | None]
             try:
                 answer = function(task), None
+            except HushlistError as error:  # what it carries may not be picklable
+                answer = None, WorkerError(str(error))
             except Exception as error:  # the parent raises it again, and has no trace of it
                 error.add_note(traceback.format_exc())
                 answer = None, error

@@ -9,6 +9,7 @@ import pytest
 
 from hushlist.jobs import worker_processes
 from hushlist.jobs.worker_processes import Tell, WorkerError, Workers, default_jobs
+from hushlist.url.parts import split_web
 
 
 @pytest.mark.parametrize("jobs", [1, 2])
@@ -65,6 +66,15 @@ def test_what_is_raised_for_a_task_is_raised_here(jobs: int) -> None:
             list(workers.apply(int, ["1", "a", "2"]))
         assert jobs == 1 or "in _serve" in caught.value.__notes__[0]
         assert list(workers.apply(int, ["3"])) == [3]
+
+
+def parse(url: bytes) -> bytes | None:
+    return split_web(url).host
+
+
+def test_errors_of_this_package_keep_their_message() -> None:
+    with Workers(2) as workers, pytest.raises(WorkerError, match="'mailto:me': "):
+        list(workers.apply(parse, [b"http://h.example/", b"mailto:me"]))
 
 
 def end(task: int) -> int:

@@ -14,7 +14,7 @@ import io
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import islice
 from pathlib import Path
@@ -209,7 +209,10 @@ def audit(engine: Engine, work: ReplayWork, progress: Progress | None = None) ->
     Raises:
             WorkerError: a process ended too early.
     """
-    again = partial(_auditor, engine.policy, Path(engine.index.source), work)
+    index = Path(engine.index.source)
+    if not index.exists():  # it was not in the cache, and is gone: other processes cannot open it
+        work = replace(work, jobs=1)
+    again = partial(_auditor, engine.policy, index, work)
     return count_in_processes(Auditor(engine, work.moment, work.popular), again, work, progress)
 
 

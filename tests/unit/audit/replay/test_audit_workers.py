@@ -23,6 +23,7 @@ from hushlist.audit.sources.source_formats import FORMATS
 from hushlist.decide.engine import Engine
 from hushlist.jobs import worker_processes
 from hushlist.jobs.worker_processes import WorkerError
+from hushlist.match.index import Index
 from unit.audit.samples import AT_NOW, write_policy
 
 LINES = b"".join(b"http://h%d.%s/x\n" % (own, (b"ads.example", b"clean.example")[own % 2]) for own in range(300))
@@ -152,6 +153,18 @@ def test_a_process_that_ends_early_is_an_error(
     monkeypatch.setattr(module, "_read", lambda _: os._exit(3))
     with pytest.raises(WorkerError, match="ended before it had done its part"):
         audit(engine, ReplayWork(sources, AT_NOW, jobs=2))
+
+
+def test_an_index_that_only_this_process_has_is_enough(
+    engine: Engine, sources: list[str], small: None, tmp_path: Path
+) -> None:
+    path = tmp_path / "index"
+    path.write_bytes(Path(engine.index.source).read_bytes())
+    own = Engine(engine.policy, Index.open(path))
+    path.unlink()
+    tally, jobs = audit(own, ReplayWork(sources, AT_NOW, jobs=2))
+    assert jobs == 1
+    assert untimed(tally) == untimed(audit(engine, ReplayWork(sources, AT_NOW))[0])
 
 
 @pytest.mark.parametrize(
