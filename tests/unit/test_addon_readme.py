@@ -9,7 +9,7 @@ from importlib import import_module
 from pathlib import Path
 
 from documentation import ROOT
-from unit.test_imports import MODULES, PACKAGE, imports_of, part_of
+from unit.test_imports import MODULES, PACKAGE, imports_of, part_of, tree_of
 
 PAGE = (ROOT / "addon" / "README.md").read_text(encoding="utf-8")
 #: paths in code, and a name in the file behind a colon
@@ -39,7 +39,7 @@ def has(path: str, name: str) -> bool:
 def methods() -> Iterator[str]:
     """Every ``Class.method`` of the package."""
     for path in MODULES.values():
-        for node in ast.parse(path.read_text(encoding="utf-8")).body:
+        for node in tree_of(path).body:
             if isinstance(node, ast.ClassDef):
                 yield from (f"{node.name}.{own.name}" for own in node.body if isinstance(own, ast.FunctionDef))
 

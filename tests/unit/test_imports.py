@@ -8,6 +8,7 @@ import subprocess
 import sys
 import tomllib
 from collections.abc import Iterator
+from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 
@@ -80,9 +81,15 @@ def part_of(module: str) -> str:
     return module.split(".")[1] if "." in module else ""
 
 
+@cache
+def tree_of(path: Path) -> ast.Module:
+    """A source, parsed."""
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def imports_of(path: Path) -> Iterator[str]:
     """Every module that a source names in an import, wherever it stands in it."""
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
@@ -92,17 +99,21 @@ def imports_of(path: Path) -> Iterator[str]:
             yield from (name if name in MODULES else node.module for name in names)
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_imports_go_one_way(module: str) -> None:
-    part = part_of(module)
-    used = {part_of(name) for name in imports_of(MODULES[module]) if name.split(".")[0] == "hushlist"}
-    assert used - {part} <= ALLOWED[part]
+def test_imports_go_one_way() -> None:
+    imported = {
+        f"{module} imports {name}"
+        for module, path in MODULES.items()
+        for name in imports_of(path)
+        if name.split(".")[0] == "hushlist" and part_of(name) not in {part_of(module), *ALLOWED[part_of(module)]}
+    }
+    assert imported == set()
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_only_proxy_imports_mitmproxy(module: str) -> None:
-    foreign = {name.split(".")[0] for name in imports_of(MODULES[module])}
-    assert "mitmproxy" not in foreign or part_of(module) == "proxy"
+def test_only_proxy_imports_mitmproxy() -> None:
+    importing = {
+        module for module, path in MODULES.items() if "mitmproxy" in {name.split(".")[0] for name in imports_of(path)}
+    }
+    assert {module for module in importing if part_of(module) != "proxy"} == set()
 
 
 def test_whatever_is_imported_is_a_declared_dependency() -> None:
@@ -116,17 +127,22 @@ def test_whatever_is_imported_is_a_declared_dependency() -> None:
     assert not {name for name in foreign if declared.isdisjoint(map(str.lower, brought_by[name]))}
 
 
-@pytest.mark.parametrize("module", MODULES)
-def test_only_some_open_files(module: str) -> None:
-    calls = (node.func for node in ast.walk(ast.parse(MODULES[module].read_text())) if isinstance(node, ast.Call))
+def opening(path: Path) -> set[str]:
+    """What a source calls that opens files."""
+    calls = (node.func for node in ast.walk(tree_of(path)) if isinstance(node, ast.Call))
     names = {func.attr if isinstance(func, ast.Attribute) else getattr(func, "id", "") for func in calls}
-    assert not names & (_OPENERS | _READERS_OF_PACKAGES) or module.startswith(MAY_OPEN)
+    return names & (_OPENERS | _READERS_OF_PACKAGES)
+
+
+def test_only_some_open_files() -> None:
+    others = {module: opening(path) for module, path in MODULES.items() if not module.startswith(MAY_OPEN)}
+    assert {module: calls for module, calls in others.items() if calls} == {}
 
 
 def test_the_check_sees_imports_and_files_where_there_are_some() -> None:
     assert "hushlist.url.parts" in set(imports_of(MODULES["hushlist.decide.engine"]))
     assert "mitmproxy" in {name.split(".")[0] for name in imports_of(MODULES["hushlist.proxy.addon"])}
-    assert "read_bytes" in MODULES["hushlist.journal.log_identifiers"].read_text()
+    assert "read_bytes" in opening(MODULES["hushlist.journal.log_identifiers"])
 
 
 _WATCHED_IMPORT = """
@@ -138,28 +154,29 @@ def hook(event, arguments):
     elif event in ("socket.connect", "subprocess.Popen", "os.system"):
         events.append(event)
 sys.addaudithook(hook)
-__import__(sys.argv[1])
+for module in sys.argv[1:]:
+    __import__(module)
 print(json.dumps({"events": events, "modules": sorted(sys.modules)}))
 """
 
 
-_FACES = [name for name in MODULES if name.startswith("hushlist.cli")]
+_FACES = ("hushlist.__main__", *(name for name in MODULES if name.startswith("hushlist.cli")))
 
 
-@pytest.mark.parametrize("module", ["hushlist.decide.engine", "hushlist.__main__", *_FACES, "hushlist.proxy.addon"])
-def test_importing_reads_nothing_but_code_and_the_block_page_with_its_texts(module: str) -> None:
+@pytest.mark.parametrize("modules", [("hushlist.decide.engine", *_FACES), ("hushlist.proxy.addon",)])
+def test_importing_reads_nothing_but_code_and_the_block_page_with_its_texts(modules: tuple[str, ...]) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", _WATCHED_IMPORT, module],
+        [sys.executable, "-c", _WATCHED_IMPORT, *modules],
         capture_output=True,
         check=True,
         env={**os.environ, "PYTHONPATH": str(PACKAGE.parent)},
     )
-    seen = json.loads(done.stdout)
+    seen, is_proxy = json.loads(done.stdout), modules == ("hushlist.proxy.addon",)
     own = [Path(event) for event in seen["events"] if str(PACKAGE) in event or "rules" in Path(event).parts]
     read = {path.name for path in own if path.suffix not in (".py", ".pyc") and ".pyc." not in path.name}
     texts = {path.name for path in (PACKAGE / "proxy" / "page" / "texts").iterdir()}
-    assert read <= ({"block_page.html", "texts", *texts} if module == "hushlist.proxy.addon" else set())
-    assert ("mitmproxy" in seen["modules"]) is (module == "hushlist.proxy.addon")
+    assert read <= ({"block_page.html", "texts", *texts} if is_proxy else set())
+    assert ("mitmproxy" in seen["modules"]) is is_proxy
     assert not {"socket.connect", "subprocess.Popen", "os.system"} & set(seen["events"])
 
 
