@@ -1,0 +1,96 @@
+"""What ``run.py`` adds to pytest: a record of what each test calls, and a choice of tests."""
+
+from __future__ import annotations
+
+import json
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any
+
+import pytest
+from hypothesis import HealthCheck, Phase, settings
+
+Calls = dict[int, CodeType]
+
+
+class _Quick:
+    """Hypothesis looks for a failure, always in the same order, and does not look for a shorter one."""
+
+    def pytest_sessionstart(self) -> None:
+        phases = (Phase.explicit, Phase.generate)
+        settings.register_profile(
+            "mutation", derandomize=True, deadline=None, phases=phases, suppress_health_check=list(HealthCheck)
+        )
+        settings.load_profile("mutation")
+
+
+class Chosen(_Quick):
+    """Runs the tests with these ids, and no others."""
+
+    def __init__(self, ids: set[str]) -> None:
+        self._ids = ids
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        items[:] = [item for item in items if item.nodeid in self._ids]
+
+
+class Recorder(_Quick):
+    """Writes down how long each test takes, and which functions of a folder it calls: file, and first line."""
+
+    def __init__(self, folder: Path, result: Path) -> None:
+        self._folder, self._result = f"{folder}/", result
+        self._calls: Calls = {}
+        self._of_files: dict[Path, Calls] = {}
+        self._of_fixtures: dict[str, Calls] = {}
+        self._tests: list[tuple[str, float, list[tuple[str, int]]]] = []
+
+    def _trace(self, frame: FrameType, _event: str, _argument: object) -> None:
+        code = frame.f_code
+        self._calls[id(code)] = code
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_make_collect_report(self, collector: pytest.Collector) -> Iterator[Any]:
+        """Tables of tests may be made by the package."""
+        self._calls = calls = {}
+        sys.settrace(self._trace)
+        try:
+            return (yield)
+        finally:
+            sys.settrace(None)
+            self._of_files.setdefault(collector.path, {}).update(calls)
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Iterator[Any]:
+        """What a fixture calls is called for every test that uses it, also where it is made once for several."""
+        outer, self._calls = self._calls, {}
+        try:
+            return (yield)
+        finally:
+            self._of_fixtures.setdefault(fixturedef.argname, {}).update(self._calls)
+            outer.update(self._calls)
+            self._calls = outer
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[Any]:
+        self._calls = calls = dict(self._of_files.get(item.path, {}))
+        threading.settrace(self._trace)
+        sys.settrace(self._trace)
+        start = time.monotonic()
+        try:
+            return (yield)
+        finally:
+            sys.settrace(None)
+            threading.settrace(None)  # type: ignore[arg-type]
+            seconds = time.monotonic() - start
+            for name in getattr(item, "fixturenames", ()):
+                calls.update(self._of_fixtures.get(name, {}))
+            ours = [code for code in calls.values() if code.co_filename.startswith(self._folder)]
+            places = {(code.co_filename.removeprefix(self._folder), code.co_firstlineno) for code in ours}
+            self._tests.append((item.nodeid, seconds, sorted(places)))
+
+    def pytest_sessionfinish(self) -> None:
+        self._result.write_text(json.dumps(self._tests))

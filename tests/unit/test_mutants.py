@@ -1,0 +1,70 @@
+"""The single changes that ``tests/mutation/run.py`` makes."""
+
+from __future__ import annotations
+
+import ast
+
+import pytest
+
+from documentation import ROOT
+from mutation.mutants import mutants_of
+
+
+def changes(source: str) -> list[str]:
+    octets = source.encode()
+    changed = [mutant.apply(octets).decode() for mutant in mutants_of("some.py", octets)]
+    return [text.removeprefix("def f() -> None:\n    ") for text in changed]
+
+
+@pytest.mark.parametrize(
+    ("source", "expected"),
+    [
+        ("x = a < b", ["x = (a <= b)"]),
+        ("x = a < b <= c", ["x = (a < b < c)", "x = (a <= b <= c)"]),
+        ("x = a and not b", ["x = (a or not b)", "x = a and b"]),
+        ("x = a + 7", ["x = (a - 7)", "x = a + 8"]),
+        ("x = 'ä' in y", ["x = ('ä' not in y)", "x = 'äXX' in y"]),
+        ("if a:\n    b()", ["if (not a):\n    b()", "if a:\n    pass"]),
+        ("x = [a for a in b if c]", ["x = [a for a in b if (not c)]"]),
+        ("a.b = c", ["pass"]),
+        ("a += b", ["pass"]),
+        ("raise ValueError('words')", ["pass"]),
+        ("def f() -> None:\n    return g(1)", ["return None", "return g(2)"]),
+        ("def f() -> bool:\n    return g()", ["def f() -> bool:\n    return not (g())"]),
+        ("x = g(a, help='words', most=True)", ["x = g(a, help='words', most=False)"]),
+    ],
+)
+def test_a_change_is_a_slip_in_one_place(source: str, expected: list[str]) -> None:
+    assert sorted(changes(source)) == sorted(expected)
+
+
+@pytest.mark.parametrize(
+    "source",
+    [
+        '"""Words."""',
+        "def f(a: Literal['b']) -> Literal['c']:\n    'Words.'",
+        "assert a == 1",
+        "logger.info('words', 1)",
+        "x = f'words {1}'",
+        "@d(1)\nclass C:\n    def __repr__(self):\n        return 'words'",
+        "__all__ = ['a']",
+        "if TYPE_CHECKING:\n    a(1)",
+    ],
+)
+def test_what_nobody_decides_by_is_left_alone(source: str) -> None:
+    assert changes(source) == []
+
+
+def test_a_change_says_where_it_is() -> None:
+    (mutant,) = mutants_of(
+        "some.py", b"class C:\n    @d\n    def f(self) -> int:\n        def g():\n            del a\n"
+    )
+    assert (mutant.line, mutant.place, mutant.lines) == (5, "C.f.g", (2, 5))
+    assert mutant.key == "some.py:C.f.g: del a -> pass"
+
+
+def test_every_change_of_a_module_is_another_program() -> None:
+    source = (ROOT / "addon" / "hushlist" / "decide" / "decision.py").read_bytes()
+    changed = [ast.dump(ast.parse(mutant.apply(source))) for mutant in mutants_of("decision.py", source)]
+    assert len(changed) > 20
+    assert len({ast.dump(ast.parse(source)), *changed}) == 1 + len(changed)
