@@ -44,7 +44,7 @@ from hushlist.url.request import (
 )
 
 #: hosts in the cache of each group of clients
-_MOST_KNOWN = 1 << 14
+MOST_KNOWN = 1 << 14
 _MOST_CLIENTS = 1 << 12
 
 
@@ -65,7 +65,7 @@ class _GroupCache:
 
     def __init__(self, view: EffectivePolicy, know: Callable[[EffectivePolicy, bytes], _HostMatches]) -> None:
         self.view = view
-        self.known = BoundedCache(partial(know, view), _MOST_KNOWN)
+        self.known = BoundedCache(partial(know, view), MOST_KNOWN)
 
 
 def load_engine(path: Path, redirect_memory: RedirectMemory | None = None) -> Engine:

@@ -70,7 +70,7 @@ def rows_by_digest(runs: Iterable[SortedRun], digests: DigestRange) -> Iterator[
 Thing = TypeVar("Thing")
 
 #: objects that are kept in memory
-_MOST = 1 << 16
+MOST = 1 << 16
 
 
 class SpillByPart(Generic[Thing]):
@@ -89,7 +89,7 @@ class SpillByPart(Generic[Thing]):
         self._waiting.setdefault(part, []).extend(things)
         self.parts.add(part)
         self._number += len(things)
-        if self._number > _MOST:
+        if self._number > MOST:
             self._write()
 
     def _write(self) -> None:

@@ -26,7 +26,7 @@ from hushlist.system.files import check_length, open_regular
 #: octets of a source that one process reads at a time
 PIECE = 1 << 21
 #: with fewer octets than this in all lists, starting other processes takes longer than it saves
-_FEW = 1 << 21
+FEW = 1 << 21
 
 Result = TypeVar("Result")
 
@@ -173,7 +173,7 @@ def load_chunk(number: int, file: ListFile, chunk: Chunk) -> LoadedChunk:
 
 def list_workers(lists: Sequence[ChunkedList], jobs: int | None, progress: Progress | None) -> Workers:
     """Workers to read lists; if these are short, this process alone."""
-    is_small = sum(own.length for own in lists) < _FEW
+    is_small = sum(own.length for own in lists) < FEW
     return Workers(1 if is_small else jobs, progress)
 
 

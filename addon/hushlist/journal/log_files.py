@@ -39,7 +39,7 @@ PRIVATE_FILE = 0o600
 #: never inherited by a started program, and never opened through a link, which an attacker may have made
 SAFELY = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 #: seconds to wait for the lock, and between two tries
-_PATIENCE = 0.5
+PATIENCE = 0.5
 _PAUSE = 0.01
 
 
@@ -52,7 +52,7 @@ def locked(folder: Path) -> Iterator[None]:
     """
     descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | SAFELY, PRIVATE_FILE)
     try:
-        end = time.monotonic() + _PATIENCE
+        end = time.monotonic() + PATIENCE
         while not _try_lock(descriptor):
             if time.monotonic() > end:
                 raise TimeoutError(f"{folder / _LOCK}: another process does not let go of it")

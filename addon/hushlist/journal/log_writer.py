@@ -30,9 +30,9 @@ MOST_OCTETS = 16 << 20
 #: records in one write
 _BATCH = 256
 #: seconds to wait for more records after the first
-_GATHER = 0.1
+GATHER = 0.1
 #: seconds until a failed write is tried again, at first and at most
-_FIRST_PAUSE, _LONGEST_PAUSE = 1.0, 30.0
+FIRST_PAUSE, LONGEST_PAUSE = 1.0, 30.0
 #: seconds between two removals of old records
 _TIDY = 60 * 60.0
 
@@ -105,7 +105,7 @@ class _Outlet:
         if not self._pause:
             logger.error("hushlist: the log cannot be written, and is tried again: %s: %r", self._sink.name, error)
         self.fault = f"{self._sink.name}: {error}"
-        self._pause = min(max(_FIRST_PAUSE, 2 * self._pause), _LONGEST_PAUSE)
+        self._pause = min(max(FIRST_PAUSE, 2 * self._pause), LONGEST_PAUSE)
         self._retry_at = now + self._pause
         self._tidy_at = max(self._tidy_at, self._retry_at)
 
@@ -203,7 +203,7 @@ class LogWriter:
         is_last = False
         while not is_last:
             self._wake.wait(min(outlet.due_in(time.monotonic()) for outlet in self._outlets))
-            self._hurry.wait(_GATHER)
+            self._hurry.wait(GATHER)
             is_last = self._closing.is_set()
             self._wake.clear()
             try:

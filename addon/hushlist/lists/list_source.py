@@ -256,7 +256,7 @@ _IS_COMPRESSED = "the file is compressed; unpack it first"
 _PAGE = re.compile(rb"\s*<[!?/A-Za-z]")
 _IS_PAGE = "the file begins as a web page does (HTML), and is no list"
 #: octets that are read at once; a block of at most LONGEST_LINE has no longer line
-_BLOCK = LONGEST_LINE // 2
+BLOCK = LONGEST_LINE // 2
 
 
 def blocks(octets: bytes, report: ProblemReport) -> Iterator[tuple[int, bytes]]:
@@ -279,7 +279,7 @@ def blocks(octets: bytes, report: ProblemReport) -> Iterator[tuple[int, bytes]]:
             report.error(1 + octets.count(b"\n", 0, page.end()), begin.strip(), _IS_PAGE)
             return
     while start <= len(octets):
-        end = octets.find(b"\n", start + _BLOCK)
+        end = octets.find(b"\n", start + BLOCK)
         end = len(octets) if end < 0 else end
         block = octets[start:end]
         yield number, block

@@ -21,7 +21,7 @@ from hushlist.errors import UrlError
 from hushlist.lists.list_source import ProblemReport, numbered_lines, reason_at
 from hushlist.url.hrn import parse_hrn
 
-_LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DEEPEST = 16
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NULL = ("", "~", "null", "Null", "NULL")
@@ -59,7 +59,7 @@ def read_document(octets: bytes, report: ProblemReport) -> YamlNode | None:
 
     builder = _NodeBuilder(report, line_of)
     try:
-        for event in yaml.parse(text, Loader=_LOADER):
+        for event in yaml.parse(text, Loader=LOADER):
             if not builder.accepts(event):
                 return None
     except yaml.MarkedYAMLError as error:

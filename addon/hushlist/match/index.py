@@ -45,7 +45,7 @@ from hushlist.url.host import parse_address
 from hushlist.url.parts import Parts
 
 #: terms in the cache
-_MOST_TERMS = 4096
+MOST_TERMS = 4096
 
 
 class Match(NamedTuple):
@@ -294,7 +294,7 @@ class Index(IndexFile):
         known = self._terms.get((row.part, row.terms))
         if known is None:
             known = self._read_terms(row)
-            if len(self._terms) >= _MOST_TERMS:
+            if len(self._terms) >= MOST_TERMS:
                 self._terms.clear()
             self._terms[row.part, row.terms] = known
         return known

@@ -253,7 +253,7 @@ class IndexFile:
         for name, section in self.directory.sections.items():
             crc, at, end = 0, section.offset, section.offset + section.length
             while at < end:
-                piece = self._read(at, min(_PIECE, end - at))
+                piece = self._read(at, min(PIECE, end - at))
                 if not piece:
                     break
                 crc, at = zlib.crc32(piece, crc), at + len(piece)
@@ -280,7 +280,7 @@ class IndexFile:
         return self._read(own.offset, own.length)
 
 
-_PIECE = 1 << 20
+PIECE = 1 << 20
 
 
 def _check_owner(status: os.stat_result) -> None:

@@ -89,7 +89,7 @@ class TableRow(NamedTuple):
 #: rows that are read at once; if more keys share their first bits, a binary search finds the first
 _FEW = 64
 #: rows that are read at once when all are read
-_MANY = 4096
+MANY = 4096
 
 
 class IndexTable:
@@ -119,8 +119,8 @@ class IndexTable:
     def __iter__(self) -> Iterator[TableRow]:
         """All rows, by their keys."""
         place = Struct(f">{self._shape.key}s{PLACE.format.removeprefix('>')}")
-        for first in range(0, len(self), _MANY):
-            yield from map(TableRow._make, place.iter_unpack(self._rows(first, min(first + _MANY, len(self)))))
+        for first in range(0, len(self), MANY):
+            yield from map(TableRow._make, place.iter_unpack(self._rows(first, min(first + MANY, len(self)))))
 
     def find(self, digest: bytes) -> list[TableRow]:
         """The rows whose key is the beginning of the digest, in the order of their rules."""

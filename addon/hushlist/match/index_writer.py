@@ -55,7 +55,7 @@ from hushlist.match.rule import FINAL, Action, Anything, Expression, ExpressionH
 #: rows number parts with 16 bits; the last number means no part
 MOST_PARTS = (1 << 16) - 1
 #: a table with fewer rows than this is merged as one piece
-_FEW_ROWS = 1 << 17
+FEW_ROWS = 1 << 17
 _OCTETS = 256
 _ALIGNMENT = 64
 
@@ -113,7 +113,7 @@ def sorted_run(rows: list[bytes], folder: Path | None) -> SortedRun:
 def key_ranges(count: int) -> list[tuple[int, int]]:
     """Ranges of the keys' first octets, from and to before, that divide so many rows; keys are evenly spread."""
     pieces = 1
-    while count // pieces > _FEW_ROWS and pieces < _OCTETS:
+    while count // pieces > FEW_ROWS and pieces < _OCTETS:
         pieces *= 2
     step = _OCTETS // pieces
     return [(first, first + step) for first in range(0, _OCTETS, step)]

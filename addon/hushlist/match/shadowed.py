@@ -11,7 +11,7 @@ from hushlist.match.rule import FINAL, Expression
 from hushlist.system.memory import BoundedCache
 
 #: hosts in the cache
-_MOST_HOSTS = 1 << 14
+MOST_HOSTS = 1 << 14
 #: candidates in one batch
 _AT_ONCE = 1 << 12
 
@@ -24,7 +24,7 @@ def find_shadowed(index: Index, layer: str, candidates: Iterable[Candidate]) -> 
     only if there is certainly no such rule.
     """
     is_mixed = layer in index.directory.mixed
-    hosts = BoundedCache(index.on_host, _MOST_HOSTS)
+    hosts = BoundedCache(index.on_host, MOST_HOSTS)
     rest = iter(candidates)
     while some := list(islice(rest, _AT_ONCE)):
         above = index.known([*{suffix for expression, *_ in some for suffix in _above(expression)}])

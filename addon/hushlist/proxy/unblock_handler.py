@@ -38,7 +38,7 @@ _LONGEST_ADDRESS = 4 * LONGEST_TARGET
 #: most octets of a form; the page's own form is shorter
 _LONGEST_FORM = 1 << 14
 #: most forms that are checked (one at a time) or wait for that: one check may take 256 MiB and a second
-_MOST_FORMS = 32
+MOST_FORMS = 32
 #: seconds for which a click on a warning opens the site
 _AFTER_WARNING = 3600.0
 
@@ -137,7 +137,7 @@ class UnblockHandler:
 
     async def _try_in_turn(self, overrides: Overrides, stopped: Judgement, form: Mapping[str, list[str]]) -> str | None:
         """Run ``_try`` in a thread, one at a time; refuse the form if too many wait."""
-        if self._forms >= _MOST_FORMS:
+        if self._forms >= MOST_FORMS:
             return "failed"
         self._forms += 1
         try:

@@ -41,7 +41,7 @@ class BoundedCache(dict[_Key, _Value]):
         return value
 
 
-_STATM = Path("/proc/self/statm")
+STATM = Path("/proc/self/statm")
 
 
 def resident_octets() -> int | None:
@@ -50,7 +50,7 @@ def resident_octets() -> int | None:
     Spec: proc_pid_statm(5): "size resident shared text lib data dt", in pages; getrusage(2)
     """
     with suppress(OSError, ValueError, LookupError, AttributeError):
-        return int(_STATM.read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        return int(STATM.read_bytes().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     if sys.platform == "win32":
         return None
     import resource  # not on Windows

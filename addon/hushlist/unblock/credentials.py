@@ -29,7 +29,7 @@ from hushlist.errors import HushlistError
 from hushlist.unblock.grants import fits
 
 #: 32 MiB and some 50 to 100 ms; somebody who has the policy and guesses pays that for each guess
-_N, _R, _P = 1 << 15, 8, 1
+SCRYPT_N, _R, _P = 1 << 15, 8, 1
 _SALT_LENGTH = _HASH_LENGTH = 32
 #: octets; a policy may not make the proxy use more for one try
 _MOST_MEMORY = 256 << 20
@@ -59,9 +59,9 @@ def hash_passphrase(text: str) -> str:
     if not 0 < len(text) <= LONGEST_PASSPHRASE:
         raise ValueError(f"a passphrase has 1 to {LONGEST_PASSPHRASE} characters")
     salt = secrets.token_bytes(_SALT_LENGTH)
-    stored = StoredPassphrase(_N, _R, _P, salt, b"")
+    stored = StoredPassphrase(SCRYPT_N, _R, _P, salt, b"")
     found = _scrypt(text, stored, _HASH_LENGTH)
-    return f"scrypt$n={_N},r={_R},p={_P}${_to_text(salt)}${_to_text(found)}"
+    return f"scrypt$n={SCRYPT_N},r={_R},p={_P}${_to_text(salt)}${_to_text(found)}"
 
 
 def verify_passphrase(text: str, stored: str) -> bool:

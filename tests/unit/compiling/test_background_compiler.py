@@ -13,7 +13,9 @@ import pytest
 from hushlist.compiling import background_compiler as module
 from hushlist.compiling.background_compiler import BackgroundCompiler
 from hushlist.compiling.policy_compiler import compile_policy
-from hushlist.policy.policy_file import PolicyError, fingerprint
+from hushlist.lists.list_source import ProblemReport
+from hushlist.match.index import Index
+from hushlist.policy.policy_file import Policy, PolicyError, fingerprint, read_policy
 from hushlist.url.parts import split_web
 
 #: seconds within which a process that was stopped has to be gone
@@ -138,35 +140,33 @@ def test_an_interpreter_that_cannot_be_started_is_an_error(
 def test_a_policy_that_changes_between_the_two_readings_is_read_again(
     policy: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    ask, asked = BackgroundCompiler._ask, []
+    readings = []
 
-    def changing(self: BackgroundCompiler, path: Path) -> dict[str, object]:
-        answer = ask(self, path)
-        asked.append(path)
-        if len(asked) == 1:
+    def changing(path: Path, report: ProblemReport) -> Policy | None:
+        readings.append(path)
+        if len(readings) == 1:  # behind the process's own reading
             policy.write_text("layers: [{name: other, lists: [ads.hosts]}]")
-        return answer
+        return read_policy(path, report)
 
-    monkeypatch.setattr(BackgroundCompiler, "_ask", changing)
+    monkeypatch.setattr(module, "read_policy", changing)
     found, index = BackgroundCompiler().compile(policy)
-    assert len(asked) == 2
+    assert len(readings) == 2
     assert [layer.name for layer in found.layers] == ["other"]
     assert index.directory.rules == {"other": 1}
 
 
 def test_an_index_that_is_tidied_up_meanwhile_is_compiled_again(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    ask, asked = BackgroundCompiler._ask, []
+    opened, open_index = [], Index.open
 
-    def tidying(self: BackgroundCompiler, path: Path) -> dict[str, object]:
-        answer = ask(self, path)
-        asked.append(path)
-        if len(asked) == 1:
-            Path(str(answer["index"])).unlink()
-        return answer
+    def tidying(path: Path) -> Index:
+        opened.append(path)
+        if len(opened) == 1:
+            path.unlink()
+        return open_index(path)
 
-    monkeypatch.setattr(BackgroundCompiler, "_ask", tidying)
+    monkeypatch.setattr(Index, "open", tidying)
     assert len(BackgroundCompiler().compile(policy)[1]) == 1
-    assert len(asked) == 2
+    assert len(opened) == 2
 
 
 def test_a_policy_that_never_stands_still_is_an_error(policy: Path, asking: Callable[[str], None]) -> None:
@@ -260,7 +260,7 @@ def wait(*_, **__):
     Path(sys.argv[1]).with_name("waits").touch()
     time.sleep(60)
 
-list_chunks._FEW = 0
+list_chunks.FEW = 0
 module._collect = wait
 module.compile_policy(Path(sys.argv[1]), jobs=2)
 """

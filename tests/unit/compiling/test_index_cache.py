@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
+from typing import BinaryIO
 
 import pytest
 
@@ -45,13 +46,13 @@ def index_of(policy: Path, cache: IndexCache, popular: Path | None = None) -> Pa
 def builds(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
     """Every index that was written."""
     built: list[Path] = []
-    build = compiling._build
+    assemble = compiling.assemble
 
-    def record(target: Path, *arguments: object) -> object:
-        built.append(target)
-        return build(target, *arguments)  # type: ignore[arg-type]
+    def record(file: BinaryIO, *arguments: object) -> object:
+        built.append(Path(file.name))
+        return assemble(file, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(compiling, "_build", record)
+    monkeypatch.setattr(compiling, "assemble", record)
     return built
 
 
@@ -80,14 +81,14 @@ def spoil_by_file(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
 
 
 def spoil_by_full_disk(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    build = compiling._build
+    assemble = compiling.assemble
 
-    def fail(target: Path, *arguments: object) -> object:
-        if tmp_path / "hushlist" in target.parents:
+    def fail(file: BinaryIO, *arguments: object) -> object:
+        if tmp_path / "hushlist" in Path(file.name).parents:
             raise OSError(28, "No space left on device")
-        return build(target, *arguments)  # type: ignore[arg-type]
+        return assemble(file, *arguments)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(compiling, "_build", fail)
+    monkeypatch.setattr(compiling, "assemble", fail)
 
 
 def spoil_by_mode(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -134,7 +135,7 @@ def test_where_there_is_no_place_at_all_it_is_an_error_that_may_pass_and_nothing
         raise OSError(28, "No space left on device")
 
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    monkeypatch.setattr(compiling, "_build", fail)
+    monkeypatch.setattr(compiling, "assemble", fail)
     with pytest.raises(PolicyError, match="No space left on device") as caught:
         compile_policy(policy)
     assert caught.value.may_pass
@@ -182,7 +183,7 @@ def test_a_full_disk_is_an_error_that_names_the_folder(
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(compiling, "_collect", fail)
+    monkeypatch.setattr(compiling, "RunCollector", fail)
     with pytest.raises(PolicyError) as caught:
         compile_policy(policy, cache=cache)
     assert str(caught.value) == f"{cache.folder}: it cannot be used: No space left on device"

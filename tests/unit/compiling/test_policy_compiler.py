@@ -436,7 +436,7 @@ from hushlist.compiling import policy_compiler as module
 from hushlist.jobs import worker_processes, list_chunks
 from hushlist.compiling.index_cache import IndexCache
 
-list_chunks._FEW, list_chunks.PIECE = 0, 100
+list_chunks.FEW, list_chunks.PIECE = 0, 100
 if __name__ == "__main__":
     policy, folder, method = sys.argv[1:]
     if method == "spawn":
@@ -476,7 +476,7 @@ def test_where_there_are_threads_processes_are_not_copied(
     monkeypatch.setattr(
         worker_processes.multiprocessing, "get_context", lambda name: contexts.append(name) or get_context(name)
     )
-    monkeypatch.setattr(list_chunks, "_FEW", 0)
+    monkeypatch.setattr(list_chunks, "FEW", 0)
     text = {"a.hosts": "0.0.0.0 a.example\n0.0.0.0 x.a.example\n"}
     several = compiled(text, jobs=2)
     one = compile_policy(tmp_path / "policy.yaml", cache=IndexCache(tmp_path / "other"), jobs=1)
@@ -494,7 +494,7 @@ from hushlist.policy.policy_file import PolicyError
 def die(*_, **__):
     os._exit(1)
 
-list_chunks._FEW, module._collect = 0, die
+list_chunks.FEW, module._collect = 0, die
 try:
     module.compile_policy(Path(sys.argv[1]), jobs=2)
 except PolicyError as error:

@@ -20,7 +20,7 @@ from hushlist.match.expressions import full_hash
 from hushlist.match.index import Index
 from hushlist.match.index_writer import index_of
 from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, Terms
-from hushlist.policy.groups import NOBODY, Client, Group, GroupSettings, LayerUse
+from hushlist.policy.groups import NOBODY, Client, Group, GroupSettings, LayerUse, group_of
 from hushlist.policy.policy_file import Layer, Policy
 from hushlist.policy.recurrence import RecurringDates, RecurringSpans
 from hushlist.policy.schedule import Schedule
@@ -487,7 +487,7 @@ def test_a_host_that_decides_alone_is_looked_up_once(monkeypatch: pytest.MonkeyP
 
 
 def test_hosts_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushlist.decide.engine._MOST_KNOWN", 8)
+    monkeypatch.setattr("hushlist.decide.engine.MOST_KNOWN", 8)
     engine = engine_of("rules: [blocked.example]")
     for _ in range(2):
         for number in range(50):
@@ -777,9 +777,16 @@ def test_groups_never_see_each_other_s_decisions() -> None:
 
 
 def test_without_groups_and_schedules_nobody_is_looked_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    looked_for: list[Client] = []
+
+    def look(groups: Sequence[Group], client: Client) -> Group:
+        looked_for.append(client)
+        return group_of(groups, client)
+
+    monkeypatch.setattr("hushlist.decide.engine.group_of", look)
     engine = engine_of("rules: [h.example]")
-    monkeypatch.setattr(engine, "_groups", None)
     assert engine.decide(request(), NOW, PUPIL).action is Action.BLOCK
+    assert PUPIL not in looked_for
 
 
 # -- whatever the size of the lists ------------------------------------------------------------------------------------

@@ -12,7 +12,7 @@ from hushlist.jobs.digest_runs import SpillByPart
 def test_all_things_of_a_part_come_again_in_their_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(digest_runs, "_MOST", most)
+    monkeypatch.setattr(digest_runs, "MOST", most)
     things: SpillByPart[int] = SpillByPart(tmp_path, "things")
     for number in range(10):
         things.add(number % 2, number)

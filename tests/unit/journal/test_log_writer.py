@@ -38,10 +38,10 @@ DAY = 24 * 60 * 60
 @pytest.fixture(autouse=True)
 def _no_pauses(monkeypatch: pytest.MonkeyPatch) -> None:
     """What failed is tried again at once."""
-    monkeypatch.setattr(module, "_FIRST_PAUSE", 0.01)
-    monkeypatch.setattr(module, "_LONGEST_PAUSE", 0.05)
-    monkeypatch.setattr(module, "_GATHER", 0.005)
-    monkeypatch.setattr(folder_module, "_PATIENCE", 0.05)
+    monkeypatch.setattr(module, "FIRST_PAUSE", 0.01)
+    monkeypatch.setattr(module, "LONGEST_PAUSE", 0.05)
+    monkeypatch.setattr(module, "GATHER", 0.005)
+    monkeypatch.setattr(folder_module, "PATIENCE", 0.05)
 
 
 @pytest.fixture
@@ -258,7 +258,7 @@ def test_what_does_not_fit_into_memory_is_counted_in_the_log(
 
 def test_long_urls_fill_the_memory_sooner(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "MOST_OCTETS", 100_000)
-    monkeypatch.setattr(module, "_GATHER", 10)  # until flush hurries it
+    monkeypatch.setattr(module, "GATHER", 10)  # until flush hurries it
     journal = LogWriter(LogSettings(), state=folder)
     for number in range(10):
         journal.write(record("http://ads.example/" + "x" * 60_000, number))
@@ -276,7 +276,7 @@ def test_a_record_that_cannot_be_written_is_counted(folder: Path, journal: LogWr
 
 
 def test_close_writes_what_waits(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_GATHER", 5)
+    monkeypatch.setattr(module, "GATHER", 5)
     journal = LogWriter(LogSettings(), state=folder)
     journal.write(record())
     assert journal.close()

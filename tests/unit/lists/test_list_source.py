@@ -102,7 +102,7 @@ def test_any_octets_give_lines_or_errors(octets: bytes) -> None:
 @given(st.text(st.sampled_from("ab\r\n\u2028\x85ü"), max_size=40), st.integers(0, 9), st.integers(1, 3))
 def test_lines_do_not_depend_on_how_many_are_read_at_once(text: str, block: int, first: int) -> None:
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(list_source, "_BLOCK", block)
+        patch.setattr(list_source, "BLOCK", block)
         lines = list(numbered_lines(text.encode(), ProblemReport("f", first_line=first)))
     assert lines == list(enumerate((line.removesuffix("\r") for line in text.split("\n")), first))
 

@@ -24,7 +24,7 @@ def read(text: str | bytes) -> tuple[YamlNode | None, list[str]]:
 def _with_and_without_libyaml(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
     if not hasattr(yaml, request.param):
         pytest.skip(f"PyYAML was built without {request.param}")
-    monkeypatch.setattr(yaml_nodes, "_LOADER", getattr(yaml, request.param))
+    monkeypatch.setattr(yaml_nodes, "LOADER", getattr(yaml, request.param))
 
 
 def plain(node: YamlNode | None) -> object:

@@ -82,7 +82,7 @@ def test_terms_are_those_of_the_rule() -> None:
 
 
 def test_terms_that_were_forgotten_are_read_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushlist.match.index._MOST_TERMS", 2)
+    monkeypatch.setattr("hushlist.match.index.MOST_TERMS", 2)
     own = [Rule(Expression(b"h%d.example/" % n), Terms(Action.BLOCK, str(n), "f"), 1) for n in range(5)]
     index = index_of(own)
     for _ in range(2):

@@ -185,7 +185,7 @@ def test_a_section_that_ends_while_it_is_read_is_refused() -> None:
 
 
 def test_sections_are_verified_piece_by_piece(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_file, "_PIECE", 7)
+    monkeypatch.setattr(index_file, "PIECE", 7)
     Index(SMALL).verify()
     offset, length, _ = directory_of(SMALL)["sections"]["expression 32 rows"]
     place = offset + length - 1

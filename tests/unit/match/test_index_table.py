@@ -187,7 +187,7 @@ def test_a_fan_out_that_does_not_count_the_keys_is_noticed(counts: tuple[int, in
 
 
 def test_all_rows_are_given_by_their_keys(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushlist.match.index_table._MANY", 3)
+    monkeypatch.setattr("hushlist.match.index_table.MANY", 3)
     rows = [TableRow(sha256(b"%d" % number).digest(), number, 2 * number, 3 * number) for number in range(10)]
     assert [*table_of(rows, 32, 4)[0]] == sorted(rows)
     assert [*table_of([], 32, 0)[0]] == []

@@ -93,7 +93,7 @@ def test_merging_in_pieces_gives_the_same_index_as_in_one(
     parts = parts_of(many_rules(count), many_rules(count // 2), folder=tmp_path)
     whole, merged = compiled(parts)
     assert all(len(own.pieces) == 1 for own in merged.values())
-    monkeypatch.setattr(index_writer, "_FEW_ROWS", few)
+    monkeypatch.setattr(index_writer, "FEW_ROWS", few)
     in_pieces, merged = compiled(parts, tmp_path)
     assert in_pieces == whole
     assert max(len(own.pieces) for own in merged.values()) > 1 or count < few
@@ -102,7 +102,7 @@ def test_merging_in_pieces_gives_the_same_index_as_in_one(
 
 
 def test_pieces_cover_every_first_octet_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_writer, "_FEW_ROWS", 8)
+    monkeypatch.setattr(index_writer, "FEW_ROWS", 8)
     parts = parts_of(many_rules(3000))
     for own in merge_tasks(parts).values():
         assert [own[0].first, *(task.last for task in own)] == [*(task.first for task in own), 256]
@@ -113,7 +113,7 @@ def test_pieces_cover_every_first_octet_once(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_no_piece_has_many_more_rows_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_writer, "_FEW_ROWS", 50)
+    monkeypatch.setattr(index_writer, "FEW_ROWS", 50)
     (own,) = (own for name, own in merge_tasks(parts_of(many_rules(1000))).items() if name == "expression 32")
     assert max(merge_runs(task).rows for task in own) < 100
 

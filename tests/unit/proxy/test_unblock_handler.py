@@ -25,7 +25,7 @@ from unit.mitmproxied import mitmproxied
 
 PASSPHRASE = "open sesame"
 with pytest.MonkeyPatch.context() as patch:
-    patch.setattr(credentials, "_N", 2)  # fast
+    patch.setattr(credentials, "SCRYPT_N", 2)  # fast
     STORED = credentials.hash_passphrase(PASSPHRASE)
 GAMES = "hrn://c.example/web/games"
 PUPIL, OTHER = "192.0.2.7", "192.0.2.8"
@@ -588,7 +588,7 @@ def test_what_is_no_page_is_blocked_where_a_page_would_warn(pupil: Person, accep
 
 def test_the_block_page_stays_where_the_handler_fails(pupil: Person, monkeypatch: pytest.MonkeyPatch) -> None:
     page = pupil.page("http://games.example/")
-    monkeypatch.setattr(unblock_handler, "_unblock", None)
+    monkeypatch.setattr(unblock_handler, "verify_passphrase", None)
     assert page.unlock().status_code == 403
     assert not pupil.passes("http://games.example/")
 
@@ -705,7 +705,7 @@ def test_passphrases_are_looked_at_one_at_a_time_and_not_too_many_wait(
         return False
 
     monkeypatch.setattr(unblock_handler, "verify_passphrase", slow)
-    monkeypatch.setattr(unblock_handler, "_MOST_FORMS", 6)
+    monkeypatch.setattr(unblock_handler, "MOST_FORMS", 6)
     pages = [Person(hushlist, f"192.0.2.{number}").page("http://games.example/") for number in range(1, 11)]
 
     async def all_of_them() -> list[str]:

@@ -20,7 +20,7 @@ def test_it_grows_with_what_is_kept() -> None:
 @pytest.mark.skipif(sys.platform == "win32", reason="Windows does not tell")
 def test_where_the_present_is_not_known_the_peak_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     now = memory.resident_octets()
-    monkeypatch.setattr(memory, "_STATM", tmp_path / "none")
+    monkeypatch.setattr(memory, "STATM", tmp_path / "none")
     peak = memory.resident_octets()
     assert now is not None
     assert peak is not None

@@ -15,7 +15,7 @@ SALT, HASH = "A" * 22, "A" * 43
 
 @pytest.fixture(autouse=True)
 def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_N", 2)
+    monkeypatch.setattr(module, "SCRYPT_N", 2)
 
 
 @pytest.mark.parametrize("text", ["correct horse", "é", "\U0001f98a fox", "x" * 1024, "a\0b", "\udc80", " "])
@@ -39,10 +39,10 @@ def test_keyboards_may_differ_in_how_they_write_a_letter() -> None:
 
 
 def test_the_cost_is_that_of_the_stored_form(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_N", 1 << 15)
+    monkeypatch.setattr(module, "SCRYPT_N", 1 << 15)
     stored = hash_passphrase("correct horse")
     assert stored.startswith("scrypt$n=32768,r=8,p=1$")
-    monkeypatch.setattr(module, "_N", 2)
+    monkeypatch.setattr(module, "SCRYPT_N", 2)
     assert verify_passphrase("correct horse", stored)
 
 

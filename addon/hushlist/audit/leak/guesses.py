@@ -43,7 +43,7 @@ from hushlist.url.parts import Parts, split_generic
 #: means standard input
 STDIN = Path("-")
 #: octets of a dictionary in one chunk
-_BLOCK = 1 << 19
+BLOCK = 1 << 19
 _GZIP = b"\x1f\x8b"
 #: the other columns of a table are not names; it is read as a text, since its lines are short enough
 _TEXT = "csv"
@@ -87,7 +87,7 @@ def blocks_of(path: Path) -> Iterator[Block]:
             yield Block(str(path), form, 1, read_whole(octets, FORMATS[form].longest, path), size_of(path))
             return
         line = 1
-        while block := octets.read(_BLOCK):
+        while block := octets.read(BLOCK):
             block += octets.readline(LONGEST_LINE)
             yield Block(str(path), form, line, block, raw.tell() if raw.seekable() else 0)
             line += block.count(b"\n")

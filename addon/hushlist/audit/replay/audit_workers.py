@@ -34,13 +34,13 @@ from hushlist.policy.policy_file import Policy
 from hushlist.system.files import open_regular
 
 #: octets of lines in one chunk
-_BLOCK = 1 << 22
+BLOCK = 1 << 22
 #: records in one chunk
-_BATCH = 5_000
+BATCH = 5_000
 #: with fewer octets than this in all sources, other processes are not worth their start
-_FEW = 1 << 22
+FEW = 1 << 22
 #: records between two reports of progress
-_STEP = 20_000
+STEP = 20_000
 #: new objects between two searches for reference cycles
 _COLLECTED = 200_000
 
@@ -118,10 +118,10 @@ def _chunks_of(source: str, file: Stream, named: SourceFormat | None, size: int)
     known = named or source_format_of(stream.peek(HEAD)[:HEAD])
     is_file = source != STANDARD_INPUT and size > 0
     if known.read_line is not None and is_file and not compressed:
-        for block in line_blocks(stream, _BLOCK, LONGEST_LINE):
+        for block in line_blocks(stream, BLOCK, LONGEST_LINE):
             yield _SourceChunk(source, known.name, block.end - block.start, block.start, block.first_line)
     elif known.read_line is not None:
-        for block in line_blocks(stream, _BLOCK, LONGEST_LINE):
+        for block in line_blocks(stream, BLOCK, LONGEST_LINE):
             lines = block.octets
             if fault_of(stream) is not None:  # a cut-off line is not a record
                 lines = lines[: lines.rfind(b"\n") + 1]
@@ -134,7 +134,7 @@ def _chunks_of(source: str, file: Stream, named: SourceFormat | None, size: int)
         yield _SourceChunk(source, known.name, size)
     else:
         records = _whole(_streamed(source, known, stream), source)
-        while batch := tuple(islice(records, _BATCH)):
+        while batch := tuple(islice(records, BATCH)):
             yield _SourceChunk(source, known.name, 0, records=batch)
 
 
@@ -234,7 +234,7 @@ def count_in_processes(
         WorkerError: a process ended too early.
     """
     total = sum(map(_size, work.sources))
-    is_small = STANDARD_INPUT not in work.sources and total < _FEW
+    is_small = STANDARD_INPUT not in work.sources and total < FEW
     records = octets = 0
     with Workers(1 if is_small else work.jobs, progress) as workers:
 
@@ -280,7 +280,7 @@ def _told(records: Iterable[ReadRecord], octets: int, tell: Tell) -> Iterator[Re
     number = 0
     for record in records:
         number += 1
-        if number == _STEP:
+        if number == STEP:
             tell((number, 0))
             number = 0
         yield record

@@ -17,11 +17,11 @@ from collections.abc import Iterator
 from typing import BinaryIO
 
 #: octets of one read
-_CHUNK = 1 << 18
+CHUNK = 1 << 18
 #: most characters of an element
 LONGEST_ELEMENT = 1 << 26
 #: most values in an element, about: each takes memory, however short it is
-_MOST_VALUES = 1 << 22
+MOST_VALUES = 1 << 22
 #: characters already read that are kept; a decoder's error counts the lines in all of them
 _KEPT = 1 << 13
 
@@ -63,7 +63,7 @@ class _JsonScanner:
         """Read so many octets or the usual number, and drop the text already read; whether there was anything."""
         if self._is_whole:
             return False
-        chunk = self._stream.read(octets or _CHUNK)
+        chunk = self._stream.read(octets or CHUNK)
         self._is_whole = not chunk
         self._text = self._text[self._at :] + self._decode(chunk, final=not chunk)
         self._at = 0
@@ -124,11 +124,11 @@ class _JsonScanner:
                 JsonError: the value is invalid; it was skipped.
         """
         self._peek()
-        size = _CHUNK
+        size = CHUNK
         while True:
             if self._has_too_many():
                 self._skip()
-                raise JsonError(f"it has more than {_MOST_VALUES:,} values")
+                raise JsonError(f"it has more than {MOST_VALUES:,} values")
             try:
                 value, end = self._raw(self._text, self._at)
             except (ValueError, RecursionError) as error:
@@ -157,9 +157,9 @@ class _JsonScanner:
 
     def _has_too_many(self) -> bool:
         """Whether the value read so far has too many values in it; counts only if its length allows that."""
-        if len(self._text) - self._at < _MOST_VALUES:
+        if len(self._text) - self._at < MOST_VALUES:
             return False
-        return sum(self._text.count(character, self._at) for character in ",[{") > _MOST_VALUES
+        return sum(self._text.count(character, self._at) for character in ",[{") > MOST_VALUES
 
     def _end(self) -> int | None:
         """The end of the value that begins here, by its brackets and quotes; ``None`` if more has to be read."""

@@ -35,7 +35,7 @@ from hushlist.url.http_head import Naming, request_of_head
 #: most levels of lists and dictionaries
 _DEEPEST = 64
 #: most values in one: a WebSocket with a hundred thousand messages has fewer
-_MOST_VALUES = 1 << 20
+MOST_VALUES = 1 << 20
 _CHUNK = 1 << 20
 _LENGTH = re.compile(rb"([0-9]{1,12}):")
 _MOST_DIGITS = 12
@@ -60,7 +60,7 @@ def values(stream: BinaryIO, longest: int) -> Iterator[object]:
             continue
         octets = _read(stream, length + 1)
         try:
-            yield _parse(memoryview(octets)[:length], octets[length], 0, iter(range(_MOST_VALUES)))
+            yield _parse(memoryview(octets)[:length], octets[length], 0, iter(range(MOST_VALUES)))
         except TnetstringError as error:
             yield error
 
@@ -98,7 +98,7 @@ def _parse(octets: memoryview, tag: int, depth: int, left: Iterator[int]) -> obj
     if depth > _DEEPEST:
         raise TnetstringError("it is nested too deep")
     if next(left, None) is None:
-        raise TnetstringError(f"it has more than {_MOST_VALUES:,} values")
+        raise TnetstringError(f"it has more than {MOST_VALUES:,} values")
     try:
         match chr(tag):
             case ",":

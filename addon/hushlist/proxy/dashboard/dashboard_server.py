@@ -39,8 +39,8 @@ logger = logger_of(__name__)
 HOST = "hushlist.internal"
 _PORTS = {b"http": 80, b"https": 443}
 #: seconds that a request waits for a decision, and seconds in which it then gathers more of them
-_PATIENCE = 5.0
-_GATHER = 0.2
+PATIENCE = 5.0
+GATHER = 0.2
 #: requests that may wait at the same time; others are answered at once
 _MOST_WAITING = 16
 #: most octets of a URL to explain
@@ -158,8 +158,8 @@ class DashboardServer:
         if _query(request, "of") != _name_of(statistics.started):
             number = 0  # the number is of another session
         elif number >= statistics.total and statistics.waiting < _MOST_WAITING:
-            await statistics.wait(_PATIENCE)
-            await asyncio.sleep(_GATHER if statistics.total > number else 0)
+            await statistics.wait(PATIENCE)
+            await asyncio.sleep(GATHER if statistics.total > number else 0)
         privacy = await asyncio.to_thread(privacy_of, self._runtime)
         plain = {**view(self._runtime, privacy), "of": _name_of(statistics.started), "last": statistics.total}
         plain["decisions"] = await asyncio.to_thread(recent, statistics.since(number), privacy)

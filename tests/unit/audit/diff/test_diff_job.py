@@ -157,9 +157,9 @@ def test_pieces_and_processes_change_nothing(tmp_path: Path, monkeypatch: pytest
     new = "h7.example\n" + "".join(f"h{number % 701}.example/{number}/{end}\n" for number, end in ends.items())
     expected = compared(tmp_path, old, new)
     monkeypatch.setattr("hushlist.jobs.list_chunks.PIECE", 10_000)
-    monkeypatch.setattr("hushlist.jobs.list_chunks._FEW", 0)
-    monkeypatch.setattr("hushlist.match.index_writer._FEW_ROWS", 100)
-    monkeypatch.setattr("hushlist.jobs.digest_runs._MOST", 50)
+    monkeypatch.setattr("hushlist.jobs.list_chunks.FEW", 0)
+    monkeypatch.setattr("hushlist.match.index_writer.FEW_ROWS", 100)
+    monkeypatch.setattr("hushlist.jobs.digest_runs.MOST", 50)
     in_pieces = compared(tmp_path, old, new, jobs=2)
     assert in_pieces == expected
     kinds = {change.kind for change in expected[0]}

@@ -44,7 +44,7 @@ def test_a_dictionary_is_read_in_pieces_that_end_where_lines_do(
     names = [f"n{number}.example" for number in range(100)]
     path = tmp_path / "names.txt"
     path.write_text("\n".join(names))
-    monkeypatch.setattr(guesses, "_BLOCK", 30)
+    monkeypatch.setattr(guesses, "BLOCK", 30)
     blocks = list(blocks_of(path))
     assert len(blocks) > 20
     assert [block.done for block in blocks] == sorted({block.done for block in blocks})
@@ -56,7 +56,7 @@ def test_a_dictionary_is_read_in_pieces_that_end_where_lines_do(
 def test_a_line_without_end_takes_no_memory_without_end(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "zeros.gz"
     path.write_bytes(gzip.compress(bytes(1 << 20)))
-    monkeypatch.setattr(guesses, "_BLOCK", 100)
+    monkeypatch.setattr(guesses, "BLOCK", 100)
     assert max(len(block.octets) for block in blocks_of(path)) < 70_000
 
 

@@ -86,7 +86,7 @@ def test_pieces_and_processes_change_nothing(
 ) -> None:
     text = "\n".join(map(hash_of, [*NAMES[::3], "secret.example"]))
     expected = searched(text, "sha256")
-    monkeypatch.setattr(guesses, "_BLOCK", 200)
+    monkeypatch.setattr(guesses, "BLOCK", 200)
     packed = tmp_path / "words.txt.gz"
     packed.write_bytes(gzip.compress(words.read_bytes()))
     targets, _ = read_targets(list_files(tmp_path / "list", "sha256", ListDefaults()))

@@ -227,7 +227,7 @@ def test_pieces_and_what_is_in_memory_change_nothing(
 ) -> None:
     expected = linted(files(MANY))
     monkeypatch.setattr(list_chunks, "PIECE", piece)
-    monkeypatch.setattr(digest_runs, "_MOST", most)
+    monkeypatch.setattr(digest_runs, "MOST", most)
     assert linted(files(MANY)) == expected
     assert {one.split(": ")[1] for one in expected[0]} == {"duplicate", "covered", "broad", "refused", "spelling"}
 
@@ -235,7 +235,7 @@ def test_pieces_and_what_is_in_memory_change_nothing(
 def test_several_processes_find_the_same(files: Files, monkeypatch: pytest.MonkeyPatch) -> None:
     expected = linted(files(MANY))
     monkeypatch.setattr(list_chunks, "PIECE", 500)
-    monkeypatch.setattr(list_chunks, "_FEW", 0)
+    monkeypatch.setattr(list_chunks, "FEW", 0)
     steps: list[str] = []
     assert linted(files(MANY), jobs=2, progress=lambda what, *_: steps.append(what)) == expected
     assert list(dict.fromkeys(steps)) == ["read", "compared", "sorted", "covered"]

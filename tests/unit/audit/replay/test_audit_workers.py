@@ -51,10 +51,10 @@ def sources(tmp_path: Path) -> list[str]:
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_FEW", 0)
-    monkeypatch.setattr(module, "_BLOCK", 400)
-    monkeypatch.setattr(module, "_BATCH", 3)
-    monkeypatch.setattr(module, "_STEP", 7)
+    monkeypatch.setattr(module, "FEW", 0)
+    monkeypatch.setattr(module, "BLOCK", 400)
+    monkeypatch.setattr(module, "BATCH", 3)
+    monkeypatch.setattr(module, "STEP", 7)
 
 
 def untimed(tally: AuditTally) -> AuditTally:
@@ -68,7 +68,7 @@ def test_pieces_count_as_the_whole_and_every_record_keeps_its_number(
     whole, jobs = audit(engine, ReplayWork(sources, AT_NOW))
     assert jobs == 1
     for block in (1, 30, 1000):
-        monkeypatch.setattr(module, "_BLOCK", block)
+        monkeypatch.setattr(module, "BLOCK", block)
         assert untimed(audit(engine, ReplayWork(sources, AT_NOW))[0]) == untimed(whole)
 
 
@@ -120,7 +120,7 @@ from hushlist.decide.engine import load_engine
 from hushlist.jobs import worker_processes
 from unit.audit.samples import AT_NOW
 
-module._FEW, module._BLOCK = 0, 400
+module.FEW, module.BLOCK = 0, 400
 if __name__ == "__main__":
     worker_processes.threading.active_count = lambda: 2
     work = module.ReplayWork(sys.argv[2:], AT_NOW, jobs=2)
@@ -211,7 +211,7 @@ def test_a_line_that_is_too_long_is_one_broken_record_however_it_is_cut(
     (tmp_path / "x").write_bytes(octets)
     (tmp_path / "x.gz").write_bytes(gzip.compress(octets))
     for block in (1, 64, 91, 1 << 20):
-        monkeypatch.setattr(module, "_BLOCK", block)
+        monkeypatch.setattr(module, "BLOCK", block)
         tally, _ = audit(engine, ReplayWork([str(tmp_path / "x"), str(tmp_path / "x.gz")], AT_NOW))
         assert [(own.records, own.broken) for own in tally.sources.values()] == [(18, 1), (18, 1)]
         assert [own.number for own in tally.broken] == [10, 10]
@@ -222,7 +222,7 @@ def test_a_line_that_is_too_long_is_one_broken_record_however_it_is_cut(
 def test_a_damaged_file_is_read_to_where_it_breaks(
     engine: Engine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, octets: bytes, broken: list[int], jobs: int
 ) -> None:
-    monkeypatch.setattr(module, "_FEW", 0)
+    monkeypatch.setattr(module, "FEW", 0)
     path = tmp_path / "x.gz"
     path.write_bytes(gzip.compress(octets, 1)[:-30])
     tally, _ = audit(engine, ReplayWork([str(path)], AT_NOW, jobs=jobs))
@@ -250,7 +250,7 @@ from unit.audit.samples import AT_NOW
 
 if __name__ == "__main__":
     tell = lambda *_: print(*(child.pid for child in active_children()), flush=True)
-    module._BLOCK = 1
+    module.BLOCK = 1
     module.audit(load_engine(Path(sys.argv[1])), module.ReplayWork(["-"], AT_NOW, jobs=2), tell)
 """
 

@@ -194,7 +194,7 @@ def test_what_is_nested_too_deep_is_broken() -> None:
 
 @pytest.mark.parametrize("short", [b"0:,", b"0:]", b"0:~", b"0:}"])
 def test_what_has_very_many_values_is_broken(short: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushlist.audit.sources.mitmproxy_flows._MOST_VALUES", 100)
+    monkeypatch.setattr("hushlist.audit.sources.mitmproxy_flows.MOST_VALUES", 100)
     good, bad = (b"%d:%b]" % (3 * number, short * number) for number in (99, 100))
     first, error, last = values(BytesIO(good + bad + good), 1 << 20)
     assert isinstance(first, list)

@@ -33,7 +33,7 @@ def test_what_json_has_is_read_in_pieces_of_any_size(
     document = {"version": before, "log": {"pages": before, "entries": values, "end": after}, "more": after}
     octets = json.dumps(document, ensure_ascii=ascii_only, indent=indent).encode("utf-8", "surrogatepass")
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(json_stream, "_CHUNK", chunk)
+        patch.setattr(json_stream, "CHUNK", chunk)
         assert repr(read(octets)) == repr(values)
 
 
@@ -49,7 +49,7 @@ def test_a_byte_order_mark_and_octets_that_are_no_text_do_no_harm() -> None:
 def test_an_element_that_is_none_does_not_stop_the_rest(
     broken: str, chunk: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(json_stream, "_CHUNK", chunk)
+    monkeypatch.setattr(json_stream, "CHUNK", chunk)
     found = read(f'{{"log": {{"entries": [{{"a": 1}}, {broken}, 2]}}}}'.encode())
     assert [found[0], found[-1], len(found)] == [{"a": 1}, 2, 3]
     assert isinstance(found[1], JsonError)
@@ -61,7 +61,7 @@ def test_an_element_that_is_nested_too_deep_does_not_stop_the_rest() -> None:
 
 
 def test_an_element_that_is_too_long_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_stream, "_CHUNK", 16)
+    monkeypatch.setattr(json_stream, "CHUNK", 16)
     monkeypatch.setattr(json_stream, "LONGEST_ELEMENT", 100)
     long = json.dumps({"a": 'x]}"\\' * 100})
     first, error, last = read(f'{{"log": {{"entries": [1, {long}, 3]}}}}'.encode())
@@ -70,8 +70,8 @@ def test_an_element_that_is_too_long_is_passed_over(monkeypatch: pytest.MonkeyPa
 
 @pytest.mark.parametrize("short", ["{},", "[],", "0,", "[["])
 def test_an_element_of_very_many_values_is_passed_over(short: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_stream, "_CHUNK", 16)
-    monkeypatch.setattr(json_stream, "_MOST_VALUES", 100)
+    monkeypatch.setattr(json_stream, "CHUNK", 16)
+    monkeypatch.setattr(json_stream, "MOST_VALUES", 100)
     dense = f"[{short * 200}0{']' * 2 * 200 * (short == '[[')}]"
     first, error, last = read(f'{{"log": {{"entries": [1, {dense}, "{"x" * 500}"]}}}}'.encode())
     assert (first, str(error), last) == (1, "it has more than 100 values", "x" * 500)

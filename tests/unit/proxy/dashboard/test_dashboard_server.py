@@ -25,8 +25,8 @@ DATA = {"X-Hushlist": "live"}
 @pytest.fixture
 def hushlist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hushlist:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setattr(dashboard_server, "_PATIENCE", 0.01)
-    monkeypatch.setattr(dashboard_server, "_GATHER", 0)
+    monkeypatch.setattr(dashboard_server, "PATIENCE", 0.01)
+    monkeypatch.setattr(dashboard_server, "GATHER", 0)
     return Hushlist()
 
 
@@ -294,7 +294,7 @@ def test_a_change_that_is_not_used_is_told(hushlist: Hushlist, use: Callable[...
 
 def test_it_waits_for_a_decision(hushlist: Hushlist, use: Callable[..., None], monkeypatch: pytest.MonkeyPatch) -> None:
     use()
-    monkeypatch.setattr(dashboard_server, "_PATIENCE", 60)
+    monkeypatch.setattr(dashboard_server, "PATIENCE", 60)
     of = data(hushlist)["of"]
 
     async def watch() -> http.HTTPFlow:

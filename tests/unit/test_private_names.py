@@ -1,0 +1,60 @@
+"""Tests go by what is public: few of them set a name that begins with an underscore."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from contextlib import suppress
+
+from documentation import ROOT
+
+#: so many may, where nothing public leads to what they test
+_MOST = 9
+
+
+def is_private(name: str) -> bool:
+    return name.startswith("_") and not name.startswith("__")
+
+
+def private_names_set(tree: ast.AST) -> Iterator[str]:
+    """What is set on another object than ``self``: by an assignment or a patch, also in a program in a string."""
+    for node in ast.walk(tree):
+        targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
+        for target in (part for whole in filter(None, targets) for part in ast.walk(whole)):
+            is_set = isinstance(target, ast.Attribute) and isinstance(target.ctx, ast.Store)
+            if is_set and is_private(target.attr) and ast.unparse(target.value) not in ("self", "cls"):
+                yield ast.unparse(target)
+        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("setattr", "patch", "patch.object")):
+            named = [own.value for own in node.args[:2] if isinstance(own, ast.Constant) and isinstance(own.value, str)]
+            yield from (name for name in named if is_private(name.rpartition(".")[2]))
+        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "import " in node.value:
+            with suppress(SyntaxError):  # not a program
+                yield from private_names_set(ast.parse(node.value))
+
+
+def setting(source: str) -> dict[str, list[str]]:
+    """The functions of a source that set private names, and its programs; with those names."""
+    found = {}
+    for node in ast.parse(source).body:
+        names = [*private_names_set(node)]
+        if names:
+            found[getattr(node, "name", f"line {node.lineno}")] = names
+    return found
+
+
+def test_few_tests_set_private_names() -> None:
+    sources = sorted((ROOT / "tests").rglob("*.py"))
+    found = {
+        f"{path.relative_to(ROOT)}: {name}": names
+        for path in sources
+        for name, names in setting(path.read_text(encoding="utf-8")).items()
+    }
+    assert len(found) <= _MOST, found
+
+
+def test_the_check_sees_private_names() -> None:
+    assert setting("def f():\n    a._b, c.d = 1, 2\n    self._e = 3\n") == {"f": ["a._b"]}
+    assert setting("def g(p):\n    p.setattr(a, '_b', 1)\n    p.setattr('a._c', 1)\n") == {"g": ["_b", "a._c"]}
+    program = "import module\nmodule." + "_x = 1\n"
+    assert setting(f"P = {program!r}") == {"line 1": ["module._x"]}
+    assert setting("def h(p):\n    p.setattr(a, 'b', 1)\n    a.b = a._c\n") == {}
