@@ -1,12 +1,14 @@
 """Single changes to a source: each a slip that somebody could make, and that a test should see.
 
 What nobody decides by is left alone: docstrings, annotations, decorators, assertions, ``__repr__``, what is logged, and
-the words of errors and of a command's help.
+the words of errors and of a command's help, and what is only for another platform.
 """
 
 from __future__ import annotations
 
 import ast
+import os
+import sys
 from dataclasses import dataclass
 
 _COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
@@ -191,7 +193,10 @@ class _Finder(ast.NodeVisitor):
             self._replace(test, ast.UnaryOp(ast.Not(), test))
 
     def visit_If(self, node: ast.If) -> None:
-        if ast.unparse(node.test) != "TYPE_CHECKING":
+        platform = _of_platform(node.test)
+        if platform is not None:  # only the branch of this platform can be tested
+            self._visit_all(node.body if platform else node.orelse)
+        elif ast.unparse(node.test) != "TYPE_CHECKING":
             self._test(node.test)
             self.generic_visit(node)
 
@@ -211,6 +216,8 @@ class _Finder(ast.NodeVisitor):
     # expressions
 
     def visit_Compare(self, node: ast.Compare) -> None:
+        if _of_platform(node) is not None:
+            return
         for number, operator in enumerate(node.ops):
             turned = [*node.ops[:number], _COMPARISONS[type(operator)](), *node.ops[number + 1 :]]
             self._replace(node, ast.Compare(node.left, turned, node.comparators))
@@ -246,6 +253,13 @@ class _Finder(ast.NodeVisitor):
 def _in_one_line(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN else f"{line[: _SHOWN - 3]}..."
+
+
+def _of_platform(test: ast.expr) -> bool | None:
+    """What a comparison of ``sys.platform`` or ``os.name`` gives here; ``None`` for other conditions."""
+    if isinstance(test, ast.Compare) and ast.unparse(test.left) in ("sys.platform", "os.name"):
+        return bool(eval(ast.unparse(test), {"sys": sys, "os": os}))
+    return None
 
 
 def _is_logging(node: ast.expr) -> bool:

@@ -49,6 +49,7 @@ def test_a_change_is_a_slip_in_one_place(source: str, expected: list[str]) -> No
         "@d(1)\nclass C:\n    def __repr__(self):\n        return 'words'",
         "__all__ = ['a']",
         "if TYPE_CHECKING:\n    a(1)",
+        "if sys.platform == 'another':\n    a(1)",
     ],
 )
 def test_what_nobody_decides_by_is_left_alone(source: str) -> None:

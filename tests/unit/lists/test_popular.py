@@ -30,6 +30,7 @@ def read(text: str | bytes) -> tuple[list[bytes], list[str]]:
         ("1,google.com\r\n2,facebook.com\r\n", [b"google.com", b"facebook.com"]),  # Umbrella, Tranco
         ('"1","google.com"\n2, facebook.com', [b"google.com", b"facebook.com"]),
         ("# comment\n\n Google.COM. # first\n", [b"google.com"]),
+        ('1,"x.X"\n2,X.x\n', [b"x.x", b"x.x"]),
         ("bücher.example\n7,公司.cn", [b"xn--bcher-kva.example", b"xn--55qx5d.cn"]),
         ("com\n192.0.2.1\nhttps://h.example/", [b"com", b"192.0.2.1", b"h.example"]),
         ("", []),

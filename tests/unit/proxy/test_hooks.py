@@ -1,0 +1,207 @@
+"""What the addon's hooks do to flows and connections, in mitmproxy's own test context, by a policy without checks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from mitmproxy import connection, ctx, http
+from mitmproxy.proxy import commands, events, layer
+from mitmproxy.proxy.context import Context
+from mitmproxy.proxy.layers import TCPLayer
+from mitmproxy.proxy.mode_specs import ProxyMode
+from mitmproxy.proxy.server_hooks import ServerConnectionHookData
+from mitmproxy.test import taddons, tflow
+
+from hushlist.proxy.addon import Hushlist
+from unit.mitmproxied import mitmproxied
+from unit.proxy.test_tunnels import ADDRESS, GREETING, HARMLESS, connect_to, datagram_hello, offered, outcome
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    (tmp_path / "rules.yaml").write_text(
+        "rules:\n- blocked.example\n- {expression: warned.example, action: warn}\n"
+        "- {expression: tagged.example, action: tag}\n"
+    )
+    (tmp_path / "policy.yaml").write_text("safe-search: strict\nlayers:\n- {name: lists, lists: [rules.yaml]}\n")
+    return tmp_path / "policy.yaml"
+
+
+@pytest.fixture
+def context(policy: Path) -> Iterator[taddons.context]:
+    with mitmproxied(Hushlist(), policy) as context:
+        yield context
+
+
+@pytest.fixture
+def hushlist(context: taddons.context) -> Hushlist:
+    found = context.master.addons.get("hushlist")
+    assert isinstance(found, Hushlist)
+    return found
+
+
+def flow_of(url: str, host: str | None = None, mode: str = "regular", sni: str | None = None) -> http.HTTPFlow:
+    """A request; in transparent mode, the client has named its URL's address as its destination."""
+    flow = tflow.tflow(req=http.Request.make("GET", url))
+    if host is not None:
+        flow.request.headers["host"] = host
+    flow.client_conn.proxy_mode, flow.client_conn.sni = ProxyMode.parse(mode), sni
+    return flow
+
+
+def page_of(hushlist: Hushlist, url: str) -> str:
+    flow = flow_of(url)
+    flow.request.headers["accept"] = "text/html"
+    hushlist.requestheaders(flow)
+    assert flow.response is not None
+    return flow.response.text or ""
+
+
+# -- the name that was decided -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("flow", "connected"),
+    [
+        (flow_of("http://198.51.100.1/", "good.example", "transparent"), "good.example"),
+        (flow_of("http://198.51.100.1/", "Good.Example:80", "transparent"), "good.example"),
+        (flow_of("https://198.51.100.1/", "good.example", "transparent", "other.example"), "other.example"),
+        (flow_of("https://198.51.100.1/", "good.example", "transparent", "good.example"), "good.example"),
+        (flow_of("http://198.51.100.1/", "198.51.100.2", "transparent"), "198.51.100.1"),
+        (flow_of("http://good.example/", "good.example"), "good.example"),
+        (flow_of("http://tagged.example/", "tagged.example", "socks5"), "tagged.example"),
+    ],
+)
+def test_a_request_goes_to_the_name_that_was_decided(hushlist: Hushlist, flow: http.HTTPFlow, connected: str) -> None:
+    named = flow.request.headers.get("host")
+    hushlist.requestheaders(flow)
+    hushlist.request(flow)
+    assert flow.response is None
+    assert (flow.request.data.host, flow.request.headers.get("host")) == (connected, named)
+
+
+def test_what_was_led_to_its_name_is_not_decided_again(context: taddons.context, hushlist: Hushlist) -> None:
+    flow = flow_of("http://198.51.100.1/", "tagged.example", "transparent")
+    hushlist.requestheaders(flow)
+    assert flow.marked
+    flow.marked = ""
+    hushlist.request(flow)
+    assert (flow.marked, flow.request.data.host) == ("", "tagged.example")
+
+
+def test_a_blocked_request_is_led_nowhere(hushlist: Hushlist) -> None:
+    flow = flow_of("http://198.51.100.1/", "blocked.example", "transparent")
+    hushlist.requestheaders(flow)
+    assert flow.response is not None
+    assert flow.request.data.host == "198.51.100.1"
+
+
+def test_another_proxy_is_asked_for_a_tunnel_to_where_a_search_is_safe(hushlist: Hushlist) -> None:
+    search = flow_of("https://search.brave.com/?q=x")
+    hushlist.requestheaders(search)
+    for host, expected in (("search.brave.com", "safe.search.brave.com"), ("other.example", "other.example")):
+        tunnel = connect_to(f"{host}:443")
+        tunnel.client_conn = search.client_conn
+        hushlist.http_connect_upstream(tunnel)
+        assert tunnel.request.host == expected
+
+
+# -- what people see ---------------------------------------------------------------------------------------------------
+
+
+def test_a_warning_says_that_one_can_go_on_and_a_block_page_that_it_is_blocked(hushlist: Hushlist) -> None:
+    blocked, warned = page_of(hushlist, "http://blocked.example/"), page_of(hushlist, "http://warned.example/")
+    assert "This page is blocked" in blocked
+    assert "This page is blocked" not in warned
+    assert "warned.example" in warned
+
+
+@pytest.mark.parametrize("mode", ["block", "tag", "off"])
+def test_the_proxy_does_not_ask_itself_in_any_mode(context: taddons.context, hushlist: Hushlist, mode: str) -> None:
+    context.configure(hushlist, hushlist_mode=mode)
+    flow = flow_of("http://good.example/")
+    server = connection.Server(address=("127.0.0.1", 8080), sockname=flow.client_conn.peername)
+    server.state = connection.ConnectionState.OPEN
+    hushlist.server_connected(ServerConnectionHookData(server, flow.client_conn))
+    hushlist.requestheaders(flow)
+    assert flow.response is not None
+    assert flow.response.status_code == 403
+    assert "the proxy would ask itself for it" in (flow.response.text or "")
+
+
+# -- tunnels -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("target", "is_refused"),
+    [
+        ("blocked.example:22", True),
+        ("blocked.example:1023", True),
+        ("blocked.example:80", False),
+        ("blocked.example:443", False),
+        ("blocked.example:1024", False),
+        ("good.example:22", False),
+    ],
+)
+def test_a_tunnel_to_a_port_of_another_protocol_can_show_no_page(
+    hushlist: Hushlist, target: str, is_refused: bool
+) -> None:
+    flow = connect_to(target)
+    hushlist.http_connect(flow)
+    assert (flow.response is not None) is is_refused
+    assert bool(flow.marked) is target.startswith("blocked.")
+
+
+def test_a_tunnel_without_a_page_is_open_where_nothing_can_be_decided(hushlist: Hushlist) -> None:
+    hushlist.runtime.engine = None
+    flow = connect_to("good.example:22")
+    hushlist.http_connect(flow)
+    assert flow.response is None
+
+
+def sent(done: list[commands.Command]) -> bytes:
+    return b"".join(command.data for command in done if isinstance(command, commands.SendData))
+
+
+@pytest.mark.parametrize("first", [[HARMLESS], [HARMLESS[:1], HARMLESS[1:]], [GREETING]])
+def test_what_was_held_is_sent_once_and_what_follows_behind_it(hushlist: Hushlist, first: list[bytes]) -> None:
+    nextlayer = offered(ADDRESS)
+    client, server = nextlayer.context.client, nextlayer.context.server
+    nextlayer.events = [events.Start(), events.DataReceived(client, first[0])]
+    hushlist.next_layer(nextlayer)
+    chosen = nextlayer.layer
+    assert chosen is not None
+    data = (events.DataReceived(client, octets) for octets in (*first[1:], b"more"))
+    done = [command for event in (*nextlayer.events, *data) for command in chosen.handle_event(event)]
+    (opening,) = (command for command in done if isinstance(command, commands.OpenConnection))
+    server.state = connection.ConnectionState.OPEN
+    done += chosen.handle_event(events.OpenConnectionCompleted(opening, None))
+    done += chosen.handle_event(events.DataReceived(client, b" and more"))
+    assert sent(done) == b"".join(first) + b"more and more"
+    assert sent([*chosen.handle_event(events.DataReceived(server, b"answer"))]) == b"answer"
+
+
+def test_a_server_that_begins_is_no_client(hushlist: Hushlist) -> None:
+    context = Context(offered(ADDRESS).context.client, ctx.options)
+    context.server.address = ADDRESS
+    nextlayer = layer.NextLayer(context)
+    nextlayer.layer = TCPLayer(context, ignore=True)
+    nextlayer.events = [events.Start(), events.DataReceived(context.server, HARMLESS)]
+    hushlist.next_layer(nextlayer)
+    assert nextlayer.layer is not None
+    found = [one for event in nextlayer.events for one in nextlayer.layer.handle_event(event)]
+    assert [command for command in found if isinstance(command, commands.CloseConnection)] == []
+
+
+@pytest.mark.parametrize(
+    ("datagram", "expected"),
+    [
+        (datagram_hello(b"good.example"), "passed"),
+        (datagram_hello(b"good.example")[:13] + b"\2" + datagram_hello(b"good.example")[14:], "ended"),
+        (datagram_hello(b"blocked.example"), "ended"),
+    ],
+)
+def test_a_datagram_with_another_message_is_no_hello(hushlist: Hushlist, datagram: bytes, expected: str) -> None:
+    assert outcome(hushlist, offered(ADDRESS, "udp"), datagram) == [expected]
