@@ -9,8 +9,14 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
-# Always the same examples, here and in CI; ``HYPOTHESIS_PROFILE`` names another profile.
-settings.register_profile("same", derandomize=True, suppress_health_check=[HealthCheck.too_slow])  # busy machines
+# Always the same examples, here and in CI, so more of them would find nothing new; ``HYPOTHESIS_PROFILE`` names another
+# profile.
+settings.register_profile(
+    "same",
+    max_examples=50,
+    derandomize=True,
+    suppress_health_check=[HealthCheck.too_slow],  # busy machines
+)
 # fresh examples, more of them
 settings.register_profile("nightly", max_examples=1_000, deadline=None, derandomize=False)
 # with ``--timeout=0``: for hours in which nobody waits

@@ -153,14 +153,24 @@ def stuffed(sample: bytes, unit: bytes, length: int) -> list[bytes]:
 def test_a_long_text_takes_time_that_grows_as_its_length(parser: Parser) -> None:
     sample = next(iter(parser.samples()))[:2000]
     for unit in (*_REPEATED, *parser.units):
-        pairs = zip(stuffed(sample, unit, LONG), stuffed(sample, unit, LONG // TIMES), strict=True)
-        for long, short in pairs:
-            taken = processor_seconds(lambda text=long: reads(parser, text))
-            if taken > QUICK and taken > MOST_TIMES * processor_seconds(lambda text=short: reads(parser, text)):
-                # once more, in case that something else came between
-                taken = processor_seconds(lambda text=long: reads(parser, text))
-                alone = processor_seconds(lambda text=short: reads(parser, text))
-                assert taken < MOST_TIMES * alone, f"{taken:.2f} s for {unit!r}..., {alone:.4f} s for an eighth of it"
+        texts = [stuffed(sample, unit, LONG // TIMES**power) for power in (2, 1, 0)]
+        for shortest, short, long in zip(*texts, strict=True):
+            # Where an eighth takes long enough to be compared, it is not worth while to wait for the whole.
+            is_slow = seconds_of(parser, short) > QUICK
+            check_growth(parser, unit, *((shortest, short) if is_slow else (short, long)))
+
+
+def seconds_of(parser: Parser, text: bytes) -> float:
+    return processor_seconds(lambda: reads(parser, text))
+
+
+def check_growth(parser: Parser, unit: bytes, short: bytes, long: bytes) -> None:
+    """The long text takes at most so many times as long as its eighth, if it takes long at all."""
+    taken = seconds_of(parser, long)
+    if taken > QUICK and taken > MOST_TIMES * seconds_of(parser, short):
+        # once more, in case that something else came between
+        taken, alone = seconds_of(parser, long), seconds_of(parser, short)
+        assert taken < MOST_TIMES * alone, f"{taken:.2f} s for {unit!r}..., {alone:.4f} s for an eighth of it"
 
 
 # -- the index file ----------------------------------------------------------------------------------------------------

@@ -14,10 +14,10 @@ import pytest
 
 import hushlist
 
-#: octets; no rule is longer, and no address that a proxy takes
-LONG = 1 << 16
-#: seconds of this process: what is linear takes milliseconds, what is quadratic from ten seconds on
-LIMIT = 1.5
+#: octets: half of the longest rule, and of the longest address that a proxy takes
+LONG = 1 << 15
+#: seconds of this process: what is linear takes milliseconds, what is quadratic from two and a half seconds on
+LIMIT = 1.0
 #: what is repeated
 UNITS = (
     *" \t\n\r.,:;/-_%&=@#!$*+^|~<>()[]{}\\\"'a0é",

@@ -442,7 +442,7 @@ def test_a_url_that_looks_plain_is_decided_as_its_request(more: str, unparsable:
     engine = engine_of(text, unparsable=unparsable)
     plain = PlainEngine(engine.policy, rules_of(text, "first.yaml", "first"))
 
-    @settings(STEADY, max_examples=300)
+    @settings(STEADY, max_examples=2 * settings.default.max_examples)
     @given(st.lists(plain_looking() | urls(), min_size=1, max_size=3), st.sampled_from(DAYS))
     def compare(arrived: list[bytes], now: datetime) -> None:
         for url in (*_PLAIN_LOOKING, *arrived, *arrived):  # the hosts are known before the second time, if ever
@@ -601,7 +601,7 @@ def recategorized(rule: Rule, category: str | None, *, warns: bool) -> Rule:
     return rule._replace(terms=replace(rule.terms, category=category, action=action))
 
 
-@settings(STEADY, max_examples=60)
+@STEADY
 @given(st.data(), given_rules(LAYERS), groups(), group_settings(), st.booleans())
 def test_groups_schedules_and_grants_are_as_if_nothing_were_remembered(
     data: st.DataObject, given: Given, some_groups: tuple[Group, ...], for_all: GroupSettings, has_more: bool

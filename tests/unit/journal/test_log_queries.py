@@ -64,7 +64,7 @@ def keep(folder: Path, records: list[LogFields]) -> None:
     database.close()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(deadline=None)
 @given(st.lists(_RECORDS, max_size=15), _FILTERS, st.integers(1, 6))
 def test_sqlite_and_the_lines_answer_alike(
     tmp_path_factory: pytest.TempPathFactory, records: list[LogFields], filters: LogFilters, number: int

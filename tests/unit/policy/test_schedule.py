@@ -631,7 +631,7 @@ def edges(marks: bytearray, places: range) -> Iterator[int]:
     return (place for place in places if marks[place] != marks[place - 1])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings.default.max_examples // 2, deadline=None)
 @given(cases(), st.integers(0, 500))
 @example((watch("Europe/Berlin", date(2026, 10, 25)), Schedule("s", BERLIN, (RecurringSpans(spans=((60, 150),)),))), 0)
 def test_it_is_on_and_changes_as_a_clock_shows_that_is_looked_at_every_minute(
@@ -655,7 +655,7 @@ def test_it_is_on_and_changes_as_a_clock_shows_that_is_looked_at_every_minute(
     assert found is None or found >= clock.moment(places[-1])
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=settings.default.max_examples // 2, deadline=None)
 @given(
     st.sampled_from(PLACES), st.lists(entries_near(date(2026, 3, 29).toordinal()), min_size=1, max_size=3), st.data()
 )
