@@ -3,6 +3,7 @@
     python tests/mutation/run.py                                     300 changes, at random
     python tests/mutation/run.py --number 60 --seed 7 --only addon/hushlist/proxy/tunnels.py
     python tests/mutation/run.py --number 0 --only addon/hushlist/squid.py     every change of a file
+    python tests/mutation/run.py --only addon/hushlist/url --tests tests/unit/url     and what some tests see of it
 
 A comparison is turned, a condition negated, a constant changed, a statement dropped (``mutants.py``). First the unit
 tests of the changed module are run, then those of its room, then every other test that is not slow; each only if it
@@ -88,7 +89,7 @@ def main(argv: list[str] | None = None) -> int:
         processes = _Processes(copies)
         try:
             _import_other_packages(copies[0])
-            survivors = _try_all(mutants, _baseline(processes, Path(folder)), processes)
+            survivors = _try_all(mutants, _baseline(processes, Path(folder), options.tests), processes)
         except ChildProcessError as error:
             print(error)
             return 2
@@ -104,6 +105,7 @@ def _options(argv: list[str] | None) -> Namespace:
     parser.add_argument("--number", type=int, default=300, help="changes to try; 0: every one (default: %(default)s)")
     parser.add_argument("--seed", type=int, default=1, help="which changes (default: %(default)s)")
     parser.add_argument("--only", nargs="+", metavar="PATH", help="files or folders to change; PATH:NAME: a function")
+    parser.add_argument("--tests", nargs="+", metavar="PATH", help="files or folders of tests, in place of all")
     parser.add_argument("--jobs", type=int, default=2, help="changes at a time (default: %(default)s)")
     parser.add_argument("--at-least", type=float, default=90, help="percent to be seen (default: %(default)s)")
     return parser.parse_args(argv)
@@ -132,8 +134,7 @@ def _is_chosen(mutant: Mutant, only: list[str] | None) -> bool:
     if only is None:
         return True
     for path, _, name in (place.removeprefix(f"{PACKAGE}/").partition(":") for place in only):
-        is_in = mutant.path == path or mutant.path.startswith(f"{path.rstrip('/')}/")
-        if is_in and (not name or f".{mutant.place}.".find(f".{name}.") >= 0):
+        if _is_in(mutant.path, [path]) and (not name or f".{mutant.place}.".find(f".{name}.") >= 0):
             return True
     return False
 
@@ -251,8 +252,8 @@ def _import_other_packages(copy: Path) -> None:
 # which tests call what
 
 
-def _baseline(processes: _Processes, folder: Path) -> dict[str, list[KnownTest]]:
-    """Every test that is not slow, by file. Those of files that have not changed since the last run are known.
+def _baseline(processes: _Processes, folder: Path, only: list[str] | None) -> dict[str, list[KnownTest]]:
+    """Every test that is not slow, or those of some files, by file; what a file calls is known until it changes.
 
     Raises:
             ChildProcessError: more than a few tests fail.
@@ -261,7 +262,7 @@ def _baseline(processes: _Processes, folder: Path) -> dict[str, list[KnownTest]]
     cache = _CACHE / f"{_digest_of_the_rest(files)}.json"
     known: dict[str, Any] = json.loads(cache.read_text()) if cache.exists() else {}
     known = {path: entry for path, entry in known.items() if files.get(path) == entry["digest"]}
-    new = [path for path in files if path not in known]
+    new = [path for path in files if path not in known and _is_in(path, only)]
     groups = [new[start::_GROUPS] for start in range(_GROUPS) if new[start::_GROUPS]]
     print(f"{len(new)} files of tests are run without a change", flush=True)
 
@@ -295,7 +296,12 @@ def _baseline(processes: _Processes, folder: Path) -> dict[str, list[KnownTest]]
     return {
         path: [KnownTest(name, seconds, frozenset(map(tuple, calls))) for name, seconds, calls in entry["tests"]]
         for path, entry in known.items()
+        if _is_in(path, only)
     }
+
+
+def _is_in(path: str, only: list[str] | None) -> bool:
+    return only is None or any(path == own or path.startswith(f"{own.rstrip('/')}/") for own in only)
 
 
 def _test_files() -> list[str]:

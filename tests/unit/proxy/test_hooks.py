@@ -195,6 +195,12 @@ def test_a_server_that_begins_is_no_client(hushlist: Hushlist) -> None:
     assert [command for command in found if isinstance(command, commands.CloseConnection)] == []
 
 
+def test_a_hello_that_is_too_long_is_not_waited_for(hushlist: Hushlist) -> None:
+    begun = b"\x16\x03\x01\x40\x00\x01\x00\xff\xff"
+    pieces = [begun, bytes((1 << 14) - len(begun) - 1), b"\0"]
+    assert outcome(hushlist, offered(ADDRESS), *pieces) == ["held", "held", "ended"]
+
+
 @pytest.mark.parametrize(
     ("datagram", "expected"),
     [
