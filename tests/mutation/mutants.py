@@ -1,7 +1,7 @@
 """Single changes to a source: each a slip that somebody could make, and that a test should see.
 
-What nobody decides by is left alone: docstrings, annotations, decorators, assertions, ``__repr__``, what is logged, and
-the words of errors and of a command's help, and what is only for another platform.
+What nobody decides by is left alone: docstrings, annotations, decorators, assertions, ``__repr__``, what is logged,
+sentences, the words of errors and of a command's help, and what is only for another platform.
 """
 
 from __future__ import annotations
@@ -39,6 +39,8 @@ _FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
 #: words for people
 _HELP = {"help", "description", "epilog", "metavar"}
 _SHOWN = 100
+#: so many words are for people
+_SENTENCE = 4
 
 
 @dataclass(frozen=True)
@@ -244,7 +246,7 @@ class _Finder(ast.NodeVisitor):
                 self._replace(node, ast.Constant(not node.value))
             case int() | float():
                 self._replace(node, ast.Constant(node.value + 1))
-            case str():
+            case str() if len(node.value.split()) < _SENTENCE:
                 self._replace(node, ast.Constant(f"{node.value}XX"))
             case bytes():
                 self._replace(node, ast.Constant(node.value + b"XX"))

@@ -48,6 +48,7 @@ def test_a_change_is_a_slip_in_one_place(source: str, expected: list[str]) -> No
         "x = f'words {1}'",
         "@d(1)\nclass C:\n    def __repr__(self):\n        return 'words'",
         "__all__ = ['a']",
+        "x = 'words of a sentence'",
         "if TYPE_CHECKING:\n    a(1)",
         "if sys.platform == 'another':\n    a(1)",
     ],
