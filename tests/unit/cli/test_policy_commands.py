@@ -119,6 +119,16 @@ def test_explain_shows_every_step(run: Run, policy: Path) -> None:
         assert line in out.splitlines()
 
 
+def test_explain_marks_the_one_match_that_decides(run: Run, policy: Path) -> None:
+    Path("ads.yaml").write_text("rules: [blocked.example, x.blocked.example]")
+    policy.write_text("layers: [{name: lists, lists: [ads.yaml]}]\n")
+    _, out, _ = run("explain", "--policy", policy, "http://x.blocked.example/")
+    assert [line for line in out.splitlines() if line.startswith("  layer")] == [
+        "  layer lists: block x.blocked.example/ by ads (ads.yaml:1)  <- decides",
+        "  layer lists: block blocked.example/ by ads (ads.yaml:1)",
+    ]
+
+
 def test_explain_counts_the_rules_of_each_layer_checks_among_them(run: Run, policy: Path) -> None:
     Path("ads.yaml").write_text("rules: [blocked.example, blocked.example, 'hashed:sha9=0']")
     Path("more.hosts").write_text("0.0.0.0 blocked.example\n")

@@ -38,6 +38,12 @@ def test_entries_are_read_of_lists_and_of_texts(
     assert read(path) == (text.split() if expected is None else expected)
 
 
+def test_a_file_that_is_read_at_once_begins_with_its_first_line(tmp_path: Path) -> None:
+    (tmp_path / "l.yaml").write_text("rules: [a.example]")
+    (block,) = blocks_of(tmp_path / "l.yaml")
+    assert (block.first_line, block.done) == (1, 18)
+
+
 def test_a_dictionary_is_read_in_pieces_that_end_where_lines_do(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -1,0 +1,25 @@
+"""A database of another version is left alone: its columns may mean something else."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from pathlib import Path
+
+from hushlist.journal.log_database import LogFilters
+from hushlist.journal.log_files import CURRENT, DATABASE
+from hushlist.journal.log_queries import find_records, newest_records, top_values
+
+
+def test_where_the_database_is_of_another_version_the_lines_are_asked(tmp_path: Path) -> None:
+    line = '{"reference": "1", "list": "of the lines"}'
+    (tmp_path / CURRENT).write_text(f"{line}\n")
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as database:
+        database.execute("CREATE TABLE decisions (number INTEGER PRIMARY KEY, reference, list, record)")
+        changed = line.replace("the lines", "another version")
+        database.execute("INSERT INTO decisions VALUES (1, '1', 'of another version', ?)", [changed])
+        database.execute("PRAGMA user_version = 99")
+        database.commit()
+    expected = [{"reference": "1", "list": "of the lines"}]
+    assert newest_records(tmp_path, LogFilters(), 9) == find_records(tmp_path, "1") == expected
+    assert top_values(tmp_path, "list", LogFilters(), 9) == [("of the lines", 1)]
