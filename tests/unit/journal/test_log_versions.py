@@ -1,4 +1,4 @@
-"""A database of another version is left alone: its columns may mean something else."""
+"""The database is asked where there is one, and left alone where it is of another version."""
 
 from __future__ import annotations
 
@@ -9,6 +9,15 @@ from pathlib import Path
 from hushlist.journal.log_database import LogFilters
 from hushlist.journal.log_files import CURRENT, DATABASE
 from hushlist.journal.log_queries import find_records, newest_records, top_values
+from unit.journal.test_log_queries import keep
+
+
+def test_the_database_is_asked_and_not_the_lines(tmp_path: Path) -> None:
+    records = [{"reference": "1", "list": "l"}]
+    keep(tmp_path, records)
+    (tmp_path / CURRENT).unlink()
+    assert newest_records(tmp_path, LogFilters(), 9) == find_records(tmp_path, "1") == records
+    assert top_values(tmp_path, "list", LogFilters(), 9) == [("l", 1)]
 
 
 def test_where_the_database_is_of_another_version_the_lines_are_asked(tmp_path: Path) -> None:
