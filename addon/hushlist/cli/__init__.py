@@ -12,20 +12,21 @@ import sys
 from collections.abc import Sequence
 from importlib import import_module
 
+from hushlist import __version__
 from hushlist.cli.common import BAD, Parser, complain, complain_of
 from hushlist.errors import HushlistError, SourceError
 
-#: module of this package -> its commands, in the order of the help. Only the requested command's module is
-#: imported, so that canonicalizing a URL costs neither a database nor a policy.
+#: module of this package -> its commands, in the order of the help: what people need first is on top. Only the
+#: requested command's module is imported, so that canonicalizing a URL costs neither a database nor a policy.
 _COMMANDS = {
-    "url_commands": ("canonicalize", "expressions", "hash", "compare", "extract"),
-    "policy_commands": ("compile", "check", "explain", "helper"),
-    "lint_command": ("lint",),
-    "leak_command": ("leak",),
-    "diff_command": ("diff",),
-    "audit_command": ("audit",),
+    "policy_commands": ("check", "explain", "compile", "helper"),
     "log_command": ("log",),
     "override_command": ("override",),
+    "lint_command": ("lint",),
+    "diff_command": ("diff",),
+    "audit_command": ("audit",),
+    "leak_command": ("leak",),
+    "url_commands": ("canonicalize", "expressions", "hash", "compare", "extract"),
 }
 
 
@@ -66,6 +67,7 @@ def make_parser(command: str = "") -> argparse.ArgumentParser:
         epilog="Exit codes: 0 good; 1 a URL is blocked, two are different, a text has none, the log has no such "
         "record, or an update changes more than it may; 2 wrong usage or bad input.",
     )
+    parser.add_argument("--version", action="version", version=f"hushlist {__version__}")
     commands = parser.add_subparsers(required=True, metavar="COMMAND")
     for module in [name for name, own in _COMMANDS.items() if command in own] or _COMMANDS:
         import_module(f"{__name__}.{module}").add_to(commands)

@@ -40,6 +40,10 @@ from hushlist.squid import PLACEHOLDERS, AccessList, Redirector, SquidHelper, se
 
 def add_to(commands: Commands) -> None:
     """Add the commands."""
+    text = "decide by a policy: what is done, with which URL, by which rule"
+    check = _add_deciding(commands, "check", run_check, text)
+    check.add_argument("--json", action="store_true", help="print one JSON object a line")
+    _add_deciding(commands, "explain", run_explain, "show every step from a URL to its decision")
     text = "compile the lists of a policy into the cache, where the proxy finds them, and report what became of them"
     compiler = add_command(commands, "compile", run_compile, text)
     add_policy(compiler)
@@ -53,10 +57,6 @@ def add_to(commands: Commands) -> None:
     compiler.add_argument(
         "--json", action="store_true", help="print the report as a JSON object, with the file of the index"
     )
-    text = "decide by a policy: what is done, with which URL, by which rule"
-    check = _add_deciding(commands, "check", run_check, text)
-    check.add_argument("--json", action="store_true", help="print one JSON object a line")
-    _add_deciding(commands, "explain", run_explain, "show every step from a URL to its decision")
     text = "answer Squid: a line on standard output for each on standard input, until that ends"
     helper = add_command(commands, "helper", help_squid, text)
     add_policy(helper)

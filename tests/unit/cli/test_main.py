@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from hushlist import cli
+from hushlist import __version__, cli
 from unit.cli.running import COMMAND, NO_HOST, environment, into_a_closed_pipe, process
 
 # -- usage -------------------------------------------------------------------------------------------------------------
@@ -80,6 +80,12 @@ def test_the_console_script_is_this_command() -> None:
         pytest.skip("hushlist is not installed in this environment; the tests run it from the checkout")
     done = subprocess.run([script, "canonicalize", "GOOgle.com"], capture_output=True, check=False)
     assert (done.returncode, done.stdout) == (0, b"http://google.com/\n")
+
+
+def test_it_says_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as ended:
+        cli.main(["--version"])
+    assert (ended.value.code, capsys.readouterr().out) == (0, f"hushlist {__version__}\n")
 
 
 _LOADED = """
