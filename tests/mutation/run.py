@@ -80,6 +80,7 @@ class KnownTest(NamedTuple):
 def main(argv: list[str] | None = None) -> int:
     """Run it. The exit code is 0 if enough was seen, 1 if not, 2 if the tests fail without any change."""
     options = _options(argv)
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what runs is ended, too
     mutants = _sample(options)
     if not mutants:
         print("nothing to change")
