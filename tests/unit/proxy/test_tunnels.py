@@ -498,7 +498,7 @@ def test_a_host_is_added_for_a_client_that_trusts_the_proxy_and_refuses_twice(hu
         fail(hushlist, "app.example")
     hushlist.tls_established_client(handshake("good.example"))
     fail(hushlist, "once.example")
-    for host in ("blocked.example", "path.example", "www.path.example", "x%y", "a b"):
+    for host in ("blocked.example", "blocked.bank.example", "path.example", "www.path.example", "x%y", "a b"):
         for _ in range(3):
             fail(hushlist, host)
     fail(hushlist, "closed.example", "connection closed")
