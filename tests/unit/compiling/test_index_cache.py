@@ -183,7 +183,7 @@ def test_a_full_disk_is_an_error_that_names_the_folder(
     def fail(*_: object, **__: object) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(compiling, "RunCollector", fail)
+    monkeypatch.setattr("hushlist.jobs.list_chunks.RunCollector", fail)
     with pytest.raises(PolicyError) as caught:
         compile_policy(policy, cache=cache)
     assert str(caught.value) == f"{cache.folder}: it cannot be used: No space left on device"

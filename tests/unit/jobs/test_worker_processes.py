@@ -12,6 +12,12 @@ from hushlist.jobs.worker_processes import Tell, WorkerError, Workers, default_j
 from hushlist.url.parts import split_web
 
 
+@pytest.fixture(autouse=True)
+def forking(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Processes know this file's functions, also where an earlier test has left threads behind."""
+    monkeypatch.setattr(worker_processes, "process_context", lambda: multiprocessing.get_context("fork"))
+
+
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_results_are_in_the_order_of_the_tasks(jobs: int) -> None:
     with Workers(jobs) as workers:

@@ -11,7 +11,7 @@ import pytest
 
 from hushlist.journal import log_files
 from hushlist.journal.log_files import CURRENT, locked
-from hushlist.journal.log_queries import Follower
+from hushlist.journal.log_queries import follow
 
 
 def test_a_lock_that_is_given_back_in_time_is_waited_for(tmp_path: Path) -> None:
@@ -55,8 +55,8 @@ def test_nothing_stays_open(tmp_path: Path) -> None:
     before = set(Path("/proc/self/fd").iterdir())
     with locked(tmp_path):
         pass
-    follower = Follower(tmp_path)
-    follower.read()
+    follower = follow(tmp_path)
+    assert next(follower) == next(follower) == []
     follower.close()
     follower.close()
     assert set(Path("/proc/self/fd").iterdir()) == before
