@@ -1,8 +1,8 @@
 """From matches to a decision.
 
-"The first layer in which a rule with a final action (allow, block or warn) matches decides. Within a layer the most
-specific matching expression wins; at the same expression allow beats block, and block beats warn. Tags of every match
-in every layer are always collected."
+The first layer in which a rule with a final action (allow, block or warn) matches decides. Within a layer the most
+specific match wins; of two that are as specific, allow beats block, and block beats warn. The tags of every match in
+every layer that is asked are collected (reading 12 of ``addon/README.md``).
 """
 
 from __future__ import annotations

@@ -1,5 +1,5 @@
-"""One engine for long work: chunks of lists, worker processes, sorted runs, and progress.
+"""Worker processes for long work: compiling, lint, diff, leak and audit all run on ``Workers``.
 
-In: a function and its tasks. Out: the results, in the tasks' order, in bounded memory. Open first:
-``worker_processes``; compiling, lint, diff, leak and audit all run on its ``Workers``.
+In: a function and its tasks. Out: by ``map`` and ``apply`` the results, in the tasks' order; by ``fold`` one result for
+each worker; in bounded memory. Open first: ``worker_processes``.
 """

@@ -2,7 +2,7 @@
 
     chunk_lists -> list_workers -> read_lists
 
-That is how every job begins that reads lists; ``chunk_list`` is for one that goes on after errors.
+Lint and diff begin so. Compiling and leak call ``chunk_list`` for each list, and handle errors themselves.
 """
 
 from __future__ import annotations

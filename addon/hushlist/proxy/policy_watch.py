@@ -1,7 +1,8 @@
-"""Reads the policy at the start, and again when one of its files has changed and is then unchanged for a moment.
+"""Reads the policy before any request, and again when a file has changed and is then unchanged for a moment.
 
-Files are checked and read in a thread, never in the event loop. The result is used only if no file changed meanwhile,
-so that no decision uses half a list. If the policy cannot be used at the start, that is an error, unless the policy
+It is also read again by command, and after a fault of its index or of the machine. Then a thread checks and reads the
+files, never the event loop; another process compiles. The result is used only if no file changed meanwhile, so that no
+decision uses half a list. If the policy cannot be used at the start, that is an error, unless the policy
 itself lets requests pass then. Later, a broken change is reported, and the last good state stays in use.
 """
 

@@ -63,10 +63,11 @@ class RequestHandler:
         self._led: WeakKeyDictionary[connection.Client, dict[str, str]] = WeakKeyDictionary()
 
     def filter(self, flow: http.HTTPFlow, *, again: bool) -> None:
-        """Decide a request, and act; one that was decided before is decided again only if ``again`` (a replay).
+        """Decide a request, and act.
 
-        A request whose body took long is also decided again before any of it goes on: else a client could begin it in
-        time, and end it after a rule or schedule has changed. A request of the proxy to itself is answered in every
+        ``again``: in any case, since its head has just arrived, or it is a replay; otherwise only if it is new, changed
+        or late. A request whose body took long is decided again before any of it goes on: else a client could begin it
+        in time, and end it after a rule or schedule has changed. A request of the proxy to itself is answered in every
         mode and under every policy, since it would loop forever.
         """
         if self._runtime.mode != "off":

@@ -1,7 +1,7 @@
 """The report of an audit, as the text, the page and the JSON show it, and as parts of an audit are merged.
 
-The fields are the keys of the JSON, as ``hushlist.audit.report_codec`` writes and reads it. What a report read again
-has not kept, ``add_details`` finds again: rules that never fired, and explanations.
+The fields are the keys of the JSON, as ``hushlist.audit.report_codec`` writes and reads it; of a ``Flat`` field, its
+own fields are. Explanations and rules that never fired are written but not read back: ``add_details`` makes them anew.
 """
 
 from __future__ import annotations
