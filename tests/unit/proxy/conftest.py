@@ -4,6 +4,7 @@ import warnings
 from pathlib import Path
 
 import pytest
+from mitmproxy import ctx
 
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.match.index import Index
@@ -13,6 +14,13 @@ from hushlist.policy.policy_file import Policy
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
     import mitmproxy.test.taddons  # noqa: F401
+
+
+@pytest.fixture(autouse=True)
+def _no_context() -> None:
+    """An earlier test may have left mitmproxy's context behind: no test goes by that."""
+    for name in ("master", "options"):
+        vars(ctx).pop(name, None)
 
 
 class InProcess:

@@ -361,4 +361,4 @@ def test_extracting_takes_time_in_proportion_to_the_length(before: str, behind: 
     )
     for unit in units:
         text = before + unit * (LONG // len(unit)) + behind
-        assert seconds(lambda text=text: list(extract(text))) < 1, unit
+        assert seconds(lambda text=text: list(extract(text))) < 3, unit

@@ -107,6 +107,7 @@ def test_it_is_there_for_whoever_is_on_the_machine_itself(
         assert not [name for name in response.headers if name.lower().startswith("access-control-")]
 
 
+@pytest.mark.usefixtures("context")
 def test_it_is_there_where_there_is_no_policy(hushlist: Hushlist) -> None:
     assert get(hushlist).status_code == 200
     assert data(hushlist)["policy"]["file"] is None
