@@ -5,14 +5,12 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 from html.parser import HTMLParser
-from pathlib import Path
 from shutil import which
 
 import pytest
 
 from e2e.conftest import REASON
 from e2e.origin import Origin
-from e2e.policies import simple_policy, write_list, write_policy
 from e2e.proxy import Proxy, read_answer, request_head
 
 PROTOCOLS = [
@@ -391,31 +389,3 @@ def test_a_fresh_checkout_filters_by_the_policy_in_rules(start: Callable[..., Pr
     proxy = start(policy=None)
     urls = ["http://blocked.example/", "http://blocked.example/help/", "http://good.test/"]
     assert [proxy.get(url).status_code for url in urls] == [403, 200, 200]
-
-
-def test_the_page_that_offers_the_certificate_is_there_where_only_what_is_allowed_passes(
-    start: Callable[..., Proxy], origin: Origin, tmp_path: Path
-) -> None:
-    write_list(tmp_path / "rules.yaml", "ads.test/")
-    proxy = start(policy=write_policy(tmp_path, ["rules.yaml"], default="block"))
-    with origin.watch() as arrived:
-        assert "mitmproxy" in proxy.get("http://mitm.it/").text
-        assert proxy.get("http://mitm.it/cert/pem").text.startswith("-----BEGIN CERTIFICATE-----")
-        # The page answers for whatever the target is, and nothing else does.
-        assert "mitmproxy" in proxy.send(request_head(b"http://other.test/", b"mitm.it")).body.decode()
-        assert proxy.send(request_head(b"http://ads.test/", b"mitm.it")).status == 403
-        assert proxy.send(request_head(b"http://mitm.it/", b"other.test")).status == 403
-        assert proxy.send(request_head(b"http://mitm.it/", b"mitm.it", method=b"POST")).status == 403
-        assert proxy.get("http://www.mitm.it/").status_code == 403
-    assert arrived.connections == 0
-
-
-def test_a_rule_blocks_the_page_that_offers_the_certificate_and_mitmproxy_can_turn_it_off(
-    start: Callable[..., Proxy], origin: Origin, tmp_path: Path
-) -> None:
-    policy = simple_policy(tmp_path, "mitm.it/")
-    with origin.watch() as arrived:
-        assert start(policy=policy).get("http://mitm.it/").status_code == 403
-        policy = write_policy(tmp_path, [], default="block")
-        assert start(policy=policy, options={"onboarding": "false"}).get("http://mitm.it/").status_code == 403
-    assert arrived.connections == 0

@@ -65,10 +65,10 @@ class DnsQueries:
             if self._runtime.mode == "block" and flow.killable:
                 flow.kill()
             return
-        if self._runtime.mode == "off":
-            return
         try:
             self._forget_stale(flow)
+            if self._runtime.mode == "off":
+                return
             client, server = client_of_flow(flow), _server_of(flow)
             judgement = self._judge(request_of_question(flow.request), client)
             if judgement is None:

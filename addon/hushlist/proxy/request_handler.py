@@ -8,12 +8,11 @@ from time import monotonic
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from mitmproxy import connection, ctx, http
+from mitmproxy import connection, http
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.decide.decision import Judgement
 from hushlist.errors import UrlError, logger_of
-from hushlist.match.rule import Anything
 from hushlist.policy.safe_search import rewrite_for_safe_search
 from hushlist.proxy import flow_outcome
 from hushlist.proxy.flow_outcome import is_open, refuse
@@ -90,7 +89,7 @@ class RequestHandler:
             if before is not None and is_same and not _is_late(flow, before):
                 return
             judgement = self._runtime.judge(request, client_of_flow(flow))
-            if judgement is None or (judgement.stops and _is_certificate_page(flow, judgement)):
+            if judgement is None:
                 return
             is_blocked = judgement.stops
             self._decided[flow] = _DecidedRequest(seen, request, monotonic())
@@ -177,18 +176,6 @@ class RequestHandler:
     def _keep(self, flow: http.HTTPFlow) -> None:
         """Keep the decision for the request as it was changed here."""
         self._decided[flow] = self._decided[flow]._replace(seen=seen_of_flow(flow))
-
-
-def _is_certificate_page(flow: http.HTTPFlow, judgement: Judgement) -> bool:
-    """Whether mitmproxy itself answers with the page that offers its certificate, and only ``default`` stops it.
-
-    Without the certificate nobody could see a block page over https. Such a request never reaches an origin.
-    """
-    winner = judgement.decision.winner
-    if winner is None or not isinstance(winner.rule.pattern, Anything) or flow.request.method not in ("GET", "HEAD"):
-        return False
-    page = ctx.master.addons.get("onboarding")
-    return page is not None and ctx.options.onboarding and bool(page.should_serve(flow))
 
 
 def _is_late(flow: http.HTTPFlow, decided: _DecidedRequest) -> bool:

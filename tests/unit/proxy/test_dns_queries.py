@@ -275,3 +275,14 @@ def test_the_action_of_a_warning_is_to_pass(tmp_path: Path) -> None:
     own.close()
     assert flow.response is None
     assert KEY not in flow.metadata or flow.metadata[KEY]["action"] == Action.PASS
+
+
+@pytest.mark.parametrize("mode", ["block", "off"])
+def test_what_was_answered_for_a_question_before_is_forgotten(runtime: Runtime, mode: str) -> None:
+    queries, flow = DnsQueries(runtime), flow_of("blocked.example")
+    queries.ask(flow)
+    assert flow.response is not None
+    flow.request = flow_of("good.example").request  # mitmproxy tells questions apart by their numbers alone
+    runtime.mode = mode
+    queries.ask(flow)
+    assert flow.response is None
