@@ -176,10 +176,14 @@ class Workers:
 
 def _send(connection: Connection, function: Callable[[Any], Any], task: object) -> None:
     try:
-        # Octets, since ``send`` leaves a buffer behind where it fails, which Python 3.13 warns of.
-        connection.send_bytes(pickle.dumps((function, task)))
+        _write(connection, (function, task))
     except OSError as error:
         raise WorkerError from error
+
+
+def _write(connection: Connection, thing: object) -> None:
+    """Like ``Connection.send``, which leaves a buffer behind where it fails: Python 3.13 warns of that."""
+    connection.send_bytes(pickle.dumps(thing))
 
 
 def _receive(connection: Connection) -> Any:
@@ -235,7 +239,7 @@ def _serve(connection: Connection) -> None:
             except Exception as error:  # the parent raises it again, and has no trace of it
                 error.add_note(traceback.format_exc())
                 answer = None, error
-            connection.send(answer)
+            _write(connection, answer)
 
 
 def _end_with_parent() -> None:
@@ -255,7 +259,7 @@ def _begin(make: Callable[[], Any]) -> None:
 
 
 def _add(add: Callable[[Any, Any, Tell], object], task: object) -> None:
-    add(_states[0], task, lambda step: _connections[0].send(_Step(step)))
+    add(_states[0], task, lambda step: _write(_connections[0], _Step(step)))
 
 
 def _end(give: Callable[[Any], Any]) -> Any:
