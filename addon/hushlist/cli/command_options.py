@@ -14,8 +14,8 @@ from hushlist.decide.engine import Engine, load_engine
 from hushlist.errors import Problem, SourceError
 from hushlist.jobs.worker_processes import default_jobs
 from hushlist.lists.list_formats import FOLDERS, FORMATS, list_format_of
-from hushlist.lists.list_source import ListDefaults, ProblemReport, read_octets
-from hushlist.lists.plain_lists import read_popular
+from hushlist.lists.list_source import ListDefaults, ProblemReport
+from hushlist.lists.plain_lists import read_popular_file
 from hushlist.match.expressions import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import Client, address_text
@@ -138,9 +138,6 @@ def popular_domains(path: Path | None) -> tuple[bytes, ...]:
     if path is None:
         return ()
     report = ProblemReport(str(path))
-    octets = read_octets(path, report)
-    if octets is None:
-        raise SourceError(report.errors)
-    domains = tuple(read_popular(octets, report))
+    domains = read_popular_file(path, report)
     print_warnings(report.warnings)
     return domains

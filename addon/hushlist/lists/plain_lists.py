@@ -12,8 +12,9 @@ import re
 from collections.abc import Iterable, Iterator
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, summarize_address_range
 from itertools import count, repeat
+from pathlib import Path
 
-from hushlist.errors import UrlError
+from hushlist.errors import SourceError, UrlError
 from hushlist.lists.list_source import (
     LONGEST_LINE,
     ListDefaults,
@@ -22,6 +23,7 @@ from hushlist.lists.list_source import (
     blocks,
     entries,
     numbered_lines,
+    read_octets,
 )
 from hushlist.lists.patterns import (
     is_sinkhole,
@@ -288,6 +290,18 @@ def read_popular(octets: bytes, report: ProblemReport) -> Iterator[bytes]:
             yield _host(ranked[1].strip(' \t"') if ranked else entry)
         except UrlError as error:
             report.leave_out(line, entry, error.reason)
+
+
+def read_popular_file(path: Path, report: ProblemReport) -> tuple[bytes, ...]:
+    """The same of a file that must be readable.
+
+    Raises:
+        SourceError: it cannot be read.
+    """
+    octets = read_octets(path, report)
+    if octets is None:
+        raise SourceError(report.errors)
+    return tuple(read_popular(octets, report))
 
 
 #: "1,google.com"; fields may be in quotes

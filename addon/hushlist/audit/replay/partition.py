@@ -47,8 +47,7 @@ from hushlist.decide.engine import Engine, load_engine
 from hushlist.errors import Problem, SourceError
 from hushlist.jobs.worker_processes import Progress
 from hushlist.lists.list_source import ProblemReport as SourceReport
-from hushlist.lists.list_source import read_octets
-from hushlist.lists.plain_lists import read_popular
+from hushlist.lists.plain_lists import read_popular_file
 
 # -- auditing ----------------------------------------------------------------------------------------------------------
 
@@ -96,12 +95,8 @@ def _read_popular(path: Path) -> dict[bytes, int]:
     Raises:
         SourceError: the file cannot be read.
     """
-    own = SourceReport(str(path))
-    octets = read_octets(path, own)
-    if octets is None:
-        raise SourceError(own.errors)
     ranks: dict[bytes, int] = {}
-    for rank, name in enumerate(read_popular(octets, own), 1):
+    for rank, name in enumerate(read_popular_file(path, SourceReport(str(path))), 1):
         ranks.setdefault(name, rank)
     return ranks
 
