@@ -3,3 +3,5 @@
 from hushlist.proxy.addon import Hushlist
 
 addons = [Hushlist()]
+# mitmproxy looks for each hook in this module, too: ten thousand instructions where a name is missing, else few.
+requestheaders = request = responseheaders = response = update = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,7 @@ from hypothesis import HealthCheck, settings
 settings.register_profile(
     "same",
     max_examples=50,
+    deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],  # busy machines
 )
@@ -22,6 +24,10 @@ settings.register_profile("nightly", max_examples=1_000, deadline=None, derandom
 # with ``--timeout=0``: for hours in which nobody waits
 settings.register_profile("long", max_examples=50_000, deadline=None, derandomize=False)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+# Hundreds of programs that tests start import the package. Where Python may not keep bytecode, each would compile it.
+sys.dont_write_bytecode = False
+os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
 #: folders whose tests start proxies, servers and browsers
 _SLOW = {"e2e", "evasion", "faults"}

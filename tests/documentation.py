@@ -7,24 +7,41 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 RULES = ROOT / "rules"
-REFERENCE = "rules/README.md"
 COMMANDS = "rules/commands.md"
+#: the reference of policies and lists: an index, and a page for each subject
+REFERENCE = (
+    "rules/README.md",
+    "rules/policy.md",
+    "rules/lists.md",
+    "rules/groups.md",
+    "rules/unblocking.md",
+    "rules/log.md",
+    "rules/network.md",
+    "rules/failures.md",
+    "rules/decisions.md",
+)
 TUTORIAL = "examples/tablet.md"
+GUIDES = "examples/README.md"
+MOVING = "examples/moving.md"
 #: what somebody reads who uses the filter
-PAGES = ("README.md", "SECURITY.md", REFERENCE, COMMANDS, "examples/README.md", TUTORIAL)
+PAGES = ("README.md", "SECURITY.md", *REFERENCE, COMMANDS, GUIDES, TUTORIAL, MOVING, "examples/why.md")
 
 _BLOCK = r"^```{}\n(.*?)^```$"
 _SECTION = r"^{}\n(.*?)(?=^##+ |\Z)"
 _TABLE = re.compile(r"(?:^\|.*\n)+", re.MULTILINE)
 _CELL = re.compile(r"(?<!\\)\|")
 _CODE = re.compile(r"`([^`]*)`")
-_LINK = re.compile(r"\[([^\]]*)\]\(#[^)]*\)")
+_LINK = re.compile(r"\[([^\]]*)\]\([^)]*\)")
+
+
+def joined(*pages: str) -> str:
+    """The pages, one after the other."""
+    return "\n".join((ROOT / page).read_text(encoding="utf-8") for page in pages)
 
 
 def blocks(page: str, language: str) -> list[str]:
     """A page's code blocks in one language."""
-    text = (ROOT / page).read_text(encoding="utf-8")
-    found: list[str] = re.findall(_BLOCK.format(language), text, re.DOTALL | re.MULTILINE)
+    found: list[str] = re.findall(_BLOCK.format(language), joined(page), re.DOTALL | re.MULTILINE)
     return found
 
 
@@ -46,11 +63,10 @@ def whole(block: str) -> str:
 
 def rows(heading: str) -> list[dict[str, str]]:
     """The tables below a heading of the reference: what stands behind each row's one word in code, without links."""
-    text = (ROOT / REFERENCE).read_text(encoding="utf-8")
-    section = re.search(_SECTION.format(heading), text, re.DOTALL | re.MULTILINE)
-    assert section, heading
+    pattern = re.compile(_SECTION.format(heading), re.DOTALL | re.MULTILINE)
+    (section,) = (found for page in REFERENCE for found in pattern.findall(joined(page)))
     tables = []
-    for table in _TABLE.findall(section[1]):
+    for table in _TABLE.findall(section):
         cells = [[cell.strip() for cell in _CELL.split(line)[1:-1]] for line in table.splitlines()]
         tables.append({word[1]: _LINK.sub(r"\1", row[1]) for row in cells if (word := _CODE.fullmatch(row[0]))})
     return tables

@@ -1,3 +1,3 @@
 """Hushlist: a web filter for mitmproxy whose block lists need not reveal what they block."""
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"

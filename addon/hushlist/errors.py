@@ -15,25 +15,27 @@ Text from outside (URLs, names, titles, files) must be ``printable`` before it r
 from __future__ import annotations
 
 import json
-import logging
 import re
-import traceback
 from collections.abc import Iterable
 from dataclasses import dataclass
 from pathlib import PurePath
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    import logging
 
 
 class HushlistError(Exception):
     """Root of every error that this package raises on purpose."""
 
 
-_USER_INFORMATION = re.compile(r"//[^/?#\\@]*@")
+_USER_INFORMATION = re.compile(r"//[^/?#\\]*@")
 
 
 def without_user(url: bytes | str) -> bytes | str:
     """A URL without the user information of its authority, which must never be shown or written (RFC 3986, 7.5).
 
-    >>> without_user("http://me:secret@h.example/@x"), without_user(b"//me@h.example")
+    >>> without_user("http://me:se@cret@h.example/@x"), without_user(b"//me@h.example")
     ('http://h.example/@x', b'//h.example')
     """
     if isinstance(url, bytes):
@@ -63,6 +65,15 @@ def to_json(value: object) -> str:
     return json.dumps(value).replace("\x7f", "\\u007f")
 
 
+def number_of(number: int, one: str, many: str) -> str:
+    """A number of things.
+
+    >>> number_of(1, "entry", "entries"), number_of(2000, "entry", "entries")
+    ('1 entry', '2,000 entries')
+    """
+    return f"{number:,} {one if number == 1 else many}"
+
+
 class Lines:
     r"""Text of several lines for a log message; each line is made printable.
 
@@ -77,26 +88,22 @@ class Lines:
         return "\n".join(map(printable, str(self._text).split("\n")))
 
 
-class _Printable(logging.Filter):
-    """Makes messages printable, with their arguments and exceptions."""
+def _make_printable(record: logging.LogRecord) -> bool:
+    """A filter of ``logging``: makes messages printable, with their arguments and exceptions; every record passes."""
+    if isinstance(record.args, tuple):
+        args = record.args
+        record.args = tuple(own if isinstance(own, int | float | Lines) else _Printed(own) for own in args)
+    error = record.exc_info and record.exc_info[1]
+    if error:
+        from traceback import format_exception
 
-    def filter(self, record: logging.LogRecord) -> bool:
-        """Called by ``logging``; every record passes."""
-        if isinstance(record.args, tuple):
-            args = record.args
-            record.args = tuple(own if isinstance(own, int | float | Lines) else _Printed(own) for own in args)
-        error = record.exc_info and record.exc_info[1]
-        if error:
-            # mitmproxy would format the exception itself, so it is removed from the record. Its lines are indented,
-            # so that none looks like a message.
-            told = "".join(traceback.format_exception(error)).splitlines()
-            trace = "\n".join(f"  {printable(line)}" for line in told)
-            record.msg, record.args = "%s\n%s", (record.getMessage(), trace)
-            record.exc_info = None
-        return True
-
-
-_PRINTABLE = _Printable()
+        # mitmproxy would format the exception itself, so it is removed from the record. Its lines are indented,
+        # so that none looks like a message.
+        told = "".join(format_exception(error)).splitlines()
+        trace = "\n".join(f"  {printable(line)}" for line in told)
+        record.msg, record.args = "%s\n%s", (record.getMessage(), trace)
+        record.exc_info = None
+    return True
 
 
 class _Printed:
@@ -114,9 +121,23 @@ class _Printed:
 
 def logger_of(module: str) -> logging.Logger:
     """A module's logger; it makes messages printable."""
+    import logging
+
     logger = logging.getLogger(module)
-    logger.addFilter(_PRINTABLE)
+    logger.addFilter(_make_printable)
     return logger
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """The nearest of the words that are known, as a question behind a message; empty if none is near.
+
+    >>> did_you_mean("polisy", ["mode", "policy"]), did_you_mean("x", ["mode", "policy"])
+    ("; did you mean 'policy'?", '')
+    """
+    from difflib import get_close_matches
+
+    near = get_close_matches(word[:80], tuple(known), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
 
 
 class UrlError(HushlistError, ValueError):

@@ -18,18 +18,19 @@ import os
 import re
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
-from functools import lru_cache
 from pathlib import PurePath
+from time import time
 from typing import NamedTuple
 
-from hushlist.decide.decision import STOPPING, Decision
+from hushlist.decide.decision import STOPPING, Decision, original_url
 from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError, printable
 from hushlist.match.rule import Action
+from hushlist.system.memory import BoundedCache
 from hushlist.url.http_head import request_of_target
 from hushlist.url.normalization import UNRESERVED
 from hushlist.url.parts import to_bytes
-from hushlist.url.request import PLAIN_URL, cut
+from hushlist.url.request import LONGEST_TARGET, PLAIN_URL, cut
 
 #: most octets of a line; a longer one is not read. Squid's own URLs are much shorter
 LONGEST_LINE = 72 * 1024
@@ -61,11 +62,11 @@ def cut_lines(reads: Iterable[bytes]) -> Iterator[list[bytes]]:
         yield [begun]
 
 
-def serve(answer: Callable[[bytes], bytes], source: int, sink: int) -> None:
+def serve(answers: Callable[[list[bytes]], bytes], source: int, sink: int) -> None:
     """Answer the lines of one file descriptor on another, until the lines end or nobody reads the answers."""
     with suppress(ConnectionError):
         for lines in cut_lines(iter(lambda: os.read(source, CHUNK), b"")):
-            _write(sink, b"".join([answer(line) + b"\n" for line in lines]))
+            _write(sink, answers(lines))
 
 
 def _write(sink: int, octets: bytes) -> None:
@@ -125,17 +126,6 @@ def read_rewrite(text: bytes) -> Question:
     return Question(url) if found is None else Question(*found.groups())
 
 
-def url_of_rewrite(text: bytes) -> bytes:
-    """The URL that ``read_rewrite`` reads, but faster: most lines have the same few extras."""
-    url, space, extras = text.partition(b" ")
-    return url if not space or (len(extras) < 256 and _are_extras(extras)) else read_rewrite(text).url
-
-
-@lru_cache(maxsize=1024)
-def _are_extras(extras: bytes) -> bool:
-    return _ONLY_EXTRAS.fullmatch(extras) is not None
-
-
 # What Squid 5 never writes for "%#>ru": a needless escape, an escape in lower case, or a broken one.
 _NOT_ESCAPED = re.compile(rb"%(?![01][0-9A-F]|2[02357]|3[CE]|5[B-E]|60|7[B-F]|[89A-F][0-9A-F])")
 _ESCAPE = re.compile(rb"%(..)")
@@ -147,8 +137,7 @@ def url_of_acl(text: bytes) -> bytes:
     >>> url_of_acl(b"http://h.example/a%252fb%23c -")
     b'http://h.example/a%2fb#c'
 
-    Raises:
-        UrlError: squid.conf asks for another escaping, so that Squid's escapes cannot be told from the client's.
+    Raises ``UrlError`` if squid.conf asks for another escaping: Squid's escapes cannot be told from the client's.
 
     Spec: squid.conf, logformat: "# URL quoted output format"
     """
@@ -183,7 +172,7 @@ def url_to_decide(url: bytes) -> bytes:
 
 
 #: a URL as browsers send it: it needs no parsing
-_PLAIN = re.compile(rb"https?://[a-z0-9._-]+(?::[0-9]{1,4})?(?:[/?][^\x00-\x20#\x7f]*+)?")
+_PLAIN = re.compile(rb"https?://([a-z0-9._-]+)(?::[0-9]{1,4})?(?:[/?][^\x00-\x20#\x7f]*+)?")
 
 
 # -- answers -----------------------------------------------------------------------------------------------------------
@@ -209,7 +198,7 @@ def category_of(decision: Decision) -> str:
     return "" if decision.winner is None else decision.winner.rule.terms.category or ""
 
 
-def reason_of(decision: Decision) -> str:
+def why_blocked(decision: Decision) -> str:
     """Why the request is blocked, for the person who sent it."""
     if decision.winner is None:
         return f"The address cannot be read: {decision.fault}"
@@ -243,13 +232,18 @@ class AccessList:
     def block(self, _text: bytes, _url: bytes, decision: Decision) -> bytes:
         """The answer to a blocked request; ``%o`` in Squid's error pages shows the message."""
         place = place_of(decision)
-        message = reason_of(decision) + (place and f" - {place}")
+        message = why_blocked(decision) + (place and f" - {place}")
         return b"OK message=" + quoted(message)
+
+    def block_host(self, decision: Decision) -> tuple[bytes, ...]:
+        """The answer to every plain URL of a blocked host."""
+        return (self.block(b"", b"", decision),)
 
 
 #: placeholders for facts about the request, in a redirect's URL
 PLACEHOLDERS = {
     "%u": "the address asked for",
+    "%o": "the same as it was sent, with its port",
     "%a": "the client's address",
     "%i": "the user's name",
     "%t": "the category",
@@ -265,11 +259,9 @@ _REDIRECT = re.compile(r"(?=[!#-;=?-\[\]-~]+\Z)https?://[^/?#%]+(?:[/?#].*)?")
 class Redirector:
     """``url_rewrite_program``: sends the client of a blocked request to a URL that says why.
 
-    Raises:
-        ValueError: a browser cannot open the URL, or a placeholder is unknown.
+    Raises ``ValueError`` if a browser cannot open the URL, or a placeholder is unknown.
     """
 
-    url_of = staticmethod(url_of_rewrite)
     plain = _PLAIN
 
     def __init__(self, url: str) -> None:
@@ -278,7 +270,6 @@ class Redirector:
         for placeholder in _PLACEHOLDER.findall(url):
             if placeholder not in PLACEHOLDERS:
                 raise ValueError(f"{url!r}: {placeholder} is none of {', '.join(PLACEHOLDERS)}")
-        self._url = url
         #: the URL up to its first placeholder: the same for all requests
         self.base = url.partition("%")[0].encode("ascii")
         #: the URL as text, placeholder, text, ...
@@ -286,37 +277,62 @@ class Redirector:
         #: Squid lets a request pass if a redirector reports that it is broken; so this one never does.
         self.failed = self._answer({"%r": b"The filter failed"}.get)
 
+    @staticmethod
+    def url_of(text: bytes) -> bytes:
+        """The URL of a line without its channel-ID."""
+        return read_rewrite(text).url
+
     def block(self, text: bytes, url: bytes, decision: Decision) -> bytes:
         """The answer to a line whose URL is blocked."""
         return self._answer(lambda name: _VALUES[name](text, url, decision))
 
+    def block_host(self, decision: Decision) -> tuple[bytes, ...] | None:
+        """The answer to every plain URL of a blocked host, cut where the escaped URL belongs.
+
+        ``None`` if the answer has anything else of the line, or the URL twice.
+        """
+        names = self._template[1::2]
+        if names.count("%u") > 1 or not {"%u", "%t", "%r", "%l", "%%"}.issuperset(names):
+            return None
+        values = {name: escaped(_VALUES[name](b"", b"", decision)) for name in {*names} - {"%u", "%%"}}
+        return tuple(self._filled({"%u": _PLACE, **values}.get).split(_PLACE))
+
     def _answer(self, value: Callable[[str], bytes | None]) -> bytes:
+        return self._filled(lambda name: escaped(value(name) or b""))
+
+    def _filled(self, value: Callable[[str], bytes | None]) -> bytes:
         """Always quoted: Squid decodes escapes in an unquoted value, line ends among them."""
-        pieces = self._template.copy()
-        pieces[1::2] = ["%" if name == "%%" else _escaped(value(name) or b"") for name in pieces[1::2]]
-        return f'OK status=302 url="{"".join(pieces)}"'.encode("ascii")
+        pieces = [piece.encode("ascii") for piece in self._template]
+        pieces[1::2] = [b"%" if name == "%%" else value(name) or b"" for name in self._template[1::2]]
+        return b'OK status=302 url="%b"' % b"".join(pieces)
 
 
 #: placeholder -> its value, from the line's text, its URL, and the decision
 _VALUES: dict[str, Callable[[bytes, bytes, Decision], bytes]] = {
     "%u": lambda _text, url, decision: shown_url(url, decision),
+    "%o": lambda _text, url, decision: sent_url(url, decision),
     "%a": lambda text, *_: read_rewrite(text).client,
     "%i": lambda text, *_: read_rewrite(text).user,
     "%t": lambda _text, _url, decision: to_bytes(category_of(decision)),
-    "%r": lambda _text, _url, decision: to_bytes(reason_of(decision)),
+    "%r": lambda _text, _url, decision: to_bytes(why_blocked(decision)),
     "%l": lambda _text, _url, decision: to_bytes(place_of(decision)),
 }
 _ESCAPES = {octet: (bytes((octet,)), b"%%%02X" % octet) for octet in range(256)}
 _PERCENT = ord("%")
+#: where an escaped URL belongs; no answer has this octet
+_PLACE = b"\0"
 
 
-def _escaped(value: bytes) -> str:
+def escaped(value: bytes) -> bytes:
     """A value with all but unreserved octets escaped. Cached by octet: a URL has many escapes of few octets."""
     value = value[:MOST_SHOWN]
     octets = set(value.translate(None, UNRESERVED))
-    for octet in (_PERCENT, *octets - {_PERCENT}) if _PERCENT in octets else octets:
+    if _PERCENT in octets:
+        octets.remove(_PERCENT)
+        value = value.replace(b"%", b"%25")
+    for octet in octets:
         value = value.replace(*_ESCAPES[octet])
-    return value.decode("ascii")
+    return value
 
 
 def shown_url(asked: bytes, decision: Decision) -> bytes:
@@ -331,11 +347,29 @@ def shown_url(asked: bytes, decision: Decision) -> bytes:
     return decision.url if decision.fault is None else _USER.sub(b"", decision.url)
 
 
+def sent_url(asked: bytes, decision: Decision) -> bytes:
+    """The URL as the client sent it, without user information; where that is not certain, as ``shown_url``."""
+    with suppress(UrlError):
+        original = original_url(decision, request_of_target(url_to_decide(asked)))
+        if original is not None and not _TUNNEL.fullmatch(asked):
+            return original
+    return shown_url(asked, decision)
+
+
 _USER = re.compile(rb"\A.*(?:@|%(?:25)*40)", re.DOTALL)
 
 
-_MOST_NOTES = 1 << 13
+#: matches whose notes are cached
+MOST_NOTES = 1 << 13
+#: extras that are known to follow a URL, and the most octets of one
 _MOST_USUAL, _LONGEST_USUAL = 1 << 10, 256
+#: texts of lines whose answers are cached, and the most octets of one
+MOST_TEXTS, _LONGEST_CACHED = 1 << 13, 1 << 10
+_DAY = 86400
+#: hosts whose answers are cached
+MOST_ANSWERED = 1 << 15
+#: what an answer is made of: all of it, or what stands before and behind the escaped URL; ``None``: the engine decides
+_HostAnswer = tuple[bytes, ...] | None
 
 
 class SquidHelper:
@@ -353,6 +387,68 @@ class SquidHelper:
         self._usual: set[bytes] = set()
         #: cached notes of each match
         self._notes: dict[tuple[str, int, bytes], bytes] = {}
+        #: cached answers to all plain URLs of a host
+        self._hosts: BoundedCache[bytes, _HostAnswer] = BoundedCache(self._answer_of_host, MOST_ANSWERED)
+        #: cached answers to texts of lines, of one day in UTC: by then a rule may expire
+        self._texts: dict[bytes, bytes] = {}
+        self._day = 0
+        #: of each line: its channel-ID with the space, URL, host and extras; all are empty if the URL is not plain
+        self._fields = re.compile(
+            rb"((?:[0-9]{1,20} )?)(" + speech.plain.pattern + rb")(?: ([^\n]*))?\n|[^\n]*\n"
+        ).findall
+
+    def answers(self, lines: list[bytes]) -> bytes:
+        """The answers to lines without their ends, each with its end. Never raises.
+
+        Most lines ask for a plain URL of a host on which rules for whole hosts alone decide. They are recognized all
+        at once, and answered from the cache.
+        """
+        if not lines or max(map(len, lines)) > LONGEST_TARGET:
+            return b"".join([self.answer(line) + b"\n" for line in lines])
+        today = int(time() // _DAY)
+        if today != self._day:  # a rule may have expired
+            self._day = today
+            self._texts.clear()
+        hosts, usual, answers = self._hosts, self._usual, []
+        for line, (channel, url, host, rest) in zip(lines, self._fields(b"\n".join(lines) + b"\n"), strict=True):
+            found = hosts[host] if rest in usual else None
+            if found is None:
+                answers.append(self._answer_again(line))
+            elif len(found) == 1:
+                answers.append(channel + found[0] if channel else found[0])
+            else:
+                answers.append(channel + found[0] + escaped(url) + found[1])
+        answers.append(b"")
+        return b"\n".join(answers)
+
+    def _answer_again(self, line: bytes) -> bytes:
+        """The answer to a line, from the cache if its text was answered today, and nothing else can change it."""
+        channel, text = split_channel(line)
+        if not self._engine.is_timeless or len(text) > _LONGEST_CACHED or text[:1].isdigit():
+            return self.answer(line)
+        found = self._texts.get(text)
+        if found is None:
+            found = self.answer(text)
+            if found == self._speech.failed:
+                return channel + found
+            if len(self._texts) >= MOST_TEXTS:
+                self._texts.clear()
+            self._texts[text] = found
+        return channel + found
+
+    def _answer_of_host(self, host: bytes) -> _HostAnswer:
+        try:
+            decision = self._engine.decide_plain(host) if host else None
+            if decision is None or decision.action not in STOPPING:
+                return None if decision is None else (self._act(b"", b"", decision),)
+            found = self._speech.block_host(decision)
+            return found and (*found[:-1], found[-1] + self._notes_of(decision))
+        except Exception:  # it is reported when the line is answered
+            return None
+
+    def failure(self, line: bytes) -> bytes:
+        """The answer to a line that cannot be answered."""
+        return split_channel(line)[0] + self._speech.failed
 
     def answer(self, line: bytes) -> bytes:
         """The answer to one line, both without line ends. Never raises."""
@@ -372,24 +468,22 @@ class SquidHelper:
             if len(line) > LONGEST_LINE:
                 return channel + self._act(b"", b"", self._too_long)
             asked, _, rest = text.partition(b" ")
+            is_asked = False
             try:
                 url = self._url_of(text)
+                is_asked = url == asked
                 decision = self._decide(url)
             except UrlError as error:
                 url, decision = asked, Decision(self._engine.policy.unparsable, cut(asked), fault=error.reason)
             # What follows the first space shows where the URL ends, whatever the URL is.
-            if not channel and url == asked and len(rest) < _LONGEST_USUAL and len(self._usual) < _MOST_USUAL:
+            if is_asked and len(rest) < _LONGEST_USUAL and len(self._usual) < _MOST_USUAL:
                 self._usual.add(rest)
             return channel + (_PASS if decision.action is Action.PASS else self._act(text, url, decision))
         except Exception as error:
             return channel + self._fail(error)
 
     def _decide(self, url: bytes) -> Decision:
-        """The decision of the proxy for the same request.
-
-        Raises:
-            UrlError: the URL names no host, or its port is not a port.
-        """
+        """The decision of the proxy for the same request; ``UrlError`` if it names no host, or its port is none."""
         if _PLAIN.fullmatch(url):
             return self._engine.decide_url(url)
         return self._engine.decide(request_of_target(url_to_decide(url)))
@@ -411,7 +505,7 @@ class SquidHelper:
         key = (terms.source, line, expression)
         notes = self._notes.get(key)
         if notes is None:
-            if len(self._notes) >= _MOST_NOTES:
+            if len(self._notes) >= MOST_NOTES:
                 self._notes.clear()
             notes = self._notes[key] = notes_of(decision)
         return notes

@@ -133,6 +133,7 @@ def main() -> int:
         command = [*hushlist, "audit", "--policy", str(policy), "--json", *jobs, str(log)]
         whole = watched(command, out, environment, lambda process: look(process, taken))
         report = json.loads(out.read_bytes())
+    print(f"URLs: {data.urls_used()}")
     print(f"{report['records']:,} requests, {arguments.rules:,} rules, {report['workers']} processes")
     speed, seconds = report["records_a_second"], report["seconds"]
     print(f"{speed:,} requests a second; {seconds:.1f} s, and {whole:.1f} s with the report")

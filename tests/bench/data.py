@@ -15,15 +15,17 @@ import random
 import re
 import subprocess
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import lru_cache
-from itertools import islice
+from ipaddress import IPv4Address
+from itertools import chain, cycle, islice
 from pathlib import Path
 from typing import BinaryIO
 from urllib.parse import urlsplit
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(os.environ.get("HUSHLIST_SHARED", ROOT.parent / "shared")) / "data"
+RECORDED = DATA / "requests" / "requests.tsv.gz"
 
 #: squidGuard reads no line that is longer
 LONGEST_LINE = 4000
@@ -38,13 +40,18 @@ _PLAIN_PATH = re.compile(r"/(?:[A-Za-z0-9/._~?=&+:;,!@-]|%[2-7][0-9A-Fa-f]){0,40
 
 def urls() -> list[bytes]:
     """Real request URLs in the order in which they were recorded, or made-up ones where there are none."""
-    recorded = DATA / "requests" / "requests.tsv.gz"
-    if not recorded.is_file():
+    if not RECORDED.is_file():
         numbers = random.Random(1)
         names = (f"https://w{numbers.randrange(9999)}.site{n}.example/a/b{n}/c.js?x={n}" for n in range(20_000))
         return [name.encode() for name in names]
-    with gzip.open(recorded) as lines:
+    with gzip.open(RECORDED) as lines:
         return [line.split(b"\t")[0] for line in lines]
+
+
+def urls_used() -> str:
+    """Which URLs these are, for people."""
+    where = f"recorded in {RECORDED}" if RECORDED.is_file() else f"made up, since {RECORDED} is absent"
+    return f"{len(urls()):,}, {where}"
 
 
 def repeated_urls(count: int) -> list[bytes]:
@@ -171,6 +178,19 @@ def hash_list(folder: Path, count: int) -> Path:
     )
 
 
+def hashed_uri_list(folder: Path, count: int, number: int, hashed: Callable[[bytes], str]) -> Path:
+    """A file with so many hashed URIs: one of a thousand real URLs, others in each list; and pages of the domains."""
+
+    def lines() -> Iterator[str]:
+        real = urls()[number::1000]
+        ends = cycle(("/", "/?id=1", "/page", "/page?id=1", "/page#top", "/page?id=1#top", "/page/index.html"))
+        names = islice(domains(count), count - len(real))
+        pages = (f"http://{name}{end}".encode() for name, end in zip(names, ends, strict=False))
+        return (f"{hashed(url)}\n" for url in chain(real, pages))
+
+    return _written(folder / f"{count}.{number}.hashed-uris", lines)
+
+
 def squidguard_folder(folder: Path, count: int) -> Path:
     """A folder of squidGuard's with so many entries: ``domains``, and at most a tenth in ``urls``."""
     target = folder / f"{count}.squidguard"
@@ -181,6 +201,50 @@ def squidguard_folder(folder: Path, count: int) -> Path:
     _written(target / "domains", lambda: (f"{name}\n" for name in domains(count - len(pages))))
     _written(target / "urls", lambda: (f"{page}\n" for page in pages))
     return target
+
+
+def repeated_lists(folder: Path, count: int) -> list[Path]:
+    """Folders of squidGuard's with so many entries: the real lists as they are, then again and again by other names."""
+    target, left = folder / f"{count}.repeated", count
+    files = [*sorted(DATA.glob("ut1/*/domains")), *sorted(DATA.glob("ut1/*/urls")), *sorted(DATA.glob("hosts/*.hosts"))]
+    if not files:
+        raise FileNotFoundError(f"the real lists are absent: {DATA} (HUSHLIST_SHARED may name another place)")
+    folders: dict[Path, None] = {}
+    for number in range(count):
+        if not left:
+            break
+        for file in files:
+            name, kind = (file.stem, "domains") if file.suffix == ".hosts" else (file.parent.name, file.name)
+            entries = _entries(file)[:left]
+            if not entries:  # the file is empty, or there are enough
+                continue
+            left -= len(entries)
+            path = target / f"{name}-{number}" / kind
+            folders[path.parent] = None
+            if not path.is_file():
+                with _new(path) as written:
+                    written.writelines(f"{_renamed(entry, number)}\n".encode() for entry in entries)
+    return list(folders)
+
+
+@lru_cache
+def _entries(file: Path) -> list[str]:
+    """The entries of a real list, in its order."""
+    lines = (line.strip() for line in file.read_text("utf-8", "replace").splitlines())
+    kept = (line for line in lines if line and not line.startswith("#"))
+    return [line.split()[-1] for line in kept] if file.suffix == ".hosts" else list(kept)
+
+
+def _renamed(entry: str, number: int) -> str:
+    """An entry of another registered domain or address for each number; that of 0 is the same."""
+    host, slash, rest = entry.partition("/")
+    if number and _DOMAIN.fullmatch(host):
+        before, label, behind = _take_apart(host)
+        host = f"{before}{number}{label}{behind}"
+    elif number:
+        with suppress(ValueError):  # neither a name nor an address
+            host = str(IPv4Address(host) + (number << 16))
+    return f"{host}{slash}{rest}"
 
 
 def _written(path: Path, lines: Callable[[], Iterable[str]]) -> Path:

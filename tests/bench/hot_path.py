@@ -13,9 +13,9 @@ import hashlib
 import sys
 import time
 import tracemalloc
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
-from data import ROOT, urls
+from data import ROOT, urls, urls_used
 from timing import seconds
 
 sys.path.insert(0, str(ROOT / "addon"))
@@ -23,7 +23,8 @@ sys.path.insert(0, str(ROOT / "addon"))
 from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError
 from hushlist.match.index_writer import index_of
-from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, Terms
+from hushlist.match.rule import Action, Expression, ExpressionHash, Pattern, Rule, Terms
+from hushlist.match.seal import SealKey
 from hushlist.policy.policy_file import Layer, Policy
 from hushlist.url import safebrowsing
 from hushlist.url.request import Request, request_of
@@ -44,18 +45,24 @@ def _request(url: bytes) -> Request | None:
         return None
 
 
-def rules(count: int, *, hashed: bool) -> list[Rule]:
+KEY = SealKey(bytes(range(32)))
+#: what becomes of an expression
+KINDS: dict[str, Callable[[bytes], Pattern]] = {
+    "in the clear": Expression,
+    "sealed": lambda value: ExpressionHash(KEY.sealer()(value), KEY.fingerprint),
+    "hash prefixes": lambda value: ExpressionHash(hashlib.sha256(value).digest()[:8]),
+}
+
+
+def rules(count: int, pattern_of: Callable[[bytes], Pattern]) -> list[Rule]:
     """Rules for hosts that mostly nobody asks for, as in a real list."""
-    expressions = (b"host%d.blocked%d.example/" % (n, n % 97) for n in range(count))
-    patterns = (
-        ExpressionHash(hashlib.sha256(value).digest()[:8]) if hashed else Expression(value) for value in expressions
-    )
+    patterns = (pattern_of(b"host%d.blocked%d.example/" % (n, n % 97)) for n in range(count))
     return [Rule(pattern, TERMS, line) for line, pattern in enumerate(patterns, 1)]
 
 
 def engine(of: Sequence[Rule]) -> Engine:
     """An engine with one layer."""
-    return Engine(Policy("bench", (Layer("lists"),)), index_of(of))
+    return Engine(Policy("bench", (Layer("lists"),), seals={KEY.fingerprint: KEY}), index_of(of))
 
 
 ATTACKS = {
@@ -80,14 +87,15 @@ def main() -> None:
     count = parser.parse_args().rules
 
     asked = requests()
+    print(f"URLs: {urls_used()}")
     print(f"{len(asked)} requests, {count} rules, Python {sys.version.split()[0]}\n")
     written = [request.url for request in asked]
     canonicalize = seconds(lambda: [_canonical(url) for url in written]) / len(written)
     print(f"canonicalize a URL            {canonicalize * 1e6:8.1f} µs")
-    for name, hashed in (("in the clear", False), ("hash prefixes", True)):
+    for name, pattern_of in KINDS.items():
         tracemalloc.start()
         start = time.perf_counter()
-        filled = engine(rules(count, hashed=hashed))
+        filled = engine(rules(count, pattern_of))
         built = time.perf_counter() - start
         octets = tracemalloc.get_traced_memory()[0]
         tracemalloc.stop()

@@ -5,14 +5,17 @@ A policy has a folder of its own, with a cache beside it, so that each index is 
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections import deque
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from pathlib import Path
 
-from data import ROOT
+from data import ROOT, urls
 
 ADDON = ROOT / "addon"
 FILTER = ADDON / "filter.py"
@@ -23,15 +26,21 @@ Decide = Callable[[bytes], object]
 
 def write_policy(folder: Path, source: Path, form: str) -> Path:
     """A policy of one layer with one list; ``form`` is its format."""
+    return write_lists(folder, {"file": str(source), "format": form})
+
+
+def write_lists(folder: Path, *lists: Mapping[str, str], **settings: object) -> Path:
+    """A policy of one layer with these lists, each with its keys of a policy file; ``settings`` are its other keys."""
     folder.mkdir(parents=True, exist_ok=True)
     policy = folder / "policy.yaml"
-    policy.write_text(f"layers:\n  - name: lists\n    lists:\n      - file: {source}\n        format: {form}\n")
+    policy.write_text(json.dumps({**settings, "layers": [{"name": "lists", "lists": lists}]}))
     return policy
 
 
 def environment(policy: Path) -> dict[str, str]:
-    """What a process needs to use this checkout, and the cache of this policy."""
-    return {**os.environ, "PYTHONPATH": str(ADDON), "XDG_CACHE_HOME": str(_cache(policy))}
+    """What a process needs to use this checkout, and the cache of this policy; it keeps its bytecode, as installed."""
+    kept = {name: value for name, value in os.environ.items() if name != "PYTHONDONTWRITEBYTECODE"}
+    return {**kept, "PYTHONPATH": str(ADDON), "XDG_CACHE_HOME": str(_cache(policy))}
 
 
 def _cache(policy: Path) -> Path:
@@ -47,13 +56,22 @@ def compile_command(policy: Path) -> list[str]:
     return command("compile", "--policy", policy)
 
 
-def helper_command(policy: Path) -> list[str]:
-    return command("helper", "--policy", policy, "--redirect", "http://blocked.example/?%u")
+def helper_command(policy: Path, workers: int = 1) -> list[str]:
+    page = "http://blocked.example/?%u"
+    return command("helper", "--policy", policy, "--redirect", page, "--workers", str(workers))
+
+
+def check_command(policy: Path) -> list[str]:
+    return command("check", "--policy", policy, "http://www.nobody.example/")
 
 
 def compiled(folder: Path, source: Path, form: str) -> Path:
     """A policy of this list that is compiled: what loads it next only opens the index."""
-    policy = write_policy(folder, source, form)
+    return compile_policy(write_policy(folder, source, form))
+
+
+def compile_policy(policy: Path) -> Path:
+    """The policy, when it is compiled."""
     done = subprocess.run(compile_command(policy), env=environment(policy), capture_output=True, text=True)
     if done.returncode:
         raise RuntimeError(f"hushlist compile failed on {policy}:\n{done.stdout}{done.stderr}")
@@ -66,6 +84,77 @@ def load(policy: Path) -> Decide:
     from hushlist.decide.engine import load_engine
 
     return load_engine(policy).decide_url
+
+
+def decrypted_hosts(policy: Path, hosts: Iterable[str]) -> tuple[set[str], set[str]]:
+    """The hosts whose TLS ``decrypt: where-needed`` decrypts: to show that they are blocked, and to look inside."""
+    os.environ.update(environment(policy))
+    from hushlist.audit.replay.decryption import TlsUse, tls_host
+    from hushlist.decide.engine import load_engine
+    from hushlist.policy.groups import NOBODY
+
+    engine = load_engine(policy)
+    uses = {host: tls_host(engine, ((host.encode(),), 443), None, NOBODY).use for host in hosts}
+    blocked, read = ({host for host, own in uses.items() if own is use} for use in (TlsUse.PAGE, TlsUse.INSIDE))
+    return blocked, read
+
+
+def hashed_uri(url: bytes, algorithm: str, variant: str, *, is_flagged: bool) -> str:
+    """The hashed URI of a URL, with the flags of what it has, or with none."""
+    from hushlist.url.hashed_uri import HashKey, hash_uri
+
+    return str(hash_uri(url, HashKey(algorithm, variant, is_flagged, is_flagged)))
+
+
+def time_requests(policy: Path) -> float:
+    """Seconds of processor time for one decision, where each request is new."""
+    os.environ.update(environment(policy))
+    from hushlist.decide.engine import load_engine
+    from hushlist.errors import UrlError
+    from hushlist.url.request import request_of
+
+    requests = []
+    for url in urls():
+        with suppress(UrlError):
+            requests.append(request_of(url))
+    decide = load_engine(policy).decide
+    start = time.process_time()
+    deque(map(decide, requests), maxlen=0)
+    return (time.process_time() - start) / len(requests)
+
+
+#: what is repeated in a path or a query until the target is as long as it may be: the worst of many
+WORST_UNITS = (
+    b"%",
+    b"%2525",
+    b"a/../",
+    b"/./",
+    b";",
+    b"a\\..\\",
+    b"\xc0\xaf",
+    "☃".encode(),
+    b" /",
+    b"/%3fa%23b;%5c",
+    b"a/",
+)
+
+
+def time_longest(policy: Path) -> float:
+    """Seconds of processor time for the longest decision of a target of 64 KiB, by one host and by four."""
+    os.environ.update(environment(policy))
+    from hushlist.decide.engine import load_engine
+    from hushlist.url.request import LONGEST_TARGET, Request
+
+    engine, longest = load_engine(policy), 0.0
+    four = tuple(b"a.b.c.d.x%d.example" % number for number in range(4))
+    for unit in WORST_UNITS:
+        for before in (b"/", b"/?", b"/a/b;c\\..//d%2e/?"):
+            target = (before + unit * LONGEST_TARGET)[:LONGEST_TARGET]
+            for asked in (Request(b"http", four[:1], 80, target), Request(b"http", four, 80, target, userinfo=b"me")):
+                start = time.process_time()
+                engine.decide(asked)
+                longest = max(longest, time.process_time() - start)
+    return longest
 
 
 def is_blocked(decision) -> bool:

@@ -7,6 +7,7 @@ import os
 import signal
 import socket
 import subprocess
+import sys
 import sysconfig
 import time
 from collections.abc import Iterator, Mapping, Sequence
@@ -26,6 +27,13 @@ UPSTREAM = ROOT / "tests" / "e2e" / "scripts" / "upstream.py"
 HOST = "www.static.news.example"
 #: seconds in which a server has to listen; an index may have to be made first
 PATIENCE = 600.0
+#: seconds in which one has to end; what valgrind runs is slow
+ENDING = 120.0
+
+#: octets of what is answered to every path, and at most where a range is asked for
+SMALL, LARGEST = 1024, 64 << 20
+#: the path of the largest file, over TLS
+LARGE_PATH = "/large"
 
 _NGINX = """
 daemon off; worker_processes 1; pid {folder}/nginx.pid; error_log stderr crit;
@@ -43,16 +51,18 @@ _NGINX_TLS = """
   server {{
     listen 127.0.0.1:{port} ssl http2; ssl_certificate {certificate}; ssl_certificate_key {certificate};
     root {folder}; location / {{ try_files /small.txt =500; }} error_page 405 =200 $uri;
+    location /large {{ try_files /large.bin =500; }} if ($http_range) {{ rewrite ^ /large last; }}
   }}
 """
 
 _WRK = """
--- The requests of a client of a proxy, for the URLs of a file, in order, over and over.
+-- The requests of a client of a proxy, or over TLS of a server, for the URLs of a file, in order, over and over.
 local requests, at = {}, 0
 function init(arguments)
   for url in io.lines(arguments[1]) do
-    local host = url:match("^http://([^/]+)")
-    requests[#requests + 1] = "GET " .. url .. " HTTP/1.1\\r\\nHost: " .. host .. "\\r\\n\\r\\n"
+    local scheme, host, path = url:match("^(%w+)://([^/]+)(.*)")
+    local target = scheme == "http" and url or path
+    requests[#requests + 1] = "GET " .. target .. " HTTP/1.1\\r\\nHost: " .. host .. "\\r\\n\\r\\n"
   end
 end
 function request()
@@ -97,7 +107,9 @@ def nginx(folder: Path, certificate: Path | None = None) -> Iterator[Server]:
     tls_port = _free_port() if certificate else 0
     more = _NGINX_TLS.format(folder=folder, port=tls_port, certificate=certificate) if certificate else ""
     configuration.write_text(_NGINX.format(folder=folder, port=port, more=more))
-    (folder / "small.txt").write_text("0123456789abcdef" * 64)
+    (folder / "small.txt").write_text("0123456789abcdef" * (SMALL // 16))
+    with (folder / "large.bin").open("wb") as large:
+        large.truncate(LARGEST)
     with _running(
         ["nginx", "-p", str(folder), "-c", str(configuration)], port, folder / "nginx.log", signal.SIGTERM
     ) as server:
@@ -106,11 +118,15 @@ def nginx(folder: Path, certificate: Path | None = None) -> Iterator[Server]:
 
 @contextmanager
 def mitmdump(
-    folder: Path, origin: Server, policy: Path | None = None, options: Mapping[str, object] | None = None
+    folder: Path,
+    origin: Server,
+    policy: Path | None = None,
+    options: Mapping[str, object] | None = None,
+    runner: Sequence[str] = (),
 ) -> Iterator[Server]:
     """A quiet mitmdump whose every name leads to the origin, with the filter where a policy is given.
 
-    With options of its own, it says in its log what they leave it.
+    With options of its own, it says in its log what they leave it. A runner is a command that runs Python.
     """
     if not MITMDUMP.is_file():
         raise Skipped(f"there is no {MITMDUMP}")
@@ -124,18 +140,42 @@ def mitmdump(
         **(ours.proxy_options(policy) if policy else {}),
     }
     command = [
-        *(str(MITMDUMP), *(() if options else ("-q",)), "--listen-host", LOOPBACK, "--listen-port", str(port)),
+        *(
+            *runner,
+            sys.executable,
+            str(MITMDUMP),
+            *(() if options else ("-q",)),
+            "--listen-host",
+            LOOPBACK,
+            "--listen-port",
+            str(port),
+        ),
         *(("-s", str(ours.FILTER)) if policy else ()),
         *("-s", str(UPSTREAM)),
         *(part for name, value in settings.items() for part in ("--set", f"{name}={value}")),
     ]
     environment = {**(ours.environment(policy) if policy else os.environ), "HOME": str(folder)}
-    with _running(command, port, folder / f"mitmdump-{port}.log", signal.SIGINT, environment) as server:
+    with _running(command, port, mitmdump_log(folder, port), signal.SIGINT, environment) as server:
         yield server
 
 
-def wrk(folder: Path, proxy: Server, urls: Sequence[str], seconds: float) -> Answered:
-    """What a proxy answers to as many requests as it can take.
+def mitmdump_log(folder: Path, port: int) -> Path:
+    """What the mitmdump that listened there wrote, and its runner."""
+    return folder / f"mitmdump-{port}.log"
+
+
+@contextmanager
+def plain_relay(folder: Path, origin: Server) -> Iterator[Server]:
+    """A proxy in asyncio that relays every CONNECT to the origin's TLS."""
+    port = _free_port()
+    script = str(Path(__file__).with_name("plain_relay.py"))
+    command = [sys.executable, script, str(port), str(origin.tls_port)]
+    with _running(command, port, folder / "plain_relay.log", signal.SIGINT) as server:
+        yield server
+
+
+def wrk(folder: Path, proxy: Server, urls: Sequence[str], seconds: float, base: str = f"http://{LOOPBACK}") -> Answered:
+    """What a proxy answers to as many requests as it can take; ``base`` is how it is reached, without its port.
 
     Raises: RuntimeError if one fails.
     """
@@ -143,7 +183,7 @@ def wrk(folder: Path, proxy: Server, urls: Sequence[str], seconds: float) -> Ans
     script.write_text(_WRK)
     file.write_text("".join(f"{url}\n" for url in urls))
     options = ["-t1", "-c8", f"-d{max(1, round(seconds))}s", "-s", str(script)]
-    command = ["wrk", *options, f"http://{LOOPBACK}:{proxy.port}", "--", str(file)]
+    command = ["wrk", *options, f"{base}:{proxy.port}", "--", str(file)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     summary = json.loads(done.stdout.splitlines()[-1])
     if summary["failed"]:
@@ -166,7 +206,7 @@ def _running(
     finally:
         process.send_signal(ending)
         try:
-            process.wait(10)
+            process.wait(ENDING)
         except subprocess.TimeoutExpired:
             process.kill()
             process.wait()

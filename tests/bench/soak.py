@@ -23,8 +23,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from contextlib import suppress
+from collections.abc import Coroutine, Iterable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -35,6 +35,7 @@ import ours
 import pupils
 import servers
 from mitmproxy.certs import CertStore
+from timing import private
 
 #: a part of the time that memory is given to settle
 WARM_UP = 0.3
@@ -73,6 +74,8 @@ class Sample:
     at: float
     #: octets
     resident: int
+    #: octets that no other process shares
+    private: int
     descriptors: int
     answered: int
 
@@ -159,15 +162,17 @@ async def watch(process: int, school: pupils.School, samples: list[Sample]) -> N
         resident = int(re.search(r"^VmRSS:\s*(\d+)", status, re.M)[1]) * 1024
         descriptors = len(os.listdir(f"/proc/{process}/fd"))  # noqa: PTH208
         answered = school.counts["from the origin"] + school.counts["blocked"]
-        samples.append(Sample(time.monotonic() - start, resident, descriptors, answered))
+        samples.append(Sample(time.monotonic() - start, resident, private(process), descriptors, answered))
         await asyncio.sleep(1)
 
 
-async def soak(school: pupils.School, files: Disturbances, process: int, minutes: float) -> list[Sample]:
-    """All at once, for so long."""
+async def soak(
+    school: pupils.School, process: int, minutes: float, *others: Coroutine[None, None, None]
+) -> list[Sample]:
+    """All clients at once, and what others do meanwhile, for so long."""
     samples: list[Sample] = []
     works = [pupils.forever(client, school) for client, number in CLIENTS.items() for _ in range(number)]
-    works += [files.rewrite(), files.replace_compiled(), files.compile(), watch(process, school, samples)]
+    works += [*others, watch(process, school, samples)]
     tasks = [asyncio.create_task(work) for work in works]
     done, _ = await asyncio.wait(tasks, timeout=60 * minutes, return_when=asyncio.FIRST_EXCEPTION)
     pending = set(tasks)
@@ -184,8 +189,38 @@ def growth(samples: Sequence[Sample]) -> float:
     """Of memory, in percent: the median of the last fifth of the time as against that behind the warm-up."""
     end = samples[-1].at
     first = [one.resident for one in samples if WARM_UP * end <= one.at < (WARM_UP + 0.2) * end]
-    last = [one.resident for one in samples if one.at >= 0.8 * end]
+    last = [one.resident for one in _last_fifth(samples)]
     return 100 * (statistics.median(last) / statistics.median(first) - 1)
+
+
+def _last_fifth(samples: Sequence[Sample]) -> list[Sample]:
+    return [one for one in samples if one.at >= 0.8 * samples[-1].at]
+
+
+def private_memory(folder: Path, minutes: float, policy: Path | None) -> tuple[float, int]:
+    """Octets of a proxy that no other process shares, after so long, and the answers until then.
+
+    The filter is there where a policy is given. Its files are left alone.
+    """
+    with _proxy(folder, policy) as (server, context):
+        nobody = partial(_is_in, set())
+        school = pupils.School(server.port, context, _urls()[0], nobody, nobody)
+        samples = asyncio.run(soak(school, server.process, minutes))
+    return statistics.median(one.private for one in _last_fifth(samples)), samples[-1].answered
+
+
+@contextmanager
+def _proxy(folder: Path, policy: Path | None) -> Iterator[tuple[servers.Server, ssl.SSLContext]]:
+    """A mitmdump for HTTP and TLS, and what its clients trust."""
+    CertStore.from_store(folder, "mitmproxy", 2048)
+    context = ssl.create_default_context(cafile=str(folder / "mitmproxy-ca-cert.pem"))
+    options = {"ssl_insecure": "true", "flow_detail": 0, "termlog_verbosity": "warn"}
+    os.environ["XDG_STATE_HOME"] = str(folder / "state")
+    with (
+        servers.nginx(folder / "nginx", folder / "mitmproxy-ca.pem") as origin,
+        servers.mitmdump(folder, origin, policy, options) as server,
+    ):
+        yield server, context
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -200,22 +235,17 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _run(folder: Path, minutes: float, *, check: bool) -> int:
+    print(f"URLs: {data.urls_used()}")
     urls, hosts = _urls()
     steady, changing = set(hosts[::9]), set(hosts[4::9])
     files = Disturbances(folder / "policy", sorted(changing))
     policy = files.begin(sorted(steady))
     proxy_folder = folder / "proxy"
-    CertStore.from_store(proxy_folder, "mitmproxy", 2048)
-    context = ssl.create_default_context(cafile=str(proxy_folder / "mitmproxy-ca-cert.pem"))
-    options = {"ssl_insecure": "true", "flow_detail": 0, "termlog_verbosity": "warn"}
-    os.environ["XDG_STATE_HOME"] = str(folder / "state")
-    with (
-        servers.nginx(folder / "nginx", proxy_folder / "mitmproxy-ca.pem") as origin,
-        servers.mitmdump(proxy_folder, origin, policy, options) as server,
-    ):
+    with _proxy(proxy_folder, policy) as (server, context):
         school = pupils.School(server.port, context, urls, partial(_is_in, steady), partial(_is_in, changing))
-        samples = asyncio.run(soak(school, files, server.process, minutes))
-        log = (proxy_folder / f"mitmdump-{server.port}.log").read_text(errors="replace")
+        others = (files.rewrite(), files.replace_compiled(), files.compile())
+        samples = asyncio.run(soak(school, server.process, minutes, *others))
+        log = servers.mitmdump_log(proxy_folder, server.port).read_text(errors="replace")
     decided = sum(1 for path in (policy.parent / "log").glob("*.jsonl") for _ in path.open("rb"))
     missed = _report(samples, school, files, log, decided)
     return missed if check else 0
@@ -246,9 +276,10 @@ def _is_in(hosts: set[str], host: str) -> bool:
 
 def _report(samples: Sequence[Sample], school: pupils.School, files: Disturbances, log: str, decided: int) -> int:
     """Print the figures; 1 where a target is missed."""
-    print("seconds  memory, MB  descriptors  answered")
+    print("seconds  memory, MB  private, MB  descriptors  answered")
     for one in samples[:: max(1, len(samples) // 20)]:
-        print(f"{one.at:7.0f}  {one.resident / 1e6:10.1f}  {one.descriptors:11}  {one.answered:8,}")
+        memory = f"{one.resident / 1e6:10.1f}  {one.private / 1e6:11.1f}"
+        print(f"{one.at:7.0f}  {memory}  {one.descriptors:11}  {one.answered:8,}")
     for what, counts in (("requests", school.counts), ("files", files.counts)):
         print(f"{what}: " + ", ".join(f"{number:,} {name}" for name, number in sorted(counts.items())))
     answered = samples[-1].answered

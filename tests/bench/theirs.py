@@ -99,15 +99,20 @@ def gglsbl_hashes() -> Callable[[bytes], object]:
 # -- squidGuard --------------------------------------------------------------------------------------------------
 
 
-def configure_squidguard(lists: Path) -> Path:
-    """A configuration that blocks what a folder with ``domains`` and ``urls`` names."""
-    logs = lists / "log"
+def configure_squidguard(home: Path, *lists: Path) -> Path:
+    """A configuration that blocks what each of some folders within ``home`` names in ``domains`` and ``urls``."""
+    logs = home / "log"
     logs.mkdir(exist_ok=True)
-    configuration = lists / "squidGuard.conf"
+    dests = ""
+    for number, folder in enumerate(lists):
+        files = [(kind, folder / f"{kind}s") for kind in ("domain", "url")]
+        named = "".join(f"  {kind}list {file.relative_to(home)}\n" for kind, file in files if file.is_file())
+        dests += f"dest bench{number} {{\n{named}}}\n"
+    blocked = " ".join(f"!bench{number}" for number in range(len(lists)))
+    configuration = home / "squidGuard.conf"
     configuration.write_text(
-        f"dbhome {lists}\nlogdir {logs}\n"
-        "dest bench {\n  domainlist domains\n  urllist urls\n}\n"
-        "acl {\n  default {\n    pass !bench all\n    redirect http://blocked.example/\n  }\n}\n"
+        f"dbhome {home}\nlogdir {logs}\n{dests}"
+        f"acl {{\n  default {{\n    pass {blocked} all\n    redirect http://blocked.example/\n  }}\n}}\n"
     )
     return configuration
 

@@ -31,6 +31,14 @@ class Sizes:
     reload_seconds: float
     #: requests a second
     rate: int
+    #: entries of the compilation that is long
+    many: int
+    #: requests whose instructions are counted
+    counted: int
+    #: for which the clients of ``soak.py`` ask each proxy
+    soak_minutes: float
+    #: recorded pages that are loaded, at most
+    pages: int
 
 
 FULL = Sizes(
@@ -44,6 +52,10 @@ FULL = Sizes(
     pair_seconds=8,
     reload_seconds=15,
     rate=150,
+    many=8_000_000,
+    counted=400,
+    soak_minutes=5,
+    pages=50,
 )
 QUICK = Sizes(
     rounds=2,
@@ -56,6 +68,10 @@ QUICK = Sizes(
     pair_seconds=4,
     reload_seconds=3,
     rate=50,
+    many=80_000,
+    counted=20,
+    soak_minutes=0.2,
+    pages=4,
 )
 
 
@@ -167,12 +183,12 @@ class Row:
             theirs,
             "" if self.ratio is None else f"{self.ratio:.2f} ×",
             self.goal,
-            {True: "yes", False: "NO", None: ""}[self.is_met],
+            {True: "met", False: "MISSED", None: ""}[self.is_met],
             self.note,
         )
 
 
-COLUMNS = ("measure", "Hushlist", "peer", "ratio", "target", "met", "note")
+COLUMNS = ("measure", "Hushlist", "peer", "ratio", "target", "result", "note")
 
 
 def shown(value: float) -> str:

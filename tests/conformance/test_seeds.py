@@ -6,6 +6,7 @@ import ast
 import re
 from functools import cache
 from importlib import import_module
+from inspect import getsource, isfunction
 from itertools import chain
 from pathlib import Path
 
@@ -83,7 +84,7 @@ def test_every_seed_has_its_tables(document: str) -> None:
 
 
 def test_every_row_is_complete() -> None:
-    assert {len(row) for row in IMPLEMENTED} == {5}
+    assert {len(row) for row in IMPLEMENTED} == {6}
     assert {len(row) for row in NOT_NEEDED} == {4}
     assert all(all(row) for row in chain(IMPLEMENTED, NOT_NEEDED))
 
@@ -111,6 +112,40 @@ def functions(path: Path) -> set[str]:
 def test_the_test_of_a_sentence_exists(name: str) -> None:
     path, _, function = name.partition("::")
     assert function in functions(TESTS / path)
+
+
+SETTLED = (TESTS.parent / "addon" / "README.md").read_text("utf-8").partition("\n## Settled readings\n")[2]
+
+
+def deviations(source: str) -> list[str]:
+    """The numbers of the readings that the deviations in a source quote; empty for one that quotes none."""
+    found = re.findall(r"Deviation:.*?(?=\n\n|\n *\"\"\"|\n *[^#\s]+ = )", source, re.DOTALL)
+    return [number[1] if (number := re.search(r"reading (\d+)", text)) else "" for text in found]
+
+
+def results(row: list[str]) -> list[str]:
+    """The numbers of the readings that a row has for its result."""
+    return [] if row[5] == "holds" else [text.removeprefix("reading ") for text in row[5].split(", ")]
+
+
+def test_every_result_is_that_the_sentence_holds_or_a_settled_reading() -> None:
+    assert [row for row in IMPLEMENTED if not all(f"\n{number}. " in SETTLED for number in results(row))] == []
+
+
+def test_every_deviation_of_the_package_quotes_its_settled_reading_and_is_the_result_of_a_sentence() -> None:
+    sources = [path.read_text("utf-8") for path in (TESTS.parent / "addon" / "hushlist" / "url").glob("*.py")]
+    quoted = {number for source in sources for number in deviations(source)}
+    assert quoted
+    assert quoted <= {number for row in IMPLEMENTED for number in results(row)}
+
+
+@pytest.mark.parametrize("name", names(3))
+def test_what_deviates_does_not_hold(name: str) -> None:
+    path, _, attribute = name.partition(":")
+    own = getattr(import_module("hushlist." + path.removesuffix(".py").replace("/", ".")), attribute, None)
+    numbers = set(deviations(getsource(own))) if isfunction(own) else set()
+    told = [results(row) for row in IMPLEMENTED if f"`{name}`" in row[3]]
+    assert all(numbers <= {*row} for row in told)
 
 
 def test_every_row_names_a_module_and_a_test() -> None:

@@ -1,27 +1,69 @@
-"""A headless Chromium that asks the proxy for everything, or can ask for nothing."""
+"""Headless browsers. A Chromium asks the proxy for everything, or can ask for nothing; a Firefox does as it is set."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+import json
+import os
+import socket
+import subprocess
+import time
+from base64 import b64encode
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from hashlib import sha256
 from pathlib import Path
 from shutil import which
+from typing import Any
 
+from cryptography import x509
+from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
+from selenium.common.exceptions import WebDriverException
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
+from selenium.webdriver.support.wait import WebDriverWait
 
 from e2e.origin import LOOPBACK
 from e2e.proxy import PATIENCE, Proxy
 
 BROWSER = which("chromium") or which("chromium-browser") or which("google-chrome")
 DRIVER = which("chromedriver")
+FIREFOX = which("firefox-esr") or which("firefox")
+#: makes Firefox trust a certificate
+CERTUTIL = which("certutil")
+#: whom Chromium asks for things of its own: it does not find them
+OWN_HOSTS = "*.google.com;*.googleapis.com;*.duckduckgo.com"
 #: a port, "discard"
 NOBODY_LISTENS = 9
 
 
+def wait_until(browser: Chrome, is_so: Callable[[Chrome], object], message: str = "") -> None:
+    """Wait for what a page comes to show.
+
+    The driver may fail in any way while one page gives way to the next: it is asked again.
+    """
+    wait = WebDriverWait(browser, PATIENCE, poll_frequency=0.02, ignored_exceptions=[WebDriverException])
+    wait.until(is_so, message)
+
+
+def wait_for_words(browser: Chrome, words: str) -> None:
+    """Wait for a page that shows some words."""
+    is_shown = "return document.body.innerText.includes(arguments[0])"
+    wait_until(browser, lambda one: one.execute_script(is_shown, words), f"{words!r} is not on the page")
+
+
+def start_chromium(options: ChromeOptions) -> Chrome:
+    """Start a Chromium with its driver; that ends at once if the port that was free for it is taken: then once more."""
+    for _ in range(4):
+        with suppress(WebDriverException):
+            return Chrome(options, Service(DRIVER))
+    return Chrome(options, Service(DRIVER))
+
+
 @contextmanager
-def chromium(proxy: Proxy | None, folder: Path) -> Iterator[Chrome]:
+def chromium(proxy: Proxy | None, folder: Path, *more: str) -> Iterator[Chrome]:
     """One that knows no names but by the proxy, until the block ends; ``folder`` takes what it keeps.
+
+    ``more`` are arguments for its command line; the last of a name counts.
 
     Without a proxy it opens files only, and logs what it asks for, and what its console says.
     """
@@ -41,16 +83,97 @@ def chromium(proxy: Proxy | None, folder: Path) -> Iterator[Chrome]:
         "--window-size=1000,700",
         f"--user-data-dir={folder}",
         f"--proxy-server={LOOPBACK}:{proxy.port if proxy else NOBODY_LISTENS}",
-        "--proxy-bypass-list=<-loopback>",
+        f"--proxy-bypass-list=<-loopback>;{OWN_HOSTS}",
         f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {LOOPBACK}",
+        *more,
     ):
         options.add_argument(argument)
     if proxy is None:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-    driver = Chrome(options, Service(DRIVER))
+    driver = start_chromium(options)
     driver.set_page_load_timeout(PATIENCE)
     driver.set_script_timeout(PATIENCE)
     try:
         yield driver
     finally:
         driver.quit()
+
+
+def trusting(*certificates: Path) -> str:
+    """The argument by which Chromium finds no fault with these, as if an authority had issued them."""
+    return "--ignore-certificate-errors-spki-list=" + ",".join(map(_pin, certificates))
+
+
+def _pin(certificate: Path) -> str:
+    """The digest of a certificate's key. Spec: RFC 7469, 2.4"""
+    key = x509.load_pem_x509_certificate(certificate.read_bytes()).public_key()
+    return b64encode(sha256(key.public_bytes(Encoding.DER, PublicFormat.SubjectPublicKeyInfo)).digest()).decode()
+
+
+class Firefox:
+    """A headless Firefox, driven by its own protocol, Marionette: each message is its length, a colon, and JSON."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection, self._received = connection, connection.makefile("rb")
+        self._number = 0
+        self._read()
+        self._ask("WebDriver:NewSession")
+
+    def get(self, url: str) -> None:
+        """Open a page, and wait until it is there."""
+        self._ask("WebDriver:Navigate", url=url)
+
+    def execute_async_script(self, script: str, *arguments: object) -> Any:
+        """What a script of the page gives to its last argument."""
+        return self._ask("WebDriver:ExecuteAsyncScript", script=script, args=arguments)["value"]
+
+    def _ask(self, command: str, **parameters: object) -> Any:
+        self._number += 1
+        message = json.dumps([0, self._number, command, parameters]).encode()
+        self._connection.sendall(b"%d:%b" % (len(message), message))
+        _, _, error, result = self._read()
+        assert error is None, error
+        return result
+
+    def _read(self) -> Any:
+        length = b""
+        while (octet := self._received.read(1)) != b":":
+            assert octet, "Firefox has ended"
+            length += octet
+        return json.loads(self._received.read(int(length)))
+
+
+@contextmanager
+def firefox(folder: Path, certificates: Sequence[Path], settings: Mapping[str, object]) -> Iterator[Firefox]:
+    """One that trusts these certificates; ``folder`` is its home, ``settings`` its preferences."""
+    store = f"sql:{folder}"
+    subprocess.run([CERTUTIL or "", "-N", "-d", store, "--empty-password"], check=True)
+    for certificate in certificates:
+        named = ["-n", str(certificate), "-t", "CTP,,", "-i", str(certificate)]
+        subprocess.run([CERTUTIL or "", "-A", "-d", store, *named], check=True)
+    with socket.socket() as free:
+        free.bind((LOOPBACK, 0))
+        port = free.getsockname()[1]
+    lines = (f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in settings.items())
+    (folder / "user.js").write_text("".join((f'user_pref("marionette.port", {port});\n', *lines)))
+    command = [FIREFOX or "", "--headless", "--marionette", "--no-remote", "--profile", str(folder)]
+    output = subprocess.DEVNULL
+    process = subprocess.Popen(command, env={**os.environ, "HOME": str(folder)}, stdout=output, stderr=output)
+    try:
+        with _connected(port, process) as connection:
+            yield Firefox(connection)
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
+
+
+def _connected(port: int, process: subprocess.Popen[bytes]) -> socket.socket:
+    """A connection to where a process is going to listen."""
+    end = time.monotonic() + PATIENCE
+    while True:
+        try:
+            return socket.create_connection((LOOPBACK, port), timeout=PATIENCE)
+        except OSError:
+            if process.poll() is not None or time.monotonic() > end:
+                raise
+            time.sleep(0.1)

@@ -9,11 +9,13 @@ from __future__ import annotations
 import asyncio
 import datetime
 import socket
+import ssl
 import threading
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from random import SystemRandom
 from typing import Any
 from urllib.parse import unquote_to_bytes
 
@@ -43,6 +45,8 @@ class Request:
     target: bytes
     headers: dict[str, str] = field(default_factory=dict)
     body: int = 0
+    #: whom it came from: each connection has its own
+    peer: tuple[str, int] | None = None
 
 
 @dataclass
@@ -57,6 +61,18 @@ class Arrivals:
 REDIRECTS = {"/folder": b"/folder/", "/moved": b"/elsewhere/"}
 #: the path that it redirects from to wherever the query says, escaped
 AWAY = "/away"
+
+
+def free_ports(number: int) -> list[int]:
+    """Free ports below those that the system gives away: until a server takes them, nobody else may."""
+    with ExitStack() as taken:
+        ports: list[int] = []
+        candidates = iter(SystemRandom().sample(range(10240, 32768), 2000))
+        while len(ports) < number:
+            with suppress(OSError):
+                taken.enter_context(socket.create_server((LOOPBACK, port := next(candidates))))
+                ports.append(port)
+        return ports
 
 
 class Listener(socket.socket):
@@ -96,14 +112,15 @@ class Listener(socket.socket):
 class Origin:
     """The origin; it answers every path, and those in ``pages`` with the given content type and body.
 
-    A WebSocket echoes what it is sent. Use as a context manager, which runs it in a thread of its own.
+    A WebSocket echoes what it is sent. Its certificate is for ``names``. Use as a context manager, which runs it in a
+    thread of its own.
     """
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, *names: str) -> None:
         self.requests: list[Request] = []
         self.pages: dict[str, tuple[str, bytes]] = {}
         self._plain, self._tls = Listener(), Listener()
-        self._config = _config(folder, self._plain, self._tls)
+        self._config = _config(folder, names, self._plain, self._tls)
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()
         self._thread = threading.Thread(target=self._run, name="origin", daemon=True)
@@ -139,7 +156,8 @@ class Origin:
         return self._plain.count() + self._tls.count()
 
     def _run(self) -> None:
-        with asyncio.Runner(loop_factory=lambda: self._loop) as runner:
+        # At its end, hypercorn raises what went wrong with any client, such as one that refused the certificate.
+        with suppress(ssl.SSLError), asyncio.Runner(loop_factory=lambda: self._loop) as runner:
             runner.run(serve(self._app, self._config, shutdown_trigger=self._stop.wait, mode="asgi"))
 
     async def _app(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -188,6 +206,7 @@ class Origin:
             host=dict(scope["headers"]).get(b"host", b"").decode("latin-1"),
             target=scope["raw_path"] + (b"?" + query if query else b""),
             headers={name.decode("latin-1"): value.decode("latin-1") for name, value in scope["headers"]},
+            peer=scope["client"],
         )
         self.requests.append(request)
         return request
@@ -202,22 +221,24 @@ class _Config(Config):
         return self.listeners
 
 
-def _config(folder: Path, plain: Listener, tls: Listener) -> Config:
+def _config(folder: Path, names: Sequence[str], plain: Listener, tls: Listener) -> Config:
     config = _Config()
     config.listeners = Sockets(secure_sockets=[tls], insecure_sockets=[plain], quic_sockets=[])
-    config.certfile, config.keyfile = map(str, write_certificate(folder))
+    config.certfile, config.keyfile = map(str, write_certificate(folder, *names))
     config.alpn_protocols = ["h2", "http/1.1"]
     config.loglevel = "CRITICAL"
     config.graceful_timeout = 0.5
+    config.keep_alive_timeout = 120  # a connection stays open between two requests, however busy the machine is
+    config.h11_max_incomplete_size = 1 << 20  # a long head may come in pieces
     return config
 
 
-def write_certificate(folder: Path) -> tuple[Path, Path]:
-    """A self-signed certificate and its key, as files; the proxy is told not to verify it."""
+def write_certificate(folder: Path, *names: str) -> tuple[Path, Path]:
+    """A self-signed certificate for these names and its key, as files; the proxy is told not to verify it."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(NameOID.COMMON_NAME, "origin.test")])
     now = datetime.datetime.now(datetime.UTC)
-    certificate = (
+    builder = (
         x509.CertificateBuilder()
         .subject_name(name)
         .issuer_name(name)
@@ -225,8 +246,10 @@ def write_certificate(folder: Path) -> tuple[Path, Path]:
         .serial_number(x509.random_serial_number())
         .not_valid_before(now - datetime.timedelta(days=1))
         .not_valid_after(now + datetime.timedelta(days=1))
-        .sign(key, hashes.SHA256())
     )
+    if names:
+        builder = builder.add_extension(x509.SubjectAlternativeName(map(x509.DNSName, names)), critical=False)
+    certificate = builder.sign(key, hashes.SHA256())
     certificate_file, key_file = folder / "origin.pem", folder / "origin.key"
     certificate_file.write_bytes(certificate.public_bytes(serialization.Encoding.PEM))
     key_file.write_bytes(

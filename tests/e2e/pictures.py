@@ -15,12 +15,11 @@ from time import sleep
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from selenium.webdriver import Chrome
-from selenium.webdriver.support.wait import WebDriverWait
 
 from documentation import ROOT, blocks
-from e2e.browser import chromium
+from e2e.browser import chromium, wait_for_words
 from e2e.origin import Origin
-from e2e.proxy import PATIENCE, mitmdump
+from e2e.proxy import mitmdump
 from hushlist.proxy.dashboard.dashboard_server import HOST
 
 PICTURES = ROOT / "examples" / "pictures"
@@ -79,10 +78,9 @@ def main() -> None:
             browser.get(f"http://{HOST}/")
             for url in BROWSED:
                 proxy.get(url)
-            shown = WebDriverWait(browser, PATIENCE)
-            shown.until(lambda one: BROWSED[-1] in one.execute_script("return document.body.innerText"))
+            wait_for_words(browser, BROWSED[-1])
             sleep(_HIGHLIGHT)
-            take(browser, "live-page.png", 1280, 1000)
+            take(browser, "live-page.png", 1280, 960)
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ import ssl
 import subprocess
 import sysconfig
 import threading
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPResponse
@@ -19,6 +19,7 @@ from pathlib import Path
 import httpx
 
 from e2e.origin import LOOPBACK, Origin
+from e2e.preloaded import Forked, start_command, start_mitmdump
 
 CHECKOUT = Path(__file__).parents[2]
 FILTER = CHECKOUT / "addon" / "filter.py"
@@ -41,7 +42,7 @@ class Answer:
 class Log:
     """The lines that a process prints, collected while it runs."""
 
-    def __init__(self, process: subprocess.Popen[str]) -> None:
+    def __init__(self, process: subprocess.Popen[str] | Forked) -> None:
         self._process = process
         self._lines: list[str] = []
         self._grown = threading.Condition()
@@ -93,7 +94,7 @@ class _TLS(ssl.SSLContext):
 class Proxy:
     """A running mitmdump: where it listens, what it logs, and clients for it."""
 
-    def __init__(self, process: subprocess.Popen[str], log: Log, port: int, authority: Path) -> None:
+    def __init__(self, process: subprocess.Popen[str] | Forked, log: Log, port: int, authority: Path) -> None:
         self.process = process
         self.log = log
         self.port = port
@@ -181,25 +182,18 @@ def mitmdump(
         *("--set", f"upstream_http={origin.http_port}", "--set", f"upstream_https={origin.https_port}"),
         *(("-w", str(save)) if save else ()),
     ]
-    with running(arguments, folder) as (process, log):
+    with running(arguments, folder, start_mitmdump) as (process, log):
         port = int(log.wait_for(rf"listening at {re.escape(LOOPBACK)}:(\d+)")[1])
         log.wait_for("mitmproxy has started")
         yield Proxy(process, log, port, folder / "mitmproxy-ca-cert.pem")
 
 
 @contextmanager
-def running(command: Sequence[str], folder: Path) -> Iterator[tuple[subprocess.Popen[str], Log]]:
+def running(
+    command: Sequence[str], folder: Path, start: Callable[..., subprocess.Popen[str] | Forked] = start_command
+) -> Iterator[tuple[subprocess.Popen[str] | Forked, Log]]:
     """A mitmdump, by a command as a user writes it, until the block ends; ``folder`` is where it runs, and its home."""
-    process = subprocess.Popen(
-        command,
-        cwd=folder,
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        errors="backslashreplace",
-        env=_environment(folder),
-    )
+    process = start(command, folder, _environment(folder))
     log = Log(process)
     try:
         yield process, log
@@ -208,7 +202,7 @@ def running(command: Sequence[str], folder: Path) -> Iterator[tuple[subprocess.P
         print(log.text())  # pytest shows it with a failure
 
 
-def stop(process: subprocess.Popen[str], log: Log) -> None:
+def stop(process: subprocess.Popen[str] | Forked, log: Log) -> None:
     """End a process as Control-C does, which has mitmdump write its files; by force if it does not listen."""
     process.send_signal(signal.SIGINT)
     try:

@@ -8,7 +8,7 @@ import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from e2e.origin import LOOPBACK
+from e2e.origin import LOOPBACK, free_ports
 from e2e.proxy import PATIENCE
 
 A, NS, CNAME, SOA, PTR, MX, TXT, AAAA, SVCB, HTTPS, ANY = 1, 2, 5, 6, 12, 15, 16, 28, 64, 65, 255
@@ -99,8 +99,8 @@ class Resolver:
         self.records: dict[tuple[bytes, int], Sequence[tuple[int, bytes]]] = {}
         #: all that was asked for, in order
         self.asked: list[tuple[bytes, int]] = []
-        self._tcp = socket.create_server((LOOPBACK, 0))
-        self.port: int = self._tcp.getsockname()[1]
+        (self.port,) = free_ports(1)
+        self._tcp = socket.create_server((LOOPBACK, self.port))
         self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
         self._udp.bind((LOOPBACK, self.port))
 

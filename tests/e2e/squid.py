@@ -17,7 +17,7 @@ from urllib.parse import unquote
 
 import httpx
 
-from e2e.origin import LOOPBACK, Origin
+from e2e.origin import LOOPBACK, Origin, free_ports
 from e2e.proxy import CHECKOUT, PATIENCE, Answer, Log, read_answer
 
 #: it is in /usr/sbin, which is not on everybody's path
@@ -129,7 +129,7 @@ def squid(folder: Path, origin: Origin, lines: str) -> Iterator[Squid]:
         f'#!/bin/sh\nPYTHONPATH={shlex.quote(str(CHECKOUT / "addon"))} exec {run} "$@"\n', encoding="utf-8"
     )
     command.chmod(0o755)
-    port = _free_port()
+    (port,) = free_ports(1)
     text = _CONFIGURATION.format(
         loopback=LOOPBACK,
         port=port,
@@ -161,10 +161,3 @@ def squid(folder: Path, origin: Origin, lines: str) -> Iterator[Squid]:
             process.kill()
             log.close()
         print(log.text())  # pytest shows it with a failure
-
-
-def _free_port() -> int:
-    with socket.socket() as taken:
-        taken.bind((LOOPBACK, 0))
-        port: int = taken.getsockname()[1]
-        return port

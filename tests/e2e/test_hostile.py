@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+import socket
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from time import monotonic, process_time, sleep
@@ -11,13 +14,17 @@ from mitmproxy import http
 from mitmproxy.io import FlowWriter
 from mitmproxy.test import tflow
 
-from e2e.origin import Origin
-from e2e.policies import simple_policy, write_policy
+from e2e.origin import LOOPBACK, Origin
+from e2e.policies import simple_policy, write_list, write_policy
 from e2e.proxy import PATIENCE, Proxy, read_answer, request_head
+from e2e.test_tunnels import tls_over
 from hushlist.decide.engine import load_engine
 from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.url.http_head import Naming, request_of_head
 from hushlist.url.request import MOST_HOSTS, Request, canonical_forms
+
+#: ip(7): the range of ports for one socket; the kernel may give it one that is in use towards another address
+IP_LOCAL_PORT_RANGE = 51
 
 
 @pytest.mark.parametrize("target", [b"/$reason", b"/${facts}", b"/$$", b"/%0d%0aSet-Cookie:%20a=b", b"/\xff\xfe<b>"])
@@ -81,6 +88,48 @@ def test_the_proxy_does_not_ask_itself_without_end(
     assert proxy.get("http://good.test/").status_code == 200
 
 
+@pytest.mark.parametrize(
+    "settings", [{"decrypt": "where-needed"}, {"decrypt": "never"}, {"pass-through": ["self.test"]}]
+)
+@pytest.mark.parametrize("unparsable", ["block", "pass"])
+def test_nobody_is_taken_for_the_proxy_s_own_machine_by_way_of_undecrypted_tls(
+    start: Callable[..., Proxy], origin: Origin, tmp_path: Path, settings: dict[str, object], unparsable: str
+) -> None:
+    write_list(tmp_path / "rules.yaml", "ads.test")
+    groups = [{"name": "grown-ups", "clients": [LOOPBACK], "layers": []}]
+    policy = write_policy(tmp_path, ["rules.yaml"], groups=groups, unparsable=unparsable, **settings)
+    proxy = start(policy=policy)
+    for host, port in (("ads.test", 443), ("good.test", 443), ("self.test", proxy.port)):
+        with (
+            origin.watch() as arrived,
+            socket.create_connection((LOOPBACK, proxy.port), PATIENCE, ("127.0.0.9", 0)) as outer,
+        ):
+            outer.sendall(b"CONNECT self.test:%d HTTP/1.1\r\n\r\n" % proxy.port)
+            assert read_answer(outer, "CONNECT").status == 200
+            with tls_over(outer, "self.test") as inner:  # the proxy itself, to which clients may speak TLS, too
+                inner.sendall(b"CONNECT %b:%d HTTP/1.1\r\n\r\n" % (host.encode(), port))
+                assert read_answer(inner, "CONNECT").status == 403
+        assert arrived.connections == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="no other system lets a client choose a port that is in use")
+def test_a_client_of_this_machine_may_have_the_port_of_a_connection_to_an_origin(proxy: Proxy, origin: Origin) -> None:
+    ends = re.compile(rf": 0100007F:([0-9A-F]{{4}}) 0100007F:{origin.http_port:04X} 01 ")
+    head = request_head(b"http://good.test/", b"good.test").replace(b"Connection: close\r\n", b"")
+    with proxy.connect() as first, socket.socket() as second:
+        first.sendall(head)
+        assert read_answer(first).status == 200
+        port = int(ends.findall(Path("/proc/net/tcp").read_text())[-1], 16)
+        try:
+            second.setsockopt(socket.IPPROTO_IP, IP_LOCAL_PORT_RANGE, (port << 16 | port).to_bytes(4, sys.byteorder))
+        except OSError:
+            pytest.skip("Linux has this since 6.3")
+        second.connect((LOOPBACK, proxy.port))
+        assert second.getsockname()[1] == port
+        second.sendall(head)
+        assert read_answer(second).status == 200
+
+
 def test_nobody_sees_the_live_page_by_way_of_the_proxy_s_own_machine(start: Callable[..., Proxy]) -> None:
     proxy = start()
     page = HOST.encode()
@@ -91,8 +140,47 @@ def test_nobody_sees_the_live_page_by_way_of_the_proxy_s_own_machine(start: Call
     assert proxy.send(request_head(b"http://%b/metrics" % page, page)).status == 200
 
 
+_HELLO = b"CONNECT good.test:443 HTTP/1.1\r\n\r\n\x16\x03\x01\x00\x04\x01\xff\xff\xff"
+#: what begins, and goes on
+ENDLESS = {
+    "a hello, an octet in each record": (_HELLO, b"\x16\x03\x01\x00\x01a" * 8000),
+    "a hello, in long records": (_HELLO, b"\x16\x03\x01\x40\x00" + bytes(1 << 14)),
+    "headers": (b"GET http://good.test/ HTTP/1.1\r\n", b"X: y\r\n" * 9000),
+    "a header": (b"GET http://good.test/ HTTP/1.1\r\nX: ", b"y" * (1 << 16)),
+    "a target": (b"GET http://good.test/", b"y" * (1 << 16)),
+    "lines": (b"", b"\r\n" * (1 << 15)),
+}
+
+
+def send_without_end(connection: socket.socket, begin: bytes, more: bytes) -> None:
+    """Send until the proxy ends it, or reads no more of it: mitmproxy 12 leaves the socket open."""
+    connection.settimeout(2)
+    connection.sendall(begin)
+    for _ in range((1 << 25) // len(more)):
+        connection.sendall(more)
+
+
+@pytest.mark.parametrize("what", ENDLESS)
+def test_a_client_that_never_comes_to_an_end_is_ended(proxy: Proxy, what: str) -> None:
+    with proxy.connect() as connection, pytest.raises((ConnectionError, TimeoutError)):
+        send_without_end(connection, *ENDLESS[what])
+    with proxy.client(timeout=10) as other:
+        assert other.get("http://good.test/").status_code == 200
+
+
+def test_an_origin_that_never_comes_to_an_end_is_ended(start: Callable[..., Proxy]) -> None:
+    proxy = start(options={"upstream_others": "true"})
+    with socket.create_server((LOOPBACK, 0)) as server, proxy.connect() as client:
+        client.sendall(request_head(b"http://good.test:%d/" % server.getsockname()[1], b"good.test"))
+        with server.accept()[0] as origin, pytest.raises((ConnectionError, TimeoutError)):
+            send_without_end(origin, b"HTTP/1.1 200 OK\r\n", b"X: y\r\n" * 9000)
+        assert read_answer(client).status == 502
+
+
 # -- time --------------------------------------------------------------------------------------------------------
 
+#: how often something may take longer: processor time grows, too, where others share the processor
+_TRIES = 10
 _LENGTH = 1 << 16
 _NAMES = tuple(b"a.b.c.d.e%d.test" % number for number in range(MOST_HOSTS))
 #: 337 letters of which no two are alike, which is what Punycode is slowest for
@@ -122,7 +210,7 @@ def test_a_decision_takes_little_time(policy: Path, hosts: tuple[bytes, ...], ta
         engine.decide(Request(b"http", hosts, 80, target))
         return process_time() - start
 
-    assert min(seconds() for _ in range(3)) < 0.5
+    assert any(seconds() < 0.5 for _ in range(_TRIES))
 
 
 LISTED = {
@@ -145,4 +233,4 @@ def test_a_list_of_hosts_takes_little_time(policy: Path, value: bytes, naming: N
         assert engine.decide(request_of_head(head, None, naming)).fault is not None
         return process_time() - start
 
-    assert min(seconds() for _ in range(3)) < 0.1
+    assert any(seconds() < 0.1 for _ in range(_TRIES))

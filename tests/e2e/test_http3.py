@@ -20,9 +20,9 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ConnectionTerminated, QuicEvent, StreamReset
 
 from e2e.origin import LOOPBACK, Origin
-from e2e.proxy import Proxy, mitmdump
+from e2e.proxy import PATIENCE, Proxy, mitmdump
 
-#: seconds after which an upload that is cut off is given up
+#: seconds after which a request that is perhaps cut off is given up
 CUT = 3.0
 SIZE = 300_000
 
@@ -78,6 +78,7 @@ def ask(
     server_name: str = "good.test",
     body: bytes = b"",
     more: list[tuple[bytes, bytes]] | None = None,
+    patience: float = PATIENCE,
 ) -> tuple[int | None, bytes]:
     """Status and body of the answer; no status where the stream, or the connection, is cut off."""
 
@@ -89,7 +90,7 @@ def ask(
             pseudo = [(b":method", method), (b":scheme", b"https"), (b":authority", authority.encode())]
             client.send([*pseudo, (b":path", path.encode()), *(more or [])], body)
             with suppress(TimeoutError):
-                await asyncio.wait_for(client.is_over.wait(), CUT)
+                await asyncio.wait_for(client.is_over.wait(), patience)
             return client
 
     events = asyncio.run(request()).events
@@ -104,7 +105,11 @@ def quic_origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[QuicOrigin
         yield running
 
 
-@pytest.fixture(scope="module", params=["http3", "https"])
+#: those of one protocol share a proxy
+PROTOCOLS = [pytest.param(name, marks=pytest.mark.xdist_group(f"reverse {name}")) for name in ("http3", "https")]
+
+
+@pytest.fixture(scope="module", params=PROTOCOLS)
 def reverse(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory, quic_origin: QuicOrigin, policy: Path
 ) -> Iterator[Proxy]:
@@ -160,13 +165,13 @@ def test_a_blocked_request_gets_the_page_and_does_not_arrive(
 @pytest.mark.parametrize("authority", ["%61ds.test", "me@ads.test", "ads.test:x", ""])
 def test_what_is_no_authority_does_not_arrive(reverse: Proxy, quic_origin: QuicOrigin, authority: str) -> None:
     before = len(quic_origin.requests)
-    assert ask(reverse, authority, "/", server_name="ads.test")[0] != 200
+    assert ask(reverse, authority, "/", server_name="ads.test", patience=CUT)[0] != 200
     assert quic_origin.requests[before:] == []
 
 
 def test_a_blocked_host_header_or_server_name_is_enough(reverse: Proxy, quic_origin: QuicOrigin) -> None:
     before = len(quic_origin.requests)
-    assert ask(reverse, "good.test", "/", more=[(b"host", b"ads.test")])[0] != 200
+    assert ask(reverse, "good.test", "/", more=[(b"host", b"ads.test")], patience=CUT)[0] != 200
     assert ask(reverse, "good.test", "/", server_name="ads.test")[0] == 403
     assert quic_origin.requests[before:] == []
 
@@ -175,6 +180,6 @@ def test_a_blocked_host_header_or_server_name_is_enough(reverse: Proxy, quic_ori
 def test_nothing_of_a_blocked_upload_arrives(reverse: Proxy, quic_origin: QuicOrigin, length: bool) -> None:
     before = len(quic_origin.requests)
     more = [(b"content-length", str(SIZE).encode())] if length else []
-    assert ask(reverse, "path.test", "/secret/", body=bytes(SIZE), more=more)[0] in (403, None)
+    assert ask(reverse, "path.test", "/secret/", body=bytes(SIZE), more=more, patience=CUT)[0] in (403, None)
     assert quic_origin.requests[before:] == []
     assert ask(reverse, "good.test", "/after")[0] == 200

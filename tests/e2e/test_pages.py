@@ -6,22 +6,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
-from shutil import which
 from threading import Thread
 from urllib.parse import parse_qs
 
 import pytest
 from selenium.webdriver import Chrome, ChromeOptions
-from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.wait import WebDriverWait
 
+from e2e.browser import BROWSER, DRIVER, start_chromium, wait_until
 from e2e.proxy import PATIENCE
-from hushlist.proxy.page.explanation import Explanation, Unblock, Verdict
-from hushlist.proxy.page.pages import page
-
-BROWSER = which("chromium") or which("chromium-browser") or which("google-chrome")
-DRIVER = which("chromedriver")
+from hushlist.proxy.page.pages import Explanation, Unblock, Verdict, page
 
 pytestmark = [
     pytest.mark.skipif(not BROWSER, reason="there is no Chromium on PATH"),
@@ -82,7 +76,7 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"):
         options.add_argument(argument)
     options.add_argument(f"--user-data-dir={profile}")
-    driver = Chrome(options, Service(DRIVER))
+    driver = start_chromium(options)
     driver.set_page_load_timeout(PATIENCE)
     yield driver
     driver.quit()
@@ -95,7 +89,7 @@ def test_the_form_of_a_sandboxed_page_arrives(browser: Chrome) -> None:
         browser.find_element(By.ID, "passphrase").send_keys("Sésam öffne dich")
         browser.find_elements(By.NAME, "scope")[1].click()
         browser.find_element(By.TAG_NAME, "button").click()
-        WebDriverWait(browser, PATIENCE).until(lambda driver: driver.current_url == f"{base}/after")
+        wait_until(browser, lambda driver: driver.current_url == f"{base}/after")
     fields = {"token": ['a "token"'], "passphrase": ["Sésam öffne dich"], "scope": ["host"], "minutes": ["15"]}
     # a sandboxed page has no origin of its own to tell
     assert handler.posted == [(ACTION, fields, "null")]
@@ -105,7 +99,7 @@ def test_a_warned_person_goes_on_with_the_keyboard_alone(browser: Chrome) -> Non
     with serving() as (base, handler):
         browser.get(f"{base}/warned")
         browser.find_element(By.TAG_NAME, "button").send_keys("\ue007")
-        WebDriverWait(browser, PATIENCE).until(lambda driver: driver.current_url == f"{base}/after")
+        wait_until(browser, lambda driver: driver.current_url == f"{base}/after")
     assert handler.posted == [(ACTION, {"token": ["go"]}, "null")]
 
 

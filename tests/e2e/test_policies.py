@@ -27,12 +27,10 @@ from urllib.parse import quote, urlencode
 
 import httpx
 import pytest
-from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
-from selenium.webdriver.support.ui import WebDriverWait
 
-from e2e.browser import BROWSER, DRIVER, chromium
+from e2e.browser import BROWSER, DRIVER, chromium, wait_for_words
 from e2e.origin import LOOPBACK, Origin
 from e2e.proxy import CHECKOUT, PATIENCE, Answer, Proxy, mitmdump
 from e2e.tables import EXAM_PORT, ROLES, ROWS, TABLES, ZONES, Role, Row
@@ -103,7 +101,7 @@ def test_the_examples_have_lists_of_many_kinds() -> None:
     layers = (layer for example in TABLES for layer in load_engine(policy_of(example)).policy.layers)
     used = {file.format for layer in layers for file in layer.lists}
     unused = {name for name, form in FORMATS.items() if form not in used}
-    assert unused == {"safebrowsing-raw"}  # octets, which nobody could read here
+    assert unused == {"safebrowsing-raw", "adblock-hosts"}  # octets, which nobody could read here; adblock with hosts
 
 
 @pytest.mark.parametrize(
@@ -476,35 +474,29 @@ class TestBrowser:
         host = f"{scheme}.casino.example"
         unknown.get("http://clock.test/?at=2026-11-16T18:00%2B01:00")
         browser.get(f"{scheme}://{host}/table?seat=7")
-        wait_for(browser, "gambling")
+        wait_for_words(browser, "gambling")
         browser.find_element(By.TAG_NAME, "summary").click()
         submit(browser, "a wrong passphrase")
-        wait_for(browser, "That passphrase or code is not right, or no longer valid.")
+        wait_for_words(browser, "That passphrase or code is not right, or no longer valid.")
         with origin.watch() as arrived:
             submit(browser, PASSPHRASE)
-            wait_for(browser, "from the origin")
+            wait_for_words(browser, "from the origin")
         assert browser.current_url == f"{scheme}://{host}/table?seat=7"
         assert (host, b"/table?seat=7") in [(seen.host, seen.target) for seen in arrived.requests]
         # Chromium posts to its maker's hosts by itself.
         assert not [seen for seen in arrived.requests if seen.method == "POST" and seen.host.endswith(".example")]
         unknown.get("http://clock.test/?at=2026-11-16T18:15:01%2B01:00")  # the first choice was 15 minutes
         browser.get(f"{scheme}://{host}/table?seat=7")
-        wait_for(browser, "gambling")
+        wait_for_words(browser, "gambling")
 
     def test_a_click_goes_on_after_a_warning(self, unknown: Proxy, browser: Chrome) -> None:
         unknown.get("http://clock.test/?at=2026-11-16T18:00%2B01:00")
         browser.get("https://shop.example/bikes")
-        wait_for(browser, "This is a shop. Ask before you buy anything")
-        wait_for(browser, "2026-11-16 20:00 (UTC+01:00)")
+        wait_for_words(browser, "This is a shop. Ask before you buy anything")
+        wait_for_words(browser, "2026-11-16 20:00 (UTC+01:00)")
         browser.find_element(By.TAG_NAME, "button").click()
-        wait_for(browser, "from the origin")
+        wait_for_words(browser, "from the origin")
         assert browser.current_url == "https://shop.example/bikes"
-
-
-def wait_for(browser: Chrome, words: str) -> None:
-    """Wait for a page that shows some words."""
-    wait = WebDriverWait(browser, PATIENCE, ignored_exceptions=[StaleElementReferenceException, NoSuchElementException])
-    wait.until(lambda _: words in browser.find_element(By.TAG_NAME, "body").text, f"{words!r} is not on the page")
 
 
 def submit(browser: Chrome, passphrase: str) -> None:

@@ -14,8 +14,8 @@ from typing import Any, cast
 import pytest
 
 from e2e.origin import LOOPBACK, Origin, write_certificate
-from e2e.proxy import PATIENCE, Proxy, mitmdump, request_head
-from evasion.driver import send
+from e2e.proxy import Proxy, mitmdump, request_head
+from evasion.driver import LONG, send
 from evasion.entries import Entry, fields
 
 INNER = b"GET /secret/inner HTTP/1.1\r\nHost: path.test\r\n\r\n"
@@ -74,7 +74,14 @@ class CarelessOrigin:
                     return
 
 
-@pytest.fixture(scope="module", params=[False, True], ids=["obeying", "stubborn"])
+#: those of one origin share its proxies
+ORIGINS = [
+    pytest.param(is_stubborn, id=name, marks=pytest.mark.xdist_group(f"{name} origin"))
+    for name, is_stubborn in (("obeying", False), ("stubborn", True))
+]
+
+
+@pytest.fixture(scope="module", params=ORIGINS)
 def careless(tmp_path_factory: pytest.TempPathFactory, request: pytest.FixtureRequest) -> Iterator[CarelessOrigin]:
     with CarelessOrigin(tmp_path_factory.mktemp("careless"), stubborn=request.param) as running:
         yield running
@@ -141,7 +148,7 @@ def test_an_origin_that_reads_no_body_is_asked_for_nothing_else_by_that_connecti
         pytest.skip("nobody can stop an origin that neither reads nor obeys")
     for entry in ways(method):
         del careless.requests[:]
-        send(filtering, entry, silence=PATIENCE)
+        send(filtering, entry, silence=LONG)
         # mitmproxy streams what is longer than an octet, and a body of untold length only where its end is told later
         is_cut = is_streaming and entry.spelling == "untold"
         arrived = [target for _, target in careless.requests]

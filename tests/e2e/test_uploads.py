@@ -11,11 +11,13 @@ import httpx
 import pytest
 
 from e2e.origin import Origin
-from e2e.proxy import Proxy, mitmdump, read_answer, request_head
-from evasion.driver import send
+from e2e.proxy import PATIENCE, Proxy, mitmdump, read_answer, request_head
+from evasion.driver import LONG, send
 from evasion.entries import Entry, fields
 
 SIZE = 3_000_000
+#: seconds after which an upload that is perhaps cut off is given up: mitmproxy 12 may forget to close its connection
+CUT = 3.0
 
 
 @pytest.fixture(scope="module")
@@ -32,12 +34,9 @@ def chunks() -> Iterator[bytes]:
         yield bytes(10_000)
 
 
-def upload(proxy: Proxy, url: str, *, http2: bool, chunked: bool) -> int | None:
-    """The status of the answer, or nothing where the proxy cuts the upload off rather than answer.
-
-    mitmproxy 12 may forget to close the connection of a flow that is killed, so the client does not wait long.
-    """
-    with proxy.client(http2=http2, timeout=3) as client:
+def upload(proxy: Proxy, url: str, *, http2: bool, chunked: bool, patience: float = PATIENCE) -> int | None:
+    """The status of the answer, or nothing where the proxy cuts the upload off rather than answer."""
+    with proxy.client(http2=http2, timeout=patience) as client:
         try:
             return client.post(url, content=chunks() if chunked else bytes(SIZE)).status_code
         except httpx.TransportError:
@@ -67,7 +66,7 @@ class TestUpload:
     ) -> None:
         start = len(streaming.log)
         with origin.watch() as arrived:
-            status = upload(streaming, f"{scheme}://path.test/secret/", http2=http2, chunked=chunked)
+            status = upload(streaming, f"{scheme}://path.test/secret/", http2=http2, chunked=chunked, patience=CUT)
         assert status in (403, None)
         assert arrived.connections == 0
         with streaming.client() as client:
@@ -91,7 +90,7 @@ def test_a_body_where_none_is_expected_stays_in_the_proxy(
     # A page can be answered only before its body is known; the client is none that deserves better than a cut.
     with (
         origin.watch() as arrived,
-        streaming.client(http2=http2, timeout=3) as client,
+        streaming.client(http2=http2, timeout=CUT) as client,
         suppress(httpx.TransportError),
     ):
         assert client.request("GET", f"{scheme}://ads.test/", content=chunks()).status_code == 403
@@ -108,7 +107,7 @@ def test_no_body_of_http_2_is_streamed_as_another_request(streaming: Proxy, orig
     with origin.watch() as arrived:
         send(streaming, hidden)
         send(streaming, replace(hidden, payload=told))
-        assert send(streaming, replace(hidden, body=b"")) == b"200"
+        assert send(streaming, replace(hidden, body=b""), LONG) == b"200"
     assert {request.target for request in arrived.requests} == {b"/"}
     bodies = [request.body for request in arrived.requests if "content-length" in request.headers]
     assert bodies == ([] if method == b"GET" else [len(inner)])

@@ -6,13 +6,15 @@ What a client is answered says nothing about what arrived; it is looked at only 
 from __future__ import annotations
 
 import ssl
+import time
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
-from socket import socket
+from socket import IPPROTO_TCP, TCP_NODELAY, socket
+from typing import TypeVar
 
 import h2.config
 import h2.connection
@@ -21,16 +23,22 @@ import h2.exceptions
 import httpx
 
 from e2e.origin import Arrivals, Origin
-from e2e.proxy import LOOPBACK, Proxy, mitmdump, read_answer, request_head
+from e2e.proxy import LOOPBACK, PATIENCE, Proxy, mitmdump, read_answer, request_head
 from evasion.corpus import write_corpus_policy
 from evasion.entries import Entry, Fields
 
 #: seconds without an octet after which a connection is given up: before the first one, and behind it
-SILENCE, END = 1.0, 0.15
-#: the same where something is to arrive, as it does at once or not at all
-SHORT = 0.2
+Silence = tuple[float, float]
+SILENCE: Silence = (1.0, 0.15)
+#: without a filter, something arrives at once or not at all, unless the machine is busy
+SHORT: Silence = (0.2, 0.15)
+#: what has to arrive gets the time that a busy machine takes
+LONG: Silence = (PATIENCE, 0.5)
 #: connections at a time
 AT_ONCE = 8
+#: seconds between the pieces of a ClientHello, so that each arrives by itself
+PAUSE = 0.02
+T = TypeVar("T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,16 +52,22 @@ class Result:
 
 @contextmanager
 def filtering(
-    folder: Path, origin: Origin, *, mode: str = "block", options: Mapping[str, object] | None = None
+    folder: Path,
+    origin: Origin,
+    *,
+    mode: str = "block",
+    options: Mapping[str, object] | None = None,
+    settings: Mapping[str, object] | None = None,
 ) -> Iterator[Proxy]:
-    """A mitmdump with the corpus's policy."""
+    """A mitmdump with the corpus's policy, which has these settings; in an empty folder."""
     home = folder / f"mitmdump-{mode}"
-    home.mkdir()
-    with mitmdump(home, origin, policy=write_corpus_policy(home), mode=mode, options=options) as proxy:
+    home.mkdir(parents=True)
+    policy = write_corpus_policy(home, **settings or {})
+    with mitmdump(home, origin, policy=policy, mode=mode, options=options) as proxy:
         yield proxy
 
 
-def sweep(proxy: Proxy, origin: Origin, entries: Sequence[Entry]) -> Result:
+def sweep(proxy: Proxy, origin: Origin, entries: Sequence[Entry], silence: Silence = SILENCE) -> Result:
     """Send what must not arrive, and find what does.
 
     Many at a time: that nothing arrives is seen of all of them together. Only where something does, and for entries of
@@ -61,14 +75,14 @@ def sweep(proxy: Proxy, origin: Origin, entries: Sequence[Entry]) -> Result:
     """
     silent = [entry for entry in entries if not entry.arrives]
     with origin.watch() as arrivals, ThreadPoolExecutor(AT_ONCE) as pool:
-        answers = list(pool.map(lambda entry: send(proxy, entry), silent))
+        answers = list(pool.map(lambda entry: send(proxy, entry, silence), silent))
     with origin.watch() as late:
         proxy.send(request_head(b"http://good.test/fence", b"good.test"))
     is_quiet = not arrivals.connections and [request.target for request in late.requests] == [b"/fence"]
     one_by_one = [entry for entry in entries if entry.arrives or not is_quiet]
     leaked = []
     for entry in one_by_one:
-        alone, answer = ask(proxy, origin, entry)
+        alone, answer = ask(proxy, origin, entry, silence)
         answers += [answer] if entry.arrives else []
         leaked += [entry] if leaks(entry, alone) else []
     if not is_quiet and not leaked:
@@ -76,7 +90,7 @@ def sweep(proxy: Proxy, origin: Origin, entries: Sequence[Entry]) -> Result:
     return Result(tuple(leaked), sum(b"HTTP/1.1 403" in answer or answer == b"403" for answer in answers))
 
 
-def ask(proxy: Proxy, origin: Origin, entry: Entry, silence: float = SILENCE) -> tuple[Arrivals, bytes]:
+def ask(proxy: Proxy, origin: Origin, entry: Entry, silence: Silence = SILENCE) -> tuple[Arrivals, bytes]:
     """What arrives of an entry that is sent by itself, and what comes back."""
     with origin.watch() as arrivals:
         answer = send(proxy, entry, silence)
@@ -90,25 +104,36 @@ def leaks(entry: Entry, arrivals: Arrivals) -> bool:
     return bool(Counter(request.target for request in arrivals.requests) - Counter(entry.arrives))
 
 
-def passes(entry: Entry, arrivals: Arrivals) -> bool:
-    """Whether all arrived that is harmless."""
+def passes(proxy: Proxy, origin: Origin, entry: Entry) -> bool:
+    """Whether all of a harmless entry arrives."""
+    arrivals, _ = ask(proxy, origin, entry, LONG)
     return not Counter(entry.arrives) - Counter(request.target for request in arrivals.requests)
 
 
-def arrives_unfiltered(proxy: Proxy, origin: Origin, same: Sequence[Entry]) -> bool:
+def arrives_unfiltered(proxy: Proxy, origin: Origin, same: Sequence[Entry], silence: Silence = SHORT) -> bool:
     """Whether a spelling reaches an origin in one of the ways to send it, through a proxy that does not filter.
 
     It does where the origin logs a request, or answers that it does not understand one. A connection alone does not
     count: without a filter, mitmproxy makes one before it knows of a request.
     """
     for entry in same:
-        arrivals, answer = ask(proxy, origin, entry, SHORT)
+        arrivals, answer = ask(proxy, origin, entry, silence)
         if len(arrivals.requests) > len(entry.arrives) or (not entry.arrives and b"server: hypercorn" in answer):
             return True
     return False
 
 
-def send(proxy: Proxy, entry: Entry, silence: float = SILENCE) -> bytes:
+def relays(proxy: Proxy, name: str) -> bool:
+    """Whether TLS to a name is not decrypted: the proxy has not made the certificate."""
+    with proxy.tunnel(name, 443) as tunnel:
+        try:
+            proxy.tls().wrap_socket(tunnel, server_hostname=name).close()
+        except ssl.SSLCertVerificationError:
+            return True
+        return False
+
+
+def send(proxy: Proxy, entry: Entry, silence: Silence = SILENCE) -> bytes:
     """Send an entry as it is and give what comes back: octets, or, over HTTP/2, the status."""
     if entry.follows:
         return _follow(proxy, entry)
@@ -118,10 +143,16 @@ def send(proxy: Proxy, entry: Entry, silence: float = SILENCE) -> bytes:
             if refusal:
                 return refusal
         if not isinstance(entry.payload, bytes):
-            with _secured(proxy, connection, entry, "h2") as secured:
+            with _secured(_tls(proxy, "h2"), connection, entry) as secured:
                 return _exchange_http2(secured, entry.payload, entry.body, silence)
         if entry.server_name is not None:
-            with _secured(proxy, connection, entry, "http/1.1") as secured:
+            context = _tls(proxy, "http/1.1")
+            if entry.hello is not None or entry.resumes is not None:
+                session = None if entry.resumes is None else _session(proxy, context, entry, silence)
+                connection.settimeout(silence[0])
+                shaped = _ShapedTls(connection, context, entry.server_name, entry.hello, session)
+                return _exchange(shaped, entry.payload, silence)
+            with _secured(context, connection, entry) as secured:
                 return _exchange(secured, entry.payload, silence)
         return _exchange(connection, entry.payload, silence)
     return b""
@@ -134,29 +165,96 @@ def _open_tunnel(connection: socket, host: str, port: int) -> bytes:
     return b"" if answer.status == 200 else b"HTTP/1.1 %d" % answer.status
 
 
-def _secured(proxy: Proxy, connection: socket, entry: Entry, protocol: str) -> ssl.SSLSocket:
-    """TLS, for whatever name; the certificate is not looked at, since that name is often a lie."""
+def _tls(proxy: Proxy, protocol: str) -> ssl.SSLContext:
+    """TLS for whatever name; the certificate is not looked at, since that name is often a lie."""
     context = proxy.tls()
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     context.set_alpn_protocols([protocol])
+    return context
+
+
+def _secured(context: ssl.SSLContext, connection: socket, entry: Entry) -> ssl.SSLSocket:
     host = entry.tunnel[0].strip("[]") if entry.tunnel else LOOPBACK
-    return context.wrap_socket(connection, server_hostname=entry.server_name or host)
+    name = host if entry.server_name is None else entry.server_name or None
+    return context.wrap_socket(connection, server_hostname=name)
 
 
-def _exchange(connection: socket, payload: bytes, silence: float) -> bytes:
+def _session(proxy: Proxy, context: ssl.SSLContext, entry: Entry, silence: Silence) -> ssl.SSLSession | None:
+    """The session of a harmless request to the server of an entry's tunnel."""
+    assert entry.resumes is not None
+    with proxy.tunnel(entry.resumes, 443) as connection:
+        first = _ShapedTls(connection, context, entry.resumes)
+        _exchange(first, request_head(b"/session", entry.resumes.encode()), silence)
+        return first.session
+
+
+class _ShapedTls:
+    """TLS whose ClientHello is sent as a test wants it, in place of a socket."""
+
+    def __init__(
+        self,
+        connection: socket,
+        context: ssl.SSLContext,
+        name: str | None,
+        shape: Callable[[bytes], Sequence[bytes]] | None = None,
+        session: ssl.SSLSession | None = None,
+    ) -> None:
+        self._connection, self._received, self._sent = connection, ssl.MemoryBIO(), ssl.MemoryBIO()
+        self._tls = context.wrap_bio(self._received, self._sent, server_hostname=name or None, session=session)
+        connection.setsockopt(IPPROTO_TCP, TCP_NODELAY, 1)
+        with suppress(ssl.SSLWantReadError):
+            self._tls.do_handshake()
+        hello = self._sent.read()
+        for piece in [hello] if shape is None else shape(hello):
+            connection.sendall(piece)
+            time.sleep(0 if shape is None else PAUSE)
+        self._run(self._tls.do_handshake)
+
+    @property
+    def session(self) -> ssl.SSLSession | None:
+        return self._tls.session
+
+    def settimeout(self, seconds: float) -> None:
+        self._connection.settimeout(seconds)
+
+    def sendall(self, data: bytes) -> None:
+        self._run(lambda: self._tls.write(data))
+
+    def recv(self, most: int) -> bytes:
+        return self._run(lambda: self._tls.read(most))
+
+    def _run(self, step: Callable[[], T]) -> T:
+        """The result of a step, when everything has been sent and received that it needs."""
+        while True:
+            try:
+                result = step()
+            except ssl.SSLWantReadError:
+                self._connection.sendall(self._sent.read())
+                data = self._connection.recv(65536)
+                if data:
+                    self._received.write(data)
+                else:
+                    self._received.write_eof()
+            else:
+                self._connection.sendall(self._sent.read())
+                return result
+
+
+def _exchange(connection: socket | _ShapedTls, payload: bytes, silence: Silence) -> bytes:
     """What comes back until the proxy ends the connection, or has said nothing for a while."""
     received = b""
-    connection.settimeout(silence)
+    first, next_one = silence
+    connection.settimeout(first)
     with suppress(OSError):
         connection.sendall(payload)
         while chunk := connection.recv(65536):
             received += chunk
-            connection.settimeout(END)
+            connection.settimeout(next_one)
     return received
 
 
-def _exchange_http2(connection: socket, request: Fields, body: bytes, silence: float) -> bytes:
+def _exchange_http2(connection: socket, request: Fields, body: bytes, silence: Silence) -> bytes:
     """The status for one request, or nothing where it is cut off."""
     config = h2.config.H2Configuration(
         header_encoding=None, validate_outbound_headers=False, normalize_outbound_headers=False
@@ -166,7 +264,7 @@ def _exchange_http2(connection: socket, request: Fields, body: bytes, silence: f
     protocol.send_headers(1, request, end_stream=not body)
     if body:
         protocol.send_data(1, body, end_stream=True)
-    connection.settimeout(2 * silence)
+    connection.settimeout(2 * silence[0])
     with suppress(OSError, h2.exceptions.ProtocolError):
         connection.sendall(protocol.data_to_send())
         while chunk := connection.recv(65536):

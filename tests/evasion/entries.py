@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from e2e.policies import Rule, hashed_uri, sha256
@@ -16,6 +16,7 @@ BLOCKED: dict[str, Rule] = {
     "kiosk.test": "kiosk.test/",
     "strasse.test": "strasse.test/",
     "bücher.test": "bücher.test/",
+    "xn--x-pib.test": "xn--x-pib.test/",  # IDNA 2003 decodes it, and UTS 46 refuses what that gives
     "full.test": {"sha256": sha256("full.test/")},
     "prefix.test": {"sha256": sha256("prefix.test/", 8)},
     "path.test/secret/": "path.test/secret/",
@@ -28,6 +29,8 @@ BLOCKED: dict[str, Rule] = {
     "10.0.0.0/8": {"address": "10.0.0.0/8"},
     "2001:db8:bad::/48": {"address": "2001:db8:bad::/48"},
 }
+#: of those, hashes that could be about any host: while one is in force, all TLS is decrypted
+OPAQUE = tuple(name for name in BLOCKED if name.startswith(("http:", "hash.test")))
 #: blocked in a site that is allowed, and so by a layer before the one that allows it
 SHUT: dict[str, Rule] = {"open.test/secret/": "open.test/secret/"}
 ALLOWED: list[Rule] = [
@@ -49,14 +52,27 @@ class Entry:
     payload: bytes | Fields
     #: where a CONNECT before it goes to; an HTTP/2 request without one is sent to the proxy over TLS, as browsers do
     tunnel: tuple[str, int] | None = None
-    #: TLS in the tunnel, for this name; HTTP/2 always has it, by default for the tunnel's host
+    #: TLS in the tunnel, for this name, or without one where it is empty; HTTP/2 always has TLS, by default for the
+    #: tunnel's host
     server_name: str | None = None
+    #: what becomes of the octets of the ClientHello: each piece is sent by itself
+    hello: Callable[[bytes], Sequence[bytes]] | None = None
+    #: the session that TLS resumes is that of a connection to the same server, for this name
+    resumes: str | None = None
     #: targets of its harmless part, which do arrive
     arrives: tuple[bytes, ...] = ()
     #: whether the client goes where an answer redirects it to
     follows: bool = False
     #: of an HTTP/2 request, behind its fields
     body: bytes = b""
+
+    @property
+    def is_fronted(self) -> bool:
+        """Whether all names of its TLS are harmless: only who decrypts it knows what it asks for."""
+        has_tls = self.server_name is not None or not isinstance(self.payload, bytes)
+        return (
+            has_tls and self.tunnel is not None and {self.tunnel[0], self.server_name or "good.test"} == {"good.test"}
+        )
 
 
 def shown(octets: bytes | str, most: int = 60) -> str:

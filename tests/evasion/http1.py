@@ -124,6 +124,27 @@ REQUESTS: dict[str, dict[str, bytes]] = {
         "a path behind it": _asking(b"Host: ads.test/x"),
         "a user before it": _asking(b"Host: good.test@ads.test"),
     },
+    "headers that servers believe": {
+        name.decode(): _asking(b"Host: good.test", name + b": " + value)
+        for name, value in (
+            (b"X-Forwarded-Host", b"ads.test"),
+            (b"x-forwarded-host", b"good.test, ADS.test.:443"),
+            (b"X-Host", b"ads.test"),
+            (b"X-Original-Host", b"ads.test"),
+            (b"X-HTTP-Host-Override", b"x.ads.test"),
+            (b"Forwarded", b"for=192.0.2.1;host=ads.test;proto=http"),
+            (b"forwarded", b'for=192.0.2.1, FOR="[::1]"; Host = "ads.test:80"'),
+        )
+    }
+    | {
+        name.decode(): _asking(b"Host: path.test", name + b": /secret/x", target=b"http://path.test/")
+        for name in (b"X-Original-URL", b"x-rewrite-url", b"X-Original-URI", b"X-Forwarded-Uri", b"X-Override-URL")
+    }
+    | {
+        "X-Original-URL of a URL": _asking(
+            b"Host: path.test", b"X-Original-URL: http://path.test/secret/x", target=b"http://path.test/"
+        ),
+    },
     "methods": {
         method.decode(): method + b" http://ads.test/ HTTP/1.1\r\nHost: ads.test\r\nContent-Length: 0" + _END
         for method in (
@@ -277,6 +298,7 @@ def entries() -> Iterator[Entry]:
     for family, requests in REQUESTS.items():
         for spelling, payload in requests.items():
             blocked = "path.test/secret/" if b"/secret/" in payload else "ads.test"
+            blocked = "http://hashed.test/page" if b"hashed.test" in payload else blocked
             yield Entry(family, blocked, spelling, payload)
     for spelling, (payload, arrives) in PIPELINES.items():
         yield Entry("requests in requests", "path.test/secret/", spelling, payload, arrives=arrives)

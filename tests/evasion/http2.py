@@ -33,6 +33,9 @@ REQUESTS: dict[str, dict[str, Fields]] = {
         "two schemes": [*fields(b"/", b"ads.test"), (b":scheme", b"https")],
         "two methods": [*fields(b"/", b"ads.test"), (b":method", b"POST")],
         "a list": fields(b"/", b"good.test, ads.test"),
+        "X-Forwarded-Host": fields(b"/", b"good.test", (b"x-forwarded-host", b"ads.test")),
+        "Forwarded": fields(b"/", b"good.test", (b"forwarded", b"for=_x;host=ads.test")),
+        "X-Original-URL": fields(b"/", b"path.test", (b"x-original-url", b"/secret/x")),
     },
     "HTTP/2: methods and schemes": {
         "an unknown pseudo header": [*fields(b"/", b"ads.test"), (b":protocol", b"websocket")],

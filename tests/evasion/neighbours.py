@@ -169,6 +169,17 @@ REQUESTS: dict[str, tuple[bytes, tuple[bytes, ...]]] = {
         request_head(b"http://good.test/", b"good.test", headers=[b"Accept: a, b", b"Cookie: a=b; c=ads.test"]),
         (b"/",),
     ),
+    "headers of another proxy": (
+        request_head(
+            b"http://good.test/",
+            b"good.test",
+            headers=[
+                *(b"X-Forwarded-For: 192.0.2.1", b"X-Forwarded-Host: good.test", b"X-Forwarded-Proto: http"),
+                *(b'Forwarded: for="[::1]:80";proto=http;host=good.test', b"X-Original-URL: /"),
+            ],
+        ),
+        (b"/",),
+    ),
     "a websocket": (
         b"GET http://good.test/ws HTTP/1.1\r\nHost: good.test\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n"
         b"Sec-WebSocket-Version: 13\r\nSec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n\r\n",

@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from e2e.origin import Origin
 from e2e.proxy import Proxy
 from evasion.corpus import ENTRIES, NEIGHBOURS, families, ways
-from evasion.driver import arrives_unfiltered, ask, filtering, passes, sweep
+from evasion.driver import arrives_unfiltered, filtering, passes, sweep
 from evasion.entries import Entry
 from evasion.servers.asking import ask_all
 from evasion.servers.judge import Judge, Miss
@@ -142,7 +142,7 @@ def _neighbours(proxy: Proxy, origin: Origin) -> list[Entry]:
     print(_NEIGHBOUR.format("harmless neighbours", "tried", "passed", "blocked"))
     stopped = []
     for name, family in families(NEIGHBOURS).items():
-        lost = [entry for entry in family if not passes(entry, ask(proxy, origin, entry)[0])]
+        lost = [entry for entry in family if not passes(proxy, origin, entry)]
         stopped += lost
         print(_NEIGHBOUR.format(name, len(family), len(family) - len(lost), len(lost)), flush=True)
     print(_NEIGHBOUR.format("all", len(NEIGHBOURS), len(NEIGHBOURS) - len(stopped), len(stopped)), end="\n\n")

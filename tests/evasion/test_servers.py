@@ -5,6 +5,7 @@ from __future__ import annotations
 import socket
 import threading
 from collections.abc import Iterator
+from functools import cache
 
 import pytest
 
@@ -16,12 +17,13 @@ from evasion.servers.registry import PROGRAMS
 from evasion.servers.targets import targets
 
 _HOSTILE = hostile(200, seed=1)
-_FOUND, _LACKING = available()
+#: looked for once, and only where it is asked
+_available = cache(available)
 
 
 @pytest.fixture(scope="module")
 def servers() -> Iterator[dict[str, Server]]:
-    with running(_FOUND) as found:
+    with running(_available()[0]) as found:
         yield {server.name: server for server in found}
 
 
@@ -37,7 +39,7 @@ def test_what_a_server_serves_that_is_blocked_the_filter_blocks(
     servers: dict[str, Server], judge: Judge, name: str
 ) -> None:
     if name not in servers:
-        pytest.skip(f"it is not installed; what is missing: {', '.join(_LACKING)}")
+        pytest.skip(f"it is not installed; what is missing: {', '.join(_available()[1])}")
     judged = judge.judge(_HOSTILE, ask_all(servers[name], _HOSTILE))
     assert judged.misses == ()
     assert len(judged.harmful) >= 10

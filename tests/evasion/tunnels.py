@@ -80,6 +80,9 @@ def _over_tls() -> Iterator[Entry]:
     for name in ("ads.test", "ADS.test", "x.ads.test"):
         yield Entry(family, "ads.test", f"the server name {name}", good, ("good.test", 443), name)
     yield Entry(family, "bücher.test", "the server name", good, ("good.test", 443), "xn--bcher-kva.test")
+    for name in ("", "good.test", "xn--x-pib.test"):
+        spelling = f"the tunnel, with the server name {name}"
+        yield Entry(family, "xn--x-pib.test", spelling, good, ("xn--x-pib.test", 443), name)
     yield Entry(family, "ads.test", "Host", ads, ("good.test", 443), "good.test")
     yield Entry(family, "ads.test", "Host and server name", ads, ("good.test", 443), "ads.test")
     yield Entry(family, "ads.test", "everything", ads, ("ads.test", 443), "ads.test")

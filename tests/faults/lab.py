@@ -21,8 +21,8 @@ from e2e.proxy import PATIENCE, Proxy, mitmdump
 DECIDES, REFUSES, PASSES, LEAKS = "decides", "refuses", "passes", "leaks"
 #: mitmdump does not start, or does not go on
 ENDS = "ends"
-#: seconds that a client waits where perhaps nobody answers
-_SHORT = 3.0
+#: seconds that a client waits where nobody answers
+UNANSWERED = 3.0
 
 
 class Lab:
@@ -122,19 +122,19 @@ class Lab:
 
     # -- what becomes of requests ----------------------------------------------------------------------------------
 
-    def seen(self, path: str = "/") -> str:
-        """What becomes of a request for what is blocked, and of one for what is not."""
+    def seen(self, path: str = "/", patience: float = PATIENCE) -> str:
+        """What becomes of a request for what is blocked, and of one for what is not, by clients of some patience."""
         if self.proxy.process.poll() is not None:
             return ENDS
-        arrived = [self._arrives(host, path) for host in ("ads.test", "good.test")]
+        arrived = [self._arrives(host, path, patience) for host in ("ads.test", "good.test")]
         if self.proxy.process.poll() is not None:
             return ENDS
         return {(False, True): DECIDES, (False, False): REFUSES, (True, True): PASSES}.get((*arrived,), LEAKS)
 
-    def _arrives(self, host: str, path: str) -> bool:
+    def _arrives(self, host: str, path: str, patience: float) -> bool:
         with self.origin.watch() as arrived:
             try:
-                with self.proxy.client(timeout=_SHORT) as client:
+                with self.proxy.client(timeout=patience) as client:
                     client.get(f"http://{host}{path}")
             except httpx.TransportError:
                 pass  # no answer is one of the things that may come of it
@@ -143,7 +143,7 @@ class Lab:
     def eventually(self, outcome: str) -> str:
         """What becomes of requests, once it is this, or at last."""
         end = time.monotonic() + PATIENCE
-        while (seen := self.seen()) != outcome and seen != ENDS and time.monotonic() < end:
+        while (seen := self.seen(patience=UNANSWERED)) != outcome and seen != ENDS and time.monotonic() < end:
             time.sleep(0.1)
         return seen
 

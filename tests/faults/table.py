@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from e2e.policies import replace
-from e2e.proxy import PATIENCE, read_answer, request_head
-from faults.lab import DECIDES, ENDS, PASSES, REFUSES, Lab
+from e2e.proxy import PATIENCE, request_head
+from faults.lab import DECIDES, ENDS, PASSES, REFUSES, UNANSWERED, Lab
 from hushlist.system.files import LONGEST_DOCUMENT
 
 try:
@@ -25,9 +25,10 @@ try:
 except ImportError:  # Windows
     resource = None  # type: ignore[assignment]
 
-#: seconds that another client may wait, on a busy machine too
-_LONGEST_WAIT = 4.0
+#: seconds of mitmdump's processor time that another client may wait for
+_LONGEST_WAIT = 2.0
 NOT_USED = "the change is not used"
+HELD_BACK = "list: held back: "
 CHANGED = "somebody has changed it while it was in use"
 UNFILTERED = "NOTHING IS FILTERED"
 
@@ -47,6 +48,8 @@ class Fault:
     open: str = DECIDES
     #: the path that is asked for meanwhile
     path: str = "/"
+    #: seconds that a client waits for an answer
+    patience: float = PATIENCE
     #: words that mitmdump says, where it starts, and where it does not
     says: str = ""
     #: whether it is there before mitmdump starts
@@ -87,9 +90,9 @@ def _list_replaced(octets: bytes) -> Callable[[Lab], AbstractContextManager[None
         start, known = len(lab.proxy.log), {*lab.cache.iterdir()}
         lab.policy.write_text(lab.policy.read_text().replace("- rules.yaml", "- more.hosts"))
         replace(lab.folder / "more.hosts", "0.0.0.0 ads.test\n")
-        lab.wait_for("1 rules of 2 files", start)
+        lab.wait_for("1 rule of 2 files", start)
         (lab.folder / "more.hosts").write_bytes(octets)
-        lab.wait_for(NOT_USED, start)
+        lab.wait_for(HELD_BACK, start)
         yield
         lab.restore()
         for index in {*lab.cache.iterdir()} - known:
@@ -128,13 +131,13 @@ def _index_replaced(lab: Lab) -> Iterator[None]:
 
 
 def _index_spoiled(spoil: Callable[[Path], object]) -> Callable[[Lab], AbstractContextManager[None]]:
-    """The index is written to, and cannot be compiled anew, since the list is broken too."""
+    """The index is written to, and cannot be compiled anew, since the policy is broken too."""
 
     @contextmanager
     def inject(lab: Lab) -> Iterator[None]:
         start = len(lab.proxy.log)
         index = lab.index()
-        lab.break_list()
+        _break_policy(lab)
         lab.wait_for(NOT_USED, start)
         spoil(index)
         lab.wait_for(CHANGED, start)
@@ -233,15 +236,16 @@ def _killer(policy: Path) -> Iterator[None]:
     if not Path("/proc/self/cmdline").exists():
         raise NotHereError("there is no /proc")
     done = threading.Event()
+    others = {*Path("/proc").glob("[0-9]*")}  # not to look at all of them again while it starts
 
     def kill() -> None:
         own = os.fsencode(policy)
         while not done.wait(0.005):
-            for process in Path("/proc").glob("[0-9]*/cmdline"):
+            for process in {*Path("/proc").glob("[0-9]*")} - others:
                 try:
-                    words = process.read_bytes().split(b"\0")
+                    words = (process / "cmdline").read_bytes().split(b"\0")
                     if b"hushlist.compiling.background_compiler" in words and own in words:
-                        os.kill(int(process.parent.name), signal.SIGKILL)
+                        os.kill(int(process.name), signal.SIGKILL)
                 except OSError:
                     continue
 
@@ -254,21 +258,39 @@ def _killer(policy: Path) -> Iterator[None]:
         thread.join()
 
 
+def _processor_time(process: int) -> float:
+    """Seconds that another process has used so far; they pass as fast on a busy machine."""
+    try:
+        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    except FileNotFoundError:
+        raise NotHereError("there is no /proc") from None
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 @contextmanager
 def _long_url(lab: Lab) -> Iterator[None]:
-    """A URL of 8 MiB that is as much work as one can be, to what is allowed, while another client asks."""
+    """A URL of 8 MiB that is as much work as one can be, to what is allowed, while another client asks.
+
+    It is cut off.
+    """
     target = b"http://good.test/" + b"%2e%2e/%25%32%66;a\\%c0%af%u002e" * (8 << 15)
+
+    def ask() -> None:
+        with suppress(ConnectionError):
+            other.sendall(request_head(target, b"good.test"))
+
     with lab.proxy.connect() as other, lab.origin.watch() as arrived:
-        thread = threading.Thread(target=other.sendall, args=(request_head(target, b"good.test"),))
+        thread = threading.Thread(target=ask)
         start, slowest = time.monotonic(), 0.0
         thread.start()
         while thread.is_alive() or not select.select([other], [], [], 0)[0]:
-            begun = time.monotonic()
+            begun = _processor_time(lab.proxy.process.pid)
             lab.proxy.get("http://ads.test/")
-            slowest = max(slowest, time.monotonic() - begun)
-            assert begun - start < PATIENCE, "it gets no answer"
+            slowest = max(slowest, _processor_time(lab.proxy.process.pid) - begun)
+            assert time.monotonic() - start < 2 * PATIENCE, "it gets no answer"
         thread.join()
-        assert read_answer(other).status == 403
+        with suppress(ConnectionError):
+            assert not other.recv(1 << 16).startswith(b"HTTP/1.1 200")
         assert slowest < _LONGEST_WAIT, f"another client waited for {slowest:.1f} s"
         assert not arrived.requests
     yield
@@ -381,20 +403,28 @@ FAULTS = (
     Fault("no memory for a decision", _nothing, REFUSES, PASSES, path="/exhaust", says="MemoryError"),
     Fault("an exception in a note on a request", _nothing, REFUSES, path="/unnoted", says="raised by the test"),
     Fault("an exception in a block page", _nothing, path="/unpaged", says="raised by the test"),
-    Fault("a list is broken", _changed(Lab.break_list), says="rules.yaml:2: "),
-    Fault("a list is a pipe", _changed(_make_list_a_pipe), says="rules.yaml: it is no regular file"),
-    Fault("a list is too long", _changed(_make_list_too_long), says="rules.yaml: it is longer than 16,777,216 octets"),
+    Fault(
+        "a list is broken",
+        _changed(Lab.break_list, HELD_BACK),
+        says="held back: it cannot be read: rules.yaml:2: ",
+    ),
+    Fault("a list is a pipe", _changed(_make_list_a_pipe, HELD_BACK), says="rules.yaml: it is no regular file"),
+    Fault(
+        "a list is too long",
+        _changed(_make_list_too_long, HELD_BACK),
+        says="rules.yaml: it is longer than 16,777,216 octets",
+    ),
     *(
         Fault(f"a list is replaced by {what}", _list_replaced(octets), says=says)
         for what, octets, says in (
-            ("a web page", b"\n<!DOCTYPE html>\n<title>Log in</title>\n", "more.hosts:2: <!DOCTYPE html>: "),
             (
-                "a message",
-                b"Too many requests\n",
-                "more.hosts:1: Too many requests: it had rules (1), and has none now",
+                "a web page",
+                b"\n<!DOCTYPE html>\n<title>Log in</title>\n",
+                "held back: it cannot be read: more.hosts:2: <!DOCTYPE html>: ",
             ),
-            ("nothing", b"", "more.hosts:1: list: it had rules (1), and has none now"),
-            ("its head", b"# Title: more\n", "more.hosts:1: list: it had rules (1), and has none now"),
+            ("a message", b"Too many requests\n", "held back: nothing in it can be used, and it had 1 rule"),
+            ("nothing", b"", "held back: nothing in it can be used, and it had 1 rule"),
+            ("its head", b"# Title: more\n", "held back: nothing in it can be used, and it had 1 rule"),
         )
     ),
     Fault("the policy is broken", _changed(_break_policy), says="policy.yaml:2: "),
@@ -408,7 +438,7 @@ FAULTS = (
     Fault("the store is damaged", _store_spoiled),
     Fault("the store is gone, and cannot be made", _store_gone),
     Fault("the log cannot be written", _log_gone, says="the log cannot be written"),
-    Fault("no file can be opened", _no_descriptors, REFUSES, REFUSES, says="Too many open files"),
+    Fault("no file can be opened", _no_descriptors, REFUSES, REFUSES, says="Too many open files", patience=UNANSWERED),
     Fault("no file can be opened for a change", _few_descriptors_for_reading, says="Too many open files"),
     Fault("somebody asks for a URL of 8 MiB", _long_url),
     Fault("start: a list is broken", _list_broken, ENDS, PASSES, says="rules.yaml:2: ", at_start=True),
@@ -434,7 +464,7 @@ def try_running(fault: Fault, lab: Lab) -> str:
     """
     start = len(lab.proxy.log)
     with fault.inject(lab):
-        outcome = lab.seen(fault.path)
+        outcome = lab.seen(fault.path, fault.patience)
         if fault.says:
             lab.wait_for(fault.says, start)
     assert lab.eventually(DECIDES) == DECIDES, f"{fault.name}: it does not come back"
@@ -448,9 +478,12 @@ def try_start(fault: Fault, lab: Lab) -> str:
             assert fault.says in lab.said, lab.said
             assert "Traceback" not in lab.said, lab.said
             return ENDS
-        assert fault.says in proxy.log.text(), proxy.log.text()
+        lab.wait_for(fault.says, 0)
         outcome = lab.seen(fault.path)
-        assert (UNFILTERED in proxy.log.text()) is (outcome == PASSES), proxy.log.text()
+        if outcome == PASSES:
+            lab.wait_for(UNFILTERED, 0)
+        else:
+            assert UNFILTERED not in proxy.log.text()
         if outcome == PASSES and fault.inject is _list_broken:
             lab.mend()
             assert lab.eventually(DECIDES) == DECIDES

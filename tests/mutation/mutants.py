@@ -1,7 +1,8 @@
 """Single changes to a source: each a slip that somebody could make, and that a test should see.
 
-What nobody decides by is left alone: docstrings, annotations, decorators, assertions, ``__repr__``, what is logged,
-sentences, the words of errors and of a command's help, and what is only for another platform.
+What nobody decides by is left alone: docstrings, annotations, decorators, assertions (``strict`` of ``zip`` is one),
+``__repr__``, what is logged, sentences, the words of errors and of a command's help, and what is only for another
+platform.
 """
 
 from __future__ import annotations
@@ -118,6 +119,12 @@ class _Finder(ast.NodeVisitor):
 
     def visit_Raise(self, node: ast.Raise) -> None:
         self._drop(node)
+
+    def visit_Call(self, node: ast.Call) -> None:
+        if ast.unparse(node.func) == "zip":
+            self._visit_all([*node.args])
+        else:
+            self.generic_visit(node)
 
     def visit_keyword(self, node: ast.keyword) -> None:
         if node.arg not in _HELP:

@@ -15,11 +15,11 @@ from hushlist.match.index import Match, find_checks
 from hushlist.match.rule import Action, Anything, ExpressionHash, Rule, Terms
 from hushlist.policy.groups import NOBODY, Client, Group
 from hushlist.policy.policy_file import Policy
-from hushlist.policy.schedule import Schedule
+from hushlist.policy.recurrence import Schedule
 from hushlist.unblock.grants import Grant
+from hushlist.url.comparison import RedirectMemory, slash_twin
 from hushlist.url.hashed_uri import HashedUri
 from hushlist.url.parts import Parts
-from hushlist.url.redirects import RedirectMemory, slash_twin
 from hushlist.url.request import MOST_HOSTS, Request, canonical_forms, request_of, target_forms
 from unit.match.plain_index import PlainIndex
 
@@ -170,7 +170,7 @@ class PlainEngine:
         if not 0 < len(hosts) <= MOST_HOSTS:
             number = f"more than {MOST_HOSTS} hosts" if hosts else "no host"
             decisions.append(self._fault(request, f"the request goes by {number}"))
-        for wrong in (request.fault, target_forms(request.scheme, request.target).fault):
+        for wrong in (request.fault, target_forms(request.scheme, request.target, len(hosts)).fault):
             if wrong is not None:
                 decisions.append(self._fault(request, wrong))
         return strictest(decisions)
@@ -215,12 +215,14 @@ class PlainEngine:
 
     def _matches(self, request: Request, host: bytes, form: Parts, *, is_first: bool) -> Iterator[Match]:
         port = str(request.port).encode()
-        own = [*self._index.find(form)]
+        own = [*self._index.find(form), *(self._index.find_urls(request.url_by(host)) if is_first else ())]
         uris = [form._replace(port=port, fragment=request.fragment)]
         if is_first:
             path, mark, query = request.target.partition(b"?")
             asked = Parts(request.scheme, None, host, port, path, query if mark else None, request.fragment)
             uris += [asked, asked._replace(host=form.host)]
+        if request.userinfo is not None:
+            uris += [uri._replace(userinfo=request.userinfo) for uri in uris]
         found = self._index.find_uris(uris)
         own += found
         if is_first:
@@ -233,5 +235,7 @@ class PlainEngine:
         if twin is not None and self._redirect_memory.knows(origin, form.path):
             rules = {match.rule for match in own}
             via = "rung protocol: its origin redirects between this path with and without a trailing slash"
-            twins = self._index.find(form._replace(path=twin))
+            other = form._replace(path=twin)
+            twins = [*self._index.find(other)]
+            twins += self._index.find_uris([other._replace(port=port, fragment=request.fragment)])
             yield from (match._replace(via=via) for match in twins if match.rule not in rules)

@@ -1,4 +1,4 @@
-"""The firewall rules of SECURITY.md are such that nftables takes them."""
+"""The firewall rules of the documentation are such that nftables takes them."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ import subprocess
 
 import pytest
 
-from documentation import blocks
+from documentation import PAGES, blocks
 
 NFT = shutil.which("nft", path=os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin")))
 
 
 @pytest.mark.skipif(NFT is None or os.geteuid() != 0, reason="nft is not here, or asks the kernel for more rights")
-def test_nft_takes_the_rules() -> None:
-    (rules,) = blocks("SECURITY.md", "nft")
+@pytest.mark.parametrize("rules", [block for page in PAGES for block in blocks(page, "nft")])
+def test_nft_takes_the_rules(rules: str) -> None:
     assert NFT is not None
     checked = subprocess.run([NFT, "-c", "-f", "-"], input=rules, text=True, capture_output=True, check=False)
     assert (checked.returncode, checked.stderr) == (0, "")

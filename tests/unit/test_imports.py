@@ -30,19 +30,22 @@ ALLOWED = {
     "": set(),
     "errors": set(),
     "system": {"errors"},
+    "minisign": {"errors", "system"},
     "url": {"errors"},
-    "match": {"errors", "system", "url"},
+    "match": {"errors", "url"},
     "lists": {"errors", "system", "url", "match"},
     "unblock": {"errors", "system", "url", "match", "lists"},
-    "policy": {"errors", "system", "url", "match", "lists", "unblock"},
+    "policy": {"errors", "system", "url", "match", "lists", "unblock", "minisign"},
     "jobs": {"errors", "system", "url", "match", "lists", "policy"},
-    "compiling": {"errors", "system", "url", "match", "lists", "policy", "jobs"},
+    "compiling": {"errors", "system", "url", "match", "lists", "policy", "jobs", "minisign"},
     "decide": {"errors", "system", "url", "match", "lists", "unblock", "policy", "compiling"},
     "journal": {"errors", "system", "url", "match", "lists", "policy", "decide"},
+    "importing": {"errors", "system", "url", "match", "lists", "policy", "compiling"},
+    "publish": {"errors", "system", "url", "match", "lists", "policy", "jobs"},
     "proxy": _CORE,
     "audit": _CORE,
     "squid": _CORE - {"journal"},
-    "cli": _CORE | {"audit", "squid"},
+    "cli": _CORE | {"audit", "importing", "minisign", "publish", "squid"},
     "__main__": {"cli"},
 }
 #: rooms and modules that open files
@@ -53,9 +56,11 @@ MAY_OPEN = (
     "hushlist.match.index_writer",
     "hushlist.match.public_suffixes",
     "hushlist.unblock.store",
+    "hushlist.url.abnf",
     "hushlist.policy",
     "hushlist.jobs",
     "hushlist.compiling",
+    "hushlist.importing",
     "hushlist.journal",
     "hushlist.proxy",
     "hushlist.audit",
@@ -179,6 +184,78 @@ def test_importing_reads_nothing_but_code_and_the_block_page_with_its_texts(modu
     assert read <= ({"block_page.html", "texts", *texts} if is_proxy else set())
     assert ("mitmproxy" in seen["modules"]) is is_proxy
     assert not {"socket.connect", "subprocess.Popen", "os.system"} & set(seen["events"])
+
+
+#: modules that cost time to import, and that asking a compiled policy does not need
+_COSTLY = {
+    *(
+        "mitmproxy",
+        "cryptography",
+        "zstandard",
+        "ruamel",
+        "publicsuffixlist",
+        "asyncio",
+        "concurrent",
+        "multiprocessing",
+    ),
+    *("multiprocessing", "pickle", "sqlite3", "email", "http", "html", "logging", "socket", "subprocess"),
+    *("tempfile", "importlib.metadata"),
+    *(
+        "importlib.resources",
+        "zoneinfo",
+        "difflib",
+        "graphlib",
+        "csv",
+        "pickle",
+        "secrets",
+        "hmac",
+        "getpass",
+    ),
+}
+#: what both commands import of this package
+_NEEDED = {
+    *("hushlist", "hushlist.cli", "hushlist.cli.command_options", "hushlist.cli.common", "hushlist.compiling"),
+    *("hushlist.compiling.compile_report", "hushlist.compiling.index_cache", "hushlist.compiling.stat_cache"),
+    *("hushlist.decide", "hushlist.decide.decision", "hushlist.decide.engine", "hushlist.errors", "hushlist.lists"),
+    *("hushlist.lists.list_formats", "hushlist.lists.list_source", "hushlist.lists.yaml_nodes", "hushlist.system"),
+    *("hushlist.system.files", "hushlist.system.list_store", "hushlist.system.memory", "hushlist.unblock"),
+    *(name for name in MODULES if part_of(name) in ("match", "policy", "url")),
+}
+_NOT_NEEDED = {
+    *("hushlist.match.index_writer", "hushlist.match.rule_anomalies", "hushlist.match.public_suffixes"),
+    *("hushlist.url.abnf", "hushlist.url.mail_text", "hushlist.url.uri_extraction"),
+}
+
+
+#: a compiled policy is opened without its lists only if no file changed just now
+_SETTLED = "from hushlist.compiling import stat_cache; stat_cache.SETTLED = -(10**18); "
+
+
+@pytest.mark.parametrize(
+    ("arguments", "own"),
+    [
+        (["check", "http://h.example/a"], {"hushlist.cli.policy_commands", "hushlist.url.http_head"}),
+        (["helper", "--acl"], {"hushlist.cli.helper_command", "hushlist.squid", "hushlist.url.http_head"}),
+    ],
+)
+def test_asking_a_compiled_policy_imports_only_what_it_needs(
+    tmp_path: Path, arguments: list[str], own: set[str]
+) -> None:
+    program = "import json, sys; from hushlist.cli import main; main(sys.argv[1:]); print(json.dumps([*sys.modules]))"
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("layers: [{name: lists, lists: [list.yaml]}]")
+    (tmp_path / "list.yaml").write_text("rules: [blocked.example, path.example/a]")
+    places = {name: str(tmp_path) for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME")}
+    environment = {**os.environ, **places, "PYTHONPATH": str(PACKAGE.parent)}
+    command = [sys.executable, "-c", _SETTLED + program, arguments[0], "--policy", str(policy), *arguments[1:]]
+    loaded: set[str] = set()
+    for _ in range(2):  # the first time compiles the policy
+        done = subprocess.run(command, input="", capture_output=True, text=True, env=environment)
+        assert done.stderr == ""
+        loaded = set(json.loads(done.stdout.splitlines()[-1]))
+    assert loaded & _COSTLY == set()
+    allowed = (_NEEDED - _NOT_NEEDED) | own
+    assert {name for name in loaded if name.split(".")[0] == "hushlist"} - allowed == set()
 
 
 def test_the_script_s_folder_shadows_no_standard_module() -> None:

@@ -44,6 +44,7 @@ def test_a_change_is_a_slip_in_one_place(source: str, expected: list[str]) -> No
         '"""Words."""',
         "def f(a: Literal['b']) -> Literal['c']:\n    'Words.'",
         "assert a == 1",
+        "x = zip(a, b, strict=True)",
         "logger.info('words', 1)",
         "x = f'words {1}'",
         "@d(1)\nclass C:\n    def __repr__(self):\n        return 'words'",

@@ -17,15 +17,19 @@ import pytest
 import yaml
 from jsonschema import Draft202012Validator
 
-from documentation import PAGES, REFERENCE, ROOT, RULES, blocks, is_list, rows, whole
+from documentation import PAGES, REFERENCE, ROOT, RULES, blocks, is_list, joined, rows, whole
 from hushlist.compiling.policy_compiler import compile_policy
+from hushlist.errors import SourceError
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.yaml_rules import read_yaml
+from hushlist.policy.catalogue import read_catalogue
 from hushlist.policy.policy_file import PolicyError
-from hushlist.unblock.credentials import hash_passphrase
 
-SCHEMAS = {name: json.loads((RULES / f"{name}.schema.json").read_text(encoding="utf-8")) for name in ("policy", "list")}
-STORED = hash_passphrase("correct horse battery staple")
+SCHEMAS = {
+    name: json.loads((RULES / f"{name}.schema.json").read_text(encoding="utf-8"))
+    for name in ("policy", "list", "catalogue")
+}
+STORED = f"scrypt$n=32768,r=8,p=1${'A' * 43}${'A' * 43}"
 
 
 def errors_of_policy(folder: Path, text: str) -> list[str]:
@@ -48,7 +52,15 @@ def errors_of_list(folder: Path, text: str) -> list[str]:
     return [f"{problem.what}: {problem.why}" for problem in report.errors]
 
 
-LOADERS = {"policy": errors_of_policy, "list": errors_of_list}
+def errors_of_catalogue(folder: Path, text: str) -> list[str]:
+    """What the reader says against a catalogue."""
+    (folder / "catalogue.yaml").write_text(text, encoding="utf-8")
+    with pytest.raises(SourceError) as caught:
+        read_catalogue(folder / "catalogue.yaml")
+    return [f"{problem.what}: {problem.why}" for problem in caught.value.problems]
+
+
+LOADERS = {"policy": errors_of_policy, "list": errors_of_list, "catalogue": errors_of_catalogue}
 
 
 # -- what an editor sees -----------------------------------------------------------------------------------------------
@@ -108,6 +120,7 @@ MAPPINGS = [
     ("policy", "unblock: {odd: 1}", "$defs/unblock/anyOf/1"),
     ("policy", "pass-through: {odd: 1}", "$defs/pass-through/anyOf/1"),
     ("policy", "pass-through: [{odd: 1}]", "$defs/passed-hosts/items/anyOf/1"),
+    ("policy", "always-decrypt: {odd: 1}", "$defs/always-decrypt/anyOf/1"),
     ("policy", "groups: [{odd: 1}]", "$defs/group"),
     ("policy", "groups: [{layers: [{odd: 1}]}]", "$defs/group/properties/layers/items/anyOf/1"),
     ("policy", "schedules: {a: {odd: 1}}", "$defs/entry"),
@@ -115,7 +128,11 @@ MAPPINGS = [
     ("policy", "dns: {odd: 1}", "$defs/dns"),
     ("policy", "on-failure: {odd: 1}", "$defs/on-failure/anyOf/1"),
     ("policy", "live: {odd: 1}", "$defs/live/anyOf/1"),
+    ("policy", "gate: {odd: 1}", "$defs/gate/anyOf/1"),
+    ("policy", "layers: [{lists: [{file: list.txt, gate: {odd: 1}}]}]", "$defs/list-gate/anyOf/1"),
     ("list", "{odd: 1, rules: []}", ""),
+    ("catalogue", "{odd: 1, lists: []}", ""),
+    ("catalogue", "lists: [{odd: 1}]", "properties/lists/items"),
     ("list", "rules: [{odd: 1}]", "$defs/rule/anyOf/2"),
     *(
         (
@@ -129,6 +146,7 @@ MAPPINGS = [
 #: a word that is none, and where the schema has those that are
 WORDS = [
     ("policy", "unparsable: odd", "properties/unparsable"),
+    ("policy", "unknown-context: odd", "properties/unknown-context"),
     ("policy", "mode: odd", "$defs/mode/anyOf/0"),
     ("policy", "default: odd", "$defs/default/anyOf/0"),
     ("policy", "default: {action: odd}", "$defs/default/anyOf/1/properties/action"),
@@ -146,6 +164,9 @@ WORDS = [
     ("policy", "layers: [{lists: [{file: list.txt, format: odd}]}]", "$defs/list/properties/format"),
     ("policy", "layers: [{lists: [{action: odd}]}]", "$defs/list/properties/action"),
     ("policy", "layers: [{lists: [{variant: odd}]}]", "$defs/list/properties/variant"),
+    ("policy", "layers: [{lists: [{fragments: odd}]}]", "$defs/list/properties/fragments"),
+    ("policy", "layers: [{lists: [{covers: odd}]}]", "$defs/list/properties/covers"),
+    ("policy", "layers: [{lists: [{url: 'https://a.example/l', optional: odd}]}]", "$defs/flag/anyOf/0"),
     ("policy", "safe-search: odd", "$defs/level/anyOf/0"),
     ("policy", "safe-search: [odd]", "$defs/safe-search/anyOf/1/items"),
     *(
@@ -155,6 +176,10 @@ WORDS = [
     ("policy", "unblock: odd", "$defs/switch/anyOf/0"),
     ("policy", "unblock: {codes: odd}", "$defs/switch/anyOf/0"),
     ("policy", "unblock: {scopes: [odd]}", "$defs/unblock/anyOf/1/properties/scopes/items"),
+    ("policy", "decrypt: odd", "properties/decrypt"),
+    ("policy", "groups: [{decrypt: odd}]", "$defs/group/properties/decrypt"),
+    ("policy", "relayed: odd", "properties/relayed"),
+    ("policy", "groups: [{relayed: odd}]", "$defs/group/properties/relayed"),
     ("policy", "pass-through: {failed-handshakes: odd}", "$defs/pass-through/anyOf/1/properties/failed-handshakes"),
     ("policy", "log: odd", "$defs/switch/anyOf/0"),
     ("policy", "log: {gzip: odd}", "$defs/switch/anyOf/0"),
@@ -163,9 +188,12 @@ WORDS = [
         for key in ("what", "queries", "clients")
     ),
     ("policy", "on-failure: odd", "$defs/failure"),
+    ("catalogue", "lists: [{format: odd}]", "properties/lists/items/properties/format"),
     ("list", "{action: odd, rules: []}", "properties/action"),
     ("list", "{variant: odd, rules: []}", "properties/variant"),
+    ("list", "{covers: odd, rules: []}", "properties/covers"),
     ("list", "rules: [{action: odd}]", "$defs/rule/anyOf/2/properties/action"),
+    ("list", "rules: [{expression: 'http://a.example/', match: odd}]", "$defs/rule/anyOf/2/properties/match"),
 ]
 _UNKNOWN = re.compile(r"odd: unknown (?:key|check) \(known: (.*)\)$")
 _EXPECTED = re.compile(
@@ -223,7 +251,7 @@ def test_every_key_is_described(schema: str) -> None:
             assert described, f"{place}: {key}"
 
 
-_POLICY, _HEAD, _RULE = ("## The policy file", 0), ("## Rules in YAML", 0), ("## Rules in YAML", 1)
+_POLICY, _HEAD, _RULE = ("## The file", 0), ("## Rules in YAML", 0), ("## Rules in YAML", 1)
 _TIMED = ("### Actions by time", 0)
 
 
@@ -241,10 +269,14 @@ _TIMED = ("### Actions by time", 0)
         ("policy", "$defs/group/properties/layers/items/anyOf/1", [("## Layers", 0)]),
         ("policy", "$defs/unblock/anyOf/1", [("## Temporary unblocking", 0)]),
         ("policy", "$defs/pass-through/anyOf/1", [("## Pass-through", 0)]),
+        ("policy", "$defs/always-decrypt/anyOf/1", [("## Decryption", 0)]),
         ("policy", "$defs/log/anyOf/1", [("## Log", 0)]),
         ("policy", "$defs/dns", [("## Names of DNS", 0)]),
-        ("policy", "$defs/on-failure/anyOf/1", [("## When the filter fails", 0)]),
+        ("policy", "$defs/on-failure/anyOf/1", [("## The causes", 0)]),
         ("policy", "$defs/live/anyOf/1", [("## The live page", 0)]),
+        ("catalogue", "properties/lists/items", [("## The catalogue", 0)]),
+        ("policy", "$defs/gate/anyOf/1", [("## Changes", 0)]),
+        ("policy", "$defs/list-gate/anyOf/1", [("## Changes", 0)]),
         ("list", "", [_HEAD]),
         ("list", "$defs/rule/anyOf/2", [_RULE]),
     ],
@@ -256,8 +288,12 @@ def test_keys_are_described_as_in_the_reference(schema: str, pointer: str, table
 
 
 def test_every_key_is_in_a_table_of_the_reference() -> None:
-    page = (ROOT / REFERENCE).read_text(encoding="utf-8")
-    in_tables = {key for line in page.splitlines() if line.startswith("| `") for key in re.findall(r"`([^`]*)`", line)}
+    in_tables = {
+        key
+        for line in joined(*REFERENCE).splitlines()
+        if line.startswith("| `")
+        for key in re.findall(r"`([^`]*)`", line)
+    }
     known = {
         key
         for name, schema in SCHEMAS.items()
@@ -269,7 +305,7 @@ def test_every_key_is_in_a_table_of_the_reference() -> None:
 
 # -- the same documents are good ---------------------------------------------------------------------------------------
 
-SHIPPED = [(("policy" if path.stem == "policy" else "list"), path) for path in sorted(RULES.glob("*.yaml"))]
+SHIPPED = [(path.stem if path.stem in SCHEMAS else "list", path) for path in sorted(RULES.glob("*.yaml"))]
 DOCUMENTED = [block for page in PAGES for block in blocks(page, "yaml")]
 readings = pytest.mark.parametrize("loader", [Yaml11, Yaml12])
 
@@ -300,6 +336,7 @@ def test_the_schemas_are_shipped_with_the_rules() -> None:
 GOOD_POLICIES = [
     "",
     "unparsable: pass",
+    "unknown-context: block",
     "timezone: Asia/Kolkata",
     "mode: off",
     "mode: tag",
@@ -321,6 +358,11 @@ GOOD_POLICIES = [
     "pass-through: [bank.example, =api.bank.example, 192.0.2.0/24, '2001:db8::/32', 192.0.2.7, bücher.example]",
     "pass-through: {hosts: [bank.example, {file: list.txt}], failed-handshakes: add}",
     "groups: [{name: a, users: [b], pass-through: [bank.example]}]",
+    "decrypt: where-needed\nalways-decrypt: [cdn.example, =a.example, 192.0.2.0/24, {file: list.txt}]",
+    "decrypt: all\nalways-decrypt: {categories: [hrn://a.example/cdn]}",
+    "relayed: keep",
+    "decrypt: without-pages",
+    "groups: [{name: a, users: [b], relayed: end, decrypt: never, always-decrypt: {hosts: [a.example]}}]",
     "log: on",
     "log: off",
     "log: {}",
@@ -357,13 +399,19 @@ GOOD_LAYERS = [
     "[{name: a, lists: [{file: list.txt, format: domains, name: hrn://a.example/b, title: 9, action: warn}]}]",
     "[{name: a, lists: [{file: list.txt, format: safebrowsing-raw, prefix-length: 4, category: hrn://a.example}]}]",
     "[{name: a, lists: [{file: list.txt, format: hashed-uris, variant: p}]}]",
+    "[{name: a, lists: [{url: 'https://a.example/l', every: 12h, optional: true, format: domains, title: x}]}]",
+    f"[{{name: a, lists: [{{url: 'http://a.example/l', sha256: {'0a' * 32}, optional: true}}]}}]",
+    "[{name: a, lists: [{url: 'http://a.example/l', key: RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3, "
+    "signature: 'http://a.example/s', optional: true}]}]",
 ]
 GOOD_LISTS = [
     "rules: []",
     "{title: 2024, description: on, reason: 404, rules: [a.example, 'http://b.example/c?d', bücher.example]}",
     "rules: [{expression: a.example, action: allow, expires: 2030-07-31, category: hrn://a.example/b, reason: Yes}]",
+    "rules: [{expression: 'https://a.example/b', match: simple}, {expression: 'http://b.example:80', match: scheme}]",
     "rules: [{sha256: 12345678}, {sha256: 12345e78}, {sha256: 0BADF00D, action: warn}]",
     f"rules: [{{sha256: {'0a' * 32}, action: allow}}]",
+    f"{{seal: f87dde256ef1fd9a, rules: [{{sealed: 12345678}}, {{sealed: {'0a' * 32}, action: allow}}]}}",
     "rules: [{address: 192.0.2.0/24}, {address: 192.0.2.7}, {address: 2001:db8::/32, action: tag}]",
     f"rules: ['hashed:sha1={'0a' * 20}', {{uri: 'HASHED:MD5={'0A' * 16}+Query'}}]",
 ]
@@ -375,6 +423,7 @@ WRONG_POLICIES = [
     "dns: {blocked: [192.0.2.80, '::1', 192.0.2.81]}",
     "colour: red",
     "unparsable: allow",
+    "unknown-context: tag",
     "unparsable: [block]",
     "timezone: ' '",
     "timezone: [UTC]",
@@ -416,6 +465,13 @@ WRONG_POLICIES = [
     "pass-through: ['*.bank.example']",
     "pass-through: [bank.example/login]",
     "pass-through: [{}]",
+    "decrypt: some",
+    "relayed: on",
+    "decrypt: on",
+    "always-decrypt: cdn.example",
+    "always-decrypt: {}",
+    "always-decrypt: {categories: [cdn]}",
+    "always-decrypt: ['*.cdn.example']",
     "log: maybe",
     "log: [all]",
     "log: {what: everything}",
@@ -484,6 +540,10 @@ WRONG_LAYERS = [
     "[{name: a, lists: [{file: list.txt, format: domains, action: pass}]}]",
     "[{name: a, lists: [{file: list.txt, format: domains, category: social}]}]",
     "[{name: a, lists: [{file: list.txt, format: domains, variant: x}]}]",
+    "[{name: a, lists: [{url: 'https://a.example/l', file: list.txt, optional: true}]}]",
+    "[{name: a, lists: [{file: list.txt, every: 12h}]}]",
+    "[{name: a, lists: [{url: 'https://a.example/l', signature: 'https://a.example/s', optional: true}]}]",
+    "[{name: a, lists: [{url: 'https://a.example/l', optional: maybe}]}]",
     "[{name: a, checks: [rare-ipv4]}]",
     "[{name: a, checks: {rare-ipv6: block}}]",
     "[{name: a, checks: {rare-ipv4: warn}}]",
@@ -511,6 +571,14 @@ WRONG_LISTS = [
     "rules: [{expression: a.example, expires: 31.12.2030}]",
     "rules: [{expression: a.example, category: games}]",
     "rules: [{expression: a.example, days: mon}]",
+    "rules: [{expression: 'http://a.example/', match: exact}]",
+    "rules: [{expression: a.example/b, match: simple}]",
+    "rules: [{expression: 'ftp://a.example/', match: scheme}]",
+    "rules: [{expression: 'http://me@a.example/', match: scheme}]",
+    "rules: [{expression: 'http://a.example/?b#c', match: scheme}]",
+    "rules: [{sha256: 0badf00d, match: simple}]",
+    f"rules: [{{uri: 'hashed:sha1={'0a' * 20}', match: syntax}}]",
+    "rules: [{address: 192.0.2.7, match: scheme}]",
     "rules: [{sha256: 0badf0}]",
     "rules: [{sha256: 0badf00dd}]",
     "rules: [{sha256: 0badf00g}]",

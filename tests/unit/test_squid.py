@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import re
 import threading
-from datetime import datetime
+from datetime import datetime, tzinfo
 from itertools import pairwise
 from urllib.parse import parse_qs, urlsplit
 
@@ -16,11 +16,14 @@ from hypothesis import strategies as st
 from hushlist import squid as helper_module
 from hushlist.decide.decision import Decision
 from hushlist.decide.engine import Engine
-from hushlist.match.rule import Action
-from hushlist.policy.groups import NOBODY, Client
+from hushlist.match.checks import Check
+from hushlist.match.index_writer import index_of
+from hushlist.match.rule import Action, Rule, Terms
+from hushlist.policy.groups import NOBODY, Client, Group, GroupSettings
+from hushlist.policy.policy_file import Layer, Policy
 from hushlist.squid import LONGEST_LINE, AccessList, Redirector, SquidHelper, cut_lines, serve
 from hushlist.url.hashed_uri import HashKey, hash_uri
-from unit.hostile import as_squid_escapes, engine_of, octets, seconds
+from unit.hostile import as_squid_escapes, engine_of, octets, rules_of, seconds
 
 RULES = r"""
 rules:
@@ -308,6 +311,99 @@ def test_each_line_gets_one_answer_however_it_comes(
         assert all(_ANSWER.fullmatch(answer) for answer in whole)
 
 
+CHECKED = Policy(
+    "policy.yaml",
+    (Layer("first", (Rule(Check("encoded-nul"), Terms(Action.BLOCK, "checks", "policy.yaml", layer="first"), 1),)),),
+)
+
+
+@pytest.fixture(scope="module")
+def engines() -> list[Engine]:
+    """Engines that know hosts alone, paths, hashed URIs, checks, what expires, and clients."""
+    hashed = hash_uri(b"http://other.example/page", HashKey("sha1", "n", query=False, fragment=False))
+    jo = Group("jo", (), GroupSettings(), users=frozenset(("jo",)))
+    by_client = Policy("policy.yaml", (Layer("first"),), groups=(jo,))
+    rules = rules_of(RULES, "first.yaml", "first")
+    return [
+        engine_of("rules: [blocked.example, {expression: tagged.example, action: tag}]"),
+        engine_of(RULES),
+        engine_of(RULES + f"- {{uri: '{hashed}'}}\n"),
+        engine_of("rules: [{expression: blocked.example, expires: 2999-01-01}, path.example/live/]"),
+        Engine(CHECKED, index_of(rules)),
+        Engine(by_client, index_of(rules)),
+    ]
+
+
+_HOSTS = [b"blocked.example", b"other.example", b"path.example", b"tagged.example", b"a..b", b"warned.example", b"1.2"]
+_URLS = st.builds(
+    b"".join,
+    st.tuples(
+        st.sampled_from([b"http://", b"https://", b"HTTP://", b"h://", b""]),
+        st.sampled_from(_HOSTS),
+        st.sampled_from([b"", b":80", b":8443", b":x"]),
+        st.sampled_from([b"", b"/", b"/live/x?y", b"/page", b"/%00", b"/a/../live/", b"?q", b"/#f", b"/a b"])
+        | octets(),
+    ),
+)
+_LINES = st.builds(
+    b"".join,
+    st.tuples(
+        st.sampled_from([b"", b"7 ", b"18446744073709551616 ", b"123456789012345678901 ", b"7 8 ", b" "]),
+        _URLS,
+        st.sampled_from([b"", b" -", b" ", EXTRAS, b" 192.0.2.8/- - GET"]),
+    ),
+).map(lambda line: line.replace(b"\n", b""))
+
+
+@given(st.lists(_LINES | octets().map(lambda line: line.replace(b"\n", b"")), max_size=8), st.integers(0, 5))
+def test_many_lines_are_answered_as_each_alone(engines: list[Engine], lines: list[bytes], which: int) -> None:
+    for speech in (AccessList(), Redirector(PAGE), Redirector("http://page.example/%t?%u&%%&%r")):
+        helper = answerer(speech, engines[which])
+        helper.answers([b"http://other.example/" + extras for extras in (b" -", b"", EXTRAS)])  # what is usual
+        alone = b"".join(answerer(speech, engines[which]).answer(line) + b"\n" for line in lines)
+        assert helper.answers(lines) == alone
+        assert helper.answers(lines) == alone  # from the caches
+
+
+def test_what_a_check_finds_is_blocked_on_a_host_that_is_known(engines: list[Engine]) -> None:
+    helper = answerer(Redirector(PAGE), engines[4])
+    lines = [b"http://other.example/" + path + EXTRAS for path in (b"", b"%00", b"")]
+    for _ in range(2):
+        assert [answer[:3] for answer in helper.answers(lines).splitlines()] == [b"ERR", b"OK ", b"ERR"]
+
+
+def test_failures_and_rules_that_expire_are_not_answered_from_the_cache(monkeypatch: pytest.MonkeyPatch) -> None:
+    complaints: list[str] = []
+    engine = engine_of(RULES)
+    helper = SquidHelper(_Failing(engine.policy, engine.index), AccessList(), complaints.append)
+    for _ in range(2):
+        assert helper.answers([b"http://path.example/fail"]) == b'BH message="the filter failed"\n'
+    assert len(complaints) == 2
+    helper = answerer(AccessList(), engine_of("rules: [{expression: blocked.example, expires: 2030-01-01}]"))
+    for day, answer in (("2030-01-01", b"OK"), ("2030-01-02", b"ERR")):
+        at = datetime.fromisoformat(f"{day}T12:00+00:00")
+
+        class Clock(datetime):
+            @classmethod
+            def now(cls, tz: tzinfo | None = None) -> Clock:
+                return cls.fromtimestamp(at.timestamp(), tz)  # noqa: B023
+
+        monkeypatch.setattr("hushlist.decide.engine.datetime", Clock)
+        monkeypatch.setattr(helper_module, "time", at.timestamp)
+        assert helper.answers([b"http://blocked.example/"] * 2).split()[0] == answer
+
+
+def test_answers_that_are_kept_are_bounded_and_stay_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helper_module, "MOST_TEXTS", 1)
+    monkeypatch.setattr(helper_module, "MOST_ANSWERED", 2)
+    helper = answerer(AccessList())
+    lines = [b"http://h%d.example/ -" % number for number in range(5)] + [
+        b"http://path.example/%d" % n for n in range(5)
+    ]
+    for _ in range(2):
+        assert helper.answers([*lines, b"http://path.example/live/ -"]).startswith(b"ERR\n" * 10 + b"OK ")
+
+
 @pytest.mark.parametrize("channel", [b"", b"17 "])
 @pytest.mark.parametrize("length", [LONGEST_LINE - 1, LONGEST_LINE, LONGEST_LINE + 1, 10 * LONGEST_LINE])
 def test_a_line_that_is_too_long_is_answered_and_the_next_ones_too(
@@ -336,7 +432,7 @@ def test_a_line_without_an_end_takes_no_more_memory_than_a_line() -> None:
 def test_a_hostile_line_takes_time_in_proportion_to_its_length(part: bytes) -> None:
     line = b"http://h.example/ " + part * (LONGEST_LINE // len(part) - 5)
     assert seconds(lambda: helper_module.read_rewrite(line)) < 0.2
-    assert seconds(lambda: helper_module.url_of_rewrite(line)) < 0.2
+    assert seconds(lambda: Redirector.url_of(line)) < 0.2
     assert seconds(lambda: helper_module.url_of_acl(as_squid_escapes(line))) < 0.5
     assert seconds(lambda: helper_module.url_to_decide(line)) < 0.2
 
@@ -387,13 +483,28 @@ def test_a_failure_lets_nothing_pass_and_is_reported_without_the_request(
     assert re.fullmatch(r"failed at a request: RuntimeError at test_squid\.py:\d+", complaint)
 
 
+@pytest.mark.parametrize(
+    ("asked", "sent"),
+    [
+        (b"http://Blocked.example:8080/a%7eb", b"http%3A%2F%2FBlocked.example%3A8080%2Fa%257eb"),
+        (b"http://blocked.example/x", b"http%3A%2F%2Fblocked.example%2Fx"),
+        (b"http://me:pw@blocked.example/\xc3", b"http%3A%2F%2Fblocked.example%2F%C3"),
+        (b"blocked.example:443", b"blocked.example%3A443"),
+        (b"http://me:pw@blocked.example:x/", b"blocked.example%3Ax%2F"),
+    ],
+)
+def test_a_redirect_may_tell_the_address_as_it_was_sent(asked: bytes, sent: bytes) -> None:
+    answer = answerer(Redirector("http://page.example/?o=%o")).answer(asked + EXTRAS)
+    assert answer.startswith(b'OK status=302 url="http://page.example/?o=' + sent + b'" ')
+
+
 # -- the loop ----------------------------------------------------------------------------------------------------------
 
 
 def test_no_line_waits_for_another(acl: SquidHelper) -> None:
     asked, ask = os.pipe()
     told, tell = os.pipe()
-    serving = threading.Thread(target=serve, args=(acl.answer, asked, tell), daemon=True)
+    serving = threading.Thread(target=serve, args=(acl.answers, asked, tell), daemon=True)
     serving.start()
     os.write(ask, b"1 http://other.example/\n2 http://blocked")
     assert os.read(told, 65_536) == b"1 ERR\n"
@@ -411,3 +522,55 @@ def test_no_line_waits_for_another(acl: SquidHelper) -> None:
 def test_what_is_warned_of_does_not_pass_since_nobody_can_click_on() -> None:
     helper = SquidHelper(engine_of("rules: [{expression: shop.example, action: warn}]"), AccessList(), print)
     assert helper.answer(b"http://shop.example/").startswith(b"OK ")
+
+
+def test_what_fails_for_a_line_with_the_usual_extras_is_answered_too() -> None:
+    complaints: list[str] = []
+    engine = engine_of(RULES)
+    helper = SquidHelper(_Failing(engine.policy, engine.index), AccessList(), complaints.append)
+    assert helper.answer(b"http://other.example/ -") == b"ERR"
+    assert helper.answer(b"http://fail.example/ -") == b'BH message="the filter failed"'
+    assert len(complaints) == 1
+
+
+def test_notes_that_are_kept_are_bounded_and_stay_right(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(helper_module, "MOST_NOTES", 1)
+    helper = answerer(AccessList())
+    for _ in range(2):
+        assert helper.answer(b"http://blocked.example/") == ADS
+        assert b'log="plain.example/' in helper.answer(b"http://plain.example/")
+
+
+def test_a_url_that_cannot_be_read_does_not_teach_that_urls_end_at_a_space() -> None:
+    # with "uri_whitespace allow", the client's spaces are in the URL; the first one has no valid port
+    for channel in (b"", b"7 "):
+        helper = answerer(Redirector(PAGE))
+        helper.answers([channel + b"http://h.example:99999/ x" + EXTRAS])
+        asked = channel + b"http://other.example/ x" + EXTRAS
+        assert helper.answers([asked]) == answerer(Redirector(PAGE)).answers([asked])
+        assert b"OK status=302" in helper.answer(asked)
+
+
+def test_what_usually_follows_a_url_is_learned_unless_it_is_long() -> None:
+    read: list[bytes] = []
+
+    class Reading(AccessList):
+        @staticmethod
+        def url_of(text: bytes) -> bytes:
+            read.append(text)
+            return text.partition(b" ")[0]
+
+    helper = answerer(Reading())
+    for line, is_read in (
+        (b"http://other.example/ -", True),
+        (b"http://another.example/ -", False),
+        (b"1 http://other.example/ x", True),
+        (b"http://other.example/ x", False),
+        (b"http://other.example/ " + b"x" * 256, True),
+        (b"http://other.example/ " + b"x" * 256, True),
+        (b"http://other.example/ " + b"x" * 255, True),
+        (b"http://other.example/ " + b"x" * 255, False),
+    ):
+        read.clear()
+        assert helper.answer(line).endswith(b"ERR")
+        assert bool(read) is is_read, line[:30]

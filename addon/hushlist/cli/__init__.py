@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from collections.abc import Sequence
 from importlib import import_module
@@ -21,15 +22,42 @@ from hushlist.errors import HushlistError, SourceError
 #: module of this package -> its commands, in the order of the help: what people need first is on top. Only the
 #: requested command's module is imported, so that canonicalizing a URL costs neither a database nor a policy.
 _COMMANDS = {
-    "policy_commands": ("check", "explain", "compile", "helper"),
+    "policy_commands": ("check", "explain", "compile"),
+    "helper_command": ("helper",),
+    "init_command": ("init",),
+    "import_command": ("import",),
+    "update_command": ("update", "lists"),
     "log_command": ("log",),
     "override_command": ("override",),
-    "lint_command": ("lint",),
-    "diff_command": ("diff",),
+    "list_commands": ("lint", "diff"),
     "audit_command": ("audit",),
     "leak_command": ("leak",),
-    "url_commands": ("canonicalize", "expressions", "hash", "compare", "extract"),
+    "hide_command": ("hide",),
+    "sign_commands": ("keypair", "sealkey", "sign", "verify"),
+    "url_commands": ("canonicalize", "expressions", "hash", "prefixes", "compare", "extract"),
+    "specification_commands": ("parse", "hrn", "conformance"),
+    "shell_commands": ("completion", "man"),
 }
+#: the first command of each group in the help -> its heading
+_GROUPS = {
+    "check": "ask a policy",
+    "log": "while the filter runs",
+    "lint": "test lists",
+    "hide": "publish lists",
+    "canonicalize": "look at URLs",
+    "completion": "set up a shell",
+}
+
+
+class _GroupedParser(Parser):
+    """The parser of all commands, whose help has them in groups."""
+
+    def format_help(self) -> str:
+        """The help, with a heading above each group."""
+        text = super().format_help()
+        for command, heading in _GROUPS.items():
+            text = re.sub(rf"\n(?=    (?:\x1b\[[0-9;]*m)*{command}\b)", f"\n\n  {heading}:\n", text, count=1)
+        return text
 
 
 def run() -> None:
@@ -63,14 +91,15 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 def make_parser(command: str = "") -> argparse.ArgumentParser:
     """A parser for one command and those of the same module; for all commands if there is no such command."""
-    parser = Parser(
+    parser = _GroupedParser(
         prog="hushlist",
         description="Canonicalize URLs, hash their expressions, and ask a policy what it does with them and why.",
         epilog="Exit codes: 0 good; 1 a URL is blocked, two are different, a text has none, the log has no such "
         "record, or an update changes more than it may; 2 wrong usage or bad input.",
     )
     parser.add_argument("--version", action="version", version=f"hushlist {__version__}")
-    commands = parser.add_subparsers(required=True, metavar="COMMAND")
+    parser._positionals.title = "commands, each with a help of its own"
+    commands = parser.add_subparsers(required=True, metavar="COMMAND", parser_class=Parser)
     for module in [name for name, own in _COMMANDS.items() if command in own] or _COMMANDS:
         import_module(f"{__name__}.{module}").add_to(commands)
     return parser

@@ -3,30 +3,40 @@
 from __future__ import annotations
 
 import argparse
-import os
 import shutil
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 from hushlist.audit.replay.audit_report import AuditReport, read_report
-from hushlist.audit.replay.audit_workers import ReplayWork
 from hushlist.audit.replay.auditor import ReplayMoment
 from hushlist.audit.replay.partition import merge_reports, report_of
+from hushlist.audit.replay.replay_job import ReplayWork
 from hushlist.audit.replay.report_details import add_details
 from hushlist.audit.replay.report_page import report_page
 from hushlist.audit.replay.report_text import Title, report_text
 from hushlist.audit.report_codec import ReportError, encode
 from hushlist.audit.sources.source_formats import FORMATS
-from hushlist.cli.command_options import add_as_recorded, add_jobs, add_who_and_when, open_engine, who_and_when
+from hushlist.cli.command_options import (
+    add_as_recorded,
+    add_jobs,
+    add_key_file,
+    add_popular,
+    add_who_and_when,
+    open_engine,
+    who_and_when,
+)
 from hushlist.cli.common import (
     BAD,
     GOOD,
     Commands,
     add_command,
     add_policy,
+    complain,
     expand_folders,
+    has_colors,
     parse_number,
     print_json,
     print_line,
@@ -35,7 +45,8 @@ from hushlist.cli.common import (
 from hushlist.errors import Problem, SourceError
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import Client
-from hushlist.system.files import LONGEST_LIST, read_regular
+from hushlist.publish.key_table import KeyEntry, read_key_table, revealed
+from hushlist.system.files import LONGEST_LIST, read_regular, reason_of
 
 #: columns, if the output is not a terminal
 _WIDTH = 100
@@ -57,12 +68,8 @@ def add_to(commands: Commands) -> None:
     )
     add_policy(parser)
     parser.add_argument("--format", choices=FORMATS, help="of all sources (default: told by what is in each)")
-    parser.add_argument(
-        "--popular",
-        type=Path,
-        metavar="FILE",
-        help="popular domains, one a line or as rank,domain: say which of them requests are stopped to",
-    )
+    add_popular(parser, ": say which of them requests are stopped to")
+    add_key_file(parser)
     parser.add_argument(
         "--merge",
         action="store_true",
@@ -86,30 +93,56 @@ def add_to(commands: Commands) -> None:
 
 def audit_sources(arguments: argparse.Namespace) -> int:
     """Print the report; progress goes to standard error, if that is a terminal."""
+    if arguments.json and arguments.key_file is not None:
+        return complain("--json keeps hashes, by which --merge knows rules: leave out --key-file")
+    table = read_key_table(arguments.key_file)
     engine = open_engine(arguments)
     at, client = who_and_when(arguments, engine)
     moment = ReplayMoment(at, client, arguments.as_recorded)
-    named = FORMATS[arguments.format] if arguments.format else None
     sources = [] if arguments.merge else expand_folders(arguments.sources)
     with shown_progress() as show:
-        work = ReplayWork(sources, moment, named, jobs=arguments.jobs)
+        work = ReplayWork(sources, moment, FORMATS.get(arguments.format), jobs=arguments.jobs)
         report = report_of(arguments.policy or shipped_policy(), engine, work, arguments.popular, show)
     if arguments.merge:
         report = _merged(report, arguments.sources)
         asked = report.asked
         moment = ReplayMoment(asked.at or at, Client(asked.client, asked.user, asked.port), asked.as_recorded)
-    report = add_details(report, engine, moment, arguments.unused)
+    report = _revealed(add_details(report, engine, moment, arguments.unused), table)
     if arguments.html is not None:
         _write_page(arguments.html, report)
+    unread = [own for own in report.broken.first if not own.number]
     if arguments.json:
         print_json(encode(report))
-    else:
+    elif report.records or not unread:
         is_terminal = sys.stdout.isatty()
         width = shutil.get_terminal_size().columns if is_terminal else _WIDTH
-        is_colored = is_terminal and not os.environ.get("NO_COLOR")
+        is_colored = has_colors(sys.stdout)
         for line in report_text(report, width):
             print_line(line, is_bold=is_colored and isinstance(line, Title))
-    return BAD if any(not own.number for own in report.broken.first) else GOOD
+    for own in unread:
+        complain(own)
+    return BAD if unread else GOOD
+
+
+def _revealed(report: AuditReport, table: Mapping[str, KeyEntry]) -> AuditReport:
+    """The report with what hashes stand for: in the place of a rule, and behind one that never fired."""
+    rules = tuple(
+        own._replace(key=own.key._replace(rule=f"{entry.plaintext}, {entry.place}"))
+        if (entry := table.get(own.key.rule))
+        else own
+        for own in report.rules
+    )
+    lists = tuple(
+        own._replace(
+            facts=own.facts._replace(
+                unused_first=tuple(
+                    unused._replace(text=revealed(unused.text, table)) for unused in own.facts.unused_first
+                )
+            )
+        )
+        for own in report.lists
+    )
+    return replace(report, rules=rules, lists=lists)
 
 
 def _write_page(path: Path, report: AuditReport) -> None:
@@ -124,7 +157,7 @@ def _write_page(path: Path, report: AuditReport) -> None:
         new.replace(path)
     except OSError as error:
         new.unlink(missing_ok=True)
-        raise SourceError([Problem(str(path), 0, "html", error.strerror or str(error))]) from error
+        raise SourceError([Problem(str(path), 0, "html", reason_of(error))]) from error
 
 
 def _merged(report: AuditReport, paths: list[str]) -> AuditReport:
@@ -139,6 +172,6 @@ def _merged(report: AuditReport, paths: list[str]) -> AuditReport:
             other = read_report(read_regular(Path(path), LONGEST_LIST))
             report = merge_reports(report if place else replace(report, asked=other.asked), other)
         except (OSError, ValueError, ReportError) as error:
-            why = getattr(error, "strerror", None) or str(error)
+            why = reason_of(error)
             raise SourceError([Problem(path, 0, "report", why)]) from error
     return report

@@ -3,25 +3,28 @@
 from __future__ import annotations
 
 import argparse
+import re
 from collections.abc import Iterable, Iterator
-from datetime import UTC, datetime
+from datetime import UTC, datetime, time, tzinfo
 from ipaddress import ip_address
 from pathlib import Path
 
-from hushlist.cli.common import checked, parse_number, print_warnings
-from hushlist.compiling.compile_report import CompileReport
+from hushlist.cli.common import checked, parse_number, print_warnings, remark
+from hushlist.compiling.compile_report import CompileReport, ineffective_schedules
 from hushlist.decide.engine import Engine, load_engine
 from hushlist.errors import Problem, SourceError
-from hushlist.jobs.worker_processes import default_jobs
 from hushlist.lists.list_formats import FOLDERS, FORMATS, list_format_of
-from hushlist.lists.list_source import ListDefaults, ProblemReport
-from hushlist.lists.plain_lists import read_popular_file
+from hushlist.lists.list_source import ListDefaults, ProblemReport, read_seal_key
+from hushlist.match.context import KINDS, host_of_page
 from hushlist.match.expressions import FULL_LENGTH, SHORTEST_PREFIX
+from hushlist.match.seal import SealKey
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import Client, address_text
-from hushlist.policy.policy_file import ListError, ListFile, list_files
+from hushlist.policy.policy_file import ListError, ListFile, list_files, read_policy
 from hushlist.policy.recurrence import parse_moment
 from hushlist.url.hashed_uri import VARIANTS
+from hushlist.url.parts import to_bytes
+from hushlist.url.request import Told
 
 
 def _address(text: str) -> str:
@@ -29,6 +32,8 @@ def _address(text: str) -> str:
     return address_text(text)
 
 
+#: a time of day
+_TIME = re.compile(r"[0-9]{2}:[0-9]{2}(?::[0-9]{2})?")
 #: a client's address, as the policy knows it
 parse_client = checked(_address, "is no address such as 192.168.1.7")
 
@@ -38,13 +43,17 @@ def add_who_and_when(parser: argparse.ArgumentParser) -> None:
     who = parser.add_argument_group("another moment, another person")
     who.add_argument(
         "--at",
-        type=checked(parse_moment, "is no time such as 2026-12-24T22:30"),
+        type=checked(_moment_or_time, "is no time such as 2026-12-24T22:30, or 22:30 for today"),
         metavar="TIME",
-        help="such as 2026-12-24T22:30, in the policy's time zone (default: now)",
+        help="such as 2026-12-24T22:30, or 22:30 for today, in the policy's time zone (default: now)",
     )
     who.add_argument("--client", type=parse_client, metavar="ADDRESS", help="the client's address")
     who.add_argument("--user", metavar="NAME", help="the user of the proxy")
     who.add_argument("--port", type=_port, metavar="N", help="the port on which the proxy is asked")
+
+
+def _moment_or_time(text: str) -> datetime | time:
+    return time.fromisoformat(text) if _TIME.fullmatch(text) else parse_moment(text)
 
 
 def _port(text: str) -> int:
@@ -54,18 +63,72 @@ def _port(text: str) -> int:
     return port
 
 
+def add_context(parser: argparse.ArgumentParser) -> None:
+    """Add the options for who asks, and what for."""
+    context = parser.add_argument_group("the page that asks, and what for; filters of Adblock lists may depend on it")
+    context.add_argument(
+        "--page",
+        type=checked(_page, "names no page: give its URL or its host"),
+        metavar="URL",
+        help="the page that asks, by its URL or host (default: unknown)",
+    )
+    context.add_argument(
+        "--type",
+        choices=KINDS,
+        metavar="TYPE",
+        help=f"what it asks for (default: as the path ends): {', '.join(KINDS)}",
+    )
+
+
+def _page(text: str) -> bytes:
+    host = host_of_page(to_bytes(text))
+    if not host or b"%" in host:
+        raise ValueError(text)
+    return host
+
+
+def told_of(arguments: argparse.Namespace) -> Told | None:
+    """Who asks, and what for, in the arguments."""
+    is_told = arguments.page or arguments.type
+    return Told(arguments.page, arguments.type or "") if is_told else None
+
+
 def who_and_when(arguments: argparse.Namespace, engine: Engine) -> tuple[datetime, Client]:
     """The moment and the client in the arguments; a moment without an offset is in the policy's time zone."""
-    moment = arguments.at or datetime.now(UTC)
+    at, now = arguments.at, datetime.now(UTC)
+    moment = datetime.combine(now.astimezone(engine.policy.zone), at) if isinstance(at, time) else at or now
     if moment.tzinfo is None:
         moment = moment.replace(tzinfo=engine.policy.zone)
     return moment, Client(arguments.client or "", arguments.user, arguments.port)
 
 
+def add_clock(parser: argparse.ArgumentParser, default: str = "that of this machine") -> None:
+    """Add the option for the time zone of what is printed."""
+    help_ = f"a policy: times are shown in its time zone (default: {default})"
+    parser.add_argument("--policy", type=Path, metavar="FILE", help=help_)
+
+
+def clock_of(arguments: argparse.Namespace) -> tzinfo | None:
+    """The time zone of the policy in the arguments; ``None``: that of this machine.
+
+    Raises:
+        SourceError: the policy cannot be read.
+    """
+    if arguments.policy is None:
+        return None
+    report = ProblemReport(str(arguments.policy))
+    policy = read_policy(arguments.policy, report)
+    if policy is None or report.errors:
+        raise SourceError(report.errors)
+    return policy.zone
+
+
 def open_engine(arguments: argparse.Namespace) -> Engine:
-    """The engine of a policy; warnings go to standard error."""
+    """The engine of a policy; warnings go to standard error, those of its lists in one line."""
     engine = load_engine(arguments.policy or shipped_policy())
-    print_warnings(CompileReport.of(engine.index).warnings)
+    command = "hushlist compile" if arguments.policy is None else f"hushlist compile --policy {arguments.policy}"
+    of_lists = CompileReport.of(engine.index).brief_warnings(command)
+    print_warnings([*engine.policy.held_back, *ineffective_schedules(engine.policy, engine.index), *of_lists])
     return engine
 
 
@@ -78,8 +141,17 @@ def add_as_recorded(parser: argparse.ArgumentParser) -> None:
     )
 
 
+def add_popular(parser: argparse.ArgumentParser, why: str) -> None:
+    """Add the option that names a file of popular domains, which ``popular_domains`` reads; the help says why."""
+    parser.add_argument(
+        "--popular", type=Path, metavar="FILE", help=f"popular domains, one a line or as rank,domain{why}"
+    )
+
+
 def add_jobs(parser: argparse.ArgumentParser) -> None:
     """Add the option for the number of processes."""
+    from hushlist.jobs.worker_processes import default_jobs
+
     parser.add_argument(
         "--jobs", type=parse_number, default=default_jobs(), metavar="N", help="processes (default: one a core)"
     )
@@ -88,43 +160,69 @@ def add_jobs(parser: argparse.ArgumentParser) -> None:
 # -- lists -------------------------------------------------------------------------------------------------------------
 
 
-def add_list_options(parser: argparse.ArgumentParser) -> None:
-    """Add the options that say how lists are read."""
+_LENGTH = "how long the hashes of a list of the format safebrowsing-raw are"
+
+
+def add_list_options(parser: argparse.ArgumentParser, length: str = _LENGTH) -> None:
+    """Add the options that say how lists are read; ``length`` explains ``--prefix-length``."""
     parser.add_argument(
         "--format",
         choices=(*FORMATS, *FOLDERS),
         metavar="NAME",
-        help=f"the lists' format (default: what a list's name tells): {', '.join((*FORMATS, *FOLDERS))}",
+        help=f"the lists' format (default: what a list's name or content tells): {', '.join((*FORMATS, *FOLDERS))}",
     )
     parser.add_argument(
         "--prefix-length",
         type=int,
         choices=range(SHORTEST_PREFIX, FULL_LENGTH + 1),
         metavar="OCTETS",
-        help="how long the hashes of a list of the format safebrowsing-raw are",
+        help=length,
     )
     parser.add_argument(
         "--variant", choices=tuple(VARIANTS), help="how the author of hashed URIs canonicalized (default: n)"
     )
 
 
-def files_of(paths: Iterable[Path], arguments: argparse.Namespace) -> list[ListFile]:
-    """The files of lists, each once.
+def add_seal(
+    parser: argparse.ArgumentParser, why: str = "the key of sealed lists, as 'hushlist sealkey' wrote it"
+) -> None:
+    """Add the option that names the key of sealed lists, which ``seal_key`` reads; the help says why."""
+    parser.add_argument("--seal", type=Path, metavar="FILE", help=why)
+
+
+def seal_key(arguments: argparse.Namespace) -> SealKey | None:
+    """The key that ``--seal`` names; ``SourceError`` if it cannot be used."""
+    return None if arguments.seal is None else read_seal_key(arguments.seal)
+
+
+def list_defaults(arguments: argparse.Namespace, key: SealKey | None = None) -> ListDefaults:
+    """How the options say that lists are read, and the key that they have to be sealed with."""
+    seal = None if key is None else key.fingerprint
+    return ListDefaults(variant=arguments.variant, prefix_length=arguments.prefix_length, seal=seal)
+
+
+def files_of(paths: Iterable[Path], arguments: argparse.Namespace, key: SealKey | None = None) -> list[ListFile]:
+    """The files of lists, each once; they have to be sealed with the key, if one is given.
 
     Raises:
         SourceError: lists do not exist or cannot be used; names all of them.
     """
     problems: list[Problem] = []
-    files = {file.path.absolute(): file for path in paths for file in _files(path, arguments, problems)}
+    files = {file.path.absolute(): file for path in paths for file in _files(path, arguments, key, problems)}
     if problems:
         raise SourceError(problems)
     return list(files.values())
 
 
-def _files(path: Path, arguments: argparse.Namespace, problems: list[Problem]) -> Iterator[ListFile]:
-    defaults = ListDefaults(variant=arguments.variant, prefix_length=arguments.prefix_length)
+def _files(
+    path: Path, arguments: argparse.Namespace, key: SealKey | None, problems: list[Problem]
+) -> Iterator[ListFile]:
+    defaults = list_defaults(arguments, key)
     try:
-        yield from list_files(path, arguments.format or list_format_of(path), defaults)
+        for file in list_files(path, arguments.format or list_format_of(path), defaults):
+            if file.detected:
+                remark(f"{path}: read as {file.detected}, as its content tells")
+            yield file
     except ListError as error:
         problems.append(Problem(str(path), 0, "list", str(error)))
 
@@ -137,7 +235,16 @@ def popular_domains(path: Path | None) -> tuple[bytes, ...]:
     """
     if path is None:
         return ()
+    from hushlist.lists.plain_lists import read_popular_file
+
     report = ProblemReport(str(path))
     domains = read_popular_file(path, report)
     print_warnings(report.warnings)
     return domains
+
+
+def add_key_file(parser: argparse.ArgumentParser) -> None:
+    """Add the option that names a key table, which ``hushlist.publish.key_table`` reads."""
+    parser.add_argument(
+        "--key-file", type=Path, metavar="FILE", help="what the hashes stand for, as 'hushlist hide' wrote it"
+    )

@@ -1,6 +1,7 @@
 """Shared by the commands: exit codes, parsers, reading URLs, text for terminals, and a progress line.
 
-The progress line goes to standard error, and only if that is a terminal.
+The progress line goes to standard error, and only if that is a terminal; whatever is printed removes it first. Colors
+go to terminals only, and to none where ``NO_COLOR`` is set.
 """
 
 from __future__ import annotations
@@ -11,9 +12,10 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import BinaryIO, NoReturn, TypeAlias, TypeVar
+from typing import BinaryIO, NoReturn, TextIO, TypeAlias, TypeVar
 
 from hushlist.errors import Problem, UrlError, printable, to_json
+from hushlist.system.files import reason_of
 
 GOOD, FOUND, BAD = 0, 1, 2
 #: most octets of a line of standard input
@@ -93,13 +95,15 @@ def urls_of(arguments: argparse.Namespace) -> Iterator[bytes]:
     """The URLs as octets, as given, without line ends.
 
     Raises:
-        UrlError: a line is longer than any URL.
+        UrlError: a line is longer than any URL, or a delimiter stands on one side alone.
     """
+    from hushlist.url.parts import as_typed  # the other commands start faster without it
+
     for url in arguments.urls:
         if url == "-":
             yield from map(without_end, _lines(sys.stdin.buffer))
         else:
-            yield os.fsencode(url)
+            yield as_typed(url)
 
 
 def _lines(stream: BinaryIO) -> Iterator[bytes]:
@@ -144,11 +148,36 @@ def each(urls: Iterable[bytes], show: Callable[[bytes], object]) -> int:
 
 # Only this module prints: text from others can neither start a line of its own nor control a terminal.
 
+#: a word at which a reader looks first -> its color: red, yellow or green
+_STYLES = {"block": "31", "hushlist:": "31", "warn": "33", "warning:": "33", "allow": "32", "pass": "32"}
+
+
+def has_colors(stream: TextIO) -> bool:
+    """Whether a stream is a terminal that shows colors, and its user wants them.
+
+    Spec: https://no-color.org: "when present and not an empty string (regardless of its value)"
+    """
+    return stream.isatty() and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def _paint(line: str, word: str, stream: TextIO) -> str:
+    """A line whose first such word has its color, if the stream shows colors."""
+    if word not in _STYLES or not has_colors(stream):
+        return line
+    return line.replace(word, f"\x1b[{_STYLES[word]}m{word}\x1b[0m", 1)
+
 
 def complain(what: object) -> int:
-    """Print an error on standard error; returns the exit code for it."""
-    _say_aside(f"hushlist: {what}")
+    """Print an error on standard error; returns the exit code for it. Of a file, it says who needs a permission."""
+    if isinstance(what, OSError) and what.filename:
+        what = f"{what.filename}: {reason_of(what)}"
+    _say_aside(f"hushlist: {what}", "hushlist:")
     return BAD
+
+
+def remark(what: object) -> None:
+    """Print on standard error what a program that reads the output does not need."""
+    _say_aside(what)
 
 
 def complain_of(problems: Iterable[Problem]) -> int:
@@ -161,16 +190,18 @@ def complain_of(problems: Iterable[Problem]) -> int:
 def print_warnings(problems: Iterable[object]) -> None:
     """Print warnings about a policy and its lists on standard error."""
     for problem in problems:
-        _say_aside(f"warning: {problem}")
+        _say_aside(f"warning: {problem}", "warning:")
 
 
-def _say_aside(line: object) -> None:
-    print(printable(str(line)), file=sys.stderr, flush=True)
+def _say_aside(line: object, word: str = "") -> None:
+    _progress_line.remove()
+    print(_paint(printable(str(line)), word, sys.stderr), file=sys.stderr, flush=True)
 
 
-def print_line(*fields: object, is_bold: bool = False) -> None:
-    """Print a line of fields with tabs between them on standard output."""
-    line = "\t".join(printable(str(field)) for field in fields)
+def print_line(*fields: object, is_bold: bool = False, word: str = "") -> None:
+    """Print a line of fields with tabs between them on standard output; ``word`` is the action that it tells of."""
+    line = _paint("\t".join(printable(str(field)) for field in fields), word, sys.stdout)
+    _progress_line.remove()
     print(f"\x1b[1m{line}\x1b[0m" if is_bold else line)
 
 
@@ -182,6 +213,7 @@ def print_lines(lines: Iterable[object]) -> None:
 
 def print_json(value: object) -> None:
     """Print a value as JSON, in one line of ASCII, on standard output."""
+    _progress_line.remove()
     print(to_json(value))
 
 
@@ -190,13 +222,21 @@ def readable(url: bytes) -> str:
     return url.decode("utf-8", "backslashreplace")
 
 
-def number_of(number: int, one: str, many: str) -> str:
-    """A number of things.
+class _ProgressLine:
+    """The line of progress that stands on standard error."""
 
-    >>> number_of(1, "entry", "entries"), number_of(2000, "entry", "entries")
-    ('1 entry', '2,000 entries')
-    """
-    return f"{number:,} {one if number == 1 else many}"
+    def __init__(self) -> None:
+        #: characters of the longest line since the last removal; 0: none stands there
+        self.longest = 0
+
+    def remove(self) -> None:
+        """Overwrite it, so that what comes next begins its line."""
+        if self.longest:
+            print("\r" + " " * self.longest + "\r", end="", file=sys.stderr, flush=True)
+            self.longest = 0
+
+
+_progress_line = _ProgressLine()
 
 
 @contextmanager
@@ -205,19 +245,17 @@ def shown_progress() -> Iterator[Callable[[str, int, int], object] | None]:
     if not sys.stderr.isatty():
         yield None
         return
-    longest = 0
     # A line longer than the terminal could not be removed; a terminal without a size gets the whole line.
     most = os.get_terminal_size(sys.stderr.fileno()).columns - 1
 
     def show(what: str, done: int, total: int) -> None:
-        nonlocal longest
         part = min(1, done / total) if total else 1
         line = f"{what:<9} [{'#' * int(30 * part):<30}] {part:4.0%}"
         line = line[:most] if most > 0 else line
-        longest = max(longest, len(line))
-        print(f"\r{line:<{longest}}", end="", file=sys.stderr, flush=True)
+        _progress_line.longest = max(_progress_line.longest, len(line))
+        print(f"\r{line:<{_progress_line.longest}}", end="", file=sys.stderr, flush=True)
 
     try:
         yield show
     finally:
-        print("\r" + " " * longest + "\r", end="", file=sys.stderr, flush=True)
+        _progress_line.remove()

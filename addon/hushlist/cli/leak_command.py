@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,21 +16,21 @@ from hushlist.audit.leak.leak_job import (
     span,
     verdict,
 )
-from hushlist.cli.command_options import add_list_options, files_of
+from hushlist.cli.command_options import add_list_options, add_seal, files_of, seal_key
 from hushlist.cli.common import (
     FOUND,
     GOOD,
     Commands,
     add_command,
-    number_of,
     parse_number,
     print_json,
     print_lines,
     print_warnings,
     shown_progress,
 )
-from hushlist.errors import Problem, SourceError, printable
-from hushlist.match.overbroad import figure
+from hushlist.errors import Problem, SourceError, number_of, printable
+from hushlist.match.rule_anomalies import figure
+from hushlist.system.files import reason_of, write_private
 
 #: recovered rules that are shown by default
 _SHOWN = 20
@@ -48,9 +47,11 @@ def add_to(commands: Commands) -> None:
         "list", type=Path, metavar="LIST", help="a list of hashes or hashed URIs, or one with some in it"
     )
     add_list_options(parser)
+    add_seal(parser)
     parser.add_argument(
         "--dictionary",
         nargs="+",
+        action="extend",
         required=True,
         type=Path,
         metavar="FILE",
@@ -75,11 +76,13 @@ def _jobs(text: str) -> int:
 
 def leak(arguments: argparse.Namespace) -> int:
     """Print the numbers, a verdict, and what was recovered."""
-    targets, warnings = read_targets(files_of([arguments.list], arguments))
+    key = seal_key(arguments)
+    targets, warnings = read_targets(files_of([arguments.list], arguments, key))
     print_warnings(warnings)
     source = str(arguments.list)
+    jobs = arguments.jobs
     with shown_progress() as progress:
-        found = search_dictionary(source, targets, arguments.dictionary, jobs=arguments.jobs, progress=progress)
+        found = search_dictionary(source, targets, arguments.dictionary, key=key, jobs=jobs, progress=progress)
     if arguments.out is not None:
         _write(arguments.out, found)
     if arguments.json:
@@ -159,11 +162,9 @@ def _write(path: Path, found: Leak) -> None:
         SourceError: the file exists already, or cannot be written.
     """
     try:
-        number = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-        with os.fdopen(number, "w", encoding="utf-8") as file:
-            file.writelines(_line(found, own) + "\n" for own in found.recovered)
+        write_private(path, "".join(_line(found, own) + "\n" for own in found.recovered).encode())
     except OSError as error:
-        raise SourceError([Problem(str(path), 0, "out", error.strerror or str(error))]) from error
+        raise SourceError([Problem(str(path), 0, "out", reason_of(error))]) from error
 
 
 def _as_dict(found: Leak, *, is_whole: bool) -> dict[str, object]:

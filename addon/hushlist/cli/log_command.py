@@ -11,10 +11,11 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from pathlib import Path
 
+from hushlist.cli.command_options import add_clock, clock_of
 from hushlist.cli.common import (
     GOOD,
     Commands,
@@ -24,11 +25,11 @@ from hushlist.cli.common import (
     parse_number,
     print_json,
     print_line,
+    remark,
     sentence,
 )
 from hushlist.errors import printable
-from hushlist.journal.log_identifiers import parse_reference, pseudonyms, read_key
-from hushlist.journal.log_queries import (
+from hushlist.journal.log_database import (
     COUNTED,
     LogFilters,
     find_records,
@@ -37,13 +38,20 @@ from hushlist.journal.log_queries import (
     newest_records,
     top_values,
 )
+from hushlist.journal.log_identifiers import parse_reference, pseudonyms, read_key
 from hushlist.journal.log_record import LOST, LogFields, time_text
 from hushlist.match.rule import Action
 from hushlist.policy.groups import address_text
 from hushlist.system.files import state_folder
 from hushlist.url.hrn import parse_hrn
+from hushlist.url.parts import as_typed
 from hushlist.url.request import canonical_host
 
+_NO_RECORD = "the log has nothing that fits; what is old is removed, and --folder names another log"
+_NO_LOG = (
+    "there is no log. 'log: on' in the policy turns it on; if the policy names another folder, or the proxy runs as "
+    "another user, --folder names it"
+)
 #: exit code for an empty answer
 _NOTHING = 1
 #: seconds between two checks for new lines
@@ -55,7 +63,7 @@ def add_to(commands: Commands) -> None:
     text = "show what was decided, count it, and look a reference number up, in the decision log"
     parser = commands.add_parser("log", help=text, description=sentence(text))
     own = parser.add_subparsers(required=True, metavar="COMMAND")
-    tail = _add(own, "tail", show_tail, "print the last decisions, the newest last; times are in UTC")
+    tail = _add(own, "tail", show_tail, "print the last decisions, the newest last")
     _add_number(tail, 10, "how many")
     tail.add_argument("-f", "--follow", action="store_true", help="go on with what is written from now on")
     _add_filters(tail)
@@ -81,7 +89,8 @@ def _add(commands: Commands, name: str, answer: _Answer, text: str) -> argparse.
     parser.add_argument(
         "--folder", type=Path, metavar="FOLDER", help="the folder of the log (default: the user's folder for state)"
     )
-    parser.add_argument("--json", action="store_true", help="print one JSON object a line")
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line; its times are in UTC")
+    add_clock(parser, "UTC")
     return parser
 
 
@@ -101,7 +110,7 @@ def _add_filters(parser: argparse.ArgumentParser) -> None:
     )
     filters.add_argument("--list", metavar="NAME", help="name or title of the list with the rule")
     filters.add_argument("--host", type=_host, metavar="HOST", help="what was asked for; hosts below it, too")
-    moment = "as 2026-12-24, 2026-12-24T22:30 (UTC, unless it says otherwise), or how long ago: 90s, 30m, 2h, 3d, 1w"
+    moment = "as 2026-12-24, 2026-12-24T22:30, or how long ago: 90s, 30m, 2h, 3d, 1w"
     filters.add_argument("--since", type=_moment, metavar="TIME", help=f"from then on: {moment}")
     filters.add_argument("--until", type=_moment, metavar="TIME", help="before then")
 
@@ -119,7 +128,7 @@ def _reference(text: str) -> str:
 
 @checked
 def _host(text: str) -> str:
-    return canonical_host(text.encode("utf-8", "surrogateescape")).decode("ascii")
+    return canonical_host(as_typed(text)).decode("ascii")
 
 
 _AGO = re.compile(r"([0-9]{1,6})([smhdw])")
@@ -127,11 +136,12 @@ _UNITS = {"s": "seconds", "m": "minutes", "h": "hours", "d": "days", "w": "weeks
 
 
 def _moment(text: str) -> str:
-    return parse_past_moment(text, datetime.now(UTC))
+    parse_past_moment(text, datetime.now(UTC))  # the zone is known later
+    return text
 
 
 def parse_past_moment(text: str, now: datetime) -> str:
-    """A moment in the log's form, from a day, a time, or a duration before now.
+    """A moment in the log's form, from a day, a time in the zone of ``now``, or a duration before it.
 
     >>> parse_past_moment("2h", datetime(2026, 12, 24, 22, 30, tzinfo=UTC))
     '2026-12-24T20:30:00.000Z'
@@ -142,12 +152,14 @@ def parse_past_moment(text: str, now: datetime) -> str:
     ago = _AGO.fullmatch(text)
     try:
         moment = now - timedelta(**{_UNITS[ago[2]]: int(ago[1])}) if ago else datetime.fromisoformat(text)
-        return time_text((moment if moment.tzinfo else moment.replace(tzinfo=UTC)).timestamp())
+        return time_text((moment if moment.tzinfo else moment.replace(tzinfo=now.tzinfo)).timestamp())
     except (ValueError, OverflowError) as error:
         raise argparse.ArgumentTypeError(f"{text!r} is no time such as 2026-12-24T22:30, 2h or 3d") from error
 
 
 def _filters(arguments: argparse.Namespace) -> LogFilters:
+    now = datetime.now(arguments.zone)
+    since, until = (text and parse_past_moment(text, now) for text in (arguments.since, arguments.until))
     return LogFilters(
         arguments.action,
         _names("client", arguments.client and address_text(arguments.client)),
@@ -155,8 +167,8 @@ def _filters(arguments: argparse.Namespace) -> LogFilters:
         arguments.category,
         arguments.list,
         arguments.host,
-        arguments.since,
-        arguments.until,
+        since,
+        until,
     )
 
 
@@ -176,11 +188,15 @@ def _names(kind: str, name: str | None) -> tuple[str, ...]:
 
 def _ask(answer: _Answer, arguments: argparse.Namespace) -> int:
     """The log's answer; without a log, an error on standard error."""
+    arguments.zone = clock_of(arguments) or UTC
     try:
         folder = arguments.folder or state_folder()
         if has_log(folder):
-            return answer(folder, arguments)
-        return complain(f"{folder}: there is no log")
+            code = answer(folder, arguments)
+            if code == _NOTHING:
+                remark(f"{folder}: {_NO_RECORD}")
+            return code
+        return complain(f"{folder}: {_NO_LOG}")
     except (OSError, RuntimeError) as error:
         return complain(error)
 
@@ -192,7 +208,7 @@ def show_tail(folder: Path, arguments: argparse.Namespace) -> int:
         _follow(folder, filters, arguments)
         return GOOD
     found = newest_records(folder, filters, arguments.number)
-    _print_records(found, as_json=arguments.json)
+    _print_records(found, arguments)
     return GOOD if found else _NOTHING
 
 
@@ -203,10 +219,10 @@ def _follow(folder: Path, filters: LogFilters, arguments: argparse.Namespace) ->
         next(follower)
         found = newest_records(folder, filters, arguments.number, only_lines=True)
         shown = {fields.get("reference") for fields in found}
-        _print_records(found, as_json=arguments.json)
+        _print_records(found, arguments)
         for new in follower:
             wanted = [fields for fields in new if filters.fits(fields) and fields.get("reference") not in shown]
-            _print_records(wanted, as_json=arguments.json)
+            _print_records(wanted, arguments)
             sys.stdout.flush()
             time.sleep(_PAUSE)
 
@@ -227,10 +243,11 @@ def show_reference(folder: Path, arguments: argparse.Namespace) -> int:
     """Print everything about one decision."""
     found = find_records(folder, arguments.reference)
     if arguments.json:
-        _print_records(found, as_json=True)
+        _print_records(found, arguments)
     else:
         for fields in found:
-            for name, text in _described(fields):
+            shown = fields if arguments.zone is UTC else {**fields, "time": _time_in(fields, arguments.zone)}
+            for name, text in _described(shown):
                 print_line(f"{name:<12} {text}")
     return GOOD if found else _NOTHING
 
@@ -238,22 +255,29 @@ def show_reference(folder: Path, arguments: argparse.Namespace) -> int:
 # -- for people --------------------------------------------------------------------------------------------------------
 
 
-def _print_records(records: list[LogFields], *, as_json: bool) -> None:
-    if as_json:
+def _print_records(records: list[LogFields], arguments: argparse.Namespace) -> None:
+    if arguments.json:
         for fields in records:
             print_json(fields)
         return
-    rows = [_row(fields) for fields in records]
+    rows = [_row(fields, arguments.zone) for fields in records]
     widths = [max(map(len, column)) for column in list(zip(*rows, strict=True))[:-1]]
     for row in rows:
         print_line("  ".join([*(text.ljust(width) for text, width in zip(row, widths, strict=False)), row[-1]]))
 
 
-def _row(fields: LogFields) -> list[str]:
+def _time_in(fields: LogFields, zone: tzinfo) -> str:
+    try:
+        return f"{datetime.fromisoformat(_text(fields, 'time')).astimezone(zone):%Y-%m-%d %H:%M:%S}"
+    except (ValueError, OverflowError):  # of a record that somebody has changed
+        return _text(fields, "time").replace("T", " ")[:19]
+
+
+def _row(fields: LogFields, zone: tzinfo) -> list[str]:
     """Time, reference, action, client, then URL and reason."""
     client, user = _text(fields, "client"), _text(fields, "user")
     cells = (
-        _text(fields, "time").replace("T", " ")[:19],
+        _time_in(fields, zone),
         _text(fields, "reference"),
         _done(fields),
         f"{user} {client}".strip() or "-",

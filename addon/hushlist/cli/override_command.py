@@ -7,15 +7,14 @@ from __future__ import annotations
 
 import argparse
 import getpass
-import re
 import sys
 import time
 from dataclasses import asdict
-from datetime import datetime
+from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
 
-from hushlist.cli.command_options import parse_client
+from hushlist.cli.command_options import add_clock, clock_of, parse_client
 from hushlist.cli.common import (
     GOOD,
     Command,
@@ -26,28 +25,25 @@ from hushlist.cli.common import (
     print_json,
     print_line,
     print_warnings,
+    remark,
     without_end,
 )
 from hushlist.match.public_suffixes import public_suffixes
+from hushlist.policy.schedule import seconds_of
+from hushlist.unblock import SCOPES, default_path
 from hushlist.unblock.credentials import hash_passphrase, tidied_code
-from hushlist.unblock.grants import SCOPES, Grant, canonical_target
+from hushlist.unblock.grants import Grant, canonical_target
 from hushlist.unblock.overrides import CODE_VALID, LONGEST_UNBLOCK, Overrides
-from hushlist.unblock.store import GrantEvent, StoreError, default_path
+from hushlist.unblock.store import GrantEvent, StoreError, is_open_elsewhere
 
 _HOW = "command line"
 #: least characters: guesses at the proxy are limited, but somebody with the policy can guess without limits
 _SHORTEST_PASSPHRASE = 8
 
-#: seconds of the units in ``_DURATION``
-_UNITS = (86400, 3600, 60, 1)
-_DURATION = re.compile(r"(?=[0-9])(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?")
-
 
 def parse_duration(text: str) -> float:
     """Seconds, from a text such as ``30m``, ``2h``, ``1d`` or ``1h30m``."""
-    match = _DURATION.fullmatch(text)
-    numbers = match.groups(default="0") if match else ()
-    seconds = sum(int(number) * unit for number, unit in zip(numbers, _UNITS, strict=False))
+    seconds = seconds_of(text) or 0
     if not 0 < seconds <= LONGEST_UNBLOCK:
         raise argparse.ArgumentTypeError(f"{text!r}: expected a time such as 30m, 2h, 1d or 1h30m, at most 366d")
     return float(seconds)
@@ -106,6 +102,8 @@ def add_to(commands: Commands) -> None:
 
 def _add(commands: Commands, name: str, command: Command, text: str) -> argparse.ArgumentParser:
     parser = add_command(commands, name, command, text)
+    if command not in (passphrase, revoke):
+        add_clock(parser)
     if command is not passphrase:
         parser.add_argument(
             "--store", type=Path, metavar="FILE", help="the file that the proxies share (default: this user's)"
@@ -153,6 +151,7 @@ def _overrides(arguments: argparse.Namespace, *, may_be_new: bool = False) -> Ov
 def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
     """Make a grant and print it; by code, or without a target, make a code and print that."""
     scope, seconds, client = arguments.scope, arguments.seconds, arguments.client
+    zone = clock_of(arguments)
     try:
         target = None if arguments.target is None else canonical_target(scope, arguments.target)
         with _overrides(arguments, may_be_new=True) as overrides:
@@ -160,12 +159,23 @@ def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
                 valid_for = arguments.valid_for
                 made = overrides.make_code(scope, seconds, target, client, valid_for=valid_for, by=_user())
             else:
-                made = _grant_line(overrides.grant(scope, target, seconds, client=client, how=_HOW, by=_user()))
+                grant = overrides.grant(scope, target, seconds, client=client, how=_HOW, by=_user())
+                made = _grant_line(grant, zone)
     except ValueError as error:
         return complain(error)
     _warn_of_suffix(scope, target)
     print_line(made)
+    say_where(arguments.store or default_path())
     return GOOD
+
+
+def say_where(store: Path) -> None:
+    """Name the store, and say whether a proxy will see what is new in it."""
+    is_used = is_open_elsewhere(store)
+    if is_used is False:
+        remark(f"in the store {store}, which no proxy has open now; that of another user's proxy is named by --store")
+    else:
+        remark(f"in the store {store}{', which a proxy has open' if is_used else ''}")
 
 
 def _warn_of_suffix(scope: str, target: str | None) -> None:
@@ -177,12 +187,16 @@ def _warn_of_suffix(scope: str, target: str | None) -> None:
 
 def list_grants(arguments: argparse.Namespace) -> int:
     """Print what is unblocked."""
+    zone = clock_of(arguments)
     with _overrides(arguments) as overrides:
-        for found in overrides.active(time.time()):
-            if arguments.json:
-                print_json(asdict(found))
-            else:
-                print_line(_grant_line(found))
+        grants = overrides.active(time.time())
+    for found in grants:
+        if arguments.json:
+            print_json(asdict(found))
+        else:
+            print_line(_grant_line(found, zone))
+    if not grants:
+        remark("nothing is unblocked now; 'hushlist override history' shows what was")
     return GOOD
 
 
@@ -191,7 +205,9 @@ def revoke(arguments: argparse.Namespace) -> int:
     code = GOOD
     with _overrides(arguments) as overrides:
         for what in arguments.what:
-            if not _revoke(overrides, what):
+            if _revoke(overrides, what):
+                print_line(f"revoked {what}")
+            else:
                 code = complain(f"{what!r}: there is no such grant, and no such code that was not used")
     return code
 
@@ -205,9 +221,13 @@ def _revoke(overrides: Overrides, what: str) -> bool:
 
 def history(arguments: argparse.Namespace) -> int:
     """Print the last events."""
+    zone = clock_of(arguments)
     with _overrides(arguments) as overrides:
-        for event in overrides.history(max(0, arguments.limit)):
-            print_line(_event_line(event))
+        events = overrides.history(max(0, arguments.limit))
+    for event in events:
+        print_line(_event_line(event, zone))
+    if not events:
+        remark("nothing was unblocked so far")
     return GOOD
 
 
@@ -238,17 +258,17 @@ def _user() -> str:
         return _HOW
 
 
-def _grant_line(found: Grant) -> str:
+def _grant_line(found: Grant, zone: tzinfo | None) -> str:
     client = found.client or "everybody"
-    return f"{found.id}  {found.scope} {found.target}  for {client}  until {_moment(found.until)}"
+    return f"{found.id}  {found.scope} {found.target}  for {client}  until {_moment(found.until, zone)}"
 
 
-def _event_line(event: GrantEvent) -> str:
+def _event_line(event: GrantEvent, zone: tzinfo | None) -> str:
     number = "" if event.id is None else f" {event.id}"
     target = "" if event.scope is None else f"  {event.scope} {event.target or 'of its choice'}"
     client = event.client or "everybody"
-    return f"{_moment(event.at)}  {event.what}{number}{target}  for {client}  ({event.how}; {event.by})"
+    return f"{_moment(event.at, zone)}  {event.what}{number}{target}  for {client}  ({event.how}; {event.by})"
 
 
-def _moment(seconds: float) -> str:
-    return datetime.fromtimestamp(seconds).astimezone().isoformat(" ", "seconds")
+def _moment(seconds: float, zone: tzinfo | None) -> str:
+    return datetime.fromtimestamp(seconds).astimezone(zone).isoformat(" ", "seconds")

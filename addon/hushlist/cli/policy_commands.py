@@ -1,14 +1,17 @@
-"""``hushlist compile``, ``check``, ``explain`` and ``helper``: what a policy has, and what it does with URLs."""
+"""``hushlist compile``, ``check`` and ``explain``: what a policy has, and what it does with URLs."""
 
 from __future__ import annotations
 
 import argparse
-import sys
+import time
 from collections.abc import Iterator
-from contextlib import suppress
+from datetime import UTC, datetime, timedelta, tzinfo
+from functools import partial
+from itertools import chain
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from hushlist.cli.command_options import add_who_and_when, open_engine, who_and_when
+from hushlist.cli.command_options import add_context, add_key_file, add_who_and_when, open_engine, told_of, who_and_when
 from hushlist.cli.common import (
     FOUND,
     GOOD,
@@ -17,7 +20,6 @@ from hushlist.cli.common import (
     add_command,
     add_policy,
     add_urls_command,
-    checked,
     complain,
     each,
     print_json,
@@ -28,14 +30,21 @@ from hushlist.cli.common import (
     shown_progress,
     urls_of,
 )
-from hushlist.compiling.compile_report import unused_categories
-from hushlist.compiling.policy_compiler import compile_policy
+from hushlist.compiling.compile_report import decrypting, ineffective_schedules, unused_categories
+from hushlist.compiling.stat_cache import compile_recorded
 from hushlist.decide.decision import STOPPING, Decision
-from hushlist.decide.trace import Trace, trace
-from hushlist.errors import UrlError
-from hushlist.match.rule import Action
+from hushlist.decide.engine import Engine
+from hushlist.errors import HushlistError, UrlError, number_of
 from hushlist.policy import shipped_policy
-from hushlist.squid import PLACEHOLDERS, AccessList, Redirector, SquidHelper, serve
+from hushlist.policy.groups import Client, GroupSettings
+from hushlist.policy.pass_through import ALL, BY_NEED
+from hushlist.unblock import default_path
+from hushlist.url.hashed_uri import HashedUri
+from hushlist.url.parts import split_web
+from hushlist.url.request import Request
+
+if TYPE_CHECKING:
+    from hushlist.decide.trace import Trace
 
 
 def add_to(commands: Commands) -> None:
@@ -43,7 +52,7 @@ def add_to(commands: Commands) -> None:
     text = "decide by a policy: what is done, with which URL, by which rule"
     check = _add_deciding(commands, "check", run_check, text)
     check.add_argument("--json", action="store_true", help="print one JSON object a line")
-    _add_deciding(commands, "explain", run_explain, "show every step from a URL to its decision")
+    add_key_file(_add_deciding(commands, "explain", run_explain, "show every step from a URL to its decision"))
     text = "compile the lists of a policy into the cache, where the proxy finds them, and report what became of them"
     compiler = add_command(commands, "compile", run_compile, text)
     add_policy(compiler)
@@ -57,29 +66,13 @@ def add_to(commands: Commands) -> None:
     compiler.add_argument(
         "--json", action="store_true", help="print the report as a JSON object, with the file of the index"
     )
-    text = "answer Squid: a line on standard output for each on standard input, until that ends"
-    helper = add_command(commands, "helper", help_squid, text)
-    add_policy(helper)
-    protocol = helper.add_mutually_exclusive_group(required=True)
-    protocol.add_argument(
-        "--acl",
-        action="store_true",
-        help="as external_acl_type with the format %%#>ru: OK is what has to be blocked",
-    )
-    placeholders = "; ".join(f"{name} is {meaning}" for name, meaning in PLACEHOLDERS.items())
-    protocol.add_argument(
-        "--redirect",
-        type=checked(Redirector),
-        metavar="URL",
-        help="as url_rewrite_program: where to send whoever asks for what is blocked; in its path, query and "
-        f"fragment, percent-encoded: {placeholders}".replace("%", "%%"),
-    )
 
 
 def _add_deciding(commands: Commands, name: str, command: Command, text: str) -> argparse.ArgumentParser:
     parser = add_urls_command(commands, name, command, text)
     add_policy(parser)
     add_who_and_when(parser)
+    add_context(parser)
     return parser
 
 
@@ -87,19 +80,27 @@ def _add_deciding(commands: Commands, name: str, command: Command, text: str) ->
 
 
 def run_compile(arguments: argparse.Namespace) -> int:
-    """Print the report; warnings go to standard error, and so does progress, if that is a terminal."""
+    """Print the report; warnings go to standard error, and so does progress, if that is a terminal.
+
+    The exit code is 1 if a list is held back.
+    """
+    from hushlist.compiling.policy_compiler import compile_policy
+
+    path, popular = arguments.policy or shipped_policy(), arguments.popular
     with shown_progress() as progress:
-        compiled = compile_policy(
-            arguments.policy or shipped_policy(), popular=arguments.popular, progress=progress, may_do_without=False
-        )
-    print_warnings([*unused_categories(compiled.policy, compiled.index), *compiled.report.warnings])
+        compile_lists = partial(compile_policy, path, popular=popular, progress=progress, may_do_without=False)
+        compiled = compile_lists() if popular else compile_recorded(path, compile_lists)
+    of_policy = (warn(compiled.policy, compiled.index) for warn in (unused_categories, ineffective_schedules))
+    held = compiled.policy.held_back
+    print_warnings([*held, *chain.from_iterable(of_policy), *compiled.report.warnings])
     if arguments.json:
         index = compiled.index
         about = {"index": index.source, "octets": index.octets, "hot_octets": index.hot_octets, "rules": len(index)}
-        print_json({**about, **compiled.report.as_dict()})
+        print_json({**about, "held_back": {own.source: own.why for own in held}, **compiled.report.as_dict()})
     else:
         print_lines(compiled.report.table())
-    return GOOD
+        print_lines(decrypting(compiled.policy, compiled.report))
+    return FOUND if held else GOOD
 
 
 # -- check -------------------------------------------------------------------------------------------------------------
@@ -109,14 +110,19 @@ def run_check(arguments: argparse.Namespace) -> int:
     """Decide each URL; empty lines of standard input are skipped."""
     engine = open_engine(arguments)
     moment, client = who_and_when(arguments, engine)
-    mode = engine.group(client).settings.mode
-    show = _print_json if arguments.json else _print_text
+    engine = _with_unblocks(engine, moment)
+    settings = engine.group(client).settings
+    mode = settings.mode
     code = GOOD
     for url in urls_of(arguments):
         if not url and "-" in arguments.urls:
             continue
-        decision = engine.decide_url(url, moment, client)
-        show(readable(url), decision, mode)
+        decision = engine.decide_url(url, moment, client, told_of(arguments))
+        if arguments.json:
+            print_json({"url": readable(url), "mode": mode, **decision.as_dict()})
+        else:
+            needs = _needs_inside(engine, decision, moment, client)
+            _print_text(readable(url), decision, settings, needs, engine.policy.zone)
         if decision.fault is not None:
             code = complain(UrlError(url, decision.fault))
         elif decision.action in STOPPING and mode == "block":
@@ -124,23 +130,88 @@ def run_check(arguments: argparse.Namespace) -> int:
     return code
 
 
-def _print_json(url: str, decision: Decision, mode: str) -> None:
-    print_json({"url": url, "mode": mode, **decision.as_dict()})
+def _with_unblocks(engine: Engine, moment: datetime) -> Engine:
+    """The engine with the temporary unblocks of this user, which the user's proxies know; none for the past."""
+    try:
+        if moment < datetime.now(UTC) - timedelta(minutes=1) or not (path := default_path()).exists():
+            return engine
+        from hushlist.unblock.overrides import Overrides
+
+        return Engine(engine.policy, engine.index, overrides=Overrides(path, time.time))
+    except (HushlistError, OSError, RuntimeError) as error:
+        print_warnings([f"temporary unblocks are not looked at: {error}"])
+        return engine
 
 
-def _print_text(url: str, decision: Decision, mode: str) -> None:
-    passes = f" (it passes: mode {mode})" if decision.action in STOPPING and mode != "block" else ""
-    print_line(f"{decision.action.value:<5}  {url}  {decision}{passes}".rstrip())
+def _print_text(url: str, decision: Decision, settings: GroupSettings, needs: str | None, zone: tzinfo) -> None:
+    passes = f" (it passes: mode {settings.mode})" if decision.action in STOPPING and settings.mode != "block" else ""
+    why = decision.told_in(zone)
+    more = "".join(f" ({told})" for told in (*_undecrypted(decision, settings, needs), *_by_fragment(decision)))
+    print_line(
+        f"{decision.action.value:<5}  {url}  {(why + passes + more).strip()}".rstrip(), word=decision.action.value
+    )
+
+
+def _needs_inside(engine: Engine, decision: Decision, moment: datetime, client: Client) -> str | None:
+    """Why the TLS of the URL that decided is decrypted, by ``decrypt: where-needed``; ``None`` if it is not."""
+    host = None if decision.fault is not None else split_web(decision.url).host
+    settings = engine.group(client).settings
+    if host is None or settings.decrypt not in BY_NEED or settings.pass_through.covers(host):
+        return None
+    return engine.why_decrypt(Request(b"https", (host,), 443, b"/"), moment, client)
+
+
+def _undecrypted(decision: Decision, settings: GroupSettings, needs: str | None) -> Iterator[str]:
+    """What is to be said of a host whose TLS is not decrypted; ``needs`` is of ``_needs_inside``."""
+    host = None if decision.fault is not None else split_web(decision.url).host
+    if host is not None and settings.pass_through.covers(host):
+        place = settings.pass_through.place
+        yield f"its https is not decrypted, and decided by host and address alone: pass-through in {place}"
+    elif host is not None and settings.decrypt != ALL and needs is None:
+        yield f"its https is not decrypted, and decided by host and address alone: decrypt: {settings.decrypt}"
+
+
+def _by_fragment(decision: Decision) -> Iterator[str]:
+    """What is to be said of a rule that no request to a proxy fits."""
+    pattern = None if decision.winner is None else decision.winner.rule.pattern
+    if isinstance(pattern, HashedUri) and pattern.key.fragment:
+        yield "its rule needs the fragment, which live traffic does not have"
 
 
 # -- explain -----------------------------------------------------------------------------------------------------------
 
 
+_WRITTEN = "    rule as written: "
+
+
 def run_explain(arguments: argparse.Namespace) -> int:
     """Print every step, for a person."""
+    from hushlist.decide.trace import trace
+    from hushlist.publish.key_table import read_key_table, revealed
+
+    table = read_key_table(arguments.key_file)
     engine = open_engine(arguments)
     moment, client = who_and_when(arguments, engine)
-    return each(urls_of(arguments), lambda url: print_lines(_explanation(trace(engine, url, moment, client))))
+    engine = _with_unblocks(engine, moment)
+    settings = engine.group(client).settings
+
+    def show(url: bytes) -> None:
+        found = trace(engine, url, moment, client, told_of(arguments))
+        print_lines(revealed(line, table) if line.startswith(_WRITTEN) else line for line in _explanation(found))
+        policy = f"{engine.policy.source}{'' if arguments.policy else ' (shipped; --policy names another)'}"
+        print_line(f"Policy       {policy}")
+        print_lines(_layers_asked(found))
+        decision = found.decision
+        needs = _needs_inside(engine, decision, moment, client)
+        print_lines(f"Undecrypted  {told}" for told in _undecrypted(decision, settings, needs))
+        print_lines(f"Decrypted    {why}" for why in filter(None, [needs]))
+        print_lines(f"Fragment     {told}" for told in _by_fragment(decision))
+        if decision.grant is not None:
+            print_line(f"Exception    {decision.grant.told_in(engine.policy.zone)}")
+        fault = f" ({decision.fault})" if decision.fault else ""
+        print_line(f"Decision     {decision.action.value}{fault}", word=decision.action.value)
+
+    return each(urls_of(arguments), show)
 
 
 def _explanation(found: Trace) -> Iterator[str]:
@@ -159,9 +230,7 @@ def _explanation(found: Trace) -> Iterator[str]:
         won = "  <- decides" if match == decision.winner else ""
         category = f" [{terms.category}]" if terms.category else ""
         yield f"  layer {terms.layer}: {terms.action.value} {match}{category}{won}"
-        yield f"    rule as written: {pattern}"
-    yield from _layers_asked(found)
-    yield f"Decision     {decision.action.value}" + (f" ({decision.fault})" if decision.fault else "")
+        yield f"{_WRITTEN}{pattern}"
 
 
 def _layers_asked(found: Trace) -> Iterator[str]:
@@ -169,25 +238,9 @@ def _layers_asked(found: Trace) -> Iterator[str]:
     until = "" if found.until is None else f", until {found.until:%Y-%m-%d %H:%M %Z}"
     yield f"Group        {found.group}{until}" + ("" if found.mode == "block" else f", mode {found.mode}")
     for layer in found.layers:
-        what = "what no layer decides" if layer.rules is None else f"{layer.rules} rules, {layer.fit} fit"
+        what = (
+            "what no layer decides"
+            if layer.rules is None
+            else f"{number_of(layer.rules, 'rule', 'rules')}, {layer.fit} fit"
+        )
         yield f"Layer        {layer.name}: {what}{'  <- decides' if layer.decides else ''}"
-
-
-# -- helper ------------------------------------------------------------------------------------------------------------
-
-
-def help_squid(arguments: argparse.Namespace) -> int:
-    """Answer Squid's lines until they end."""
-    engine = open_engine(arguments)
-    if arguments.redirect is not None:
-        decision = engine.decide_url(arguments.redirect.base)
-        if decision.action is Action.BLOCK:  # the redirected client asks for the page through Squid, too
-            _tell_operator(f"warning: the page to redirect to is blocked itself: {decision}")
-    helper = SquidHelper(engine, arguments.redirect or AccessList(), _tell_operator)
-    serve(helper.answer, sys.stdin.fileno(), sys.stdout.fileno())
-    return GOOD
-
-
-def _tell_operator(what: str) -> None:
-    with suppress(OSError):  # nobody may read it
-        complain(what)

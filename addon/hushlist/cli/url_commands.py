@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import argparse
-import os
+import quopri
 import sys
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 from hushlist.cli.common import (
@@ -15,6 +16,7 @@ from hushlist.cli.common import (
     Commands,
     add_command,
     add_urls_command,
+    checked,
     complain,
     each,
     print_line,
@@ -25,11 +27,12 @@ from hushlist.cli.common import (
 from hushlist.errors import Problem, UrlError
 from hushlist.lists.patterns import parse_expression
 from hushlist.match.expressions import expressions, full_hash
-from hushlist.system.files import LONGEST_WHOLE, read_regular, read_whole
-from hushlist.url.comparison import LADDER, PROFILES, compare
+from hushlist.system.files import LONGEST_WHOLE, read_regular, read_whole, reason_of
+from hushlist.url.comparison import LADDER, PROFILES, compare, redirected_profile
 from hushlist.url.hashed_uri import ALGORITHMS, VARIANTS, HashKey, hash_uri
-from hushlist.url.parts import to_bytes
-from hushlist.url.redirects import redirected_profile
+from hushlist.url.iri import convert_to_ucs, undo_html_escapes, undo_xml_escapes
+from hushlist.url.parts import as_typed, to_bytes
+from hushlist.url.rfc3986 import resolve
 from hushlist.url.safebrowsing import SAFEBROWSING
 from hushlist.url.uri_extraction import extract
 
@@ -40,6 +43,7 @@ def add_to(commands: Commands) -> None:
     text = "print the expressions, the most specific first, one a line"
     add_urls_command(commands, "expressions", print_expressions, text)
     _add_hash(commands)
+    _add_prefixes(commands)
     _add_compare(commands)
     _add_extract(commands)
 
@@ -50,9 +54,44 @@ def _add_canonicalize(commands: Commands) -> None:
     parser.add_argument(
         "--profile", choices=PROFILES, default="safebrowsing", help="how to canonicalize (default: %(default)s)"
     )
+    _add_base(parser)
+    _add_preparation(parser)
     parser.add_argument(
         "--list-profiles", action=_ListProfiles, nargs=0, help="print each profile with its steps in order, and exit"
     )
+
+
+def _add_preparation(parser: argparse.ArgumentParser) -> None:
+    """Add the options for text in which URLs are written otherwise (draft-ietf-iri-comparison-00, 3)."""
+    group = parser.add_argument_group("how the text is written", "undone in this order before anything is read")
+    group.add_argument("--mime", action="store_true", help="quoted-printable, also with soft line breaks")
+    group.add_argument("--encoding", metavar="NAME", help="another character encoding than UTF-8")
+    markup = group.add_mutually_exclusive_group()
+    markup.add_argument(
+        "--html", dest="unescape", action="store_const", const=undo_html_escapes, help="character references of HTML"
+    )
+    markup.add_argument(
+        "--xml", dest="unescape", action="store_const", const=undo_xml_escapes, help="character references of XML"
+    )
+
+
+def _prepared(octets: bytes, arguments: argparse.Namespace) -> bytes:
+    """Octets in UTF-8, of which all is undone that the options name."""
+    if arguments.mime:
+        octets = quopri.decodestring(octets)
+    if arguments.encoding:
+        octets = convert_to_ucs(octets, arguments.encoding).encode()
+    if arguments.unescape:
+        octets = to_bytes(arguments.unescape(octets.decode("utf-8", "surrogateescape")))
+    return octets
+
+
+def _add_base(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("--base", metavar="URL", help="what relative references are resolved against")
+
+
+def _resolved(url: bytes, base: str | None) -> bytes:
+    return url if base is None else resolve(url, as_typed(base))
 
 
 class _ListProfiles(argparse.Action):
@@ -70,7 +109,7 @@ def _add_compare(commands: Commands) -> None:
     parser = add_command(commands, "compare", compare_urls, text)
     parser.add_argument("a", metavar="A", help="a URL or IRI")
     parser.add_argument("b", metavar="B", help="a URL or IRI")
-    parser.add_argument("--base", metavar="URL", help="what relative references are resolved against")
+    _add_base(parser)
     parser.add_argument(
         "--redirect",
         nargs=2,
@@ -78,6 +117,9 @@ def _add_compare(commands: Commands) -> None:
         default=[],
         metavar=("FROM", "TO"),
         help="a permanent redirect that was seen, for the rung protocol; may be given again and again",
+    )
+    parser.add_argument(
+        "--network-action", action="store_true", help="they choose what is fetched, so that fragments do not count"
     )
     parser.add_argument("--explain", action="store_true", help="show what each step changed")
 
@@ -91,12 +133,14 @@ def _add_extract(commands: Commands) -> None:
     parser.add_argument(
         "--expressions", action="store_true", help="print the expression of each instead, once, as a list has it"
     )
+    _add_preparation(parser)
 
 
 def _add_hash(commands: Commands) -> None:
     text = "print each expression, a tab, and its SHA-256; or hashed URIs"
     parser = add_urls_command(commands, "hash", print_hashes, text)
     uri = parser.add_argument_group("hashed URIs")
+    _add_base(parser)
     uri.add_argument("--uri", action="store_true", help="print the hashed URI of each URL instead")
     uri.add_argument(
         "--algorithm", choices=ALGORITHMS, default="sha1", help="the hash algorithm (default: %(default)s)"
@@ -111,6 +155,25 @@ def _add_hash(commands: Commands) -> None:
     uri.add_argument("--keep-fragment", action="store_true", help="hash the fragment too, where there is one")
 
 
+def _add_prefixes(commands: Commands) -> None:
+    text = "print each expression, a tab, and the beginning of its SHA-256, as Safe Browsing compares it"
+    parser = add_urls_command(commands, "prefixes", print_prefixes, text)
+    parser.add_argument(
+        "--length",
+        type=checked(_length, "is no length from 4 to 32"),
+        default=4,
+        metavar="N",
+        help="octets of a prefix, 4 to 32 (default: %(default)s)",
+    )
+
+
+def _length(text: str) -> int:
+    length = int(text)
+    if not 4 <= length <= 32:
+        raise ValueError(text)
+    return length
+
+
 # -- canonicalize, expressions, hash ---------------------------------------------------------------------------------
 
 
@@ -119,7 +182,8 @@ def print_canonical(arguments: argparse.Namespace) -> int:
     code = GOOD
     for url in urls_of(arguments):
         try:
-            canonical = readable(PROFILES[arguments.profile].canonicalize(url))
+            prepared = _resolved(_prepared(url, arguments), arguments.base)
+            canonical = readable(PROFILES[arguments.profile].canonicalize(prepared))
         except UrlError as error:
             canonical, code = "", complain(error)
         print_line(canonical)
@@ -135,8 +199,13 @@ def print_hashes(arguments: argparse.Namespace) -> int:
     """Print the expressions of each URL with their full hashes, or its hashed URI."""
     if arguments.uri:
         key = HashKey(arguments.algorithm, arguments.variant, arguments.keep_query, arguments.keep_fragment)
-        return each(urls_of(arguments), lambda url: print_line(hash_uri(url, key)))
-    return each(urls_of(arguments), _print_with_hashes)
+        return each(urls_of(arguments), lambda url: print_line(hash_uri(_resolved(url, arguments.base), key)))
+    return each(urls_of(arguments), lambda url: _print_with_hashes(_resolved(url, arguments.base)))
+
+
+def print_prefixes(arguments: argparse.Namespace) -> int:
+    """Print the expressions of each URL with the prefixes of their hashes."""
+    return each(urls_of(arguments), partial(_print_with_hashes, length=arguments.length))
 
 
 def _expressions(url: bytes) -> list[str]:
@@ -144,9 +213,9 @@ def _expressions(url: bytes) -> list[str]:
     return [expression.decode("ascii") for expression in expressions(canonical)]
 
 
-def _print_with_hashes(url: bytes) -> None:
+def _print_with_hashes(url: bytes, length: int | None = None) -> None:
     for expression in _expressions(url):
-        print_line(expression, full_hash(expression.encode("ascii")).hex())
+        print_line(expression, full_hash(expression.encode("ascii"))[:length].hex())
 
 
 # -- compare -----------------------------------------------------------------------------------------------------------
@@ -155,8 +224,11 @@ def _print_with_hashes(url: bytes) -> None:
 def compare_urls(arguments: argparse.Namespace) -> int:
     """Print the rung on which two URLs are equivalent; the exit code is 1 if they are different."""
     try:
-        ladder = (*LADDER, redirected_profile(arguments.redirect)) if arguments.redirect else LADDER
-        comparison = compare(os.fsencode(arguments.a), os.fsencode(arguments.b), base=arguments.base, ladder=ladder)
+        redirects = [(as_typed(source), as_typed(location)) for source, location in arguments.redirect]
+        ladder = (*LADDER, redirected_profile(redirects)) if redirects else LADDER
+        base = None if arguments.base is None else as_typed(arguments.base)
+        a, b = as_typed(arguments.a), as_typed(arguments.b)
+        comparison = compare(a, b, base=base, network_action=arguments.network_action, ladder=ladder)
     except UrlError as error:
         return complain(error)
     print_line(comparison.rung or "different")
@@ -175,9 +247,12 @@ def extract_uris(arguments: argparse.Namespace) -> int:
     code, listed = FOUND, set[str]()
     for name in arguments.files:
         try:
-            octets = _read(name)
+            octets = _prepared(_read(name), arguments)
+        except UrlError as error:
+            code = complain(f"{name}: {error.reason}")
+            continue
         except (OSError, ValueError) as error:  # ValueError: the name is not valid for a file
-            code = complain(f"{name}: {getattr(error, 'strerror', None) or error}")
+            code = complain(f"{name}: {reason_of(error)}")
             continue
         for uri in _extracted(name, octets, as_expressions=arguments.expressions):
             code = BAD if code == BAD else GOOD

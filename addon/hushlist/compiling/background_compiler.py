@@ -1,9 +1,15 @@
-"""Compiling in a separate process of the lowest priority, while the proxy goes on deciding.
+"""Compiling, and fetching lists, in a separate process of the lowest priority, while the proxy goes on deciding.
 
-    python -m hushlist.compiling.background_compiler POLICY
+    python -m hushlist.compiling.background_compiler WORK POLICY [PORT...]
 
-is that process. It prints one JSON object: the index file in the cache, or the problems; and the files that it read,
-with their fingerprints.
+is that process. It prints one JSON object. The work is one of
+
+    compile     fetch what has no copy yet and is due, then compile: the index file in the cache, or the problems; the
+                files that were read, with their fingerprints; and what is held back
+    start       the same, and whatever has no copy is due
+    update      fetch what is due: what became of each list, for people
+
+The ports are those of this machine on which the proxy listens.
 """
 
 from __future__ import annotations
@@ -13,15 +19,18 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping
+import time
+from collections.abc import Iterable, Mapping
 from contextlib import suppress
-from dataclasses import astuple
+from dataclasses import astuple, replace
 from pathlib import Path
 from shutil import rmtree
+from threading import Lock
 from typing import Any
 
+from hushlist.compiling.list_update import subscribed_lists, update_lists
 from hushlist.compiling.policy_compiler import compile_policy
-from hushlist.errors import Problem
+from hushlist.errors import Problem, printable
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.index import Index
 from hushlist.match.index_file import IndexFileError
@@ -31,24 +40,29 @@ from hushlist.policy.policy_file import Fingerprint, Policy, PolicyError, finger
 _TRIES = 5
 #: seconds that compiling may take; ten million rules take minutes
 _LONGEST = 3600.0
+#: seconds between two reports of how much of a list is fetched
+_TOLD = 5.0
 
 
 class BackgroundCompiler:
     """Compiles one policy after the other, each in a new process."""
 
-    def __init__(self) -> None:
+    def __init__(self, own_ports: Iterable[int] = ()) -> None:
+        self._ports = tuple(own_ports)
         self._process: subprocess.Popen[bytes] | None = None
         self._is_stopped = False
 
-    def compile(self, path: Path) -> tuple[Policy, Index]:
+    def compile(self, path: Path, *, is_start: bool = False) -> tuple[Policy, Index]:
         """A policy and its index. It waits for the process: call it in a thread.
+
+        At the start, lists without a copy are fetched even if that failed a moment ago.
 
         Raises:
             PolicyError: with every problem of every file.
         """
         for _ in range(_TRIES):
-            answer = self._ask(path)
-            files = {Path(name): None if seen is None else tuple(seen) for name, seen in answer["files"]}
+            answer = self._ask("start" if is_start else "compile", path)
+            files = _fingerprints(answer["files"])
             if "problems" in answer:
                 problems = [Problem(*problem) for problem in answer["problems"]]
                 raise PolicyError(problems, files, may_pass=answer["may_pass"])
@@ -56,13 +70,23 @@ class BackgroundCompiler:
             policy = read_policy(path, report)
             try:
                 if policy is not None and not report.errors and policy.files == files:
+                    held = {Path(name): why for name, why in answer["held"]}
                     with suppress(IndexFileError):  # another process has removed it
-                        return policy, Index.open(Path(answer["index"]))
+                        index = Index.open(Path(answer["index"]))
+                        return replace(policy, held=held, pointers=_fingerprints(answer["pointers"])), index
             finally:
                 if answer["temporary"] is not None:
                     rmtree(answer["temporary"], ignore_errors=True)
         problem = Problem(str(path), 0, path.name, "it changes again and again while it is read")
         raise PolicyError([problem], {path: fingerprint(path)})
+
+    def update(self, path: Path) -> list[tuple[bool, str]]:
+        """Fetch the lists of a policy that are due; for each, whether that went well, and what came of it.
+
+        Raises:
+            PolicyError: the process failed.
+        """
+        return [(bool(is_good), str(told)) for is_good, told in self._ask("update", path)["updates"]]
 
     def stop(self) -> None:
         """End the process for good. Calls of ``compile``, present or later, fail at once."""
@@ -71,9 +95,9 @@ class BackgroundCompiler:
         if process is not None:
             process.kill()
 
-    def _ask(self, path: Path) -> dict[str, Any]:
+    def _ask(self, work: str, path: Path) -> dict[str, Any]:
         # "-P": do not import code from the folder where the proxy was started.
-        command = [sys.executable or "", "-P", "-m", __name__, str(path)]
+        command = [sys.executable or "", "-P", "-m", __name__, work, str(path), *map(str, self._ports)]
         package = str(Path(__file__).parent.parent.parent)
         found = os.pathsep.join(filter(None, (package, os.environ.get("PYTHONPATH"))))
         try:
@@ -110,25 +134,63 @@ def main() -> None:
     if hasattr(os, "nice"):
         os.nice(19)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Control-C is for the proxy: end without a traceback
+    work, path, ports = sys.argv[1], Path(sys.argv[2]), tuple(map(int, sys.argv[3:]))
+    answer: dict[str, object]
+    if work == "update":
+        updates = update_lists(path, subscribed_lists(path), only_due=True, own_ports=ports)
+        print(json.dumps({"updates": [(update.is_good, str(update)) for update in updates]}))
+        return
+    has_all = _fetch_missing(path, ports, only_due=work != "start")
     try:
-        compiled = compile_policy(Path(sys.argv[1]))
+        compiled = compile_policy(path)
     except PolicyError as error:
-        answer: dict[str, object] = {
+        answer = {
             "problems": [astuple(problem) for problem in error.problems],
             "files": _files(error.files),
-            "may_pass": error.may_pass,
+            "may_pass": error.may_pass or not has_all,
         }
     else:
         answer = {
             "index": compiled.index.source,
             "files": _files(compiled.policy.files),
+            "pointers": _files(compiled.policy.pointers),
+            "held": [(str(path), why) for path, why in compiled.policy.held.items()],
             "temporary": None if compiled.temporary is None else str(compiled.temporary),
         }
     print(json.dumps(answer))
 
 
+def _fetch_missing(path: Path, ports: Iterable[int], *, only_due: bool) -> bool:
+    """Fetch the lists that the policy cannot do without, and of which there is no copy; says so on standard error.
+
+    Returns whether it has them all now.
+    """
+    needed = (own for own in subscribed_lists(path) if not own.subscription.is_optional)
+    missing = [own for own in needed if own.store.current() is None]
+    if not missing:
+        return True
+    told, shown = Lock(), dict[str, float]()
+
+    def show(url: str, done: int, total: int) -> None:
+        with told:
+            if time.monotonic() - shown.setdefault(url, 0.0) < _TOLD:
+                return
+            shown[url] = time.monotonic()
+            of = f" of {total:,}" if total else ""
+            print(printable(f"hushlist: fetching {url}: {done:,}{of} octets"), file=sys.stderr, flush=True)
+
+    for update in update_lists(path, missing, only_due=only_due, own_ports=ports, progress=show):
+        print(printable(f"hushlist: {update}"), file=sys.stderr, flush=True)
+    return all(own.store.current() is not None for own in missing)
+
+
 def _files(files: Mapping[Path, Fingerprint]) -> list[tuple[str, Fingerprint]]:
     return [(str(path), seen) for path, seen in files.items()]
+
+
+def _fingerprints(plain: Iterable[tuple[str, Any]]) -> dict[Path, Fingerprint]:
+    """The reverse of ``_files``, from JSON."""
+    return {Path(name): None if seen is None else tuple(seen) for name, seen in plain}
 
 
 if __name__ == "__main__":

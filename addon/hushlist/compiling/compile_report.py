@@ -1,6 +1,7 @@
 """The report of a compilation: counts and warnings for every list.
 
 ``unused_categories`` warns of categories in the policy that no rule has: most often a name that is misspelled.
+``ineffective_schedules`` warns of lines that say nothing but what the lists say anyway.
 """
 
 from __future__ import annotations
@@ -10,9 +11,12 @@ from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, dataclass, field
 
-from hushlist.errors import Problem
+from hushlist.errors import Problem, number_of
+from hushlist.match.checks import Check
 from hushlist.match.index import Index
 from hushlist.match.index_file import IndexFileError
+from hushlist.match.rule import Action
+from hushlist.policy.pass_through import BY_NEED
 from hushlist.policy.policy_file import Policy
 from hushlist.url.hrn import parse_hrn
 
@@ -37,6 +41,15 @@ class ListReport:
     covered: int = 0
     #: one of these, and the rule that covers it
     example: str | None = None
+    #: exceptions that were left out; and filters that are too broad without them, the first of each exception
+    exceptions: int = 0
+    too_broad: list[str] = field(default_factory=list)
+    #: its format, if not its name but its content told it
+    detected: str | None = None
+    #: rules that are hashes which may be of paths, hashed URIs, or network filters that name no host; and rules in the
+    #: clear for less than a host; duplicates included
+    opaque: int = 0
+    below_hosts: int = 0
 
 
 @dataclass(slots=True)
@@ -68,10 +81,21 @@ class CompileReport:
         except (LookupError, TypeError, ValueError, RecursionError) as error:
             raise IndexFileError(index.source, f"its report cannot be read: {error}") from error
 
+    def brief_warnings(self, command: str) -> Iterator[object]:
+        """The warnings for commands that only use the index: one line for lists, where ``command`` prints them all."""
+        lists = {own.source for own in self.lists}
+        of_lists = [problem for problem in self.warnings if problem.source in lists]
+        yield from (problem for problem in self.warnings if problem.source not in lists)
+        if len(of_lists) > 1:
+            files = number_of(len({problem.source for problem in of_lists}), "list", "lists")
+            yield f"compiling gave {len(of_lists):,} warnings of {files}; '{command}' prints them"
+        else:
+            yield from of_lists
+
     @property
     def total(self) -> ListReport:
         """All lists together."""
-        total = ListReport(f"{len(self.lists)} files")
+        total = ListReport(number_of(len(self.lists), "file", "files"))
         for own in self.lists:
             for name in _COLUMNS:
                 setattr(total, name, getattr(total, name) + getattr(own, name))
@@ -101,7 +125,7 @@ class CompileReport:
                 yield Problem(source, first.line if first else 1, first.what if first else "list", why)
 
     def table(self) -> Iterator[str]:
-        """Lines for people: the counts of every file, then examples of covered rules."""
+        """Lines for people: the counts of every file, formats that content told, and examples of covered rules."""
         heads = [*_COLUMNS]
         rows = [([f"{getattr(own, name):,}" for name in _COLUMNS], own.source) for own in (*self.lists, self.total)]
         widths = [max(map(len, column)) for column in zip(heads, *(numbers for numbers, _ in rows), strict=True)]
@@ -109,8 +133,34 @@ class CompileReport:
         for numbers, name in rows:
             yield "  ".join((*map(str.rjust, numbers, widths), name))
         for own in self.lists:
+            if own.detected:
+                yield f"format of {own.source}: {own.detected}, as its content tells"
+        for own in self.lists:
+            if own.exceptions:
+                found = f"; of filters that this makes too broad, {len(own.too_broad)} are named below"
+                yield f"exceptions left out of {own.source}: {own.exceptions:,}{found if own.too_broad else ''}"
+                yield from (f"  {text}" for text in own.too_broad)
+        for own in self.lists:
             if own.example:
                 yield f"covered in {own.source}: {own.example}"
+
+
+def decrypting(policy: Policy, report: CompileReport) -> Iterator[str]:
+    """Lines for people: what has connections decrypted, if a group decrypts where that is needed."""
+    if all(group.settings.decrypt not in BY_NEED for group in policy.all_groups):
+        return
+    everything = "everything is decrypted where its layer is asked"
+    for own in report.lists:
+        if own.opaque:
+            rules = number_of(own.opaque, "rule", "rules")
+            yield f"decrypt: {own.source}: {rules} may be of paths on any host: {everything}"
+        elif own.below_hosts:
+            rules = number_of(own.below_hosts, "rule", "rules")
+            yield f"decrypt: {own.source}: {rules} for less than a host: these hosts are decrypted"
+    for layer in policy.layers:
+        for rule in layer.checks:
+            if isinstance(rule.pattern, Check) and rule.pattern.needs_request:
+                yield f"decrypt: the check {rule.pattern.code} in layer {layer.name} needs the requests: {everything}"
 
 
 _COLUMNS = ("read", "kept", "duplicates", "refused", "covered")
@@ -142,3 +192,22 @@ def unused_categories(policy: Policy, index: Index) -> Iterator[Problem]:
     for source, line, name in sorted(said):
         if name not in used:
             yield Problem(source, line, name, f"no rule is of this category, nor of one below it ({have})")
+
+
+def ineffective_schedules(policy: Policy, index: Index) -> Iterator[Problem]:
+    """A warning for each line of the policy that has a category stopped at times, where the lists always stop it."""
+    said = {
+        (timed.source, timed.line, name, timed.action, timed.during.name)
+        for group in policy.all_groups
+        for name, timed in group.settings.categories.items()
+        if timed.action in (Action.BLOCK, Action.WARN)
+        and timed.during is not None
+        and timed.otherwise is None
+        and timed.behind is None
+        and not any(above in group.settings.categories for above in parse_hrn(name).levels() if above != name)
+    }
+    stopped = index.categories() if said else {}
+    for source, line, name, action, schedule in sorted(said):
+        if any(action in actions and name in parse_hrn(own).levels() for own, actions in stopped.items()):
+            why = f"it changes nothing: while {schedule} is off, the lists {action.value} it, too"
+            yield Problem(source, line, name, f"{why}; to let it pass then, add 'otherwise: pass'")

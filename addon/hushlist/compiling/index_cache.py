@@ -6,23 +6,28 @@ reading it. The files are private: the owner decides who may see the lists' hash
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
-import shutil
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
-from errno import ELOOP, EPERM
 from pathlib import Path
-from stat import S_ISDIR, S_ISLNK, S_ISREG, S_IWGRP, S_IWOTH
-from tempfile import TemporaryDirectory
+from stat import S_ISDIR, S_ISREG
+from typing import TYPE_CHECKING
 
-from hushlist.system.files import cache_folder, make_private
+from hushlist.policy.policy_file import Fingerprint, Policy, fingerprint
+from hushlist.system.files import cache_folder, check_private, check_status, make_private
+from hushlist.system.list_store import ListStore
+
+if TYPE_CHECKING:
+    from tempfile import TemporaryDirectory
 
 _ENDING = ".index"
 _WRITING = "compiling-"
-#: names of indexes, which are digests, and of folders that writers leave behind; nothing else has such names
+#: names of indexes and records, which are digests, and of folders that writers leave; nothing else has such names
 _INDEX = re.compile(r"[0-9a-f]{64}\.index")
+_RECORD = re.compile(r"[0-9a-f]{64}\.stat")
 _LEFT = re.compile(rf"{_WRITING}[a-z0-9_]{{8}}")
 #: index files that are always kept: those used last
 _KEPT = 4
@@ -45,6 +50,30 @@ class IndexCache:
         """The path of a key's index, which may not exist."""
         return self.folder / f"{key}{_ENDING}"
 
+    def record(self, policy: Path) -> Path:
+        """The path of the record of a policy file, by its place and by the name that it is given."""
+        name = hashlib.sha256(os.fsencode(f"{policy.absolute()}\0{policy}")).hexdigest()
+        return self.folder / f"{name}.stat"
+
+    def write_record(self, policy: Path, octets: bytes) -> None:
+        """Write the record of a policy file, or replace it as a whole; ``OSError`` if it cannot be written."""
+        with self.writing() as name:
+            draft = Path(name) / "record"
+            draft.touch(mode=0o600)
+            draft.write_bytes(octets)
+            draft.replace(self.record(policy))
+
+    def store_of(self, policy: Policy, file: Path) -> ListStore:
+        """The good copies of a policy's list in a file."""
+        name = os.path.abspath(file)  # noqa: PTH100  a link may be led elsewhere, to a new version of all files
+        return ListStore(Path(policy.source), name, self.folder)
+
+    def pointers(self, policy: Policy) -> dict[Path, Fingerprint]:
+        """What changes when another copy of one of a policy's lists comes into force."""
+        files = {file.path for layer in policy.layers for file in layer.lists if not (file.gate.is_off or file.url)}
+        pointers = [self.store_of(policy, file).pointer for file in sorted(files)]
+        return {pointer: fingerprint(pointer) for pointer in pointers}
+
     def make(self) -> Path:
         """Make the folder if it is missing, and give its path.
 
@@ -63,19 +92,7 @@ class IndexCache:
         Raises:
             OSError: the folder cannot be trusted.
         """
-        try:
-            status = self.folder.lstat()
-        except OSError:
-            return  # it does not exist yet; any other fault shows when it is made
-        self._check(status)
-
-    def _check(self, status: os.stat_result) -> None:
-        if S_ISLNK(status.st_mode):
-            raise OSError(ELOOP, "it is a link, which is not followed", str(self.folder))
-        if os.name == "posix" and status.st_uid not in (os.geteuid(), 0):
-            raise PermissionError(EPERM, "it is another user's", str(self.folder))
-        if os.name == "posix" and status.st_mode & (S_IWGRP | S_IWOTH):
-            raise PermissionError(EPERM, "other users can write there", str(self.folder))
+        check_private(self.folder)
 
     def touch(self, key: str) -> None:
         """Set an index's time of use. Its time of change stays: that shows its readers that nobody writes to it."""
@@ -88,6 +105,8 @@ class IndexCache:
         Raises:
             OSError: it cannot be made.
         """
+        from tempfile import TemporaryDirectory
+
         return TemporaryDirectory(dir=self.make(), prefix=_WRITING)
 
     def tidy(self) -> None:
@@ -96,13 +115,15 @@ class IndexCache:
         Only files with our names, of the right type and owned by us are removed. Links are not followed. The folder is
         opened once, so it does not matter if its path changes meanwhile.
         """
+        from shutil import rmtree
+
         with suppress(OSError), self._opened() as (place, handle):
             found = sorted(_ours(place if handle is None else handle), reverse=True)
-            kept = [name for _, name, is_index in found if is_index][:_KEPT]
-            for used, name, is_index in found:
+            kept = [name for _, name, _ in found if _INDEX.fullmatch(name)][:_KEPT]
+            for used, name, is_file in found:
                 if name not in kept and used < time.time() - _IN_USE:
                     with suppress(OSError):  # another process was quicker
-                        (os.unlink if is_index else shutil.rmtree)(place / name, dir_fd=handle)
+                        (os.unlink if is_file else rmtree)(place / name, dir_fd=handle)
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Path, int | None]]:
@@ -112,21 +133,21 @@ class IndexCache:
             return
         handle = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_NOFOLLOW | os.O_CLOEXEC)
         try:
-            self._check(os.fstat(handle))
+            check_status(os.fstat(handle), self.folder)
             yield Path(), handle
         finally:
             os.close(handle)
 
 
 def _ours(folder: Path | int) -> Iterator[tuple[float, str, bool]]:
-    """Time of last use, name, and whether it is an index, for each file and folder that we made."""
+    """Time of last use, name, and whether it is a file, for each file and folder that we made."""
     with os.scandir(folder) as entries:
         for entry in entries:
-            is_index = _INDEX.fullmatch(entry.name) is not None
-            if not is_index and not _LEFT.fullmatch(entry.name):
+            is_file = any(own.fullmatch(entry.name) for own in (_INDEX, _RECORD))
+            if not is_file and not _LEFT.fullmatch(entry.name):
                 continue
             with suppress(OSError):  # another process was quicker
                 status = entry.stat(follow_symlinks=False)
-                is_of_kind = S_ISREG(status.st_mode) if is_index else S_ISDIR(status.st_mode)
+                is_of_kind = S_ISREG(status.st_mode) if is_file else S_ISDIR(status.st_mode)
                 if is_of_kind and (os.name != "posix" or status.st_uid == os.geteuid()):
-                    yield max(status.st_atime, status.st_mtime), entry.name, is_index
+                    yield max(status.st_atime, status.st_mtime), entry.name, is_file

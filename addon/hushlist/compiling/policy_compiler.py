@@ -10,17 +10,22 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 import sys
-from collections.abc import Callable, Container, Sequence
+from collections import Counter
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass, replace
 from functools import lru_cache, partial
 from importlib import metadata
+from itertools import islice
 from pathlib import Path
 from shutil import rmtree
 from tempfile import mkdtemp
 
 from hushlist.compiling.compile_report import SECTION, CompileReport, ListReport
+from hushlist.compiling.gate import Gate
 from hushlist.compiling.index_cache import IndexCache
+from hushlist.compiling.list_comparison import broad_hashes
 from hushlist.errors import Problem
 from hushlist.jobs.list_chunks import (
     ChunkedList,
@@ -33,10 +38,12 @@ from hushlist.jobs.list_chunks import (
 )
 from hushlist.jobs.worker_processes import Progress, WorkerError, Workers
 from hushlist.lists.list_formats import FOLDERS
-from hushlist.lists.list_source import ProblemReport, read_octets
-from hushlist.lists.plain_lists import read_popular, read_squidguard_expressions
+from hushlist.lists.list_source import MOST_SHOWN, ProblemReport, read_octets
+from hushlist.lists.patterns import plain_expression
+from hushlist.lists.plain_lists import read_popular
+from hushlist.match.expressions import host_suffixes, path_prefixes
 from hushlist.match.index import Index
-from hushlist.match.index_file import IndexFileError
+from hushlist.match.index_file import IndexFileError, decode_terms
 from hushlist.match.index_writer import (
     CollectedPart,
     Stored,
@@ -46,8 +53,8 @@ from hushlist.match.index_writer import (
     merge_all,
     unspill,
 )
-from hushlist.match.rule import Action, Rule
-from hushlist.match.shadowed import find_shadowed
+from hushlist.match.rule import Action, Terms
+from hushlist.match.rule_anomalies import find_shadowed
 from hushlist.policy.policy_file import Policy, PolicyError, fingerprint, read_policy
 
 
@@ -91,14 +98,20 @@ def compile_policy(
     if policy is None:
         path = Path(own.source)
         raise PolicyError(own.errors, {path: fingerprint(path)})
-    compile_into = partial(_compile, policy, own, jobs, popular, progress)
+    compile_into = partial(_compile, policy, own, jobs, popular or policy.popular, progress)
+    gate: Gate | None = None
     try:
         try:
-            return compile_into(cache or IndexCache())
+            place = cache or IndexCache()
+            # a policy in memory is an audit's: that compares what it is asked to
+            gate = None if isinstance(source, Policy) else Gate(policy, place, _code(), jobs, progress)
+            return compile_into(gate, place)
         except (OSError, RuntimeError) as error:
             if cache is not None or not may_do_without:
                 raise
-            return _without_cache(compile_into, own, error)
+            if gate is not None:
+                gate.keeps = False
+            return _without_cache(partial(compile_into, gate), own, error)
     except WorkerError as error:
         problem = Problem(policy.source, 0, "compile", str(error))
         raise PolicyError([problem], policy.files, may_pass=True) from error
@@ -134,18 +147,21 @@ def _compile(
     jobs: int | None,
     popular: Path | None,
     progress: Progress | None,
+    gate: Gate | None,
     cache: IndexCache,
 ) -> Compiled:
     cache.check()
     popular_domains, popular_report = _read_popular(popular)
     lists = [chunk_list(file) for layer in policy.layers for file in layer.lists]
+    if gate is not None:
+        lists = gate.hold_back(lists, popular_domains, cache)
     reports = [own, popular_report, *(chunked.report for chunked in lists)]
     key = _key(lists, popular_domains, popular_report)
     if not any(report.errors for report in reports):
         known = _cached(cache.path(key))
         if known is not None:
             cache.touch(key)
-            return Compiled(policy, *known)
+            return Compiled(_in_force(policy, gate, lists), *known)
     if too_many := too_many_chunks(lists):
         own.error(0, "lists", f"they have {too_many}")
         raise PolicyError(own.errors, policy.files)
@@ -163,7 +179,15 @@ def _compile(
         report = _build(folder / "index", lists, collected, warnings, workers)
         (folder / "index").replace(cache.path(key))
     cache.tidy()
-    return Compiled(policy, Index.open(cache.path(key)), report)
+    return Compiled(_in_force(policy, gate, lists), Index.open(cache.path(key)), report)
+
+
+def _in_force(policy: Policy, gate: Gate | None, lists: Sequence[ChunkedList]) -> Policy:
+    """The policy, which knows what is held back; keeps copies of the lists that are in force."""
+    if gate is None:
+        return policy
+    gate.use(lists)
+    return replace(policy, held=gate.held, pointers=gate.pointers)
 
 
 # -- looking at the lists ----------------------------------------------------------------------------------------------
@@ -179,9 +203,7 @@ def _read_popular(path: Path | None) -> tuple[tuple[bytes, ...], ProblemReport]:
 
 def _key(chunked: Sequence[ChunkedList], popular: Sequence[bytes], popular_report: ProblemReport) -> str:
     """The key of an index: a digest of everything it is made of."""
-    lists = [
-        (str(own.file.path), own.file.format.read.__name__, astuple(own.file.defaults), own.digest) for own in chunked
-    ]
+    lists = [(own.file.source, own.file.format.reader, astuple(own.file.defaults), own.digest) for own in chunked]
     warnings = list(map(str, popular_report.warnings))
     made_of = (_code(), lists, hashlib.sha256(b"\n".join(popular)).hexdigest(), warnings)
     return hashlib.sha256(json.dumps(made_of).encode()).hexdigest()
@@ -226,11 +248,12 @@ def _cached(path: Path) -> tuple[Index, CompileReport] | None:
 
 def _collect(chunk: LoadedChunk, popular: tuple[bytes, ...], folder: Path) -> CollectedPart:
     """The rules of a chunk; broad ones get a warning."""
-
-    def warn(rule: Rule, why: str) -> None:
+    part, broad = collect_rules(chunk, chunk.rule_blocks, popular, folder)
+    for rule, why in broad:
         chunk.report.warn(rule.line, str(rule.pattern), why)
-
-    return collect_rules(chunk, chunk.rules, popular, folder, warn)
+    for line, what, why in broad_hashes(part, popular):
+        chunk.report.warn(line, what, why)
+    return part
 
 
 def _doubt_formats(lists: Sequence[ChunkedList], with_rules: Container[int]) -> None:
@@ -243,7 +266,7 @@ def _doubt_formats(lists: Sequence[ChunkedList], with_rules: Container[int]) -> 
         if not chunked.length and not report.errors and file.path.name not in FOLDERS["squidguard"]:
             report.warn(0, "list", "it is empty")
         is_empty = report.left_out > 0 and at not in with_rules
-        if is_empty and file.format.read is not read_squidguard_expressions:
+        if is_empty and file.format.reader != "read_squidguard_expressions":
             report.warn(0, "list", "no entry of it could be made a rule: is its format right?")
 
 
@@ -258,12 +281,14 @@ def _build(
     parts = [part for _, part in collected]
     merged = merge_all(parts, partial(workers.map, "sorted"), target.parent)
     duplicates = duplicates_of(merged)
-    report = CompileReport([ListReport(str(own.file.path), refused=own.report.refused) for own in lists], warnings)
+    rows = [ListReport(own.file.source, refused=own.report.refused, detected=own.file.detected) for own in lists]
+    report = CompileReport(rows, warnings)
     target.touch(mode=0o600, exist_ok=False)
     with target.open("wb") as file:
         directory = assemble(file, parts, merged)
         file.flush()
-        looks = [(part.number, part.layer, part.candidates) for part in parts]
+        known = Counter(terms for part in parts for terms in part.terms)
+        looks = [(part.number, part.layer, part.candidates, _only_terms(part, duplicates, known)) for part in parts]
         found = workers.map("compared", partial(_covered, path=target), looks)
         for (at, part), (covered, example) in zip(collected, found, strict=True):
             line = report.lists[at]
@@ -271,15 +296,33 @@ def _build(
             line.example = line.example or example
             line.duplicates += duplicates[part.number]
             line.kept += part.rules - duplicates[part.number]
+            line.opaque += part.opaque
+            line.below_hosts += part.below_hosts
         for line in report.lists:
             line.read = line.kept + line.duplicates + line.refused
+        index = Index.open(target)
+        for own, line in zip(lists, report.lists, strict=True):
+            line.exceptions, some = own.report.exceptions
+            line.too_broad = list(islice(_too_broad(index, own.file.defaults.layer or "", some), MOST_SHOWN))
         append(file, directory, SECTION, report.to_json())
     return report
 
 
-def _covered(look: tuple[int, str, Stored], path: Path) -> tuple[int, str | None]:
-    """How many rules of a part are covered, and an example; duplicates do not count."""
-    part, layer, stored = look
+def _only_terms(part: CollectedPart, duplicates: Counter[int], known: Counter[bytes]) -> Terms | None:
+    """The terms of a part's rules, if these are the same for all, and each pattern has one of them in the index."""
+    if len(part.terms) != 1:
+        return None
+    # A duplicate is left out for an earlier rule with the same terms: that may be of an earlier part.
+    is_kept = not duplicates[part.number] or known[part.terms[0]] == 1
+    return decode_terms(part.terms[0])[1] if is_kept else None
+
+
+def _covered(look: tuple[int, str, Stored, Terms | None], path: Path) -> tuple[int, str | None]:
+    """How many rules of a part are covered, and an example; duplicates do not count.
+
+    The last of ``look`` are the terms of ``_only_terms``.
+    """
+    part, layer, stored, only = look
     candidates, _ = unspill(stored)
     index = Index.open(path)
     number, example = 0, None
@@ -290,8 +333,35 @@ def _covered(look: tuple[int, str, Stored], path: Path) -> tuple[int, str | None
         counted.add((expression, action))
         # A policy may give another category another action.
         same = action, cover.rule.terms.category
-        kept = sum((terms.action, terms.category) == same for terms in index.terms_of(expression, part))
+        all_terms = index.terms_of(expression, part) if only is None else (only,)
+        kept = sum([(terms.action, terms.category) == same for terms in all_terms])
         number += kept
         if kept and example is None:
             example = f"line {line}: {expression.decode()}: {cover}"
     return number, example
+
+
+#: an exception for a host, and perhaps a path on it
+_EXCEPTED = re.compile(r"@@\|\|([^\s/?#|^*:@$]+(?:/[^\s?#|^*$]*)?)")
+
+
+def _too_broad(index: Index, layer: str, exceptions: Iterable[Problem]) -> Iterator[str]:
+    """Blocking rules of a layer that stop what an exception was to let pass; ``exceptions`` are those left out.
+
+    Of each exception that names its host, the most specific rule at it or above it; the others cannot be told.
+    """
+    for problem in exceptions:
+        match = _EXCEPTED.match(problem.what)
+        own = plain_expression(match[1].lower()) if match else None
+        if own is None:
+            continue
+        host, _, page = own.value.partition(b"/")
+        paths = path_prefixes(b"/" + page, None, deepest=page.count(b"/") + 1)
+        hosts = host_suffixes(host, deepest=host.count(b".") + 1)
+        rules, _ = index.clear_rules([suffix + path for suffix in hosts for path in paths])
+        broad = (rule for found in rules.values() for rule in found)
+        for rule in broad:
+            if rule.terms.layer == layer and rule.terms.action is Action.BLOCK:
+                place = f"{rule.terms.source}:{rule.line}"
+                yield f"{rule.pattern} ({place}) stops what line {problem.line} excepts: {problem.what}"
+                break

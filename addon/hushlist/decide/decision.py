@@ -1,22 +1,38 @@
-"""From matches to a decision.
+"""From matches to a decision, by the policy as it applies to one group at one moment: the effective policy.
+
+The index gives everybody the same matches. The effective policy says which layers count, in which order, and which
+action the policy gives to a category. That action overrides the list's: "a category's action is that of its nearest
+hrn: superordinate that has one".
 
 The first layer in which a rule with a final action (allow, block or warn) matches decides. Within a layer the most
-specific match wins; of two that are as specific, allow beats block, and block beats warn. The tags of every match in
-every layer that is asked are collected (reading 12 of ``addon/README.md``).
+specific match wins; of two that are as specific, allow beats block, and block beats warn. An exception of an Adblock
+list lifts what stops in its layer, and later layers decide (reading 24). The tags of every match in every layer that is
+asked are collected (reading 12 of ``addon/README.md``).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
-from typing import NamedTuple
+import re
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
+from datetime import UTC, datetime, tzinfo
+from typing import TYPE_CHECKING, NamedTuple
 
-from hushlist.errors import UrlError, printable
+from hushlist.errors import UrlError, printable, without_user
 from hushlist.match.index import Match
-from hushlist.match.rule import FINAL, Action
-from hushlist.policy.groups import Client, GroupSettings
-from hushlist.unblock.grants import Grant
-from hushlist.url.parts import split_web
+from hushlist.match.network_filter import NetworkFilter
+from hushlist.match.rule import FINAL, Action, Anything, ExpressionHash, Rule, Terms
+from hushlist.policy.groups import DEFAULT_LAYER, Client, Group, GroupSettings, LayerUse
+from hushlist.policy.recurrence import Schedule
+from hushlist.policy.schedule import ScheduledAction
+from hushlist.system.memory import BoundedCache
+from hushlist.url.hrn import parse_hrn
+from hushlist.url.normalization import percent_decode_repeatedly
+from hushlist.url.parts import split_web, to_bytes
 from hushlist.url.request import Request, canonical_url
+
+if TYPE_CHECKING:
+    from hushlist.unblock.grants import Grant
 
 #: actions that keep a request from its origin
 STOPPING = (Action.BLOCK, Action.WARN)
@@ -55,12 +71,16 @@ class Decision(NamedTuple):
 
     def of(self, asked: Request | bytes) -> Decision:
         """The same decision for a request with one name, or for a URL."""
-        return Decision(self.action, None, self.matches, self.winner, None, asked, self.group)
+        return Decision(self.action, None, self.matches, self.winner, self.fault, asked, self.group)
 
     def __str__(self) -> str:
         """The reason, for people; empty if no rule fits."""
+        return self.told_in(UTC)
+
+    def told_in(self, zone: tzinfo) -> str:
+        """The same, by the clock of a time zone."""
         why = self.fault or ("" if self.winner is None else str(self.winner))
-        return printable(why if self.grant is None else f"{self.grant}, or else: {why}")
+        return printable(why if self.grant is None else f"{self.grant.told_in(zone)}, or else: {why}")
 
     @property
     def tags(self) -> tuple[Match, ...]:
@@ -96,19 +116,25 @@ class Judgement(NamedTuple):
     @property
     def stops(self) -> bool:
         """Whether it is kept from its origin."""
-        return self.decision.action in STOPPING and self.settings.mode == "block"
+        return self.settings.mode == "block" and self.decision.action in STOPPING
 
     @property
     def would_block(self) -> bool:
         """Whether it would be stopped, but passes in the dry run."""
-        return self.decision.action in STOPPING and self.settings.mode == "tag"
+        return self.settings.mode == "tag" and self.decision.action in STOPPING
 
     def recorded(self, reference: str | None) -> Judgement:
         """The same with its reference in the log, and its canonical URL: computed once for all that is told of it."""
         decision = self.decision
         if decision.action is not Action.PASS:
-            decision = decision._replace(canonical=decision.url)
-        return self._replace(decision=decision, reference=reference)
+            return self._replace(decision=decision._replace(canonical=decision.url), reference=reference)
+        return self if reference is None else self._replace(reference=reference)
+
+    @property
+    def original(self) -> str | None:
+        """The URL as sent, as ``original_url`` gives it, for people."""
+        url = original_url(self.decision, self.request)
+        return None if url is None else url.decode("ascii", "backslashreplace")
 
     @property
     def host(self) -> bytes | None:
@@ -116,19 +142,78 @@ class Judgement(NamedTuple):
         return split_web(self.decision.url).host if self.decision.fault is None else None
 
 
+def original_url(decision: Decision, request: Request) -> bytes | None:
+    """The URL as the client sent it, with its port; ``None`` if that is the canonical URL.
+
+    "Its original form MUST be preserved" (draft-ietf-iri-comparison-00, 4.2.3). User information is left out. Escapes
+    may hide some, which the canonical URL shows and others find: then there is no original.
+    """
+    host = next((name for name in request.hosts if name != request.destination), (*request.hosts, b"")[0])
+    url = to_bytes(without_user(request.url_by(host)))
+    canonical = decision.url
+    shown = without_user(canonical)
+    if url == shown:
+        return None
+    plain = percent_decode_repeatedly(url)
+    if plain != without_user(plain) or (decision.fault is not None and b"@" in plain):
+        return None
+    if b"%" in host and _DELIMITER.search(percent_decode_repeatedly(host)):
+        return None
+    # "url" may have in other letters what was left out of "shown": a tab between two slashes, or an escaped "#"
+    return url if shown == canonical or _canonical(url) == shown else None
+
+
+#: what ends a host, or the user information before it
+_DELIMITER = re.compile(rb"[:/?#@\\]")
+
+
+def _canonical(url: bytes) -> bytes | None:
+    try:
+        return canonical_url(url)
+    except UrlError:
+        return None
+
+
 def decide(layers: Sequence[str], matches: Iterable[Match], group: str = "") -> Decision:
     """The decision for a group; ``layers`` are in order of precedence."""
     by_layer: dict[str, list[Match]] = {layer: [] for layer in layers}
     for match in matches:
         by_layer[match.rule.terms.layer].append(match)
-    found = tuple(match for own in by_layer.values() for match in sorted(own, key=_precedence, reverse=True))
+    found: list[Match] = []
+    lifted: list[Match] = []
+    for own in by_layer.values():
+        own.sort(key=_precedence, reverse=True)
+        if any(map(_is_exception, own)):
+            own, beaten = _except(own)
+            lifted += beaten
+        found += own
     # The matches are sorted by layer and precedence, so the first final one decides.
     winner = next((match for match in found if match.rule.terms.action in FINAL), None)
     if winner is not None:
-        return Decision(winner.rule.terms.action, None, found, winner, group=group)
+        return Decision(winner.rule.terms.action, None, (*found, *lifted), winner, group=group)
+    if lifted:
+        return Decision(Action.ALLOW, None, (*lifted, *found), lifted[0], group=group)
     if found:
-        return Decision(Action.TAG, None, found, found[0], group=group)
+        return Decision(Action.TAG, None, tuple(found), found[0], group=group)
     return Decision(Action.PASS, group=group)
+
+
+def _is_exception(match: Match) -> bool:
+    pattern = match.rule.pattern
+    return isinstance(pattern, NetworkFilter) and pattern.is_exception
+
+
+def _except(matches: Sequence[Match]) -> tuple[list[Match], list[Match]]:
+    """What counts of a layer's sorted matches; and its exceptions, with what they lift: what stops and is below them.
+
+    An exception is about its layer alone, and does nothing where nothing is lifted.
+    """
+    first = next(place for place, match in enumerate(matches) if _is_exception(match))
+    above, below = matches[:first], matches[first:]
+    beaten = [match for match in below if match.rule.terms.action in STOPPING]
+    counted = [*above, *(own for own in below if not _is_exception(own) and own.rule.terms.action not in STOPPING)]
+    is_decided = any(match.rule.terms.action in FINAL for match in above)
+    return counted, [*filter(_is_exception, below), *beaten] if beaten or is_decided else []
 
 
 def _precedence(match: Match) -> tuple[tuple[int, int], int]:
@@ -144,6 +229,137 @@ def strictest(decisions: Sequence[Decision]) -> Decision:
     return first._replace(matches=matches)
 
 
-def _strictness(decision: Decision) -> tuple[int, bool]:
-    """If two are equally strict, the one with a reason comes first."""
-    return _STRICTEST_FIRST.index(decision.action), not str(decision)
+def _strictness(decision: Decision) -> tuple[int, bool, bool]:
+    """If two are equally strict, the one by a grant comes first, which ends; then the one with a reason."""
+    why = decision.fault or decision.winner
+    return _STRICTEST_FIRST.index(decision.action), decision.grant is None, not why
+
+
+# -- the effective policy ----------------------------------------------------------------------------------------------
+
+#: less specific than an address range of no bits
+_LEAST = (-2, 0)
+_MOST_CATEGORIES = 1 << 12
+
+#: the action that holds now, who says so, and until when
+_Said = tuple[Action | None, ScheduledAction | None, datetime | None]
+
+
+class EffectivePolicy:
+    """The policy for one group at one moment."""
+
+    def __init__(self, group: Group, now: datetime) -> None:
+        """``now`` has a time zone."""
+        self.group = group
+        # In UTC: Python compares moments of one time zone by the clock's time, which repeats when summer time ends.
+        self._now = now.astimezone(UTC)
+        # schedule -> when it changes next; computed once, since that takes as long as hundreds of decisions
+        self._changes = {schedule.name: schedule.next_change(now) for schedule in _schedules(group)}
+        asked = [use for use in group.layers if use.during is None or use.during.is_on(now)]
+        #: layer that counts now -> until when
+        self._layers = {use.name: self._change(use.during) for use in asked}
+        self.layers = (*self._layers, DEFAULT_LAYER)
+        self._default = self._default_match(group.settings.default)
+        #: category -> what is said of it now
+        self._nearest = BoundedCache(self._timed, _MOST_CATEGORIES)
+        #: whether it is the same at every moment, past moments included
+        self.is_timeless = not self._changes
+        #: the first moment at which it changes, or ``None``
+        self.until = _first(*self._changes.values())
+        #: the decision if no rule fits
+        self.nothing = self.decide(())
+
+    def holds_at(self, now: datetime) -> bool:
+        """Whether this is the effective policy at a moment."""
+        return self.is_timeless or (self._now <= now and (self.until is None or now < self.until))
+
+    def _change(self, schedule: Schedule | None) -> datetime | None:
+        return None if schedule is None else self._changes[schedule.name]
+
+    def decide(self, matches: Iterable[Match]) -> Decision:
+        """The decision that the matches lead to."""
+        counted = [own for match in matches if (own := self._as_policy_says(match)) is not None]
+        if self._default is not None:
+            counted.append(self._default)
+        return decide(self.layers, counted, self.group.name)
+
+    @property
+    def allows_categories(self) -> bool:
+        """Whether the policy may turn a rule that stops into one that allows, by its category."""
+        said = (own for timed in self.group.settings.categories.values() for own in timed.chain())
+        return any(Action.ALLOW in (own.action, own.otherwise) for own in said)
+
+    def allows(self, match: Match) -> bool:
+        """Whether a match counts and allows, by its list or by its category."""
+        own = self._as_policy_says(match)
+        return own is not None and own.rule.terms.action is Action.ALLOW
+
+    def _as_policy_says(self, match: Match) -> Match | None:
+        """The match with the action that the policy gives to its category; ``None`` if it does not count.
+
+        Matches that allow or tag keep their action: a list's exception does not belong to the list's category.
+        """
+        pattern, terms, line = match.rule
+        if terms.layer not in self._layers:
+            return None  # this layer does not count now
+        until = self._layers[terms.layer]
+        if terms.category is None or terms.action not in STOPPING or not self.group.settings.categories:
+            return match if until is None else match._replace(until=until)
+        action, timed, category_until = self._nearest[terms.category]
+        until = _first(until, category_until)
+        if action is None:
+            return match if until is None else match._replace(until=until)
+        if action is Action.PASS or (action is Action.ALLOW and not _may_allow(match)):
+            return None
+        says = f"category by {timed}" if match.via is None else f"{match.via}, category by {timed}"
+        return match._replace(rule=Rule(pattern, replace(terms, action=action), line), via=says, until=until)
+
+    def _timed(self, category: str) -> _Said:
+        """What is said now of a category or its nearest superordinate that has an action.
+
+        It may end early: a nearer superordinate without an action now may get one before this one's ends.
+        """
+        said = self.group.settings.categories
+        until: datetime | None = None
+        for name in parse_hrn(category).levels():
+            action, timed, changes = self._said(said.get(name))
+            until = _first(until, changes)
+            if action is not None:
+                return action, timed, until
+        return None, None, until
+
+    def _said(self, timed: ScheduledAction | None) -> _Said:
+        """What is said now: for the group, or else for everybody."""
+        until: datetime | None = None
+        for one in () if timed is None else timed.chain():
+            until = _first(until, self._change(one.during))
+            if (action := one.at(self._now)) is not None:
+                return action, one, until
+        return None, None, until
+
+    def _default_match(self, given: ScheduledAction | None) -> Match | None:
+        action, timed, until = self._said(given)
+        if timed is None or action is None or action is Action.PASS:
+            return None
+        during = "" if timed.during is None else f" (schedule {timed.during.name})"
+        reason = f"Only what is allowed passes{during}"
+        terms = Terms(action, "policy", timed.source, reason=reason, layer=DEFAULT_LAYER)
+        return Match(Rule(Anything(), terms, timed.line), b"*", _LEAST, until=until)
+
+
+def _may_allow(match: Match) -> bool:
+    """ "A prefix that an attacker can collide with must never open a door"."""
+    pattern = match.rule.pattern
+    return not isinstance(pattern, ExpressionHash) or pattern.is_full
+
+
+def _schedules(group: Group) -> Iterator[Schedule]:
+    """All schedules that change something for a group."""
+    settings = group.settings
+    timed = (*settings.categories.values(), *filter(None, [settings.default]))
+    by: list[ScheduledAction | LayerUse] = [*group.layers, *(own for one in timed for own in one.chain())]
+    return (one.during for one in by if one.during is not None)
+
+
+def _first(*moments: datetime | None) -> datetime | None:
+    return min((moment for moment in moments if moment is not None), default=None)

@@ -13,35 +13,47 @@ from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
 from time import time
+from typing import TYPE_CHECKING, NamedTuple
 
-from hushlist.compiling.policy_compiler import compile_policy
-from hushlist.decide.decision import STOPPING, Decision, strictest
-from hushlist.decide.effective_policy import EffectivePolicy
+from hushlist.compiling.stat_cache import load_policy
+from hushlist.decide.decision import STOPPING, Decision, EffectivePolicy, strictest
 from hushlist.errors import UrlError
-from hushlist.match.checks import Check, CheckedRequest
+from hushlist.match.checks import Check, CheckedRequest, may_fail
+from hushlist.match.context import context_of, is_third_party
 from hushlist.match.index import Host, Index, Match, find_checks
-from hushlist.match.index_file import ALLOWING, CATEGORIZED
+from hushlist.match.index_file import ALLOWING, CATEGORIZED, FILTERED
+from hushlist.match.network_filter import Asked, Work
 from hushlist.match.rule import Action, Anything
 from hushlist.policy.groups import NOBODY, Client, Group, group_of
+from hushlist.policy.pass_through import WITHOUT_PAGES
 from hushlist.policy.policy_file import Policy
+from hushlist.policy.safe_search import may_rewrite
 from hushlist.system.memory import BoundedCache
-from hushlist.unblock.grants import Grant
-from hushlist.unblock.overrides import Overrides
+from hushlist.url.comparison import RedirectMemory, is_slash_redirect, slash_twin
+from hushlist.url.hashed_uri import StringMemo
+from hushlist.url.host import is_address, is_plain_name
 from hushlist.url.parts import DEFAULT_PORTS, Parts
-from hushlist.url.redirects import RedirectMemory, is_slash_redirect, slash_twin
 from hushlist.url.request import (
     LONGEST_TARGET,
     MOST_HOSTS,
     PLAIN_URL,
+    WEB,
     Forms,
     Request,
+    Told,
     canonical_forms,
     canonical_host,
     cut,
+    filtered_urls,
+    is_plain_target,
     plain_target,
     request_of,
     target_forms,
 )
+
+if TYPE_CHECKING:
+    from hushlist.unblock.grants import Grant
+    from hushlist.unblock.overrides import Overrides
 
 #: hosts in the cache of each group of clients
 MOST_KNOWN = 1 << 14
@@ -50,9 +62,12 @@ _MOST_CLIENTS = 1 << 12
 
 @dataclass(slots=True)  # not frozen: that is slow to make, and every new host makes one
 class _HostMatches:
-    """What the rules say about one spelling of a host."""
+    """What the rules say about one spelling of a host, to one group."""
 
+    view: EffectivePolicy
     canonical: bytes
+    #: whether it is canonical, and a name
+    is_name: bool
     host: Host
     #: the decision, without a URL, if only rules for the whole host fit; ``None`` if one of these expires
     alone: Decision | None
@@ -60,22 +75,21 @@ class _HostMatches:
     decision: Decision | None
 
 
-class _GroupCache:
+class _GroupCache(NamedTuple):
     """A group's effective policy, and its cache of hosts."""
 
-    def __init__(self, view: EffectivePolicy, know: Callable[[EffectivePolicy, bytes], _HostMatches]) -> None:
-        self.view = view
-        self.known = BoundedCache(partial(know, view), MOST_KNOWN)
+    view: EffectivePolicy
+    known: BoundedCache[bytes, _HostMatches]
+    #: why every connection is to be decrypted, whatever its host
+    needs_all: str | None
 
 
 def load_engine(path: Path, redirect_memory: RedirectMemory | None = None) -> Engine:
     """An engine for a policy file; compiles the lists if the cache does not have them.
 
-    Raises:
-        PolicyError: with every problem of every file.
+    Raises ``PolicyError`` with every problem of every file.
     """
-    compiled = compile_policy(path).let_go()
-    return Engine(compiled.policy, compiled.index, redirect_memory)
+    return Engine(*load_policy(path), redirect_memory)
 
 
 class Engine:
@@ -91,18 +105,19 @@ class Engine:
         """``overrides``: temporary exceptions; the engine calls only ``covering``."""
         self.policy = policy
         self.index = index
+        index.unseal(policy.seals)
         self._redirect_memory = redirect_memory
         self._overrides = overrides
         self._checks = tuple(rule for layer in policy.layers for rule in layer.checks)
         #: whether a check looks at a request's ``media``
         self.asks_media = any(isinstance(rule.pattern, Check) and rule.pattern.asks_media for rule in self._checks)
-        #: whether checks or hashed URIs need the whole request, so that the host alone never decides
-        self._asks_more = bool(self._checks) or index.has_uris
         self._groups = BoundedCache(partial(group_of, policy.all_groups), _MOST_CLIENTS)
         #: by the group's name
         self._caches: dict[str, _GroupCache] = {}
         #: the one cache, if the policy is the same for everybody at every moment
         self._only: _GroupCache | None = None
+        if index.filters is not None:
+            is_third_party(b"a.example", b"b.example")  # reads the public suffixes, so that no request waits for it
         if not policy.groups:
             only = self._cache(NOBODY, None)
             self._only = only if only.view.is_timeless else None
@@ -124,17 +139,34 @@ class Engine:
             except UrlError as error:
                 return self._unparsable(request, error.reason)
             decision = known.decision
-            if decision is not None and (self._overrides is None or decision.action not in STOPPING):
+            if (
+                decision is not None
+                and (self._overrides is None or decision.action not in STOPPING)
+                and (not self._checks or self._is_harmless(request, known))
+            ):
                 return decision.of(request)
-            forms = target_forms(request.scheme, request.target)
-            if len(forms.forms) == 1 and forms.fault is None:
-                decision = self._by_form(group_cache.view, request, hosts[0], known, forms.forms[0], now)
+            form: Parts | None = None
+            if request.scheme in WEB and (plain := plain_target(request.target)):
+                form = Parts(request.scheme, None, b"h", None, *plain)
+            else:
+                forms = target_forms(request.scheme, request.target)
+                if len(forms.forms) == 1 and forms.fault is None:
+                    form = forms.forms[0]
+            if form is not None:
+                decision = self._by_form(request, hosts[0], known, form, now)
                 return self._apply_grants(decision.of(request), known, client, now)
-        every, fault = forms or target_forms(request.scheme, request.target)
+        every, fault = forms or target_forms(request.scheme, request.target, len(set(hosts)))
+        memo: StringMemo = {}
+        work = Work()
 
         def by_forms(host: bytes, known: _HostMatches) -> Iterator[Decision]:
+            told: list[Decision] = []
             for place, form in enumerate(every):
-                decision = self._by_form(group_cache.view, request, host, known, form, now, is_first=not place)
+                decision = self._by_form(request, host, known, form, now, memo, work, is_first=not place)
+                if self._overrides is None or decision.action not in STOPPING:
+                    if any(decision is own for own in told):
+                        continue  # the rules for the whole host decide, as for an earlier form
+                    told.append(decision)
                 yield decision._replace(canonical=form._replace(host=known.canonical).join())
 
         return self._by_names(group_cache, request, by_forms, now, client, fault)
@@ -150,43 +182,91 @@ class Engine:
         port = None if request.port == DEFAULT_PORTS.get(request.scheme) else b"%d" % request.port
 
         def whole(host: bytes, known: _HostMatches) -> Iterator[Decision]:
-            matches = [*known.host.matches, *find_checks(self._checks, _asked(request, host))]
+            failed = list(find_checks(self._checks, _asked(request, host)))
             url = Parts(request.scheme, None, known.canonical, port, b"/").join()
-            yield _by_matches(group_cache.view, matches, now)._replace(canonical=url)
+            yield _by_matches(known, failed, now)._replace(canonical=url)
 
         return self._by_names(group_cache, request, whole, now, client)
 
     def has_paths(self, host: bytes, client: Client = NOBODY) -> bool:
         """Whether there are rules in the clear for paths on a host or its domain; they need the path to be known."""
         try:
-            return any(is_guided for _, is_guided, _ in self._cache(client, None).known[host].host.deeper)
+            return self._cache(client, None).known[host].host.has_rules_below
         except UrlError:
             return True
 
-    def decide_url(self, url: bytes, now: datetime | None = None, client: Client = NOBODY) -> Decision:
+    def why_decrypt(
+        self, request: Request, now: datetime | None = None, client: Client = NOBODY, group: Group | None = None
+    ) -> str | None:
+        """Why a TLS connection has to be decrypted, for people; ``None`` if its inside cannot change what is done.
+
+        ``request`` has all names of the connection, as for ``decide_host``. Without a reason, ``decide_host`` decides
+        as ``decide`` would for each request in it, if that goes by these names and can be read. When in doubt, there
+        is a reason. Of the group's ``decrypt``, only ``without-pages`` counts; its mode does not. Never raises.
+        """
+        group_cache = self._cache(client, now, group)
+        try:
+            known = [group_cache.known[host] for host in request.hosts]
+        except UrlError as error:
+            return f"it cannot be read: {error.reason}"
+        decision = self.decide_host(request, now, client, group)
+        if request.fault is not None or decision.fault is not None:
+            return f"it cannot be read: {request.fault or decision.fault}"
+        if decision.action is Action.WARN or (
+            decision.action is Action.BLOCK and group_cache.view.group.settings.decrypt != WITHOUT_PAGES
+        ):
+            return f"the page is to be shown: {decision.action.value}"
+        if decision.grant is not None:
+            return "a temporary unblock may be for less than its host"
+        if group_cache.needs_all is not None:
+            return group_cache.needs_all
+        if is_address(known[0].canonical):
+            return "it goes to an address: a request in it may name any host"
+        return next(filter(None, map(_why_decrypt, known)), None)
+
+    def decide_url(
+        self, url: bytes, now: datetime | None = None, client: Client = NOBODY, told: Told | None = None
+    ) -> Decision:
         """The decision for the request that a browser would make for a URL. Never raises.
 
-        The policy's ``unparsable`` decides a URL that no browser can request.
+        The policy's ``unparsable`` decides a URL that no browser can request. ``told``: who asks, and what for.
         """
         plain = PLAIN_URL.match(url) if len(url) <= LONGEST_TARGET else None
         if plain is not None:
             group_cache = self._only or self._cache(client, now)
             try:
                 known = group_cache.known[plain[2]]
-                decision = known.decision
+                decision = known.decision if not self._checks else None
                 if decision is not None and (self._overrides is None or decision.action not in STOPPING):
                     return decision.of(url)
                 target = plain_target(url, plain.end())
-                if target and not self._asks_more and self._redirect_memory is None:
-                    return self._apply_grants(
-                        self._by_path(group_cache.view, known, *target, now).of(url), known, client, now
-                    )
+                asks_more = self._checks or self.index.has_uris or self.index.has_urls or self.index.filters
+                if target and not asks_more and self._redirect_memory is None:
+                    decision = _by_matches(known, self.index.find_paths(known.host, *target), now)
+                    return self._apply_grants(decision.of(url), known, client, now)
             except UrlError:
                 pass  # reported below
         try:
-            return self.decide(request_of(url), now, client)
+            return self.decide(request_of(url, told), now, client)
         except UrlError as error:
             return Decision(self.policy.unparsable, cut(url), fault=error.reason)
+
+    @property
+    def is_timeless(self) -> bool:
+        """Whether only the date can change a decision: a rule expires when a day of UTC ends."""
+        return self._only is not None and self._overrides is None and self._redirect_memory is None
+
+    def decide_plain(self, host: bytes) -> Decision | None:
+        """The decision for each plain URL of a host, for every client at every moment, without the URL.
+
+        ``None`` if the rest of the URL, the client or the moment may change it, or if the host is not valid.
+        """
+        if self._only is None or self._overrides is not None or self._checks:
+            return None
+        try:
+            return self._only.known[host].decision
+        except UrlError:
+            return None
 
     def allows_below(self, host: bytes, now: datetime | None = None, client: Client = NOBODY) -> bool:
         """Whether a rule in the clear may allow part of a host, so that it must not be blocked as a whole."""
@@ -201,6 +281,14 @@ class Engine:
         """The effective policy for a client's group at a moment."""
         return self._cache(client, now).view
 
+    def state(self) -> tuple[object, ...]:
+        """What decisions go by now: not equal to an earlier one if a schedule has begun or ended, or a rule expired.
+
+        Rules expire when a day of UTC ends.
+        """
+        now = datetime.now(UTC)
+        return (now.date(), *(self._cache(NOBODY, now, group).view for group in self.policy.all_groups))
+
     def group(self, client: Client) -> Group:
         """The client's group."""
         return self._only.view.group if self._only else self._groups[client]
@@ -209,10 +297,20 @@ class Engine:
         group = group or self._groups[client]
         group_cache = self._caches.get(group.name)
         if group_cache is None or not group_cache.view.holds_at(now or datetime.now(UTC)):
-            group_cache = self._caches[group.name] = _GroupCache(
-                EffectivePolicy(group, now or datetime.now(UTC)), self._know
-            )
+            view = EffectivePolicy(group, now or datetime.now(UTC))
+            known = BoundedCache(partial(self._know, view), MOST_KNOWN)
+            group_cache = _GroupCache(view, known, next(self.opaque_parts(view), None))
+            self._caches[group.name] = group_cache
         return group_cache
+
+    def opaque_parts(self, view: EffectivePolicy) -> Iterator[str]:
+        """What may decide by the inside of every connection, whatever its host, for people."""
+        for layer in view.layers:
+            if layer in self.index.directory.opaque:
+                yield f"rules in layer {layer} may be of paths on any host"
+        for rule in self._checks:
+            if rule.terms.layer in view.layers and isinstance(rule.pattern, Check) and rule.pattern.needs_request:
+                yield f"the check {rule.pattern.code} in layer {rule.terms.layer} needs the requests"
 
     def _apply_grants(self, decision: Decision, known: _HostMatches, client: Client, now: datetime | None) -> Decision:
         """The decision for one form and one host; it becomes ``allow`` if grants cover every rule that would stop it.
@@ -237,11 +335,8 @@ class Engine:
                 break
             is_warning = terms.action is Action.WARN
             categories = () if terms.category is None else (terms.category,)
-            grant = None
-            if not isinstance(pattern, Check):
-                grant = self._overrides.covering(
-                    client.names, known.canonical, decision.url, categories, moment, is_warning=is_warning
-                )
+            asked = client.names, known.canonical, decision.url, categories, moment
+            grant = None if isinstance(pattern, Check) else self._overrides.covering(*asked, is_warning=is_warning)
             if grant is None:
                 return decision._replace(action=terms.action, winner=match)
             lifted = lifted or grant
@@ -280,65 +375,97 @@ class Engine:
         return Decision(self.policy.unparsable, request.url, fault=fault)
 
     def _know(self, view: EffectivePolicy, host: bytes) -> _HostMatches:
-        """What the rules say about a host.
-
-        Raises:
-            UrlError: it is not a valid host.
-        """
+        """What the rules say about a host; ``UrlError`` if it is not valid."""
         canonical = canonical_host(host)
         found = self.index.on_host(canonical)
+        is_name = host == canonical and is_plain_name(host)
         if not found.matches:
             alone: Decision | None = view.nothing
         else:
             alone = None if any(map(_expires, found.matches)) else view.decide(found.matches)
-        return _HostMatches(canonical, found, alone, None if found.deeper or self._asks_more else alone)
+        has_filters = self.index.has_general_filters or found.bits & FILTERED
+        decision = None if found.deeper or has_filters or self.index.has_uris else alone
+        return _HostMatches(view, canonical, is_name, found, alone, decision)
+
+    def _is_harmless(self, request: Request, known: _HostMatches) -> bool:
+        """Whether a request has only one form, and no check can find anything in it."""
+        return is_plain_target(request.target) and not may_fail(request, request.hosts[0], known.canonical)
 
     def _by_form(
         self,
-        view: EffectivePolicy,
         request: Request,
         host: bytes,
         known: _HostMatches,
         form: Parts,
         now: datetime | None,
+        memo: StringMemo | None = None,
+        work: Work | None = None,
         *,
         is_first: bool = True,
     ) -> Decision:
         """The decision for one form of the target on one host."""
-        if known.decision is not None:
+        if known.decision is not None and not self._checks:
             return known.decision
-        twin = self._twin(request, known.canonical, form)
-        if twin is None and not self._asks_more:
-            return self._by_path(view, known, form.path, form.query, now)
-        matches = [*known.host.matches, *self.index.find_paths(known.host, form.path, form.query)]
-        if self._asks_more:
-            form = form._replace(host=known.canonical)
-            matches += self._more(view, request, host, form, is_first=is_first)
-        if twin is not None:
-            matches += _by_redirect(matches, self.index.find_paths(known.host, twin, form.query))
-        return _by_matches(view, matches, now)
+        matches = self.index.find_paths(known.host, form.path, form.query)
+        if self.index.has_urls and is_first:
+            # What fits the URL as sent says nothing about other path interpretations: there, other rules decide.
+            matches += self.index.find_urls(known.host, request.url_by(host))
+        if not self.index.has_uris:
+            pass
+        elif memo is None and known.is_name and (queries := _queries(request, form)):
+            matches += self.index.find_web_uris(request.scheme, host, request.port, form.path, queries)
+        else:
+            uris = _uris(request, host if is_first else None, known.canonical, form)
+            if request.userinfo is not None:
+                uris += [uri._replace(userinfo=request.userinfo) for uri in uris]
+            matches += self._find_uris(known.view, uris, memo, is_first=is_first)
+        if is_first and self._checks and may_fail(request, host, known.canonical):
+            matches += find_checks(self._checks, _asked(request, host))
+        if self._redirect_memory is not None:
+            matches += self._by_redirect(self._redirect_memory, request, known, form, matches, memo, is_first=is_first)
+        if self.index.filters is not None:
+            return self._by_filters(request, known, form, matches, now, work or Work(), is_first=is_first)
+        return _by_matches(known, matches, now)
 
-    def _by_path(
-        self, view: EffectivePolicy, known: _HostMatches, path: bytes, query: bytes | None, now: datetime | None
+    def _by_filters(
+        self,
+        request: Request,
+        known: _HostMatches,
+        form: Parts,
+        own: Sequence[Match],
+        now: datetime | None,
+        work: Work,
+        *,
+        is_first: bool,
     ) -> Decision:
-        """The decision if only expressions and address ranges can fit."""
-        below = self.index.find_paths(known.host, path, query)
-        if not below and known.alone is not None:
-            return known.alone
-        return _by_matches(view, [*known.host.matches, *below], now)
+        """The same with network filters: the strictest decision of the URLs that they may be compared with.
 
-    def _more(
-        self, view: EffectivePolicy, request: Request, host: bytes, form: Parts, *, is_first: bool
-    ) -> Iterator[Match]:
-        """Rules that fit the request as a whole: hashed URIs and checks."""
-        if self.index.has_uris:
-            for match in self.index.find_uris(tuple(_uris(request, host, form, is_first=is_first))):
-                # Hashed URIs have their own canonical form. One that fits only another path interpretation must not
-                # allow the request.
-                if is_first or not view.allows(match):
-                    yield match
-        if is_first and self._checks:
-            yield from find_checks(self._checks, _asked(request, host))
+        The policy's ``unparsable`` decides, too, if that would take too long.
+        """
+        host, may_guess = known.canonical, self.policy.unknown_context is Action.BLOCK
+        context = context_of(request, host)
+        is_stopped = any(match.rule.terms.action in STOPPING for match in (*known.host.matches, *own))
+        decisions: list[Decision] = []
+        is_named = known.host.bits & FILTERED != 0
+        for url, only_named in filtered_urls(request, host, form, context.kind, is_first=is_first, is_named=is_named):
+            asked = Asked(url, host, context, may_guess=may_guess, work=work)
+            try:
+                found = self.index.find_filters(asked, known.host, is_stopped=is_stopped, only_named=only_named)
+            except UrlError as error:
+                decisions += _by_matches(known, own, now), self._unparsable(request, error.reason)
+                break
+            decisions.append(_by_matches(known, [*own, *found], now))
+        return strictest(decisions)
+
+    def _find_uris(
+        self, view: EffectivePolicy, uris: Sequence[Parts], memo: StringMemo | None, *, is_first: bool
+    ) -> list[Match]:
+        """The hashed URIs that fit.
+
+        They have their own canonical form. One that fits only another path interpretation must not allow the request.
+        """
+        found = self.index.find_uris(uris, memo)
+        return found if is_first else [match for match in found if not view.allows(match)]
 
     def learn(self, request: Request, location: bytes) -> None:
         """Remember a permanent redirect if it changes only a trailing slash and the request has one name.
@@ -355,20 +482,50 @@ class Engine:
         except ValueError:  # several forms, or a UrlError: nothing is certain
             return
 
-    def _twin(self, request: Request, host: bytes, form: Parts) -> bytes | None:
-        """The path with or without its trailing slash, if the origin has redirected between the two."""
-        if self._redirect_memory is None or not self._redirect_memory.knows(
-            (request.scheme, host, request.port), form.path
-        ):
-            return None
-        return slash_twin(form.path)
+    def _by_redirect(
+        self,
+        memory: RedirectMemory,
+        request: Request,
+        known: _HostMatches,
+        form: Parts,
+        own: Sequence[Match],
+        memo: StringMemo | None,
+        *,
+        is_first: bool,
+    ) -> list[Match]:
+        """Further matches of the path with or without its slash, if the origin has redirected between the two."""
+        twin = (
+            slash_twin(form.path) if memory.knows((request.scheme, known.canonical, request.port), form.path) else None
+        )
+        if twin is None:
+            return []
+        rules = {match.rule for match in (*known.host.matches, *own)}
+        twins = [*self.index.find_paths(known.host, twin, form.query)]
+        if self.index.has_uris:
+            uris = _uris(request, None, known.canonical, form._replace(path=twin))
+            twins += self._find_uris(known.view, uris, memo, is_first=is_first)
+        return [match._replace(via=_VIA) for match in twins if match.rule not in rules]
 
 
-def _by_matches(view: EffectivePolicy, matches: Sequence[Match], now: datetime | None) -> Decision:
-    if not matches:
-        return view.nothing
+def _by_matches(known: _HostMatches, below: Sequence[Match], now: datetime | None) -> Decision:
+    """The decision by the rules for a whole host, and by other matches."""
+    if not below and known.alone is not None:
+        return known.alone
     now = (now or datetime.now(UTC)).astimezone(UTC)
-    return view.decide([match for match in matches if match.rule.terms.holds_at(now)])
+    return known.view.decide([match for match in (*known.host.matches, *below) if match.rule.terms.holds_at(now)])
+
+
+def _why_decrypt(known: _HostMatches) -> str | None:
+    """Why a connection has to be decrypted that goes by a host."""
+    host, settings = known.canonical.decode("ascii", "backslashreplace"), known.view.group.settings
+    if known.host.has_rules_below:
+        return f"there are rules for paths on {host}"
+    if may_rewrite(known.canonical, settings.safe_search):
+        return f"safe search changes requests to {host}"
+    always = settings.always_decrypted
+    if always.covers(known.canonical) or any(always.has(match.rule.terms.category) for match in known.host.matches):
+        return f"always-decrypt has {host}"
+    return None
 
 
 def _of_rules(decision: Decision) -> Decision:
@@ -379,12 +536,6 @@ def _of_rules(decision: Decision) -> Decision:
     if not matches:
         return decision._replace(action=Action.PASS, matches=(), winner=None, grant=None)
     return decision._replace(action=Action.TAG, matches=matches, winner=matches[0], grant=None)
-
-
-def _by_redirect(own: Sequence[Match], twins: Iterable[Match]) -> Iterator[Match]:
-    """The twin's matches that the request does not have itself."""
-    rules = {match.rule for match in own}
-    return (match._replace(via=_VIA) for match in twins if match.rule not in rules)
 
 
 _VIA = "rung protocol: its origin redirects between this path with and without a trailing slash"
@@ -401,13 +552,24 @@ def _asked(request: Request, host: bytes) -> CheckedRequest:
     return CheckedRequest(request.scheme, host, request.port, request.target, request.userinfo, request.media, names)
 
 
-def _uris(request: Request, host: bytes, form: Parts, *, is_first: bool) -> Iterator[Parts]:
-    """The URIs that a list's author may have hashed, with the request's port: canonical, and as requested."""
-    port = str(request.port).encode()
-    yield form._replace(port=port, fragment=request.fragment)
-    if is_first:
+def _queries(request: Request, form: Parts) -> tuple[bytes | None, ...]:
+    """The query's spellings, canonical and as sent; nothing if the request differs in more from its canonical form."""
+    path, mark, query = request.target.partition(b"?")
+    if path != form.path or request.scheme != form.scheme or request.scheme not in WEB:
+        return ()
+    if request.fragment is not None or request.userinfo is not None or (form.query is None) is bool(mark):
+        return ()
+    return (form.query,) if not mark or query == form.query else (form.query, query)
+
+
+def _uris(request: Request, host: bytes | None, canonical: bytes, form: Parts) -> list[Parts]:
+    """The URIs that a list's author may have hashed, with the request's port: canonical; as requested, by a host."""
+    port = b"%d" % request.port
+    uris = [Parts(form.scheme, None, canonical, port, form.path, form.query, request.fragment)]
+    if host is not None:
         path, mark, query = request.target.partition(b"?")
-        asked = Parts(request.scheme, None, host, port, path, query if mark else None, request.fragment)
-        yield asked
-        if host != form.host:
-            yield asked._replace(host=form.host)
+        for name in (host,) if host == canonical else (host, canonical):
+            asked = Parts(request.scheme, None, name, port, path, query if mark else None, request.fragment)
+            if asked != uris[0]:
+                uris.append(asked)
+    return uris

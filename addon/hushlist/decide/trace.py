@@ -6,13 +6,12 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from hushlist.decide.decision import Decision
-from hushlist.decide.effective_policy import EffectivePolicy
+from hushlist.decide.decision import Decision, EffectivePolicy
 from hushlist.decide.engine import Engine
 from hushlist.match.expressions import expressions, full_hash
 from hushlist.match.rule import Action
 from hushlist.policy.groups import Client
-from hushlist.url.request import canonical_forms, cut, request_of
+from hushlist.url.request import Told, canonical_forms, cut, request_of
 from hushlist.url.safebrowsing import SAFEBROWSING
 
 
@@ -77,21 +76,17 @@ class Trace:
         }
 
 
-def trace(engine: Engine, url: bytes, moment: datetime, client: Client) -> Trace:
-    """Decide a URL, and show how; ``moment`` has a time zone.
-
-    Raises:
-        UrlError: it cannot be read at all.
-    """
-    request = request_of(url)
+def trace(engine: Engine, url: bytes, moment: datetime, client: Client, told: Told | None = None) -> Trace:
+    """Decide a URL, and show how; ``moment`` has a time zone. Raises ``UrlError`` if it cannot be read at all."""
+    request = request_of(url, told)
     decision = engine.decide(request, moment, client)
     is_read = request.fault is None and decision.fault is None
-    steps = tuple(_steps(url)) if request.fault is None else ()
+    changes = SAFEBROWSING.changes(url) if request.fault is None else ()
     forms = canonical_forms(request, request.hosts[0]) if is_read else ()
     view = engine.view(client, moment)
     return Trace(
         url=cut(url),
-        steps=steps,
+        steps=tuple((change.step, change.after) for change in changes),
         forms=tuple(
             Form(form.join(), tuple((found, full_hash(found)) for found in expressions(form))) for form in forms
         ),
@@ -101,15 +96,6 @@ def trace(engine: Engine, url: bytes, moment: datetime, client: Client) -> Trace
         until=None if view.until is None else view.until.astimezone(engine.policy.zone),
         layers=tuple(_layers(engine, view, decision)),
     )
-
-
-def _steps(url: bytes) -> Iterator[tuple[str, bytes]]:
-    """The profile's steps that changed something."""
-    before = url
-    for name, after in SAFEBROWSING.trace(url):
-        if after != before:
-            yield name, after
-        before = after
 
 
 def _layers(engine: Engine, view: EffectivePolicy, decision: Decision) -> Iterator[LayerAsked]:

@@ -3,25 +3,49 @@
     chunk_lists -> list_workers -> read_lists
 
 Lint and diff begin so. Compiling and leak call ``chunk_list`` for each list, and handle errors themselves.
+
+Sorted runs then bring all rules of one pattern together, in bounded memory. Each rule becomes a row of fixed width:
+
+    digest of the pattern (32 octets), part (16 bits), number in the part, line, the caller's number (32 bits each)
+
+A pattern in the clear and its full hash have the same digest. Each part's rows are sorted and stored as a run. Then one
+process for each range of first octets merges the rows of all runs. ``SpillByPart`` keeps objects by part, in files if
+there are many. Memory does not grow with the number of rules.
 """
 
 from __future__ import annotations
 
 import hashlib
+import pickle
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
+from operator import itemgetter
 from pathlib import Path
-from typing import BinaryIO, NamedTuple, TypeVar
+from struct import Struct
+from typing import BinaryIO, Generic, NamedTuple, TypeVar, cast
 
 from hushlist.errors import Problem, SourceError
 from hushlist.jobs.worker_processes import Progress, Workers
 from hushlist.lists.list_source import LONGEST_LINE, ProblemReport
-from hushlist.match.index_writer import MOST_PARTS, CollectedPart, RunCollector
-from hushlist.match.overbroad import breadth_test
-from hushlist.match.rule import Rule
+from hushlist.lists.patterns import of_hosts
+from hushlist.lists.plain_lists import seal_in_head
+from hushlist.match.checks import Check
+from hushlist.match.expressions import FULL_LENGTH
+from hushlist.match.index_file import EXPRESSIONS, table_key
+from hushlist.match.index_writer import (
+    MOST_PARTS,
+    CollectedPart,
+    RunCollector,
+    SortedRun,
+    key_ranges,
+    rows_in_range,
+)
+from hushlist.match.rule import Anything, Expression, Pattern, Rule, RuleBlock, each_rule
+from hushlist.match.rule_anomalies import breadth_test
 from hushlist.policy.policy_file import ListFile
-from hushlist.system.files import check_length, open_regular
+from hushlist.system.files import check_length, open_regular, reason_of
 
 #: octets of a source that one process reads at a time
 PIECE = 1 << 21
@@ -29,6 +53,7 @@ PIECE = 1 << 21
 FEW = 1 << 21
 
 Result = TypeVar("Result")
+Thing = TypeVar("Thing")
 
 
 # -- cutting -----------------------------------------------------------------------------------------------------------
@@ -92,17 +117,19 @@ class ChunkedList:
 
 def chunk_list(file: ListFile) -> ChunkedList:
     """Cut a file into chunks; if it cannot be read, the report has an error."""
-    report = ProblemReport(str(file.path))
+    report = ProblemReport(file.source)
     digest = hashlib.sha256()
     chunks: list[Chunk] = []
     longest, end = file.format.longest, 0
     try:
-        with open_regular(file.path, longest) as stream:
+        with open_regular(file.read_from, longest) as stream:
             for octets, start, end, line in line_blocks(stream, PIECE, LONGEST_LINE + 1, digest.update):
+                if not chunks and file.defaults.seal is None and file.format.reader == "read_sha256":
+                    file = replace(file, defaults=replace(file.defaults, seal=seal_in_head(octets)))
                 chunks.append(Chunk(start, len(octets), line))
                 check_length(end, longest, file.path)  # the file may grow
     except (OSError, ValueError) as error:  # ValueError: no file can have that name
-        report.error(0, file.path.name, getattr(error, "strerror", None) or str(error))
+        report.error(0, file.path.name, reason_of(error))
         return ChunkedList(file, report, "", ())
     if not file.format.is_by_line or not chunks:
         chunks = [Chunk(0, end, 1)]
@@ -155,19 +182,32 @@ class LoadedChunk(NamedTuple):
     @property
     def rules(self) -> Iterable[Rule]:
         """Its rules, once; their problems go to the report."""
-        return self.file.format.read(self.octets, self.file.defaults, self.report)
+        rules = self.file.format.read(self.octets, self.file.defaults, self.report)
+        return each_rule(of_hosts(rules, self.report)) if self._says_covers else rules
+
+    @property
+    def rule_blocks(self) -> Iterable[Rule | RuleBlock]:
+        """The same, in blocks where the format's reader can."""
+        read = self.file.format.split or self.file.format.read
+        blocks = read(self.octets, self.file.defaults, self.report)
+        return of_hosts(blocks, self.report) if self._says_covers else blocks
+
+    @property
+    def _says_covers(self) -> bool:
+        """Whether the policy says ``covers`` of a list that has no head; the reader of YAML sees to both itself."""
+        return self.file.defaults.covers is not None and self.file.format.reader != "read_yaml"
 
 
 def load_chunk(number: int, file: ListFile, chunk: Chunk) -> LoadedChunk:
     """Load a chunk; if the file is gone, it has no octets, and the report has an error."""
-    report = ProblemReport(str(file.path), first_line=chunk.first_line)
+    report = ProblemReport(file.source, first_line=chunk.first_line)
     octets = b""
     try:
-        with open_regular(file.path) as stream:
+        with open_regular(file.read_from) as stream:
             stream.seek(chunk.offset)
             octets = stream.read(chunk.length)
     except OSError as error:
-        report.error(0, file.path.name, error.strerror or str(error))
+        report.error(0, file.path.name, reason_of(error))
     return LoadedChunk(number, file, octets, report)
 
 
@@ -196,25 +236,104 @@ def read_lists(
 
 
 def collect_rules(
-    chunk: LoadedChunk,
-    rules: Iterable[Rule],
-    popular: tuple[bytes, ...],
-    folder: Path,
-    tell_broad: Callable[[Rule, str], object],
-) -> CollectedPart:
-    """Collect a chunk's rules for an index, in files of a folder.
+    chunk: LoadedChunk, rules: Iterable[Rule | RuleBlock], popular: tuple[bytes, ...], folder: Path
+) -> tuple[CollectedPart, list[tuple[Rule, str]]]:
+    """Collect a chunk's rules for an index, in files of a folder; also the overly broad rules, and why each is.
 
-    ``tell_broad`` is called with each overly broad rule, and why it is; ``popular`` are domains that none may cover.
+    ``popular`` are domains that no rule may cover.
     """
     collector = RunCollector(chunk.number, chunk.file.defaults.layer or "")
     breadth = breadth_test(popular)
-    collector.add(rules, breadth.of_expression)
-    for rule in collector.broad:
-        if why := breadth.of_rule(rule):
-            tell_broad(rule, why)
-    return collector.finish(folder)
+    collector.add(rules, breadth.suspects)
+    broad = [(rule, why) for rule in collector.broad if (why := breadth.of_rule(rule))]
+    return collector.finish(folder), broad
 
 
 def _read(read: Callable[[LoadedChunk], Result], task: tuple[int, ListFile, Chunk]) -> tuple[Result, ProblemReport]:
     chunk = load_chunk(*task)
     return read(chunk), chunk.report
+
+
+# -- sorted runs -------------------------------------------------------------------------------------------------------
+
+_ROW = Struct(">HIII")
+_WIDTH = FULL_LENGTH + _ROW.size
+
+
+#: a row after its digest: part; number of the rule in the part, from 0; line; the caller's number for the rule
+DigestRow = tuple[int, int, int, int]
+
+
+def digest_of(pattern: Pattern) -> bytes:
+    """The digest by which patterns are compared, 32 octets."""
+    if type(pattern) is Expression:
+        return hashlib.sha256(pattern.value).digest()
+    if isinstance(pattern, Check | Anything):
+        return hashlib.sha256(f"{type(pattern).__name__} {pattern}".encode()).digest()
+    assert not isinstance(pattern, Check | Anything | Expression)
+    table, key = table_key(pattern)
+    return key if table == EXPRESSIONS else hashlib.sha256(table.encode() + b" " + key).digest()
+
+
+#: part, number, line, the caller's number -> the octets after a row's digest
+pack = _ROW.pack
+
+
+#: the digests that begin with an octet from the first to before the last
+DigestRange = tuple[int, int]
+
+
+def digest_ranges(runs: Iterable[SortedRun]) -> list[DigestRange]:
+    """Ranges that together cover all rows, for tasks of about the same size."""
+    return key_ranges(sum(run.starts[-1] for run in runs))
+
+
+def rows_by_digest(runs: Iterable[SortedRun], digests: DigestRange) -> Iterator[list[DigestRow]]:
+    """The rows of each digest, in the order of parts and numbers."""
+    unpack = cast(Callable[[bytes, int], DigestRow], _ROW.unpack_from)
+    rows = rows_in_range(runs, _WIDTH, *digests)
+    for _, same in groupby(rows, itemgetter(slice(FULL_LENGTH))):
+        yield [unpack(row, FULL_LENGTH) for row in same]
+
+
+#: objects that are kept in memory
+MOST_KEPT = 1 << 16
+
+
+class SpillByPart(Generic[Thing]):
+    """Objects by part, in the order in which they are added; many of them wait in files."""
+
+    def __init__(self, folder: Path, name: str) -> None:
+        """``name``: the ending of the files' names."""
+        self._folder, self._name = folder, name
+        self._waiting: dict[int, list[Thing]] = {}
+        self._number = 0
+        #: the parts that have objects
+        self.parts: set[int] = set()
+
+    def add(self, part: int, *things: Thing) -> None:
+        """Add objects."""
+        self._waiting.setdefault(part, []).extend(things)
+        self.parts.add(part)
+        self._number += len(things)
+        if self._number > MOST_KEPT:
+            self._write()
+
+    def _write(self) -> None:
+        for part, things in self._waiting.items():
+            with self._path(part).open("ab") as file:
+                pickle.dump(things, file)
+        self._waiting.clear()
+        self._number = 0
+
+    def _path(self, part: int) -> Path:
+        return self._folder / f"{part}.{self._name}"
+
+    def of(self, part: int) -> Iterable[Thing]:
+        """A part's objects, in the order in which they were added."""
+        path = self._path(part)
+        if part in self.parts and path.exists():
+            with path.open("rb") as file:
+                while file.peek(1):
+                    yield from pickle.load(file)  # noqa: S301  we wrote it, into a folder of our own
+        yield from self._waiting.get(part, ())

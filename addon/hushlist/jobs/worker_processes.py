@@ -8,6 +8,7 @@ Functions, tasks and results must be picklable, unless there is only one job.
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import pickle
@@ -223,10 +224,16 @@ _states: list[Any] = []
 _connections: list[Connection] = []
 
 
+#: new objects between two searches for cycles: a task makes hundreds of thousands, nearly none in a cycle
+_BETWEEN_COLLECTIONS = 1 << 16
+
+
 def _serve(connection: Connection) -> None:
     """The loop of a worker: it gets a function and a task, and sends the result."""
     _end_with_parent()
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent handles it, and ends this process
+    gc.freeze()
+    gc.set_threshold(_BETWEEN_COLLECTIONS)
     _connections[:] = [connection]
     with suppress(EOFError, OSError):  # the parent has ended
         while True:

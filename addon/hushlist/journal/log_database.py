@@ -1,20 +1,30 @@
-"""The log in SQLite, for questions: written in batches, limited in rows and days.
+"""The log in SQLite: written in batches, limited in rows and days; and questions to the log.
+
+SQLite answers a question if it can, otherwise the lines do, in the same way. A filter is a test of one record, and also
+a condition in SQL; both mean the same. A missing filter fits everything. Filters use the rule that decided, not tags.
+Every question raises ``OSError`` if the log cannot be read.
 
 Spec: https://www.sqlite.org/wal.html
 """
 
 from __future__ import annotations
 
+import json
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
+from collections import Counter
+from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
+from typing import BinaryIO
 
-from hushlist.journal.log_files import DATABASE, PRIVATE_FILE, SAFELY
+from hushlist.journal.log_files import CURRENT, DATABASE, PRIVATE_FILE, SAFELY, older_files, read_newest_first
 from hushlist.journal.log_record import LogEntry, LogFields, host_of_record, time_text
 from hushlist.policy.proxy_settings import LogSettings
 from hushlist.system.files import make_private
+from hushlist.url.hrn import Hrn
 
 _VERSION = 1
 #: seconds to wait for a lock
@@ -143,7 +153,79 @@ def _text(value: object) -> str | None:
     return None if value is None else str(value).encode("utf-8", "backslashreplace").decode()
 
 
-def ask_database(folder: Path, question: str, values: Sequence[str | int]) -> list[tuple[str, int]] | None:
+# -- questions ---------------------------------------------------------------------------------------------------------
+
+#: the fields that ``top_values`` can count by
+COUNTED = ("list", "category", "client", "rule", "host", "action")
+
+
+def counted_value(fields: LogFields, by: str) -> str | None:
+    """The value that ``top_values`` counts a record under."""
+    value = host_of_record(fields) if by == "host" else fields.get(by)
+    return None if value is None else str(value)
+
+
+@dataclass(frozen=True, slots=True)
+class LogFilters:
+    """A record has to fit every given filter."""
+
+    action: str | None = None
+    #: any of these: an address and its pseudonym
+    clients: Sequence[str] = ()
+    users: Sequence[str] = ()
+    #: this category and its subordinates
+    category: Hrn | None = None
+    #: name or title
+    list_name: str | None = None
+    #: this host and its subdomains; canonical
+    host: str | None = None
+    #: as ``time_text`` writes them; from the first on, and before the second
+    since: str | None = None
+    until: str | None = None
+
+    def fits(self, fields: LogFields) -> bool:
+        """Whether a record fits."""
+        host, time = host_of_record(fields) or "", str(fields.get("time", ""))
+        category = str(fields.get("category", ""))
+        return all(
+            (
+                self.action is None or fields.get("action") == self.action,
+                not self.clients or fields.get("client") in self.clients,
+                not self.users or fields.get("user") in self.users,
+                self.category is None or category == str(self.category) or category.startswith(f"{self.category}/"),
+                self.list_name is None or self.list_name in (fields.get("list"), fields.get("title")),
+                self.host is None or host == self.host or host.endswith(f".{self.host}"),
+                self.since is None or time >= self.since,
+                self.until is None or time < self.until,
+            )
+        )
+
+    def condition(self) -> tuple[str, list[str]]:
+        """The same as an SQL condition for the columns of SQLite's table, with the values of its question marks."""
+        parts = list(self._parts())
+        text = " AND ".join(f"({part})" for part, _ in parts) or "TRUE"
+        return text, [value for _, values in parts for value in values]
+
+    def _parts(self) -> Iterator[tuple[str, Sequence[str]]]:
+        if self.action is not None:
+            yield "action = ?", [self.action]
+        for column, names in (("client", self.clients), ("user", self.users)):
+            if names:
+                yield f"{column} IN ({', '.join('?' * len(names))})", names
+        if self.category is not None:
+            name = str(self.category)
+            yield "category = ? OR substr(category, 1, length(?)) = ?", [name, f"{name}/", f"{name}/"]
+        if self.list_name is not None:
+            yield "list = ? OR title = ?", [self.list_name, self.list_name]
+        if self.host is not None:
+            yield "host = ? OR substr(host, -length(?)) = ?", [self.host, f".{self.host}", f".{self.host}"]
+        if self.since is not None:
+            yield "time >= ?", [self.since]
+        if self.until is not None:
+            yield "time < ?", [self.until]
+
+
+def _ask(folder: Path, question: str, values: Sequence[str | int]) -> list[tuple[str, int]] | None:
     """Rows of text and number; ``None`` if there is no file, or none that can be read."""
     if not (folder / DATABASE).exists():
         return None
@@ -153,3 +235,105 @@ def ask_database(folder: Path, question: str, values: Sequence[str | int]) -> li
         if connection.execute("PRAGMA user_version").fetchone() == (_VERSION,):
             return connection.execute(question, values).fetchall()
     return None
+
+
+def has_log(folder: Path) -> bool:
+    """Whether there is a log."""
+    return any((folder / name).exists() for name in (CURRENT, DATABASE)) or bool(older_files(folder))
+
+
+def newest_records(folder: Path, filters: LogFilters, number: int, *, only_lines: bool = False) -> list[LogFields]:
+    """The last records that fit, the oldest of them first; ``only_lines``: do not ask SQLite."""
+    condition, values = filters.condition()
+    question = f"SELECT record, number FROM decisions WHERE {condition} ORDER BY number DESC LIMIT ?"  # noqa: S608
+    rows = None if only_lines else _ask(folder, question, [*values, number])
+    if rows is not None:
+        return _of_rows(reversed(rows))
+    found = (fields for fields in _newest_first(folder) if filters.fits(fields))
+    return list(islice(found, number))[::-1]
+
+
+def top_values(folder: Path, by: str, filters: LogFilters, number: int) -> list[tuple[str, int]]:
+    """The most frequent values of ``by``, one of ``COUNTED``, in the records that fit, each with its count."""
+    condition, values = filters.condition()
+    question = (
+        f"SELECT {by}, count(*) FROM decisions WHERE {by} IS NOT NULL AND {condition} "  # noqa: S608
+        f"GROUP BY {by} ORDER BY 2 DESC, 1 LIMIT ?"
+    )
+    rows = _ask(folder, question, [*values, number])
+    if rows is not None:
+        return rows
+    names = (counted_value(fields, by) for fields in _newest_first(folder) if filters.fits(fields))
+    counts = Counter(name for name in names if name is not None)
+    return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:number]
+
+
+def find_records(folder: Path, reference: str) -> list[LogFields]:
+    """The records with a reference: nearly always one."""
+    question = "SELECT record, number FROM decisions WHERE reference = ? ORDER BY number"
+    rows = _ask(folder, question, [reference])
+    if rows:
+        return _of_rows(rows)
+    # SQLite may not have it yet, or not any more
+    return [fields for fields in _newest_first(folder) if fields.get("reference") == reference]
+
+
+def _of_rows(rows: Iterable[tuple[str, int]]) -> list[LogFields]:
+    return list(parse_lines(line.encode() for line, _ in rows))
+
+
+def parse_lines(lines: Iterable[bytes]) -> Iterator[LogFields]:
+    """The records of lines; invalid lines, such as half a line after a power cut, are skipped."""
+    for line in lines:
+        with suppress(ValueError, RecursionError):
+            fields = json.loads(line)
+            if isinstance(fields, dict):
+                yield fields
+
+
+def _newest_first(folder: Path) -> Iterator[LogFields]:
+    for lines in read_newest_first(folder):
+        yield from parse_lines(reversed(lines))
+
+
+def follow(folder: Path) -> Generator[list[LogFields], None, None]:
+    """New records as they are written, across new files: each step gives those since the last, the first none."""
+    path = folder / CURRENT
+    file, rest = _opened(path), b""
+    if file is not None:
+        file.seek(0, os.SEEK_END)
+    try:
+        yield []
+        while True:
+            found: list[LogFields] = []
+            while True:
+                # checked before the rest is read: a file that was set aside by then gets no more lines
+                is_aside = file is None or not _is_at(file, path)
+                if file is not None:
+                    *lines, rest = (rest + file.read()).split(b"\n")
+                    found += parse_lines(lines)
+                if not is_aside:
+                    break
+                if file is not None:
+                    file.close()
+                file, rest = _opened(path), b""
+                if file is None:
+                    break
+            yield found
+    finally:
+        if file is not None:
+            file.close()
+
+
+def _opened(path: Path) -> BinaryIO | None:
+    with suppress(FileNotFoundError):
+        return path.open("rb")
+    return None
+
+
+def _is_at(file: BinaryIO, path: Path) -> bool:
+    """Whether the path still leads to the open file."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False

@@ -14,11 +14,13 @@ from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import NamedTuple
 
-from hushlist.decide.decision import STOPPING, Decision
+from hushlist.decide.decision import STOPPING, Decision, original_url
 from hushlist.errors import UrlError, to_json
 from hushlist.match.rule import Action
 from hushlist.policy.groups import address_text
 from hushlist.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests
+from hushlist.url.normalization import percent_decode_repeatedly
+from hushlist.url.parts import to_bytes
 from hushlist.url.request import Request, canonical_url
 
 #: most characters of each text in a record
@@ -60,11 +62,13 @@ class LogRecord(NamedTuple):
     grant: str | None = None
     #: time of the decision, in µs
     duration: int | None = None
+    #: as the client sent it
+    request: Request | None = None
 
     @property
     def octets(self) -> int:
         """About how many octets of memory it holds."""
-        asked = self.decision.asked
+        asked = self.request or self.decision.asked
         return len(asked.target) if isinstance(asked, Request) else len(asked)
 
     def is_wanted(self, what: LoggedRequests) -> bool:
@@ -89,6 +93,7 @@ class LogRecord(NamedTuple):
             "group": self.group,
             "method": self.method,
             "url": url_of(decision, privacy),
+            "original": self.request and _original_of(decision, self.request, privacy),
             "action": decision.action.value,
             "would_block": self.would_block or None,
             **{name: getattr(terms, name, None) for name in ("layer", "category", "list", "title")},
@@ -170,6 +175,19 @@ def url_of(decision: Decision, privacy: Privacy = Privacy()) -> str:  # noqa: B0
         except UrlError:
             octets = _unreadable(asked.url if isinstance(asked, Request) else asked)
     return _without_query(_readable(octets), privacy)
+
+
+def _original_of(decision: Decision, request: Request, privacy: Privacy) -> str | None:
+    """The URL as sent; ``None`` if it is the canonical URL, or its escapes hide what must not be logged."""
+    url = original_url(decision, request)
+    if url is None:
+        return None
+    text = _without_query(url.decode("ascii", "backslashreplace"), privacy)
+    if privacy.queries is LoggedQueries.DROP:
+        plain = percent_decode_repeatedly(to_bytes(text)).decode("latin-1")
+        if _QUERY.search(plain) or text == url_of(decision, privacy):
+            return None
+    return text
 
 
 def _readable(octets: bytes) -> str:

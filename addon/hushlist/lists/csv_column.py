@@ -6,6 +6,7 @@ Spec: RFC 4180; lines that begin with "#" are comments; the last comment before 
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Iterator
 
 from hushlist.lists.list_source import ListDefaults, ProblemReport, numbered_lines
@@ -14,30 +15,6 @@ from hushlist.match.rule import Rule
 
 #: names of the column in a header, the most telling first
 _NAMES = ("url", "domain", "host", "indicator", "ioc_value")
-
-
-class _CsvLines:
-    """Lines for the csv module, which takes more while a quoted field is open; comments are only between records."""
-
-    def __init__(self, octets: bytes, report: ProblemReport) -> None:
-        self._lines = numbered_lines(octets, report, is_foreign=True)
-        self.first = 0  # line of the record that is being read; 0 before it
-        self.last = 0
-        self.comment = ""  # the last one above the first record
-
-    def __iter__(self) -> Iterator[str]:
-        return self
-
-    def __next__(self) -> str:
-        for number, text in self._lines:
-            if not self.first and (not text.strip() or text.lstrip().startswith("#")):
-                if not self.last and text.strip("# \t"):
-                    self.comment = text
-                continue
-            self.first = self.first or number
-            self.last = number
-            return text + "\n"
-        raise StopIteration
 
 
 def read_csv(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
@@ -49,13 +26,12 @@ def read_csv(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> It
     """
     terms = defaults.terms(report.source)
     column: int | None = None
-    lines = _CsvLines(octets, report)
-    for number, (line, record) in enumerate(_records(lines, report)):
+    for number, (line, record, comment) in enumerate(_records(octets, report)):
         if number == 0:
             column = _named_column(record)
             if column is not None:
                 continue
-            column = _commented_column(lines.comment, len(record))
+            column = _commented_column(comment, len(record))
         if column is None:
             column = _column_of_urls(record)
         if column is None:
@@ -65,24 +41,51 @@ def read_csv(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> It
             report.leave_out(line, ",".join(record), f"column {column + 1} is empty")
         elif "\n" in record[column].strip():
             report.leave_out(line, record[column], "it goes over several lines: its quotes may not be closed")
-        elif expression := read_expression(record[column].strip(), line, report):
+        elif expression := read_expression(_sent(record[column].strip()), line, report, defaults.fragments):
             yield Rule(expression, terms, line)
 
 
-def _records(lines: _CsvLines, report: ProblemReport) -> Iterator[tuple[int, list[str]]]:
-    """``(line where it begins, fields)`` of every record."""
-    reader = csv.reader(lines, skipinitialspace=True)
+#: a URL up to its path or query
+_AUTHORITY = re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://[^\s/?#]+[/?]")
+_NEXT_URL = re.compile(r"\s[A-Za-z][A-Za-z0-9+.-]*://")
+
+
+def _sent(url: str) -> str:
+    """A URL as a browser sends it: the spaces in its path and query become escapes.
+
+    >>> _sent("http://a.example/my file"), _sent("my file")
+    ('http://a.example/my%20file', 'my file')
+    """
+    return url.replace(" ", "%20") if " " in url and _AUTHORITY.match(url) and not _NEXT_URL.search(url) else url
+
+
+def _records(octets: bytes, report: ProblemReport) -> Iterator[tuple[int, list[str], str]]:
+    """``(line where it begins, fields, last comment above the first record)`` of every record."""
+    first = last = 0  # lines of the record that is being read; 0 before it
+    comment = ""
+
+    def lines() -> Iterator[str]:
+        """Lines for the csv module, which takes more while a quoted field is open; comments are between records."""
+        nonlocal first, last, comment
+        for number, text in numbered_lines(octets, report, is_foreign=True):
+            if first or (text.strip() and not text.lstrip().startswith("#")):
+                first, last = first or number, number
+                yield text + "\n"
+            elif not last and text.strip("# \t"):
+                comment = text
+
+    reader = csv.reader(lines(), skipinitialspace=True)
     while True:
         try:
             record = next(reader)
         except StopIteration:
             return
         except csv.Error:
-            report.leave_out(lines.first, f"lines {lines.first} to {lines.last}", "they are no records of a table")
+            report.leave_out(first, f"lines {first} to {last}", "they are no records of a table")
         else:
-            if lines.first and record:
-                yield lines.first, record
-        lines.first = 0
+            if first and record:
+                yield first, record, comment
+        first = 0
 
 
 def _named_column(record: list[str]) -> int | None:

@@ -1,10 +1,10 @@
 """Readers of lists in the filter formats of browsers: Adblock Plus, and Chromium's URLBlocklist and URLAllowlist.
 
-Both readers take the filters that are a host or a path prefix. Others are left out: in Adblock Plus counted by kind, in
-Chromium's format one by one with the reason.
+In Adblock Plus, ``||host^`` becomes a rule for the host, and each other filter for requests a rule with a pattern and
+options (``match/network_filter.py``). What a proxy cannot apply is left out, counted by kind.
 
-A rule never fits more than its filter, except hosts below the filter's host. In both formats ``host/path`` also fits
-``host/pathology``; here it fits only the page and the folder of that name.
+Of Chromium's format, the filters that are a host or a path prefix are taken; others are left out, one by one with the
+reason. There ``host/path`` also fits ``host/pathology``; here it fits only the page and the folder of that name.
 
 Spec: https://help.adblockplus.org/hc/en-us/articles/360062733293, How to write filters;
 https://www.chromium.org/administrators/url-blocklist-filter-format/
@@ -13,11 +13,21 @@ https://www.chromium.org/administrators/url-blocklist-filter-format/
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 
-from hushlist.lists.list_source import ListDefaults, ProblemReport, entries, numbered_lines
-from hushlist.lists.patterns import EXCEPTION, may_except, read_prefix
-from hushlist.match.rule import Rule
+from hushlist.lists.list_source import ListDefaults, ProblemReport, block_lines, entries
+from hushlist.lists.patterns import (
+    PLAIN_NAME,
+    is_sinkhole,
+    may_except,
+    one_a_line,
+    read_name,
+    read_prefix,
+    run_of,
+    split_plain,
+)
+from hushlist.match.network_filter import parse_filter, split_options
+from hushlist.match.rule import Action, Rule, RuleBlock, each_rule
 
 # -- Adblock Plus ------------------------------------------------------------------------------------------------
 
@@ -27,95 +37,124 @@ _COMMENT = re.compile(r"!(?!#)|#+(?:\s|$)")
 _COSMETIC = re.compile(r"#@?[$%?]{0,2}#|\$@?\$")
 _CONDITION = re.compile(r"!#(?:if|else)\b")
 _UNASKED = "a condition: the filters that it is about are used in any case"
-_OPTION = re.compile(r"[~\w]")
-#: options that do not narrow a filter. "document" means the whole site, and so is one of them; "popup" means only the
-#: site's windows, and is not
-_PAGES = frozenset(("document", "doc"))
-_WITH_PAGES = _PAGES | {"all"}
-_NOT_NARROWING = _PAGES | {"important", "all", "match-case"}
-_HOST = re.compile(r"[^\s/?#|^*:@]+")
-_ADDRESS = re.compile(r"\|https?://(?=[^/])")
+#: options that change nothing of a filter for a whole host, which stops its pages, too
+_NOT_NARROWING = frozenset(("all", "match-case"))
+#: options of exceptions that are not about requests
+_OF_PAGES = re.compile(r"[$,](?:(?:elem|generic|specific)hide|[egs]hide)(?:,|$)")
+#: a filter for a whole host, or for all hosts below it; without "^", it has to look like one
+_HOST = re.compile(
+    r"\|\|(?:\*\.)?"
+    r"(\[[0-9A-Fa-f:.]+\]|[^\s/?#|^*:@]++(?=\^)|(?=[^\s/?#|^*:@][^\s/?#|^*:@.]*+\.)[^\s/?#|^*:@]++(?<![.-]))\^?\*?"
+)
 
 
 def read_adblock(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
     """Blocking filters and exceptions.
 
     >>> report = ProblemReport("f")
-    >>> lines = b"! ads\\n||ads.example^\\n@@||ads.example/fine/\\n##.ad\\n/banner/*/img"
+    >>> lines = b"! ads\\n||ads.example^\\n@@||ads.example/fine/\\n##.ad\\n/banner/*/img$script"
     >>> [(str(rule.pattern), str(rule.terms.action)) for rule in read_adblock(lines, ListDefaults(), report)]
-    [('ads.example/', 'block'), ('ads.example/fine/', 'allow')]
+    [('ads.example/', 'block'), ('@@||ads.example/fine/', 'allow'), ('/banner/*/img$script', 'block')]
     >>> print(*report.warnings, sep="\\n")
     f:4: ##.ad: left out: cosmetic
-    f:5: /banner/*/img: left out: a wildcard
     """
-    terms, exception = defaults.terms(report.source), defaults.terms(report.source, EXCEPTION)
-    for line, text in numbered_lines(octets, report, is_foreign=True):
-        entry = text.strip()
-        if not entry or (entry[0] in "!#[" and (_COMMENT.match(entry) or _HEADER.fullmatch(entry))):
-            continue
-        kind, rest = _kind(entry)
-        is_exception = entry.startswith("@@")
-        if is_exception and not kind:
-            if not may_except(defaults):
+    return each_rule(split_adblock(octets, defaults, report))
+
+
+def read_adblock_hosts(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+    """The same, where a host or a line of a hosts file means that host, as for uBlock Origin and AdGuard Home.
+
+    >>> rules = read_adblock_hosts(b"||a.example^\\nb.example\\n0 c.example", ListDefaults(), ProblemReport("f"))
+    >>> [str(rule.pattern) for rule in rules]
+    ['a.example/', 'b.example/', 'c.example/']
+    """
+    return each_rule(split_adblock_hosts(octets, defaults, report))
+
+
+def split_adblock_hosts(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule | RuleBlock]:
+    """The same in blocks."""
+    return split_adblock(octets, defaults, report, has_hosts=True)
+
+
+def split_adblock(
+    octets: bytes, defaults: ListDefaults, report: ProblemReport, *, has_hosts: bool = False
+) -> Iterator[Rule | RuleBlock]:
+    """The same in blocks; ``has_hosts``: as ``read_adblock_hosts``."""
+    terms, exception = defaults.terms(report.source), defaults.terms(report.source, Action.ALLOW)
+
+    def read(lines: bytes, first: int) -> Iterator[Rule]:
+        for line, text in block_lines(lines, first, report, is_foreign=True):
+            entry = text.strip()
+            if not entry or (entry[0] in "!#[" and (_COMMENT.match(entry) or _HEADER.fullmatch(entry))):
+                continue
+            if hosts := _hosts_of(entry):
+                if has_hosts:
+                    expressions = (read_name(host, line, report) for host in hosts)
+                    yield from (Rule(expression, terms, line) for expression in expressions if expression)
+                else:
+                    report.tally(line, entry, _MAYBE_HOSTS)
+                continue
+            is_exception = entry.startswith("@@")
+            kind = _no_filter(entry)
+            if not kind and is_exception and not may_except(defaults):
                 kind = "an exception, in a list that does not block"
-            elif not entry.startswith("@@||"):
-                kind = "an exception for one host and scheme alone"
-        if kind:
-            report.tally(line, entry, kind)
-            continue
-        for expression in read_prefix(rest, line, report):
-            yield Rule(expression, exception if is_exception else terms, line)
+            if not kind and (host := _host_of(entry)):
+                yield from (Rule(own, terms, line) for own in read_prefix(host, line, report))
+                continue
+            if not kind:
+                try:
+                    yield Rule(parse_filter(entry), exception if is_exception else terms, line)
+                    continue
+                except ValueError as error:
+                    kind = str(error)
+            is_missed = is_exception and not _OF_PAGES.search(entry)
+            (report.tally_exception if is_missed else report.tally)(line, entry, kind)
+
+    return split_plain(octets, terms, report, (_SITES_AND_HOSTS if has_hosts else _SITES, _names_of), read)
 
 
-def _kind(entry: str) -> tuple[str, str]:
-    """``(kind, "")`` of a filter that cannot be a rule, or ``("", expression)``."""
+_SITES = run_of(rb"\|\|%b\^" % PLAIN_NAME)
+_SITES_AND_HOSTS = run_of(rb"(?:\|\|%b\^|(?=[a-z0-9_-]++\.)%b)" % (PLAIN_NAME, PLAIN_NAME))
+#: a name; no host begins with "-", and no top-level name is the ending of a file in a page
+_BARE_HOST = re.compile(
+    r"(?!-|.*\.(?:js|css|php|aspx?|html?|gif|png|jpe?g|webp|svg|json|swf)\Z)[\w-]+(?:\.[\w-]+)++", re.IGNORECASE
+)
+_MAYBE_HOSTS = "a host on a line of its own: the format 'adblock-hosts' takes it for that host"
+
+
+def _hosts_of(entry: str) -> list[str]:
+    """The hosts of a line that is only a host, or a line of a hosts file; nothing for a filter.
+
+    uBlock Origin, Static filter syntax, HOSTS files; AdGuard Home, Hosts blocklists, Domains-only syntax
+    """
+    if "." not in entry or entry[0] in "|@/":
+        return []
+    address, *hosts = entry.partition(" #")[0].split()
+    if not hosts:
+        hosts = [address]
+    elif address != "0" and not is_sinkhole(address):
+        return []
+    return hosts if all(map(_BARE_HOST.fullmatch, hosts)) else []
+
+
+def _names_of(filters: bytes, first: int) -> tuple[Sequence[bytes], Sequence[int]]:
+    return one_a_line(filters.replace(b"|", b"").replace(b"^", b""), first)
+
+
+def _no_filter(entry: str) -> str:
+    """The kind of a line that is no network filter; nothing for one."""
     if entry.startswith("!#"):
-        return _UNASKED if _CONDITION.match(entry) else "a preprocessor directive", ""
-    if ("#" in entry or "$" in entry) and _COSMETIC.search(entry):
-        return "cosmetic", ""
-    is_exception = entry.startswith("@@")
-    pattern = entry.removeprefix("@@")
-    if pattern.startswith("/") and (pattern.endswith("/") or "/$" in pattern) and len(pattern) > 2:
-        return "a regular expression", ""
-    head, dollar, options = pattern.rpartition("$")
-    if dollar and _OPTION.match(options):
-        names = {option.strip() for option in options.split(",")}
-        if "badfilter" in names:
-            return "badfilter: the filter that it takes back stays", ""
-        # "@@||site^$document" switches the blocker off for everything on the site's pages; "all" includes it.
-        if names - _NOT_NARROWING or (is_exception and names & _WITH_PAGES):
-            return "options", ""
-        pattern = head
-    return _anchored(pattern)
+        return _UNASKED if _CONDITION.match(entry) else "a preprocessor directive"
+    return "cosmetic" if ("#" in entry or "$" in entry) and _COSMETIC.search(entry) else ""
 
 
-def _anchored(pattern: str) -> tuple[str, str]:
-    """The same, for a filter without its options."""
-    if pattern.startswith("||"):
-        rest = pattern[2:]
-    elif address := _ADDRESS.match(pattern):
-        rest = pattern[address.end() :]
-    else:
-        return ("a wildcard" if "*" in pattern.strip("*") else "a plain substring"), ""
-    rest = rest.removesuffix("*")
-    host = _HOST.match(rest)
-    behind = rest[host.end() :] if host else rest
-    kind = ""
-    if "*" in rest:
-        kind = "a wildcard"
-    elif rest.endswith("|"):
-        kind = "an end"
-    elif "^" in rest.removesuffix("^"):
-        kind = "a separator"
-    elif host is None or (not behind and (host[0][-1] in ".-" or "." not in host[0])) or behind.startswith("@"):
-        kind = "a part of a host"
-    elif behind.startswith(":"):
-        kind = "a port"
-    elif "?" in rest:
-        kind = "a query"
-    elif "#" in rest:
-        kind = "a fragment"
-    return (kind, "") if kind else ("", rest.removesuffix("^"))
+def _host_of(entry: str) -> str:
+    """The host of a filter that is for it alone; nothing for others, and for exceptions."""
+    if not entry.startswith("||"):
+        return ""
+    pattern, options = split_options(entry)
+    host = _HOST.fullmatch(pattern)
+    return host[1] if host and _NOT_NARROWING.issuperset(options) else ""
 
 
 # -- Chromium ----------------------------------------------------------------------------------------------------

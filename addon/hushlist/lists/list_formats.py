@@ -3,77 +3,90 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
+from importlib import import_module
+from itertools import count
 from pathlib import Path
 from typing import NamedTuple
 
-from hushlist.lists.csv_column import read_csv
-from hushlist.lists.filter_lists import read_adblock, read_chromium
-from hushlist.lists.hash_lists import read_hashed_uris, read_safebrowsing_raw, read_sha256
 from hushlist.lists.list_source import ListDefaults, ProblemReport
-from hushlist.lists.plain_lists import (
-    read_addresses,
-    read_dnsmasq,
-    read_domains,
-    read_hosts,
-    read_squidguard_domains,
-    read_squidguard_expressions,
-    read_squidguard_urls,
-    read_urls,
-)
-from hushlist.lists.rpz import read_rpz
-from hushlist.lists.yaml_rules import read_yaml
-from hushlist.match.rule import Rule
+from hushlist.match.rule import Rule, RuleBlock
 from hushlist.system.files import LONGEST_DOCUMENT, LONGEST_LIST, LONGEST_WHOLE
 
 #: octets of a source -> its rules, one by one in the order of their lines, with errors and warnings in the report;
 #: the report is complete after the last rule
 ListReader = Callable[[bytes, ListDefaults, ProblemReport], Iterator[Rule]]
+#: the same, with many rules at once where it can
+BlockReader = Callable[[bytes, ListDefaults, ProblemReport], Iterator[Rule | RuleBlock]]
 
 
 class ListFormat(NamedTuple):
-    """How to read a list."""
+    """How to read a list. Its module is imported when a list is read."""
 
-    read: ListReader
+    #: a module of this room, and the function of it that reads
+    module: str
+    reader: str
     #: whether lines do not depend on each other, so that a source can be cut into chunks of lines; each chunk has its
     #: own report, which knows its first line
     is_by_line: bool
+    #: whether the module has a function that reads the same rules in blocks, `split_` in place of `read_`
+    is_split: bool = False
+
+    @property
+    def read(self) -> ListReader:
+        """The function."""
+        function: ListReader = getattr(import_module(f"hushlist.lists.{self.module}"), self.reader)
+        return function
+
+    @property
+    def split(self) -> BlockReader | None:
+        """The function that reads blocks, if there is one."""
+        if not self.is_split:
+            return None
+        function: BlockReader = getattr(
+            import_module(f"hushlist.lists.{self.module}"), self.reader.replace("read", "split", 1)
+        )
+        return function
 
     @property
     def longest(self) -> int:
         """The most octets that a source may have."""
         if self.is_by_line:
             return LONGEST_LIST
-        return LONGEST_DOCUMENT if self.read is read_yaml else LONGEST_WHOLE
+        return LONGEST_DOCUMENT if self.reader == "read_yaml" else LONGEST_WHOLE
 
 
 FORMATS: dict[str, ListFormat] = {
-    "yaml": ListFormat(read_yaml, is_by_line=False),
-    "hashed-uris": ListFormat(read_hashed_uris, is_by_line=True),
-    "domains": ListFormat(read_domains, is_by_line=True),
-    "hosts": ListFormat(read_hosts, is_by_line=True),
-    "urls": ListFormat(read_urls, is_by_line=True),
-    "squidguard-urls": ListFormat(read_squidguard_urls, is_by_line=True),
-    "dnsmasq": ListFormat(read_dnsmasq, is_by_line=True),
-    "rpz": ListFormat(read_rpz, is_by_line=False),
-    "adblock": ListFormat(read_adblock, is_by_line=True),
-    "chromium": ListFormat(read_chromium, is_by_line=True),
-    "csv": ListFormat(read_csv, is_by_line=False),
-    "addresses": ListFormat(read_addresses, is_by_line=True),
-    "sha256": ListFormat(read_sha256, is_by_line=True),
-    "safebrowsing-raw": ListFormat(read_safebrowsing_raw, is_by_line=False),
+    "yaml": ListFormat("yaml_rules", "read_yaml", is_by_line=False),
+    "hashed-uris": ListFormat("plain_lists", "read_hashed_uris", is_by_line=True),
+    "domains": ListFormat("plain_lists", "read_domains", is_by_line=True, is_split=True),
+    "hosts": ListFormat("plain_lists", "read_hosts", is_by_line=True, is_split=True),
+    "urls": ListFormat("plain_lists", "read_urls", is_by_line=True, is_split=True),
+    "squidguard-urls": ListFormat("plain_lists", "read_squidguard_urls", is_by_line=True, is_split=True),
+    "dnsmasq": ListFormat("plain_lists", "read_dnsmasq", is_by_line=True),
+    "rpz": ListFormat("rpz", "read_rpz", is_by_line=False),
+    "adblock": ListFormat("filter_lists", "read_adblock", is_by_line=True, is_split=True),
+    "adblock-hosts": ListFormat("filter_lists", "read_adblock_hosts", is_by_line=True, is_split=True),
+    "chromium": ListFormat("filter_lists", "read_chromium", is_by_line=True),
+    "csv": ListFormat("csv_column", "read_csv", is_by_line=False),
+    "addresses": ListFormat("plain_lists", "read_addresses", is_by_line=True),
+    "sha256": ListFormat("plain_lists", "read_sha256", is_by_line=True),
+    "safebrowsing-raw": ListFormat("plain_lists", "read_safebrowsing_raw", is_by_line=False),
 }
+#: of a file whose format neither its name nor its content tells: an error
+UNTOLD = ListFormat("format_detection", "read_untold", is_by_line=False)
 #: format of a folder -> the names of its files and their formats; any file may be missing
 FOLDERS: Mapping[str, Mapping[str, ListFormat]] = {
     "squidguard": {
-        "domains": ListFormat(read_squidguard_domains, is_by_line=True),
+        "domains": ListFormat("plain_lists", "read_squidguard_domains", is_by_line=True, is_split=True),
         "urls": FORMATS["squidguard-urls"],
-        "expressions": ListFormat(read_squidguard_expressions, is_by_line=True),
+        "expressions": ListFormat("plain_lists", "read_squidguard_expressions", is_by_line=True),
     },
 }
 _ENDINGS = {
     ".yaml": "yaml",
     ".yml": "yaml",
     ".hashed": "hashed-uris",
+    ".sha256": "sha256",
     ".hosts": "hosts",
     ".dnsmasq": "dnsmasq",
     ".rpz": "rpz",
@@ -91,4 +104,18 @@ def list_format_of(path: Path) -> str | None:
     >>> list_format_of(Path("ads.yaml")), list_format_of(Path("ut1/games/domains")), list_format_of(Path("list.txt"))
     ('yaml', 'domains', None)
     """
-    return _ENDINGS.get(path.suffix.lower()) or _NAMES.get(path.name)
+    is_part = path.stem in FOLDERS["squidguard"] and path.suffix[1:].isdecimal()
+    return _ENDINGS.get(path.suffix.lower()) or _NAMES.get(path.stem if is_part else path.name)
+
+
+def files_of_folder(folder: Path, form: str, is_there: Callable[[Path], bool]) -> Iterator[tuple[Path, ListFormat]]:
+    """The files of a folder's format that are there: each name, and its parts, such as ``domains.0``, ``domains.1``."""
+    for name, own in FOLDERS[form].items():
+        if is_there(folder / name):
+            yield folder / name, own
+        for number in count():
+            part = folder / f"{name}.{number}"
+            if is_there(part):
+                yield part, own
+            elif number:  # the first may be .0 or .1
+                break

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import re
 from bisect import insort
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from datetime import date
-from functools import cache, partial
 from operator import attrgetter
 from pathlib import Path, PurePath
 
-from hushlist.errors import Problem, UrlError, without_user
+from hushlist.errors import Problem, SourceError, UrlError, without_user
 from hushlist.match.rule import Action, Terms
-from hushlist.system.files import LONGEST_WHOLE, read_regular
+from hushlist.match.seal import FINGERPRINT, SealKey
+from hushlist.system.files import LONGEST_WHOLE, read_private, read_regular, reason_of
 
 #: octets of a line; rules are far shorter, and no reader has to hold more than this
 LONGEST_LINE = 1 << 16
@@ -83,6 +83,8 @@ class ProblemReport:
     #: entries that cannot be used, by reason, and lines that no rule can express, by kind
     _left_out: dict[str, _ProblemCount] = field(default_factory=dict)
     _kinds: dict[str, _ProblemCount] = field(default_factory=dict)
+    #: those of them that are exceptions
+    _exceptions: _ProblemCount = field(default_factory=lambda: _ProblemCount(MOST_KEPT))
     #: how many entries were skipped, each with a warning
     _skipped: int = 0
 
@@ -90,6 +92,11 @@ class ProblemReport:
     def errors(self) -> list[Problem]:
         """Why the source is not used."""
         return self._errors.all(self.source, "errors")
+
+    @property
+    def is_full(self) -> bool:
+        """Whether further errors are only counted."""
+        return self._errors.number >= MOST_KEPT
 
     @property
     def warnings(self) -> list[Problem]:
@@ -114,7 +121,17 @@ class ProblemReport:
     @property
     def left_out(self) -> int:
         """How many entries could not become rules."""
-        return sum(count.number for count in (*self._left_out.values(), *self._kinds.values()))
+        return self.bad + sum(count.number for count in self._kinds.values())
+
+    @property
+    def bad(self) -> int:
+        """How many entries are none of the format's."""
+        return sum(count.number for count in self._left_out.values())
+
+    @property
+    def exceptions(self) -> tuple[int, list[Problem]]:
+        """How many exceptions were left out, and the first of them."""
+        return self._exceptions.number, self._exceptions.first
 
     def error(self, line: int, what: str, why: str) -> None:
         """Add an error: the source cannot be used."""
@@ -151,6 +168,11 @@ class ProblemReport:
         """
         _by_reason(self._kinds, kind, 1).add(self.source, line, what, kind)
 
+    def tally_exception(self, line: int, what: str, kind: str) -> None:
+        """The same for an exception: without it, filters stop what their author lets pass."""
+        self.tally(line, what, kind)
+        self._exceptions.add(self.source, line, what, kind)
+
     def merge(self, other: ProblemReport) -> None:
         """Add the report of the next chunk: the result is as if both chunks had been read as one.
 
@@ -160,6 +182,7 @@ class ProblemReport:
             return  # the rest of the file is not read
         self._errors.merge(other._errors)
         self._warnings.merge(other._warnings)
+        self._exceptions.merge(other._exceptions)
         for ours, theirs in ((self._left_out, other._left_out), (self._kinds, other._kinds)):
             for why, count in theirs.items():
                 _by_reason(ours, why, count.most).merge(count)
@@ -190,6 +213,12 @@ class ListDefaults:
     variant: str | None = None
     #: length of the hash prefixes of a binary list, in octets
     prefix_length: int | None = None
+    #: whether a URL that is only a host and a fragment is a rule for the whole host: ``drop``; without it, for nothing
+    fragments: str | None = None
+    #: ``hosts``: all rules are for whole hosts, those that are hashes, too
+    covers: str | None = None
+    #: the fingerprint of the key that is given for sealed hashes; empty: none is; ``None``: they need not be found
+    seal: str | None = None
     #: the policy's layer that names the list
     layer: str | None = None
 
@@ -197,39 +226,39 @@ class ListDefaults:
         """``other``, with its missing values taken from here."""
         return ListDefaults(*(getattr(other, f.name) or getattr(self, f.name) for f in fields(self)))
 
-    def terms(self, source: str, own: OwnTerms | None = None) -> Terms:
+    def check_seal(self, line: int, own: str | None, report: ProblemReport) -> str:
+        """The fingerprint that a list's head names in a line, with an error if another key is given; empty: none."""
+        why = ""
+        if own is None:
+            why = "a key is given for the list, and it is not sealed" if self.seal else ""
+        elif not FINGERPRINT.fullmatch(own):
+            why = "expected the fingerprint of a key, 16 hexadecimal digits"
+        elif self.seal is not None and self.seal != own:
+            given = f"the key {self.seal} is given" if self.seal else "no key is given (in a policy: 'seal: FILE')"
+            why = f"the list is sealed with the key {own}, and {given}"
+        if why:
+            report.error(line, "seal", why)
+        return own or ""
+
+    def terms(
+        self,
+        source: str,
+        action: Action | None = None,
+        category: str | None = None,
+        reason: str | None = None,
+        expires: date | None = None,
+    ) -> Terms:
         """A rule's own terms, completed by the defaults; the default action is ``block`` if the list has none."""
-        own = own or OwnTerms()
         return Terms(
-            action=own.action or self.action or Action.BLOCK,
+            action=action or self.action or Action.BLOCK,
             list=self.name or PurePath(source).stem,
             source=source,
-            category=own.category or self.category,
-            reason=own.reason or self.reason,
-            expires=own.expires,
+            category=category or self.category,
+            reason=reason or self.reason,
+            expires=expires,
             title=self.title,
             layer=self.layer or "",
         )
-
-
-@dataclass(frozen=True, slots=True)
-class OwnTerms:
-    """The terms that a rule itself gives."""
-
-    action: Action | None = None
-    category: str | None = None
-    reason: str | None = None
-    expires: date | None = None
-
-
-def shared_terms(defaults: ListDefaults, source: str) -> Callable[[OwnTerms], Terms]:
-    """A function that completes a rule's own terms; equal ones become one object.
-
-    >>> terms = shared_terms(ListDefaults(), "f")
-    >>> terms(OwnTerms(reason="why")) is terms(OwnTerms(reason="why"))
-    True
-    """
-    return cache(partial(defaults.terms, source))
 
 
 def read_octets(path: Path, report: ProblemReport, longest: int = LONGEST_WHOLE) -> bytes | None:
@@ -237,12 +266,24 @@ def read_octets(path: Path, report: ProblemReport, longest: int = LONGEST_WHOLE)
     try:
         return read_regular(path, longest)
     except (OSError, ValueError) as error:  # ValueError: no file can have that name
-        report.error(0, path.name or str(path), getattr(error, "strerror", None) or str(error))
+        report.error(0, path.name or str(path), reason_of(error))
         return None
 
 
+def read_seal_key(path: Path) -> SealKey:
+    """The key in a file that is private; ``SourceError``, which quotes nothing of it, if there is none."""
+    try:
+        return SealKey.parse(read_private(path, _LONGEST_KEY).decode("ascii", "replace"))
+    except (OSError, ValueError) as error:  # ValueError: it is none, or no file can have that name
+        raise SourceError([Problem(str(path), 0, "seal", reason_of(error))]) from error
+
+
+#: octets
+_LONGEST_KEY = 1 << 12
 _BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 _OTHER_ENCODINGS = (b"\xff\xfe", b"\xfe\xff")
+#: text of US-ASCII in UTF-16 without a mark: every other octet of its begin is 0
+_UTF_16 = re.compile(rb"(?:[\t\n\r -~]\0){4}|(?:\0[\t\n\r -~]){4}").match
 _IN_UTF_16 = "the file is in UTF-16; lists are in UTF-8"
 _COMPRESSED = {
     b"\x1f\x8b": "gzip",
@@ -267,8 +308,9 @@ def blocks(octets: bytes, report: ProblemReport) -> Iterator[tuple[int, bytes]]:
     number = report.first_line
     start = 0
     if number == 1:
-        if octets.startswith(_OTHER_ENCODINGS):
-            report.error(1, "byte order mark", _IN_UTF_16)
+        if octets.startswith(_OTHER_ENCODINGS) or _UTF_16(octets):
+            what = "text" if _UTF_16(octets) else "byte order mark"
+            report.error(1, what, _IN_UTF_16)
             return
         if kind := next((name for begin, name in _COMPRESSED.items() if octets.startswith(begin)), None):
             report.error(1, kind, _IS_COMPRESSED)
@@ -293,11 +335,11 @@ def numbered_lines(octets: bytes, report: ProblemReport, *, is_foreign: bool = F
     In a third-party list it has a warning instead. A byte order mark is skipped; LF or CRLF ends a line.
     """
     for first, block in blocks(octets, report):
-        yield from _block_lines(block, first, report, is_foreign=is_foreign)
+        yield from block_lines(block, first, report, is_foreign=is_foreign)
 
 
-def _block_lines(block: bytes, first: int, report: ProblemReport, *, is_foreign: bool) -> Iterable[tuple[int, str]]:
-    """The same for one block; line by line only if one of them may be too long or is not UTF-8."""
+def block_lines(block: bytes, first: int, report: ProblemReport, *, is_foreign: bool) -> Iterable[tuple[int, str]]:
+    """``numbered_lines`` of one block; line by line only if one of them may be too long or is not UTF-8."""
     with suppress(UnicodeDecodeError):
         if len(block) <= LONGEST_LINE:
             # not "splitlines", which splits at other characters, too
@@ -329,7 +371,7 @@ def entries(octets: bytes, report: ProblemReport, *, is_foreign: bool = False) -
 
 def block_entries(block: bytes, first: int, report: ProblemReport) -> Iterator[tuple[int, str]]:
     """Like ``entries``, for a block of a third-party list."""
-    return _entries(_block_lines(block, first, report, is_foreign=True))
+    return _entries(block_lines(block, first, report, is_foreign=True))
 
 
 def _entries(lines: Iterable[tuple[int, str]]) -> Iterator[tuple[int, str]]:

@@ -1,6 +1,7 @@
-"""Readers of plain lists: one domain, URL, hosts-file entry, dnsmasq directive or address range a line.
+"""Readers of plain lists: one domain, URL, hosts-file entry, dnsmasq directive, address range or hash a line.
 
-Such lists come from third parties and are long. A line that cannot be read is left out with a warning.
+Such lists come from third parties and are long. A line that cannot be read is left out with a warning; only in a list
+of hashed URIs it is an error. Safe Browsing's raw hash prefixes have no lines.
 
 ``read_popular`` reads popular domains, the most popular first, such as Tranco and Umbrella publish. They are not
 rules: the compiler warns of rules that block one.
@@ -9,32 +10,39 @@ rules: the compiler warns of rules that block one.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, summarize_address_range
-from itertools import count, repeat
 from pathlib import Path
 
 from hushlist.errors import SourceError, UrlError
 from hushlist.lists.list_source import (
-    LONGEST_LINE,
     ListDefaults,
     ProblemReport,
     block_entries,
-    blocks,
     entries,
     numbered_lines,
     read_octets,
+    reason_at,
 )
 from hushlist.lists.patterns import (
+    ONLY_FULL,
+    PLAIN_NAME,
+    PLAIN_URL,
     is_sinkhole,
+    may_be_rule,
+    one_a_line,
     parse_address_range,
     parse_expression,
-    plain_names,
+    parse_expression_hash,
     read_expression,
     read_name,
     read_prefix,
+    run_of,
+    split_plain,
 )
-from hushlist.match.rule import Expression, Rule, Terms
+from hushlist.match.expressions import FULL_LENGTH, SHORTEST_PREFIX
+from hushlist.match.rule import ExpressionHash, Rule, RuleBlock, each_rule
+from hushlist.url.hashed_uri import HashedUri, UnknownAlgorithmError, parse_hashed_uri
 from hushlist.url.host import is_plain_name
 
 # -- names and URLs ----------------------------------------------------------------------------------------------
@@ -43,24 +51,56 @@ from hushlist.url.host import is_plain_name
 def read_domains(
     octets: bytes, defaults: ListDefaults, report: ProblemReport, *, more_may_follow: bool = False
 ) -> Iterator[Rule]:
-    """One domain a line; a leading dot or "*." changes nothing; ``more_may_follow``: ignore text after white space."""
+    """One domain a line; a dot or "*." in front, or a slash behind, changes nothing.
+
+    ``more_may_follow``: ignore text after white space.
+    """
+    return each_rule(split_domains(octets, defaults, report, more_may_follow=more_may_follow))
+
+
+def split_domains(
+    octets: bytes, defaults: ListDefaults, report: ProblemReport, *, more_may_follow: bool = False
+) -> Iterator[Rule | RuleBlock]:
+    """The same in blocks."""
     terms = defaults.terms(report.source)
-    for first, block in blocks(octets, report):
-        if names := _plain_names(block):
-            yield from _rules(names, terms, first)
-            continue
-        for line, entry in block_entries(block, first, report):
-            name = entry.split(maxsplit=1)[0] if more_may_follow else entry
-            if expression := read_name(name, line, report):
+
+    def read(lines: bytes, first: int) -> Iterator[Rule]:
+        for line, entry in block_entries(lines, first, report):
+            name = _before_redirect(entry, line, report) if more_may_follow else entry
+            if name and (expression := read_name(name.removesuffix("/"), line, report)):
                 yield Rule(expression, terms, line)
+
+    return split_plain(octets, terms, report, (_NAMES, one_a_line), read)
+
+
+_NAMES = run_of(PLAIN_NAME)
 
 
 def read_urls(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
     """One URL or expression a line; the scheme may be missing."""
+    return each_rule(split_urls(octets, defaults, report))
+
+
+def split_urls(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule | RuleBlock]:
+    """The same in blocks."""
     terms = defaults.terms(report.source)
-    for line, entry in entries(octets, report, is_foreign=True):
-        if expression := read_expression(entry, line, report):
-            yield Rule(expression, terms, line)
+
+    def read(lines: bytes, first: int) -> Iterator[Rule]:
+        for line, entry in block_entries(lines, first, report):
+            if expression := read_expression(entry, line, report, defaults.fragments):
+                yield Rule(expression, terms, line)
+
+    return split_plain(octets, terms, report, (_URLS, _pages), read)
+
+
+_URLS = run_of(PLAIN_URL)
+
+
+def _pages(urls: bytes, first: int) -> tuple[Sequence[bytes], Sequence[int]]:
+    # a plain URL has "//" only behind its scheme
+    plain = urls.replace(b"https://", b"").replace(b"http://", b"").split(b"\n")
+    plain.pop()
+    return [url if b"/" in url else url + b"/" for url in plain], range(first, first + len(plain))
 
 
 #: names that hosts files give to the machine itself and to its network
@@ -72,7 +112,7 @@ _OWN_NAMES = frozenset(
     )
 )
 _OWN_EXPRESSIONS = frozenset(f"{name}/".encode() for name in _OWN_NAMES)
-_ADDRESS = re.compile(rb"[0-9a-f.:]++[ \t]")
+_SUNK = run_of(rb"(?:0\.0\.0\.0|127\.0\.0\.1|::1?|0)[ \t]++%b[ \t]*+" % PLAIN_NAME)
 _GIVEN = "an address that is given to names: it blocks nothing"
 #: short forms of an address that some lists use
 _SHORTENED = {"0": "0.0.0.0"}  # noqa: S104
@@ -87,13 +127,15 @@ def read_hosts(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> 
     >>> print(*report.warnings)
     f:2: 192.0.2.7 b.example: left out: an address that is given to names: it blocks nothing
     """
+    return each_rule(split_hosts(octets, defaults, report))
+
+
+def split_hosts(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule | RuleBlock]:
+    """The same in blocks."""
     terms = defaults.terms(report.source)
-    for first, block in blocks(octets, report):
-        names = _plain_names(_without_address(block))
-        if names and _OWN_EXPRESSIONS.isdisjoint(names):
-            yield from _rules(names, terms, first)
-            continue
-        for line, entry in block_entries(block, first, report):
+
+    def read(lines: bytes, first: int) -> Iterator[Rule]:
+        for line, entry in block_entries(lines, first, report):
             # hosts(5): "Text from a "#" character until the end of the line is a comment"
             address, *named = entry.partition("#")[0].split()
             is_nowhere = is_sinkhole(_SHORTENED.get(address, address))
@@ -107,29 +149,12 @@ def read_hosts(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> 
                     if expression := read_name(name, line, report):
                         yield Rule(expression, terms, line)
 
-
-# Blocks with only one plain name a line are read at once; lists have millions of lines.
-
-
-def _plain_names(block: bytes) -> list[bytes] | None:
-    """The expressions of a block's names, or ``None`` if it has anything else."""
-    if len(block) > LONGEST_LINE:
-        return None
-    return plain_names(block.removesuffix(b"\r").replace(b"\r\n", b"\n"))
+    return split_plain(octets, terms, report, (_SUNK, _named), read)
 
 
-def _without_address(block: bytes) -> bytes:
-    """A block of a hosts file without the sinkhole address that begins each line; empty if the addresses differ."""
-    address = _ADDRESS.match(block)
-    behind = b"\n" + address[0] if address else b"\n"
-    if address is None or block.count(b"\n", 0, -1) != block.count(behind) or not is_sinkhole(address[0][:-1].decode()):
-        return b""
-    return block[address.end() :].replace(behind, b"\n")
-
-
-def _rules(values: Iterable[bytes], terms: Terms, first: int) -> Iterator[Rule]:
-    """Rules of one line each."""
-    return map(Rule, map(Expression, values), repeat(terms), count(first))
+def _named(lines: bytes, first: int) -> tuple[Sequence[bytes], Sequence[int]] | None:
+    expressions, numbers = one_a_line(b"\n".join(lines.split()[1::2]) + b"\n", first)
+    return (expressions, numbers) if _OWN_EXPRESSIONS.isdisjoint(expressions) else None
 
 
 # -- dnsmasq -----------------------------------------------------------------------------------------------------
@@ -155,6 +180,9 @@ def read_dnsmasq(octets: bytes, defaults: ListDefaults, report: ProblemReport) -
     for line, entry in entries(octets, report, is_foreign=True):
         directive, _, value = entry.partition("=")
         directive, value = directive.strip(), value.strip()
+        if " " in directive or "\t" in directive:
+            report.leave_out(line, entry, "expected a directive such as address=/NAME/")
+            continue
         if directive not in _WITH_NAMES:
             report.tally(line, entry, f"a directive {directive[:40]!r}")
             continue
@@ -182,9 +210,38 @@ def read_dnsmasq(octets: bytes, defaults: ListDefaults, report: ProblemReport) -
 # A list is a folder with ``domains``, ``urls`` and ``expressions``. Spec: squidGuard, Configuration, The database
 
 
+#: the second word of records of a zone: a class, a type, or a time to live
+_IN_ZONES = re.compile(r"IN|CNAME|A|AAAA|TXT|NS|SOA|[0-9]+[smhdw]?", re.IGNORECASE)
+
+
+def _before_redirect(entry: str, line: int, report: ProblemReport) -> str | None:
+    """An entry without what stands behind white space; ``None``, with a warning, if it is of another format.
+
+    >>> report = ProblemReport("f")
+    >>> [_before_redirect(entry, 1, report) for entry in ("a.example http://b.example/", "0.0.0.0 a.example")]
+    ['a.example', None]
+    >>> print(*report.warnings)
+    f:1: 0.0.0.0 a.example: left out: it is a line of a hosts file
+    """
+    first, *more = entry.split(maxsplit=2)
+    if more and "/" not in more[0]:
+        kind = "a hosts file" if is_sinkhole(_SHORTENED.get(first, first)) else "a zone (rpz)"
+        if kind == "a hosts file" or _IN_ZONES.fullmatch(more[0]):
+            report.leave_out(line, entry, f"it is a line of {kind}")
+            return None
+    return first
+
+
 def read_squidguard_domains(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
     """One domain a line; the redirect target after it is ignored."""
-    return read_domains(octets, defaults, report, more_may_follow=True)
+    return each_rule(split_squidguard_domains(octets, defaults, report))
+
+
+def split_squidguard_domains(
+    octets: bytes, defaults: ListDefaults, report: ProblemReport
+) -> Iterator[Rule | RuleBlock]:
+    """The same in blocks."""
+    return split_domains(octets, defaults, report, more_may_follow=True)
 
 
 def read_squidguard_urls(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
@@ -199,10 +256,31 @@ def read_squidguard_urls(octets: bytes, defaults: ListDefaults, report: ProblemR
     >>> [str(rule.pattern) for rule in rules]
     ['site.example/en', 'site.example/en/']
     """
+    return each_rule(split_squidguard_urls(octets, defaults, report))
+
+
+def split_squidguard_urls(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule | RuleBlock]:
+    """The same in blocks."""
     terms = defaults.terms(report.source)
-    for line, entry in entries(octets, report, is_foreign=True):
-        for expression in read_prefix(entry.split(maxsplit=1)[0], line, report):
-            yield Rule(expression, terms, line)
+
+    def read(lines: bytes, first: int) -> Iterator[Rule]:
+        for line, entry in block_entries(lines, first, report):
+            if url := _before_redirect(entry, line, report):
+                for expression in read_prefix(url, line, report, defaults.fragments):
+                    yield Rule(expression, terms, line)
+
+    return split_plain(octets, terms, report, (_URLS, _prefixes), read)
+
+
+def _prefixes(urls: bytes, first: int) -> tuple[Sequence[bytes], Sequence[int]]:
+    expressions, lines = list[bytes](), list[int]()
+    for page, line in zip(*_pages(urls, first), strict=True):
+        expressions.append(page)
+        lines.append(line)
+        if not page.endswith(b"/"):
+            expressions.append(page + b"/")
+            lines.append(line)
+    return expressions, lines
 
 
 def read_squidguard_expressions(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
@@ -273,6 +351,107 @@ def _reason(error: ValueError) -> str:
     return text if text.startswith("addresses that stand") else _NO_ADDRESS
 
 
+# -- hashes ------------------------------------------------------------------------------------------------------
+
+
+def read_hashed_uris(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+    """All rules of a list with "#" comments; if the report has errors, those that could be read."""
+    terms = defaults.terms(report.source)
+    for line, entry in entries(octets, report):
+        if uri := read_hashed_uri(entry, line, defaults, report):
+            yield Rule(uri, terms, line)
+
+
+def read_hashed_uri(text: str, line: int, defaults: ListDefaults, report: ProblemReport) -> HashedUri | None:
+    """One hashed URI, or ``None`` with an error; if only its algorithm is unknown, with a warning."""
+    try:
+        uri = parse_hashed_uri(text, defaults.variant or "n")
+    except UnknownAlgorithmError as error:
+        report.skip(line, text, error.reason)
+        return None
+    except UrlError as error:
+        report.error(line, text, reason_at(error))
+        return None
+    if uri.key.fragment:
+        report.warn(line, text, "a proxy never sees a fragment: '+frag' can match only where a source keeps them")
+    return uri
+
+
+#: the first entry of a list of sealed hashes
+_SEAL = re.compile(rb"(?:\xef\xbb\xbf)?(?:[ \t\r]*+(?:#[^\n]*+)?\n)*+[ \t]*+seal:[ \t]*+([0-9a-f]{16})\s")
+
+
+def seal_in_head(octets: bytes) -> str | None:
+    """The fingerprint that the first entry of a list gives; the chunks behind it do not have it."""
+    found = _SEAL.match(octets)
+    return found and found[1].decode()
+
+
+def read_sha256(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+    r"""One expression's SHA-256, or its prefix, in hexadecimal on each line.
+
+    In a list that begins with ``seal: FINGERPRINT``, they are sealed with that key.
+
+    >>> rules = read_sha256(b"seal: f87dde256ef1fd9a\nba7816bf", ListDefaults(), ProblemReport("f"))
+    >>> [str(rule.pattern) for rule in rules]
+    ['sealed:ba7816bf']
+    """
+    terms, seal, is_first = defaults.terms(report.source), defaults.seal or "", report.first_line == 1
+    for line, entry in entries(octets, report, is_foreign=True):
+        is_seal = entry.startswith("seal:")
+        if is_seal or is_first:
+            seal = defaults.check_seal(line, entry.removeprefix("seal:").strip() if is_seal else None, report)
+            is_first = False
+        if is_seal:
+            continue
+        try:
+            pattern = parse_expression_hash(entry, seal)
+        except ValueError as error:
+            report.leave_out(line, entry, str(error).partition(", not")[0])
+        else:
+            if may_be_rule(pattern, terms.action):
+                yield Rule(pattern, terms, line)
+            else:
+                report.leave_out(line, entry, ONLY_FULL)
+
+
+def read_safebrowsing_raw(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+    """Raw prefixes without separators, of the list's ``prefix-length``; a rule's line is the prefix's number.
+
+    If they are not sorted, reading stops there, with an error in the report.
+
+    Spec: Safe Browsing v4, Update API, RawHashes: "the hashes, in binary format, concatenated into one long string.
+    Hashes are sorted in lexicographic order."
+
+    >>> report = ProblemReport("f")
+    >>> rules = read_safebrowsing_raw(b"aaaaabcd", ListDefaults(prefix_length=4), report)
+    >>> [(rule.line, str(rule.pattern)) for rule in rules]
+    [(1, 'sha256:61616161'), (2, 'sha256:61626364')]
+    """
+    length = defaults.prefix_length
+    if length is None or not SHORTEST_PREFIX <= length <= FULL_LENGTH:
+        why = f"a binary list needs the length of its prefixes, {SHORTEST_PREFIX} to {FULL_LENGTH} octets"
+        report.error(0, "prefix-length", why)
+        return
+    if len(octets) % length:
+        report.error(0, "prefix-length", f"{len(octets)} octets are no whole number of prefixes of {length}")
+        return
+    terms = defaults.terms(report.source)
+    before = b""
+    for number, start in enumerate(range(0, len(octets), length), 1):
+        value = octets[start : start + length]
+        if value < before:
+            # Read with the wrong length, hardly any list is sorted.
+            report.error(number, f"sha256:{value.hex()}", "the prefixes are not sorted: is their length right?")
+            return
+        before = value
+        pattern = ExpressionHash(value)
+        if may_be_rule(pattern, terms.action):
+            yield Rule(pattern, terms, number)
+        else:
+            report.leave_out(number, value.hex(), ONLY_FULL)
+
+
 # -- popular domains ---------------------------------------------------------------------------------------------
 
 
@@ -293,11 +472,7 @@ def read_popular(octets: bytes, report: ProblemReport) -> Iterator[bytes]:
 
 
 def read_popular_file(path: Path, report: ProblemReport) -> tuple[bytes, ...]:
-    """The same of a file that must be readable.
-
-    Raises:
-        SourceError: it cannot be read.
-    """
+    """The same of a file; ``SourceError`` if it cannot be read."""
     octets = read_octets(path, report)
     if octets is None:
         raise SourceError(report.errors)

@@ -13,9 +13,9 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from ipaddress import IPv4Network, IPv6Network
 
-from hushlist.lists.list_source import LONGEST_LINE, ListDefaults, OwnTerms, ProblemReport, numbered_lines, shared_terms
-from hushlist.lists.patterns import EXCEPTION, is_sinkhole, may_except, parse_address_range, read_name
-from hushlist.match.rule import Pattern, Rule
+from hushlist.lists.list_source import LONGEST_LINE, ListDefaults, ProblemReport, numbered_lines
+from hushlist.lists.patterns import is_sinkhole, may_except, parse_address_range, read_name
+from hushlist.match.rule import Action, Pattern, Rule
 
 _TOKEN = re.compile(r'"(?:[^"\\]|\\.)*+"?|[();]|(?:[^\s"();\\]|\\.)++|\\')
 _TTL = re.compile(r"[0-9][0-9smhdw]*", re.IGNORECASE)
@@ -70,8 +70,8 @@ class _ZoneReader:
     def _tally(self, record: _ResourceRecord, kind: str) -> None:
         self.report.tally(record.line, record.text, kind)
 
-    def triggers(self, octets: bytes) -> Iterator[tuple[_ResourceRecord, Pattern, OwnTerms]]:
-        """Records that are rules, with their patterns and terms."""
+    def triggers(self, octets: bytes) -> Iterator[tuple[_ResourceRecord, Pattern, bool]]:
+        """Records that are rules, with their patterns, and whether they allow."""
         for record in _records(octets, self.report):
             first = record.tokens[0].lower()
             if not first.startswith("$") or not record.has_owner:
@@ -84,8 +84,8 @@ class _ZoneReader:
             elif first != "$ttl":
                 self._tally(record, f"a directive {first[:40]!r}")
 
-    def _read(self, record: _ResourceRecord) -> tuple[Pattern, OwnTerms] | None:
-        """A record's pattern and terms, or ``None`` if it is not a rule."""
+    def _read(self, record: _ResourceRecord) -> tuple[Pattern, bool] | None:
+        """A record's pattern, and whether it allows; ``None`` if it is not a rule."""
         tokens = record.tokens
         if record.has_owner:
             self.owner, tokens = self.absolute(tokens[0]), tokens[1:]
@@ -105,26 +105,26 @@ class _ZoneReader:
         elif not trigger:
             self._tally(record, "data of the zone itself")
         else:
-            own = self._terms(kind, data, trigger, record)
-            pattern = None if own is None else self._pattern(trigger, record)
-            if own is not None and pattern is not None:
-                return pattern, own
+            allows = self._allows(kind, data, trigger, record)
+            pattern = None if allows is None else self._pattern(trigger, record)
+            if allows is not None and pattern is not None:
+                return pattern, allows
         return None
 
-    def _terms(self, kind: str, data: str, trigger: str, record: _ResourceRecord) -> OwnTerms | None:
-        """A record's terms, or ``None`` if it neither blocks nor allows."""
+    def _allows(self, kind: str, data: str, trigger: str, record: _ResourceRecord) -> bool | None:
+        """Whether a record allows; ``None`` if it neither blocks nor allows."""
         if kind in ("a", "aaaa") and is_sinkhole(data):
-            return OwnTerms()
+            return False
         if kind != "cname":
             self._tally(record, "data that is answered instead")
             return None
         target = self.absolute(data)
         if target in _NOTHING:
-            return OwnTerms()
+            return False
         # "CNAME rpz-passthru."; in older zones a name that points to itself. "*.x CNAME *.x." is an answer below x.
         if target == "rpz-passthru" or (target == trigger and not trigger.startswith("*.")):
             if may_except(self.defaults):
-                return EXCEPTION
+                return True
             self._tally(record, "rpz-passthru, in a list that does not block")
         elif target == "rpz-tcp-only":
             self._tally(record, "rpz-tcp-only: it blocks nothing")
@@ -157,14 +157,14 @@ def read_rpz(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> It
     >>> [(rule.line, str(rule.pattern)) for rule in read_rpz(zone, ListDefaults(), ProblemReport("f"))]
     [(5, 'x.example/')]
     """
-    terms = shared_terms(defaults, report.source)
+    terms, exception = defaults.terms(report.source), defaults.terms(report.source, Action.ALLOW)
     contested = _contested(octets, defaults) if _MAY_PASS.search(octets) else frozenset()
-    for record, pattern, own in _ZoneReader(defaults, report).triggers(octets):
-        if own is EXCEPTION and pattern in contested:
+    for record, pattern, allows in _ZoneReader(defaults, report).triggers(octets):
+        if allows and pattern in contested:
             why = "the zone passes a name, or all below it, and blocks the other; a rule fits both"
             report.leave_out(record.line, record.text, why)
         else:
-            yield Rule(pattern, terms(own), record.line)
+            yield Rule(pattern, exception if allows else terms, record.line)
 
 
 def _contested(octets: bytes, defaults: ListDefaults) -> frozenset[Pattern]:
@@ -172,7 +172,7 @@ def _contested(octets: bytes, defaults: ListDefaults) -> frozenset[Pattern]:
 
     def patterns(*, passed: bool) -> Iterator[Pattern]:
         triggers = _ZoneReader(defaults, ProblemReport("")).triggers(octets)
-        return (pattern for _, pattern, own in triggers if (own is EXCEPTION) is passed)
+        return (pattern for _, pattern, allows in triggers if allows is passed)
 
     passed = frozenset(patterns(passed=True))
     return passed.intersection(patterns(passed=False)) if passed else passed

@@ -13,16 +13,21 @@ from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
+from pathlib import PurePath
 from typing import TypeVar
 
 import yaml
 
-from hushlist.errors import UrlError
-from hushlist.lists.list_source import ProblemReport, numbered_lines, reason_at
+from hushlist.errors import UrlError, did_you_mean
+from hushlist.lists.list_source import ListDefaults, ProblemReport, numbered_lines, reason_at
+from hushlist.match.rule import Action
+from hushlist.url.hashed_uri import VARIANTS
 from hushlist.url.hrn import parse_hrn
 
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _DEEPEST = 16
+#: characters of a word that a name is made from
+_LONGEST_WORD = 40
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NULL = ("", "~", "null", "Null", "NULL")
 
@@ -76,10 +81,35 @@ def read_document(octets: bytes, report: ProblemReport) -> YamlNode | None:
 
 def _hint(error: yaml.MarkedYAMLError, text: str) -> str:
     """A hint for common mistakes in YAML, or nothing."""
+    if hint := _indentation(error, text):
+        return hint
     if error.problem and error.problem.startswith("mapping values"):
         return ": a text with ': ' in it has to stand in quotes, and the keys of a mapping below each other"
     marks = (mark for mark in (error.problem_mark, error.context_mark) if mark is not None)
     return next((_HINTS[at] for mark in marks if (at := text[mark.index : mark.index + 1]) in _HINTS), "")
+
+
+#: what stands before a key or an item, and then the text up to the first colon
+_INDENTED = re.compile(r"( *(?:- +)*)[^\n:]*")
+
+
+def _indentation(error: yaml.MarkedYAMLError, text: str) -> str:
+    """A hint if the line of the error begins in another column than the line above it, or nothing."""
+    mark, context, problem = error.problem_mark, error.context or "", error.problem or ""
+    is_key = problem.startswith("mapping values")
+    if mark is None or not (is_key or context.startswith("while parsing a block")):
+        return ""
+    *before, line = text[: mark.index].split("\n")
+    line += text[mark.index :].split("\n", 1)[0]
+    above = next((other for other in reversed(before) if other.strip() and not other.lstrip().startswith("#")), None)
+    own = _INDENTED.match(line)
+    its = None if above is None else _INDENTED.match(above)
+    if own is None or its is None or own.end(1) == its.end(1) or (is_key and own.end() != mark.column):
+        return ""
+    return (
+        f": it begins in column {own.end(1) + 1}, and the line above it in column {its.end(1) + 1}; "
+        "the keys of a mapping, and the items of a list, have to begin below each other"
+    )
 
 
 #: the character at which the parser fails, or at which the unfinished text begins -> the hint
@@ -156,6 +186,20 @@ class _NodeBuilder:
                 parent[key.value] = YamlNode(node.line if node.value is not None else key.line, node.value)
 
 
+_NOT_IN_NAME = re.compile("[^a-z0-9]+")
+
+
+def suggested_name(word: str, source: str) -> str:
+    """A name that could be meant by a word that is none, made from it and the file that it is about; or nothing.
+
+    >>> suggested_name("Games", "lists/g.hosts"), suggested_name("hrn://x y", "g.hosts")
+    ("; for example 'hrn://g.example/games'", '')
+    """
+    own, stem = (_NOT_IN_NAME.sub("-", part.lower()).strip("-") for part in (word, PurePath(source).stem))
+    is_word = own and len(word) <= _LONGEST_WORD and not word.lower().startswith("hrn:")
+    return f"; for example 'hrn://{stem or 'list'}.example/{own}'" if is_word else ""
+
+
 def _number(least: int, most: int, text: str) -> int | None:
     is_number = text.isascii() and text.isdecimal() and len(text) <= len(str(most))
     return int(text) if is_number and least <= int(text) <= most else None
@@ -179,7 +223,8 @@ class MappingReader:
         self._values = node.value
         for key, value in node.value.items():
             if key not in known:
-                report.error(value.line, key, f"unknown key (known: {', '.join(known)})")
+                near = "" if report.is_full else did_you_mean(key, known)
+                report.error(value.line, key, f"unknown key{near} (known: {', '.join(known)})")
 
     def __contains__(self, key: str) -> bool:
         return key in self._values
@@ -199,7 +244,7 @@ class MappingReader:
         self._report.error(node.line, key, f"expected text, not {kind}")
         return None
 
-    def _converted(self, key: str, convert: Callable[[str], _Value | None], expected: str) -> _Value | None:
+    def converted(self, key: str, convert: Callable[[str], _Value | None], expected: str) -> _Value | None:
         """A key's text, converted; ``None`` if it is absent, or cannot be converted."""
         text = self.text(key)
         if text is None:
@@ -213,7 +258,7 @@ class MappingReader:
     def choice(self, key: str, choices: Iterable[_Choice]) -> _Choice | None:
         """One of some words, or ``None``."""
         words: dict[str, _Choice] = {choice: choice for choice in choices}
-        return self._converted(key, words.get, f"expected one of {', '.join(words)}")
+        return self.converted(key, words.get, f"expected one of {', '.join(words)}")
 
     def name(self, key: str) -> str | None:
         """An ``hrn:`` name in normal form, or ``None``."""
@@ -221,16 +266,18 @@ class MappingReader:
         try:
             return None if text is None else str(parse_hrn(text))
         except UrlError as error:
-            self._report.error(self.line_of(key), f"{key}: {text}", reason_at(error))
+            of = self._values["file"].value if "file" in self._values else self._report.source
+            why = reason_at(error) + suggested_name(text or "", str(of))
+            self._report.error(self.line_of(key), f"{key}: {text}", why)
             return None
 
     def day(self, key: str) -> date | None:
         """A day such as 2026-12-31, or ``None``."""
-        return self._converted(key, date.fromisoformat, "expected a day such as 2026-12-31")
+        return self.converted(key, date.fromisoformat, "expected a day such as 2026-12-31")
 
     def number(self, key: str, least: int, most: int) -> int | None:
         """A whole number, or ``None``."""
-        return self._converted(key, partial(_number, least, most), f"expected a number from {least} to {most}")
+        return self.converted(key, partial(_number, least, most), f"expected a number from {least} to {most}")
 
     def numbers(self, key: str, most: int, *, least: int = 0) -> Iterator[int]:
         """The whole numbers of a list, from ``least`` to ``most``; none if it is absent."""
@@ -260,3 +307,22 @@ class MappingReader:
             yield from node.value
         elif node is not None:
             self._report.error(node.line, key, f"expected a list, not {node.kind}")
+
+
+#: keys that hold for all rules of a list, in the list's head or in the policy
+DEFAULTS_KEYS = ("name", "title", "action", "category", "reason", "variant", "covers")
+#: the actions that a rule can have
+RULE_ACTIONS = (Action.ALLOW, Action.BLOCK, Action.WARN, Action.TAG)
+
+
+def read_defaults(fields: MappingReader) -> ListDefaults:
+    """The defaults that a mapping gives for all rules of a list."""
+    return ListDefaults(
+        name=fields.name("name"),
+        title=fields.text("title"),
+        action=fields.choice("action", RULE_ACTIONS),
+        category=fields.name("category"),
+        reason=fields.text("reason"),
+        variant=fields.choice("variant", VARIANTS),
+        covers=fields.choice("covers", ("hosts",)),
+    )

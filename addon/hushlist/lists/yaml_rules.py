@@ -1,4 +1,4 @@
-"""Reader of YAML rule lists; ``rules/README.md`` is their reference.
+"""Reader of YAML rule lists; ``rules/lists.md`` is their reference.
 
 >>> report = ProblemReport("x.yaml")
 >>> rules = read_yaml(b"rules: [ads.example, {sha256: ba7816bf}]", ListDefaults(), report)
@@ -10,33 +10,33 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import cache, partial
 
 from hushlist.errors import UrlError
-from hushlist.lists.hash_lists import read_hashed_uri
-from hushlist.lists.list_source import ListDefaults, OwnTerms, ProblemReport, shared_terms
+from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.patterns import (
     ONLY_FULL,
     may_be_rule,
+    of_hosts,
     parse_address_range,
     parse_expression_hash,
+    parse_sealed_hash,
+    parse_whole_url,
     parse_written_expression,
 )
-from hushlist.lists.yaml_nodes import MappingReader, YamlNode, read_document
-from hushlist.match.rule import Action, ExpressionHash, Pattern, Rule, Terms
-from hushlist.url.hashed_uri import VARIANTS
-
-#: the actions that a rule can have
-RULE_ACTIONS = (Action.ALLOW, Action.BLOCK, Action.WARN, Action.TAG)
-#: keys that hold for all rules of a list, in the list's head or in the policy
-DEFAULTS_KEYS = ("name", "title", "action", "category", "reason", "variant")
+from hushlist.lists.plain_lists import read_hashed_uri
+from hushlist.lists.yaml_nodes import DEFAULTS_KEYS, RULE_ACTIONS, MappingReader, YamlNode, read_defaults, read_document
+from hushlist.match.rule import RUNGS, ExpressionHash, Pattern, Rule, Terms, each_rule
 
 _PARSERS: dict[str, Callable[[str], Pattern]] = {
     "expression": parse_written_expression,
     "sha256": parse_expression_hash,
+    "sealed": parse_expression_hash,
     "address": parse_address_range,
 }
 _PATTERN_KEYS = (*_PARSERS, "uri")
-_RULE_KEYS = (*_PATTERN_KEYS, "action", "category", "reason", "expires")
+_RULE_KEYS = (*_PATTERN_KEYS, "match", "action", "category", "reason", "expires")
+_NO_RUNG = "only an expression can have it; what says how a hashed URI is compared is its variant"
 
 
 def read_yaml(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
@@ -44,27 +44,15 @@ def read_yaml(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> I
     document = read_document(octets, report)
     if document is None:
         return
-    fields = MappingReader(document, ("description", *DEFAULTS_KEYS, "rules"), report)
+    fields = MappingReader(document, ("description", "seal", *DEFAULTS_KEYS, "rules"), report)
     fields.text("description")
+    seal = defaults.check_seal(fields.line_of("seal"), fields.text("seal"), report)
     if isinstance(document.value, dict) and "rules" not in fields:
         report.error(document.line, "rules", "the list has none; an empty one is written 'rules: []'")
     defaults = read_defaults(fields).behind(defaults)
-    reader = _RuleListReader(defaults, shared_terms(defaults, report.source), report)
-    for node in fields.items("rules"):
-        if rule := reader.read(node):
-            yield rule
-
-
-def read_defaults(fields: MappingReader) -> ListDefaults:
-    """The defaults that a mapping gives for all rules of a list."""
-    return ListDefaults(
-        name=fields.name("name"),
-        title=fields.text("title"),
-        action=fields.choice("action", RULE_ACTIONS),
-        category=fields.name("category"),
-        reason=fields.text("reason"),
-        variant=fields.choice("variant", VARIANTS),
-    )
+    reader = _RuleListReader(defaults, cache(partial(defaults.terms, report.source)), report, seal)
+    rules = (rule for node in fields.items("rules") if (rule := reader.read(node)))
+    yield from rules if defaults.covers is None else each_rule(of_hosts(rules, report))
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,20 +60,23 @@ class _RuleListReader:
     """Reads the rules of one list."""
 
     defaults: ListDefaults
-    terms: Callable[[OwnTerms], Terms]
+    #: completes a rule's own terms; equal ones become one object
+    terms: Callable[..., Terms]
     report: ProblemReport
+    #: the fingerprint of the key of its sealed hashes
+    seal: str
 
     def read(self, node: YamlNode) -> Rule | None:
         """A rule, or ``None`` with an error or a warning in the report."""
         if isinstance(node.value, str):
             key = "uri" if node.value.lower().startswith("hashed:") else "expression"
-            return self._make(key, node.value, node.line, OwnTerms())
+            return self._make(key, node.value, node.line, self.terms())
         if not isinstance(node.value, dict):
             why = f"expected an expression, a hashed URI or a mapping, not {node.kind}"
             self.report.error(node.line, "rule", why)
             return None
         fields = MappingReader(node, _RULE_KEYS, self.report)
-        own = OwnTerms(
+        terms = self.terms(
             action=fields.choice("action", RULE_ACTIONS),
             category=fields.name("category"),
             reason=fields.text("reason"),
@@ -96,16 +87,21 @@ class _RuleListReader:
             what = " and ".join(given) or "rule"
             self.report.error(node.line, what, f"expected exactly one of {', '.join(_PATTERN_KEYS)}")
             return None
+        rung = fields.choice("match", RUNGS)
+        if "match" in fields and given[0] != "expression":
+            self.report.error(fields.line_of("match"), "match", _NO_RUNG)
+            return None
         text = fields.text(given[0])
-        return None if text is None else self._make(given[0], text, fields.line_of(given[0]), own)
+        return None if text is None else self._make(given[0], text, fields.line_of(given[0]), terms, rung)
 
-    def _make(self, key: str, text: str, line: int, own: OwnTerms) -> Rule | None:
-        terms = self.terms(own)
+    def _make(self, key: str, text: str, line: int, terms: Terms, rung: str | None = None) -> Rule | None:
         if key == "uri":
             uri = read_hashed_uri(text, line, self.defaults, self.report)
             return None if uri is None else Rule(uri, terms, line)
         try:
-            pattern = _PARSERS[key](text)
+            pattern = _PARSERS[key](text) if rung is None else parse_whole_url(text, rung)
+            if key == "sealed":
+                pattern = parse_sealed_hash(text, self.seal)
         except ValueError as error:
             self.report.error(line, text, error.reason if isinstance(error, UrlError) else str(error))
             return None

@@ -82,6 +82,28 @@ def host_suffixes(host: bytes, deepest: int = DEEPEST_HOST) -> list[bytes]:
     return suffixes
 
 
+def suffixes_with_top_level(host: bytes, deepest: int = DEEPEST_HOST) -> list[bytes]:
+    """``host_suffixes``, and the top-level name: for rules in the clear, which may name one.
+
+    >>> suffixes_with_top_level(b"a.b.zip"), suffixes_with_top_level(b"192.0.2.1")
+    ([b'a.b.zip', b'b.zip', b'zip'], [b'192.0.2.1'])
+    """
+    top = host[host.rfind(b".") + 1 :]
+    own = host_suffixes(host, deepest)
+    return own if top == host or is_address(host) else [*own, top]
+
+
+def deepest_folder(path: bytes, deepest: int = DEEPEST_PATH) -> bytes:
+    """The first folder among the path's prefixes: it has all others above it. Nothing if there is none.
+
+    >>> deepest_folder(b"/1/2/3/4/5.html"), deepest_folder(b"/1/2/"), deepest_folder(b"/")
+    (b'/1/2/3/', b'/1/', b'')
+    """
+    if path.count(b"/") > deepest + 1:
+        return path[: -len(path.split(b"/", deepest + 1)[-1])]
+    return path[: path.rfind(b"/", 0, -1) + 1]
+
+
 def path_prefixes(path: bytes, query: bytes | None, deepest: int = DEEPEST_PATH) -> list[bytes]:
     """The path with its query, without it, and its folders down to ``deepest`` components, the deepest first.
 

@@ -1,34 +1,48 @@
 """The index finds the rules that fit a request's canonical forms, in a file (``index_file``) mapped into memory.
 
 The table of expressions has the SHA-256 of rules in the clear, and full hashes. There is another table for each length
-of hash prefixes, for each kind of hashed URI, and for address ranges. A rule in the clear for a path below a host also
-puts a *guide* at the host's expression. So a request costs one look-up for each host suffix. Paths are hashed only
-below a guide, or if there are rules that are hashes.
+of hash prefixes, for each key of sealed hashes, for each kind of hashed URI, and for address ranges. A rule in the
+clear for a path below a host also puts a *guide* at the host's expression. So a request costs one look-up for each host
+suffix. Paths are hashed only below a guide, or if there are rules that are hashes.
 
 Invariants: a look-up never changes the index; rules with the same pattern keep the order of the sources.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from hashlib import sha256
 from ipaddress import ip_network
-from itertools import pairwise
+from itertools import pairwise, repeat
 from mmap import mmap
 from struct import error as StructError  # noqa: N812
 from typing import NamedTuple
 
-from hushlist.errors import printable
+from hushlist.errors import printable, without_user
 from hushlist.match.checks import Check, CheckedRequest
-from hushlist.match.expressions import DEEPEST_HOST, DEEPEST_PATH, host_suffixes, path_prefixes
+from hushlist.match.context import Context
+from hushlist.match.expressions import (
+    DEEPEST_HOST,
+    DEEPEST_PATH,
+    deepest_folder,
+    full_hash,
+    host_suffixes,
+    path_prefixes,
+    suffixes_with_top_level,
+)
+from hushlist.match.filter_table import SECTIONS, FilterTable
 from hushlist.match.index_file import (
     EXPRESSION_TABLE,
+    FILTER_TABLE,
+    FILTERED,
     GUIDE,
     NUMBER,
     OFFSET,
     RANGES,
     URI_TABLE,
+    URL_TABLE,
     FileSection,
     IndexFile,
     IndexFileError,
@@ -36,16 +50,22 @@ from hushlist.match.index_file import (
     decode_terms,
     hash_key,
     key_length,
+    seal_of,
     table_key,
 )
-from hushlist.match.index_table import IndexTable, Shape, TableRow
-from hushlist.match.rule import Expression, ExpressionHash, Rule, Terms
-from hushlist.url.hashed_uri import ALGORITHMS, HashedUri, matching_strings
+from hushlist.match.index_table import MARKS, IndexTable, Shape, TableRow, filter_length, first_bits
+from hushlist.match.network_filter import Asked, NetworkFilter, find_words
+from hushlist.match.rule import RUNGS, Action, Expression, ExpressionHash, Rule, Terms, WholeUrl
+from hushlist.match.seal import SealKey
+from hushlist.url.hashed_uri import ALGORITHMS, HashedUri, HashKey, StringMemo, matching_strings, web_strings
 from hushlist.url.host import parse_address
-from hushlist.url.parts import Parts
+from hushlist.url.parts import Parts, to_bytes
 
 #: terms in the cache
 MOST_TERMS = 4096
+#: folders in the cache, and octets of one
+MOST_FOLDERS = 4096
+_LONGEST_FOLDER = 256
 
 
 class Match(NamedTuple):
@@ -108,11 +128,25 @@ class Host(NamedTuple):
     #: suffixes of the host, itself included, below which paths must be looked up; each with whether there are rules in
     #: the clear, and whether its expressions may be hashes
     deeper: tuple[tuple[bytes, bool, bool], ...]
-    #: the guides' bits for the rules in the clear for paths: ``ALLOWING``, ``CATEGORIZED``
+    #: the guides' bits for the rules in the clear for paths: ``ALLOWING``, ``CATEGORIZED``, ``FILTERED``
     bits: int = 0
+    #: the host, and the suffixes in ``deeper``
+    name: bytes = b""
+    suffixes: tuple[bytes, ...] = ()
+
+    @property
+    def has_rules_below(self) -> bool:
+        """Whether there are rules in the clear for paths, queries or whole URLs on the host or a domain above it."""
+        return self.bits & FILTERED != 0 or any(is_guided for _, is_guided, _ in self.deeper)
 
 
 _NOTHING = Host((), ())
+
+
+def _standard(host: Host, paths: Iterable[bytes]) -> set[bytes]:
+    """The expressions of a host and its paths that may be hashes."""
+    paths = tuple(paths)
+    return {suffix + path for suffix, _, is_own in host.deeper if is_own for path in paths}
 
 
 def find_checks(checks: Iterable[Rule], asked: CheckedRequest) -> Iterator[Match]:
@@ -131,17 +165,54 @@ class Index(IndexFile):
         """The parameters are those of ``IndexFile``."""
         super().__init__(octets, read, source)
         self._terms: dict[tuple[int, int], tuple[bool, Terms]] = {}
+        #: of each key of sealed hashes that ``unseal`` got: its function, its fingerprint, its tables
+        self._seals: tuple[tuple[Callable[[bytes], bytes], str, list[IndexTable]], ...] = ()
+        #: host and folder -> the matches of the folder and of those above it
+        self._folders: dict[tuple[bytes, bytes], Sequence[Match]] = {}
         try:
             tables = {name: self._table(name, shape) for name, shape in self.directory.tables.items()}
             #: tables of expressions that are not empty, the longest keys first
             names = (name for name, table in tables.items() if name.startswith(EXPRESSION_TABLE) and len(table))
-            self._tables = tuple(tables[name] for name in sorted(names, key=key_length, reverse=True))
-            self._uris = {hash_key(name): table for name, table in tables.items() if name.startswith(URI_TABLE)}
+            #: fingerprint of the key of sealed hashes -> those of its tables
+            self._sealed: dict[str, list[IndexTable]] = {"": []}
+            for name in sorted(names, key=key_length, reverse=True):
+                self._sealed.setdefault(seal_of(name), []).append(tables[name])
+            self._tables = tuple(self._sealed.pop(""))
+            uris = {hash_key(name): table for name, table in tables.items() if name.startswith(URI_TABLE)}
+            rungs = (name.removeprefix(URL_TABLE).lstrip() for name in tables if name.startswith(URL_TABLE))
+            self._urls = [(rung, RUNGS[rung], tables[f"{URL_TABLE} {rung}"]) for rung in rungs]
             self._sections = [self.directory.sections[name] for name in ("parts", "offsets", "terms")]
+            own = self.directory.sections["filter"]
         except (LookupError, ValueError) as error:
             raise IndexFileError(source, f"its tables cannot be read: {error}") from error
-        self._ranges = tables.get(RANGES)
+        self._uri_kinds = tuple(dict.fromkeys(key.kind for key in uris))
+        by_algorithm: dict[str, list[tuple[int, HashKey, IndexTable]]] = {}
+        for key, table in uris.items():
+            by_algorithm.setdefault(key.algorithm, []).append((self._uri_kinds.index(key.kind), key, table))
+        #: for each algorithm, the places of its kinds, and its tables of hashed URIs
+        self._uris = [
+            (tuple(kind for kind, _, _ in own), ALGORITHMS[algorithm], own) for algorithm, own in by_algorithm.items()
+        ]
+        #: whether any rule is a hashed URI; whether any is for a whole URL
+        self.has_uris, self.has_urls = bool(self._uris), bool(self._urls)
         self._every_table = tuple(tables.values())
+        keys = sum(map(len, self._every_table))
+        if own.length < filter_length(keys) or own.length.bit_count() != 1:
+            raise IndexFileError(source, "its filter is not as long as it says")
+        self._filter = memoryview(octets)[own.offset : own.offset + own.length]
+        self._filter_shift = 33 - own.length.bit_length()
+        self._ranges = tables.get(RANGES)
+        self.filters: FilterTable | None = None
+        self._filter_rules: dict[NetworkFilter, Sequence[Rule]] = {}
+        #: whether there are filters that may fit on any host
+        self.has_general_filters = self.directory.has_general_filters
+        if FILTER_TABLE in tables:
+            self.filters, self._filter_rows = self._filter_table(), tables[FILTER_TABLE]
+        self._deepest_host, self._deepest_path = self.directory.deepest_host, self.directory.deepest_path
+        has_top_level = self.directory.has_top_level
+        #: "a top-level name is a rule in the clear": it is looked up only if there is one
+        self._suffixes_of = suffixes_with_top_level if has_top_level else host_suffixes
+        self._has_standard_hosts = self._deepest_host == DEEPEST_HOST and not has_top_level
         self._has_hashes = self.directory.has_hashes or len(self._tables) > 1
 
     def _table(self, name: str, shape: Shape) -> IndexTable:
@@ -153,14 +224,28 @@ class Index(IndexFile):
             raise IndexFileError(self.source, f"the fan-out of table {name!r} does not count its keys")
         return table
 
-    @property
-    def has_uris(self) -> bool:
-        """Whether any rule is a hashed URI."""
-        return bool(self._uris)
+    def _filter_table(self) -> FilterTable | None:
+        """The network filters; ``None`` if all that there is takes back others."""
+        if SECTIONS[0] not in self.directory.sections:
+            return None
+        try:
+            *own, texts = (self.directory.sections[name] for name in SECTIONS)
+            views = [memoryview(self._octets)[section.offset : section.offset + section.length] for section in own]
+            return FilterTable(
+                [views[0], *(view.cast("I") for view in views[1:])], partial(self._within, texts), self.source
+            )
+        except (LookupError, ValueError, TypeError) as error:
+            raise IndexFileError(self.source, f"its filters cannot be read: {error}") from error
+
+    def unseal(self, keys: Mapping[str, SealKey]) -> None:
+        """Find sealed hashes, too, with the keys that fingerprints name; ``IndexFileError`` if one is not there."""
+        for seal in self._sealed.keys() - keys.keys():
+            raise IndexFileError(self.source, f"it is sealed, and its key {seal} is not given (--seal)")
+        self._seals = tuple((keys[seal].sealer(), seal, tables) for seal, tables in self._sealed.items())
 
     def terms_of(self, expression: bytes, part: int) -> list[Terms]:
         """The terms of one part's rules in the clear for exactly this expression."""
-        own = (row for _, row in self._rows([expression]) if row.part == part and row.terms != GUIDE)
+        own = (row for _, row in self._rows((expression,), (b"",)) if row.part == part and row.terms != GUIDE)
         return [terms for is_clear, terms in map(self._terms_of, own) if is_clear]
 
     def places(self) -> Iterator[tuple[Terms, int, bytes]]:
@@ -185,72 +270,124 @@ class Index(IndexFile):
 
     def on_host(self, name: bytes) -> Host:
         """The rules for a whole canonical host, and where paths must be looked up."""
-        deepest = self.directory.deepest_host
-        suffixes = host_suffixes(name, deepest)
-        expressions = [suffix + b"/" for suffix in suffixes]
-        rows = self._rows(expressions)
-        if not rows and not self._has_hashes and self._ranges is None:
+        host = self._on_host(name)
+        if self.filters is None or not name:
+            return host
+        asked = Asked(b"http://" + name + b"/", name, Context())
+        own = self._filter_matches(self.filters.of_hosts(asked), asked)
+        return host._replace(matches=(*host.matches, *own)) if own else host
+
+    def _on_host(self, name: bytes) -> Host:
+        suffixes = self._suffixes_of(name, self._deepest_host)
+        rows = self._rows(suffixes, (b"/",))
+        has_hashes = self._has_hashes
+        if not rows and not has_hashes and self._ranges is None:
             return _NOTHING
-        standard = suffixes if deepest == DEEPEST_HOST else host_suffixes(name)
-        matches = self._matches(expressions, rows, lambda place: suffixes[place] in standard)
-        guided = {place for place, row in rows if row.terms == GUIDE}
+        standard = suffixes if self._has_standard_hosts else host_suffixes(name)
+        sealed = self._find_sealed([suffix + b"/" for suffix in standard]) if self._seals else ()
+        if not rows and not sealed and self._ranges is None and standard is suffixes:  # as for most hosts
+            return Host((), tuple(zip(suffixes, repeat(False), repeat(True))), 0, name, tuple(suffixes))
+        matches = self._matches(rows, [suffix + b"/" for suffix in standard]) if rows else []
+        guided = [expression[:-1] for expression, row in rows if row.terms == GUIDE and not row.line & FILTERED]
         deeper = [
-            (suffix, place in guided, suffix in standard)
-            for place, suffix in enumerate(suffixes)
-            if place in guided or (self._has_hashes and suffix in standard)
+            (suffix, suffix in guided, suffix in standard)
+            for suffix in suffixes
+            if suffix in guided or (has_hashes and suffix in standard)
         ]
+        matches += sealed
         if self._ranges is not None:
             matches += self._find_ranges(name, self._ranges)
         bits = 0
         for _, row in rows:
             bits |= row.line if row.terms == GUIDE else 0
-        return Host(tuple(matches), tuple(deeper), bits)
+        return Host(tuple(matches), tuple(deeper), bits, name, tuple([suffix for suffix, _, _ in deeper]))
 
     def find_paths(self, host: Host, path: bytes, query: bytes | None) -> list[Match]:
         """Matches for a canonical path and query, without those for the whole host."""
         if not host.deeper:
             return []
-        standard = path_prefixes(path, query)[:-1]  # the last is the whole host
-        deepest = self.directory.deepest_path
-        clear = standard if deepest == DEEPEST_PATH else path_prefixes(path, query, deepest)[:-1]
-        expressions: list[bytes] = []
-        for suffix, is_guided, _ in host.deeper:
-            expressions += [suffix + prefix for prefix in (clear if is_guided else standard)]
+        own = [path + b"?" + query, path] if query else [path]
+        if path == b"/":
+            own.pop()  # it is the whole host
+        rows = self._rows(host.suffixes, own)
+        matches = self._matches(rows, _standard(host, own)) if rows else []
+        if self._seals:
+            matches += self._find_sealed(_standard(host, own))
+        folder = deepest_folder(path, self._deepest_path)
+        if len(folder) > 1:
+            matches += self._find_folders(host, folder)
+        return matches
 
-        rows = self._rows(expressions)
-        if not rows:
+    def _find_folders(self, host: Host, folder: bytes) -> Sequence[Match]:
+        """Matches for a folder and those above it, without those for the whole host; they are remembered."""
+        place = host.name, folder
+        found = self._folders.get(place)
+        if found is None:
+            every = path_prefixes(folder, None, self._deepest_path)[:-1]  # the last is the whole host
+            rows = self._rows(host.suffixes, every)
+            standard = [own for own in every if own.count(b"/") <= DEEPEST_PATH + 1]
+            found = self._matches(rows, _standard(host, standard)) if rows else ()
+            if self._seals:
+                found = [*found, *self._find_sealed(_standard(host, standard))]
+            if len(folder) <= _LONGEST_FOLDER:
+                if len(self._folders) >= MOST_FOLDERS:
+                    self._folders.clear()
+                self._folders[place] = found
+        return found
+
+    def clear_rules(self, expressions: Sequence[bytes]) -> tuple[dict[bytes, list[Rule]], set[bytes]]:
+        """The rules in the clear for exactly these expressions; and the hosts below which some have paths."""
+        rules: dict[bytes, list[Rule]] = {}
+        guided: set[bytes] = set()
+        for expression, row in self._rows(expressions, (b"",)):
+            if row.terms == GUIDE:
+                guided.add(expression)
+                continue
+            is_clear, terms = self._terms_of(row)
+            if is_clear:
+                rules.setdefault(expression, []).append(Rule(Expression(expression), terms, row.line))
+        return rules, guided
+
+    def _rows(self, hosts: Iterable[bytes], paths: Collection[bytes]) -> list[tuple[bytes, TableRow]]:
+        """The rows of the expressions of each host with each path, and these expressions.
+
+        Decisions spend most of their time in this loop, so it calls few functions.
+        """
+        unmarked, shift, marks = self._filter, self._filter_shift, MARKS
+        near: list[tuple[bytes, bytes]] = []
+        for host in hosts:
+            for path in paths:
+                digest = sha256(host + path).digest()
+                first = first_bits(digest)[0]
+                if not unmarked[first >> shift] & marks[first & 255]:
+                    near.append((host + path, digest))
+        if not near:
             return []
+        return [(expression, row) for table in self._tables for expression, own in near for row in table.find(own)]
 
-        def is_standard(place: int) -> bool:
-            return any(
-                is_own and expressions[place].removeprefix(suffix) in standard for suffix, _, is_own in host.deeper
-            )
-
-        return self._matches(expressions, rows, is_standard)
-
-    def known(self, expressions: Sequence[bytes]) -> set[bytes]:
-        """The expressions that have rules, or rules in the clear for paths below them."""
-        return {expressions[place] for place, _ in self._rows(expressions)}
-
-    def _rows(self, expressions: Sequence[bytes]) -> list[tuple[int, TableRow]]:
-        """The rows of expressions, with the expressions' places."""
-        digests = [sha256(expression).digest() for expression in expressions]
-        return [
-            (place, row) for table in self._tables for place, rows in table.find_each(digests).items() for row in rows
-        ]
+    def _find_sealed(self, standard: Iterable[bytes]) -> list[Match]:
+        """The matches of sealed hashes for standard expressions; the same filter is in front of them."""
+        unmarked, shift, found = self._filter, self._filter_shift, list[Match]()
+        for seal, fingerprint, tables in self._seals:
+            for expression in standard:
+                digest = seal(expression)
+                first = first_bits(digest)[0]
+                if not unmarked[first >> shift] & MARKS[first & 255]:
+                    rows = [(expression, row) for table in tables for row in table.find(digest)]
+                    found += self._matches(rows, (expression,), fingerprint)
+        return found
 
     def _matches(
-        self, expressions: Sequence[bytes], rows: Iterable[tuple[int, TableRow]], is_standard: Callable[[int], bool]
+        self, rows: Iterable[tuple[bytes, TableRow]], standard: Collection[bytes], seal: str = ""
     ) -> list[Match]:
-        """The matches of rows; a hash fits only one of the standard thirty expressions, which ``is_standard`` finds."""
+        """The matches of rows; a hash fits only one of the standard thirty expressions."""
         found: list[Match] = []
-        for place, row in rows:
+        for expression, row in rows:
             if row.terms == GUIDE:
                 continue
             is_clear, terms = self._terms_of(row)
-            if is_clear or is_standard(place):
-                expression = expressions[place]
-                pattern = Expression(expression) if is_clear else ExpressionHash(row.key)
+            if is_clear or expression in standard:
+                pattern = Expression(expression) if is_clear else ExpressionHash(row.key, seal)
                 host = expression.index(b"/")
                 found.append(Match(Rule(pattern, terms, row.line), expression, (host, len(expression) - host)))
         return found
@@ -265,24 +402,101 @@ class Index(IndexFile):
                 for row in ranges.find(table_key(network)[1]):
                     yield Match(Rule(network, self._terms_of(row)[1], row.line), host, (_ADDRESS_RANGE, length))
 
-    def find_uris(self, uris: Sequence[Parts]) -> Iterator[Match]:
-        """Hashed URIs that fit one of several URIs for the same resource."""
-        strings: dict[tuple[str, bool, bool], dict[bytes, None]] = {}
-        for key, table in self._uris.items():
-            digest_of = ALGORITHMS[key.algorithm]
-            how = key.variant, key.query, key.fragment
-            if how not in strings:  # the same for every algorithm
-                strings[how] = dict.fromkeys(string for uri in uris for string in matching_strings(uri, key))
-            for string in strings[how]:
-                for row in table.find(digest_of(string)):
-                    rule = Rule(HashedUri(key, row.key), self._terms_of(row)[1], row.line)
-                    yield Match(rule, string, (_WHOLE_URI, len(string)))
+    def find_uris(self, uris: Iterable[Parts], memo: StringMemo | None = None) -> list[Match]:
+        """Hashed URIs that fit one of several URIs for the same resource; ``memo`` is that of ``matching_strings``."""
+        return self._find_strings(matching_strings(uris, self._uri_kinds, memo))
 
-    def categories(self) -> set[str]:
-        """The categories of all rules; takes longer, the more different terms there are."""
+    def find_web_uris(
+        self, scheme: bytes, name: bytes, port: int, path: bytes, queries: Iterable[bytes | None]
+    ) -> list[Match]:
+        """``find_uris``, but faster; the parameters are those of ``web_strings``."""
+        return self._find_strings(web_strings(scheme, name, port, path, queries, self._uri_kinds))
+
+    def _find_strings(self, strings: Sequence[Sequence[bytes]]) -> list[Match]:
+        """Hashed URIs of which one of their kind's strings is hashed."""
+        unmarked, shift, marks = self._filter, self._filter_shift, MARKS
+        near: dict[bytes, bytes] = {}
+        found: list[Match] = []
+        last: tuple[int, ...] = ()
+        wanted: Collection[bytes] = ()
+        for kinds, digest_of, tables in self._uris:
+            if kinds != last:
+                last = kinds
+                wanted = strings[kinds[0]] if len(kinds) == 1 else {own for kind in kinds for own in strings[kind]}
+            for string in wanted:
+                digest = digest_of(string)
+                first = first_bits(digest)[0]
+                if not unmarked[first >> shift] & marks[first & 255]:
+                    near[string] = digest
+            if near:
+                for kind, key, table in tables:
+                    for string in strings[kind]:
+                        for row in table.find(near[string]) if string in near else ():
+                            rule = Rule(HashedUri(key, row.key), self._terms_of(row)[1], row.line)
+                            found.append(Match(rule, to_bytes(without_user(string)), (_WHOLE_URI, len(string))))
+                near = {}
+        return found
+
+    def find_urls(self, host: Host, url: bytes) -> Iterator[Match]:
+        """Rules for whole URLs that a URL as sent fits; of two rungs the lower one is more specific."""
+        if not host.has_rules_below:
+            return
+        for rung, profile, table in self._urls:
+            normal = profile.canonicalize(url)
+            for row in table.find(full_hash(normal)):
+                steps = ", ".join(change.step for change in profile.changes(url))
+                via = f"rung {rung}, after {steps}" if steps else f"rung {rung}"
+                rule = Rule(WholeUrl(normal, rung), self._terms_of(row)[1], row.line)
+                above = len(RUNGS) - tuple(RUNGS).index(rung)
+                yield Match(rule, to_bytes(without_user(normal)), (_WHOLE_URI + above, len(normal)), via)
+
+    def find_filters(self, asked: Asked, host: Host, *, is_stopped: bool, only_named: bool = False) -> list[Match]:
+        """Network filters that fit a URL in its context; exceptions only if one of them, or another rule, stops it.
+
+        ``only_named``: only those that name their host, and exceptions.
+        """
+        if self.filters is None:
+            return []
+        words, is_named = set(find_words(asked.low)), host.bits & FILTERED != 0
+        filters = self.filters.find(asked, words, is_named=is_named, exceptions=False)
+        if only_named:
+            filters = [own for own in filters if own.guide]
+        found = self._filter_matches(filters, asked) if filters else []
+        if is_stopped or found:
+            knowing = asked.knowing()
+            filters = self.filters.find(knowing, words, is_named=is_named, exceptions=True)
+            found += self._filter_matches(filters, knowing)
+        return found
+
+    def _filter_matches(self, found: Iterable[NetworkFilter], asked: Asked) -> list[Match]:
+        matches: list[Match] = []
+        for own in found:
+            via = f"filter {own}, for {asked.context}" if own.names_context else f"filter {own}"
+            for rule in self._rules_of(own):
+                matches.append(Match(rule, asked.url, own.specificity, via))
+        return matches
+
+    def _rules_of(self, own: NetworkFilter) -> Sequence[Rule]:
+        """The rules with a filter, but for those that another one of the same layer takes back; they are remembered."""
+        rules = self._filter_rules.get(own)
+        if rules is None:
+            taken_back = {self._terms_of(row)[1].layer for row in self._filter_rows.find(own.badfilter_digest)}
+            found = ((self._terms_of(row)[1], row.line) for row in self._filter_rows.find(own.digest))
+            rules = [Rule(own, terms, line) for terms, line in found if terms.layer not in taken_back]
+            if len(self._filter_rules) >= MOST_TERMS:
+                self._filter_rules.clear()
+            self._filter_rules[own] = rules
+        return rules
+
+    def categories(self) -> dict[str, set[Action]]:
+        """The categories of all rules, and what these do; takes longer, the more different terms there are."""
         rows = (TableRow(b"", part, 0, own) for part, number in self._terms_by_part() for own in range(number))
-        found = (self._read_terms(row)[1].category for row in rows)
-        return {category for category in found if category is not None}
+        actions: dict[str, set[Action]] = {}
+        for row in rows:
+            terms = self._read_terms(row)[1]
+            if terms.category is not None:
+                actions.setdefault(terms.category, set()).add(terms.action)
+        return actions
 
     def _terms_by_part(self) -> Iterator[tuple[int, int]]:
         """Parts, and how many terms each has."""

@@ -17,8 +17,8 @@ offset octets what
 ...           the directory, at the end: JSON that gives offset, length and CRC-32 of every section
 ====== ====== ==========================================================================================
 
-Sections are the tables (``hushlist.match.index_table``) and the terms: for every part of the sources the number of its
-first terms; for all terms an offset; and the terms as JSON, which are read when a rule fits.
+Sections are the tables and their filter (``hushlist.match.index_table``), and the terms: for every part of the sources
+the number of its first terms; for all terms an offset; and the terms as JSON, which are read when a rule fits.
 
 Opening checks the header, the directory and that all sections are within the file. Its cost does not depend on the
 number of rules. ``verify`` reads everything; it must be called before a proxy gets an index.
@@ -43,11 +43,12 @@ from typing import Self
 from hushlist.errors import Problem, SourceError
 from hushlist.match.expressions import DEEPEST_HOST, DEEPEST_PATH, FULL_LENGTH, full_hash
 from hushlist.match.index_table import Shape
-from hushlist.match.rule import Action, Expression, ExpressionHash, Terms
+from hushlist.match.network_filter import NetworkFilter
+from hushlist.match.rule import Action, Expression, ExpressionHash, Terms, WholeUrl
 from hushlist.url.hashed_uri import ALGORITHMS, HashedUri, HashKey
 
 MAGIC = b"HUSHLIST"
-VERSION = 2
+VERSION = 7
 #: magic, version, byte order, length of the file, length and CRC-32 of the directory; the header's own CRC-32 follows
 HEADER = Struct("=8sIIQQI")
 CRC = Struct("=I")
@@ -57,8 +58,9 @@ NUMBER = Struct("=I")
 OFFSET = Struct("=Q")
 #: terms of a row that is a guide, not a rule: there are rules in the clear for paths below this host
 GUIDE = (1 << 32) - 1
-#: bits of a guide's line: some of these rules allow; some stop and have a category, which a policy may allow
-ALLOWING, CATEGORIZED = 1, 2
+#: bits of a guide's line: some of these rules allow; some stop and have a category, which a policy may allow; they are
+#: network filters, which are found in another way
+ALLOWING, CATEGORIZED, FILTERED = 1, 2, 4
 
 
 class IndexFileError(SourceError):
@@ -83,11 +85,14 @@ class Directory:
 
     #: by the names that ``table_key`` gives
     tables: dict[str, Shape]
-    #: "parts", "offsets", "terms"; for every table its name with "fan", "tails" and "rows"; and sections added later
+    #: "filter", "parts", "offsets", "terms"; for every table its name with "fan", "tails" and "rows"; those of
+    #: ``match/filter_table.py`` where there are network filters; and those added
     sections: dict[str, FileSection]
     #: labels of the longest host, components of the longest path among rules in the clear
     deepest_host: int
     deepest_path: int
+    #: whether a rule in the clear has a host of one label
+    has_top_level: bool
     #: whether the table of expressions has hashes
     has_hashes: bool
     #: version and prefix length of all address ranges
@@ -96,6 +101,11 @@ class Directory:
     rules: dict[str, int]
     #: layers with final rules that do different things
     mixed: tuple[str, ...]
+    #: layers with hashes that may be of paths, with hashed URIs, or with network filters that name no host: these may
+    #: fit requests to any host
+    opaque: tuple[str, ...]
+    #: whether there are such filters
+    has_general_filters: bool
 
     def to_json(self) -> bytes:
         """JSON for the file."""
@@ -112,12 +122,14 @@ class Directory:
         plain["sections"] = {name: FileSection(*map(int, own)) for name, own in plain["sections"].items()}
         plain["ranges"] = tuple((int(version), int(length)) for version, length in plain["ranges"])
         plain["rules"] = {layer: int(count) for layer, count in plain["rules"].items()}
-        plain["mixed"] = tuple(map(str, plain["mixed"]))
+        plain["mixed"], plain["opaque"] = tuple(map(str, plain["mixed"])), tuple(map(str, plain["opaque"]))
         own = cls(**plain)
         for version, length in own.ranges:
             _NETWORKS[version]((0, length))  # raises if there is no such length
         if own.deepest_host < DEEPEST_HOST or own.deepest_path < DEEPEST_PATH or min(own.rules.values(), default=0) < 0:
             raise ValueError("a number is too small")
+        if type(own.has_general_filters) is not bool:
+            raise TypeError("whether there are such filters is neither true nor false")
         return own
 
 
@@ -128,6 +140,8 @@ _NETWORKS = {4: IPv4Network, 6: IPv6Network}
 #: the first words of table names
 EXPRESSION_TABLE = "expression"
 URI_TABLE = "uri"
+URL_TABLE = "url"
+FILTER_TABLE = "adblock"
 RANGES = "range"
 
 
@@ -135,7 +149,9 @@ RANGES = "range"
 EXPRESSIONS = f"{EXPRESSION_TABLE} {FULL_LENGTH}"
 
 
-def table_key(pattern: Expression | ExpressionHash | HashedUri | IPv4Network | IPv6Network) -> tuple[str, bytes]:
+def table_key(
+    pattern: Expression | WholeUrl | ExpressionHash | HashedUri | NetworkFilter | IPv4Network | IPv6Network,
+) -> tuple[str, bytes]:
     """The name of a pattern's table, and its key in it.
 
     >>> table_key(Expression(b"h/"))[0], table_key(ExpressionHash(b"1234"))
@@ -144,10 +160,14 @@ def table_key(pattern: Expression | ExpressionHash | HashedUri | IPv4Network | I
     match pattern:
         case Expression(value):
             return EXPRESSIONS, full_hash(value)
-        case ExpressionHash(value):
-            return f"{EXPRESSION_TABLE} {len(value)}", value
+        case WholeUrl(value, rung):
+            return f"{URL_TABLE} {rung}", full_hash(value)
+        case ExpressionHash(value, seal):
+            return f"{EXPRESSION_TABLE} {len(value)} {seal}".rstrip(), value
         case HashedUri(key, digest):
             return f"{URI_TABLE} {key.algorithm} {key.variant} {key.query:d} {key.fragment:d}", digest
+        case NetworkFilter():
+            return FILTER_TABLE, pattern.digest
         case IPv4Network() | IPv6Network():
             return RANGES, full_hash(str(pattern).encode())
 
@@ -155,13 +175,18 @@ def table_key(pattern: Expression | ExpressionHash | HashedUri | IPv4Network | I
 def key_length(name: str) -> int:
     """The length of a table's keys, in octets.
 
-    >>> key_length("expression 4"), key_length("uri sha1 n 0 0"), key_length("range")
-    (4, 20, 32)
+    >>> key_length("expression 4"), key_length("expression 8 f87dde256ef1fd9a"), key_length("uri sha1 n 0 0")
+    (4, 8, 20)
     """
     kind, _, rest = name.partition(" ")
     if kind == EXPRESSION_TABLE:
-        return int(rest)
+        return int(rest.partition(" ")[0])
     return len(ALGORITHMS[hash_key(name).algorithm](b"")) if kind == URI_TABLE else FULL_LENGTH
+
+
+def seal_of(name: str) -> str:
+    """The fingerprint of the key with which a table of expressions is sealed; empty if it is not."""
+    return name.partition(" ")[2].partition(" ")[2]
 
 
 def hash_key(name: str) -> HashKey:
@@ -272,7 +297,8 @@ class IndexFile:
     @property
     def hot_octets(self) -> int:
         """The length of the sections that every look-up reads; the others are read only when a rule fits."""
-        return sum(length for shape in self.directory.tables.values() for length in shape.lengths[:2])
+        tables = sum(length for shape in self.directory.tables.values() for length in shape.lengths[:2])
+        return tables + self.directory.sections["filter"].length
 
     def section(self, name: str) -> bytes:
         """The octets of a section."""

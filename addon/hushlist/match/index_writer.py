@@ -16,13 +16,14 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import partial, reduce
 from hashlib import sha256
 from io import BytesIO
 from ipaddress import IPv4Network, IPv6Network
-from itertools import accumulate, groupby
+from itertools import accumulate, chain, compress, count, groupby, islice, repeat
+from operator import eq, or_
 from pathlib import Path
 from struct import Struct
 from tempfile import NamedTemporaryFile
@@ -30,12 +31,14 @@ from typing import Any, BinaryIO, NamedTuple
 
 from hushlist.match.checks import Check
 from hushlist.match.expressions import DEEPEST_HOST, DEEPEST_PATH, full_hash
+from hushlist.match.filter_table import WordedFilter, table_sections, worded
 from hushlist.match.index import Index
 from hushlist.match.index_file import (
     ALLOWING,
     CATEGORIZED,
     CRC,
     EXPRESSIONS,
+    FILTERED,
     GUIDE,
     HEADER,
     MAGIC,
@@ -49,14 +52,20 @@ from hushlist.match.index_file import (
     key_length,
     table_key,
 )
-from hushlist.match.index_table import PLACE, Shape, bits_for
-from hushlist.match.rule import FINAL, Action, Anything, Expression, ExpressionHash, Rule, Terms
+from hushlist.match.index_table import MARKS, PLACE, Shape, bits_for, filter_length
+from hushlist.match.network_filter import NetworkFilter
+from hushlist.match.rule import FINAL, Action, Anything, Expression, ExpressionHash, Rule, RuleBlock, Terms, WholeUrl
+from hushlist.url.hashed_uri import HashedUri
+from hushlist.url.parts import split_web
+from hushlist.url.request import canonical_url
 
 #: rows number parts with 16 bits; the last number means no part
 MOST_PARTS = (1 << 16) - 1
 #: a table with fewer rows than this is merged as one piece
 FEW_ROWS = 1 << 17
 _OCTETS = 256
+#: octets of a row's part, behind its key
+_PART = 2
 _ALIGNMENT = 64
 
 #: octets, or the file that has them
@@ -122,13 +131,23 @@ def key_ranges(count: int) -> list[tuple[int, int]]:
 def rows_in_range(runs: Iterable[SortedRun], width: int, first: int, last: int) -> list[bytes]:
     """The rows of all runs in a range of the keys' first octets, sorted."""
     octets = b"".join([load(run.rows, run.starts[first] * width, run.starts[last] * width) for run in runs])
-    rows = [octets[at : at + width] for at in range(0, len(octets), width)]
+    rows = list(chain.from_iterable(Struct(f"{width}s").iter_unpack(octets)))
     rows.sort()  # runs are sorted, so that this merges them
     return rows
 
 
-#: a rule in the clear that a broader one may cover: its expression, line and action
-Candidate = tuple[bytes, int, Action]
+class Candidates(NamedTuple):
+    """Rules in the clear that broader ones may cover, in the order of a list: expressions and lines."""
+
+    action: Action
+    expressions: list[bytes]
+    lines: list[int]
+
+
+#: expressions of whole hosts -> those that may be broad
+Suspects = Callable[[Sequence[bytes]], Container[bytes]]
+#: rules that are collected at once
+_AT_ONCE = 1 << 12
 
 
 @dataclass(slots=True)
@@ -145,7 +164,16 @@ class CollectedPart:
     deepest_host: int
     deepest_path: int
     has_hashes: bool
+    #: whether a rule in the clear has a host of one label
+    has_top_level: bool = False
+    #: rules that are hashes which may be of paths, hashed URIs, or filters that name no host; and rules in the clear
+    #: for less than a host
+    opaque: int = 0
+    below_hosts: int = 0
     ranges: set[tuple[int, int]] = field(default_factory=set)
+    #: its network filters with their words; whether some may fit on any host
+    filters: Stored = b""
+    has_general_filters: bool = False
     actions: set[Action] = field(default_factory=set)
     #: the collector's candidates, and its rules for address ranges
     candidates: Stored = b""
@@ -160,58 +188,129 @@ class RunCollector:
         self._rows: dict[str, list[bytes]] = {EXPRESSIONS: []}
         #: host -> bits of the rules below it
         self._guides: dict[bytes, int] = {}
+        self._filters: list[WordedFilter] = []
+        self._filter_guides: dict[bytes, int] = {}
         self._numbers: dict[tuple[Terms, bool], int] = {}
-        self.candidates: list[Candidate] = []
+        self.candidates: list[Candidates] = []
         #: broad rules for whole hosts, and all rules for address ranges
         self.broad: list[Rule] = []
 
-    def add(self, rules: Iterable[Rule], is_broad: Callable[[bytes], object] = lambda _: False) -> None:
-        """Add rules; those for whole hosts for which ``is_broad`` is true go to ``broad``, too.
-
-        Compiling spends most of its time in this loop, so it calls few functions.
-        """
-        part, rows, candidates = self._part, self._rows[EXPRESSIONS], self.candidates
-        pack, of_part = PLACE.pack, part.number
-        own_terms, number, bits = None, 0, 0
-        deepest_host, deepest_path = part.deepest_host, part.deepest_path
+    def add(self, rules: Iterable[Rule | RuleBlock], suspects: Suspects = lambda _: ()) -> None:
+        """Add rules; those for whole hosts that are among the ``suspects`` go to ``broad``, too."""
+        expressions, lines, own_terms = list[bytes](), list[int](), None
         for rule in rules:
-            pattern, terms, line = rule
-            part.rules += 1
-            if type(pattern) is not Expression:
-                self._add_other(rule)
+            if isinstance(rule, Rule) and type(rule.pattern) is Expression:
+                if rule.terms is not own_terms or len(lines) == _AT_ONCE:
+                    self._add_block(expressions, own_terms, lines, suspects)
+                    expressions, lines, own_terms = [], [], rule.terms
+                expressions.append(rule.pattern.value)
+                lines.append(rule.line)
                 continue
-            if terms is not own_terms:
-                own_terms, number, bits = terms, self._number_of(terms, is_clear=True), _bits_of(terms)
-            value = pattern.value
-            rows.append(sha256(value).digest() + pack(of_part, line, number))
+            self._add_block(expressions, own_terms, lines, suspects)
+            expressions, lines, own_terms = [], [], None
+            if isinstance(rule, RuleBlock):
+                self._add_block(*rule, suspects)
+            else:
+                self._part.rules += 1
+                self._add_other(rule)
+        self._add_block(expressions, own_terms, lines, suspects)
+
+    def _add_block(
+        self, expressions: Sequence[bytes], terms: Terms | None, lines: Sequence[int], suspects: Suspects
+    ) -> None:
+        """Add rules in the clear with the same terms. Compiling spends much of its time here: few steps for each."""
+        if terms is None:
+            return
+        part = self._part
+        part.rules += len(expressions)
+        places = map(PLACE.pack, repeat(part.number), lines, repeat(self._number_of(terms, is_clear=True)))
+        digests = [sha256(expression).digest() for expression in expressions]
+        self._rows[EXPRESSIONS] += map(bytes.__add__, digests, places)
+        found = self._candidates_of(terms)
+        ends_in_slash = all(map(bytes.endswith, expressions, repeat(b"/")))
+        if ends_in_slash and b"".join(expressions).count(b"/") == len(expressions):
+            hosts = expressions
+            dots = list(map(bytes.count, expressions, repeat(b".")))
+            # "the index records the deepest host and path among clear rules"
+            part.deepest_host = max(part.deepest_host, max(dots) + 1)
+            if 0 in dots:
+                part.has_top_level = part.has_top_level or any(map(_is_top_level, expressions))
+            found.expressions.extend([host for host, number in zip(expressions, dots, strict=True) if number > 1])
+            found.lines.extend([line for line, number in zip(lines, dots, strict=True) if number > 1])
+        else:
+            hosts = self._add_paths(expressions, lines, found, _bits_of(terms))
+        if broad := suspects(hosts):
+            rules = zip(expressions, lines, strict=True)
+            self.broad += [Rule(Expression(value), terms, line) for value, line in rules if value in broad]
+
+    def _add_paths(
+        self, expressions: Sequence[bytes], lines: Sequence[int], found: Candidates, bits: int
+    ) -> list[bytes]:
+        """Note candidates, guides and depths of expressions, some of them with paths; gives those without one."""
+        part, hosts = self._part, []
+        deepest_host, deepest_path = part.deepest_host, part.deepest_path
+        for value, line in zip(expressions, lines, strict=True):
             end = value.find(b"/")
             labels = value.count(b".", 0, end) + 1
-            # "the index records the deepest host and path among clear rules"
             if labels > deepest_host:
                 deepest_host = labels
+            elif labels == 1:
+                part.has_top_level = part.has_top_level or _is_top_level(value)
             if end + 1 == len(value):
-                if is_broad(value):
-                    self.broad.append(rule)
-                if labels > 2:
-                    candidates.append((value, line, terms.action))
+                hosts.append(value)
+                if labels < 3:
+                    continue
             else:
-                deepest_path = max(deepest_path, value.count(b"/") - 1)
+                deepest_path = max(deepest_path, value.partition(b"?")[0].count(b"/") - 1)
                 host = value[: end + 1]
                 self._guides[host] = self._guides.get(host, 0) | bits
-                candidates.append((value, line, terms.action))
+            found.expressions.append(value)
+            found.lines.append(line)
         part.deepest_host, part.deepest_path = deepest_host, deepest_path
+        part.below_hosts += len(expressions) - len(hosts)
+        return hosts
+
+    def _candidates_of(self, terms: Terms) -> Candidates:
+        """Where the next candidates with such terms are put."""
+        if not self.candidates or self.candidates[-1].action is not terms.action:
+            self.candidates.append(Candidates(terms.action, [], []))
+        return self.candidates[-1]
 
     def _add_other(self, rule: Rule) -> None:
         pattern, terms, line = rule
         assert not isinstance(pattern, Check | Anything), "it is no part of an index"
         if isinstance(pattern, ExpressionHash):
             self._part.has_hashes = True
+            self._part.opaque += not pattern.is_of_host
+        elif isinstance(pattern, HashedUri):
+            self._part.opaque += 1
+        elif isinstance(pattern, WholeUrl):
+            host = split_web(canonical_url(pattern.value)).host or b""
+            self._part.deepest_host = max(self._part.deepest_host, host.count(b".") + 1)
+            self._guides[host + b"/"] = self._guides.get(host + b"/", 0) | _bits_of(terms)
+            self._part.below_hosts += 1
+        elif isinstance(pattern, NetworkFilter):
+            self._add_filter(pattern, terms)
         elif isinstance(pattern, IPv4Network | IPv6Network):
             self._part.ranges.add((pattern.version, pattern.prefixlen))
             self.broad.append(rule)
         table, key = table_key(pattern)
         row = key + PLACE.pack(self._part.number, line, self._number_of(terms, is_clear=False))
         self._rows.setdefault(table, []).append(row)
+
+    def _add_filter(self, pattern: NetworkFilter, terms: Terms) -> None:
+        if pattern.is_badfilter:
+            return
+        self._filters.append(worded(pattern))
+        if pattern.is_of_hosts:
+            return
+        if host := pattern.guide:
+            self._part.deepest_host = max(self._part.deepest_host, host.count(b".") + 1)
+            self._filter_guides[host + b"/"] = self._filter_guides.get(host + b"/", FILTERED) | _bits_of(terms)
+            self._part.below_hosts += 1
+        else:
+            self._part.has_general_filters = True
+            self._part.opaque += 1
 
     def _number_of(self, terms: Terms, *, is_clear: bool) -> int:
         number = self._numbers.setdefault((terms, is_clear), len(self._numbers))
@@ -222,12 +321,18 @@ class RunCollector:
 
     def finish(self, folder: Path | None = None) -> CollectedPart:
         """The part with its sorted runs and candidates, which go to files of the folder if one is given."""
-        guides = (full_hash(host) + PLACE.pack(MOST_PARTS, bits, GUIDE) for host, bits in self._guides.items())
-        self._rows[EXPRESSIONS] += guides
+        guides = chain(self._guides.items(), self._filter_guides.items())
+        self._rows[EXPRESSIONS] += (full_hash(host) + PLACE.pack(MOST_PARTS, bits, GUIDE) for host, bits in guides)
+        self._part.filters = spill(self._filters, folder) if self._filters else b""
         self._part.runs = {name: sorted_run(rows, folder) for name, rows in self._rows.items()}
         ranges = [rule for rule in self.broad if isinstance(rule.pattern, IPv4Network | IPv6Network)]
         self._part.candidates = spill((self.candidates, ranges), folder)
         return self._part
+
+
+def _is_top_level(expression: bytes) -> bool:
+    """Whether its host has one label, and is no IPv6 address."""
+    return b"." not in expression.partition(b"/")[0] and not expression.startswith(b"[")
 
 
 def _bits_of(terms: Terms) -> int:
@@ -241,11 +346,16 @@ def _bits_of(terms: Terms) -> int:
 
 
 class TablePiece(NamedTuple):
-    """A table's rows in one range of keys; ``store`` has the rows, then their tails, then the keys in each bucket."""
+    """A table's rows in one range of keys."""
 
-    store: Stored
-    rows: int
-    buckets: int
+    rows: Stored
+    tails: Stored
+    #: how many keys each bucket of the fan-out has, as 32 bits each
+    buckets: Stored
+    #: what it marks of the filter
+    marks: Stored
+    #: how many rows
+    number: int
     #: part -> how many of its rules are left out
     duplicates: Counter[int]
 
@@ -261,6 +371,8 @@ class MergeTask(NamedTuple):
     last: int
     #: for every part, an identity for each of its terms; equal terms of one list have the same identity
     identities: tuple[array[int], ...]
+    #: octets of the whole filter
+    marks: int
 
 
 def merge_tasks(parts: Sequence[CollectedPart]) -> dict[str, list[MergeTask]]:
@@ -268,13 +380,14 @@ def merge_tasks(parts: Sequence[CollectedPart]) -> dict[str, list[MergeTask]]:
     known: dict[bytes, int] = {}
     identities = tuple(array("I", (known.setdefault(own, len(known)) for own in part.terms)) for part in parts)
     names = sorted({EXPRESSIONS, *(name for part in parts for name in part.runs)})
+    runs = {name: tuple(part.runs[name] for part in parts if name in part.runs) for name in names}
+    counts = {name: sum(run.starts[-1] for run in own) for name, own in runs.items()}
+    marks = filter_length(sum(counts.values()))
     found: dict[str, list[MergeTask]] = {}
-    for name in names:
-        runs = tuple(part.runs[name] for part in parts if name in part.runs)
-        count = sum(run.starts[-1] for run in runs)
-        shape = Shape(count, key_length(name), bits_for(count))
-        # A piece begins and ends where a bucket does.
-        found[name] = [MergeTask(runs, shape, first, last, identities) for first, last in key_ranges(count)]
+    for name, rows in counts.items():
+        shape = Shape(rows, key_length(name), bits_for(rows))
+        # A piece begins and ends where a bucket does, and an octet of the filter.
+        found[name] = [MergeTask(runs[name], shape, first, last, identities, marks) for first, last in key_ranges(rows)]
     return found
 
 
@@ -285,44 +398,74 @@ def sorted_rows(task: MergeTask) -> list[bytes]:
 
 def merge_runs(task: MergeTask, folder: Path | None = None) -> TablePiece:
     """Merge a task's rows into a piece, in a file of the folder if one is given."""
-    _, shape, first, last, identities = task
+    _, shape, first, last, identities, length = task
     size = shape.key
     rows = sorted_rows(task)
-    keys = [row[:size] for row in rows]
+    firsts = Struct(f">{len(rows)}I").unpack(_column(b"".join(rows), shape.width, 0, 4))
     duplicates: Counter[int] = Counter()
-    for position in reversed(list(_duplicates(rows, keys, identities))):
-        part, _, terms = PLACE.unpack_from(rows.pop(position), size)
+    kept = bytearray(b"\1") * len(rows)
+    for position in _duplicates(rows, firsts, size, identities):
+        kept[position] = 0
+        part, _, terms = PLACE.unpack_from(rows[position], size)
         duplicates[part] += terms != GUIDE
-        del keys[position]
-    start, end = shape.tail_at, shape.tail_at + shape.tail
-    tails = b"".join([key[start:end] for key in keys])
+    octets = b"".join(compress(rows, kept))
+    numbers = tuple(compress(firsts, kept))
     shift = 32 - shape.bits
     begin = (first << 24) >> shift
     buckets = array("I", bytes(4 * (max(1, (last << 24) >> shift) - begin)))
-    for number in Struct(f">{len(keys)}I").unpack(b"".join([key[:4] for key in keys])):
-        buckets[(number >> shift) - begin] += 1
-    return TablePiece(store(b"".join((*rows, tails, buckets.tobytes())), folder), len(rows), len(buckets), duplicates)
+    for own in numbers:
+        buckets[(own >> shift) - begin] += 1
+    marks = bytearray((last - first) * length >> 8)
+    shift = 33 - length.bit_length()
+    begin = (first << 24) >> shift
+    for own, mark in zip(numbers, octets[3 :: shape.width].translate(MARKS), strict=True):
+        marks[(own >> shift) - begin] |= mark
+    return TablePiece(
+        store(octets, folder),
+        store(_column(octets, shape.width, shape.tail_at, shape.tail), folder),
+        store(buckets.tobytes(), folder),
+        store(bytes(marks), folder),
+        len(numbers),
+        duplicates,
+    )
 
 
-def _duplicates(rows: Sequence[bytes], keys: Sequence[bytes], identities: Sequence[array[int]]) -> Iterator[int]:
-    """The positions of rows that repeat the key and identity of an earlier row."""
-    last = -1
+def _column(octets: bytes, width: int, start: int, length: int) -> bytes:
+    """The same few octets of every row.
+
+    >>> _column(b"ab12cd34", 4, 1, 2)
+    b'b1d3'
+    """
+    column = bytearray(len(octets) // width * length)
+    for at in range(length):
+        column[at::length] = octets[start + at :: width]
+    return bytes(column)
+
+
+def _duplicates(
+    rows: Sequence[bytes], firsts: Sequence[int], size: int, identities: Sequence[array[int]]
+) -> Iterator[int]:
+    """The positions of rows that repeat the key, of so many octets, and the identity of an earlier row.
+
+    ``firsts``: the first 32 bits of each; nearly always, rows that have them in common have the key in common.
+    """
+    # Where no identity is in two parts, only rows of the same part can repeat each other: these are neighbours.
+    is_apart = sum(map(len, identities)) == len(set().union(*identities))
+    end = size + _PART if is_apart else size
+    unpack, last = PLACE.unpack_from, -1
     seen: set[int] = set()
-    for position, is_same in enumerate(map(bytes.__eq__, keys, keys[1:]), 1):
-        if is_same:
-            if position - 1 != last:
-                seen = {_identity(rows[position - 1], identities)}
-            last = position
-            identity = _identity(rows[position], identities)
-            if identity in seen:
-                yield position
-            seen.add(identity)
-
-
-def _identity(row: bytes, identities: Sequence[array[int]]) -> int:
-    part, line, terms = PLACE.unpack_from(row, len(row) - PLACE.size)
-    assert isinstance(line, int)
-    return -1 - line if terms == GUIDE else identities[part][terms]
+    for position in compress(count(1), map(eq, firsts, islice(firsts, 1, None))):
+        if rows[position - 1][:end] != rows[position][:end]:
+            continue
+        if position - 1 != last:
+            part, line, terms = unpack(rows[position - 1], size)
+            seen = {-1 - line if terms == GUIDE else identities[part][terms]}
+        last = position
+        part, line, terms = unpack(rows[position], size)
+        identity = -1 - line if terms == GUIDE else identities[part][terms]
+        if identity in seen:
+            yield position
+        seen.add(identity)
 
 
 class Merged(NamedTuple):
@@ -353,14 +496,18 @@ def assemble(file: BinaryIO, parts: Sequence[CollectedPart], merged: Mapping[str
     tables: dict[str, Shape] = {}
     file.write(bytes(SECTIONS_AT))
     for name, (shape, pieces) in merged.items():  # the hot sections are next to each other
-        tables[name] = shape = replace(shape, count=sum(piece.rows for piece in pieces))
-        sections[f"{name} fan"] = _write_section(file, [_fan(shape, pieces)])
-        sections[f"{name} tails"] = _write_section(file, (_tails(shape, piece) for piece in pieces))
-    for name, (shape, pieces) in merged.items():
-        rows = (load(piece.store, 0, piece.rows * shape.width) for piece in pieces)
-        sections[f"{name} rows"] = _write_section(file, rows)
+        tables[name] = replace(shape, count=sum(piece.number for piece in pieces))
+        counts = array("I", b"".join([load(piece.buckets) for piece in pieces]))
+        sections[f"{name} fan"] = _write_section(file, [array("I", accumulate(counts, initial=0)).tobytes()])
+        sections[f"{name} tails"] = _write_section(file, (load(piece.tails) for piece in pieces))
+    sections["filter"] = _write_section(file, [_union(merged)])
+    for name, (_, pieces) in merged.items():
+        sections[f"{name} rows"] = _write_section(file, (load(piece.rows) for piece in pieces))
     terms = [own for part in parts for own in part.terms]
     firsts = accumulate((len(part.terms) for part in parts), initial=0)
+    filters = [own for part in parts if part.filters for own in unspill(part.filters)]
+    if filters:
+        sections |= {name: _write_section(file, [octets]) for name, octets in table_sections(filters).items()}
     sections["parts"] = _write_section(file, map(NUMBER.pack, firsts))
     sections["offsets"] = _write_section(file, map(OFFSET.pack, accumulate(map(len, terms), initial=0)))
     sections["terms"] = _write_section(file, terms)
@@ -369,13 +516,24 @@ def assemble(file: BinaryIO, parts: Sequence[CollectedPart], merged: Mapping[str
         sections=sections,
         deepest_host=max((part.deepest_host for part in parts), default=DEEPEST_HOST),
         deepest_path=max((part.deepest_path for part in parts), default=DEEPEST_PATH),
+        has_top_level=any(part.has_top_level for part in parts),
         has_hashes=any(part.has_hashes for part in parts),
         ranges=tuple(sorted({own for part in parts for own in part.ranges}, reverse=True)),
         rules=_rules_by_layer(parts, merged),
         mixed=tuple(_mixed_layers(parts)),
+        opaque=tuple(dict.fromkeys(part.layer for part in parts if part.opaque)),
+        has_general_filters=any(part.has_general_filters for part in parts),
     )
     _write_directory(file, directory)
     return directory
+
+
+def _union(merged: Mapping[str, Merged]) -> bytes:
+    """The filter of all tables: every mark of one of them is 0."""
+    marks = [b"".join([load(piece.marks) for piece in own.pieces]) for own in merged.values()]
+    every = reduce(or_, (int.from_bytes(own, "little") for own in marks))
+    length = max(map(len, marks))
+    return ((1 << 8 * length) - 1 - every).to_bytes(length, "little")
 
 
 def append(file: BinaryIO, directory: Directory, name: str, octets: bytes) -> None:
@@ -401,19 +559,6 @@ def _write_directory(file: BinaryIO, directory: Directory) -> None:
     file.seek(0)
     file.write(header + CRC.pack(zlib.crc32(header)))
     file.seek(length)
-
-
-def _fan(shape: Shape, pieces: Sequence[TablePiece]) -> bytes:
-    counts = array("I")
-    for piece in pieces:
-        start = piece.rows * (shape.width + shape.tail)
-        counts.frombytes(load(piece.store, start, start + 4 * piece.buckets))
-    return array("I", accumulate(counts, initial=0)).tobytes()
-
-
-def _tails(shape: Shape, piece: TablePiece) -> bytes:
-    start = piece.rows * shape.width
-    return load(piece.store, start, start + piece.rows * shape.tail)
 
 
 def _rules_by_layer(parts: Sequence[CollectedPart], merged: Mapping[str, Merged]) -> dict[str, int]:

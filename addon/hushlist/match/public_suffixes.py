@@ -11,7 +11,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cache
-from importlib.resources import files
 
 from hushlist.url.host import is_address, to_ascii
 
@@ -102,5 +101,7 @@ def _expression(name: str) -> bytes:
 @cache
 def public_suffixes() -> PublicSuffixes:
     """The list; the first call reads it."""
+    from importlib.resources import files
+
     text = files("publicsuffixlist").joinpath("public_suffix_list.dat").read_text(encoding="utf-8")
     return parse_public_suffixes(text.splitlines())

@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from datetime import date, datetime
 from enum import StrEnum
 from ipaddress import IPv4Network, IPv6Network
+from itertools import repeat
 from pathlib import PurePath
 from typing import NamedTuple
 
 from hushlist.match.checks import Check
 from hushlist.match.expressions import FULL_LENGTH
+from hushlist.match.network_filter import NetworkFilter
+from hushlist.url.comparison import LADDER
 from hushlist.url.hashed_uri import HashedUri
 
 
@@ -42,11 +46,32 @@ class Expression:
         return self.value.decode("ascii")
 
 
+#: rung of the comparison ladder -> its profile; each rung fits all that those before it fit
+RUNGS = {profile.name: profile for profile in LADDER}
+
+
+@dataclass(slots=True, unsafe_hash=True)
+class WholeUrl:
+    """The pattern of a rule with ``match``: fits one URL as the client sent it, on a rung of the comparison ladder."""
+
+    #: in the rung's normal form
+    value: bytes
+    #: of ``RUNGS``
+    rung: str
+
+    def __str__(self) -> str:
+        return f"{self.value.decode('utf-8', 'backslashreplace')} (match: {self.rung})"
+
+
 @dataclass(slots=True, unsafe_hash=True)
 class ExpressionHash:
-    """The SHA-256 of an expression, or its first 4 to 31 octets."""
+    """The SHA-256 of an expression, or its HMAC-SHA-256; or the first 4 to 31 octets of that."""
 
     value: bytes
+    #: the fingerprint of the HMAC's key; empty for a SHA-256
+    seal: str = ""
+    #: whether its list says that it is of a whole host
+    is_of_host: bool = field(default=False, compare=False)
 
     @property
     def is_full(self) -> bool:
@@ -54,7 +79,7 @@ class ExpressionHash:
         return len(self.value) == FULL_LENGTH
 
     def __str__(self) -> str:
-        return f"sha256:{self.value.hex()}"
+        return f"{'sealed' if self.seal else 'sha256'}:{self.value.hex()}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +90,9 @@ class Anything:
         return "default"
 
 
-Pattern = Expression | ExpressionHash | HashedUri | IPv4Network | IPv6Network | Check | Anything
+Pattern = (
+    Expression | WholeUrl | ExpressionHash | HashedUri | NetworkFilter | IPv4Network | IPv6Network | Check | Anything
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,3 +135,22 @@ class Rule(NamedTuple):
     def place(self) -> str:
         """File and line, without the folder."""
         return f"{PurePath(self.terms.source).name}:{self.line}"
+
+
+class RuleBlock(NamedTuple):
+    """Many rules in the clear with the same terms: readers of long lists make no object for each."""
+
+    #: canonical, as in ``Expression``
+    expressions: Sequence[bytes]
+    terms: Terms
+    #: the line of each
+    lines: Sequence[int]
+
+
+def each_rule(blocks: Iterable[Rule | RuleBlock]) -> Iterator[Rule]:
+    """The rules of blocks, one by one."""
+    for block in blocks:
+        if isinstance(block, RuleBlock):
+            yield from map(Rule, map(Expression, block.expressions), repeat(block.terms), block.lines)
+        else:
+            yield block

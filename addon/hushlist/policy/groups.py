@@ -11,18 +11,27 @@ from typing import Any, NamedTuple
 
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import MappingReader, YamlNode
-from hushlist.policy.pass_through import PassThrough, ReadFile, read_pass_through
+from hushlist.policy.pass_through import (
+    ALL,
+    DECRYPTION,
+    END,
+    RELAYED,
+    AlwaysDecrypted,
+    PassThrough,
+    ReadFile,
+    read_always_decrypted,
+    read_pass_through,
+)
+from hushlist.policy.recurrence import Schedule
 from hushlist.policy.safe_search import read_safe_search
-from hushlist.policy.schedule import Schedule
-from hushlist.policy.scheduled_action import (
+from hushlist.policy.schedule import (
     DEFAULT_ACTIONS,
     ScheduledAction,
     read_categories,
     read_during,
     read_scheduled_action,
 )
-from hushlist.unblock.credentials import parse_stored
-from hushlist.unblock.grants import SCOPES
+from hushlist.unblock import SCOPES
 
 #: modes, from the strictest to the one that does least
 MODES = ("block", "tag", "off")
@@ -34,6 +43,9 @@ _FIELDS = {
     "safe-search": "safe_search",
     "unblock": "unblocking",
     "pass-through": "pass_through",
+    "decrypt": "decrypt",
+    "always-decrypt": "always_decrypted",
+    "relayed": "relayed",
 }
 #: keys that a policy can have for everybody, and for each group
 SETTINGS_KEYS = ("categories", *_FIELDS)
@@ -113,6 +125,12 @@ class GroupSettings:
     unblocking: UnblockSettings | None = None
     #: hosts that are not decrypted
     pass_through: PassThrough = PassThrough()  # noqa: RUF009  it is immutable
+    #: which other connections are decrypted: one of ``DECRYPTION``
+    decrypt: str = ALL
+    #: hosts that are always among them
+    always_decrypted: AlwaysDecrypted = AlwaysDecrypted()  # noqa: RUF009  it is immutable
+    #: what becomes of open connections that are not decrypted, and would be blocked or decrypted now
+    relayed: str = END
 
     def under(self, option: str) -> GroupSettings:
         """The settings with the effective mode: the group's, or that of mitmproxy's option if it does less.
@@ -120,6 +138,8 @@ class GroupSettings:
         >>> GroupSettings(mode="tag").under("block").mode, GroupSettings().under("off").mode
         ('tag', 'off')
         """
+        if option in (MODES[0], self.mode):
+            return self
         return self if MODES.index(option) <= MODES.index(self.mode) else replace(self, mode=option)
 
     def behind(self, own: GroupSettings, given: MappingReader) -> GroupSettings:
@@ -130,24 +150,35 @@ class GroupSettings:
         return replace(self, categories={**before, **theirs}, **others)
 
 
-@dataclass(frozen=True, slots=True)
-class Group:
-    """Some clients, and their settings; a client must meet every condition."""
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ClientConditions:
+    """Which clients something is for: those that meet every condition; without any, everybody."""
 
-    name: str
-    layers: tuple[LayerUse, ...]
-    settings: GroupSettings
     networks: tuple[IPv4Network | IPv6Network, ...] = ()
     users: frozenset[str] = frozenset()
     ports: frozenset[int] = frozenset()
 
     def fits(self, client: Client) -> bool:
-        """Whether a client is in the group; a group without conditions fits everybody."""
+        """Whether a client meets them.
+
+        >>> home = ClientConditions(networks=(IPv4Network("192.168.0.0/16"),))
+        >>> [home.fits(Client(address)) for address in ("192.168.1.7", "127.0.0.1", "")]
+        [True, False, False]
+        """
         return (
             (not self.networks or is_in(client.address, self.networks))
             and (not self.users or client.user in self.users)
             and (not self.ports or client.port in self.ports)
         )
+
+
+@dataclass(frozen=True, slots=True)
+class Group(ClientConditions):
+    """Some clients, and their settings."""
+
+    name: str
+    layers: tuple[LayerUse, ...]
+    settings: GroupSettings
 
 
 def is_in(text: str, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
@@ -186,8 +217,8 @@ def read_settings(
     fields: MappingReader, schedules: Mapping[str, Schedule], report: ProblemReport, read_file: ReadFile
 ) -> GroupSettings:
     """The settings in a mapping, for a group or for everybody."""
-    keys = ("default", "safe-search", "unblock", "pass-through")
-    default, search, unblock, passed = (fields.node(key) for key in keys)
+    keys = ("default", "safe-search", "unblock", "pass-through", "always-decrypt")
+    default, search, unblock, passed, always = (fields.node(key) for key in keys)
     return GroupSettings(
         categories=read_categories(fields, schedules, report),
         default=None
@@ -197,6 +228,9 @@ def read_settings(
         safe_search={} if search is None else read_safe_search(search, report),
         unblocking=None if unblock is None else read_unblocking(unblock, report),
         pass_through=PassThrough() if passed is None else read_pass_through(passed, report, read_file),
+        decrypt=fields.choice("decrypt", DECRYPTION) or ALL,
+        always_decrypted=AlwaysDecrypted() if always is None else read_always_decrypted(always, report, read_file),
+        relayed=fields.choice("relayed", RELAYED) or END,
     )
 
 
@@ -227,6 +261,8 @@ def read_unblocking(node: YamlNode, report: ProblemReport) -> UnblockSettings | 
         return UnblockSettings() if fields else None
     passphrase = fields.text("passphrase")
     if passphrase is not None:
+        from hushlist.unblock.credentials import parse_stored
+
         try:
             parse_stored(passphrase)
         except ValueError as error:

@@ -1,10 +1,15 @@
-"""Pass-through: hosts whose TLS is not decrypted, such as those of apps that pin their certificates, and of banks.
+"""Which TLS is decrypted. Pass-through: hosts that never are, such as those of apps that pin their certificates.
 
 They are still decided by name and address. A host covers itself and its subdomains; with "=" in front, only itself.
 
     pass-through:
       hosts: [bank.example, =api.pinned.example, 192.0.2.0/24, {file: pinned.txt}]
       failed-handshakes: add
+    decrypt: where-needed
+    always-decrypt:
+      hosts: [cdn.example]
+      categories: [hrn://lists.example/cdn]
+    relayed: keep
 """
 
 from __future__ import annotations
@@ -20,6 +25,7 @@ from hushlist.errors import UrlError
 from hushlist.lists.list_source import ProblemReport, entries
 from hushlist.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.url.host import DELIMITERS, is_address, parse_address
+from hushlist.url.hrn import parse_hrn
 from hushlist.url.parts import to_bytes
 from hushlist.url.request import canonical_host
 
@@ -28,6 +34,15 @@ _NOT_IN_NAME = re.compile(rb"[:%\[\]]")
 #: what to do when clients refuse the proxy's certificate for a host
 REPORT, ADD = "report", "add"
 ON_FAILURE = (REPORT, ADD)
+#: values of ``decrypt``: every connection; those in which something could change what is done, or a page be shown; the
+#: same without pages; none
+ALL, WHERE_NEEDED, WITHOUT_PAGES, NEVER = "all", "where-needed", "without-pages", "never"
+DECRYPTION = (ALL, WHERE_NEEDED, WITHOUT_PAGES, NEVER)
+#: those that ask what is needed
+BY_NEED = (WHERE_NEEDED, WITHOUT_PAGES)
+#: what becomes of a connection that is not decrypted, and would be blocked or decrypted now
+KEEP, END = "keep", "end"
+RELAYED = (KEEP, END)
 
 Network = IPv4Network | IPv6Network
 #: reads a file named in a line of the policy: its path and octets; ``None`` after an error, which is in the report
@@ -35,13 +50,44 @@ ReadFile = Callable[[str, int], tuple[Path, bytes] | None]
 
 
 @dataclass(frozen=True, slots=True)
-class PassThrough:
+class HostSet:
+    """Hosts and networks that a policy names."""
+
+    #: canonical names, and whether each covers its subdomains
+    names: frozenset[tuple[bytes, bool]] = frozenset()
+    networks: tuple[Network, ...] = ()
+
+    def __len__(self) -> int:
+        """The number of hosts and networks."""
+        return len(self.entries)
+
+    @property
+    def entries(self) -> frozenset[tuple[bytes, bool] | Network]:
+        """All hosts and networks."""
+        return self.names.union(self.networks)
+
+    def covers(self, host: bytes) -> bool:
+        """Whether a host is among them; ``host`` is canonical.
+
+        >>> HostSet(frozenset([(b"bank.example", True)])).covers(b"www.bank.example")
+        True
+        """
+        if (host, False) in self.names:
+            return True
+        if is_address(host):
+            address = parse_address(host)
+            return address is not None and any(address in network for network in self.networks)
+        while (host, True) not in self.names:
+            _, dot, host = host.partition(b".")
+            if not dot:
+                return False
+        return True
+
+
+@dataclass(frozen=True, slots=True)
+class PassThrough(HostSet):
     """The hosts that are not decrypted, for a group or for everybody."""
 
-    #: canonical names that cover their subdomains, and those that do not
-    domains: frozenset[bytes] = frozenset()
-    hosts: frozenset[bytes] = frozenset()
-    networks: tuple[Network, ...] = ()
     #: what to do when a client refuses the proxy's certificate
     on_failure: str = REPORT
     #: the file that such a host is added to
@@ -49,34 +95,21 @@ class PassThrough:
     #: its place in the policy, as ``file:line``
     place: str | None = None
 
-    def __len__(self) -> int:
-        """The number of hosts and networks."""
-        return len(self.entries)
 
-    @property
-    def entries(self) -> frozenset[bytes | Network]:
-        """All hosts and networks."""
-        return frozenset((*self.domains, *(b"=" + host for host in self.hosts), *self.networks))
+@dataclass(frozen=True, slots=True)
+class AlwaysDecrypted(HostSet):
+    """The hosts that ``decrypt: where-needed`` decrypts in any case, for a group or for everybody."""
 
-    def covers(self, host: bytes) -> bool:
-        """Whether a host is passed through; ``host`` is canonical.
+    #: ``hrn:`` names in normal form; hosts that a rule of one of them, or of one below it, names as a whole
+    categories: frozenset[str] = frozenset()
 
-        >>> PassThrough(frozenset([b"bank.example"])).covers(b"www.bank.example")
-        True
-        """
-        if host in self.hosts:
-            return True
-        if is_address(host):
-            address = parse_address(host)
-            return address is not None and any(address in network for network in self.networks)
-        while host not in self.domains:
-            _, dot, host = host.partition(b".")
-            if not dot:
-                return False
-        return True
+    def has(self, category: str | None) -> bool:
+        """Whether a rule's category is one of them, or below one."""
+        return category is not None and not self.categories.isdisjoint(parse_hrn(category).levels())
 
 
 _KEYS = ("hosts", "failed-handshakes")
+_ALWAYS_KEYS = ("hosts", "categories")
 
 
 def read_pass_through(node: YamlNode, report: ProblemReport, read_file: ReadFile) -> PassThrough:
@@ -89,31 +122,51 @@ def read_pass_through(node: YamlNode, report: ProblemReport, read_file: ReadFile
     fields = MappingReader(entry, _KEYS, report)
     if isinstance(entry.value, dict) and "hosts" not in fields:
         report.error(node.line, "pass-through", "it has no hosts")
-    domains: set[bytes] = set()
-    hosts: set[bytes] = set()
-    networks: list[Network] = []
-    files: list[Path] = []
-    for text, line, source in _entries(fields, report, read_file, files):
-        found = _read_host(text, line, source)
-        if isinstance(found, bytes):
-            (hosts if text.startswith("=") else domains).add(found)
-        elif found is not None:
-            networks.append(found)
+    hosts, files = _read_hosts("pass-through", fields, report, read_file)
     on_failure = fields.choice("failed-handshakes", ON_FAILURE) or REPORT
     if on_failure == ADD and not files:
         report.error(fields.line_of("failed-handshakes"), "failed-handshakes: add", "there is no file to add to")
-    return PassThrough(
-        frozenset(domains),
-        frozenset(hosts),
-        tuple(dict.fromkeys(networks)),
-        on_failure,
-        files[0] if files else None,
-        f"{report.source}:{node.line}",
+    place = f"{report.source}:{node.line}"
+    return PassThrough(hosts.names, hosts.networks, on_failure, files[0] if files else None, place)
+
+
+def read_always_decrypted(node: YamlNode, report: ProblemReport, read_file: ReadFile) -> AlwaysDecrypted:
+    """The value of ``always-decrypt``: a list of hosts, or a mapping."""
+    if not isinstance(node.value, list | dict):
+        why = f"expected a list of hosts, or a mapping with {', '.join(_ALWAYS_KEYS)}, not {node.kind}"
+        report.error(node.line, "always-decrypt", why)
+        return AlwaysDecrypted()
+    fields = MappingReader(
+        YamlNode(node.line, {"hosts": node}) if isinstance(node.value, list) else node, _ALWAYS_KEYS, report
     )
+    if not any(key in fields for key in _ALWAYS_KEYS):
+        report.error(node.line, "always-decrypt", f"expected one of {', '.join(_ALWAYS_KEYS)}")
+    hosts, _ = _read_hosts("always-decrypt", fields, report, read_file)
+    names = (
+        MappingReader(YamlNode(item.line, {"categories": item}), _ALWAYS_KEYS, report).name("categories")
+        for item in fields.items("categories")
+    )
+    return AlwaysDecrypted(hosts.names, hosts.networks, frozenset(name for name in names if name is not None))
+
+
+def _read_hosts(
+    what: str, fields: MappingReader, report: ProblemReport, read_file: ReadFile
+) -> tuple[HostSet, list[Path]]:
+    """The value of ``hosts`` in the key ``what``, and the files that it names."""
+    names: set[tuple[bytes, bool]] = set()
+    networks: list[Network] = []
+    files: list[Path] = []
+    for text, line, source in _entries(what, fields, report, read_file, files):
+        found = _read_host(text, line, source)
+        if isinstance(found, bytes):
+            names.add((found, not text.startswith("=")))
+        elif found is not None:
+            networks.append(found)
+    return HostSet(frozenset(names), tuple(dict.fromkeys(networks))), files
 
 
 def _entries(
-    fields: MappingReader, report: ProblemReport, read_file: ReadFile, files: list[Path]
+    what: str, fields: MappingReader, report: ProblemReport, read_file: ReadFile, files: list[Path]
 ) -> Iterator[tuple[str, int, ProblemReport]]:
     """Each entry, its line, and the report of its source; adds the files that it reads to ``files``."""
     for item in fields.items("hosts"):
@@ -123,7 +176,7 @@ def _entries(
         own = MappingReader(item, ("file",), report)
         name = own.text("file")
         if isinstance(item.value, dict) and "file" not in own:
-            report.error(item.line, "pass-through", "it names no file")
+            report.error(item.line, what, "it names no file")
         found = None if name is None else read_file(name, own.line_of("file"))
         if found is None:
             continue
@@ -148,7 +201,7 @@ def _read_host(text: str, line: int, report: ProblemReport) -> bytes | Network |
     if DELIMITERS.search(octets):
         report.error(line, text, "expected a host such as bank.example, or a network such as 192.0.2.0/24")
     elif "*" in name:
-        report.error(line, text, "a host covers those below it by itself, without '*'")
+        report.error(line, text, f"a host covers those below it by itself: write '{name.removeprefix('*.')}'")
     else:
         with suppress(UrlError):
             host = canonical_host(octets)

@@ -1,28 +1,31 @@
 """The policy file: layers of lists, read as a whole or not at all; ``compile`` reads the lists.
 
-``rules/README.md`` is the reference of its format.
+``rules/policy.md`` is the reference of its format.
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from pathlib import Path
 
-from hushlist.errors import HushlistError, Problem, SourceError
-from hushlist.lists.list_formats import FOLDERS, FORMATS, ListFormat, list_format_of
-from hushlist.lists.list_source import ListDefaults, ProblemReport, read_octets
-from hushlist.lists.yaml_nodes import MappingReader, YamlNode, read_document
-from hushlist.lists.yaml_rules import DEFAULTS_KEYS, read_defaults
+from hushlist.errors import HushlistError, Problem, SourceError, did_you_mean
+from hushlist.lists.list_formats import FOLDERS, FORMATS, UNTOLD, ListFormat, files_of_folder, list_format_of
+from hushlist.lists.list_source import ListDefaults, ProblemReport, read_octets, read_seal_key
+from hushlist.lists.yaml_nodes import DEFAULTS_KEYS, MappingReader, YamlNode, read_defaults, read_document
 from hushlist.match.checks import CHECKS, Check
 from hushlist.match.expressions import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.match.rule import Action, Rule, Terms
+from hushlist.match.seal import SealKey
+from hushlist.policy.gate_limits import GateLimits, read_gate
 from hushlist.policy.groups import (
     DEFAULT,
     DEFAULT_LAYER,
     SETTINGS_KEYS,
+    ClientConditions,
     Group,
     GroupSettings,
     LayerUse,
@@ -30,7 +33,7 @@ from hushlist.policy.groups import (
     read_settings,
 )
 from hushlist.policy.proxy_settings import (
-    LivePageSettings,
+    LOOPBACK,
     LogSettings,
     NameAnswers,
     OnFailure,
@@ -39,8 +42,9 @@ from hushlist.policy.proxy_settings import (
     read_name_answers,
     read_on_failure,
 )
-from hushlist.policy.schedule import Schedule, read_schedules, read_timezone
-from hushlist.policy.scheduled_action import read_during
+from hushlist.policy.recurrence import Schedule
+from hushlist.policy.schedule import read_during, read_schedules, read_timezone
+from hushlist.policy.subscription import SUBSCRIPTION_KEYS, SubscribedList, read_subscription
 from hushlist.system.files import LONGEST_DOCUMENT
 
 #: a file's identity: modification time in ns, size in octets, inode; ``None`` if there is no such file
@@ -54,6 +58,24 @@ class ListFile:
     path: Path
     format: ListFormat
     defaults: ListDefaults
+    #: the format, if the content told it
+    detected: str | None = None
+    #: how much it may change before it is held back
+    gate: GateLimits = GateLimits()  # noqa: RUF009  it is immutable
+    #: the file that is read in its place, while it is held back
+    copy: Path | None = None
+    #: where it was fetched from, if it is a copy
+    url: str | None = None
+
+    @property
+    def read_from(self) -> Path:
+        """The file that is read."""
+        return self.copy or self.path
+
+    @property
+    def source(self) -> str:
+        """What people know it by: the path, or where it is from."""
+        return self.url or str(self.path)
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,9 +113,31 @@ class Policy:
     #: what to do with requests if the filter fails
     on_failure: OnFailure = OnFailure()  # noqa: RUF009  it is immutable
     #: who may see the live page; ``None``: nobody
-    live: LivePageSettings | None = LivePageSettings()  # noqa: RUF009  it is immutable
+    live: ClientConditions | None = LOOPBACK
+    #: what to do where a filter of an Adblock list depends on a context that is not known: block or pass
+    unknown_context: Action = Action.PASS
+    #: the keys of sealed lists, by their fingerprints
+    seals: dict[str, SealKey] = field(default_factory=dict)
+    #: popular domains, which no list may newly cover
+    popular: Path | None = None
+    #: lists that are held back, so that their last good copies are in force: why, for people
+    held: dict[Path, str] = field(default_factory=dict)
+    #: what changes when a person has another copy of a list in force
+    pointers: dict[Path, Fingerprint] = field(default_factory=dict)
+    #: its lists that are fetched, also those of which there is no copy
+    subscribed: tuple[SubscribedList, ...] = ()
     #: the fingerprint of every file of the policy, taken before it was read
     files: dict[Path, Fingerprint] = field(default_factory=dict)
+
+    @property
+    def watched(self) -> dict[Path, Fingerprint]:
+        """The fingerprints of all that changes what is in force."""
+        return {**self.files, **self.pointers}
+
+    @property
+    def held_back(self) -> list[Problem]:
+        """A warning for each list that is held back."""
+        return [Problem(str(path), 0, "list", why) for path, why in self.held.items()]
 
     @property
     def all_groups(self) -> tuple[Group, ...]:
@@ -123,33 +167,38 @@ class ListError(HushlistError):
 def list_files(
     path: Path, form: str | None, defaults: ListDefaults, is_there: Callable[[Path], bool] = Path.exists
 ) -> list[ListFile]:
-    """The files of a list: one, or those of a folder; without a given format, the file's name shows it.
+    """The files of a list: one, or those of a folder; without a given format, the file's content tells it.
 
     Lists in a folder get the folder's name, unless ``defaults`` has one.
 
     Raises:
-        ListError: the name shows no format, or there is no such file.
+        ListError: there is no such file.
     """
     if form in FOLDERS or (form is None and path.is_dir()):
-        formats = FOLDERS[form or "squidguard"]
+        form = form or "squidguard"
         defaults = replace(defaults, name=defaults.name or path.name)
-        named = ((path / name, own) for name, own in formats.items())
-        found = [ListFile(file, own, defaults) for file, own in named if is_there(file)]
+        found = [ListFile(file, own, defaults) for file, own in files_of_folder(path, form, is_there)]
         for one in found:
             # a link may lead to any file of this machine, which warnings would then quote
             if not one.path.resolve().is_relative_to(path.resolve()):
                 raise ListError(f"{one.path.name} in it is a link that leads out of the folder")
         if not found:
-            raise ListError(f"there is no folder with {' or '.join(formats)}")
+            raise ListError(f"there is no folder with {' or '.join(FOLDERS[form])}")
         return found
     if not is_there(path):
         is_url = not {"http:", "https:"}.isdisjoint(path.parts)
-        raise ListError("there is no such file" + (": fetch it, and name the file" if is_url else ""))
-    if form is None:
-        raise ListError(f"its name tells no format: give one of {', '.join(FORMATS)}")
+        raise ListError("there is no such file" + (": to have it fetched, write it as its url" if is_url else ""))
     if path.is_dir():
         raise ListError(f"it is a folder, which only the format {' or '.join(FOLDERS)} reads")
-    return [ListFile(path, FORMATS[form], defaults)]
+    told = form
+    if form in (None, "adblock"):
+        from hushlist.lists.format_detection import detect_format  # most policies start faster without it
+
+        with suppress(OSError, ValueError):  # who reads the list says why it cannot be read
+            told = detect_format(path, form)
+    if told is None:
+        return [ListFile(path, UNTOLD, defaults)]  # who reads it says so; a policy may have its last good copy
+    return [ListFile(path, FORMATS[told], defaults, None if told == form else told)]
 
 
 def fingerprint(path: Path) -> Fingerprint:
@@ -190,10 +239,14 @@ def _check(code: str, node: YamlNode, layer: str, report: ProblemReport) -> Rule
 
 
 POLICY_KEYS = (
-    *("unparsable", "timezone", "schedules", "layers", *SETTINGS_KEYS, "groups"),
-    *("log", "block-page", "dns", "on-failure", "live"),
+    *("unparsable", "unknown-context", "timezone", "schedules", "layers", *SETTINGS_KEYS, "groups"),
+    *("log", "block-page", "dns", "on-failure", "live", "gate"),
 )
-_UNPARSABLE = (Action.BLOCK, Action.PASS)
+_BLOCK_OR_PASS = (Action.BLOCK, Action.PASS)
+_LIST_KEYS = (
+    *("file", "catalogue", "url", *SUBSCRIPTION_KEYS, "format", "prefix-length", "fragments", "seal", "gate"),
+    *DEFAULTS_KEYS,
+)
 
 
 class _PolicyReader:
@@ -202,15 +255,21 @@ class _PolicyReader:
     def __init__(self, path: Path, report: ProblemReport, files: dict[Path, Fingerprint]) -> None:
         self._path, self._report, self._files = path, report, files
         self._schedules: dict[str, Schedule] = {}
+        self._seals: dict[str, SealKey] = {}
+        self._gate = GateLimits()
+        self._subscribed: list[SubscribedList] = []
 
     def read(self, document: YamlNode) -> Policy:
         report = self._report
         fields = MappingReader(document, POLICY_KEYS, report)
-        unparsable = fields.choice("unparsable", _UNPARSABLE) or Action.BLOCK
+        unparsable = fields.choice("unparsable", _BLOCK_OR_PASS) or Action.BLOCK
+        unknown_context = fields.choice("unknown-context", _BLOCK_OR_PASS) or Action.PASS
         zone = read_timezone(fields, "timezone", report)
         schedules = fields.node("schedules")
         if schedules is not None:
             self._schedules = read_schedules(schedules, zone, report)
+        self._gate, gate = read_gate(fields.node("gate"), self._gate, report)
+        popular = None if gate is None else self._file(gate, "popular")
         if isinstance(document.value, dict) and "layers" not in fields:
             report.error(document.line, "layers", "the policy has none")
         layers = tuple(self._layer(node) for node in fields.items("layers"))
@@ -231,10 +290,14 @@ class _PolicyReader:
             settings=settings,
             zone=zone,
             log=None if log is None else read_log(log, report),
-            block_page=self._block_page(fields),
+            block_page=self._file(fields, "block-page"),
             name_answers=NameAnswers() if dns is None else read_name_answers(dns, report),
             on_failure=read_on_failure(fields, report),
-            live=LivePageSettings() if live is None else read_live(live, report),
+            live=LOOPBACK if live is None else read_live(live, report),
+            unknown_context=unknown_context,
+            seals=self._seals,
+            popular=popular,
+            subscribed=tuple(self._subscribed),
             files=self._files,
         )
 
@@ -249,15 +312,16 @@ class _PolicyReader:
         if reserved in counts:
             self._report.error(line, reserved, why)
 
-    def _block_page(self, fields: MappingReader) -> Path | None:
-        name = fields.text("block-page")
+    def _file(self, fields: MappingReader, key: str) -> Path | None:
+        """The file that a key names."""
+        name = fields.text(key)
         if name is None:
             return None
         path = self._path.parent / name
         if not self._is_there(path):
-            self._report.error(fields.line_of("block-page"), name, "there is no such file")
+            self._report.error(fields.line_of(key), name, "there is no such file")
         elif path.is_dir():
-            self._report.error(fields.line_of("block-page"), name, "expected a file, not a folder")
+            self._report.error(fields.line_of(key), name, "expected a file, not a folder")
         return path
 
     def _layer(self, node: YamlNode) -> Layer:
@@ -273,24 +337,122 @@ class _PolicyReader:
 
     def _list(self, node: YamlNode, layer: str) -> list[ListFile]:
         report = self._report
-        entry = YamlNode(node.line, {"file": node}) if isinstance(node.value, str) else node
-        fields = MappingReader(entry, ("file", "format", "prefix-length", *DEFAULTS_KEYS), report)
-        length = fields.number("prefix-length", SHORTEST_PREFIX, FULL_LENGTH)
-        defaults = replace(read_defaults(fields), prefix_length=length, layer=layer)
-        name = fields.text("file")
-        if name is None:
-            if isinstance(entry.value, dict) and "file" not in fields:
-                report.error(node.line, "list", "it names no file")
+        entry = YamlNode(node.line, {"file": node}) if isinstance(node.value, str) else self._of_catalogue(node)
+        if entry is None:
             return []
-        path = self._path.parent / name
+        fields = MappingReader(entry, _LIST_KEYS, report)
+        gate, _ = read_gate(fields.node("gate"), self._gate, report, is_of_list=True)
+        length = fields.number("prefix-length", SHORTEST_PREFIX, FULL_LENGTH)
+        fragments = fields.choice("fragments", ("drop",))
+        defaults = replace(read_defaults(fields), prefix_length=length, fragments=fragments, layer=layer)
+        defaults = replace(defaults, seal=self._seal(fields))
+        name, url = fields.text("file"), fields.text("url") if "url" in fields else None
+        for key in ("file",) if url else SUBSCRIPTION_KEYS if name else ():
+            if key in fields:
+                report.error(fields.line_of(key), key, "a list has a file, or a url and how it is fetched")
+        if name is None and url is None:
+            if isinstance(entry.value, dict) and not {"file", "url"} & entry.value.keys():
+                report.error(node.line, "list", "it names no file and no url")
+            return []
+        path = self._path.parent / (name or (url or "").partition("?")[0].rpartition("/")[2])
         form = fields.choice("format", (*FORMATS, *FOLDERS)) or list_format_of(path)
         if length is not None and form != "safebrowsing-raw":
             report.error(fields.line_of("prefix-length"), "prefix-length", "only the format safebrowsing-raw has one")
         try:
-            return list_files(path, form, defaults, self._is_there)
+            files = (
+                self._copy(fields, form, defaults, gate)
+                if name is None
+                else list_files(path, form, defaults, self._is_there)
+            )
         except ListError as error:
-            report.error(fields.line_of("file"), name, str(error))
+            report.error(fields.line_of("url" if name is None else "file"), name or url or "", str(error))
             return []
+        files = [replace(file, gate=gate) for file in files]
+        if defaults.seal and any(file.format.reader not in ("read_yaml", "read_sha256") for file in files):
+            report.error(fields.line_of("seal"), "seal", "only lists of the formats yaml and sha256 can be sealed")
+        return files
+
+    def _of_catalogue(self, node: YamlNode) -> YamlNode | None:
+        """A list with what the catalogue says of it, if it names one there; ``None`` if there is an error."""
+        given = node.value
+        if not isinstance(given, dict) or "catalogue" not in given:
+            return node
+        from hushlist.policy.catalogue import read_catalogue, shipped_catalogue  # few policies need it
+
+        own, line = given["catalogue"], given["catalogue"].line
+        try:
+            known = read_catalogue(shipped_catalogue())
+        except SourceError as error:
+            self._report.error(line, "catalogue", str(error.problems[0]))
+            return None
+        entry = known.get(own.value) if isinstance(own.value, str) else None
+        if entry is None:
+            near = did_you_mean(str(own.value), known)
+            self._report.error(
+                line, f"catalogue: {own}", f"it has no such list{near} (see 'hushlist lists --catalogue')"
+            )
+            return None
+        if both := [key for key in ("file", "url") if key in given]:
+            self._report.error(line, "catalogue", f"it says where the list is: leave out {both[0]!r}")
+            return None
+        said = {"url": entry.url, "format": entry.format, "title": entry.title, "category": entry.category}
+        rest = {key: value for key, value in given.items() if key != "catalogue"}
+        return YamlNode(node.line, {key: YamlNode(line, text) for key, text in said.items()} | rest)
+
+    def _seal(self, fields: MappingReader) -> str | None:
+        """The fingerprint of the key that a list names; empty if it names none, ``None`` if there is an error."""
+        name = fields.text("seal")
+        if name is None:
+            return None if "seal" in fields else ""
+        path = self._path.parent / name
+        if not self._is_there(path):
+            self._report.error(fields.line_of("seal"), name, "there is no such file")
+            return None
+        try:
+            key = read_seal_key(path)
+        except SourceError as error:
+            self._report.error(fields.line_of("seal"), name, error.problems[0].why)
+            return None
+        self._seals[key.fingerprint] = key
+        return key.fingerprint
+
+    def _copy(
+        self, fields: MappingReader, form: str | None, defaults: ListDefaults, gate: GateLimits
+    ) -> list[ListFile]:
+        """The copy of a list that is fetched; none if there is none yet, which is an error unless it is optional.
+
+        Raises:
+            ListError: nothing tells its format.
+        """
+        from hushlist.system.list_store import ListStore  # most policies start faster without it
+
+        report = self._report
+        subscription = read_subscription(fields, report, self._read_beside)
+        if subscription is None:
+            return []
+        url, line = subscription.url, subscription.line
+        if form in FOLDERS:
+            report.error(line, url, f"the format {form} is for folders, and a folder cannot be fetched")
+            return []
+        try:
+            store = ListStore(self._path, subscription.identity)
+        except RuntimeError as error:
+            report.error(line, url, str(error))
+            return []
+        for own in self._subscribed:
+            if own.store.folder == store.folder and (own.form, own.gate) != (form, gate):
+                why = f"line {own.subscription.line} has it with another format or gate, and both share one copy"
+                report.error(line, url, f"{why}: give them the same")
+        self._subscribed.append(SubscribedList(subscription, form, defaults, gate, store))
+        self._is_there(store.pointer)
+        version = store.current()
+        if version is not None:
+            return [replace(own, url=url) for own in list_files(version.path, form, defaults, self._is_there)]
+        if not subscription.is_optional:
+            fault, update = store.state().fault, f"hushlist update --policy {self._path}"
+            tried = f", and fetching it failed: {fault}; '{update}' tries again" if fault else f": run '{update}'"
+            report.error(line, url, f"there is no copy of it yet{tried}")
+        return []
 
     def _read_beside(self, name: str, line: int) -> tuple[Path, bytes] | None:
         """A file that line ``line`` of the policy names."""

@@ -1,4 +1,4 @@
-"""Keys of the policy for the proxy itself; ``rules/README.md`` is their reference.
+"""Keys of the policy for the proxy itself; ``rules`` has their reference.
 
 ``on-failure`` says what happens to undecided requests if the filter fails; other failures leave no choice.
 ``live`` says who may see the live page and its numbers, which ``hushlist.proxy.dashboard.dashboard_server`` serves.
@@ -16,7 +16,7 @@ from pathlib import Path
 
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import MappingReader, YamlNode
-from hushlist.policy.groups import SWITCH, Client, is_in, read_networks, read_switch, read_users, refuse_empty
+from hushlist.policy.groups import SWITCH, ClientConditions, read_networks, read_switch, read_users, refuse_empty
 
 
 class FailureCause(StrEnum):
@@ -66,37 +66,20 @@ def read_on_failure(fields: MappingReader, report: ProblemReport) -> OnFailure:
     return OnFailure(frozenset(cause for cause, word in said.items() if word == "open"))
 
 
-#: the addresses of the machine itself
-LOOPBACK = (IPv4Network("127.0.0.0/8"), IPv6Network("::1/128"))
+#: the clients on the machine itself
+LOOPBACK = ClientConditions(networks=(IPv4Network("127.0.0.0/8"), IPv6Network("::1/128")))
 
 
-@dataclass(frozen=True, slots=True)
-class LivePageSettings:
-    """Who may see the page; if both conditions are given, both must be met."""
-
-    networks: tuple[IPv4Network | IPv6Network, ...] = LOOPBACK
-    #: users of the proxy; empty: any user, or none
-    users: frozenset[str] = frozenset()
-
-    def allows(self, client: Client) -> bool:
-        """Whether a client may see the page.
-
-        >>> [LivePageSettings().allows(Client(address)) for address in ("127.0.0.1", "192.168.1.7", "")]
-        [True, False, False]
-        """
-        return is_in(client.address, self.networks) and (not self.users or client.user in self.users)
-
-
-def read_live(node: YamlNode, report: ProblemReport) -> LivePageSettings | None:
+def read_live(node: YamlNode, report: ProblemReport) -> ClientConditions | None:
     """The value of ``live``: ``on``, ``off`` or a mapping; ``None`` for ``off`` and for errors."""
     keys = ("clients", "users")
     fields = read_switch(node, "live", keys, report)
     if isinstance(fields, bool):
-        return LivePageSettings() if fields else None
+        return LOOPBACK if fields else None
     for key in keys:
         refuse_empty(fields, key, f"expected some {key}", report)  # otherwise it would allow everybody
-    networks = tuple(read_networks(fields, report)) if "clients" in fields else LOOPBACK
-    return LivePageSettings(networks, frozenset(read_users(fields, report)))
+    networks = tuple(read_networks(fields, report)) or LOOPBACK.networks
+    return ClientConditions(networks=networks, users=frozenset(read_users(fields, report)))
 
 
 NXDOMAIN, REFUSED = "nxdomain", "refused"
@@ -105,16 +88,11 @@ _EXPECTED = f"expected {NXDOMAIN}, {REFUSED}, an IPv4 address, an IPv6 address, 
 
 @dataclass(frozen=True, slots=True)
 class NameAnswers:
-    """The answer for a blocked name: "no such name", "refused", or addresses."""
+    """The answer for a blocked name: "refused", addresses, or else "no such name"."""
 
     refused: bool = False
-    ipv4: IPv4Address | None = None
-    ipv6: IPv6Address | None = None
-
-    @property
-    def has_addresses(self) -> bool:
-        """Whether the answer has addresses."""
-        return self.ipv4 is not None or self.ipv6 is not None
+    #: at most one of each version
+    addresses: tuple[IPv4Address | IPv6Address, ...] = ()
 
 
 def read_name_answers(node: YamlNode, report: ProblemReport) -> NameAnswers:
@@ -137,10 +115,7 @@ def read_name_answers(node: YamlNode, report: ProblemReport) -> NameAnswers:
         else:
             found[address.version] = address
     refuse_empty(fields, "blocked", _EXPECTED, report)
-    ipv4, ipv6 = found.get(4), found.get(6)
-    return NameAnswers(
-        ipv4=ipv4 if isinstance(ipv4, IPv4Address) else None, ipv6=ipv6 if isinstance(ipv6, IPv6Address) else None
-    )
+    return NameAnswers(addresses=tuple(found.values()))
 
 
 def _address(node: YamlNode) -> IPv4Address | IPv6Address | None:

@@ -1,4 +1,4 @@
-"""Recurring times of a time zone's wall clock: what the clock shows, and time spans on some days, used by schedules.
+"""Schedules, and what they consist of: recurring times of a time zone's wall clock, as time spans on some days.
 
 A wall clock is put forward (a gap) or back (a doubled hour), today always by whole minutes. Its times are counted in
 minutes since day 0 of ``date.toordinal``, so that a time span is two integers. A span belongs to the day on which it
@@ -10,7 +10,7 @@ from __future__ import annotations
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta, tzinfo
+from datetime import UTC, date, datetime, timedelta, tzinfo
 from itertools import chain
 
 #: minutes
@@ -201,3 +201,86 @@ class RecurringSpans:
                 yield last_moment(day * A_DAY + end, zone)
         for entry in self.except_times:
             yield from entry.ends(day, zone)
+
+
+# -- schedules ---------------------------------------------------------------------------------------------------------
+
+# Without dates, a week differs from the one before only around a change of the clock, and never three in a row.
+_A_WHILE = 24
+# So that no computed moment is later than a datetime can be.
+_LAST_DAY = date.max.toordinal() - 4
+
+
+@dataclass(frozen=True, slots=True)
+class Schedule:
+    """On while one of its entries is on.
+
+    >>> from zoneinfo import ZoneInfo
+    >>> night = Schedule("night", ZoneInfo("Europe/Berlin"), (RecurringSpans(spans=((21 * 60, 30 * 60 + 30),)),))
+    >>> now = datetime(2026, 12, 24, 22, tzinfo=UTC)
+    >>> night.is_on(now), str(night.next_change(now))
+    (True, '2026-12-25 05:30:00+00:00')
+    """
+
+    name: str
+    zone: tzinfo
+    entries: tuple[RecurringSpans, ...]
+
+    def is_on(self, now: datetime) -> bool:
+        """Whether it is on at a moment.
+
+        Raises:
+            ValueError: the moment has no time zone.
+        """
+        ahead, behind = shown(_aware(now), self.zone)
+        return any(entry.is_on(ahead, behind) for entry in self.entries)
+
+    def next_change(self, now: datetime) -> datetime | None:
+        """The first moment after ``now``, in UTC, at which ``is_on`` changes; ``None`` if there is none.
+
+        Searches some weeks from now, then some weeks from each named date, so a far date costs no more than a near one.
+
+        Raises:
+            ValueError: the moment has no time zone.
+        """
+        now = _aware(now).astimezone(UTC)
+        was_on = self.is_on(now)
+        day = now.toordinal() - 3
+        turns = sorted({turn for entry in self.entries for turn in entry.turns() if day < turn <= _LAST_DAY})
+        for first, last in _whiles(day, turns):
+            for moment in self._ends(first, last):
+                if moment > now and self.is_on(moment) is not was_on:
+                    return moment
+        return None
+
+    def _ends(self, first: int, last: int) -> Iterator[datetime]:
+        """All ends of spans that begin on some days, in order: a day's come when no later day can have earlier ones."""
+        waiting: set[datetime] = set()
+        for day in range(first, min(last, _LAST_DAY) + 1):
+            waiting.update(end for entry in self.entries for end in entry.ends(day, self.zone))
+            if waiting:
+                midnight = first_moment((day + 1) * A_DAY, self.zone)
+                due = sorted(end for end in waiting if end < midnight)
+                waiting.difference_update(due)
+                yield from due
+        yield from sorted(waiting)
+
+
+def _whiles(day: int, turns: list[int]) -> Iterator[tuple[int, int]]:
+    """Ranges of days (first, last): some weeks from a day, and some weeks around each turn.
+
+    >>> list(_whiles(100, [110, 500]))
+    [(100, 124), (121, 134), (497, 524)]
+    """
+    last = day + _A_WHILE
+    yield day, last
+    for turn in turns:
+        # Spans that began before a turn or a range may end after it.
+        yield max(last, turn) - 3, turn + _A_WHILE
+        last = turn + _A_WHILE
+
+
+def _aware(now: datetime) -> datetime:
+    if now.tzinfo is None:
+        raise ValueError("the moment has no time zone")
+    return now

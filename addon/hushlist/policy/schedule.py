@@ -1,111 +1,23 @@
-"""Schedules: days and times by the wall clock of a time zone; and how a policy defines them.
+"""What a policy says of time: its time zone, its schedules, and its actions, which hold always or by a schedule.
 
-``rules/README.md`` is the reference of how schedules are written.
+Actions are for categories, and for requests that no rule decides. ``rules/groups.md`` is the reference of how schedules
+are written.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, tzinfo
-from difflib import get_close_matches
-from graphlib import CycleError, TopologicalSorter
 from typing import TypeVar
-from zoneinfo import ZoneInfo, available_timezones
 
+from hushlist.errors import UrlError
 from hushlist.lists.list_source import ProblemReport
-from hushlist.lists.yaml_nodes import MappingReader, YamlNode
-from hushlist.policy.recurrence import (
-    A_DAY,
-    EVERY_WEEKDAY,
-    WHOLE_DAY,
-    RecurringDates,
-    RecurringSpans,
-    first_moment,
-    shown,
-)
-
-# Without dates, a week differs from the one before only around a change of the clock, and never three in a row.
-_A_WHILE = 24
-# So that no computed moment is later than a datetime can be.
-_LAST_DAY = date.max.toordinal() - 4
-
-
-@dataclass(frozen=True, slots=True)
-class Schedule:
-    """On while one of its entries is on.
-
-    >>> from zoneinfo import ZoneInfo
-    >>> night = Schedule("night", ZoneInfo("Europe/Berlin"), (RecurringSpans(spans=((21 * 60, 30 * 60 + 30),)),))
-    >>> now = datetime(2026, 12, 24, 22, tzinfo=UTC)
-    >>> night.is_on(now), str(night.next_change(now))
-    (True, '2026-12-25 05:30:00+00:00')
-    """
-
-    name: str
-    zone: tzinfo
-    entries: tuple[RecurringSpans, ...]
-
-    def is_on(self, now: datetime) -> bool:
-        """Whether it is on at a moment.
-
-        Raises:
-            ValueError: the moment has no time zone.
-        """
-        ahead, behind = shown(_aware(now), self.zone)
-        return any(entry.is_on(ahead, behind) for entry in self.entries)
-
-    def next_change(self, now: datetime) -> datetime | None:
-        """The first moment after ``now``, in UTC, at which ``is_on`` changes; ``None`` if there is none.
-
-        Searches some weeks from now, then some weeks from each named date, so a far date costs no more than a near one.
-
-        Raises:
-            ValueError: the moment has no time zone.
-        """
-        now = _aware(now).astimezone(UTC)
-        was_on = self.is_on(now)
-        day = now.toordinal() - 3
-        turns = sorted({turn for entry in self.entries for turn in entry.turns() if day < turn <= _LAST_DAY})
-        for first, last in _whiles(day, turns):
-            for moment in self._ends(first, last):
-                if moment > now and self.is_on(moment) is not was_on:
-                    return moment
-        return None
-
-    def _ends(self, first: int, last: int) -> Iterator[datetime]:
-        """All ends of spans that begin on some days, in order: a day's come when no later day can have earlier ones."""
-        waiting: set[datetime] = set()
-        for day in range(first, min(last, _LAST_DAY) + 1):
-            waiting.update(end for entry in self.entries for end in entry.ends(day, self.zone))
-            if waiting:
-                midnight = first_moment((day + 1) * A_DAY, self.zone)
-                due = sorted(end for end in waiting if end < midnight)
-                waiting.difference_update(due)
-                yield from due
-        yield from sorted(waiting)
-
-
-def _whiles(day: int, turns: list[int]) -> Iterator[tuple[int, int]]:
-    """Ranges of days (first, last): some weeks from a day, and some weeks around each turn.
-
-    >>> list(_whiles(100, [110, 500]))
-    [(100, 124), (121, 134), (497, 524)]
-    """
-    last = day + _A_WHILE
-    yield day, last
-    for turn in turns:
-        # Spans that began before a turn or a range may end after it.
-        yield max(last, turn) - 3, turn + _A_WHILE
-        last = turn + _A_WHILE
-
-
-def _aware(now: datetime) -> datetime:
-    if now.tzinfo is None:
-        raise ValueError("the moment has no time zone")
-    return now
-
+from hushlist.lists.yaml_nodes import MappingReader, YamlNode, suggested_name
+from hushlist.match.rule import Action
+from hushlist.policy.recurrence import A_DAY, EVERY_WEEKDAY, WHOLE_DAY, RecurringDates, RecurringSpans, Schedule
+from hushlist.url.hrn import parse_hrn
 
 # Each entry of a schedule may refer to every entry of the next, so each step multiplies the time of an answer.
 _DEEPEST = 4
@@ -127,6 +39,21 @@ _EXPECTED = {
 #: packages until it gives up
 _LONGEST_ZONE = 64
 _Read = TypeVar("_Read")
+#: seconds of the units in ``_DURATION``
+_UNITS = (86400, 3600, 60, 1)
+_DURATION = re.compile(r"(?=[0-9])(?:([0-9]{1,9})d)?(?:([0-9]{1,9})h)?(?:([0-9]{1,9})m)?(?:([0-9]{1,9})s)?")
+
+
+def seconds_of(text: str) -> int | None:
+    """Seconds, from a text such as ``30m``, ``2h``, ``1d`` or ``1h30m``; ``None`` if it is no such text.
+
+    >>> seconds_of("1h30m"), seconds_of("often")
+    (5400, None)
+    """
+    match = _DURATION.fullmatch(text)
+    if match is None:
+        return None
+    return sum(int(number) * unit for number, unit in zip(match.groups(default="0"), _UNITS, strict=True))
 
 
 def read_timezone(fields: MappingReader, key: str, report: ProblemReport) -> tzinfo:
@@ -134,6 +61,9 @@ def read_timezone(fields: MappingReader, key: str, report: ProblemReport) -> tzi
     name = fields.text(key)
     if name is None or name.upper() == "UTC":
         return UTC  # UTC needs no database
+    from difflib import get_close_matches
+    from zoneinfo import ZoneInfo, available_timezones
+
     try:
         if len(name) <= _LONGEST_ZONE:
             return ZoneInfo(name)
@@ -324,6 +254,8 @@ def _leave_unknown_out(drafts: dict[str, list[_Draft]], report: ProblemReport) -
 
 def _in_order(drafts: dict[str, list[_Draft]], report: ProblemReport) -> tuple[str, ...]:
     """The names, each after those that its schedule excepts; exceptions that form a circle are removed."""
+    from graphlib import CycleError, TopologicalSorter
+
     while True:
         graph = {
             name: list(dict.fromkeys(other for draft in entries for _, other in draft.excepts))
@@ -342,3 +274,96 @@ def _in_order(drafts: dict[str, list[_Draft]], report: ProblemReport) -> tuple[s
         report.error(lines[0], f"except: {following[0]}", f"the schedules except one another in a circle: {way}")
         for name in circle:
             drafts[name] = [_Draft(draft.entry) for draft in drafts[name]]
+
+
+# -- actions -----------------------------------------------------------------------------------------------------------
+
+#: actions for a category
+CATEGORY_ACTIONS = (Action.ALLOW, Action.BLOCK, Action.WARN, Action.TAG, Action.PASS)
+#: actions if no rule decides
+DEFAULT_ACTIONS = (Action.PASS, Action.BLOCK, Action.WARN)
+_ACTION_KEYS = ("action", "during", "otherwise")
+
+
+@dataclass(frozen=True, slots=True)
+class ScheduledAction:
+    """An action, with its schedule if there is one, and its place in the policy."""
+
+    action: Action
+    source: str
+    line: int
+    during: Schedule | None = None
+    #: the action while the schedule is off; ``None``: no action
+    otherwise: Action | None = None
+    #: everybody's action for the same; used if there is no action here
+    behind: ScheduledAction | None = None
+
+    def chain(self) -> Iterator[ScheduledAction]:
+        """This action, and those to use after it."""
+        one: ScheduledAction | None = self
+        while one is not None:
+            yield one
+            one = one.behind
+
+    def at(self, now: datetime) -> Action | None:
+        """The action at a moment, or ``None``."""
+        return self.action if self.during is None or self.during.is_on(now) else self.otherwise
+
+    def __str__(self) -> str:
+        """Its place, for people."""
+        during = "" if self.during is None else f", schedule {self.during.name}"
+        return f"{self.source}:{self.line}{during}"
+
+
+def read_scheduled_action(
+    node: YamlNode, what: str, actions: Iterable[Action], schedules: Mapping[str, Schedule], report: ProblemReport
+) -> ScheduledAction | None:
+    """An action, or a mapping with ``action``, ``during`` and ``otherwise``; ``None`` with an error in the report."""
+    actions = tuple(actions)
+    if not isinstance(node.value, dict):
+        if node.value in actions:
+            return ScheduledAction(Action(node.value), report.source, node.line)
+        why = f"expected one of {', '.join(actions)}, or a mapping with {', '.join(_ACTION_KEYS)}"
+        report.error(node.line, f"{what}: {node}", why)
+        return None
+    fields = MappingReader(node, _ACTION_KEYS, report)
+    action = fields.choice("action", actions)
+    if "action" not in fields:
+        report.error(node.line, what, "it has no action")
+    otherwise = fields.choice("otherwise", actions)
+    during = read_during(fields, schedules, report)
+    if "otherwise" in fields and "during" not in fields:
+        report.error(fields.line_of("otherwise"), "otherwise", "it needs a schedule in 'during'")
+    return (
+        None if action is None else ScheduledAction(action, report.source, fields.line_of("action"), during, otherwise)
+    )
+
+
+def read_during(fields: MappingReader, schedules: Mapping[str, Schedule], report: ProblemReport) -> Schedule | None:
+    """The schedule that ``during`` names, or ``None``."""
+    name = fields.text("during")
+    if name is None:
+        return None
+    if name not in schedules:
+        known = f"known: {', '.join(schedules)}" if schedules else "the policy has none"
+        report.error(fields.line_of("during"), name, f"there is no such schedule ({known})")
+    return schedules.get(name)
+
+
+def read_categories(
+    fields: MappingReader, schedules: Mapping[str, Schedule], report: ProblemReport
+) -> dict[str, ScheduledAction]:
+    """The actions of categories, by their names in normal form."""
+    found: dict[str, ScheduledAction] = {}
+    for text, node in fields.entries("categories"):
+        try:
+            name = str(parse_hrn(text))
+        except UrlError as error:
+            report.error(node.line, text, error.reason + suggested_name(text, report.source))
+            continue
+        timed = read_scheduled_action(node, text, CATEGORY_ACTIONS, schedules, report)
+        if name in found:
+            report.error(node.line, text, f"the category is given twice (first in line {found[name].line})")
+        elif timed is not None:
+            found[name] = timed
+    return found

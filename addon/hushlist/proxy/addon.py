@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mitmproxy import ctx, exceptions, http
+from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
-from hushlist.errors import Lines, logger_of
+from hushlist.errors import Lines, did_you_mean, logger_of
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import MODES
 from hushlist.policy.policy_file import PolicyError
 from hushlist.proxy.alternative_services import keep_here
+from hushlist.proxy.bounded_input import bound_input
 from hushlist.proxy.certificate_pinning import CertificatePinning
 from hushlist.proxy.commands import Commands
 from hushlist.proxy.dashboard.dashboard_server import DashboardServer, hide_dashboard_flow, is_asked
@@ -23,6 +26,7 @@ from hushlist.proxy.dns_queries import DnsQueries, ask_filter_first
 from hushlist.proxy.flow_outcome import Bodies
 from hushlist.proxy.flow_request import SelfConnections
 from hushlist.proxy.policy_watch import PolicyWatch
+from hushlist.proxy.relayed_connections import RelayedConnections
 from hushlist.proxy.request_handler import RequestHandler
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.tunnels import Tunnels
@@ -33,6 +37,8 @@ if TYPE_CHECKING:
 
 logger = logger_of(__name__)
 
+#: how the names of our options begin
+_OURS = "hushlist_"
 #: lazy: no connection is made to an origin before its request is decided. No raw TCP: otherwise a line end before the
 #: request makes mitmproxy take HTTP in a tunnel for another protocol, which passes unfiltered.
 _REQUIRED: dict[str, object] = {"connection_strategy": "lazy", "rawtcp": False}
@@ -48,9 +54,10 @@ class Hushlist:
         self.policy_watch = PolicyWatch(self.runtime)
         own, names, pinning = SelfConnections(), DnsQueries(self.runtime), CertificatePinning(self.runtime)
         self._forms = UnblockHandler(self.runtime)
-        self._requests = RequestHandler(self.runtime, own, self._forms)
-        self._bodies = Bodies()
-        self._tunnels = Tunnels(self.runtime)
+        bodies = Bodies()
+        self._requests = RequestHandler(self.runtime, own, self._forms, bodies)
+        self._relayed = RelayedConnections(self.runtime)
+        self._tunnels = Tunnels(self.runtime, own, self._relayed)
         self._dashboard = DashboardServer(self.runtime, own)
         #: the option's value; mitmproxy copies a value each time it is read
         self._learns = True
@@ -62,7 +69,7 @@ class Hushlist:
         self.http_connect_upstream = self._requests.lead_tunnel
         self.tls_clienthello = self._tunnels.client_hello
         self.tls_established_client = pinning.established
-        self.tls_established_server = self._bodies.established
+        self.tls_established_server = bodies.established
         self.tls_failed_client = pinning.failed
         self.next_layer = self._tunnels.next_layer
         self.tcp_start = self.udp_start = self._tunnels.raw
@@ -98,6 +105,7 @@ class Hushlist:
         )
         loader.master.commands.collect_commands(Commands(self.runtime, self.policy_watch))
         ask_filter_first(loader.master.addons)
+        bound_input()
 
     def configure(self, updated: set[str]) -> None:
         """mitmproxy's hook: validate the options; state is swapped only after everything succeeded.
@@ -120,6 +128,8 @@ class Hushlist:
             self.runtime.mode, self._learns = ctx.options.hushlist_mode, ctx.options.hushlist_learn
 
     def _configure(self, updated: set[str]) -> None:
+        if not self._is_running:
+            _refuse_unknown()
         if updated & {"hushlist_mode", *_REQUIRED}:
             self._require_options()
         mode = ctx.options.hushlist_mode
@@ -128,7 +138,7 @@ class Hushlist:
         is_first_needed = "hushlist_mode" in updated and mode != "off" and self.runtime.engine is None
         if "hushlist_policy" in updated or is_first_needed:
             try:
-                self.policy_watch.load(_policy_path())
+                self.policy_watch.load(_policy_path(), _own_ports())
             except PolicyError as error:
                 # not "from error": mitmproxy prints the chain, which would add nothing
                 raise exceptions.OptionsError(f"hushlist_policy cannot be used:\n{error}") from None
@@ -150,19 +160,21 @@ class Hushlist:
     # -- life ----------------------------------------------------------------------------------------------------
 
     def running(self) -> None:
-        """mitmproxy's hook: begin to watch the files."""
+        """mitmproxy's hook: begin to watch the files, and what is relayed."""
         self._is_running = True
         # Objects that exist now live to the end. Without this, the collector would visit them again and again, which
         # costs a request more than its decision.
         gc.collect()
         gc.freeze()
         self.policy_watch.run()
+        self._relayed.run()
 
     def done(self) -> None:
         """mitmproxy's hook: log the summary, stop all threads, and write all data."""
         words = summary(self.runtime)
         if words:
             logger.info("hushlist: %s", Lines(words))
+        self._relayed.close()
         self.policy_watch.close()
         self.runtime.close()
 
@@ -173,15 +185,11 @@ class Hushlist:
         if is_asked(flow):
             return self._dashboard.answer(flow)
         self._requests.filter(flow, again=True)
-        if self.runtime.mode != "off":
-            self._bodies.guard(flow)
         return None
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook: decide again if the request has changed; take a page's form."""
         hide_dashboard_flow(flow)
-        if self.runtime.mode != "off":
-            self._bodies.frame(flow)  # a body that was not announced is decided, too
         self._requests.filter(flow, again=False)
         return self._forms.take(flow)
 
@@ -202,6 +210,26 @@ class Hushlist:
         """mitmproxy's hook: do not connect to refused servers; connect to the hosts of safe search."""
         self._tunnels.server_connect(data)
         self._requests.lead(data)
+
+
+def _refuse_unknown() -> None:
+    """Refuse options that look like ours, and are none: mitmproxy itself would wait for somebody to declare them.
+
+    Raises:
+        OptionsError: with the nearest name.
+    """
+    own = sorted(name for name in ctx.options.keys() if name.startswith(_OURS))  # noqa: SIM118  it is no mapping
+    for name in ctx.options.deferred:
+        if name.startswith(_OURS):
+            why = f"there is no option {name}{did_you_mean(name, own)}"
+            raise exceptions.OptionsError(f"{why} (known: {', '.join(own)})")
+
+
+def _own_ports() -> Iterator[int]:
+    """The ports on which the proxy listens, or will."""
+    for mode in ctx.options.mode:
+        with suppress(ValueError):  # mitmproxy says so itself
+            yield ProxyMode.parse(mode).listen_port(ctx.options.listen_port) or 0
 
 
 def _policy_path() -> Path:

@@ -112,7 +112,9 @@ class CertificatePinning:
                     "hushlist: %s refuses the certificate for %s: added to %s", client.address, host, passed.file
                 )
             return
-        self._report(group, host, f"to pass it through undecrypted, add to pass-through in {place}:  - ={host}")
+        line = f"pass-through: [={host}]" if passed.place is None else f"- ={host}"
+        where = f"to {place}" if passed.place is None else f"to pass-through in {place}"
+        self._report(group, host, f"to pass it through undecrypted, add {where}:  {line}")
 
     def _report(self, group: str, host: str, what: str) -> None:
         if self._reported.count(group, host) == 1:

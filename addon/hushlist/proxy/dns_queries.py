@@ -77,12 +77,12 @@ class DnsQueries:
             self._allowed[flow] = judgement.decision.action is Action.ALLOW
             self._act(flow, no_server or judgement, refused=bool(no_server))
         except Exception as error:
-            self._runtime.failure_policy.act(flow, error)
+            self._runtime.failure_policy.act(flow, error, is_blocked=self._is_answered(flow))
 
     def answer(self, flow: dns.DNSFlow) -> None:
         """Decide the names and addresses in an answer; then remove records that would lead past the filter."""
         response = flow.response
-        if response is None or self._own.get(flow) is response or not flow.live:
+        if response is None or self._is_answered(flow) or not flow.live:
             return
         if isinstance(flow.client_conn.proxy_mode, _TUNNELLING):
             return
@@ -100,15 +100,18 @@ class DnsQueries:
                     self._act(flow, judgement)
                     return
         except Exception as error:
-            self._runtime.failure_policy.act(flow, error)
+            self._runtime.failure_policy.act(flow, error, is_blocked=self._is_answered(flow))
+
+    def _is_answered(self, flow: dns.DNSFlow) -> bool:
+        """Whether a question has an answer that was made here."""
+        return flow.response is not None and self._own.get(flow) is flow.response
 
     def _forget_stale(self, flow: dns.DNSFlow) -> None:
         """Have a question answered again: mitmproxy takes a question with a used number for the earlier question."""
         response = flow.response
         if flow.live and response is not None:
-            is_own = self._own.get(flow) is response
-            if is_own or response.questions != flow.request.questions:
-                flow.response = None
+            is_stale = response.questions != flow.request.questions
+            flow.response = None if is_stale or self._is_answered(flow) else response
 
     def _judge(self, request: Request, client: Client) -> Judgement | None:
         """The judgement of the names as whole hosts; ``None`` while the filter is off for the client."""
@@ -137,14 +140,14 @@ class DnsQueries:
         return None if winner is not None and isinstance(winner.rule.pattern, Anything) else judgement
 
     def _act(self, flow: dns.DNSFlow, judgement: Judgement, *, refused: bool = False) -> None:
-        """Log a decision, and answer a blocked question; ``refused``: refuse it, whatever the policy's DNS setting."""
-        method = f"DNS {' '.join(types.to_str(question.type) for question in flow.request.questions[:4])}".rstrip()
-        flow_outcome.annotate(flow, self._runtime.record(judgement, method, is_live=flow.live))
+        """Answer a blocked question, and log a decision; ``refused``: refuse it, whatever the policy's DNS setting."""
         if judgement.stops and flow.live:
             engine = self._runtime.engine
             answers = NameAnswers() if engine is None else engine.policy.name_answers
             refused = refused or judgement.decision.fault is not None
             self._own[flow] = flow.response = _blocked(flow.request, answers, refused=refused)
+        method = f"DNS {' '.join(types.to_str(question.type) for question in flow.request.questions[:4])}".rstrip()
+        flow_outcome.annotate(flow, self._runtime.record(judgement, method, is_live=flow.live))
 
 
 def _is_own_resolver(flow: dns.DNSFlow) -> bool:
@@ -205,14 +208,11 @@ def _blocked(request: dns.Message, answers: NameAnswers, *, refused: bool) -> dn
     is_canary = question is not None and question.name.lower() in _CANARIES
     if question is None or refused or (answers.refused and not is_canary):
         return request.fail(response_codes.REFUSED)
-    if is_canary or not answers.has_addresses:
+    if is_canary or not answers.addresses:
         return request.fail(response_codes.NXDOMAIN)
-    records = []
-    if question.class_ == classes.IN:
-        if question.type == types.A and answers.ipv4 is not None:
-            records = [dns.ResourceRecord.A(question.name, answers.ipv4, ttl=TTL)]
-        elif question.type == types.AAAA and answers.ipv6 is not None:
-            records = [dns.ResourceRecord.AAAA(question.name, answers.ipv6, ttl=TTL)]
+    wanted = {types.A: 4, types.AAAA: 6}.get(question.type) if question.class_ == classes.IN else None
+    found = [address.packed for address in answers.addresses if address.version == wanted]
+    records = [dns.ResourceRecord(question.name, question.type, question.class_, TTL, data) for data in found]
     return request.succeed(records)
 
 

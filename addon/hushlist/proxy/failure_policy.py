@@ -44,21 +44,14 @@ class FailurePolicy:
         ``is_blocked``: the request is already blocked, and a later step failed. A request gets an answer, and so does a
         DNS question; any other flow is killed.
         """
+        if is_blocked or not self.on_failure.passes(_cause_of(error)):
+            _refuse(failed)  # first, since the rest may fail, too
         what = "request" if isinstance(failed, http.HTTPFlow) else f"{failed.type} flow"
-        if self.lets_pass(error, what, is_blocked=is_blocked):
-            return
-        if isinstance(failed, http.HTTPFlow):
-            refuse(failed, block_response.failure)
-        elif isinstance(failed, dns.DNSFlow):
-            # an unsolicited answer has no request, and goes nowhere
-            request = getattr(failed, "request", None) if failed.live else None
-            failed.response = None if request is None else request.fail(response_codes.SERVFAIL)
-        elif failed.killable:
-            failed.kill()
+        self.lets_pass(error, what, is_blocked=is_blocked)
 
     def lets_pass(self, error: Exception, what: str, *, is_blocked: bool = False) -> bool:
-        """Whether something passes after a failure; like ``act``, but without a flow."""
-        cause = FailureCause.INDEX if isinstance(error, IndexFileError) else FailureCause.ERROR
+        """Whether something passes after a failure, which is counted and logged; like ``act``, but without a flow."""
+        cause = _cause_of(error)
         passes = self.passes(cause, error, is_blocked=is_blocked)
         done = "it passes undecided" if passes else "it is refused"
         self._log(error, f"hushlist: the filter failed on a {what}, {done} (on-failure: {cause})")
@@ -108,3 +101,18 @@ class FailurePolicy:
             self._logged.clear()
         self._logged[kind] = now
         logger.error(text, exc_info=error)
+
+
+def _cause_of(error: Exception) -> FailureCause:
+    return FailureCause.INDEX if isinstance(error, IndexFileError) else FailureCause.ERROR
+
+
+def _refuse(failed: flow.Flow) -> None:
+    if isinstance(failed, http.HTTPFlow):
+        refuse(failed, block_response.failure)
+    elif isinstance(failed, dns.DNSFlow):
+        # an unsolicited answer has no request, and goes nowhere
+        request = getattr(failed, "request", None) if failed.live else None
+        failed.response = None if request is None else request.fail(response_codes.SERVFAIL)
+    elif failed.killable:
+        failed.kill()

@@ -47,15 +47,17 @@ def annotate(flow: Flow, judgement: Judgement) -> None:
 
     A person's own marker and comment stay.
     """
-    decision, would_block = judgement.decision, judgement.would_block
-    flow.metadata.pop(KEY, None)
+    decision = judgement.decision
+    if flow.metadata:
+        flow.metadata.pop(KEY, None)
     if flow.marked and flow.marked in _MARKERS:
         flow.marked = ""
     if flow.comment and flow.comment.startswith(_COMMENT):
         flow.comment = ""
     if decision.action is Action.PASS and decision.fault is None:
         return
-    flow.metadata[KEY] = {**decision.as_dict(), "would_block": would_block}
+    would_block = judgement.would_block
+    flow.metadata[KEY] = {**decision.as_dict(), "original": judgement.original, "would_block": would_block}
     flow.marked = flow.marked or _marker(judgement)
     if not flow.comment:
         verb = "would block" if would_block else decision.action.value
@@ -159,8 +161,8 @@ def _pass_on(flow: http.HTTPFlow, chunk: bytes) -> bytes | Iterable[bytes]:
     if not chunk or flow.server_conn.alpn in _FRAMED:
         return chunk
     if flow.killable:
-        logger.warning("hushlist: a body of untold length is not streamed to %s by HTTP/1.1", flow.request.host)
         flow.kill()
+        logger.warning("hushlist: a body of untold length is not streamed to %s by HTTP/1.1", flow.request.host)
     return ()
 
 

@@ -16,7 +16,7 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.policy.groups import Client, user_of
 from hushlist.url.host import LONGEST_NAME
-from hushlist.url.http_head import Naming, is_name, named, request_of_head
+from hushlist.url.http_head import Naming, is_name, looked_up, named, request_of_head
 from hushlist.url.parts import to_bytes
 from hushlist.url.request import Request, canonical_host
 
@@ -53,8 +53,9 @@ def request_of_connect(flow: http.HTTPFlow) -> Request:
 
 def request_of_connection(scheme: bytes, address: connection.Address, names: Iterable[str], mode: ProxyMode) -> Request:
     """The request for all that a connection may carry; only its address and some names are known."""
-    hosts, destination = named([to_bytes(address[0]), *map(to_bytes, names)], naming_of(mode))
-    return Request(_WEB_PORTS.get(address[1], scheme), hosts, address[1], b"/", destination=destination)
+    every, fault = looked_up([to_bytes(address[0]), *map(to_bytes, names)])
+    hosts, destination = named(every, naming_of(mode))
+    return Request(_WEB_PORTS.get(address[1], scheme), hosts, address[1], b"/", fault=fault, destination=destination)
 
 
 #: schemes of web ports, so that no check takes data sent there for another protocol's
@@ -134,8 +135,8 @@ def _client(client: connection.Client, known: Sequence[str] | None) -> Client:
     return Client(peer[0] if peer else "", user_of(known[0]) if known else None, own[1] if own else None)
 
 
-#: protocol, address and port of one end
-_End = tuple[str, str, int]
+#: address and port of one end
+_End = tuple[str, int]
 
 
 class SelfConnections:
@@ -147,30 +148,37 @@ class SelfConnections:
     """
 
     def __init__(self) -> None:
-        self._made: WeakValueDictionary[_End, connection.Server] = WeakValueDictionary()
+        #: by protocol and both ends: a port of this machine may serve connections to several addresses at once
+        self._made: WeakValueDictionary[tuple[str, _End, _End], connection.Server] = WeakValueDictionary()
+        #: every port that the proxy has used: most clients' ports are none of them, which is soon found out
+        self._ports: set[int] = set()
 
     def note(self, data: ServerConnectionHookData) -> None:
         """Note a new connection of the proxy."""
-        end = _end(data.server, data.server.sockname)
-        if end is not None:
-            self._made[end] = data.server
+        server = data.server
+        if server.sockname is not None and server.peername is not None:
+            self._made[server.transport_protocol, _end(server.sockname), _end(server.peername)] = server
+            self._ports.add(server.sockname[1])
 
-    def has(self, client: connection.Client) -> bool:
-        """Whether a client's connection is the other end of one that the proxy has made.
+    def has(self, client: connection.Client, server: connection.Server) -> bool:
+        """Whether a client is the proxy itself; ``server`` is that of the client's connection.
 
-        mitmproxy reports a connection before anything is sent over it, so it is noted in time.
+        mitmproxy reports a connection before anything is sent over it, so it is noted in time. A firewall may have led
+        a connection here: then the proxy connected to the address that the connection is for.
         """
-        end = _end(client, client.peername)
-        server = None if end is None else self._made.get(end)
-        return server is not None and server.connected
+        peer = client.peername
+        if peer is None or peer[1] not in self._ports:
+            return False
+        is_led = naming_of(client.proxy_mode) is Naming.ADDRESS
+        targets = (client.sockname, server.address if is_led else None)
+        keys = ((client.transport_protocol, _end(peer), _end(target)) for target in targets if target is not None)
+        return any(made is not None and made.connected for made in map(self._made.get, keys))
 
-    def is_loop(self, client: connection.Client) -> bool:
+    def is_loop(self, client: connection.Client, server: connection.Server) -> bool:
         """The same, for a proxy mode in which the client names the destination, which may again be the proxy."""
-        return self.has(client) and naming_of(client.proxy_mode) is not Naming.ADMINISTRATOR
+        return self.has(client, server) and naming_of(client.proxy_mode) is not Naming.ADMINISTRATOR
 
 
-def _end(one: connection.Connection, address: connection.Address | None) -> _End | None:
-    if address is None:
-        return None
+def _end(address: connection.Address) -> _End:
     host, port, *_ = address
-    return one.transport_protocol, host.removeprefix("::ffff:"), port  # a socket for both families has the prefix
+    return host.removeprefix("::ffff:"), port  # a socket for both families has the prefix

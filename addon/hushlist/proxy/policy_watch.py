@@ -9,16 +9,20 @@ itself lets requests pass then. Later, a broken change is reported, and the last
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from functools import partial
+from logging import INFO, WARNING
 from pathlib import Path
+from threading import Event
 from time import monotonic, time
+from typing import NamedTuple
 from urllib.parse import clear_cache  # type: ignore[attr-defined]
 
 from hushlist.compiling.background_compiler import BackgroundCompiler
-from hushlist.compiling.compile_report import CompileReport
+from hushlist.compiling.compile_report import CompileReport, ineffective_schedules
 from hushlist.decide.engine import Engine
-from hushlist.errors import Lines, SourceError, logger_of, printable
+from hushlist.errors import Lines, SourceError, logger_of, number_of, printable
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.index import Index
@@ -33,6 +37,8 @@ logger = logger_of(__name__)
 INTERVAL = 0.5
 #: checks after which files that keep changing are read nevertheless
 PATIENCE = 10
+#: seconds between two looks at which lists are to be fetched
+DUE_INTERVAL = 5.0
 #: seconds between two reports of a problem, and between two tries to recover from a fault of the machine
 RETRY = 60.0
 
@@ -46,32 +52,69 @@ def fingerprints_of(files: _Files) -> _Files:
     return {path: fingerprint(path) for path in files}
 
 
-async def watch(read: Callable[[], Engine], files: _Files, swap: Callable[[Engine], None]) -> None:
-    """Read a new engine, and pass it to ``swap``, whenever the files have changed; runs until it is cancelled.
+class PolicyUpdate(NamedTuple):
+    """All that a new reading of the policy and its lists gives."""
+
+    engine: Engine
+    #: the administrator's own block page
+    template: Template | None
+    report: CompileReport
+
+
+async def _in_thread(wait: Callable[[Event], None]) -> None:
+    """Call a function that waits, in a thread of its own; the event is set when nobody waits for it any longer.
+
+    A new thread and a wake-up of the event loop at each check would cost more than the check.
+    """
+    while True:
+        is_over, thread = Event(), ThreadPoolExecutor(1, "hushlist: watch")
+        try:
+            return await asyncio.get_running_loop().run_in_executor(thread, wait, is_over)
+        except RuntimeError:  # the machine has no thread left now
+            await asyncio.sleep(INTERVAL)
+        finally:
+            is_over.set()
+            thread.shutdown(wait=False)
+
+
+class _Changes:
+    """Looks for changed files that are then unchanged for a moment, or that never stop changing."""
+
+    def __init__(self, files: _Files) -> None:
+        #: as they were last read, and as they were last seen
+        self.read = self.seen = files
+        self._restless = 0
+
+    def wait(self, is_over: Event) -> None:
+        """Return once there is something to read, or at the end."""
+        while not is_over.wait(INTERVAL):
+            before, self.seen = self.seen, fingerprints_of(self.read)
+            self._restless = 0 if self.seen == before else self._restless + 1
+            if self.seen != self.read and not 0 < self._restless < PATIENCE:
+                return
+
+
+async def watch(read: Callable[[], PolicyUpdate], files: _Files, swap: Callable[[PolicyUpdate], None]) -> None:
+    """Read a new engine and block page, and pass them to ``swap``, whenever the files have changed; never ends.
 
     A change that cannot be read is logged, and tried again after the next change.
     """
-    last_seen = files
-    restless = 0
+    changes = _Changes(files)
     while True:
-        await asyncio.sleep(INTERVAL)
-        seen = await asyncio.to_thread(fingerprints_of, files)
-        restless = 0 if seen == last_seen else restless + 1
-        last_seen = seen
-        if seen == files or 0 < restless < PATIENCE:
-            continue
-        last_seen = files = seen
+        await _in_thread(changes.wait)
+        changes.read = changes.seen
         try:
-            engine = await asyncio.to_thread(read)
-            if await asyncio.to_thread(fingerprints_of, engine.policy.files) == engine.policy.files:
-                swap(engine)
-                last_seen = files = engine.policy.files
+            update = await asyncio.to_thread(read)
+            files = update.engine.policy.watched
+            if await asyncio.to_thread(fingerprints_of, files) == files:
+                swap(update)
+                changes.read = changes.seen = files
             else:  # changed while it was read: that counts as another change
-                files = dict.fromkeys(engine.policy.files, UNREAD)
+                changes.read = dict.fromkeys(files, UNREAD)
         except PolicyError as error:
             # the problems have file and line; a traceback would add nothing
             logger.error("hushlist: the change is not used, the last good rules stay:\n%s", Lines(error))  # noqa: TRY400
-            last_seen = files = {**seen, **error.files}
+            changes.read = changes.seen = {**changes.seen, **error.files}
         except Exception:
             logger.exception("hushlist: the change is not used, the last good rules stay")
 
@@ -88,12 +131,15 @@ class PolicyWatch:
         self._rules: dict[str, int] = {}
         #: whether reading the same files again may succeed
         self._may_pass = False
-        self._background = BackgroundCompiler()
+        #: the ports on which the proxy listens
+        self._own_ports: tuple[int, ...] = ()
+        self._background = self._updater = BackgroundCompiler()
         self._watcher: asyncio.Task[None] | None = None
         self._guard: asyncio.Task[None] | None = None
+        self._fetching: asyncio.Task[None] | None = None
         self._is_running = False
 
-    def load(self, path: Path) -> None:
+    def load(self, path: Path, own_ports: Iterable[int] = ()) -> None:
         """Use a policy: at the start, before any request is served; later, as soon as it is compiled.
 
         At the start, a policy that cannot be used may itself let requests pass: then they do, with a warning.
@@ -101,11 +147,13 @@ class PolicyWatch:
         Raises:
             PolicyError: the policy cannot be used; while the proxy runs, its lists are checked later.
         """
+        self._own_ports = tuple(own_ports)
         self._runtime.open_overrides()
         try:
             if self._is_running:
                 self._files = dict.fromkeys(_files_of(path), UNREAD)
             else:
+                self._background = BackgroundCompiler(self._own_ports)
                 self._use(self._read(self._background, path))
         except PolicyError as error:
             self._path = self._path or path
@@ -133,11 +181,11 @@ class PolicyWatch:
 
     def close(self) -> None:
         """Stop watching."""
-        for task in (self._watcher, self._guard):
+        for task in (self._watcher, self._guard, self._fetching):
             if task is not None:
                 task.cancel()
-        self._watcher = self._guard = None
         self._background.stop()
+        self._updater.stop()
 
     def _restart(self) -> None:
         if not self._is_running or self._path is None:
@@ -145,19 +193,19 @@ class PolicyWatch:
         if self._watcher is not None:
             self._watcher.cancel()
         self._background.stop()
-        self._background = BackgroundCompiler()
+        self._background = BackgroundCompiler(self._own_ports)
         watching = watch(partial(self._read, self._background, self._path), self._files, self._use)
         loop = asyncio.get_running_loop()
         self._watcher = loop.create_task(watching, name="hushlist: watch rules")
         if self._guard is None:
             self._guard = loop.create_task(self._keep_watch(), name="hushlist: guard")
+            self._fetching = loop.create_task(self._keep_fetching(), name="hushlist: fetch lists")
 
     async def _keep_watch(self) -> None:
         """Check regularly the index in use, and files that are to be tried again."""
         last = monotonic()
         while True:
-            await asyncio.sleep(INTERVAL)
-            clear_cache()  # the last 128 URLs that mitmproxy has parsed, of any length
+            await _in_thread(partial(self._wait_for_fault, last + RETRY))
             engine = self._runtime.engine
             if engine is not None and not engine.index.is_as_opened:
                 what = f"{engine.index.source}: somebody has changed it while it was in use; it is compiled anew"
@@ -173,13 +221,50 @@ class PolicyWatch:
             if self._may_pass:
                 self.reload()
 
+    async def _keep_fetching(self) -> None:
+        """Update the lists that are due, in another process; a new version is then a change like any other."""
+        while True:
+            await _in_thread(self._wait_for_due)
+            assert self._path is not None
+            self._updater = BackgroundCompiler(self._own_ports)
+            try:
+                for is_good, told in await asyncio.to_thread(self._updater.update, self._path):
+                    logger.log(INFO if is_good else WARNING, "hushlist: %s", told)
+            except PolicyError as error:
+                logger.error("hushlist: no list could be fetched:\n%s", Lines(error))  # noqa: TRY400
+            except Exception:
+                logger.exception("hushlist: no list could be fetched")
+            await asyncio.to_thread(self._note_states)
+            await asyncio.sleep(RETRY)  # the disk may be full, so that nothing says when to try again
+
+    def _wait_for_due(self, is_over: Event) -> None:
+        """Return once a list is to be fetched, or at the end."""
+        while not is_over.wait(DUE_INTERVAL):
+            self._note_states()
+            now = time()
+            if any(state.is_due(now) for state in self._runtime.list_states.values()):
+                return
+
+    def _note_states(self) -> None:
+        engine = self._runtime.engine
+        lists = () if engine is None else engine.policy.subscribed
+        self._runtime.list_states = {own.subscription.url: own.store.state() for own in lists}
+
+    def _wait_for_fault(self, latest: float, is_over: Event) -> None:
+        """Return once the index in use was changed; or at a moment, or at the end."""
+        while not is_over.wait(INTERVAL):
+            clear_cache()  # the last 128 URLs that mitmproxy has parsed, of any length
+            engine = self._runtime.engine
+            if monotonic() >= latest or (engine is not None and not engine.index.is_as_opened):
+                return
+
     # -- reading; in a thread, while the proxy runs ------------------------------------------------------------------
 
-    def _read(self, background: BackgroundCompiler, path: Path) -> Engine:
+    def _read(self, background: BackgroundCompiler, path: Path) -> PolicyUpdate:
         runtime, moment, start = self._runtime, time(), monotonic()
         try:
-            policy, index = background.compile(path)
-            self._check(policy, index)
+            policy, index = background.compile(path, is_start=not self._is_running)
+            template, report = self._check(policy, index)
         except PolicyError as error:
             runtime.problem, self._may_pass = str(error), error.may_pass
             runtime.was_read(LoadedPolicy(moment, monotonic() - start, runtime.problem))
@@ -188,43 +273,39 @@ class PolicyWatch:
                 runtime.failure_policy.on_failure = OnFailure() if known is None else known.on_failure
             raise
         runtime.was_read(LoadedPolicy(moment, monotonic() - start, None))
-        return Engine(policy, index, runtime.redirect_memory, runtime.overrides)
+        return PolicyUpdate(Engine(policy, index, runtime.redirect_memory, runtime.overrides), template, report)
 
-    def _check(self, policy: Policy, index: Index) -> None:
-        """Make sure that a compiled policy can be used.
+    def _check(self, policy: Policy, index: Index) -> tuple[Template | None, CompileReport]:
+        """Make sure that a compiled policy can be used; returns the administrator's own block page, and the report.
 
         Raises:
             PolicyError: its template has mistakes, or a list lost all its rules.
         """
         try:
-            _load_template(policy)
+            template = None if policy.block_page is None else load_template(policy.block_page)
         except SourceError as error:
             raise PolicyError(error.problems, policy.files) from None
         # "rules: []" in a YAML list says that no rules are meant.
         files = (file for layer in policy.layers for file in layer.lists)
-        written = {str(file.path) for file in files if file.format is FORMATS["yaml"]}
+        written = {file.source for file in files if file.format is FORMATS["yaml"] or file.gate.is_off}
         before = {source: number for source, number in self._rules.items() if source not in written}
-        if problems := list(CompileReport.of(index).emptied(before)):
-            raise PolicyError(problems, policy.files)
-
-    def _use(self, engine: Engine) -> None:
-        self._runtime.use(engine, _load_template(engine.policy))
-        self._files, self._may_pass = engine.policy.files, False
-        report = CompileReport.of(engine.index)
-        self._rules = report.rules
-        for problem in report.warnings:
+        for problem in ineffective_schedules(policy, index):
             logger.warning("hushlist: %s", problem)
-        files = len(engine.policy.files)
-        logger.info("hushlist: %d rules of %d files, by %s", len(engine.index), files, engine.policy.source)
+        report = CompileReport.of(index)
+        if problems := list(report.emptied(before)):
+            raise PolicyError(problems, policy.files)
+        return template, report
 
-
-def _load_template(policy: Policy) -> Template | None:
-    """The administrator's own block page.
-
-    Raises:
-        SourceError: it cannot be used.
-    """
-    return None if policy.block_page is None else load_template(policy.block_page)
+    def _use(self, update: PolicyUpdate) -> None:
+        engine = update.engine
+        self._runtime.use(engine, update.template)
+        self._files, self._may_pass = engine.policy.watched, False
+        self._rules = update.report.rules
+        for problem in (*engine.policy.held_back, *update.report.warnings):
+            logger.warning("hushlist: %s", problem)
+        rules = number_of(len(engine.index), "rule", "rules")
+        files = number_of(len(engine.policy.files), "file", "files")
+        logger.info("hushlist: %s of %s, by %s", rules, files, engine.policy.source)
 
 
 def _files_of(path: Path) -> _Files:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import replace
 from time import monotonic
@@ -15,7 +16,7 @@ from hushlist.decide.decision import Judgement
 from hushlist.errors import UrlError, logger_of
 from hushlist.policy.safe_search import rewrite_for_safe_search
 from hushlist.proxy import flow_outcome
-from hushlist.proxy.flow_outcome import is_open, refuse
+from hushlist.proxy.flow_outcome import Bodies, is_open, refuse
 from hushlist.proxy.flow_request import (
     Seen,
     SelfConnections,
@@ -25,24 +26,25 @@ from hushlist.proxy.flow_request import (
     seen_of_flow,
 )
 from hushlist.proxy.page import block_response
-from hushlist.proxy.page.explanation import Explanation
+from hushlist.proxy.page.block_response import LOOP
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.unblock_handler import UnblockHandler, respond
+from hushlist.url.comparison import PERMANENT
 from hushlist.url.parts import to_bytes
-from hushlist.url.redirects import PERMANENT
 from hushlist.url.request import Request, canonical_host
 
 logger = logger_of(__name__)
 
 #: seconds after which a request that has not gone on is decided again
 _LATE = 1.0
-_LOOP = "the proxy would ask itself for it"
 
 
 class _DecidedRequest(NamedTuple):
-    """A decided request: the flow's data that it was made from, the request, and the time on a monotonic clock."""
+    """A decided request: the flow's data that it was made from, whether media types are among it, the request, and the
+    time on a monotonic clock."""
 
     seen: Seen
+    with_media: bool
     request: Request
     moment: float
 
@@ -54,8 +56,8 @@ class RequestHandler:
     was already blocked is refused in any case.
     """
 
-    def __init__(self, runtime: Runtime, own: SelfConnections, unblocker: UnblockHandler) -> None:
-        self._runtime, self._own, self._unblocker = runtime, own, unblocker
+    def __init__(self, runtime: Runtime, own: SelfConnections, unblocker: UnblockHandler, bodies: Bodies) -> None:
+        self._runtime, self._own, self._unblocker, self._bodies = runtime, own, unblocker, bodies
         #: the decided request of each flow
         self._decided: WeakKeyDictionary[http.HTTPFlow, _DecidedRequest] = WeakKeyDictionary()
         #: by client connection: host -> host to connect to instead
@@ -69,19 +71,28 @@ class RequestHandler:
         in time, and end it after a rule or schedule has changed. A request of the proxy to itself is answered in every
         mode and under every policy, since it would loop forever.
         """
-        if self._runtime.mode != "off":
+        is_on = self._runtime.mode != "off"
+        if is_on:
+            if not again:
+                self._try(self._bodies.frame, flow)  # a body that was not announced is decided, too
             self._filter(flow, again=again)
-        if self._own.is_loop(flow.client_conn):
-            refuse(
-                flow,
-                lambda request: block_response.block_response(request, Explanation("", fault=_LOOP)),
-            )
+        if self._own.is_loop(flow.client_conn, flow.server_conn):
+            refuse(flow, block_response.loop_response)
+        if is_on and again:
+            self._try(self._bodies.guard, flow)
+
+    def _try(self, step: Callable[[http.HTTPFlow], None], flow: http.HTTPFlow) -> None:
+        try:
+            step(flow)
+        except Exception as error:
+            self._runtime.failure_policy.act(flow, error)
 
     def _filter(self, flow: http.HTTPFlow, *, again: bool) -> None:
         is_blocked = False
         try:
+            is_form = is_blocked = self._unblocker.is_sealed(flow.request)
             seen, before = seen_of_flow(flow), None if again else self._decided.get(flow)
-            if before is None or before.seen != seen:
+            if before is None or before.seen != seen or before.with_media != self._runtime.asks_media:
                 request = self._request_of(flow)
                 is_same = before is not None and before.request == request
             else:
@@ -91,13 +102,13 @@ class RequestHandler:
             judgement = self._runtime.judge(request, client_of_flow(flow))
             if judgement is None:
                 return
-            is_blocked = judgement.stops
-            self._decided[flow] = _DecidedRequest(seen, request, monotonic())
+            is_blocked = is_blocked or judgement.stops
+            self._decided[flow] = _DecidedRequest(seen, self._runtime.asks_media, request, monotonic())
             if is_same and not is_blocked:
                 return  # unchanged: do not log it again
-            recorded = self._runtime.record(judgement, flow.request.method, is_live=flow.live)
+            recorded = self._runtime.record(judgement, flow.request.method, is_live=flow.live, is_counted=not is_form)
             flow_outcome.annotate(flow, recorded)
-            if is_blocked or self._unblocker.is_sealed(flow.request):
+            if is_blocked:
                 if refuse(flow, lambda answered: respond(self._runtime, answered, recorded)):
                     self._unblocker.remember(flow, recorded)
             elif is_open(flow):
@@ -108,7 +119,7 @@ class RequestHandler:
 
     def _request_of(self, flow: http.HTTPFlow) -> Request:
         request = request_of_flow(flow, with_media=self._runtime.asks_media)
-        return replace(request, fault=_LOOP) if self._own.is_loop(flow.client_conn) else request
+        return replace(request, fault=LOOP) if self._own.is_loop(flow.client_conn, flow.server_conn) else request
 
     def learn(self, flow: http.HTTPFlow) -> None:
         """Learn from a permanent redirect that the origin sent."""

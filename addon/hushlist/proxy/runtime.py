@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from contextlib import ExitStack
+from datetime import UTC, tzinfo
 from time import perf_counter_ns, time
 from typing import NamedTuple
 
 from hushlist.decide.decision import Decision, Judgement
 from hushlist.decide.engine import Engine
-from hushlist.errors import Lines, logger_of, printable
+from hushlist.errors import Lines, logger_of, number_of, printable
 from hushlist.journal.log_record import LogRecord
 from hushlist.journal.log_writer import LogWriter
 from hushlist.match.rule import Action
@@ -17,10 +18,12 @@ from hushlist.policy.proxy_settings import FailureCause, LogSettings
 from hushlist.proxy.failure_policy import FailurePolicy
 from hushlist.proxy.page.template import Template
 from hushlist.proxy.statistics import Statistics
+from hushlist.system.list_store import ListState
+from hushlist.unblock import default_path
 from hushlist.unblock.credentials import Tokens
 from hushlist.unblock.overrides import Overrides
-from hushlist.unblock.store import StoreError, default_path
-from hushlist.url.redirects import RedirectMemory
+from hushlist.unblock.store import StoreError
+from hushlist.url.comparison import RedirectMemory
 from hushlist.url.request import Request
 
 logger = logger_of(__name__)
@@ -67,6 +70,8 @@ class Runtime:
         self.readings = {True: 0, False: 0}
         #: the problem of the last change, which is not used
         self.problem: str | None = None
+        #: what is known of the lists that are fetched, by their URLs
+        self.list_states: dict[str, ListState] = {}
         self._no_overrides: str | None = None
         #: why there is no engine, if so
         self._missing = FailureCause.START
@@ -79,6 +84,11 @@ class Runtime:
 
     def _group(self, client: Client) -> Group:
         return _EVERYBODY if self.engine is None else self.engine.group(client)
+
+    @property
+    def zone(self) -> tzinfo:
+        """The time zone of the policy, in which times are shown."""
+        return UTC if self.engine is None else self.engine.policy.zone
 
     @property
     def asks_media(self) -> bool:
@@ -103,28 +113,31 @@ class Runtime:
             decision = decide(request, client=client, group=group)
         return Judgement(request, client, settings, decision, perf_counter_ns() - start)
 
-    def record(self, judgement: Judgement, method: str, *, is_live: bool = True) -> Judgement:
+    def record(self, judgement: Judgement, method: str, *, is_live: bool = True, is_counted: bool = True) -> Judgement:
         """Count a decision, and log it; returns it with its canonical URL, and its reference in the log.
 
-        There is no reference without a log, or if the decision is about a recording.
+        There is no reference without a log, or if the decision is about a recording. ``is_counted`` is false for the
+        form of a block page, which nobody browsed to: it is only logged.
         """
         decision, client = judgement.decision, judgement.client
         journal = self.journal if is_live else None
         moment = time()
         reference = None if journal is None else journal.reference(moment)
-        record = LogRecord(
-            decision=decision,
-            reference=reference or "",
-            moment=moment,
-            client=client.address,
-            user=client.user,
-            group=decision.group,
-            method=method,
-            would_block=judgement.would_block,
-            grant=None if decision.grant is None else str(decision.grant.id),
-            duration=judgement.duration // 1000,
+        record = LogRecord(  # by place: with names, it takes twice as long
+            reference or "",
+            moment,
+            decision,
+            client.address,
+            client.user,
+            decision.group,
+            method,
+            judgement.would_block,
+            None if decision.grant is None else str(decision.grant.id),
+            judgement.duration // 1000,
+            judgement.request,
         )
-        self.statistics.note(record, judgement.duration)
+        if is_counted:
+            self.statistics.note(record, judgement.duration)
         if journal is not None:
             journal.write(record)
         return judgement.recorded(reference)
@@ -206,14 +219,17 @@ class Runtime:
             return "\n".join(filter(None, told))
         policy, index = self.engine.policy, self.engine.index
         groups = ", ".join(group.name for group in policy.all_groups)
+        files = number_of(len(policy.files), "file", "files")
         status = (
-            f"policy {policy.source}: {len(index):,} rules of {len(policy.files)} files; groups: {groups}; "
+            f"policy {policy.source}: {number_of(len(index), 'rule', 'rules')} of {files}; groups: {groups}; "
             f"mode {self.mode}; index {index.source}"
         )
         passed = {entry for group in policy.all_groups for entry in group.settings.pass_through.entries}
-        status += f"; {len(passed)} hosts and networks are passed through" if passed else ""
+        status += (
+            f"; passed through: {number_of(len(passed), 'host or network', 'hosts and networks')}" if passed else ""
+        )
         status += "" if self.store_fault is None else f"; nothing can be unblocked: {self.store_fault}"
         failures = self.failure_policy.status()
         status += f"; {failures}" if failures else ""
-        status = printable(status)
+        status = "\n".join((printable(status), *map(str, policy.held_back)))
         return status if self.problem is None else f"{status}; the last change is not used:\n{Lines(self.problem)}"

@@ -36,8 +36,8 @@ _LONGEST_HOST = 256
 #: upper limits of the histogram, in ns: "less than or equal to"
 BOUNDS = (*(step * 10**power for power in range(3, 8) for step in (1, 2, 5)), 10**8)
 
-#: of a record; an action's value has its hash at hand
-_OUTCOME = attrgetter("decision.action.value", "decision.group", "would_block")
+#: of a record; an action's value has its hash at hand, and "_value_" is it without a call of Python
+_OUTCOME = attrgetter("decision.action._value_", "decision.group", "would_block")
 _ASKER = attrgetter("client", "user")
 
 Key = TypeVar("Key")

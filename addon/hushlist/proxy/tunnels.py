@@ -26,11 +26,14 @@ from mitmproxy.tls import ClientHello, ClientHelloData
 from hushlist.decide.decision import Judgement
 from hushlist.errors import UrlError, logger_of
 from hushlist.match.checks import Check
-from hushlist.policy.groups import Client
-from hushlist.policy.pass_through import PassThrough
+from hushlist.policy.groups import Client, GroupSettings
+from hushlist.policy.pass_through import BY_NEED, NEVER, WITHOUT_PAGES, PassThrough
 from hushlist.proxy import flow_outcome
+from hushlist.proxy.bounded_input import LONGEST_HELLO
+from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.proxy.flow_outcome import is_open, refuse
 from hushlist.proxy.flow_request import (
+    SelfConnections,
     client_of_connection,
     client_of_flow,
     name_to_ask,
@@ -39,6 +42,8 @@ from hushlist.proxy.flow_request import (
     request_of_connection,
 )
 from hushlist.proxy.page import block_response
+from hushlist.proxy.page.block_response import LOOP
+from hushlist.proxy.relayed_connections import RelayedConnections
 from hushlist.proxy.runtime import Runtime
 from hushlist.url.host import is_address
 from hushlist.url.http_head import Naming
@@ -60,35 +65,51 @@ _RECORD = re.compile(rb"[\x14-\x18]")
 #: the first octets of a QUIC packet that opens a connection, in versions that servers know: 1, 2, drafts, Google's
 #: Spec: RFC 9000, 17.2; RFC 9369, 3.1
 _QUIC = re.compile(rb"[\x80-\xff](?:\0\0\0\x01|\x6b\x33\x43\xcf|\x70\x9a\x50\xc4|\xff\0\0.|[QT]0..)", re.DOTALL)
-#: octets to wait for from a client: several times what a browser sends
-_LONGEST_HELLO = 1 << 14
+#: the first octet of its later packets: after a pause, mitmproxy takes them for a connection of their own
+#: Spec: RFC 9000, 17.3.1
+_LATER_QUIC = re.compile(rb"[\x40-\x7f]")
 _HIDDEN = "its TLS server name cannot be read"
+
+#: ALPN names of protocols by which browsers ask for several hosts over one connection
+_SHARED = frozenset({b"h2", b"h3"})
 _HOST_LINE = re.compile(rb"\r\nhost:[ \t]*([^\r\n:]+)", re.IGNORECASE)
 
 
 class Tunnels:
     """Decides connections, and carries decisions out; if anything fails here, ``failure_policy`` decides."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
+    def __init__(self, runtime: Runtime, own: SelfConnections, relayed: RelayedConnections) -> None:
+        self._runtime, self._own, self._relayed = runtime, own, relayed
         #: servers not to connect to as they are: decrypted requests have server connections of their own
         self._refused: WeakKeyDictionary[connection.Server, str] = WeakKeyDictionary()
         #: servers of client connections that could carry more than one tunnel
         self._shared: WeakSet[connection.Server] = WeakSet()
 
     def connect(self, flow: http.HTTPFlow) -> None:
-        """Decide a CONNECT by its target and its Host header; refuse it if no page could be shown in the tunnel."""
-        if self._runtime.mode == "off" or self._is_second(flow) or not is_open(flow):
-            return
+        """Decide a CONNECT by its target and its Host header; refuse it if no page could be shown in the tunnel.
+
+        One that the proxy itself asks for is refused in any case: a client that leads the proxy to itself would be in
+        the group of the proxy's own machine.
+        """
+        if self._runtime.mode != "off" and not self._is_second(flow) and is_open(flow):
+            self._connect(flow)
+        if self._own.is_loop(flow.client_conn, flow.server_conn):
+            refuse(flow, block_response.loop_response)
+
+    def _connect(self, flow: http.HTTPFlow) -> None:
         is_blocked = False
         try:
-            judgement = self._judge(request_of_connect(flow), client_of_flow(flow))
+            request = request_of_connect(flow)
+            if self._own.is_loop(flow.client_conn, flow.server_conn):
+                request = replace(request, fault=LOOP)
+            judgement = self._judge(request, client_of_flow(flow))
             if judgement is None:
                 return
             is_blocked = judgement.stops
             flow_outcome.annotate(flow, judgement)
             if is_blocked and not self._shows_page(judgement):
-                explanation = block_response.explanation_of(self._runtime.record_connection(judgement))
+                recorded = self._runtime.record_connection(judgement)
+                explanation = block_response.explanation_of(recorded, self._runtime.zone)
                 refuse(flow, lambda request: block_response.block_response(request, explanation))
         except Exception as error:
             self._runtime.failure_policy.act(flow, error, is_blocked=is_blocked)
@@ -105,44 +126,87 @@ class Tunnels:
             if is_open(flow):
                 self._shared.add(flow.server_conn)
             return False
-        logger.info("hushlist: no second tunnel over one HTTP/2 connection, for %s", flow.client_conn.peername)
         if flow.killable:
             flow.kill()
+        logger.info("hushlist: no second tunnel over one HTTP/2 connection, for %s", flow.client_conn.peername)
         return True
 
     def client_hello(self, data: ClientHelloData) -> None:
-        """Decide TLS by its names; pass it through undecrypted if the policy says so."""
+        """Decide TLS by its names; pass it through undecrypted if the policy says so.
+
+        A connection that the proxy itself has made is decrypted, and the requests in it are refused.
+        """
         server = data.context.server
         if server.address is None:
             return  # of the connection to the proxy itself
         try:
-            self._client_hello(data, server.address)
+            if self._own.is_loop(data.context.client, server):
+                self._refused[server], data.ignore_connection = LOOP, False
+            else:
+                self._client_hello(data, server.address)
         except Exception as error:
-            if not self._lets_pass(error, server):
+            if not self._lets_pass(error, server, is_blocked=server in self._refused):
                 data.ignore_connection = False
 
     def _client_hello(self, data: ClientHelloData, address: connection.Address) -> None:
         context, sni = data.context, data.client_hello.sni
         request = request_of_connection(b"https", address, _known(sni), context.client.proxy_mode)
         client = client_of_connection(context.client)
-        judgement = self._judge(request, client)
+        settings = self._runtime.settings(client)
+        is_never, hides_name = settings.decrypt == NEVER, _hides_name(data.client_hello)
+        hidden = replace(request, fault=_HIDDEN) if hides_name else request
+        why_decrypt = partial(self._why_decrypt, hidden, sni, address, tuple(data.client_hello.alpn_protocols))
+        judgement = self._judge(hidden if is_never else request, client)
         if judgement is not None and judgement.stops:
             # It is decrypted to show the page. Requests in it that a rule allows get a connection of their own.
-            data.ignore_connection = False
+            # If it is not decrypted, it ends when mitmproxy is to connect.
+            has_no_page = settings.decrypt in (NEVER, WITHOUT_PAGES)
+            data.ignore_connection = has_no_page and why_decrypt(context.client, settings) is None
             self._refused[context.server] = str(judgement.decision)
+            if data.ignore_connection:
+                self._runtime.record_connection(judgement)
             return
-        passed = self._runtime.settings(client).pass_through
-        hides_name = _hides_name(data.client_hello)
-        way = None if hides_name else _way(passed, request, sni, address)
+        is_given = data.ignore_connection
+        way = None if hides_name else _way(settings.pass_through, request, sni, address)
         if way is not None:
             context.server.address = way
             data.ignore_connection = True
-        elif hides_name and judgement is not None:
+        elif hides_name and judgement is not None and not is_never:
             data.ignore_connection = False  # another addon that passes it through cannot read the name either
-        elif data.ignore_connection:
+        elif is_given or why_decrypt(context.client, settings) is None:
+            data.ignore_connection = True
             _lead(context.server, request)
         if judgement is not None and data.ignore_connection:
             self._runtime.record_connection(judgement)
+            self._relayed.note(context.client, judgement, None if is_given else why_decrypt)
+
+    def _why_decrypt(
+        self,
+        request: Request,
+        sni: str | None,
+        address: connection.Address,
+        protocols: Sequence[bytes],
+        client: connection.Client,
+        settings: GroupSettings,
+    ) -> str | None:
+        """Why the policy has a connection decrypted, for people; ``None`` if nothing in it could change what is done.
+
+        In reverse mode, the address is the administrator's, and says nothing about what is asked for. Pages of the
+        proxy itself need decryption. A client that looks up addresses itself may ask for another name on a connection
+        that can carry several requests at once (RFC 9113, 9.1.1): only its inside shows that name.
+        """
+        engine, is_readable = self._runtime.engine, request.fault is None
+        if settings.decrypt == NEVER or (is_readable and _way(settings.pass_through, request, sni, address)):
+            return None
+        if settings.decrypt not in BY_NEED or engine is None or naming_of(client.proxy_mode) is Naming.ADMINISTRATOR:
+            return "the policy says so"
+        if not _own_pages().isdisjoint(host.lower() for host in request.hosts):
+            return "it is for a page of the proxy"
+        if settings.mode == "off":
+            return None
+        if request.destination is not None and not _SHARED.isdisjoint(protocols):
+            return "it may be used for another name"
+        return engine.why_decrypt(request, client=client_of_connection(client))
 
     def next_layer(self, nextlayer: layer.NextLayer) -> None:
         """Decide raw connections: mitmproxy calls its other hooks for them too late, or never.
@@ -153,37 +217,52 @@ class Tunnels:
         try:
             if nextlayer.layer is None and (own := ctx.master.addons.get("nextlayer")) is not None:
                 own.next_layer(nextlayer)
-            chosen = nextlayer.layer
-            if self._runtime.mode == "off" or not isinstance(chosen, TCPLayer | UDPLayer):
+            chosen, context = nextlayer.layer, nextlayer.context
+            if not isinstance(chosen, TCPLayer | UDPLayer):
+                return
+            if self._own.is_loop(context.client, context.server):
+                nextlayer.layer = _Refused(context)
+                return
+            if self._runtime.mode == "off":
                 return
             decide = partial(self._layer_of_raw, chosen)
-            nextlayer.layer = decide(_sent(nextlayer.context.client, nextlayer.events)) or _Held(chosen, decide)
+            nextlayer.layer = decide(_sent(context.client, nextlayer.events)) or _Held(chosen, decide)
         except Exception as error:
             if not self._lets_pass(error):
                 nextlayer.layer = _Refused(nextlayer.context)
 
     def _layer_of_raw(self, chosen: TCPLayer | UDPLayer, sent: list[bytes]) -> layer.Layer | None:
         """The layer that passes raw data, or ends the connection; ``None`` until the client has sent enough."""
+        context, is_shown = chosen.context, chosen.flow is not None
+        is_blocked = False
         try:
-            passes = self._passes_raw(chosen.context, sent, is_shown=chosen.flow is not None)
+            judgement = self._judge_raw(context, sent, is_shown=is_shown)
+            if judgement is not None:
+                is_blocked = judgement.stops
+                if not is_blocked and not is_shown:
+                    _lead(context.server, judgement.request)
+                if is_blocked or not is_shown:
+                    self._runtime.record_connection(judgement)
+                if not is_blocked:
+                    self._relayed.note(context.client, judgement)
         except _IncompleteError:
             return None
         except Exception as error:
-            passes = self._lets_pass(error)
-        return chosen if passes else _Refused(chosen.context)
+            is_blocked = not self._lets_pass(error, is_blocked=is_blocked)
+        return _Refused(context) if is_blocked else chosen
 
-    def _passes_raw(self, context: Context, sent: list[bytes], *, is_shown: bool) -> bool:
-        """Whether raw data passes; ``is_shown``: mitmproxy has a flow for it."""
+    def _judge_raw(self, context: Context, sent: list[bytes], *, is_shown: bool) -> Judgement | None:
+        """The judgement of raw data, if it is made here; ``is_shown``: mitmproxy has a flow for it."""
         client = client_of_connection(context.client)
         if context.server.address is None or self._runtime.settings(client).mode == "off":
-            return True
+            return None
         try:
             hello = _hello_of(context, sent)
             fault = _HIDDEN if hello is not None and _hides_name(hello) else None
         except ValueError:
             hello, fault = None, _HIDDEN
         if is_shown and context.server.via is None and hello is None and fault is None:
-            return True  # another hook decides in time
+            return None  # another hook decides in time
         if not is_shown and not sent:
             raise _IncompleteError
         scheme = b"https" if hello is not None else context.client.transport_protocol.encode()
@@ -192,20 +271,14 @@ class Tunnels:
         if host is not None:
             names.append(host[1].strip().decode("utf-8", "surrogateescape"))
         request = request_of_connection(scheme, context.server.address, names, context.client.proxy_mode)
-        judgement = self._judge(replace(request, fault=fault), client)
-        if judgement is None:
-            return True
-        if not judgement.stops and not is_shown:
-            _lead(context.server, judgement.request)
-        if judgement.stops or not is_shown:
-            self._runtime.record_connection(judgement)
-        return not judgement.stops
+        return self._judge(replace(request, fault=fault or request.fault), client)
 
     def raw(self, flow: tcp.TCPFlow | udp.UDPFlow) -> None:
         """Decide raw TCP or UDP before mitmproxy connects to a server."""
         server = flow.server_conn
         if self._runtime.mode == "off" or not flow.live or server.address is None:
             return
+        is_blocked = False
         try:
             scheme = b"tcp" if isinstance(flow, tcp.TCPFlow) else b"udp"
             client = flow.client_conn
@@ -213,13 +286,15 @@ class Tunnels:
             judgement = self._judge(request, client_of_connection(client))
             if judgement is None:
                 return
-            flow_outcome.annotate(flow, self._runtime.record_connection(judgement))
-            if judgement.stops:
+            is_blocked = judgement.stops
+            if is_blocked:
                 self._refused[server] = str(judgement.decision)
-            else:
+            flow_outcome.annotate(flow, self._runtime.record_connection(judgement))
+            if not is_blocked:
                 _lead(server, request)
+                self._relayed.note(client, judgement)
         except Exception as error:
-            self._lets_pass(error, server)
+            self._lets_pass(error, server, is_blocked=is_blocked)
 
     def server_connect(self, data: ServerConnectionHookData) -> None:
         """Stop connections to refused servers."""
@@ -227,11 +302,15 @@ class Tunnels:
         if why is not None:
             data.server.error = f"blocked by hushlist: {why}"
 
-    def _lets_pass(self, error: Exception, server: connection.Server | None = None) -> bool:
+    def _lets_pass(
+        self, error: Exception, server: connection.Server | None = None, *, is_blocked: bool = False
+    ) -> bool:
         """Whether a connection passes after a failure; if not, its server is refused."""
-        passes = self._runtime.failure_policy.lets_pass(error, "connection")
-        if not passes and server is not None:
-            self._refused[server] = "the filter failed"
+        if server is not None:
+            self._refused.setdefault(server, "the filter failed")  # first, since the rest may fail, too
+        passes = self._runtime.failure_policy.lets_pass(error, "connection", is_blocked=is_blocked)
+        if passes and server is not None:
+            self._refused.pop(server, None)
         return passes
 
     def _judge(self, request: Request, client: Client) -> Judgement | None:
@@ -241,13 +320,22 @@ class Tunnels:
         """Whether a block page can be shown in the tunnel."""
         if self._runtime.engine is None:
             return True
-        decision, request = judgement.decision, judgement.request
+        decision, request, decrypt = judgement.decision, judgement.request, judgement.settings.decrypt
         if decision.fault is not None or (decision.winner and isinstance(decision.winner.rule.pattern, Check)):
             return False  # the rule is not about the host
         if request.port < _WELL_KNOWN and request.port not in _WEB_PORTS:
             return False
+        if decrypt == NEVER or (
+            decrypt == WITHOUT_PAGES and self._runtime.engine.why_decrypt(request, client=judgement.client) is None
+        ):
+            return False
         host = request.hosts[0]
         return not (judgement.settings.pass_through.covers(canonical_host(host)) or _is_raw(host, request.port))
+
+
+def _own_pages() -> set[bytes]:
+    """The names of pages that the proxy serves: the live page, and mitmproxy's, with its certificate authority."""
+    return {HOST.encode(), *([to_bytes(ctx.options.onboarding_host)] if "onboarding_host" in ctx.options else [])}
 
 
 class _Refused(layer.Layer):
@@ -298,6 +386,8 @@ def _way(
     The policy must pass every name through, and the connection then goes to one of them. If the policy passes the
     address itself through, the names do not matter: the connection goes to that address.
     """
+    if not (passed.names or passed.networks):
+        return None
     try:
         *names, target = map(canonical_host, map(to_bytes, (*_known(sni), address[0])))
     except UrlError:
@@ -354,9 +444,11 @@ def _hello_of(context: Context, sent: Sequence[bytes]) -> ClientHello | None:
         hello = _tls_hello(data) if is_stream else _dtls_hello(data)
     elif not is_stream and _QUIC.match(data):
         hello = _quic_hello(sent)
+    elif not is_stream and (context.server.address or ("", 0))[1] == _WEB_PORTS[1] and _LATER_QUIC.match(data):
+        raise ValueError("its connection has begun before, by a name that is not known")
     else:
         return None
-    if hello is None and len(data) < _LONGEST_HELLO:
+    if hello is None and len(data) < LONGEST_HELLO:
         raise _IncompleteError
     if hello is None:
         raise ValueError("it is too long")

@@ -20,13 +20,12 @@ from hushlist.errors import UrlError, logger_of
 from hushlist.match.rule import Action
 from hushlist.policy.groups import UnblockSettings
 from hushlist.proxy.page import block_response
-from hushlist.proxy.page.explanation import Unblock, Verdict
+from hushlist.proxy.page.pages import Unblock, Verdict
 from hushlist.proxy.runtime import Runtime
 from hushlist.unblock.credentials import CodeError, TokenError, Tokens, verify_passphrase
-from hushlist.unblock.grants import WARNING, check_target
+from hushlist.unblock.grants import WARNING, is_target
 from hushlist.unblock.overrides import Overrides
-from hushlist.unblock.rate_limit import LockedError
-from hushlist.unblock.store import StoreError
+from hushlist.unblock.store import LockedError, StoreError
 from hushlist.url.request import LONGEST_TARGET, Request, request_of
 
 logger = logger_of(__name__)
@@ -49,7 +48,7 @@ def respond(runtime: Runtime, request: http.Request, judgement: Judgement, messa
     kind = Verdict.WARNED if action is Action.WARN else Verdict.BLOCKED
     if engine is None or action not in STOPPING:
         kind = Verdict.FAILED
-    explanation = block_response.explanation_of(judgement, kind, None if engine is None else engine.policy.zone)
+    explanation = block_response.explanation_of(judgement, runtime.zone, kind)
     unblock = None if runtime.tokens is None else offer(runtime.tokens, judgement, message)
     return block_response.block_response(request, explanation, unblock, runtime.template)
 
@@ -193,15 +192,7 @@ def _wanted(stopped: Judgement) -> dict[str, str]:
     winner = stopped.decision.winner
     category = None if winner is None else winner.rule.terms.category
     wanted = {"url": _text(stopped.decision.url), "host": _text(stopped.host or b""), "category": category or ""}
-    return {scope: target for scope, target in wanted.items() if _can_be_granted(scope, target)}
-
-
-def _can_be_granted(scope: str, target: str) -> bool:
-    try:
-        check_target(scope, target)
-    except ValueError:
-        return False
-    return True
+    return {scope: target for scope, target in wanted.items() if is_target(target)}
 
 
 #: characters that need no escape in a target. Spec: RFC 3986, 2.2 and 2.3

@@ -10,11 +10,10 @@ from __future__ import annotations
 import os
 import sys
 from contextlib import suppress
-from errno import EFBIG, EINVAL, EISDIR
+from errno import EFBIG, EINVAL, EISDIR, ELOOP, EPERM
 from io import BufferedReader
 from pathlib import Path
-from stat import S_IMODE, S_ISDIR, S_ISREG
-from tempfile import NamedTemporaryFile
+from stat import S_IMODE, S_IRWXO, S_ISDIR, S_ISLNK, S_ISREG, S_IWGRP, S_IWOTH
 from typing import Protocol
 
 #: octets of a list that is read line by line, in chunks; ten million names take 300 million
@@ -23,6 +22,20 @@ LONGEST_LIST = 1 << 30
 LONGEST_WHOLE = 1 << 26
 #: octets of a YAML file; many short texts need 60 times the memory
 LONGEST_DOCUMENT = 1 << 24
+
+
+def reason_of(error: Exception) -> str:
+    """Why a file cannot be used, for people; where a permission is missing, also who needs it."""
+    why = getattr(error, "strerror", None) or str(error)
+    if not isinstance(error, PermissionError):
+        return why
+    from getpass import getuser
+
+    try:
+        user = f"the user {getuser()}"
+    except (KeyError, OSError, ImportError):  # in a container the user may have no name
+        user = "the user of this process"
+    return f"{why}: {user} has to be able to use it, and to enter the folders above it"
 
 
 def cache_folder() -> Path:
@@ -49,6 +62,29 @@ def make_private(folder: Path) -> None:
     folder.mkdir(mode=0o700, exist_ok=True)
 
 
+def check_private(folder: Path) -> None:
+    """Check that no other user can write to a folder, if it exists.
+
+    Raises:
+        OSError: the folder cannot be trusted.
+    """
+    try:
+        status = folder.lstat()
+    except OSError:
+        return  # it does not exist yet; any other fault shows when it is made
+    check_status(status, folder)
+
+
+def check_status(status: os.stat_result, folder: Path) -> None:
+    """The same for what ``stat`` tells of a folder."""
+    if S_ISLNK(status.st_mode):
+        raise OSError(ELOOP, "it is a link, which is not followed", str(folder))
+    if os.name == "posix" and status.st_uid not in (os.geteuid(), 0):
+        raise PermissionError(EPERM, "it is another user's", str(folder))
+    if os.name == "posix" and status.st_mode & (S_IWGRP | S_IWOTH):
+        raise PermissionError(EPERM, "other users can write there", str(folder))
+
+
 def _folder(variable: str, default: str, in_library: str) -> Path:
     """The folder by the XDG variable and its default, or by the name in macOS's library."""
     if sys.platform == "win32":
@@ -62,22 +98,38 @@ def _folder(variable: str, default: str, in_library: str) -> Path:
     return Path(base) / "hushlist"
 
 
-def replace_file(path: Path, octets: bytes) -> None:
-    """Replace a file's content atomically; its owner and permissions stay."""
-    before = path.stat()
-    with NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.", delete=False) as file:
+def replace_file(path: Path, octets: bytes, *, is_private: bool = False) -> None:
+    """Replace a file's content atomically; its owner and permissions stay. A file that is not there is made.
+
+    ``is_private``: it becomes the present user's, and only they can read it.
+    """
+    before = path.stat() if path.exists() and not is_private else None
+    new = path.with_name(f".{path.name}.{os.getpid()}")
+    with suppress(FileNotFoundError):  # of a process of the same number that was killed
+        new.unlink()
+    try:
+        _write_new(new, octets, 0o600 if before is not None or is_private else 0o666)
+        if before is not None:
+            if sys.platform != "win32":
+                os.chown(new, before.st_uid, before.st_gid)
+            new.chmod(S_IMODE(before.st_mode))
+        new.replace(path)
+    except OSError:
+        new.unlink(missing_ok=True)
+        raise
+
+
+def write_private(path: Path, octets: bytes) -> None:
+    """Write a new file that only its owner can read; ``OSError`` if there is one already."""
+    _write_new(path, octets, 0o600)
+
+
+def _write_new(path: Path, octets: bytes, mode: int) -> None:
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | getattr(os, "O_BINARY", 0)
+    with os.fdopen(os.open(path, flags, mode), "wb") as file:
         file.write(octets)
         file.flush()
         os.fsync(file.fileno())
-    new = Path(file.name)
-    try:
-        if sys.platform != "win32":
-            os.chown(new, before.st_uid, before.st_gid)
-        new.chmod(S_IMODE(before.st_mode))
-        new.replace(path)
-    except OSError:
-        new.unlink()
-        raise
 
 
 class _Readable(Protocol):
@@ -126,13 +178,16 @@ def check_length(length: int, longest: int, path: Path) -> None:
 
 
 def read_regular(path: Path, longest: int) -> bytes:
-    """A file's octets.
-
-    Raises:
-        OSError: it cannot be read, or is longer than ``longest`` octets.
-        ValueError: no file can have that name.
-    """
+    """A file's octets; raises as ``open_regular`` does."""
     with open_regular(path, longest) as file:
+        return read_whole(file, longest, path)
+
+
+def read_private(path: Path, longest: int) -> bytes:
+    """The same of a secret; ``OSError`` also if others than its owner, and a group that may read it, can use it."""
+    with open_regular(path, longest) as file:
+        if os.name == "posix" and os.fstat(file.fileno()).st_mode & (S_IRWXO | S_IWGRP):
+            raise OSError(EINVAL, "it is secret, and others can use it: take that away (chmod o=,g-w)", str(path))
         return read_whole(file, longest, path)
 
 

@@ -3,3 +3,17 @@
 In: a grant, a code or a passphrase. Out: the ``Grant`` that covers a request. One SQLite file, shared
 by the proxies and the command line, keeps all data. Open first: ``overrides``.
 """
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from hushlist.system.files import state_folder
+
+#: what a grant can be for
+SCOPES = ("host", "url", "category")
+
+
+def default_path() -> Path:
+    """The default file of proxies and the command line."""
+    return state_folder() / "overrides.sqlite"

@@ -9,21 +9,21 @@ True
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from datetime import UTC, datetime
+from datetime import UTC, datetime, tzinfo
 from functools import lru_cache
 
 from hushlist.errors import UrlError
 from hushlist.lists.patterns import parse_expression
 from hushlist.match.public_suffixes import public_suffixes
+from hushlist.unblock import SCOPES
 from hushlist.url.host import is_address
 from hushlist.url.hrn import parse_hrn
+from hushlist.url.parts import as_typed
 from hushlist.url.request import canonical_url
 
-SCOPES = ("host", "url", "category")
 #: the means of grants by a click on a warning; they cover only warnings
 WARNING = "warning"
 #: most characters; with longer targets a client could fill the disk
@@ -53,8 +53,12 @@ class Grant:
 
     def __str__(self) -> str:
         """For people."""
-        until = datetime.fromtimestamp(self.until, UTC)
-        return f"unblocked until {until:%Y-%m-%d %H:%M} UTC by {self.how} (grant {self.id})"
+        return self.told_in(UTC)
+
+    def told_in(self, zone: tzinfo) -> str:
+        """For people, by the clock of a time zone."""
+        until = datetime.fromtimestamp(self.until, zone)
+        return f"unblocked until {until:%Y-%m-%d %H:%M %Z} by {self.how} (grant {self.id})"
 
 
 _ByClient = dict[tuple[str | None, bool], Grant]
@@ -162,7 +166,7 @@ def fits(scope: str, target: str | None, wanted: Mapping[str, str]) -> bool:
     if scope not in wanted:
         return False
     if target is None:
-        return _is_target(wanted[scope])
+        return is_target(wanted[scope])
     asked = wanted[scope].encode("ascii", "replace")
     own = target.encode("ascii", "replace")
     if scope == "host":
@@ -182,6 +186,8 @@ def canonical_target(scope: str, text: str) -> str:
     Raises:
         UrlError: it is not a valid target.
     """
+    typed = as_typed(text)
+    text = typed.decode("utf-8", "surrogateescape")
     if scope == "host":
         host, _, path = str(parse_expression(text)).partition("/")
         if path:
@@ -190,7 +196,7 @@ def canonical_target(scope: str, text: str) -> str:
     if scope == "url":
         if not _WEB_URL.match(text):
             raise UrlError(text, "a URL begins with http:// or https:// here; it is unblocked exactly as it stands")
-        return canonical_url(os.fsencode(text)).decode("ascii")
+        return canonical_url(typed).decode("ascii")
     return str(parse_hrn(text))
 
 
@@ -202,9 +208,10 @@ def check_target(scope: str, target: str | None) -> None:
     """
     if scope not in SCOPES:
         raise ValueError(f"{scope!r}: the scope is one of {', '.join(SCOPES)}")
-    if target is not None and not _is_target(target):
+    if target is not None and not is_target(target):
         raise ValueError(f"{target[:80]!r}: a target is 1 to {LONGEST_TARGET} characters of ASCII")
 
 
-def _is_target(target: str) -> bool:
+def is_target(target: str) -> bool:
+    """Whether a grant can have a target: it is not empty, not too long, and in ASCII."""
     return 0 < len(target) <= LONGEST_TARGET and target.isascii()

@@ -20,8 +20,18 @@ from pathlib import Path
 
 from hushlist.unblock.credentials import CODE_KEPT, Code, CodeError, CodeFault, Tokens, code_fault, hash_code, new_code
 from hushlist.unblock.grants import WARNING, Grant, GrantTable, check_target
-from hushlist.unblock.rate_limit import CountedTry, check_unlocked, count_try, forgive, locks, take_back
-from hushlist.unblock.store import NEWEST_EVENTS, GrantEvent, Store, StoreError, record_event
+from hushlist.unblock.store import (
+    NEWEST_EVENTS,
+    CountedTry,
+    GrantEvent,
+    Store,
+    StoreError,
+    check_unlocked,
+    count_try,
+    forgive,
+    record_event,
+    take_back,
+)
 
 #: seconds after which ``covering`` checks for changes by another process
 FRESHNESS = 0.25
@@ -45,15 +55,14 @@ _INSERT = f"INSERT INTO grants ({_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)" 
 class Overrides:
     """The store of temporary unblocks; may be used from several threads.
 
-    All methods but ``covering`` and ``locked_until`` wait for the disk: call them in a thread. They raise
-    ``StoreError`` if the file cannot be read or written.
+    All methods but ``covering`` wait for the disk: call them in a thread. They raise ``StoreError`` if the file cannot
+    be read or written.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float]) -> None:
         """``clock`` returns seconds since the epoch."""
         self._store, self._clock = Store(path), clock
         self._covered = GrantTable(())
-        self._locks: dict[str | None, float] = {}
         self._version: object = None
         self._checked = -math.inf
         self._stale = True
@@ -101,12 +110,6 @@ class Overrides:
         names = map(_name, client_names)
         return self._covered.find(names, host, url, categories, now, is_warning=is_warning)
 
-    def locked_until(self, client: str, now: float) -> float | None:
-        """Until when a client is locked, in seconds since the epoch; ``None`` if it is not. Does not wait."""
-        self._look(now)
-        until = max(self._locks.get(_name(client), now), self._locks.get(None, now))
-        return until if until > now else None
-
     def _look(self, now: float) -> None:
         """Check for changes by another process, unless that was done a moment ago."""
         if not self._stale and 0 <= now - self._checked < FRESHNESS:
@@ -115,12 +118,12 @@ class Overrides:
         try:
             with self._store.glancing() as (database, version):
                 if version != self._version or self.fault is not None:
-                    self._covered, self._locks = GrantTable(_active(database, now)), locks(database, now)
+                    self._covered = GrantTable(_active(database, now))
                     self._version, self.fault = version, None
         except BlockingIOError:  # the last known state is probably still right
             self._stale = True
         except StoreError as error:
-            self._covered, self._locks, self.fault = GrantTable(()), {}, str(error)
+            self._covered, self.fault = GrantTable(()), str(error)
 
     # -- grants --------------------------------------------------------------------------------------------------------
 

@@ -1,50 +1,39 @@
-"""The store: one SQLite file, shared by all proxies on the machine and the command line; and its table of events.
+"""The store: one SQLite file, shared by all proxies on the machine and the command line; its events and wrong tries.
 
 The file uses write-ahead logging (WAL): readers never wait for a writer, and a finished transaction is on the disk. A
 file that was removed or replaced is opened again: removing it revokes everything.
 
-The table records grants, refusals, revocations and locks; its functions work within the caller's transaction.
+The functions for events and tries work within the caller's transaction. Events are grants, refusals, revocations and
+locks. Wrong tries limit how often a client, and all clients together, may guess a passphrase or a code. The number of
+rows is limited: at most 100 tries an hour are counted, five of them make one lock, and a lock is deleted a day after
+its end.
 """
 
 from __future__ import annotations
 
 import os
 import sqlite3
+import struct
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from errno import ELOOP
+from importlib.resources import files
 from pathlib import Path
 from threading import Lock
+from typing import NamedTuple
 from weakref import finalize
 
 from hushlist.errors import HushlistError
-from hushlist.system.files import make_private, state_folder
+from hushlist.system.files import make_private, reason_of
 
 #: the application ID in the file's header, "Hush"; another program's database must not be changed
 _APPLICATION = 0x48757368
 _VERSION = 1
 #: seconds that a writer waits for another; transactions take milliseconds
 _PATIENCE = 5.0
-
-_SCHEMA = """
-CREATE TABLE keys (name TEXT PRIMARY KEY, value BLOB NOT NULL);
-CREATE TABLE grants (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL, target TEXT NOT NULL, client TEXT, until REAL NOT NULL,
-    how TEXT NOT NULL, by TEXT NOT NULL, made REAL NOT NULL);
-CREATE INDEX grants_by_client ON grants (client, until);
-CREATE TABLE codes (
-    hash BLOB PRIMARY KEY, scope TEXT NOT NULL, target TEXT, client TEXT, seconds REAL NOT NULL, until REAL NOT NULL,
-    by TEXT NOT NULL, used REAL);
-CREATE TABLE tries (id INTEGER PRIMARY KEY, at REAL NOT NULL, client TEXT);
-CREATE TABLE locks (client TEXT PRIMARY KEY, until REAL NOT NULL, seconds REAL NOT NULL);
-CREATE TABLE nonces (nonce BLOB PRIMARY KEY, until REAL NOT NULL);
-CREATE TABLE events (
-    id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, what TEXT NOT NULL, client TEXT, scope TEXT, target TEXT,
-    how TEXT NOT NULL, by TEXT NOT NULL, grant_id INTEGER);
-CREATE INDEX events_by_client ON events (client, id);
-"""
 
 
 class StoreError(HushlistError):
@@ -60,9 +49,33 @@ class StoreError(HushlistError):
         super().__init__(f"{path}: {reason}")
 
 
-def default_path() -> Path:
-    """The default file of proxies and the command line."""
-    return state_folder() / "overrides.sqlite"
+#: where SQLite locks the file beside a database in WAL mode for as long as a connection is open (unixShmSystemLock)
+_DEAD_MAN_SWITCH = 128
+#: ``struct flock`` of Linux: type, whence, start, length, process
+_FLOCK = struct.Struct("@hhqqi")
+
+
+def is_open_elsewhere(path: Path) -> bool | None:
+    """Whether another process has the store open, as every proxy does that uses it; ``None`` if nothing tells that.
+
+    For a process that has it closed: the system takes back all locks of a process when it closes the file that it asks.
+    """
+    if sys.platform != "linux":
+        return None
+    import fcntl
+
+    asked = _FLOCK.pack(fcntl.F_WRLCK, os.SEEK_SET, _DEAD_MAN_SWITCH, 1, 0)
+    try:
+        number = os.open(f"{path}-shm", os.O_RDONLY)
+    except FileNotFoundError:
+        return False  # the last connection removes the file
+    except OSError:
+        return None
+    try:
+        kind, *_ = _FLOCK.unpack(fcntl.fcntl(number, fcntl.F_GETLK, asked))
+    finally:
+        os.close(number)
+    return bool(kind != fcntl.F_UNLCK)
 
 
 class Store:
@@ -144,7 +157,7 @@ class _Connection:
             try:
                 _make(self._path)
             except (OSError, ValueError) as error:  # ValueError: the name is not valid for a file
-                raise StoreError(self._path, getattr(error, "strerror", None) or str(error)) from error
+                raise StoreError(self._path, reason_of(error)) from error
             self.identity = _identity(self._path)
             self._database = _connect(self._path, self._patience)
             finalize(self, self._database.close)  # in case nobody closes it
@@ -195,7 +208,8 @@ def _check_version(path: Path, database: sqlite3.Connection) -> None:
 def _create(database: sqlite3.Connection) -> None:
     with _transaction(database, "BEGIN IMMEDIATE"):
         if not _number(database, "SELECT count(*) FROM sqlite_master"):  # another process may have been faster
-            for statement in filter(str.strip, _SCHEMA.split(";")):
+            schema = files("hushlist.unblock").joinpath("store_schema.sql").read_text(encoding="utf-8")
+            for statement in filter(str.strip, schema.split(";")):
                 database.execute(statement)
             database.execute(f"PRAGMA application_id = {_APPLICATION}")
             database.execute(f"PRAGMA user_version = {_VERSION}")
@@ -233,6 +247,8 @@ def _is_busy(error: sqlite3.Error) -> bool:
 def _number(database: sqlite3.Connection, query: str) -> int:
     return int(database.execute(query).fetchone()[0])
 
+
+# -- events ------------------------------------------------------------------------------------------------------------
 
 #: events that are kept; fewer of one client, so that it cannot push out those of others
 MOST_EVENTS = 10_000
@@ -280,3 +296,93 @@ def record_event(database: sqlite3.Connection, event: GrantEvent) -> None:
     database.execute(
         "DELETE FROM events WHERE id <= (SELECT id FROM events ORDER BY id DESC LIMIT 1 OFFSET ?)", (MOST_EVENTS,)
     )
+
+
+# -- tries -------------------------------------------------------------------------------------------------------------
+
+MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
+
+#: wrong tries of one client within the time that lock it
+MOST_TRIES = 5
+WITHIN = 15 * MINUTE
+#: seconds; doubled each time up to a day, and deleted a day after its end
+FIRST_LOCK = 15 * MINUTE
+LONGEST_LOCK = DAY
+#: wrong tries of all clients within an hour: many addresses do not help
+MOST_TRIES_OF_ALL = 100
+
+
+class LockedError(HushlistError):
+    """Too many wrong tries; nothing was checked."""
+
+    def __init__(self, client: str, until: float) -> None:
+        self.client = client
+        #: seconds since the epoch
+        self.until = until
+        super().__init__(f"{client!r}: too many wrong tries")
+
+
+class CountedTry(NamedTuple):
+    """A try that was counted as wrong."""
+
+    number: int
+    client: str
+    #: whether it was the last one: the client, or everybody, is locked now
+    last: bool
+
+
+def locks(database: sqlite3.Connection, now: float) -> dict[str | None, float]:
+    """Until when each client is locked; under ``None``, until when all are."""
+    # A time farther in the future comes from a clock that was set back.
+    query = "SELECT client, until FROM locks WHERE until > ? AND until <= ?"
+    found: dict[str | None, float] = dict(database.execute(query, (now, now + LONGEST_LOCK)))
+    query = "SELECT at FROM tries WHERE at > ? AND at <= ? ORDER BY at DESC LIMIT 1 OFFSET ?"
+    for (at,) in database.execute(query, (now - HOUR, now + HOUR, MOST_TRIES_OF_ALL - 1)):
+        found[None] = at + HOUR
+    return found
+
+
+def check_unlocked(database: sqlite3.Connection, client: str, now: float) -> None:
+    """Raise ``LockedError`` if the client, or everybody, has no try left."""
+    locked = locks(database, now)
+    until = max(locked.get(client, now), locked.get(None, now))
+    if until > now:
+        raise LockedError(client, until)
+
+
+def count_try(database: sqlite3.Connection, client: str, now: float) -> CountedTry:
+    """Count a try as wrong."""
+    database.execute("DELETE FROM tries WHERE at <= ? OR at > ?", (now - HOUR, now + HOUR))
+    database.execute("DELETE FROM locks WHERE until <= ? OR until > ?", (now - DAY, now + LONGEST_LOCK))
+    number = database.execute("INSERT INTO tries (at, client) VALUES (?, ?)", (now, client)).lastrowid
+    assert number is not None
+    query = "SELECT count(*) FROM tries WHERE client = ? AND at > ?"
+    (wrong,) = database.execute(query, (client, now - WITHIN)).fetchone()
+    if wrong >= MOST_TRIES:
+        _lock(database, client, now)
+    return CountedTry(number, client, wrong >= MOST_TRIES or None in locks(database, now))
+
+
+def _lock(database: sqlite3.Connection, client: str, now: float) -> None:
+    before = database.execute("SELECT seconds FROM locks WHERE client = ?", (client,)).fetchone()
+    seconds = FIRST_LOCK if before is None else min(2 * before[0], LONGEST_LOCK)
+    database.execute("INSERT OR REPLACE INTO locks VALUES (?, ?, ?)", (client, now + seconds, seconds))
+    _leave_to_all(database, client)
+
+
+def take_back(database: sqlite3.Connection, one: CountedTry) -> None:
+    """Undo the count of a try that was right."""
+    database.execute("DELETE FROM tries WHERE id = ?", (one.number,))
+    forgive(database, one.client)
+
+
+def forgive(database: sqlite3.Connection, client: str) -> None:
+    """After a right try, the client's count starts again."""
+    database.execute("DELETE FROM locks WHERE client = ?", (client,))
+    _leave_to_all(database, client)
+
+
+def _leave_to_all(database: sqlite3.Connection, client: str) -> None:
+    """Count a client's tries only among those of all: otherwise one right code, or the passphrase of one group, would
+    buy any number of guesses at another."""
+    database.execute("UPDATE tries SET client = NULL WHERE client = ?", (client,))

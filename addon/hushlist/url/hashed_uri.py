@@ -8,43 +8,53 @@ Spec: draft-feather-hashed-uri-03
 
 from __future__ import annotations
 
-import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
+from hashlib import md5, sha1, sha256
 from typing import NamedTuple
 
 from hushlist.errors import UrlError
 from hushlist.url import normalization
-from hushlist.url.host import parse_ipv6
-from hushlist.url.iri import convert_to_a_labels, map_to_uri
+from hushlist.url.host import is_plain_name, parse_ipv6
+from hushlist.url.iri import convert_to_a_labels, map_to_uri, mapped_to_uri
 from hushlist.url.parts import DEFAULT_PORTS, Parts, Profile, split_generic, to_bytes
 from hushlist.url.rfc3986 import lowercase_scheme, protect_path
 
 # -- 4.1, 4.2: the grammar ---------------------------------------------------------------------------------------
 
 
-def _digest(algorithm: str) -> Callable[[bytes], bytes]:
-    return lambda data: hashlib.new(algorithm, data, usedforsecurity=False).digest()
-
-
 #: identifier -> function from octets to digest; "Names beginning with "x-" are available for private use"
 ALGORITHMS: dict[str, Callable[[bytes], bytes]] = {
-    "md5": _digest("md5"),
-    "sha1": _digest("sha1"),
-    "x-sha256": _digest("sha256"),
+    "md5": lambda data: md5(data, usedforsecurity=False).digest(),
+    "sha1": lambda data: sha1(data, usedforsecurity=False).digest(),
+    "x-sha256": lambda data: sha256(data, usedforsecurity=False).digest(),
 }
 _DIGEST_SIZE = {name: len(function(b"")) for name, function in ALGORITHMS.items()}
+
+
+class StringKind(NamedTuple):
+    """Which string of a URI is hashed."""
+
+    #: "n" or "p", a key of VARIANTS
+    variant: str
+    query: bool
+    fragment: bool
 
 
 class HashKey(NamedTuple):
     """How to compute a hash that can be compared with a hashed URI's."""
 
     algorithm: str
-    #: "n" or "p", a key of VARIANTS
+    #: the others are those of ``StringKind``
     variant: str
     query: bool
     fragment: bool
+
+    @property
+    def kind(self) -> StringKind:
+        """Which string is hashed."""
+        return StringKind(self.variant, self.query, self.fragment)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,7 +106,8 @@ def parse_hashed_uri(text: str, variant: str = "n") -> HashedUri:
     algorithm, value, flags = match["algorithm"], match["value"], match["flags"]
     if algorithm not in ALGORITHMS:
         known = ", ".join(ALGORITHMS)
-        raise UnknownAlgorithmError(text, f"unknown algorithm {algorithm!r} (known: {known})", len("hashed:"))
+        kind = "private identifier" if algorithm.startswith("x-") else "algorithm"
+        raise UnknownAlgorithmError(text, f"unknown {kind} {algorithm!r} (known: {known})", len("hashed:"))
     if len(value) != 2 * _DIGEST_SIZE[algorithm]:
         expected = 2 * _DIGEST_SIZE[algorithm]
         raise UrlError(text, f"{algorithm} has {expected} hexadecimal digits, not {len(value)}", match.end("value"))
@@ -130,23 +141,10 @@ def hashed_string(parts: Parts, key: HashKey) -> bytes:
     return VARIANTS[key.variant].apply(kept).join()
 
 
-def matching_strings(parts: Parts, key: HashKey) -> tuple[bytes, ...]:
-    """Every string that a publisher may have hashed for a requested URL.
-
-    ``http://www.thus.net`` and ``http://www.thus.net/`` are the same request, but have different hashes. A component
-    with a flag must be there.
-    """
-    if (key.query and parts.query is None) or (key.fragment and parts.fragment is None):
-        return ()
-    hashed = hashed_string(parts, key)
-    if parts.path not in (b"", b"/"):
-        return (hashed,)
-    return tuple({hashed, hashed_string(parts._replace(path=b"" if parts.path else b"/"), key)})
-
-
 # -- Appendix A: the two variants --------------------------------------------------------------------------------
 
-_WEB = (b"http", b"https")
+#: scheme -> its default port
+_WEB = {b"http": b"80", b"https": b"443"}
 
 
 def is_hierarchical(parts: Parts) -> bool:
@@ -197,27 +195,39 @@ def remove_leading_zeroes(parts: Parts) -> Parts:
     if host is not None and _DECIMAL_ADDRESS.fullmatch(host):
         host = b".".join(part.lstrip(b"0") or b"0" for part in host.split(b"."))
     elif host is not None and (address := parse_ipv6(host.strip(b"[]"))) is not None:
-        host = b"[%s]" % str(address).encode()
+        # an embedded IPv4 address in hexadecimal: the dotted form is what only some versions of Python write
+        embedded = None if address.ipv4_mapped is None else divmod(int(address.ipv4_mapped), 1 << 16)
+        host = b"[::ffff:%x:%x]" % embedded if embedded else b"[%s]" % str(address).encode()
     return parts._replace(host=host, port=None if port is None else port.lstrip(b"0") or b"0")
 
 
 def remove_empty_segments(parts: Parts) -> Parts:
-    """A (6), variant P: "all empty path_segments are removed", the last one too."""
+    """A (6), variant P: "all empty path_segments are removed", the last one too; and the dot that kept the first apart
+    from an authority."""
     if not is_hierarchical(parts):
         return parts
-    return parts._replace(path=b"".join(b"/" + segment for segment in parts.path.split(b"/") if segment))
+    segments = parts.path.removeprefix(b"/.") if parts.host is None else parts.path
+    return parts._replace(path=b"".join(b"/" + segment for segment in segments.split(b"/") if segment))
 
 
-_ENDINGS = ((b".html", b".htm"), (b".jpeg", b".jpg"), (b".text", b".txt"), (b".ram", b".ra"))
+_ENDINGS = {b".html": b".htm", b".jpeg": b".jpg", b".text": b".txt", b".ram": b".ra"}
+_LONG_ENDINGS = tuple(_ENDINGS)
+
+
+def _shorten(path: bytes) -> bytes:
+    if path.endswith(_LONG_ENDINGS):
+        stem, dot, ending = path.rpartition(b".")
+        path = stem + _ENDINGS[dot + ending]
+    return path
 
 
 def shorten_ending(parts: Parts) -> Parts:
     """A (7), variant P: the last segment's ``.html``, ``.jpeg``, ``.text``, ``.ram`` are written shorter."""
-    if is_hierarchical(parts):
-        for long, short in _ENDINGS:
-            if parts.path.endswith(long):
-                return parts._replace(path=parts.path.removesuffix(long) + short)
-    return parts
+    return parts._replace(path=_shorten(parts.path)) if is_hierarchical(parts) else parts
+
+
+def _without_index(path: bytes) -> bytes:
+    return path[: path.rindex(b"/") + 1] if path.endswith((b"/index.htm", b"/index.html")) else path
 
 
 def remove_index(parts: Parts) -> Parts:
@@ -225,16 +235,15 @@ def remove_index(parts: Parts) -> Parts:
 
     The draft's own examples keep the slash before it.
     """
-    if parts.scheme == b"http":
-        for name in (b"/index.htm", b"/index.html"):
-            if parts.path.endswith(name):
-                return parts._replace(path=parts.path.removesuffix(name) + b"/")
-    return parts
+    return parts._replace(path=_without_index(parts.path)) if parts.scheme == b"http" else parts
 
 
-def drop_empty_user(parts: Parts) -> Parts:
-    """A (9): "including only those components that remain and are not empty strings"."""
-    return parts if parts.userinfo else parts._replace(userinfo=None)
+def drop_empty_parts(parts: Parts) -> Parts:
+    """A (9): "including only those components that remain and are not empty strings": user, and authority."""
+    if not parts.userinfo:
+        parts = parts._replace(userinfo=None)
+    is_empty = parts.host == b"" and parts.userinfo is None and parts.port is None
+    return protect_path(parts._replace(host=None)) if is_empty else parts
 
 
 #: The draft hashes URIs, so an IRI is first mapped to a URI, as browsers do.
@@ -249,7 +258,7 @@ _BOTH_BEFORE = (
 
 HASHED_N = Profile(
     "hashed-n",
-    steps=(*_BOTH_BEFORE, lowercase_host, remove_leading_zeroes, remove_index, drop_empty_user),
+    steps=(*_BOTH_BEFORE, lowercase_host, remove_leading_zeroes, remove_index, drop_empty_parts),
 )
 HASHED_P = Profile(
     "hashed-p",
@@ -260,8 +269,141 @@ HASHED_P = Profile(
         remove_empty_segments,
         shorten_ending,
         remove_index,
-        drop_empty_user,
+        drop_empty_parts,
     ),
 )
 #: "two variants - "N" and "P" - which respectively tend towards false negatives and false positives"
 VARIANTS = {"n": HASHED_N, "p": HASHED_P}
+
+
+# -- what a request is compared with -----------------------------------------------------------------------------
+
+
+#: what was made of paths, by variant, scheme and path; and of queries with fragments, by scheme and both
+StringMemo = dict[tuple[str | bytes | None, ...], tuple[bytes, ...]]
+
+
+def matching_strings(
+    uris: Iterable[Parts], kinds: Collection[StringKind], memo: StringMemo | None = None
+) -> list[list[bytes]]:
+    """For each kind, every string that a publisher may have hashed for one of several URLs of the same resource.
+
+    ``http://www.thus.net`` and ``http://www.thus.net/`` are the same request, but have different hashes. A component
+    with a flag must be there. A ``memo`` for all calls for one request spares work if it goes by several hosts.
+    """
+    strings: list[list[bytes]] = [[] for _ in kinds]
+    memo = {} if memo is None else memo
+    resource: tuple[bytes | None, ...] = ()
+    fronts: dict[str, tuple[bytes, ...]] = {}
+    for parts in uris:
+        if parts[:5] != resource:  # else it is the same but for its query
+            resource, origin, fronts = parts[:5], _plain_origin(parts), {}
+        ends: tuple[bytes, ...] | None = None
+        for own, (variant, has_query, has_fragment) in zip(strings, kinds, strict=True):
+            if (has_query and parts.query is None) or (has_fragment and parts.fragment is None):
+                continue
+            if variant not in fronts:
+                fronts[variant] = _fronts(origin, parts, variant, memo)
+            end = b""
+            if has_query or has_fragment:
+                ends = ends or _ends(parts, memo)
+                end = (ends[0] if has_query else b"") + (ends[1] if has_fragment else b"")
+            for front in fronts[variant]:
+                string = front + end
+                if string not in own:
+                    own.append(string)
+    return strings
+
+
+def web_strings(
+    scheme: bytes, name: bytes, port: int, path: bytes, queries: Iterable[bytes | None], kinds: Iterable[StringKind]
+) -> list[Sequence[bytes]]:
+    """``matching_strings``, but faster, for web URLs by one plain name, without user and fragment.
+
+    They are the same but for ``queries``: spellings of one query, or only ``None``.
+    """
+    origin = scheme + b"://" + name if port == DEFAULT_PORTS[scheme] else b"%s://%s:%d" % (scheme, name, port)
+    fronts: dict[str, list[bytes]] = {}
+    ends = {_web_query(query): None for query in queries if query is not None}
+    strings: list[Sequence[bytes]] = []
+    for variant, has_query, has_fragment in kinds:
+        if has_fragment or (has_query and not ends):
+            strings.append(())
+            continue
+        own = fronts.get(variant)
+        if own is None:
+            own = fronts[variant] = [origin + own for own in _paths(variant, scheme, path)]
+        strings.append([front + end for end in ends for front in own] if has_query else own)
+    return strings
+
+
+#: characters of a path or query that no step maps or decodes: those of a URI but for the percent sign
+_UNCHANGED = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~:/?#[]@!$&'()*+,;="
+
+
+def _plain_origin(parts: Parts) -> bytes | None:
+    """Scheme and authority if no step of either variant has work to do there but for the port; else ``None``."""
+    scheme, userinfo, host, port, _, _, _ = parts
+    if scheme not in _WEB or userinfo is not None or host is None or not is_plain_name(host):
+        return None
+    if port is None or port == _WEB[scheme]:
+        return scheme + b"://" + host
+    return scheme + b"://" + host + b":" + port if port.isdigit() and port[:1] != b"0" else None
+
+
+def _fronts(origin: bytes | None, parts: Parts, variant: str, memo: StringMemo) -> tuple[bytes, ...]:
+    """The strings without query and fragment: of a web URL, no step looks at the authority and at the path."""
+    scheme, path = parts.scheme, parts.path
+    if scheme is None or scheme not in _WEB or not parts.host:
+        return _slow_fronts(parts, variant)
+    if origin is None:
+        (origin,) = _slow_fronts(parts._replace(path=b""), variant, (b"",))
+    paths = memo.get((variant, scheme, path))
+    if paths is None:
+        paths = memo[variant, scheme, path] = _paths(variant, scheme, path)
+    return tuple([origin + own for own in paths])
+
+
+def _paths(variant: str, scheme: bytes, path: bytes) -> tuple[bytes, ...]:
+    """The paths of a web URL's strings. Mostly, of all steps, only those for the path's end have work to do."""
+    if path[:1] != b"/" or path.translate(None, _UNCHANGED) or b"/." in path or b"//" in path:
+        slow = Parts(scheme, None, b"h", None, path)
+        return tuple([front.removeprefix(scheme + b"://h") for front in _slow_fronts(slow, variant)])
+    if variant == "p":
+        path = _shorten(path.lower().removesuffix(b"/"))
+    elif path == b"/":
+        return path, b""
+    return (_without_index(path) if scheme == b"http" else path,)
+
+
+def _slow_fronts(parts: Parts, variant: str, paths: Iterable[bytes] = ()) -> tuple[bytes, ...]:
+    """The strings without query and fragment of any URI: no step looks at these and at other components."""
+    path = parts.path
+    paths = paths or ((path, b"" if path else b"/") if path in (b"", b"/") else (path,))
+    own = (parts._replace(path=path, query=None, fragment=None) for path in paths)
+    return tuple(VARIANTS[variant].apply(one).join() for one in own)
+
+
+def _web_query(query: bytes) -> bytes:
+    """The query of a web URL's strings, with its delimiter."""
+    changed = query.translate(None, _UNCHANGED)
+    if changed:
+        if changed.strip(b"%"):
+            query = mapped_to_uri(query)
+        query = normalization.normalize_percent_encoding(query)
+    return b"?" + query
+
+
+def _ends(parts: Parts, memo: StringMemo) -> tuple[bytes, ...]:
+    """Query and fragment of the strings with their delimiters, the same in both variants."""
+    scheme, _, _, _, _, query, fragment = parts
+    key = scheme, query, fragment
+    if key in memo:
+        return memo[key]
+    changed = ((query or b"") + (fragment or b"")).translate(None, _UNCHANGED)
+    if changed:
+        kept = Parts(scheme, None, None, None, b"", query, fragment)
+        mapped = map_to_uri(kept) if changed.strip(b"%") else kept
+        query, fragment = normalize_web_escapes(lowercase_scheme(mapped))[5:]
+    ends = memo[key] = b"" if query is None else b"?" + query, b"" if fragment is None else b"#" + fragment
+    return ends

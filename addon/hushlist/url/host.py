@@ -18,6 +18,18 @@ DELIMITERS = re.compile(rb"[/?#@\\]")
 #: characters that no browser accepts in a host; a name that maps to one could shift the URL's parts, and is refused
 _FORBIDDEN = re.compile(r"[\x00-\x20\x7f#%/:<>?@\[\\\]^|]")
 
+#: Code points that are newer than Unicode 14, the age of the oldest Python's tables, and that Normalization Form C
+#: orders or composes; as of Unicode 18. The tables of ``idna`` know them, but Pythons of different ages would normalize
+#: them differently.
+_NEWLY_NORMALIZED = (
+    "[\u05c8\u05c9\u0897\u1acf-\u1af0\U000105c9\U000105d2\U000105da\U000105e4\U00010d69-\U00010d6d\U00010ecb-\U00010ecf"
+    "\U00010ef0-\U00010efb\U00010efd-\U00010eff\U00011382-\U00011385\U0001138b\U0001138e\U00011390\U00011391\U000113b8"
+    "\U000113bb\U000113c2\U000113c5\U000113c7-\U000113c9\U000113ce-\U000113d0\U00011f41\U00011f42\U0001611e-\U00016129"
+    "\U0001612f\U00016d63\U00016d67-\U00016d6a\U0001d127\U0001d128\U0001d250-\U0001d252\U0001d25b\U0001d25c\U0001d25f"
+    "\U0001d280\U0001d281\U0001e08f\U0001e4ec-\U0001e4ef\U0001e5ee\U0001e5ef\U0001e6e3\U0001e6e6\U0001e6ee\U0001e6ef"
+    "\U0001e6f5]"
+)
+
 
 # In every spelling of an IPv4 address, the last label begins with a digit.
 _PLAIN_NAME = re.compile(rb"(?:[a-z0-9_-]++\.)*+[a-z][a-z0-9_-]*+")
@@ -44,7 +56,8 @@ def to_ascii(host: bytes) -> bytes:
     (b'xn--bcher-kva.example', b'\\x01\\x80.com')
 
     Deviation: IDNA 2008 allows fewer code points, which is not checked. A browser sends ``xn--n3h.com`` for U+2603.com,
-    so a rule for it must become the same.
+    so a rule for it must become the same. A name with a newly normalized code point is refused, so that a host has one
+    A-label whatever the Python (reading 7).
 
     Spec: UTS 46, 4.2 (non-transitional, UseSTD3ASCIIRules=false, VerifyDnsLength=false)
     """
@@ -73,7 +86,7 @@ def idna_2003(host: bytes) -> bytes | None:
 
 
 def _to_a_label(label: str) -> bytes:
-    if _FORBIDDEN.search(label):
+    if _FORBIDDEN.search(label) or re.search(_NEWLY_NORMALIZED, label):
         raise idna.IDNAError("forbidden in a host")
     if not label.isascii() and len(label) > _LONGEST_LABEL:
         raise idna.IDNAError("label too long")

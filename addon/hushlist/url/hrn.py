@@ -6,7 +6,7 @@
 An `Hrn` holds the normal form: two spellings of one name are equal, and have the same hash.
 
 Deviation: the length and the levels of a name are bounded, so that no list can fill the memory with the superordinates
-of a name.
+of a name (reading 21).
 
 Spec: draft-pstickler-hrn-00; RFC 3986, 6.2.2, for the normal form
 """
@@ -200,7 +200,7 @@ def _normalize_escapes(special: re.Pattern[str], kind: str, text: str, start: in
             # RFC 3986, 6.2.2.2: "These URIs should be normalized by decoding any percent-encoded octet that
             # corresponds to an unreserved character, as described in Section 2.3."
             # Deviation: unreserved is what the draft calls so, not Section 2.3. So %2B becomes "+", and %7E stays,
-            # since the BNF does not allow "~".
+            # since the BNF does not allow "~" (reading 21).
             character = chr(int(given[1:], 16))
             # 6.2.2.1: "the hexadecimal digits within a percent-encoding triplet (e.g., "%3a" versus "%3A") are
             # case-insensitive and therefore should be normalized to use uppercase letters for the digits A-F"

@@ -8,6 +8,7 @@ from contextlib import suppress
 from dataclasses import replace
 from enum import Enum, auto
 from functools import lru_cache
+from itertools import chain
 from typing import Protocol
 
 from hushlist.errors import UrlError
@@ -56,7 +57,7 @@ class Naming(Enum):
 
 
 def request_of_head(head: HttpHead, server_name: str | None, naming: Naming, *, with_media: bool = False) -> Request:
-    """The request. Its hosts are the target's, then those of authority and Host headers, then the TLS server name.
+    """The request. Its hosts are the target's, then those of authority and headers, then the TLS server name.
 
     If it has too many hosts to be read, the last ones are left out, since they may take long to read.
     ``with_media``: with the media types that it names.
@@ -64,9 +65,10 @@ def request_of_head(head: HttpHead, server_name: str | None, naming: Naming, *, 
     scheme, fields = head.scheme.lower(), head.headers.fields
     if naming is Naming.CLIENT and scheme == b"http":
         server_name = None  # the request itself has no TLS, so this is the name of the proxy
-    # the length alone rules out nearly all fields
-    listed = [value for name, value in fields if len(name) == len(_HOST) and name.lower() == _HOST]
+    listed, targets = _believed(fields)
     host, authority, fault = head.host, head.authority, _fault(head)
+    if targets and naming is not Naming.ADMINISTRATOR and any(target != head.path for target in targets):
+        fault = fault or "a header in it names another target"
     octets = sum(map(len, listed), len(host) + len(authority))
     if octets > _LONGEST_NAMES:
         fault = fault or "its names are too long"
@@ -75,15 +77,11 @@ def request_of_head(head: HttpHead, server_name: str | None, naming: Naming, *, 
     names = _names if octets <= _LONGEST_REMEMBERED else _names.__wrapped__
     hosts, destination, fault_of_hosts = names(host, authority, tuple(listed), server_name, naming)
     user, at, _ = authority.rpartition(b"@")
+    media = tuple(_media(fields)) if with_media else ()
+    fault = fault or fault_of_hosts
+    user_information = user if at else None
     return Request(
-        scheme,
-        hosts,
-        head.port,
-        head.path,
-        userinfo=user if at else None,
-        fault=fault or fault_of_hosts,
-        media=tuple(_media(fields)) if with_media else (),
-        destination=destination,
+        scheme, hosts, head.port, head.path, None, user_information, fault, media, destination, head.method, fields
     )
 
 
@@ -101,11 +99,11 @@ def _names(
         hosts.append(to_bytes(server_name))
     if len(hosts) > MOST_HOSTS:
         hosts = list(dict.fromkeys(hosts))[: MOST_HOSTS + 1]
-    hosts, fault = _looked_up(hosts)
+    hosts, fault = looked_up(hosts)
     return *named(hosts, naming), fault
 
 
-def _looked_up(hosts: list[bytes]) -> tuple[list[bytes], str | None]:
+def looked_up(hosts: list[bytes]) -> tuple[list[bytes], str | None]:
     """The hosts with all names that may be looked up for them, and a fault in them."""
     if _PLAIN_NAMES.fullmatch(b"".join(hosts)):
         return hosts, None
@@ -123,7 +121,7 @@ def request_of_target(url: bytes) -> Request:
     """
     before, mark, fragment = url.partition(b"#")
     request = request_as_written(before)
-    hosts, fault = _looked_up(list(request.hosts))
+    hosts, fault = looked_up(list(request.hosts))
     return replace(
         request,
         hosts=tuple(dict.fromkeys(hosts)),
@@ -176,16 +174,46 @@ def tells_body(fields: Iterable[Sequence[bytes]]) -> bool:
     header field"
     """
     for name, value in fields:
-        # the length alone rules out nearly all fields
-        if len(name) == len(_LENGTH) and name.lower() == _LENGTH:
-            if value.strip(b"0 \t"):
-                return True
-        elif len(name) == len(_ENCODING) and name.lower() == _ENCODING:
+        if len(name) not in _SIZES:  # that rules out nearly all fields
+            continue
+        lower = name.lower()
+        if lower == _ENCODING or (lower == _LENGTH and value.strip(b"0 \t")):
             return True
     return False
 
 
-_HOST, _LENGTH, _ENCODING = b"host", b"content-length", b"transfer-encoding"
+# Many servers take these for Host. Clients of a proxy have no reason to send another name in them.
+_HOST = b"host"
+_OTHER_HOSTS = frozenset((b"x-host", b"x-forwarded-host", b"x-original-host", b"x-http-host-override"))
+_FORWARDED, _FORWARDED_HOST = b"forwarded", re.compile(rb"(?:^|[;,])[ \t]*(?i:host)[ \t]*=[ \t]*\"?([^\";,]*)")
+# Some servers (IIS, Symfony, Zend) take these for the target. In front of a server, another may have set them.
+_TARGETS = frozenset((b"x-original-url", b"x-rewrite-url", b"x-original-uri", b"x-forwarded-uri", b"x-override-url"))
+_BELIEVED = _OTHER_HOSTS | _TARGETS | {_HOST, _FORWARDED}
+_BELIEVED_SIZES = frozenset(map(len, _BELIEVED))
+
+
+def _believed(fields: Sequence[Sequence[bytes]]) -> tuple[list[bytes], list[bytes]]:
+    """What header fields say that a server may take for its host, and for the target.
+
+    Spec: RFC 9110, 7.2; RFC 7239, 5.3
+    """
+    # the length alone rules out most fields
+    found = [
+        (name.lower(), value) for name, value in fields if len(name) in _BELIEVED_SIZES and name.lower() in _BELIEVED
+    ]
+    listed = [value for name, value in found if name == _HOST]
+    if len(listed) == len(found):
+        return listed, []
+    for name, value in found:
+        if name in _OTHER_HOSTS:
+            listed.append(value)
+        elif name == _FORWARDED:
+            listed += _FORWARDED_HOST.findall(value)
+    return listed, [value.strip() for name, value in found if name in _TARGETS]
+
+
+_LENGTH, _ENCODING = b"content-length", b"transfer-encoding"
+_SIZES = (len(_LENGTH), len(_ENCODING))
 #: octets of a request's host names, in all, up to which the cache keeps them: with longer ones, a flood would fill it
 _LONGEST_REMEMBERED = 512
 #: octets of a request's host names, in all; longer ones cannot be read
@@ -224,7 +252,7 @@ def _fault(head: HttpHead) -> str | None:
     fault = _fault_of_target(path)
     if fault is not None:
         return fault
-    fields = b"".join((head.authority, *map(b"".join, head.headers.fields)))
+    fields = b"".join((head.authority, *chain.from_iterable(head.headers.fields)))
     if len(fields) > LONGEST_HEADERS:
         return f"its headers have more than {LONGEST_HEADERS:,} octets"
     if _LF in fields or _CR in fields or _NUL in fields:

@@ -21,16 +21,24 @@ Spec: draft-ietf-iri-comparison-00; RFC 3986, 6.2; RFC 3987, 3.1 for the mapping
 from __future__ import annotations
 
 import codecs
-import html
 import re
 import unicodedata
-from html.entities import html5
+from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial, wraps
 from itertools import groupby
+from typing import TYPE_CHECKING
+
+import idna
 
 from hushlist.errors import UrlError
 from hushlist.url import host as hosts
 from hushlist.url import normalization, rfc3986
-from hushlist.url.parts import DEFAULT_PORTS, Parts, Profile
+from hushlist.url.hrn import parse_hrn
+from hushlist.url.parts import DEFAULT_PORTS, Parts, Profile, Step, split_generic
+
+if TYPE_CHECKING:
+    from hushlist.url.abnf import Parsed
 
 # -- 3: preparation for comparison -------------------------------------------------------------------------------
 
@@ -53,13 +61,16 @@ def undo_html_escapes(text: str) -> str:
 
 
 def _html_character(match: re.Match[str]) -> str:
+    from html import unescape
+    from html.entities import html5
+
     if match["name"] is not None:
         name, end = match["name"], match[4]
         if end == ";" and name + ";" in html5:
             return html5[name + ";"]
         return html5[name] if end is None and name in html5 else match[0]
     digits, base = _digits(match)
-    return html.unescape(f"&#{int(digits, base)};") if len(digits) <= _MOST_DIGITS else "\ufffd"
+    return unescape(f"&#{int(digits, base)};") if len(digits) <= _MOST_DIGITS else "\ufffd"
 
 
 def _digits(match: re.Match[str]) -> tuple[str, int]:
@@ -81,17 +92,23 @@ def undo_xml_escapes(text: str) -> str:
     return _XML_ESCAPE.sub(_xml_character, text)
 
 
-_XML_CHARACTER = re.compile("[\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
+_NOT_IN_XML = re.compile("[\x00-\x08\x0b\x0c\x0e-\x1f\ud800-\udfff\ufffe\uffff]")
 
 
 def _xml_character(match: re.Match[str]) -> str:
     if match["name"] is not None:
+        from html.entities import html5
+
         return html5[match["name"] + ";"]
     digits, base = _digits(match)
     code = int(digits, base) if len(digits) <= _MOST_DIGITS else 0
-    if code > 0x10FFFF or not _XML_CHARACTER.match(chr(code)):
+    if code > 0x10FFFF or _NOT_IN_XML.match(chr(code)):
         raise UrlError(match.string, "the reference is to no character of XML", match.start())
     return chr(code)
+
+
+#: how the names of codecs begin that encode Unicode, all of it
+_UNICODE_ENCODINGS = ("utf", "gb18030", "unicode", "raw-unicode", "punycode", "idna")
 
 
 def convert_to_ucs(octets: bytes, encoding: str) -> str:
@@ -116,7 +133,7 @@ def convert_to_ucs(octets: bytes, encoding: str) -> str:
         raise UrlError(octets, f"no text in {encoding}: {error}") from error
     except (LookupError, ValueError) as error:
         raise UrlError(encoding, "no known character encoding") from error
-    return text if name.startswith("utf") else normalize_nfc(text)
+    return text if name.startswith(_UNICODE_ENCODINGS) else normalize_nfc(text)
 
 
 def normalize_nfc(text: str) -> str:
@@ -131,13 +148,61 @@ def normalize_nfc(text: str) -> str:
     return unicodedata.normalize("NFC", "".join("".join(sorted(run, key=unicodedata.combining)) for _, run in runs))
 
 
+# -- RFC 3987, 4: what the grammar cannot say about IRIs that are written from right to left ---------------------------
+
+#: marks that change the direction of writing, and that nobody sees
+DIRECTION_MARKS = re.compile("[\u200e\u200f\u202a-\u202e]")
+#: the rules whose text is a component, or several with delimiters between them; a host's labels have rules of their own
+_COMPONENTS = frozenset(("iuserinfo", "isegment", "isegment-nz", "isegment-nz-nc", "iquery", "ifragment"))
+_COMPONENT = re.compile(r"[^.:;,!$&'()*+=/?@]+")
+_LABEL = re.compile(r"[^.]+")
+
+
+def direction_faults(text: str, parsed: Parsed) -> Iterator[tuple[int, str]]:
+    """What breaks the rules for scripts that are written from right to left: the place, and why.
+
+    >>> from hushlist.url.abnf import find_rule
+    >>> iri = "http://example.com/\N{HEBREW LETTER ALEF}b"
+    >>> [place for place, why in direction_faults(iri, find_rule("IRI").parse(iri))]
+    [19]
+    """
+    for mark in DIRECTION_MARKS.finditer(text):
+        yield mark.start(), "an IRI MUST NOT contain marks that change the direction of writing (RFC 3987, 4.1)"
+    for _, part in parsed.walk():
+        if part.rule == "ireg-name":
+            yield from _label_faults(text, part)
+        elif part.rule in _COMPONENTS:
+            for component in _COMPONENT.finditer(text, part.start, part.end):
+                directions = _directions(component[0])
+                is_right_to_left = [direction in ("R", "AL") for direction in directions]
+                if any(is_right_to_left) and "L" in directions:
+                    yield component.start(), "a component SHOULD NOT be written in both directions (RFC 3987, 4.2)"
+                elif any(is_right_to_left) and not (is_right_to_left[0] and is_right_to_left[-1]):
+                    why = "a component that is written from right to left SHOULD begin and end so (RFC 3987, 4.2)"
+                    yield component.start(), why
+
+
+def _directions(text: str) -> list[str]:
+    return [unicodedata.bidirectional(letter) for letter in text]
+
+
+def _label_faults(text: str, name: Parsed) -> Iterator[tuple[int, str]]:
+    """If a label of a name is written from right to left, all labels follow the Bidi rule (RFC 5893, 2)."""
+    if {"R", "AL", "AN"}.intersection(_directions(text[name.start : name.end])):
+        for label in _LABEL.finditer(text, name.start, name.end):
+            try:
+                idna.check_bidi(label[0], check_ltr=True)
+            except idna.IDNABidiError as error:
+                yield label.start(), f"a label breaks the Bidi rule (RFC 5893, 2): {error}"
+
+
 # -- 4.2.3, 4.3: the steps that only an IRI needs ----------------------------------------------------------------
 
-_NOT_IN_URI = re.compile(rb"([^A-Za-z0-9._~:/?#\[\]@!$&'()*+,;=%-])")
+_IN_URI = normalization.UNRESERVED + b":/?#[]@!$&'()*+,;=%"
 
 
-def _mapped(data: bytes) -> bytes:
-    return normalization.percent_encode(data, _NOT_IN_URI)
+#: percent-encodes what no URI has
+mapped_to_uri = partial(normalization.percent_encode, safe=_IN_URI)
 
 
 def map_to_uri(parts: Parts) -> Parts:
@@ -149,7 +214,7 @@ def map_to_uri(parts: Parts) -> Parts:
     RFC 3987, 3.1 permits: "differences in percent-encoding (except for the percent-encoding of reserved characters)
     MUST always result in the same resource".
     """
-    return parts.change(_mapped)
+    return parts.change(mapped_to_uri)
 
 
 _ESCAPED_NON_ASCII = re.compile(rb"%([89A-F][0-9A-F])")
@@ -159,21 +224,51 @@ def _a_labels(host: bytes) -> bytes:
     """A-labels of a percent-encoded host; one that is not a name, or that UTS 46 refuses, stays as it is."""
     decoded = _ESCAPED_NON_ASCII.sub(lambda match: bytes((int(match[1], 16),)), host)
     name = hosts.to_ascii(decoded)
-    return _mapped(name) if name and name.isascii() else host
+    return mapped_to_uri(name) if name and name.isascii() else host
 
 
 def convert_to_a_labels(parts: Parts) -> Parts:
     """4.3: "Scheme-based normalization may also consider IDN components and their conversions to punycode as
-    equivalent", "either in their ireg-name part or elsewhere", which is ``mailto``.
+    equivalent", "either in their ireg-name part or elsewhere", which is ``mailto``, ``sip`` and ``sips``.
 
     Deviation: "For legibility purposes, they SHOULD NOT be converted into ASCII Compatible Encoding". Here nobody reads
-    them. Two U-labels can have the same A-label, but not the reverse.
+    them. Two U-labels can have the same A-label, but not the reverse (reading 7).
 
     Only for schemes whose hosts are looked up in the DNS.
     """
     if parts.host is not None and parts.scheme in DEFAULT_PORTS:
         return parts._replace(host=_a_labels(parts.host))
     return rfc3986.change_mail_hosts(parts, _a_labels)
+
+
+def _generic(step: Step) -> Step:
+    """The step, but not for ``hrn`` and ``hashed``, whose text has its own syntax: ".." is a name in an ``hrn`` name,
+    and what stands in front of "?" may be a user."""
+
+    @wraps(step)
+    def change(parts: Parts) -> Parts:
+        return parts if parts.scheme in (b"hrn", b"hashed") else step(parts)
+
+    return change
+
+
+def normalize_own_syntax(parts: Parts) -> Parts:
+    """The normal form of an ``hrn`` name (RFC 3986, 6.2.2, by draft-pstickler-hrn-00), and of a hashed URI: "The entire
+    URI is case-insensitive" (draft-feather-hashed-uri-03, 4.1), and its flags have no order.
+
+    What their grammars refuse stays as it is.
+    """
+    text = parts.join().decode("ascii", "replace")
+    if parts.scheme == b"hrn":
+        with suppress(UrlError):
+            return split_generic(str(parse_hrn(text)).encode())
+    elif parts.scheme == b"hashed":
+        from hushlist.url.abnf import find_rule
+
+        if find_rule("hashed-uri").accepts(text):
+            data, *flags = parts.path.lower().split(b"+")
+            return parts._replace(path=b"+".join((data, *sorted(set(flags)))))
+    return parts
 
 
 # -- 4: the ladder -----------------------------------------------------------------------------------------------
@@ -188,9 +283,7 @@ SYNTAX = Profile(
     steps=(
         map_to_uri,
         rfc3986.lowercase_scheme,
-        rfc3986.normalize_escapes,
-        rfc3986.lowercase_host,
-        rfc3986.remove_dots,
+        *map(_generic, (rfc3986.normalize_escapes, rfc3986.lowercase_host, rfc3986.remove_dots)),
     ),
 )
 #: 4.3. "Normalization should not remove delimiters when their associated component is empty unless it is licensed to do
@@ -201,8 +294,9 @@ SCHEME = Profile(
         *SYNTAX.steps,
         convert_to_a_labels,
         rfc3986.lowercase_mail_host,
-        rfc3986.remove_port,
+        _generic(rfc3986.remove_port),
         rfc3986.normalize_default_host,
-        rfc3986.complete_path,
+        _generic(rfc3986.complete_path),
+        normalize_own_syntax,
     ),
 )

@@ -14,8 +14,37 @@ from typing import NamedTuple
 from hushlist.errors import UrlError
 from hushlist.url.host import parse_ipv6
 
-#: scheme -> its default port
-DEFAULT_PORTS = {b"http": 80, b"https": 443, b"ws": 80, b"wss": 443, b"ftp": 21, b"dns": 53}
+#: scheme -> its default port, for schemes whose hosts are names of the DNS; each by the RFC that defines the scheme
+DEFAULT_PORTS = {
+    b"http": 80,  # 9110, 4.2.1
+    b"https": 443,  # 9110, 4.2.2
+    b"ws": 80,  # 6455, 3
+    b"wss": 443,  # 6455, 3
+    b"ftp": 21,  # 1738, 3.2.2
+    b"acap": 674,  # 2244, 2
+    b"coap": 5683,  # 7252, 6.1
+    b"coaps": 5684,  # 7252, 6.2
+    b"dict": 2628,  # 2229, 5
+    b"dns": 53,  # 4501, 3
+    b"gopher": 70,  # 4266, 2.1
+    b"iax": 4569,  # 5456, 5
+    b"imap": 143,  # 5092, 3
+    b"ipp": 631,  # 3510, 4.3
+    b"ipps": 631,  # 7472, 4.3
+    b"ldap": 389,  # 4516, 2
+    b"nfs": 2049,  # 2224, 3
+    b"nntp": 119,  # 5538, 3
+    b"pop": 110,  # 2384, 4
+    b"prospero": 1525,  # 4157, 3
+    b"rsync": 873,  # 5781, 2
+    b"rtsp": 554,  # 7826, 4.2
+    b"rtsps": 322,  # 7826, 4.2
+    b"snmp": 161,  # 4088, 2
+    b"telnet": 23,  # 4248, 2
+    b"tftp": 69,  # 3617, 2
+    b"vnc": 5900,  # 7869, 2
+    b"wais": 210,  # 4156, 2
+}
 
 
 class Parts(NamedTuple):
@@ -73,6 +102,57 @@ def to_bytes(url: bytes | str) -> bytes:
     except UnicodeEncodeError:  # a surrogate that stands for no octet
         return url.encode("utf-8", "surrogatepass")
 
+
+# -- Appendix C: URLs that a person types, and those in text -------------------------------------------------------
+
+_SPACES = " \t\r\n\f\v"
+_WHITE_SPACE = re.compile(r"\s++")
+_LINE_BREAK = re.compile("[\r\n]")
+#: the prefix that "was formerly recommended", if it is not a host with a port
+_URL_PREFIX = re.compile(r"URL:(?![0-9]{1,5}(?:[/?#]|\Z))", re.IGNORECASE)
+_DELIMITER = re.compile(r"[:/?#\\]")
+
+
+def as_typed(text: str) -> bytes:
+    """The URL that a person has typed, without what only delimits it, or breaks it into lines.
+
+    >>> as_typed("<URL:http://h.example/ >"), as_typed('"h.example"'), as_typed("url:80")
+    (b'http://h.example/', b'h.example', b'url:80')
+
+    Raises ``UrlError`` if a delimiter is not closed, or was never opened; or the scheme has an escape, so that the URL
+    would be read as one of another host.
+
+    Spec: RFC 3986, Appendix C: "software that accepts user-typed URI should attempt to recognize and strip both
+    delimiters and embedded whitespace"
+    """
+    given, url = text, text.strip(_SPACES)
+    for opening, closing in ("<>", '""'):
+        begins, ends = url.startswith(opening), url.endswith(closing)
+        if begins != ends or url == opening:
+            raise UrlError(text, f"{opening if begins else closing} stands on one side alone")
+        if begins:
+            given = url = join_lines(url[1:-1].strip(_SPACES), opening)
+    if prefix := _URL_PREFIX.match(url):
+        given = url = url[prefix.end() :].strip(_SPACES)
+    scheme, is_scheme, _ = url.partition("://")
+    if is_scheme and "%" in scheme and not _DELIMITER.search(scheme):
+        raise UrlError(text, "no scheme has an escape: write it in letters")
+    return to_bytes(given)
+
+
+def join_lines(given: str, wrapper: str) -> str:
+    """The URI in one piece: "The whitespace should be ignored when the URI is extracted".
+
+    "Using <> angle brackets around each URI is especially recommended as a delimiting style for a reference that
+    contains embedded whitespace". In quotes, only line breaks with the white space around them are removed; a space
+    alone separates words.
+    """
+    if wrapper == "<":
+        return _WHITE_SPACE.sub("", given)
+    return _WHITE_SPACE.sub(lambda space: "" if _LINE_BREAK.search(space[0]) else space[0], given)
+
+
+# -- splitting -----------------------------------------------------------------------------------------------------
 
 # Spec: RFC 3986, Appendix B, as one expression that cannot backtrack: every class excludes what follows it.
 _GENERIC = re.compile(rb"(?:([^:/?#]*):)?(?://([^/?#]*))?([^?#]*)(?:\?([^#]*))?(?:#(.*))?", re.DOTALL)
@@ -177,6 +257,14 @@ def split_authority(authority: bytes) -> tuple[bytes | None, bytes, bytes | None
 Step = Callable[[Parts], Parts]
 
 
+class StepChange(NamedTuple):
+    """One step that changed something, with the whole text before and after it."""
+
+    step: str
+    before: bytes
+    after: bytes
+
+
 @dataclass(frozen=True, slots=True)
 class Profile:
     """Steps that make a URL canonical, each a pure function with the step's name: two profiles differ only as data.
@@ -214,7 +302,7 @@ class Profile:
         return self.apply(self.parse(url)).join()
 
     def trace(self, url: bytes | str) -> Iterator[tuple[str, bytes]]:
-        """Every step's name with the whole URL after it; compare neighbours to see changes."""
+        """Every step's name with the whole URL after it."""
         octets = to_bytes(url)
         for prepare in self.prepare:
             octets = prepare(octets)
@@ -224,3 +312,11 @@ class Profile:
         for step in self.steps:
             parts = step(parts)
             yield step.__name__, parts.join()
+
+    def changes(self, url: bytes | str) -> Iterator[StepChange]:
+        """The steps that change something."""
+        before = to_bytes(url)
+        for step, after in self.trace(url):
+            if after != before:
+                yield StepChange(step, before, after)
+            before = after

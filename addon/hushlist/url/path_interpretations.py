@@ -18,8 +18,10 @@ from typing import NamedTuple
 from hushlist.url import normalization
 from hushlist.url.safebrowsing import remove_tab_cr_lf, strip_spaces
 
-#: octets that the steps may write before they stop: 16 steps for a path of 64 KiB
-_MOST_OCTETS = 1 << 20
+#: octets that the steps may write before they stop: 8 steps for a path of 64 KiB
+_MOST_OCTETS = 1 << 19
+#: octets of all interpretations, once for each name of the request: all of them are hashed
+_MOST_TO_DECIDE = 1 << 18
 #: paths that the steps may lead to; real paths lead to 41 at most
 _MOST_PATHS = 256
 
@@ -35,10 +37,10 @@ class Readings(NamedTuple):
     is_cut: bool
 
 
-# If a step can lead to another canonical path, the fully unescaped path has one of these. The last is IIS's own escape.
+# If a step can lead to another canonical path, the fully unescaped path has one of these, or begins with two slashes.
+# The last is IIS's own escape.
 _SEVERAL = re.compile(
     rb"""[\0\t\n\r\\;?\#]
-       | \A//
        | [.\x20](?:/|\Z)
        | [\0-\x20]\Z
        | %[uU][0-9A-Fa-f]{4}""",
@@ -46,21 +48,26 @@ _SEVERAL = re.compile(
 )
 
 
-def path_interpretations(path: bytes, query: bytes | None) -> Readings:
+def path_interpretations(path: bytes, query: bytes | None, names: int = 1) -> Readings:
     """The canonical path and query, then every other that a server may read; nearly always there is only one.
 
-    ``path`` begins with a slash. Both are as requested.
+    ``path`` begins with a slash. Both are as requested, by so many names.
     """
     stripped = remove_tab_cr_lf(path)
     whole = normalization.percent_decode_repeatedly(stripped)
-    canonical = _canonical(*_split(whole, query), is_resolved=True)
-    is_plain = stripped == path and not (_SEVERAL.search(whole) or normalization.is_overlong(whole))
-    if is_plain and not (query and b"#" in query):
+    queries: dict[bytes | None, bytes | None] = {}
+    canonical = _canonical(*_split(whole, query), queries, is_resolved=True)
+    is_several = whole[:2] == b"//" or _SEVERAL.search(whole) or normalization.is_overlong(whole)
+    if stripped == path and not is_several and not (query and b"#" in query):
         return Readings((canonical,), is_cut=False)
     reached, is_cut = _reached(path, query)
     # A path with escapes or double slashes has the same canonical form as another one that a step leads to.
-    ends = (asked for asked in reached if is_cut or not (b"//" in asked[0] or normalization.ESCAPE.search(asked[0])))
-    found = dict.fromkeys((canonical, *(_canonical(*asked, is_resolved=False) for asked in ends)))
+    found = {canonical: None}
+    for asked in reached:
+        if is_cut or not (b"//" in asked[0] or (b"%" in asked[0] and normalization.ESCAPE.search(asked[0]))):
+            found[_canonical(*asked, queries, is_resolved=False)] = None
+            if len(found) * (len(path) + len(query or b"")) * names > _MOST_TO_DECIDE and len(found) > 1:
+                return Readings(tuple(found), is_cut=True)
     return Readings(tuple(found), is_cut)
 
 
@@ -113,7 +120,8 @@ def _steps(path: bytes, query: bytes | None) -> Iterator[_Asked]:
 
 
 #: octets that Windows drops at the end of a name
-_TRAILING = re.compile(rb"(?:(?<=[^/. ])[. ]+|(?<=/)\.{3,}|(?<=/\.\.) +)(?=/|\Z)")
+# Each alternative looks back over the octet that begins it: a search is faster if every match begins alike.
+_TRAILING = re.compile(rb"[. ](?:(?<=[^/. ][. ])[. ]*|(?<=/\.)\.{2,}|(?<=/\.\. ) *)(?=/|\Z)")
 
 # The ways to unescape once, each with the escapes for which it makes a difference.
 _UNESCAPING = (
@@ -135,12 +143,18 @@ def _split(path: bytes, query: bytes | None) -> _Asked:
     return path, query
 
 
-def _canonical(path: bytes, query: bytes | None, *, is_resolved: bool) -> _Asked:
-    """The canonical path and query; ``is_resolved`` says whether dot segments are resolved."""
+def _canonical(
+    path: bytes, query: bytes | None, queries: dict[bytes | None, bytes | None], *, is_resolved: bool
+) -> _Asked:
+    """The canonical path and query; ``is_resolved`` says whether dot segments are resolved.
+
+    ``queries`` has the canonical forms of queries that were asked for before; most interpretations have the same.
+    """
     path = normalization.percent_decode_repeatedly(path)
     if is_resolved:
         path = normalization.resolve_dot_segments(path)
     path = normalization.merge_slashes(normalization.remove_single_dots(path))
-    if query is not None:
-        query = normalization.percent_encode(normalization.percent_decode_repeatedly(remove_tab_cr_lf(query)))
-    return normalization.percent_encode(path), query
+    if query is not None and query not in queries:
+        decoded = normalization.percent_decode_repeatedly(remove_tab_cr_lf(query))
+        queries[query] = normalization.percent_encode(decoded)
+    return normalization.percent_encode(path), queries.get(query)

@@ -7,7 +7,8 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from hushlist.errors import UrlError
@@ -29,7 +30,17 @@ def cut(octets: bytes) -> bytes:
     return octets if len(octets) <= LONGEST_TARGET else octets[:_KEPT] + b"..."
 
 
-@dataclass(frozen=True, slots=True)
+class Told(NamedTuple):
+    """Who asks, and what for, as a recording or the administrator tells it."""
+
+    #: URL or host of the page
+    page: bytes | None = None
+    #: the resource type, as Adblock's options name it; empty if it is not known
+    kind: str = ""
+    method: bytes = b""
+
+
+@dataclass(slots=True, unsafe_hash=True)  # not frozen: that is slow to make, and every request makes one
 class Request:
     """A request as sent: raw octets, nothing decoded.
 
@@ -54,32 +65,41 @@ class Request:
     #: the one of several ``hosts`` that the client did not choose as a name, such as the address in transparent mode.
     #: Rules that fit it count, but the policy's default action applies only to the names.
     destination: bytes | None = None
+    #: method and header fields, as the client sent them: they tell who asks, and what for (``match/context.py``)
+    method: bytes = field(default=b"", compare=False)
+    fields: Sequence[Sequence[bytes]] = field(default=(), compare=False)
+    #: what is known of it besides
+    told: Told | None = None
 
     def __post_init__(self) -> None:
         if len(self.target) > LONGEST_TARGET:
-            object.__setattr__(self, "target", cut(self.target))
-            object.__setattr__(self, "fault", self.fault or _TOO_LONG)
+            self.target, self.fault = cut(self.target), self.fault or _TOO_LONG
 
     @property
     def url(self) -> bytes:
         """The request's URL, for people to read."""
+        return self.url_by(self.hosts[0] if self.hosts else b"")
+
+    def url_by(self, host: bytes) -> bytes:
+        """The URL by one of its hosts: as sent, with the port where it is not the scheme's default."""
         port = b"" if self.port == DEFAULT_PORTS.get(self.scheme) else b":%d" % self.port
-        host = split_web_authority(self.hosts[0])[1] if self.hosts else b""
-        return self.scheme + b"://" + host + port + self.target
+        return self.scheme + b"://" + split_web_authority(host)[1] + port + self.target
 
 
 _TOO_LONG = f"its target has more than {LONGEST_TARGET:,} octets"
 _PORT = re.compile(rb"0*([0-9]{1,5})")
 
 
-def request_of(url: bytes | str) -> Request:
+def request_of(url: bytes | str, told: Told | None = None) -> Request:
     """The request that a browser would make for a URL; ``UrlError`` if the URL names no host, or its port is not valid.
 
     >>> request_of("https://me@www.example.com:8443/p?q#f").hosts
     (b'www.example.com',)
     """
     octets = safebrowsing.remove_tab_cr_lf(safebrowsing.strip_spaces(to_bytes(url)))
-    return request_as_written(*safebrowsing.split_fragment(octets))
+    request = request_as_written(*safebrowsing.split_fragment(octets))
+    request.told = told
+    return request
 
 
 def request_as_written(octets: bytes, fragment: bytes | None = None) -> Request:
@@ -101,7 +121,10 @@ def canonical_forms(request: Request, host: bytes) -> list[Parts]:
     Raises ``UrlError`` if the host is not valid.
     """
     canonical = canonical_host(host)
-    return [form._replace(host=canonical) for form in target_forms(request.scheme, request.target).forms]
+    return [
+        form._replace(host=canonical)
+        for form in target_forms(request.scheme, request.target, len(set(request.hosts))).forms
+    ]
 
 
 def canonical_host(host: bytes) -> bytes:
@@ -126,6 +149,10 @@ def canonical_host(host: bytes) -> bytes:
 # different ways: an escape in the path, a dot segment, a name that ends with a dot, a doubled slash, a backslash or a
 # parameter.
 _PLAIN_TARGET = re.compile(rb"((?:/(?![/.])[^\x00-\x20\x7f-\xff#%/;?\\]*+(?<!\.))++)(?:\?([^\x00-\x20\x7f-\xff#]*+))?")
+# The same, but for parameters.
+_WITH_PARAMETERS = re.compile(_PLAIN_TARGET.pattern.replace(rb";", b"", 1))
+#: octets of a target whose forms are few enough for any number of names
+_SHORT_TARGET = 1 << 12
 _PERCENT = ord("%")
 
 
@@ -138,17 +165,24 @@ def plain_target(url: bytes, start: int = 0) -> tuple[bytes, bytes | None] | Non
     if start == len(url):
         return b"/", None
     plain = _PLAIN_TARGET.fullmatch(url, start)
-    if plain is None:
-        return None
-    path, query = plain.groups()
-    if query is not None and _PERCENT in query:
-        query = normalization.percent_encode(normalization.percent_decode_repeatedly(query))
-    return path, query
+    return None if plain is None else (plain[1], _canonical_query(plain[2]))
+
+
+def _canonical_query(query: bytes | None) -> bytes | None:
+    if query is None or _PERCENT not in query:
+        return query
+    return normalization.percent_encode(normalization.percent_decode_repeatedly(query))
+
+
+def is_plain_target(target: bytes) -> bool:
+    """Whether ``plain_target`` would read it."""
+    return _PLAIN_TARGET.fullmatch(target) is not None
 
 
 #: a URL whose host is plain: nothing after it can change it. The groups are scheme and host.
 PLAIN_URL = re.compile(rb"(https?://)([a-z0-9._-]+)(?::[0-9]{1,4})?(?=[/?]|\Z)")
-_WEB = (b"http", b"https")
+#: schemes of the web
+WEB = (b"http", b"https")
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*")
 
 
@@ -161,21 +195,68 @@ class Forms(NamedTuple):
     fault: str | None = None
 
 
-def target_forms(scheme: bytes, target: bytes) -> Forms:
-    """The canonical forms of a target.
+def target_forms(scheme: bytes, target: bytes, names: int = 1) -> Forms:
+    """The canonical forms of a target; a long one that comes by many ``names`` has fewer.
 
     >>> target_forms(b"http", b"/a%62c?").forms
     (Parts(scheme=b'http', userinfo=None, host=b'h', port=None, path=b'/abc', query=b'', fragment=None),)
     """
     plain = plain_target(target)
-    if plain and scheme in _WEB:
-        path, query = plain
-        return Forms((Parts(scheme, None, b"h", None, path, query),))
+    if plain and scheme in WEB:
+        return Forms((Parts(scheme, None, b"h", None, *plain),))
+    if b";" in target and scheme in WEB and names <= MOST_HOSTS and len(target) <= _SHORT_TARGET:
+        # Of a target that is plain without its parameters, only they can be read in two ways.
+        sent = _WITH_PARAMETERS.fullmatch(target)
+        bare = normalization.remove_parameters(sent[1]) if sent else b""
+        if sent and is_plain_target(bare):
+            form = Parts(scheme, None, b"h", None, sent[1], _canonical_query(sent[2]))
+            return Forms((form, form._replace(path=bare)))
     scheme = scheme if _SCHEME.fullmatch(scheme) else b"http"
     name, mark, query = target.partition(b"?")
-    found, is_cut = path_interpretations(rooted(name), query if mark else None)
+    found, is_cut = path_interpretations(rooted(name), query if mark else None, names)
     fault = "its path can be read in too many ways" if is_cut else None
     return Forms(tuple(Parts(scheme, None, b"h", None, *asked) for asked in found), fault)
+
+
+#: what no browser sends in a target as it is
+_UNSENT = re.compile(rb"[\x00-\x20\x7f-\xff\"<>]")
+
+
+def filtered_urls(
+    request: Request, host: bytes, form: Parts, kind: str, *, is_first: bool, is_named: bool
+) -> Iterator[tuple[bytes, bool]]:
+    """The URLs that network filters are compared with, by a canonical host; each with whether only for filters with it.
+
+    As sent, as a browser writes it: with the port where it is not the default, nothing unescaped in path and query.
+    Then without the port, and with the path as in the canonical form. In a query there are other URLs: the canonical
+    one is only for filters that name the host, if there are such (``is_named``).
+
+    >>> request = request_of(b"http://H.example:81/%61?u=%2F")
+    >>> (form,) = canonical_forms(request, b"h.example")
+    >>> for url, _ in filtered_urls(request, b"h.example", form, "", is_first=True, is_named=True): print(url.decode())
+    http://h.example:81/%61?u=%2F
+    http://h.example/%61?u=%2F
+    http://h.example/a?u=%2F
+    http://h.example/a?u=/
+    """
+    scheme = request.scheme
+    if kind == "websocket":
+        scheme = {b"http": b"ws", b"https": b"wss"}.get(scheme, scheme)
+    path, mark, query = request.target.partition(b"?")
+    query = mark + query
+    if _UNSENT.search(request.target):
+        path, query = (_UNSENT.sub(lambda found: b"%%%02X" % ord(found[0]), own) for own in (path, query))
+    begin = scheme + b"://" + host
+    if is_first:
+        sent = rooted(path) + query
+        if request.port != DEFAULT_PORTS.get(request.scheme):
+            yield begin + b":%d" % request.port + sent, False
+        yield begin + sent, False
+    if not is_first or form.path != path:
+        yield begin + form.path + query, False
+    canonical = b"" if form.query is None else b"?" + form.query
+    if is_named and canonical != query:
+        yield begin + form.path + canonical, True
 
 
 def canonical_url(asked: Request | bytes) -> bytes:

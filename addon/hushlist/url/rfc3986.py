@@ -105,7 +105,8 @@ def protect_path(parts: Parts) -> Parts:
     "A path segment that contains a colon character (e.g., "this:that") cannot be used as the first segment of a
     relative-path reference ... Such a segment must be preceded by a dot-segment (e.g., "./this:that")" (4.2).
 
-    Deviation: for ``s:/a/..//b``, 5.2.4 gives the path ``//b``, and 5.3 would recompose it to ``s://b``, another URI.
+    Deviation: for ``s:/a/..//b``, 5.2.4 gives the path ``//b``, and 5.3 would recompose it to ``s://b``, another URI
+    (reading 20).
     """
     if parts.host is not None:
         return parts
@@ -147,7 +148,7 @@ def remove_dots(parts: Parts) -> Parts:
 
     Deviation: a path that does not begin with a slash stays as it is, also after a scheme. 5.2.4 would turn
     ``s:a/../b`` into ``s:/b``, and would cut text that only looks like segments out of ``mailto:a/../b@c``. The ladder
-    must compare "while strictly avoiding false positives" (6.1).
+    must compare "while strictly avoiding false positives" (6.1; reading 20).
     """
     if not parts.path.startswith(b"/") or b"/." not in parts.path:
         return parts
@@ -193,10 +194,19 @@ def normalize_default_host(parts: Parts) -> Parts:
     return parts._replace(host=b"localhost" if parts.userinfo or parts.port else b"")
 
 
+_AFTER_SIP_HOST = re.compile(rb"[:;]")
+
+
 def change_mail_hosts(parts: Parts, change: Callable[[bytes], bytes]) -> Parts:
-    """Change the host of each address in a ``mailto`` URI: "a subcomponent of path to contain an Internet hostname"."""
-    if parts.scheme != b"mailto" or parts.host is not None or b"@" not in parts.path:
+    """Change the host of each address in a ``mailto`` URI, or in a ``sip`` or ``sips`` URI (RFC 3261, 19.1): "a
+    subcomponent of path to contain an Internet hostname"."""
+    if parts.host is not None or parts.scheme not in (b"mailto", b"sip", b"sips"):
         return parts
+    if parts.scheme != b"mailto":
+        user, at, host = parts.path.rpartition(b"@")
+        end = _AFTER_SIP_HOST.search(host, host.find(b"]") + 1)
+        name, rest = (host, b"") if end is None else (host[: end.start()], host[end.start() :])
+        return parts._replace(path=user + at + change(name) + rest)
     addresses = (address.rpartition(b"@") for address in parts.path.split(b","))
     changed = (local + at + (change(host) if at else host) for local, at, host in addresses)
     return parts._replace(path=b",".join(changed))

@@ -4,10 +4,10 @@
 b'http://www.google.com/1%20?q'
 
 Deviation: the URL is split before it is unescaped, and again after. The first split drops user information, so that
-``http://good%2F@bad/`` has the same host as in a browser.
+``http://good%2F@bad/`` has the same host as in a browser (reading 2).
 
 Deviation: servers may read a path in other ways than the specification; ``hushlist.url.path_interpretations`` gives
-these.
+these (reading 15).
 
 Spec: Safe Browsing v4, URLs and Hashing, Canonicalization
 """

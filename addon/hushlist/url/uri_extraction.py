@@ -13,7 +13,8 @@ These count as URIs:
   machines", as free text is. Other names without a scheme do not count.
 
 Deviation: letters and symbols outside US-ASCII are part of a URI; otherwise ``http://bücher.example/`` would become
-``http://b``. After the authority, so are square brackets and a "%" without digits, since browsers send them.
+``http://b``. After the authority, so are square brackets and a "%" without digits, since browsers send them
+(reading 1).
 
 The caller must decode the text first, such as from HTML or quoted-printable.
 
@@ -26,8 +27,8 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
-from hushlist.errors import UrlError
-from hushlist.url.uri_grammar import parse_uri
+from hushlist.url.abnf import find_rule
+from hushlist.url.parts import join_lines
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,11 +121,7 @@ def _is_uri(text: str, *, any_scheme: bool) -> bool:
     authority = _AUTHORITY_END.split(authority, maxsplit=1)[0]
     if authority and not _LETTER_OR_DIGIT.search(authority):  # "http://${host}/"
         return False
-    try:
-        parse_uri("x://" + _NOT_ASCII.sub("_", authority))
-    except UrlError:
-        return False
-    return True
+    return find_rule("authority").accepts(_NOT_ASCII.sub("_", authority))
 
 
 # -- delimited -------------------------------------------------------------------------------------------------------
@@ -137,7 +134,6 @@ _IN_WRAPPERS = {
     # Words are quoted too, and a closing quote looks like an opening one. So no white space may be next to either.
     '"': re.compile(r'"(?P<prefix>[Uu][Rr][Ll]:[ ]?+)?+(?P<uri>(?!\s)[^<>"]*+(?<!\s))"'),
 }
-_WHITE_SPACE = re.compile(r"\s++")
 _BLANK_LINE = re.compile(r"(?:\r\n?+|\n)[^\S\r\n]*+[\r\n]")
 _HYPHEN_AT_LINE_END = re.compile(r"-(?=[^\S\r\n]*+[\r\n])")
 
@@ -149,26 +145,14 @@ def _delimited(text: str, start: re.Match[str]) -> tuple[Found | None, int]:
     if match is None or _BLANK_LINE.search(match["uri"]):
         return None, start.end()
     offset, given, any_scheme = match.start("uri"), match["uri"].rstrip(), match["prefix"] is not None
-    uri = _join(given, wrapper)
+    uri = join_lines(given, wrapper)
     if _STOP.search(uri) or not _is_uri(uri, any_scheme=any_scheme):
         return None, start.end()
     # "Because some typesetters and printers may (erroneously) introduce a hyphen at the end of line when breaking it":
     # a typesetter does so at all lines or at none, so there is one more candidate, not one for each choice.
-    unhyphenated = _join(_HYPHEN_AT_LINE_END.sub("", given), wrapper)
+    unhyphenated = join_lines(_HYPHEN_AT_LINE_END.sub("", given), wrapper)
     is_other = unhyphenated != uri and _is_uri(unhyphenated, any_scheme=any_scheme)
     return Found(uri, offset, offset + len(given), 0, unhyphenated if is_other else None), match.end()
-
-
-def _join(given: str, wrapper: str) -> str:
-    """The URI in one piece: "The whitespace should be ignored when the URI is extracted".
-
-    "Using <> angle brackets around each URI is especially recommended as a delimiting style for a reference that
-    contains embedded whitespace". In quotes, only line breaks with the white space around them are removed; a space
-    alone separates words.
-    """
-    if wrapper == "<":
-        return _WHITE_SPACE.sub("", given)
-    return _WHITE_SPACE.sub(lambda space: "" if _LINE_BREAK.search(space[0]) else space[0], given)
 
 
 # -- without delimiters ----------------------------------------------------------------------------------------------

@@ -7,18 +7,17 @@ import re
 import shlex
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from random import SystemRandom
 
-from evasion.servers.asking import LOOPBACK, PLAIN, Server, ask_all, is_secret
+from e2e.origin import free_ports
+from evasion.servers.asking import PLAIN, Server, ask_all, is_secret
 
 PROGRAMS = Path(__file__).parent / "programs"
 #: seconds in which a server has to listen, on a busy machine too
@@ -97,7 +96,7 @@ def running(programs: Sequence[Program]) -> Iterator[list[Server]]:
         folder.chmod(0o755)
         root = _tree(folder / "root")
         names = [name for program in programs for name in (*program.servers, *program.behind)]
-        ports = dict(zip(dict.fromkeys(names), _free_ports(len(set(names))), strict=True))
+        ports = dict(zip(dict.fromkeys(names), free_ports(len(set(names))), strict=True))
         servers: list[Server] = []
         started = [(program, ends.enter_context(_started(program, folder, root, ports))) for program in programs]
         for program, (process, log) in started:
@@ -115,18 +114,6 @@ def _tree(root: Path) -> Path:
             place = f"/{name}/{file}" if name else f"/{file}"
             (root / name / file).write_text(f"served:{place}", encoding="ascii")
     return root
-
-
-def _free_ports(number: int) -> list[int]:
-    """Free ports below those that the system gives away: until the servers take them, nobody else may."""
-    with ExitStack() as taken:
-        ports: list[int] = []
-        candidates = iter(SystemRandom().sample(range(10240, 32768), 2000))
-        while len(ports) < number:
-            with suppress(OSError):
-                taken.enter_context(socket.create_server((LOOPBACK, port := next(candidates))))
-                ports.append(port)
-        return ports
 
 
 @contextmanager

@@ -166,6 +166,18 @@ def test_a_source_that_is_not_there_is_bad_input(run: Run, urls: Path) -> None:
     assert "4 requests" in out
 
 
+@pytest.mark.parametrize(
+    ("octets", "why"), [(None, "No such file or directory"), (b'{"log": {"entries": [', "the document ends too early")]
+)
+def test_a_source_without_records_is_not_buried(run: Run, urls: Path, octets: bytes | None, why: str) -> None:
+    if octets is not None:
+        Path("own.har").write_bytes(octets)
+    assert run("audit", "--policy", "policy.yaml", "own.har") == (2, "", f"hushlist: own.har: {why}\n")
+    code, out, err = run("audit", "--policy", "policy.yaml", urls, "own.har")
+    assert (code, err) == (2, f"hushlist: own.har: {why}\n")
+    assert "4 requests" in out
+
+
 def test_popular_domains_are_told(run: Run, urls: Path) -> None:
     Path("top.txt").write_text("1,other.example\n2,blocked.example\n")
     assert report_of(run, "--popular", "top.txt", urls)["popular_domains"] == [
@@ -197,3 +209,22 @@ def test_a_pipe_gets_neither_colors_nor_progress(urls: Path) -> None:
     done = process("audit", "--policy", "policy.yaml", urls)
     assert done.stderr == b""
     assert b"\x1b" not in done.stdout
+
+
+@pytest.mark.parametrize("seal", [[], ["--seal", "own.seal"]])
+def test_a_key_file_says_what_the_hashes_of_rules_stand_for(run: Run, urls: Path, seal: list[str]) -> None:
+    run("sealkey", "own.seal")
+    Path("mine.txt").write_text("blocked.example\nnever.example\n")
+    run("hide", "mine.txt", "--format", "domains", "-o", "hidden.yaml", "--key-file", "keys", *seal)
+    own = "{file: hidden.yaml, seal: own.seal}" if seal else "hidden.yaml"
+    Path("hidden-policy.yaml").write_text(f"layers: [{{name: lists, lists: [{own}]}}]")
+    plain = ("audit", "--policy", "hidden-policy.yaml", urls)
+    code, out, _ = run(*plain)
+    assert (code, "mine.txt" in out) == (0, False)
+    assert "  1         2  ████████████  hidden.yaml\n" in out  # one of two rules fired
+    code, out, _ = run(*plain, "--key-file", "keys", "--html", "page.html")
+    assert code == 0
+    assert "        2      2  blocked.example/, mine.txt:1  (hidden.yaml:" in out
+    assert "(never.example/, mine.txt:2)" in Path("page.html").read_text()
+    code, _, err = run(*plain, "--key-file", "keys", "--json")
+    assert (code, err) == (2, "hushlist: --json keeps hashes, by which --merge knows rules: leave out --key-file\n")

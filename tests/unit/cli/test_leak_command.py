@@ -92,10 +92,14 @@ def test_a_dictionary_may_come_by_standard_input() -> None:
     [
         (["none.yaml", "--dictionary", "words.txt"], "none.yaml: list: there is no such file\n"),
         (["l.yaml", "--dictionary", "words.txt", "none.txt"], "none.txt: dictionary: No such file or directory\n"),
-        (["words.txt", "--dictionary", "words.txt"], "words.txt: list: its name tells no format: "),
+        (
+            ["no-list", "--dictionary", "words.txt"],
+            "no-list: list: neither its name nor its content tells its format: ",
+        ),
     ],
 )
 def test_what_cannot_be_read_is_bad_input(run: Run, arguments: list[str], error: str) -> None:
+    Path("no-list").write_text("what is this?\n")
     code, out, err = run("leak", *arguments, "--jobs", "1")
     assert (code, out) == (2, "")
     assert err.startswith(error)

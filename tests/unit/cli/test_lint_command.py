@@ -20,6 +20,21 @@ def test_nothing_found_is_good(run: Run) -> None:
     assert run("lint", "clean.hosts") == (0, "1 rule in 1 file: nothing found\n", "")
 
 
+def test_entries_that_escapes_make_others_of_are_named(run: Run) -> None:
+    """A client that unescapes the whole URL first, as Safe Browsing's text says, reads other hosts than a browser."""
+    Path("bad.urls").write_text(
+        "http://evil.example%2Fbad.html\n%68ttp://evil.example/bad.html\nhttp://a.example/%2F\n"
+    )
+    code, out, _ = run("lint", "--format", "urls", "bad.urls")
+    encoded, refused, _ = out.splitlines()
+    assert code == 1
+    assert encoded.startswith(
+        "bad.urls:1: spelling: http://evil.example%2Fbad.html: there is an encoded delimiter in the"
+    )
+    assert "nothing they ask for fits" in encoded
+    assert refused.startswith("bad.urls:2: refused: %68ttp://evil.example/bad.html: left out: what stands in front of")
+
+
 def test_findings_are_in_order_with_a_summary_behind(run: Run) -> None:
     assert run("lint", "clean.hosts", "ads.hosts") == (
         1,
@@ -65,6 +80,10 @@ def test_what_would_steer_a_terminal_is_shown_as_an_escape(run: Run) -> None:
 
 def test_a_list_that_cannot_be_used_is_bad_input_and_the_rest_is_linted(run: Run) -> None:
     Path("bad.yaml").write_text("rules:\n- '..'\n")
+    Path("names").write_text("what is this?\n")
+    code, out, err = run("lint", "names", "ads.hosts")
+    assert (code, err) == (2, "")
+    assert out.startswith("names: error: list: neither its name nor its content tells its format: give one of yaml, ")
     code, out, err = run("lint", "bad.yaml", "ads.hosts")
     assert (code, err) == (2, "")
     assert out.splitlines()[0] == "bad.yaml:2: error: ..: it names no host"
@@ -76,12 +95,10 @@ def test_a_list_that_cannot_be_used_is_bad_input_and_the_rest_is_linted(run: Run
     [
         (["none.hosts"], "none.hosts: list: there is no such file\n"),
         (["none"], "none: list: there is no such file\n"),
-        (["clean.hosts", "names"], "names: list: its name tells no format: give one of yaml, "),
         (["clean.hosts", "--popular", "none.csv"], "none.csv: No such file or directory\n"),
     ],
 )
 def test_what_is_no_list_is_bad_input(run: Run, arguments: list[str], error: str) -> None:
-    Path("names").write_text("ads.example\n")
     code, out, err = run("lint", *arguments)
     assert (code, out) == (2, "")
     assert err.startswith(error)

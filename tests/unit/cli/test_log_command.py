@@ -15,14 +15,19 @@ import pytest
 
 from hushlist import cli
 from hushlist.cli import log_command
+from hushlist.journal.log_database import LogFilters
 from hushlist.journal.log_files import CURRENT, DATABASE
 from hushlist.journal.log_identifiers import base32
-from hushlist.journal.log_queries import LogFilters
 from hushlist.journal.log_writer import LogWriter
 from hushlist.policy.proxy_settings import LoggedClients, LoggedRequests, LogSettings
 from unit.journal.samples import fill, record
 
 Run = Callable[..., tuple[int, list[str], str]]
+NO_LOG = (
+    "there is no log. 'log: on' in the policy turns it on; if the policy names another folder, or the proxy runs as "
+    "another user, --folder names it"
+)
+NOTHING = "{}: the log has nothing that fits; what is old is removed, and --folder names another log\n"
 FIRST, SECOND, THIRD, FOURTH = (f"00000000{number:02}" for number in range(4))
 
 
@@ -87,6 +92,7 @@ def test_tail_prints_aligned_columns(run: Run, folder: Path) -> None:
         ("--list Ads", [FIRST, SECOND, THIRD]),
         ("--list hrn://l.example/ads -n 1", [THIRD]),
         ("--host TAGGED.example.", [THIRD]),
+        ("--host <URL:tagged.example>", [THIRD]),
         ("--since 2026-12-24T22:30:01Z --until 2026-12-25T00:30:03+02:00", [SECOND, THIRD]),
         ("--until 2026-12-25 --since 2026-12-24 --action pass", [FOURTH]),
         ("--action lost", []),
@@ -96,7 +102,20 @@ def test_tail_prints_aligned_columns(run: Run, folder: Path) -> None:
 def test_filters_say_what_is_meant(run: Run, folder: Path, filters: str, found: list[str]) -> None:
     code, out, err = run("tail", "--json", *shlex.split(filters))
     assert [json.loads(line)["reference"] for line in out] == found
-    assert (code, err) == (0 if found else 1, "")
+    assert (code, err) == (0, "") if found else (1, NOTHING.format(folder))
+
+
+@pytest.mark.usefixtures("folder")
+def test_times_are_in_the_zone_of_a_policy(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "own.yaml").write_text("rules: []")
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("timezone: Asia/Tokyo\nlayers: [{name: own, lists: [own.yaml]}]")
+    _, (line,), _ = run("tail", "--policy", str(policy), "-n", "1")
+    assert line.startswith("2026-12-25 07:30:03 ")
+    assert "Time         2026-12-25 07:30:02" in run("show", THIRD, "--policy", str(policy))[1]
+    # what is asked for is in that zone, too
+    assert len(run("tail", "--since", "2026-12-25T07:30:03")[1]) == 0
+    assert len(run("tail", "--since", "2026-12-25T07:30:03", "--policy", str(policy))[1]) == 1
 
 
 def test_how_long_ago_is_a_time_too() -> None:
@@ -112,7 +131,7 @@ def test_top_counts(run: Run, folder: Path) -> None:
     assert run("top", "--by", "client") == (0, ["3  10.0.0.7", "1  2001:db8::1"], "")
     assert run("top", "--by", "host", "--list", "Ads", "-n", "1") == (0, ["2  ads.example"], "")
     assert run("top", "--by", "action", "--json")[1][0] == '{"action": "allow", "count": 1}'
-    assert run("top", "--by", "category", "--action", "pass") == (1, [], "")
+    assert run("top", "--by", "category", "--action", "pass") == (1, [], NOTHING.format(folder))
 
 
 def test_show_prints_everything_about_one(run: Run, folder: Path) -> None:
@@ -137,7 +156,7 @@ def test_show_prints_everything_about_one(run: Run, folder: Path) -> None:
     )
     (line,) = run("show", "--json", FIRST)[1]
     assert json.loads(line)["reason"] == "No ads"
-    assert run("show", "0000000009") == (1, [], "")
+    assert run("show", "0000000009") == (1, [], NOTHING.format(folder))
     assert r"User         \u202eevil\n" in run("show", FOURTH)[1]
 
 
@@ -156,7 +175,7 @@ def test_a_log_may_be_in_any_folder(run: Run, empty: Path, tmp_path: Path) -> No
 
 def test_where_there_is_no_log_that_is_said(run: Run, empty: Path) -> None:
     for command in (["tail"], ["tail", "-f"], ["top"], ["show", FIRST]):
-        assert run(*command) == (2, [], f"hushlist: {empty}: there is no log\n")
+        assert run(*command) == (2, [], f"hushlist: {empty}: {NO_LOG}\n")
 
 
 def test_a_log_that_cannot_be_read_is_said(run: Run, empty: Path) -> None:
@@ -238,3 +257,8 @@ def test_the_commands_of_the_reference_are_commands() -> None:
 
 def test_what_a_filter_is_not_given_fits_everything() -> None:
     assert LogFilters().fits({})
+
+
+def test_a_key_that_is_damaged_hides_no_record(run: Run, folder: Path) -> None:
+    (folder / "pseudonyms.key").write_bytes(b"short")
+    assert run("tail", "--client", "10.0.0.7")[0] == 0

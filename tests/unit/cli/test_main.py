@@ -1,6 +1,7 @@
 """The command line as a whole: usage, help, the process, and what is imported."""
 
 import argparse
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -44,6 +45,22 @@ def test_every_command_and_option_is_explained(command: str, capsys: pytest.Capt
             assert action.help != argparse.SUPPRESS
             names = action.option_strings or [str(action.metavar or action.dest)]
             assert all(name in text for name in names)
+
+
+def test_the_help_has_groups_with_what_people_need_first_on_top(capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        cli.main(["--help"])
+    text = capsys.readouterr().out
+    headings = re.findall(r"\n\n  (\w.*):\n    (\w+)", text)
+    assert headings == [
+        ("ask a policy", "check"),
+        ("while the filter runs", "log"),
+        ("test lists", "lint"),
+        ("publish lists", "hide"),
+        ("look at URLs", "canonicalize"),
+        ("set up a shell", "completion"),
+    ]
+    assert text.index("ask a policy:") < text.index("\noptions:")
 
 
 def test_the_commands_that_others_use_are_there() -> None:

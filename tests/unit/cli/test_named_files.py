@@ -9,6 +9,7 @@ import pytest
 
 from hushlist import cli
 from hushlist.cli.common import LONGEST_LINE
+from hushlist.minisign import SecretKey
 from hushlist.system.files import LONGEST_LIST
 from unit.cli.running import Run
 
@@ -19,6 +20,13 @@ CALLS: dict[tuple[str, str], tuple[str, ...]] = {
     ("compile", "popular"): ("compile", "--policy", "policy.yaml", "--popular", "{}"),
     ("lint", "lists"): ("lint", "--format", "domains", "{}"),
     ("lint", "popular"): ("lint", "good.hosts", "--popular", "{}"),
+    ("lint", "key_file"): ("lint", "good.hosts", "--key-file", "{}"),
+    ("lint", "seal"): ("lint", "good.hosts", "--seal", "{}"),
+    ("leak", "seal"): ("leak", "good.hosts", "--dictionary", "good.hosts", "--seal", "{}"),
+    ("diff", "seal"): ("diff", "good.hosts", "good.hosts", "--seal", "{}"),
+    ("hide", "seal"): ("hide", "good.hosts", "--seal", "{}"),
+    ("audit", "key_file"): ("audit", "--policy", "policy.yaml", "good.hosts", "--key-file", "{}"),
+    ("explain", "key_file"): ("explain", "--policy", "policy.yaml", "--key-file", "{}", "a.example"),
     ("leak", "list"): ("leak", "--format", "domains", "{}", "--dictionary", "good.hosts"),
     ("leak", "dictionary"): ("leak", "good.hosts", "--dictionary", "{}"),
     ("diff", "old"): ("diff", "--format", "domains", "{}", "good.hosts"),
@@ -32,11 +40,37 @@ CALLS: dict[tuple[str, str], tuple[str, ...]] = {
     ("audit", "policy"): ("audit", "--policy", "{}", "good.hosts"),
     ("audit", "popular"): ("audit", "--policy", "policy.yaml", "--popular", "{}", "good.hosts"),
     ("audit", "merge"): ("audit", "--policy", "policy.yaml", "--merge", "{}"),
+    ("hide", "lists"): ("hide", "--format", "domains", "{}"),
+    ("hide", "popular"): ("hide", "good.hosts", "--popular", "{}"),
+    ("hide", "dictionary"): ("hide", "good.hosts", "--dictionary", "{}"),
+    ("hide", "sign"): ("hide", "good.hosts", "-o", "out.yaml", "--sign", "{}"),
+    ("sign", "files"): ("sign", "{}", "--key", "secret.key"),
+    ("sign", "key"): ("sign", "good.hosts", "--key", "{}"),
+    ("verify", "files"): ("verify", "{}", "--key", "secret.key.pub"),
+    ("verify", "signature"): ("verify", "good.hosts", "--key", "secret.key.pub", "--signature", "{}"),
+    ("update", "policy"): ("update", "--policy", "{}"),
+    ("lists", "policy"): ("lists", "--policy", "{}"),
+    ("import", "file"): ("import", "squidguard", "{}"),
+    ("log tail", "policy"): ("log", "tail", "--policy", "{}"),
+    ("log top", "policy"): ("log", "top", "--policy", "{}"),
+    ("log show", "policy"): ("log", "show", "0000000000", "--policy", "{}"),
+    ("override grant", "policy"): ("override", "grant", "--for", "1m", "a.example", "--policy", "{}"),
+    ("override code", "policy"): ("override", "code", "--for", "1m", "--policy", "{}"),
+    ("override list", "policy"): ("override", "list", "--policy", "{}"),
+    ("override history", "policy"): ("override", "history", "--policy", "{}"),
     ("helper", "policy"): ("helper", "--policy", "{}", "--acl"),
 }
 #: what is written, is a folder, or is a database that SQLite opens
 OTHERS = {
     ("leak", "out"),
+    ("hide", "output"),
+    ("hide", "key_file"),
+    ("keypair", "secret"),
+    ("keypair", "public"),
+    ("sealkey", "key"),
+    ("import", "output"),
+    ("init", "output"),
+    ("man", "folder"),
     ("audit", "html"),
     *((command, "folder") for command in ("log tail", "log top", "log show")),
     *((f"override {name}", "store") for name in ("grant", "code", "list", "revoke", "history")),
@@ -59,13 +93,16 @@ def names_file(action: argparse.Action) -> bool:
 
 def test_every_argument_that_names_a_file_is_tried() -> None:
     found = {(command, action.dest) for command, action in arguments_of(cli.make_parser()) if names_file(action)}
-    found -= {(command, "list") for command in ("log tail", "log top")}  # "LIST" is a name there
+    found -= {("log tail", "list"), ("log top", "list"), ("update", "lists")}  # "LIST" is a name there
     assert found | {("audit", "merge")} == CALLS.keys() | OTHERS
 
 
 @pytest.fixture
 def folder(policy: Path) -> Path:
     (policy.parent / "good.hosts").write_text("0.0.0.0 a.example\n")
+    secret = SecretKey.generate()
+    (policy.parent / "secret.key").write_text(secret.text(None))
+    (policy.parent / "secret.key.pub").write_text(secret.public.text)
     os.mkfifo(policy.parent / "pipe")
     return policy.parent
 

@@ -6,6 +6,7 @@ import getpass
 import io
 import json
 import re
+import sys
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -13,10 +14,12 @@ from pathlib import Path
 import pytest
 
 from hushlist import cli
+from hushlist.cli import override_command
 from hushlist.cli.override_command import parse_duration
+from hushlist.unblock import default_path
 from hushlist.unblock.credentials import parse_stored, verify_passphrase
 from hushlist.unblock.overrides import Overrides
-from hushlist.unblock.store import default_path
+from unit.cli.running import process
 
 NOW = 1_800_000_000.0
 Run = Callable[..., tuple[int, str, str]]
@@ -34,6 +37,7 @@ def surroundings(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[No
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
     monkeypatch.setattr(time, "time", lambda: NOW)
     monkeypatch.setattr(getpass, "getuser", lambda: "jo")
+    monkeypatch.setattr(override_command, "say_where", lambda store: None)  # it has tests of its own
     monkeypatch.setenv("TZ", "UTC")
     time.tzset()
     yield
@@ -63,9 +67,10 @@ def test_a_grant_is_made_printed_listed_and_revoked(run: Run, overrides: Overrid
     assert run("grant", "--for", "30m", "https://Games.example:443/") == (0, line, "")
     assert overrides.covering(["192.0.2.7"], b"www.games.example", b"", [], NOW)
     assert run("list") == (0, line, "")
-    assert run("revoke", "1") == (0, "", "")
+    assert run("revoke", "1") == (0, "revoked 1\n", "")
     assert overrides.covering(["192.0.2.7"], b"www.games.example", b"", [], NOW + 1) is None
-    assert run("list") == (0, "", "")
+    assert run("list") == (0, "", "nothing is unblocked now; 'hushlist override history' shows what was\n")
+    assert run("list", "--json") == (0, "", "nothing is unblocked now; 'hushlist override history' shows what was\n")
 
 
 @pytest.mark.parametrize(
@@ -148,7 +153,7 @@ def test_a_code_may_be_for_a_target_and_a_client_and_a_time(
 
 def test_a_code_that_was_not_used_can_be_revoked(run: Run) -> None:
     code = run("code", "--for", "30m")[1].strip()
-    assert run("revoke", code.lower()) == (0, "", "")
+    assert run("revoke", code.lower()) == (0, f"revoked {code.lower()}\n", "")
     message = f"hushlist: {code!r}: there is no such grant, and no such code that was not used\n"
     assert run("revoke", code) == (2, "", message)
 
@@ -156,7 +161,7 @@ def test_a_code_that_was_not_used_can_be_revoked(run: Run) -> None:
 def test_what_cannot_be_revoked_is_named_and_the_rest_goes_on(run: Run) -> None:
     run("grant", "--for", "30m", "h.example")
     code, out, err = run("revoke", "7", "x", "9" * 50, "²", "1")
-    assert (code, out, err.count("there is no such grant")) == (2, "", 4)
+    assert (code, out, err.count("there is no such grant")) == (2, "revoked 1\n", 4)
     assert run("list")[1] == ""
 
 
@@ -174,6 +179,35 @@ def test_history_shows_what_happened(run: Run, overrides: Overrides) -> None:
     ]
     assert run("history") == (0, "\n".join(lines) + "\n", "")
     assert run("history", "--limit", "1") == (0, lines[0] + "\n", "")
+
+
+def test_a_history_without_events_says_so(run: Run) -> None:
+    assert run("history") == (0, "", "nothing was unblocked so far\n")
+
+
+def test_times_are_those_of_the_policy(run: Run, tmp_path: Path) -> None:
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("timezone: Asia/Tokyo\nlayers: []\n")
+    until = "until 2027-01-15 17:30:00+09:00\n"
+    assert run("grant", "--for", "30m", "h.example", "--policy", str(policy))[1].endswith(until)
+    assert run("list", "--policy", str(policy))[1].endswith(until)
+    assert run("history", "--policy", str(policy))[1].startswith("2027-01-15 17:00:00+09:00  granted 1")
+    policy.write_text("timezone: Tokyo\n")
+    assert run("list", "--policy", str(policy))[0] == 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing tells who has the store open")
+def test_a_grant_or_code_says_in_which_store_it_is_and_whether_a_proxy_knows_it(tmp_path: Path) -> None:
+    store = tmp_path / "own.sqlite"
+    for command in ("code", "grant"):
+        done = process("override", command, "--for", "30m", "--store", str(store), "h.example")
+        assert done.stderr.decode().startswith(f"in the store {store}, which no proxy has open now; ")
+    with Overrides(store, time.time) as opened:
+        opened.active(NOW)
+        done = process("override", "code", "--for", "30m", "--store", str(store))
+        assert done.stderr.decode() == f"in the store {store}, which a proxy has open\n"
+    done = process("override", "code", "--for", "30m", "--store", str(store))
+    assert b"which no proxy has open now" in done.stderr
 
 
 @pytest.mark.parametrize(
@@ -254,9 +288,16 @@ def test_a_passphrase_is_read_once_from_a_pipe(run: Run, end: bytes) -> None:
 
 def test_a_passphrase_is_read_twice_from_a_terminal_unseen(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     typed = iter(["correct horse", "correct horse", "correct horse", "correct house"])
-    monkeypatch.setattr(getpass, "getpass", lambda prompt: next(typed))
+    prompts: list[str] = []
+
+    def ask(prompt: str) -> str:
+        prompts.append(prompt)
+        return next(typed)
+
+    monkeypatch.setattr(getpass, "getpass", ask)
     code, out, _ = run("passphrase", stdin=None)
     assert code == 0
+    assert prompts == ["Passphrase: ", "Once more: "]
     assert parse_stored(out.strip())
     assert run("passphrase", stdin=None) == (2, "", "hushlist: the two are not the same\n")
 
@@ -274,3 +315,12 @@ def test_a_passphrase_that_is_none_is_refused(run: Run, stdin: bytes, reason: st
     code, out, err = run("passphrase", stdin=stdin)
     assert (code, out) == (2, "")
     assert reason in err
+
+
+def test_a_user_without_a_name_is_named_by_the_way(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail() -> str:
+        raise KeyError("getpwuid(): uid not found: 1234")
+
+    monkeypatch.setattr(getpass, "getuser", fail)
+    assert run("grant", "--for", "1h", "games.example")[0] == 0
+    assert "command line" in run("history")[1]

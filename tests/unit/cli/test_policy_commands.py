@@ -4,13 +4,19 @@ import json
 import os
 import subprocess
 import sys
+import time
+from datetime import datetime
 from pathlib import Path
+from zoneinfo import ZoneInfo
 
 import pytest
 
+from hushlist.cli import common
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.match.expressions import full_hash
 from hushlist.policy import shipped_policy
+from hushlist.unblock import default_path
+from hushlist.unblock.overrides import Overrides
 from unit.cli.running import COMMAND, NO_HOST, Run, environment, into_a_closed_pipe, process
 from unit.test_squid import ADS, EXTRAS, RULES
 
@@ -45,6 +51,58 @@ def test_check_says_what_is_done_and_why(run: Run, policy: Path) -> None:
 )
 def test_check_exits_with_what_it_found(run: Run, policy: Path, urls: list[str], code: int) -> None:
     assert run("check", "--policy", policy, *urls)[0] == code
+
+
+_ADBLOCK = "||ads.example^$third-party\n/banner.$image\n@@/banner.$image,domain=fine.example\n"
+
+
+@pytest.mark.parametrize(
+    ("options", "url", "action", "assumed"),
+    [
+        ((), "https://ads.example/", "pass", ""),
+        (("--page", "https://news.example/x"), "https://ads.example/", "block", "for news.example, third party"),
+        (("--page", "www.ads.example"), "https://ads.example/", "pass", ""),
+        (("--page", "news.example", "--type", "document"), "https://ads.example/", "pass", ""),
+        ((), "https://x.example/banner.1", "pass", ""),
+        ((), "https://x.example/banner.png", "block", "image for an unknown page"),
+        (("--type", "image"), "https://x.example/banner.1", "block", "image for an unknown page"),
+        (("--type", "script"), "https://x.example/banner.png", "pass", ""),
+        (
+            ("--type", "image", "--page", "fine.example"),
+            "https://x.example/banner.1",
+            "allow",
+            "image for fine.example",
+        ),
+    ],
+)
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_a_page_and_a_type_are_asked_for(
+    run: Run, tmp_path: Path, command: str, options: tuple[str, ...], url: str, action: str, assumed: str
+) -> None:
+    (tmp_path / "l.adblock").write_text(_ADBLOCK)
+    (tmp_path / "policy.yaml").write_text("layers: [{name: l, lists: [l.adblock]}]")
+    _, out, _ = run(command, "--policy", tmp_path / "policy.yaml", *options, url)
+    assert (f"Decision     {action}" if command == "explain" else f"{action:<5}  {url}") in out
+    assert assumed in out
+    assert ("l.adblock:" in out) is (action != "pass")
+
+
+@pytest.mark.parametrize(("how", "action"), [("pass", "pass"), ("block", "block")])
+def test_an_unknown_context_is_decided_by_the_policy(run: Run, tmp_path: Path, how: str, action: str) -> None:
+    (tmp_path / "l.adblock").write_text("||ads.example^$third-party\n/ad.$domain=a.example\n@@/ad.$domain=b.example")
+    (tmp_path / "policy.yaml").write_text(f"unknown-context: {how}\nlayers: [{{name: l, lists: [l.adblock]}}]")
+    for url in ("https://ads.example/", "https://x.example/ad.png"):
+        assert run("check", "--policy", tmp_path / "policy.yaml", url)[1].startswith(action)
+    for url in ("https://ads.example/", "https://x.example/ad.png"):  # it is known, and no filter is for it
+        asked = ("check", "--policy", tmp_path / "policy.yaml", "--page", "www.ads.example", url)
+        assert run(*asked)[1].startswith("pass")
+
+
+@pytest.mark.parametrize("page", ["", "about:blank", "not a page", "https://", "data:text/html,x"])
+def test_what_is_no_page_is_wrong_usage(run: Run, page: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        run("check", "--page", page, "http://a.example/")
+    assert "names no page: give its URL or its host" in capsys.readouterr().err
 
 
 def test_check_prints_a_json_object_a_line(run: Run, policy: Path) -> None:
@@ -112,7 +170,7 @@ def test_explain_shows_every_step(run: Run, policy: Path) -> None:
         *(f"  {digest}  {text}" for text, digest in hashes.items()),
         "  layer lists: block blocked.example/ by ads (ads.yaml:2): Ads [hrn://c.example/ads]  <- decides",
         "    rule as written: blocked.example/",
-        "Layer        overrides: 1 rules, 0 fit",
+        "Layer        overrides: 1 rule, 0 fit",
         "Layer        lists: 2 rules, 1 fit  <- decides",
         "Decision     block",
     ):
@@ -139,7 +197,7 @@ def test_explain_counts_the_rules_of_each_layer_checks_among_them(run: Run, poli
     _, out, _ = run("explain", "--policy", policy, "http://me:secret@blocked.example/")
     assert [line for line in out.splitlines() if line.startswith("Layer")] == [
         "Layer        empty: 0 rules, 0 fit",
-        "Layer        own: 1 rules, 1 fit",
+        "Layer        own: 1 rule, 1 fit",
         "Layer        lists: 3 rules, 3 fit  <- decides",
     ]
 
@@ -248,25 +306,25 @@ def test_explain_shows_the_group_until_when_and_the_layers_to_the_one_that_decid
 
     assert told(*PUPIL, "blocked.example/ok") == [
         "Group        pupils, until 2026-12-21 13:00 CET",
-        "Layer        overrides: 1 rules, 1 fit  <- decides",
+        "Layer        overrides: 1 rule, 1 fit  <- decides",
         "Decision     allow",
     ]
     assert told(*PUPIL, "other.example") == [
         "Group        pupils, until 2026-12-21 13:00 CET",
-        "Layer        overrides: 1 rules, 0 fit",
+        "Layer        overrides: 1 rule, 0 fit",
         "Layer        lists: 2 rules, 0 fit",
         "Layer        default: what no layer decides  <- decides",
         "Decision     block",
     ]
     assert told("blocked.example") == [
         "Group        default",
-        "Layer        overrides: 1 rules, 0 fit",
+        "Layer        overrides: 1 rule, 0 fit",
         "Layer        lists: 2 rules, 1 fit  <- decides",
         "Decision     warn",
     ]
     assert told("--user", "teacher", "blocked.example") == [
         "Group        staff",
-        "Layer        overrides: 1 rules, 0 fit",
+        "Layer        overrides: 1 rule, 0 fit",
         "Decision     pass",
     ]
 
@@ -346,10 +404,129 @@ def test_compile_prints_json(run: Run, lists: Path) -> None:
     assert code == 0
     index = compiled.index
     about = {"index": index.source, "octets": index.octets, "hot_octets": index.hot_octets, "rules": 3}
-    assert json.loads(out) == {**about, **compiled.report.as_dict()}
+    assert json.loads(out) == {**about, "held_back": {}, **compiled.report.as_dict()}
     assert [(own["source"], own["kept"]) for own in json.loads(out)["lists"]] == [("own.yaml", 0), ("ads.yaml", 3)]
     assert [warning["line"] for warning in json.loads(out)["warnings"]] == [1, 5]
     assert len(err.splitlines()) == 2
+
+
+def test_a_list_that_is_held_back_is_said_and_its_good_copy_decides(run: Run, tmp_path: Path) -> None:
+    policy, ads = tmp_path / "policy.yaml", tmp_path / "ads.txt"
+    policy.write_text("layers: [{name: lists, lists: [{file: ads.txt, format: domains}]}]")
+    ads.write_text("blocked.example\n")
+    assert run("compile", "--policy", policy)[0] == 0
+    ads.write_text("Too many requests\n")
+    why = (
+        "held back: nothing in it can be used, and it had 1 rule; its last good copy stays in force; "
+        f"to use it as it is: hushlist update --policy {policy} --accept {ads}"
+    )
+    code, out, err = run("compile", "--json", "--policy", policy)
+    assert (code, err) == (1, f"warning: {ads}: list: {why}\n")
+    assert json.loads(out)["held_back"] == {str(ads): why}
+    assert run("check", "--policy", policy, "http://blocked.example/")[1:] == (
+        f"block  http://blocked.example/  blocked.example/ by ads ({ads}:1)\n",
+        f"warning: {ads}: list: {why}\n",
+    )
+
+
+def test_a_time_alone_is_one_of_today_by_the_policys_clock(run: Run, policy: Path) -> None:
+    text = policy.read_text()
+    today = datetime.now(ZoneInfo("Pacific/Kiritimati")).date()
+    policy.write_text(
+        f"timezone: Pacific/Kiritimati\nschedules: {{now: {{dates: [{today}], times: '20:00-20:30'}}}}\n"
+        f"{text.replace('name: lists,', 'name: lists, during: now,')}"
+    )
+    for at, action in (("19:59", "pass"), ("20:15", "block"), ("20:29:59", "block"), ("20:30", "pass")):
+        out = run("check", "--policy", policy, "--at", at, "blocked.example")[1]
+        assert out.startswith(action), at
+
+
+@pytest.mark.parametrize("at", ["24:00", "8:00", "20:15x", "noon"])
+def test_what_is_no_time_is_wrong_usage(run: Run, at: str, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit):
+        run("check", "--at", at, "a.example")
+    assert f"{at!r} is no time such as 2026-12-24T22:30, or 22:30 for today" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_a_temporary_unblock_is_told(run: Run, policy: Path, command: str) -> None:
+    policy.write_text("timezone: Asia/Tokyo\n" + policy.read_text())
+    with Overrides(default_path(), time.time) as overrides:
+        grant = overrides.grant("host", "blocked.example", 1800, how="command line", by="jo")
+    until = f"{datetime.fromtimestamp(grant.until, ZoneInfo('Asia/Tokyo')):%Y-%m-%d %H:%M} JST"
+    code, out, _ = run(command, "--policy", policy, "blocked.example")
+    assert code == 0
+    assert f"unblocked until {until} by command line (grant 1)" in out
+    later = f"{datetime.fromtimestamp(grant.until + 60, ZoneInfo('Asia/Tokyo')):%Y-%m-%dT%H:%M}"
+    assert "unblocked" not in run(command, "--policy", policy, "--at", later, "blocked.example")[1]
+    assert "unblocked" not in run(command, "--policy", policy, "--at", "2026-01-01T10:00", "blocked.example")[1]
+
+
+def test_a_store_that_cannot_be_read_is_warned_of(run: Run, policy: Path) -> None:
+    default_path().parent.mkdir(parents=True)
+    default_path().write_bytes(b"no database " * 1000)
+    code, _, err = run("check", "--policy", policy, "blocked.example")
+    assert (code, err) == (
+        1,
+        f"warning: temporary unblocks are not looked at: {default_path()}: file is not a database\n",
+    )
+
+
+def test_asking_makes_no_store(run: Run, policy: Path) -> None:
+    run("check", "--policy", policy, "blocked.example")
+    assert not default_path().exists()
+
+
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_a_host_that_is_not_decrypted_is_told_as_such(run: Run, policy: Path, command: str) -> None:
+    policy.write_text(policy.read_text() + "pass-through: [bank.example]\n")
+    told = "its https is not decrypted, and decided by host and address alone: pass-through in policy.yaml:4"
+    assert told in run(command, "--policy", policy, "https://www.bank.example/login")[1]
+    assert told not in run(command, "--policy", policy, "https://other.example/")[1]
+
+
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_what_is_decrypted_where_that_is_needed_is_told_as_such(run: Run, policy: Path, command: str) -> None:
+    before, told = policy.read_text(), "its https is not decrypted, and decided by host and address alone: decrypt: "
+    Path("own.yaml").write_text("rules: [path.example/x]")
+    policy.write_text(before + "decrypt: where-needed\n")
+    assert told + "where-needed" in run(command, "--policy", policy, "https://other.example/")[1]
+    needed = run(command, "--policy", policy, "https://path.example/")[1]
+    assert told not in needed
+    assert ("\nDecrypted    there are rules for paths on path.example\n" in needed) is (command == "explain")
+    policy.write_text(before + "decrypt: never\n")
+    assert told + "never" in run(command, "--policy", policy, "https://path.example/")[1]
+
+
+def test_what_has_connections_decrypted_is_named_where_that_is_asked(run: Run, policy: Path) -> None:
+    paths = "rules: [path.example/x, other.example]"
+    Path("paths.yaml").write_text(paths)
+    Path("hashes.yaml").write_text(f"rules: [path.example/x, {{sha256: {'00' * 32}}}, {{sha256: {'11' * 32}}}]")
+    Path("hosts.yaml").write_text(f"covers: hosts\nrules: [a.example, {{sha256: {'00' * 32}}}]")
+    layer = "{name: all, checks: {encoded-nul: block, rare-ipv4: block}, lists: [paths.yaml, hashes.yaml, hosts.yaml]}"
+    policy.write_text(f"layers: [{layer}]\n")
+    assert "decrypt" not in run("compile", "--policy", policy)[1]
+    policy.write_text(f"layers: [{layer}]\ndecrypt: where-needed\n")
+    everything = "everything is decrypted where its layer is asked"
+    assert run("compile", "--policy", policy)[1].splitlines()[-3:] == [
+        "decrypt: paths.yaml: 1 rule for less than a host: these hosts are decrypted",
+        f"decrypt: hashes.yaml: 2 rules may be of paths on any host: {everything}",
+        f"decrypt: the check encoded-nul in layer all needs the requests: {everything}",
+    ]
+
+
+@pytest.mark.parametrize("command", ["check", "explain"])
+def test_a_rule_that_needs_a_fragment_is_told_as_such(run: Run, policy: Path, command: str) -> None:
+    Path("own.yaml").write_text("rules: ['hashed:sha1=31a79a96e0404778a3b95cb426b04b6114a604a5+frag']")
+    told = "its rule needs the fragment, which live traffic does not have"
+    assert told in run(command, "--policy", policy, "http://www.thus.net#end")[1]
+    assert told not in run(command, "--policy", policy, "http://blocked.example/")[1]
+
+
+def test_explain_says_which_policy_it_asked(run: Run, policy: Path) -> None:
+    assert "\nPolicy       policy.yaml\n" in run("explain", "--policy", policy, "other.example")[1]
+    shipped = f"\nPolicy       {shipped_policy()} (shipped; --policy names another)\n"
+    assert shipped in run("explain", "other.example")[1]
 
 
 def test_compile_warns_of_rules_that_cover_popular_domains(run: Run, policy: Path) -> None:
@@ -383,12 +560,13 @@ def test_without_a_terminal_there_is_no_progress(lists: Path) -> None:
     assert [line.split(b":")[0] for line in done.stderr.splitlines()] == [b"warning"] * 2
 
 
-def on_a_terminal(*argv: str) -> tuple[int, str]:
-    """The exit code of the command, and what it shows on a terminal as its standard error."""
+def on_a_terminal(*argv: str, output: bool = False) -> tuple[int, str]:
+    """The exit code of the command, and what it shows on a terminal as its standard error, and perhaps as output."""
     pty = pytest.importorskip("pty")
     reader, writer = pty.openpty()
     command = [*COMMAND, *argv]
-    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=writer, env=environment()) as started:
+    out = writer if output else subprocess.DEVNULL
+    with subprocess.Popen(command, stdout=out, stderr=writer, env={"TERM": "xterm", **environment()}) as started:
         os.close(writer)
         shown = b""
         try:
@@ -410,7 +588,58 @@ def test_on_a_terminal_there_is_progress_which_is_removed_at_the_end(lists: Path
     *_, last, removed, warnings = steps
     assert removed == " " * len(removed)
     assert len(removed) >= len(last)
-    assert [line.partition(":")[0] for line in warnings.splitlines()] == ["warning"] * 2
+    assert [line.partition(" ")[0] for line in warnings.splitlines()] == ["\x1b[33mwarning:\x1b[0m"] * 2
+
+
+@pytest.mark.parametrize("variable", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_who_wants_no_colors_gets_none(lists: Path, monkeypatch: pytest.MonkeyPatch, variable: dict[str, str]) -> None:
+    for name, value in variable.items():
+        monkeypatch.setenv(name, value)
+    code, shown = on_a_terminal("compile", "--policy", str(lists.absolute()))
+    assert (code, "\x1b" in shown) == (0, False)
+    assert shown.count("warning: ") == 2
+
+
+def test_a_terminal_shows_at_once_what_is_stopped_and_what_passes(policy: Path) -> None:
+    urls = ("blocked.example", "other.example", "tagged.example", "/x")
+    code, shown = on_a_terminal("check", "--policy", str(policy.absolute()), *urls, output=True)
+    assert code == 2
+    assert [line.partition("example")[0] for line in shown.splitlines()[:3]] == [
+        "\x1b[31mblock\x1b[0m  blocked.",
+        "\x1b[32mpass\x1b[0m   other.",
+        "tag    tagged.",
+    ]
+    assert f"\x1b[31mhushlist:\x1b[0m '/x': {NO_HOST}" in shown
+
+
+def test_on_a_terminal_a_result_begins_its_line(policy: Path) -> None:
+    code, shown = on_a_terminal("lint", str(policy.with_name("ads.yaml").absolute()), output=True)
+    assert code == 0
+    assert [line.rpartition("\r")[2] for line in shown.split("\n")] == ["2 rules in 1 file: nothing found", ""]
+
+
+def test_what_is_printed_while_progress_is_shown_begins_its_line(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr("sys.stderr.isatty", lambda: True)
+    monkeypatch.setattr("os.get_terminal_size", lambda _: os.terminal_size((80, 24)))
+    monkeypatch.setattr("sys.stderr.fileno", lambda: 2)
+    monkeypatch.setenv("NO_COLOR", "1")
+    with common.shown_progress() as show:
+        assert show is not None
+        show("read", 1, 2)
+        common.print_line("a finding")
+        common.print_line("another")
+        show("read", 2, 2)
+        common.print_json({})
+        show("read", 2, 2)
+        common.complain("an error")
+    out, err = capsys.readouterr()
+    assert out == "a finding\nanother\n{}\n"
+    bar = f"\rread      [{'#' * 15:<30}]  50%"
+    removed = "\r" + " " * (len(bar) - 1) + "\r"
+    full = f"\rread      [{'#' * 30}] 100%"
+    assert err == f"{bar}{removed}{full}{removed}{full}{removed}hushlist: an error\n"
 
 
 def test_on_a_terminal_errors_do_not_stand_behind_the_progress(policy: Path) -> None:
@@ -488,7 +717,10 @@ def test_a_page_that_is_blocked_itself_is_warned_of(squid_policy: Path) -> None:
     [
         ([], "one of the arguments --acl --redirect is required"),
         (["--acl", "--redirect", "http://h/"], "argument --redirect: not allowed with argument --acl"),
-        (["--redirect", "http://h/%n"], "argument --redirect: 'http://h/%n': %n is none of %u, %a, %i, %t, %r, %l, %%"),
+        (
+            ["--redirect", "http://h/%n"],
+            "argument --redirect: 'http://h/%n': %n is none of %u, %o, %a, %i, %t, %r, %l, %%",
+        ),
         (["--redirect", "/page"], "argument --redirect: '/page': expected http:// or https://, a host, and what"),
     ],
 )

@@ -4,23 +4,28 @@ import argparse
 import ast
 import json
 import os
+import sys
 import time
 from collections.abc import Iterator
+from io import BytesIO
 from pathlib import Path
 
 import pytest
 
-import hushlist
 from hushlist import cli
 from hushlist.errors import printable
-from hushlist.journal.log_queries import COUNTED
+from hushlist.journal.log_database import COUNTED
 from hushlist.journal.log_writer import LogWriter
+from hushlist.minisign import SecretKey, signature_path
 from hushlist.policy.proxy_settings import LoggedRequests, LogSettings
+from hushlist.policy.subscription import Subscription
+from hushlist.system.list_store import ListStore
 from hushlist.unblock.overrides import Overrides
 from hushlist.url.comparison import PROFILES
 from unit.cli.running import Run, process
 from unit.hostile import engine_of
 from unit.journal.samples import fill, record
+from unit.test_imports import MODULES, PACKAGE, tree_of
 
 #: C0, DEL, C1, marks, overrides and isolates of direction, ends of lines and of paragraphs
 FORGED = "x\nFORGED\r\tFORGED\x1b[2J\x07\x7f\x85FORGED\x9b31m\u200f\u202e\u2066\u2028FORGED\u2029FORGED"
@@ -37,11 +42,49 @@ CALLS: dict[str, list[list[str]]] = {
     "expressions": URLS,
     "hash": [[*more, *url] for url in URLS for more in ([], ["--uri"])],
     "compare": [["--explain", a, b] for (a,) in URLS for (b,) in URLS],
+    "prefixes": URLS,
+    "parse": [[ARGUMENT], ["--rule", ARGUMENT, "x"], ["http://h/\u0628\u202e"]],
+    "hrn": [[ARGUMENT], [f"hrn://{ARGUMENT}"]],
+    "conformance": [["--command", "cat"], ["--command", f"{sys.executable} -c 0 '{FORGED}'"], ["--command", ARGUMENT]],
     "extract": [[LIST], ["--expressions", LIST], [ARGUMENT]],
     "check": [[*POLICY, *url] for url in URLS],
-    "explain": [[*POLICY, *url] for url in URLS],
+    "explain": [
+        *([*POLICY, *url] for url in URLS),
+        [*POLICY, "--key-file", "keys", URL],
+        ["--key-file", ARGUMENT, URL],
+    ],
     "compile": [POLICY, ["--policy", "bad.yaml"], ["--policy", ARGUMENT]],
-    "lint": [[LIST, "rules.yaml"], ["bad.domains"], [ARGUMENT], [LIST, "--popular", LIST]],
+    "update": [
+        [*POLICY],
+        [*POLICY, ARGUMENT],
+        ["--policy", "bad.yaml"],
+        ["--policy", ARGUMENT],
+        ["--policy", "urls.yaml"],
+    ],
+    "lists": [POLICY, ["--policy", "bad.yaml"], ["--policy", ARGUMENT], ["--policy", "urls.yaml"]],
+    "init": [["family", "-o", ARGUMENT], ["company", "-o", f"{ARGUMENT}/x"], [], [ARGUMENT]],
+    "import": [["squidguard", LIST], ["adguardhome", "bad.yaml"], ["e2guardian", LIST], ["pihole", ARGUMENT]],
+    "lint": [
+        ["hashes.yaml", "hashes.yaml", "bad.domains", "--key-file", "keys"],
+        [LIST, "rules.yaml"],
+        ["bad.domains"],
+        [ARGUMENT],
+        [LIST, "--popular", LIST],
+    ],
+    "hide": [
+        ["--title", FORGED, "rules.yaml", LIST, "--popular", LIST],
+        ["--broad", "hashes.yaml", "--dictionary", LIST, "--key-file", "keys"],
+        ["-o", ARGUMENT, "rules.yaml", "--sign", "secret.key", "--key-file", f"{ARGUMENT}.keys"],
+        ["--seal", ARGUMENT, "rules.yaml"],
+        ["bad.yaml"],
+        [ARGUMENT],
+    ],
+    "keypair": [["--no-password", ARGUMENT], ["bad.yaml"], [f"{ARGUMENT}/x"], ["--public", ARGUMENT, "new"]],
+    "sealkey": [[ARGUMENT], ["bad.yaml"]],
+    "sign": [["--key", "secret.key", LIST, ARGUMENT], ["--key", ARGUMENT, LIST], ["--key", "bad.yaml", LIST]],
+    "verify": [[LIST, "--key", "secret.key.pub"], [LIST, "--key", ARGUMENT], [ARGUMENT, "--key", "secret.key.pub"]],
+    "completion": [["bash"], ["zsh"], ["fish"]],
+    "man": [["man1"]],
     "leak": [["--dictionary", LIST, "rules.yaml", "--", name] for name in (LIST, "hashes.yaml", ARGUMENT)],
     "diff": [
         [LIST, "bad.domains"],
@@ -49,7 +92,10 @@ CALLS: dict[str, list[list[str]]] = {
         [LIST, LIST, "--against", ARGUMENT],
         [LIST, ARGUMENT],
     ],
-    "audit": [[*POLICY, LIST], [*POLICY, ARGUMENT], [*POLICY, "--popular", LIST, LIST], [*POLICY, "--merge", LIST]],
+    "audit": [
+        *([*POLICY, *own] for own in ([LIST], [ARGUMENT], ["--popular", LIST, LIST], ["--merge", LIST])),
+        [*POLICY, "--key-file", "keys", LIST],
+    ],
     "helper": [
         [*POLICY, "--acl"],
         [*POLICY, "--redirect", "http://page.example/?%u%r%l%t"],
@@ -97,6 +143,17 @@ def test_every_command_is_called() -> None:
     assert CALLS.keys() == COMMANDS.keys()
 
 
+def _kept(cache: Path) -> dict[str, str]:
+    """A list with a url whose server said something forged, and nothing today."""
+    url = "https://127.0.0.1:9/list.domains"
+    store = ListStore(Path("urls.yaml"), Subscription(url).identity, cache / "hushlist")
+    with store.locked():
+        store.use(store.keep(FORGED.encode()))
+        store.hold_back(store.keep(FORGED.encode() * 2), [FORGED])
+        store.note(fault=FORGED, faults=1)
+    return {"url": url, "title": FORGED}
+
+
 @pytest.fixture
 def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
@@ -116,8 +173,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     digest = "3ac225168df54212a25c1c01fd35bebfea408fdac2e31ddd6f80a4bbf9a5f1cb"
     Path("hashes.yaml").write_text(json.dumps({"title": FORGED, "rules": [{"sha256": digest, "reason": FORGED}]}))
     Path(f"{FORGED}.yaml").write_bytes(Path("rules.yaml").read_bytes())
+    Path("keys").write_text(f"sha256:{digest}\t\x1b[2J\u202e\tx\x85FORGED\n")
+    secret = SecretKey.generate()
+    Path("secret.key").write_text(secret.text(None))
+    Path("secret.key.pub").write_text(secret.public.text)
+    signature_path(Path(LIST)).write_text(secret.sign(BytesIO(lines + b"\nblocked.example\n"), "\u202ea\tb"))
     layer = {"name": FORGED, "lists": [f"{FORGED}.yaml", {"file": "bad.domains", "format": "domains", "title": FORGED}]}
     Path("policy.yaml").write_text(json.dumps({"layers": [layer]}))
+    Path("urls.yaml").write_text(json.dumps({"layers": [{"name": FORGED, "lists": [_kept(tmp_path)]}]}))
     journal = LogWriter(LogSettings(LoggedRequests.ALL), state=tmp_path / "hushlist")
     rules[0] |= {"category": "hrn://c.example/a"}
     engine = engine_of(json.dumps({"title": FORGED, "rules": rules}))
@@ -146,7 +209,7 @@ def test_what_a_command_prints_is_printable(run: Run, capsys: pytest.CaptureFixt
     assert out + err
     assert [line for line in (out + err).split("\n") if not line.replace("\t", " ").isprintable()] == []
     assert "\nFORGED" not in "\n" + out + err
-    if "hash" not in call:
+    if call[0] not in ("hash", "prefixes"):
         assert "\t" not in out + err
     if "--json" in call:
         assert all(map(json.loads, out.splitlines()))
@@ -170,15 +233,14 @@ def test_wrong_usage_quotes_nothing_as_it_is(command: str, capsys: pytest.Captur
 
 
 def test_only_one_module_prints_and_only_one_makes_loggers() -> None:
-    package = Path(hushlist.__file__).parent
     found: dict[str, set[str]] = {"print": set(), "getLogger": set(), "write": set()}
-    for path in package.rglob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
+    for path in MODULES.values():
+        for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
                 is_stream = isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value).startswith("sys.")
                 if name in ("print", "getLogger") or (name == "write" and is_stream):
-                    found[name].add(path.relative_to(package).as_posix())
+                    found[name].add(path.relative_to(PACKAGE).as_posix())
     assert found == {
         "print": {"cli/common.py", "compiling/background_compiler.py"},
         "getLogger": {"errors.py"},

@@ -50,7 +50,16 @@ def test_hash_prints_expression_tab_and_sha_256(run: Run) -> None:
     assert run("hash", "http://a.example/x") == (0, lines, "")
 
 
-@pytest.mark.parametrize("command", ["expressions", "hash"])
+def test_prefixes_are_beginnings_of_the_hashes(run: Run) -> None:
+    first = full_hash(b"a.example/")
+    assert run("prefixes", "http://a.example/") == (0, f"a.example/\t{first[:4].hex()}\n", "")
+    assert run("prefixes", "--length", "32", "a.example") == run("hash", "a.example")
+    for length in ("3", "33", "x"):
+        with pytest.raises(SystemExit, match="2"):
+            run("prefixes", "--length", length, "a.example")
+
+
+@pytest.mark.parametrize("command", ["expressions", "hash", "prefixes"])
 def test_a_url_that_cannot_be_read_is_named_and_the_rest_goes_on(run: Run, command: str) -> None:
     code, out, err = run(command, "/x", "a.example")
     assert (code, err) == (2, f"hushlist: '/x': {NO_HOST}\n")
@@ -73,6 +82,84 @@ def test_the_hashed_uri_of_a_url_is_printed_on_demand(run: Run) -> None:
     assert run("hash", "--uri", "--algorithm", "md5", "mailto:clive@demon.net")[1] == (
         "hashed:md5=cd933f3b87ee60e58917448c9678ee32\n"
     )
+
+
+def test_relative_references_are_resolved_against_a_base(run: Run) -> None:
+    base = ("--base", "http://h.example/a/b?c#d")
+    assert run("canonicalize", *base, "../x", "//o.example", "http://h/") == (
+        0,
+        "http://h.example/x\nhttp://o.example/\nhttp://h/\n",
+        "",
+    )
+    assert run("hash", *base, "x") == run("hash", "http://h.example/a/x")
+    assert run("hash", "--uri", *base, "x") == run("hash", "--uri", "http://h.example/a/x")
+    assert run("hash", "--uri", "--base", "/x", "y")[0] == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "text", "expected"),
+    [
+        (["--html"], b"http://h/ros&eacute;?a&amp;b&copy=1", "http://h/ros%C3%A9?a&b&copy=1"),
+        (["--xml"], b"http://h/ros&#xE9;?a&amp;b&eacute;", "http://h/ros%C3%A9?a&b&eacute;"),
+        (["--mime"], b"http://h/a=3D=E9", "http://h/a=%E9"),
+        (["--mime", "--encoding", "iso-8859-1", "--html"], b"http://h/=E9&lt;", "http://h/%C3%A9<"),
+        # "a normalizing transcoder using NFC MUST be used"; "IRIs already in Unicode MUST NOT be normalized"
+        (["--encoding", "windows-1258"], b"http://h/Vi\xea\xf2t", "http://h/Vi%E1%BB%87t"),
+        (["--encoding", "gb18030"], "http://h/e\u0301".encode("gb18030"), "http://h/e%CC%81"),
+        ([], "http://h/e\u0301".encode(), "http://h/e%CC%81"),
+    ],
+)
+def test_what_the_text_around_a_url_has_done_is_undone(
+    run: Run, options: list[str], text: bytes, expected: str
+) -> None:
+    assert run("canonicalize", *options, "-", stdin=text + b"\n") == (0, f"{expected}\n", "")
+
+
+def test_extract_undoes_it_for_the_whole_text(run: Run) -> None:
+    mail = b"see http://h.example/a=\r\n/b=3Dc&amp;d today"
+    assert run("extract", "--mime", "--html", stdin=mail) == (0, "http://h.example/a/b=c&d\n", "")
+    code, _, err = run("extract", "--encoding", "utf-8", stdin=b"\xff")
+    assert (code, err.startswith("hushlist: -: no text in utf-8: ")) == (2, True)
+    assert run("extract", "--encoding", "nope", stdin=b"x") == (2, "", "hushlist: -: no known character encoding\n")
+    assert run("extract", "--xml", stdin=b"&#0;") == (2, "", "hushlist: -: the reference is to no character of XML\n")
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        *("<http://h.example/>", "< http://h.example/ >", "<URL:http://h.example/>", "<url: http://h.example/>"),
+        *('"http://h.example/"', '"URL:http://h.example/"', "URL:http://h.example/"),
+        *("URL:h.example", "<h.example>"),
+    ],
+)
+def test_what_delimits_a_url_that_a_person_types_is_taken_off(run: Run, typed: str) -> None:
+    assert run("canonicalize", typed) == (0, "http://h.example/\n", "")
+    assert run("compare", typed, "http://h.example")[0] == (0 if "//" in typed else 2)
+
+
+@pytest.mark.parametrize("typed", ["<http://h.example", "http://h.example>", '"h.example', 'h.example"', '"', "<"])
+def test_a_delimiter_on_one_side_is_an_error(run: Run, typed: str) -> None:
+    code, out, err = run("canonicalize", typed)
+    assert (code, out) == (2, "")
+    assert "stands on one side alone" in err
+
+
+@pytest.mark.parametrize("typed", ["%68ttp://h.example/", "<h%74tps://h.example>", "URL:%68ttp://h.example/"])
+def test_a_scheme_with_an_escape_is_not_read_as_a_host(run: Run, typed: str) -> None:
+    code, out, err = run("canonicalize", typed)
+    assert (code, out) == (2, "")
+    assert "no scheme has an escape" in err
+
+
+def test_bases_and_redirects_are_typed_too(run: Run) -> None:
+    assert run("compare", "../b", "http://h.example/b", "--base", "<http://h.example/a/c>")[:2] == (0, "simple\n")
+    redirect = ("--redirect", "<http://h.example/a>", '"/a/"')
+    assert run("compare", "http://h.example/a", "http://h.example/a/", *redirect)[:2] == (0, "protocol\n")
+    assert run("canonicalize", "b", "--base", "URL:http://h.example/a")[:2] == (0, "http://h.example/b\n")
+
+
+def test_a_host_may_be_called_url(run: Run) -> None:
+    assert run("canonicalize", "url:80", "URL:8080/x", "<")[1] == "http://url/\nhttp://url/x\n"
 
 
 # -- profiles, compare -------------------------------------------------------------------------------------------------
@@ -120,6 +207,11 @@ def test_compare_prints_the_lowest_rung(run: Run, argv: list[str], code: int, ru
     assert run("compare", *argv) == (code, f"{rung}\n", "")
 
 
+def test_for_a_network_action_fragments_do_not_count(run: Run) -> None:
+    assert run("compare", "http://h.example/#a", "http://h.example/") == (1, "different\n", "")
+    assert run("compare", "--network-action", "http://h.example/#a", "http://h.example/") == (0, "simple\n", "")
+
+
 def test_compare_explains_what_each_step_changed(run: Run) -> None:
     code, out, _ = run("compare", "--explain", "http://H.example:80", "http://h.example/")
     assert code == 0
@@ -138,6 +230,14 @@ def test_compare_names_what_is_not_absolute(run: Run, argv: list[str]) -> None:
     code, out, err = run("compare", "a", "b", *argv)
     assert (code, out) == (2, "")
     assert "b'relative'" in err or "'relative'" in err
+
+
+def test_compare_refuses_a_relative_reference_without_a_base(run: Run) -> None:
+    code, out, err = run("compare", "h.example/a", "http://h.example/a")
+    assert (code, out) == (2, "")
+    assert err.startswith(
+        "hushlist: 'h.example/a': a relative reference has no target to compare without a base (--base)"
+    )
 
 
 # -- extract -----------------------------------------------------------------------------------------------------------

@@ -5,21 +5,23 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
 
 from hushlist.compiling import background_compiler as module
 from hushlist.compiling.background_compiler import BackgroundCompiler
+from hushlist.compiling.list_update import subscribed_lists
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.index import Index
 from hushlist.policy.policy_file import Policy, PolicyError, fingerprint, read_policy
 from hushlist.url.parts import split_web
+from unit.compiling.https_origin import HttpsOrigin, Page
 
 #: seconds within which a process that was stopped has to be gone
-PROMPTLY = 5
+PROMPTLY = 30
 
 
 @pytest.fixture
@@ -38,7 +40,7 @@ def asking(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
         popen = subprocess.Popen
 
         def start(command: list[str], **options: object) -> subprocess.Popen[bytes]:
-            return popen([sys.executable, "-c", code, command[-1]], **options)  # type: ignore[call-overload,no-any-return]
+            return popen([sys.executable, "-c", code, *command[4:]], **options)  # type: ignore[call-overload,no-any-return]
 
         monkeypatch.setattr(module.subprocess, "Popen", start)
 
@@ -221,6 +223,57 @@ def test_an_interrupted_process_ends_without_a_word(
     assert capfd.readouterr() == ("", "")
 
 
+# -- lists that are fetched --------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def publisher(policy: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[HttpsOrigin]:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(policy.parent / "cache"))
+    for name in ("https_proxy", "HTTPS_PROXY"):
+        monkeypatch.delenv(name, raising=False)
+    with HttpsOrigin(policy.parent / "publisher") as publisher:
+        monkeypatch.setenv("SSL_CERT_FILE", str(publisher.authority))
+        publisher.pages["/list"] = Page(b"a.example\nb.example\n")
+        policy.write_text(f"layers: [{{name: lists, lists: [{{url: '{publisher.url}/list', format: domains}}]}}]")
+        yield publisher
+
+
+def test_what_has_no_copy_is_fetched_first(
+    policy: Path, publisher: HttpsOrigin, capfd: pytest.CaptureFixture[str]
+) -> None:
+    found, index = BackgroundCompiler().compile(policy)
+    assert len(index) == 2
+    assert [file.url for layer in found.layers for file in layer.lists] == [f"{publisher.url}/list"]
+    assert f"hushlist: {publisher.url}/list: updated +2 -0 lines\n" in capfd.readouterr().err
+    BackgroundCompiler().compile(policy)
+    assert len(publisher.requests) == 1
+
+
+def test_what_cannot_be_fetched_is_an_error_that_may_pass_and_is_asked_for_again_when_due_or_at_the_start(
+    policy: Path, publisher: HttpsOrigin
+) -> None:
+    publisher.pages.clear()
+    for _ in range(2):
+        error = error_of(policy)
+        assert error.may_pass
+        assert "and fetching it failed: the server says 404 Not Found" in str(error)
+    assert len(publisher.requests) == 1
+    with pytest.raises(PolicyError):
+        BackgroundCompiler().compile(policy, is_start=True)
+    assert len(publisher.requests) == 2
+
+
+def test_an_update_says_what_became_of_each_list_that_is_due(policy: Path, publisher: HttpsOrigin) -> None:
+    url = f"{publisher.url}/list"
+    assert BackgroundCompiler().update(policy) == [(True, f"{url}: updated +2 -0 lines")]
+    assert BackgroundCompiler().update(policy) == []
+    (own,) = subscribed_lists(policy)
+    with own.store.locked():
+        own.store.note(next_try=0.0)
+    publisher.pages.clear()
+    assert BackgroundCompiler().update(policy) == [(False, f"{url}: failed: the server says 404 Not Found")]
+
+
 # -- stopping ----------------------------------------------------------------------------------------------------------
 
 
@@ -257,12 +310,12 @@ from hushlist.compiling import policy_compiler as module
 from hushlist.jobs import list_chunks
 
 def wait(*_, **__):
-    Path(sys.argv[1]).with_name("waits").touch()
+    Path(sys.argv[2]).with_name("waits").touch()
     time.sleep(60)
 
 list_chunks.FEW = 0
 module._collect = wait
-module.compile_policy(Path(sys.argv[1]), jobs=2)
+module.compile_policy(Path(sys.argv[2]), jobs=2)
 """
 
 

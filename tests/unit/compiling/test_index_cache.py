@@ -437,7 +437,7 @@ def test_an_index_that_is_used_again_stays(policy: Path, cache: IndexCache) -> N
     others = [aged(cache.path(key(20 + number)), 2 + number) for number in range(4)]
     assert index_of(policy, cache) == index  # from the cache
     cache.tidy()
-    assert {*cache.folder.iterdir()} == {index, *others[:3]}
+    assert {*cache.folder.iterdir()} == {index, *others[:3], cache.folder / "lists"}
 
 
 def test_what_writers_left_that_did_not_finish_is_removed_after_an_hour(cache: IndexCache) -> None:
@@ -561,7 +561,7 @@ def test_compiling_tidies(policy: Path, cache: IndexCache) -> None:
     cache.make()
     old = [aged(cache.path(key(10 + number)), 2 + number) for number in range(6)]
     index = index_of(policy, cache)
-    assert {*cache.folder.iterdir()} == {index, *old[:3]}
+    assert {*cache.folder.iterdir()} == {index, *old[:3], cache.folder / "lists"}
 
 
 def test_what_another_process_removes_meanwhile_is_no_error(

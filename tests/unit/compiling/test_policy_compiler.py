@@ -89,9 +89,11 @@ TEXTS: dict[str, tuple[str | bytes, tuple[int, int, int, int]]] = {
         (4, 2, 1, 1),
     ),
     "adblock": (
-        "[Adblock Plus]\n! c\n||a.example^\n||a.example^$document\n@@||b.example^\n##.ad\n/banner/*/x\n",
-        (5, 2, 1, 2),
+        "[Adblock Plus]\n! c\n||a.example^\n||a.example^$all\n@@||b.example^\n##.ad\n"
+        "/banner/*/x$script,image\n/banner/*/x$image,script\n/banner/*/x$popup\n",
+        (7, 3, 2, 2),
     ),
+    "adblock-hosts": ("! x\na.example\n||a.example^\n0.0.0.0 b.example\n##.x\n", (4, 2, 1, 1)),
     "chromium": ("a.example\na.example:*\n.a.example\nb.example/x\n*\n", (6, 3, 1, 2)),
     "csv": ("# c\nid,url\n1,http://a.example/x\n2,http://a.example/x\n3,http://b.example\n4,..\n", (4, 2, 1, 1)),
     "addresses": ("192.0.2.0/31\n192.0.2.0-192.0.2.2\n1.2.3.4/8\nx\n", (5, 2, 1, 2)),
@@ -142,7 +144,7 @@ def test_a_file_that_is_empty_is_a_warning_but_not_in_a_folder_of_squidguard_s(
     compiled: Callable[..., Compiled], tmp_path: Path
 ) -> None:
     (warning,) = compiled({"domains.list": ""}).report.warnings
-    assert str(warning).endswith("domains.list: list: it is empty")
+    assert str(warning) == f"{warning.source}: list: it is empty"
     assert compiled({"urls": ""}).report.warnings == []
 
 
@@ -255,7 +257,7 @@ def test_what_is_broad_is_a_warning_with_file_and_line(compiled: Callable[..., C
         "popular.csv:2: 2,a b: left out: there is white space in it",
         "a.hosts:2: co.uk/: it is a public suffix (ICANN section): the rule covers every site below it",
         "a.hosts:3: google.com/: it covers www.google.com, number 1 of the popular domains",
-        "a.hosts:4: example/: it is a single label: the rule fits the host of that name alone, and no site below it",
+        "a.hosts:4: example/: it is a single label: the rule covers every site below it",
         "b.yaml:2: 10.0.0.0/8: a whole address range: it covers 16,777,216 addresses, and the whole of 10.0.0.0/8 "
         "(private use)",
     ]
@@ -298,11 +300,11 @@ def test_nothing_is_left_of_what_cannot_be_compiled(tmp_path: Path, cache: Index
     assert not cache.folder.exists() or not [*cache.folder.iterdir()]
 
 
-def test_nothing_but_the_index_is_left_of_what_was_compiled(
+def test_nothing_but_the_index_and_copies_of_lists_is_left_of_what_was_compiled(
     compiled: Callable[..., Compiled], cache: IndexCache
 ) -> None:
     found = compiled({f"{form}.list": text for form, (text, _) in TEXTS.items()})
-    assert [*cache.folder.iterdir()] == [Path(found.index.source)]
+    assert {*cache.folder.iterdir()} == {Path(found.index.source), cache.folder / "lists"}
     found.index.verify()
 
 
@@ -353,7 +355,8 @@ def test_more_pieces_than_can_be_numbered_are_an_error(
     (tmp_path / "a.hosts").write_text("0.0.0.0 a.example\n" * 5)
     monkeypatch.setattr(list_chunks, "PIECE", 1)
     monkeypatch.setattr(list_chunks, "MOST_PARTS", 5)
-    with pytest.raises(PolicyError, match="more than 4 files and pieces of files"):
+    monkeypatch.setattr(module, "read_lists", None)  # nothing is read
+    with pytest.raises(PolicyError, match=r"policy\.yaml: lists: they have more than 4 files and pieces of files"):
         compile_policy(write_policy(tmp_path, "a.hosts"), cache=cache)
 
 
@@ -461,7 +464,7 @@ def test_several_processes_give_the_same_index_as_one(
     one = compiled({**texts, "more.hosts": lines}, jobs=1)
     done = python(_IN_PROCESSES, tmp_path / "policy.yaml", tmp_path / "other", method)
     assert (done.returncode, done.stderr) == (0, "")
-    (index,) = (tmp_path / "other").iterdir()
+    (index,) = (tmp_path / "other").glob("*.index")
     assert str(index) == done.stdout.strip()
     assert index.name == Path(one.index.source).name
     assert index.read_bytes() == Path(one.index.source).read_bytes()
@@ -578,6 +581,7 @@ def _recounted(found: Compiled) -> Iterator[tuple[int, int, int]]:
         yield len(own), len(rules) - len(own), covered
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not UT1.is_dir() or not HOSTS.is_file(), reason="no ../shared/data; see HUSHLIST_SHARED")
 def test_real_lists_are_counted_as_a_slow_recount_does(tmp_path: Path, cache: IndexCache) -> None:
     folders = sorted({path.parent for path in UT1.rglob("domains")})
@@ -589,3 +593,42 @@ def test_real_lists_are_counted_as_a_slow_recount_does(tmp_path: Path, cache: In
         assert own.read == own.kept + own.duplicates + own.refused
     assert len(found.index) == found.report.total.kept
     assert found.report.total.kept > 1000
+
+
+def test_exceptions_that_were_left_out_are_told_apart_with_what_is_too_broad(compiled: Callable[..., Compiled]) -> None:
+    text = (
+        "||a.example^\n||b.example/x/\n||tag.example^\n@@||www.a.example/y.js$script,app=z.example\n"
+        "@@||tag.example/x/z^$cookie\n@@||b.example/w$cookie\n@@/(a+)+b/\n@@||a.example^$generichide\n"
+        "@@||a.example/ok^\n||c.example^$script\n@@||...^$cookie\n"
+    )
+    found = compiled({"a.adblock": text, "b.hosts": "0.0.0.0 d.example\n"})
+    own, other = found.report.lists
+    assert (own.exceptions, other.exceptions, other.too_broad) == (5, 0, [])
+    assert own.too_broad == [
+        f"a.example/ ({own.source}:1) stops what line 4 excepts: @@||www.a.example/y.js$script,app=z.example",
+        f"tag.example/ ({own.source}:3) stops what line 5 excepts: @@||tag.example/x/z^$cookie",
+    ]
+    told = [line for line in found.report.table() if line.startswith(("exceptions", "  a.ex"))]
+    assert told == [
+        f"exceptions left out of {own.source}: 5; of filters that this makes too broad, 2 are named below",
+        f"  {own.too_broad[0]}",
+    ]
+    again = compiled({"a.adblock": text, "b.hosts": "0.0.0.0 d.example\n"})
+    assert again.report == found.report
+
+
+def test_what_a_list_covers_is_said_in_the_policy_and_checked_where_it_is_in_the_clear(
+    tmp_path: Path, cache: IndexCache
+) -> None:
+    (tmp_path / "hashes").write_text(f"{'00' * 32}\n00112233\n")
+    (tmp_path / "names").write_text("a.example\n" * 50 + "b.example\n")
+    entries = "[{file: hashes, format: sha256, covers: hosts}, {file: names, format: urls, covers: hosts, gate: off}]"
+    (tmp_path / "policy.yaml").write_text(f"layers: [{{name: lists, lists: {entries}}}]")
+    assert compile_policy(tmp_path / "policy.yaml", cache=cache).index.directory.opaque == ()
+    (tmp_path / "names").write_text("a.example\n" * 50 + "b.example/x\n")
+    with pytest.raises(PolicyError) as error:
+        compile_policy(tmp_path / "policy.yaml", cache=cache)
+    why = "the list says 'covers: hosts', and this is for less than a host"
+    assert str(error.value) == f"{tmp_path / 'names'}:51: b.example/x: {why}"
+    (tmp_path / "policy.yaml").write_text("layers: [{name: lists, lists: [{file: hashes, format: sha256}]}]")
+    assert compile_policy(tmp_path / "policy.yaml", cache=cache).index.directory.opaque == ("lists",)

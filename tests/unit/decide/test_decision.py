@@ -4,12 +4,14 @@ import json
 from itertools import permutations
 
 import pytest
+from hypothesis import given
 
-from hushlist.decide.decision import Decision, decide, strictest
+from hushlist.decide.decision import Decision, decide, original_url, strictest
 from hushlist.match.index_writer import index_of
 from hushlist.match.rule import Action
+from hushlist.url.request import Request, canonical_url
 from hushlist.url.safebrowsing import SAFEBROWSING
-from unit.hostile import rules_of
+from unit.hostile import octets, rules_of
 
 URL = b"http://www.h.example/a/b?q"
 
@@ -149,3 +151,61 @@ def test_octets_that_are_no_text_are_shown_escaped() -> None:
     odd = found._replace(expression=b"h/\xff\x00")
     assert odd.text == "h/\\xff\x00"
     assert Decision(Action.PASS, b"\xff").as_dict()["canonical"] == "\\xff"
+
+
+# -- the original form -------------------------------------------------------------------------------------------------
+
+LITERAL = b"192.0.2.7"
+
+
+@pytest.mark.parametrize(
+    ("request_", "original"),
+    [
+        (Request(b"http", (b"h.example",), 80, b"/a?b"), None),
+        (Request(b"http", (b"h.example",), 8080, b"/"), b"http://h.example:8080/"),
+        (Request(b"https", (b"H.Example",), 443, b"/%7Ex/../y"), b"https://H.Example/%7Ex/../y"),
+        (Request(b"http", (b"h.example",), 80, b"/\xc3\xa9"), b"http://h.example/\xc3\xa9"),
+        (Request(b"http", (b"::1",), 81, b"/"), b"http://[::1]:81/"),
+        (Request(b"http", (b"me:pw@H.example",), 80, b"/"), None),
+        (
+            Request(b"http", (b"h.example",), 81, b"/?u=http://me:p@w@i.example/"),
+            b"http://h.example:81/?u=http://i.example/",
+        ),
+        (Request(b"http", (b"h.example",), 81, b"/?u=http%3A%2F%2Fme:pw%40i.example/"), None),
+        (Request(b"http", (b"h.example",), 81, b"/?u=http:%2%35%32F/me:pw@i.example/"), None),
+        # in letters that the canonical URL has not
+        (Request(b"http", (b"h.example",), 81, b"/?u=http:/\t/me:pw@i.example/"), None),
+        (Request(b"http", (b"h.example",), 81, b"/?u=http:%2F%2Fme:%23pw%40i.example/"), None),
+        (Request(b"http", (b"h.example",), 81, b"/?u=http://me:p%2523w@i.example/&v=//me:#pw@i.example"), None),
+        # a host that ends at an escape
+        (Request(b"http", (b"me%3Apw%EF%BC%A0h.example",), 80, b"/"), None),
+        (Request(b"http", (b"%68.example",), 80, b"/"), b"http://%68.example/"),
+        # of several names, the client's, and not the address that the proxy was to connect to
+        (Request(b"http", (LITERAL, b"H.example"), 80, b"/", destination=LITERAL), b"http://H.example/"),
+        (Request(b"http", (LITERAL,), 80, b"/", destination=LITERAL), None),
+        (Request(b"http", (), 80, b"/"), None),
+    ],
+)
+def test_the_original_form_is_kept_where_it_differs_without_user_information(
+    request_: Request, original: bytes | None
+) -> None:
+    decision = Decision(Action.BLOCK, asked=request_)
+    if request_.destination is not None:
+        decision = decision._replace(canonical=canonical_url(Request(b"http", request_.hosts[-1:], 80, b"/")).lower())
+    assert original_url(decision, request_) == original
+
+
+def test_of_what_cannot_be_read_there_is_no_original_with_what_may_be_a_user() -> None:
+    request = Request(b"http", (b"H.example",), 81, b"me:pw@i.example")
+    assert original_url(Decision(Action.BLOCK, request.url, fault="its target is no path"), request) is None
+
+
+@given(octets(), octets(), octets())
+def test_the_original_form_shows_no_user_information_whatever_is_escaped(
+    before: bytes, within: bytes, behind: bytes
+) -> None:
+    for at in (b"@", b"%40", b"%2540"):
+        for slashes in (b"//", b"%2F%2f", b"/%252F"):
+            user = slashes + b"s3cr3t" + within.translate(None, b"/?#\\%") + at
+            request = Request(b"http", (b"h.example",), 81, b"/" + before.rstrip(b"%25") + user + behind)
+            assert b"s3cr3t" not in (original_url(Decision(Action.BLOCK, asked=request), request) or b"")

@@ -6,16 +6,14 @@ from zoneinfo import ZoneInfo
 
 import pytest
 
-from hushlist.decide.decision import Decision
-from hushlist.decide.effective_policy import EffectivePolicy
+from hushlist.decide.decision import Decision, EffectivePolicy
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.match.index import Match
 from hushlist.match.rule import Action, Expression, ExpressionHash, Pattern, Rule, Terms
 from hushlist.policy.groups import Group, GroupSettings, LayerUse
-from hushlist.policy.recurrence import RecurringDates, RecurringSpans
-from hushlist.policy.schedule import Schedule
-from hushlist.policy.scheduled_action import ScheduledAction
+from hushlist.policy.recurrence import RecurringDates, RecurringSpans, Schedule
+from hushlist.policy.schedule import ScheduledAction
 
 NIGHT = Schedule("night", UTC, (RecurringSpans(spans=((21 * 60, 30 * 60),)),))
 EVENING = Schedule("evening", UTC, (RecurringSpans(spans=((18 * 60, 22 * 60),)),))

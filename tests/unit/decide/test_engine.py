@@ -15,24 +15,29 @@ from hypothesis import strategies as st
 
 from hushlist.decide.engine import Engine, load_engine
 from hushlist.errors import UrlError
+from hushlist.lists.filter_lists import read_adblock
+from hushlist.lists.list_source import ListDefaults, ProblemReport
+from hushlist.lists.patterns import parse_whole_url
 from hushlist.match.checks import CHECKS, Check
+from hushlist.match.context import Context
 from hushlist.match.expressions import full_hash
 from hushlist.match.index import Index
 from hushlist.match.index_writer import index_of
-from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, Terms
+from hushlist.match.network_filter import MOST_WORK, Asked, Work, parse_filter
+from hushlist.match.rule import RUNGS, Action, Expression, ExpressionHash, Rule, Terms, WholeUrl
 from hushlist.policy.groups import NOBODY, Client, Group, GroupSettings, LayerUse, group_of
+from hushlist.policy.pass_through import AlwaysDecrypted
 from hushlist.policy.policy_file import Layer, Policy
-from hushlist.policy.recurrence import RecurringDates, RecurringSpans
-from hushlist.policy.schedule import Schedule
-from hushlist.policy.scheduled_action import CATEGORY_ACTIONS, DEFAULT_ACTIONS, ScheduledAction
+from hushlist.policy.recurrence import RecurringDates, RecurringSpans, Schedule
+from hushlist.policy.schedule import CATEGORY_ACTIONS, DEFAULT_ACTIONS, ScheduledAction
 from hushlist.unblock.grants import Grant, GrantTable
 from hushlist.unblock.overrides import Overrides
-from hushlist.url.hashed_uri import HashedUri
+from hushlist.url.comparison import RedirectMemory
+from hushlist.url.hashed_uri import HashedUri, HashKey, hash_uri
 from hushlist.url.parts import Parts
-from hushlist.url.redirects import RedirectMemory
-from hushlist.url.request import MOST_HOSTS, Request, request_of
+from hushlist.url.request import MOST_HOSTS, Request, Told, canonical_forms, request_of
 from unit.hostile import LONG, engine_of, octets, rules_of, seconds, urls
-from unit.match.plain_index import STEADY, Given, given_rules, octets_of
+from unit.match.plain_index import SEAL, STEADY, Given, given_rules, octets_of
 from unit.plain_engine import PlainEngine, told
 
 TERMS = Terms(Action.BLOCK, "list", "file")
@@ -229,6 +234,168 @@ def test_an_allowed_uri_is_no_way_into_a_blocked_path(target: bytes) -> None:
     assert engine.decide(request(target=target)).action is Action.BLOCK
 
 
+# -- whole URLs --------------------------------------------------------------------------------------------------------
+
+
+def whole_url(text: str, rung: str, action: str = "block") -> str:
+    return f"{{expression: '{text}', match: {rung}, action: {action}}}"
+
+
+@pytest.mark.parametrize(
+    ("text", "rung", "fits", "fits_not"),
+    [
+        (
+            "http://h.example/%7ex?q",
+            "simple",
+            ["http://h.example/%7ex?q", "http://me:pw@h.example:80/%7ex?q#f"],
+            [
+                *("http://h.example/~x?q", "http://h.example/%7Ex?q", "http://H.example/%7ex?q"),
+                *("https://h.example/%7ex?q", "http://h.example:81/%7ex?q", "http://www.h.example/%7ex?q"),
+                *("http://h.example/%7ex", "http://h.example/%7ex?q&", "http://h.example/./%7ex?q"),
+            ],
+        ),
+        (
+            "http://h.example/~x/y",
+            "syntax",
+            ["http://h.example/~x/y", "http://H.EXAMPLE/%7ex/%79", "http://h.example/a/../%7Ex/./y"],
+            [
+                "http://h.example:8080/~x/y",
+                "http://h.example/~x/y/",
+                "http://h.example/~X/y",
+                "http://h.example/~x%2fy",
+            ],
+        ),
+        (
+            "http://bücher.example",
+            "scheme",
+            ["http://xn--bcher-kva.example/", "http://BÜCHER.example:80", "http://b%c3%bccher.example/"],
+            ["http://xn--bcher-kva.example/?", "http://xn--bcher-kva.example:443/", "http://bucher.example/"],
+        ),
+        (
+            "https://a.b.c.d.e.f.g.example:8443/x",
+            "scheme",
+            ["https://a.b.c.d.e.f.g.example:8443/x", "https://A.b.c.d.e.f.g.example:08443/x"],
+            ["https://a.b.c.d.e.f.g.example/x", "https://b.c.d.e.f.g.example:8443/x"],
+        ),
+        ("http://[::1]:81/", "syntax", ["http://[::1]:81/"], ["http://[::1]/", "http://[::2]:81/"]),
+    ],
+)
+def test_a_whole_url_fits_what_its_rung_takes_for_the_same(
+    text: str, rung: str, fits: list[str], fits_not: list[str]
+) -> None:
+    engine = engine_of(f"rules: [{whole_url(text, rung)}]")
+    for urls_, action in ((fits, Action.BLOCK), (fits_not, Action.PASS)):
+        for url in map(str.encode, urls_):
+            assert (url, engine.decide_url(url).action) == (url, action)
+            assert engine.decide(request_of(url)).action is action
+    decision = engine.decide_url(fits[0].encode())
+    assert decision.winner is not None
+    assert (decision.winner.via or "").startswith(f"rung {rung}")
+
+
+def test_a_decision_tells_the_rung_and_what_was_normalized() -> None:
+    engine = engine_of(f"rules: [{whole_url('http://h.example/~x', 'syntax')}]")
+    assert str(engine.decide_url(b"http://h.example/~x")) == "http://h.example/~x by first (first.yaml:1, rung syntax)"
+    via = "rung syntax, after normalize_escapes, lowercase_host"
+    assert str(engine.decide_url(b"http://H.example/%7ex")) == f"http://h.example/~x by first (first.yaml:1, {via})"
+
+
+def test_the_lower_rung_is_the_more_specific_one() -> None:
+    rules = [
+        whole_url("http://h.example/~x", rung, action) for rung, action in (("syntax", "warn"), ("scheme", "block"))
+    ]
+    engine = engine_of(
+        f"rules: [h.example, {whole_url('http://h.example/%7ex', 'simple', 'allow')}, {', '.join(rules)}]"
+    )
+    for path, action in (("%7ex", Action.ALLOW), ("~x", Action.WARN), ("%7Ex", Action.WARN), ("y", Action.BLOCK)):
+        assert engine.decide_url(f"http://h.example/{path}".encode()).action is action
+
+
+@pytest.mark.parametrize("rung", RUNGS)
+@pytest.mark.parametrize("target", ["/bad/%2e%2e/good", "/good%2f..%2fbad/x", "/bad;/../good", "/%62ad/x"])
+def test_an_allowed_whole_url_is_no_way_into_a_path_that_is_blocked(rung: str, target: str) -> None:
+    allowed = whole_url(f"http://h.example{target}", rung, "allow")
+    open_, closed = engine_of(f"rules: [{allowed}]"), engine_of(f"rules: [{allowed}]", "rules: [h.example/bad/]")
+    url = f"http://h.example{target}".encode()
+    forms = canonical_forms(request_of(url), b"h.example")
+    assert open_.decide_url(url).action is Action.ALLOW
+    if any(form.path.startswith(b"/bad/") for form in forms[1:]):
+        assert closed.decide_url(url).action is Action.BLOCK
+    else:  # it has one reading, and the administrator's layer comes first
+        assert closed.decide_url(url).action is Action.ALLOW
+
+
+def test_an_allowed_whole_url_does_not_open_another_host_that_the_request_goes_by() -> None:
+    allowed = whole_url("http://good.example/x", "simple", "allow")
+    engine = engine_of(f"rules: [{allowed}]", "rules: [blocked.example]")
+    assert engine.decide(request(b"good.example", target=b"/x")).action is Action.ALLOW
+    for hosts in ((b"blocked.example", b"good.example"), (b"good.example", b"blocked.example")):
+        assert engine.decide(request(*hosts, target=b"/x")).action is Action.BLOCK
+
+
+def test_a_host_with_a_whole_url_is_no_more_blocked_than_its_paths_and_others_are_decided_at_once() -> None:
+    engine = engine_of(f"rules: [h.example, {whole_url('http://h.example/x', 'simple', 'allow')}]")
+    assert engine.has_paths(b"h.example")
+    assert engine.allows_below(b"h.example")
+    assert not engine.has_paths(b"other.example")
+    assert engine.decide_host(request()).action is Action.BLOCK
+
+
+TEXTS_OF_RULES = (
+    *("http://h.example/", "http://h.example/a/%2e/b", "https://H.example:8443/%7Ea?q=%41", "http://1.2.3.4/x"),
+    *("http://www.h.example/a//b;c?x?", "http://xn--bcher-kva.example/%C3%A9", "https://h.example/a%2Fb"),
+)
+SPELLINGS = (
+    b"",
+    b"%2E",
+    b"%2e",
+    b"/./",
+    b"/../",
+    b"%7e",
+    b"~",
+    b":80",
+    b":443",
+    b"H",
+    b"%48",
+    b"//",
+    b"%2f",
+    b"?",
+    b"#x",
+)
+
+
+@settings(deadline=None)
+@given(st.data(), st.sampled_from(TEXTS_OF_RULES), st.sampled_from(sorted(RUNGS)), octets())
+def test_a_whole_url_fits_exactly_the_urls_that_have_its_normal_form(
+    data: st.DataObject, text: str, rung: str, noise: bytes
+) -> None:
+    with suppress(UrlError):
+        pattern = parse_whole_url(text, rung)
+        engine = engine_of(f"rules: [{whole_url(text, rung)}]")
+        place = data.draw(st.integers(7, len(text)))
+        spelled = data.draw(st.sampled_from((*SPELLINGS, noise)))
+        behind = place + data.draw(st.integers(0, 3))
+        arrived = request_of(text.encode()[:place] + spelled + text.encode()[behind:])
+        decision = engine.decide(arrived)
+        is_same = RUNGS[rung].canonicalize(arrived.url) == pattern.value
+        if decision.fault is None:
+            assert (decision.action is Action.BLOCK) == is_same
+
+
+@settings(deadline=None)
+@given(urls(), st.sampled_from(sorted(RUNGS)))
+def test_a_rule_for_the_url_of_a_request_fits_it_whatever_it_is(url: bytes, rung: str) -> None:
+    with suppress(UrlError):
+        arrived = request_of(url)
+        normal = RUNGS[rung].canonicalize(arrived.url)
+        rule = Rule(WholeUrl(normal, rung), TERMS, 1)
+        engine = Engine(Policy("policy.yaml", (Layer(""),), Action.PASS), index_of([rule]))
+        decision = engine.decide(arrived)
+        assert decision.fault or decision.action is Action.BLOCK
+        again = engine.decide(request_of(normal))
+        assert again.fault or RUNGS[rung].canonicalize(request_of(normal).url) != normal or again.winner
+
+
 def test_an_administrator_s_allow_beats_every_list() -> None:
     engine = engine_of(
         "rules: [{expression: h.example, action: allow}]", "rules: [h.example/a/b/c]", "rules: [h.example]"
@@ -278,6 +445,35 @@ def test_a_list_s_variant_is_what_its_hashed_uris_are_compared_by() -> None:
     asked = request_of("http://a.example/Test//Image.JPEG")
     assert engine_of(f"variant: p\n{text}").decide(asked).action is Action.BLOCK
     assert engine_of(text).decide(asked).action is Action.PASS
+
+
+@pytest.mark.parametrize("variant", ["n", "p"])
+@pytest.mark.parametrize(
+    "url",
+    [
+        "http://Fred@WWW.Thus.net:0112/Test/index.html",
+        "http://a:b@h.example/?x",
+        "http://@h.example/",
+        "https://[2001:0DB8::0001]/a//b",
+        "http://[::FFFF:1.2.3.4]/",
+        "http://011.1.2.003:80/x.JPEG",
+        "http://h.example/a%2fb/%2e%2e/c/../d;x",
+        "HTTP://É.example",
+    ],
+)
+def test_a_hash_of_a_url_fits_the_url(url: str, variant: str) -> None:
+    for key in (HashKey("sha1", variant, query, fragment=False) for query in (False, True)):
+        engine = engine_of(f"variant: {variant}\nrules: ['{hash_uri(url, key)}']")
+        assert engine.decide(request_of(url)).action is Action.BLOCK
+        assert engine.decide(request_of("http://other.example/")).action is Action.PASS
+
+
+def test_a_password_is_never_shown() -> None:
+    url = "http://me:s3cret@h.example/x"
+    key = HashKey("sha1", "n", query=False, fragment=False)
+    decision = engine_of(f"rules: ['{hash_uri(url, key)}']").decide(request_of(url))
+    assert decision.action is Action.BLOCK
+    assert "s3cret" not in f"{decision}{decision.as_dict()}{decision.matches}"
 
 
 def test_an_expired_rule_is_inert_the_day_after() -> None:
@@ -348,6 +544,7 @@ def spellings(parts: Parts) -> st.SearchStrategy[Request]:
             *(target, target, target, target + b"?", target + b"#f", b"/" + target, b"/." + target, target + b"%20"),
             *(b"/x/.." + target, b"/x//.." + target, b"/\\.." + target, target.replace(b"x", b"%78") + b"/"),
             *(target.replace(b"/", b"%2f"), target + b";x", target + b"%3fq", target.replace(b"?", b"\t?")),
+            *(target + b"?a%2fb", target + b"?%2500", target + b"/%0d", target + b"?%00"),
         ]
     )
     hosts = st.sampled_from(
@@ -375,7 +572,6 @@ def test_an_engine_that_remembers_decides_as_one_that_does_not(
     data: st.DataObject, given: Given, checks: set[Rule], has_uris: bool, has_learned: bool
 ) -> None:
     rules = [rule for rule in given.rules if has_uris or not isinstance(rule.pattern, HashedUri)]
-    checks = checks if has_uris else set()
     policy = Policy("policy.yaml", (Layer("first", tuple(checks)), Layer("second")), Action.PASS)
     redirect_memory = RedirectMemory(lambda: 0.0) if has_learned else None
     if redirect_memory is not None:
@@ -552,7 +748,7 @@ def groups() -> st.SearchStrategy[tuple[Group, ...]]:
     networks = st.sampled_from([(), (), (ip_network("10.0.0.0/24"),), (ip_network("::/0"), ip_network("10.0.1.7/32"))])
     users = st.sampled_from([frozenset[str](), frozenset({"jo"}), frozenset({"al", "ed"})])
     ports = st.sampled_from([frozenset[int](), frozenset[int](), frozenset({8080}), frozenset({8081, 1})])
-    one = st.builds(Group, st.just(""), uses.map(tuple), group_settings(), networks, users, ports)
+    one = st.builds(Group, st.just(""), uses.map(tuple), group_settings(), networks=networks, users=users, ports=ports)
     return st.lists(one, max_size=3).map(
         lambda some: tuple(replace(group, name=f"group {number}") for number, group in enumerate(some))
     )
@@ -921,3 +1117,333 @@ def test_a_destination_that_nobody_has_named_is_decided_by_rules_alone(
     assert tags == (["203.0.113.0/24"] if destination == b"203.0.113.1" else [])
     named = Request(b"https", (*names, destination), 443, b"/x")
     assert engine.decide(named).action is Action.BLOCK
+
+
+@pytest.mark.parametrize(
+    ("rules", "lifted", "action"),
+    [
+        ("rules: [www.h.example, {expression: h.example, action: tag}]", "www.h.example", Action.ALLOW),
+        ("rules: [{expression: www.h.example, action: tag}, h.example]", "h.example", Action.ALLOW),
+        ("rules: [{expression: www.h.example/, action: tag}, h.example]", "other.example", Action.BLOCK),
+        ("rules: [www.h.example, h.example]", "www.h.example", Action.ALLOW),
+        ("rules: [www.h.example, {expression: h.example, action: allow}]", "www.h.example", Action.ALLOW),
+    ],
+)
+def test_a_tag_neither_opens_nor_blocks_what_is_unblocked(rules: str, lifted: str, action: Action) -> None:
+    engine = lifting(engine_of(rules), ("host", lifted))
+    assert engine.decide(request(b"www.h.example"), NOW, PUPIL).action is action
+    assert engine.decide_url(b"http://www.h.example/", NOW, PUPIL).action is action
+
+
+def test_what_an_allow_rule_opens_below_an_unblocked_rule_needs_no_grant() -> None:
+    rules = "rules: [www.h.example/x/, {expression: h.example, action: allow}, example]"
+    engine = lifting(engine_of(rules), ("url", "http://www.h.example/x/y"))
+    assert engine.decide(request(b"www.h.example", target=b"/x/y"), NOW, PUPIL).action is Action.ALLOW
+    assert engine.decide(request(b"www.h.example", target=b"/x/z"), NOW, PUPIL).action is Action.BLOCK
+
+
+def test_a_host_that_cannot_be_read_may_have_rules_for_paths() -> None:
+    assert engine_of("rules: []").has_paths(b"..")
+
+
+@pytest.mark.parametrize("url", [b"http://../", b"http://h.example:99999/"])
+def test_a_url_that_names_no_host_is_decided_by_the_policy(url: bytes) -> None:
+    for unparsable in (Action.BLOCK, Action.PASS):
+        assert engine_of("rules: []", unparsable=unparsable).decide_url(url).action is unparsable
+
+
+# -- what need not be decrypted ----------------------------------------------------------------------------------------
+
+
+def connection(*hosts: bytes, port: int = 443, destination: bytes | None = None) -> Request:
+    """All that is known of a TLS connection."""
+    return Request(b"https", hosts, port, b"/", destination=destination)
+
+
+@STEADY
+@given(st.data(), given_rules(LAYERS), groups(), group_settings(), st.booleans(), st.booleans())
+def test_a_connection_that_need_not_be_decrypted_is_decided_as_each_request_in_it(
+    data: st.DataObject,
+    given: Given,
+    some_groups: tuple[Group, ...],
+    for_all: GroupSettings,
+    has_more: bool,
+    has_paths: bool,
+) -> None:
+    opaque = () if has_more else (ExpressionHash, HashedUri)
+    some = [rule for rule in given.rules if not isinstance(rule.pattern, opaque)]
+    if not has_paths:
+        some = [rule for rule in some if not isinstance(rule.pattern, WholeUrl) and str(rule.pattern).endswith("/")]
+    categories = st.none() | st.sampled_from(CATEGORIES)
+    rules = [recategorized(rule, data.draw(categories), warns=data.draw(st.booleans())) for rule in some]
+    checks = data.draw(st.sets(st.sampled_from(CHECK_RULES), max_size=2)) if has_more else set()
+    layers = (Layer("first", tuple(checks)), Layer("second", during=data.draw(st.sampled_from(SCHEDULES))))
+    granted = data.draw(st.just([]) | grants_for(given.asked))
+    engine = Engine(
+        Policy("policy.yaml", layers, Action.PASS, some_groups, for_all),
+        index_of(rules),
+        overrides=Granted(granted) if granted else None,
+    )
+    arrived = [data.draw(spellings(parts)) for parts in given.asked]
+    arrived += [
+        replace(connection(parts.host or b""), target=b"/" + parts.join().split(b"/", 3)[3]) for parts in given.asked
+    ]
+    for now in (data.draw(st.sampled_from(MOMENTS)), data.draw(st.sampled_from(MOMENTS))):
+        client = data.draw(st.sampled_from(CLIENTS))
+        for request in arrived:
+            outer = connection(*request.hosts, port=request.port)
+            within = replace(request, scheme=b"https")
+            decision = engine.decide(within, now, client)
+            if engine.why_decrypt(outer, now, client) is None and within.fault is None and decision.fault is None:
+                relayed = engine.decide_host(outer, now, client)
+                assert (relayed.action, relayed.matches) == (decision.action, decision.matches)
+
+
+def test_the_reasons_to_decrypt_a_connection() -> None:
+    engine = engine_of(
+        f"""
+        rules:
+          - blocked.example
+          - path.example/secret/
+          - query.example/?q
+          - {whole_url("http://whole.example/x", "simple", "allow")}
+          - {{expression: warned.example, action: warn}}
+          - {{expression: allowed.example, action: allow}}
+          - {{expression: cdn.example, action: tag, category: 'hrn://c.example/cdn/big'}}
+          - {{address: 192.0.2.0/24, action: tag}}
+        """
+    )
+    always = AlwaysDecrypted(frozenset([(b"other.example", True)]), categories=frozenset(["hrn://c.example/cdn"]))
+    settings = GroupSettings(safe_search={"google": "strict", "bing": "off"}, always_decrypted=always)
+    engine = Engine(replace(engine.policy, settings=settings), engine.index)
+    page, paths, address = "the page is to be shown: ", "there are rules for paths on ", "it goes to an address: "
+    reasons = {
+        (b"good.example",): None,
+        (b"www.allowed.example",): None,
+        (b"example",): None,
+        (b"blocked.example",): page + "block",
+        (b"good.example", b"www.blocked.example"): page + "block",
+        (b"warned.example",): page + "warn",
+        (b"path.example",): paths + "path.example",
+        (b"a.b.c.d.e.path.example",): paths + "a.b.c.d.e.path.example",
+        (b"good.example", b"PATH.example."): paths + "path.example",
+        (b"query.example",): paths + "query.example",
+        (b"whole.example",): paths + "whole.example",
+        (b"192.0.2.7",): address,
+        (b"0x7f.1", b"good.example"): address,
+        (b"www.google.com",): "safe search changes requests to www.google.com",
+        (b"www.bing.com",): None,
+        (b"www.cdn.example",): "always-decrypt has www.cdn.example",
+        (b"www.other.example",): "always-decrypt has www.other.example",
+        (b"a/b",): "it cannot be read: there is a delimiter in the host",
+        (): "it cannot be read: the request goes by no host",
+    }
+    told = {hosts: engine.why_decrypt(connection(*hosts)) for hosts in reasons}
+    assert {hosts: why and why[: len(reasons[hosts] or why)] for hosts, why in told.items()} == reasons
+    assert engine.why_decrypt(connection(b"good.example", b"192.0.2.7", destination=b"192.0.2.7")) is None
+
+
+def test_without_pages_what_is_blocked_is_decrypted_only_if_something_inside_could_be_allowed() -> None:
+    engine = engine_of(
+        "rules: [blocked.example, part.example, {expression: part.example/ok, action: allow},"
+        " {expression: warned.example, action: warn}]"
+    )
+    policy = replace(engine.policy, settings=GroupSettings(decrypt="without-pages"))
+    engine = Engine(policy, engine.index)
+    reasons = {
+        b"blocked.example": None,
+        b"good.example": None,
+        b"part.example": "there are rules for paths on part.example",
+        b"warned.example": "the page is to be shown: warn",
+    }
+    assert {host: engine.why_decrypt(connection(host)) for host in reasons} == reasons
+
+
+def test_what_cannot_be_seen_through_has_everything_decrypted_where_its_layer_is_asked() -> None:
+    path, host = full_hash(b"bad.example/x").hex(), full_hash(b"bad.example/").hex()
+    sealed = SEAL.sealer()(b"bad.example/").hex()
+    about = "in layer second may be of paths on any host"
+    for text, why in (
+        (f"rules: [{{sha256: {path}}}]", about),
+        (f"rules: [{{sha256: {host[:8]}}}]", about),
+        ("rules: [hashed:md5=be96302a0468481aca954431cf293e05]", about),
+        (f"covers: hosts\nrules: [{{sha256: {host}}}]", None),
+        (f"covers: hosts\nrules: [{{sha256: {host[:8]}}}]", None),
+        (f"covers: hosts\nseal: {SEAL.fingerprint}\nrules: [{{sealed: {sealed}}}]", None),
+        (f"seal: {SEAL.fingerprint}\nrules: [{{sealed: {sealed}}}]", about),
+    ):
+        policy = Policy("policy", (Layer("first"), Layer("second")), seals={SEAL.fingerprint: SEAL})
+        engine = Engine(policy, index_of(rules_of(text, layer="second")))
+        told = engine.why_decrypt(connection(b"good.example"))
+        assert (told and told.endswith(why or "-")) is (why and True), text
+        free = Group("free", (LayerUse("first"),), GroupSettings(), ports=frozenset({1}))
+        engine = Engine(replace(engine.policy, groups=(free,)), engine.index)
+        assert engine.why_decrypt(connection(b"good.example"), client=Client(port=1)) is None
+        blocks = host[:8] in text or sealed in text
+        assert engine.decide_host(connection(b"www.bad.example")).action is (Action.BLOCK if blocks else Action.PASS)
+
+
+def test_a_check_that_needs_the_requests_has_everything_decrypted() -> None:
+    for code in CHECKS:
+        rule = Rule(Check(code), replace(TERMS, layer="first"), 1)
+        engine = Engine(Policy("policy.yaml", (Layer("first", (rule,)),)), index_of(()))
+        needs = f"the check {code} in layer first needs the requests"
+        is_of_names = code in ("well-known-port", "rare-ipv4", "names-disagree")
+        assert engine.why_decrypt(connection(b"good.example")) == (None if is_of_names else needs)
+
+
+def test_what_a_grant_opens_is_decrypted() -> None:
+    engine = lifting(engine_of("rules: [h.example, other.example]"), ("url", "https://h.example/"))
+    assert engine.decide_host(connection(b"h.example"), NOW, PUPIL).action is Action.ALLOW
+    assert engine.why_decrypt(connection(b"h.example"), NOW, PUPIL) == (
+        "a temporary unblock may be for less than its host"
+    )
+
+
+@pytest.mark.parametrize("hosts", [(b"free.example", b"h.example"), (b"h.example", b"free.example")])
+def test_what_a_grant_opens_is_decrypted_whatever_another_name_is_allowed_by(hosts: tuple[bytes, ...]) -> None:
+    rules = "rules: [h.example, {expression: free.example, action: allow}]"
+    engine = lifting(engine_of(rules), ("url", "https://h.example/"))
+    asked = connection(*hosts)
+    assert engine.decide(replace(asked, target=b"/other"), NOW, PUPIL).action is Action.BLOCK
+    assert engine.why_decrypt(asked, NOW, PUPIL) == "a temporary unblock may be for less than its host"
+
+
+# -- network filters of Adblock lists ----------------------------------------------------------------------------------
+
+_SCRIPT = Told(b"https://www.news.example/", "script", b"GET")
+
+
+def filtering(*layers: str, unknown: Action = Action.PASS, default: str = "") -> Engine:
+    """An engine of Adblock lists, each a layer, behind a layer of rules in YAML."""
+    rules = [*rules_of(default, "first.yaml", "first")] if default else []
+    names = [f"list{number}" for number, _ in enumerate(layers)]
+    for name, text in zip(names, layers, strict=True):
+        report = ProblemReport(name)
+        rules += read_adblock(text.encode(), ListDefaults(layer=name), report)
+        assert report.warnings == []
+    policy = Policy("policy.yaml", (Layer("first"), *map(Layer, names)), unknown_context=unknown)
+    return Engine(policy, index_of(rules))
+
+
+def asked(url: str, told: Told | None = _SCRIPT) -> Request:
+    return replace(request_of(url), told=told)
+
+
+@pytest.mark.parametrize(
+    ("lists", "url", "action"),
+    [
+        (["||ads.example/a.js$script,third-party"], "https://ads.example/a.js", Action.BLOCK),
+        (["||ads.example/a.js$script,third-party"], "https://ads.example/b.js", Action.PASS),
+        (["||ads.example/a.js$image"], "https://ads.example/a.js", Action.PASS),
+        (["||ads.a.example^\n@@||a.example^"], "https://ads.a.example/", Action.ALLOW),
+        (["||ads.a.example^\n@@||a.example^|"], "https://ads.a.example/", Action.ALLOW),
+        (["||ads.a.example^$important\n@@||a.example^"], "https://ads.a.example/", Action.BLOCK),
+        (["||ads.a.example^\n@@||a.example/ok/$script"], "https://ads.a.example/ok/x", Action.ALLOW),
+        (["||ads.a.example^\n@@||a.example/ok/$script"], "https://ads.a.example/x", Action.BLOCK),
+        (["||ads.a.example^\n@@/ok/$domain=news.example"], "https://ads.a.example/ok/x", Action.ALLOW),
+        (["||ads.a.example^\n@@||news.example^$document"], "https://ads.a.example/x", Action.ALLOW),
+        # within its layer alone
+        (["@@||a.example^", "||a.example^"], "https://a.example/", Action.BLOCK),
+        (["||a.example^\n@@||a.example^", "||a.example/x"], "https://a.example/x", Action.BLOCK),
+        (["||a.example^", "@@||a.example^"], "https://a.example/", Action.BLOCK),
+        (["||a.example^\n@@||a.example^", "||b.example^"], "https://a.example/", Action.ALLOW),
+        (["@@||a.example^"], "https://a.example/", Action.PASS),
+        # the query and the port count, as sent
+        (["||a.example/p?id=1"], "https://a.example/p?id=1", Action.BLOCK),
+        (["||a.example/p?id=1"], "https://a.example/p?%69d=1", Action.BLOCK),
+        (["/ads/banner"], "https://a.example/go?to=%2Fads%2Fbanner", Action.PASS),
+        (["||a.example:8443^$script"], "https://a.example:8443/x", Action.BLOCK),
+        (["||a.example:8443^$script"], "https://a.example/x", Action.PASS),
+        (["||a.example/x$script"], "https://a.example:8443/x", Action.BLOCK),
+        (["|https://a.example/x$script"], "http://a.example/x", Action.PASS),
+        # each reading of a path
+        (["/ads/x.js"], "https://a.example/%61ds/x.js", Action.BLOCK),
+        (["/ads/x.js"], "https://a.example/y/..//ads/./x.js", Action.BLOCK),
+        (["/%61ds/"], "https://a.example/%61ds/x.js", Action.BLOCK),
+        (["||a.example/ads/$script\n@@/fine/"], "https://a.example/fine/../ads/x", Action.BLOCK),
+    ],
+)
+def test_network_filters_decide_as_their_authors_mean_it(lists: list[str], url: str, action: Action) -> None:
+    assert filtering(*lists).decide(asked(url)).action is action
+
+
+def test_rules_of_the_administrator_and_exceptions_keep_apart() -> None:
+    default = "rules: [{expression: a.example/fine/, action: allow}, b.example]"
+    engine = filtering("||a.example/*.js$script\n@@||b.example^", default=default)
+    assert engine.decide(asked("https://a.example/fine/x.js")).action is Action.ALLOW
+    assert engine.decide(asked("https://a.example/x.js")).action is Action.BLOCK
+    assert engine.decide(asked("https://b.example/x.js")).action is Action.BLOCK
+
+
+@pytest.mark.parametrize(("unknown", "action"), [(Action.PASS, Action.PASS), (Action.BLOCK, Action.BLOCK)])
+def test_where_the_context_is_not_known_the_policy_says_what_filters_do(unknown: Action, action: Action) -> None:
+    engine = filtering("||a.example/x$script,third-party\n@@||a.example/x$domain=b.example", unknown=unknown)
+    assert engine.decide(asked("https://a.example/x", None)).action is action
+    assert engine.decide(asked("https://a.example/x")).action is Action.BLOCK
+
+
+def test_the_explanation_names_filter_list_line_and_what_was_assumed() -> None:
+    engine = filtering("! x\n||a.example/x$script\n@@||a.example/*$domain=news.example")
+    decision = engine.decide(asked("https://a.example/x"))
+    assert str(decision) == (
+        "https://a.example/x by list0 (list0:3, filter @@||a.example/*$domain=news.example, for script for "
+        "www.news.example, third party)"
+    )
+    assert [match.rule.line for match in decision.matches] == [3, 2]
+    assert decision.matches[1].as_dict()["rule"] == "||a.example/x$script"
+
+
+def test_a_connection_is_decided_by_filters_for_whole_hosts_and_decrypted_for_others() -> None:
+    engine = filtering("||ads.a.example^\n||x.example^$important\n@@||fine.ads.a.example^\n||b.example/x")
+    decided = [
+        engine.decide_host(connection(host)).action for host in (b"ads.a.example", b"x.example", b"fine.ads.a.example")
+    ]
+    assert decided == [Action.BLOCK, Action.BLOCK, Action.ALLOW]
+    assert engine.why_decrypt(connection(b"other.example")) is None
+    assert engine.why_decrypt(connection(b"www.b.example")) == "there are rules for paths on www.b.example"
+    engine = filtering("/ads/$script")
+    assert engine.why_decrypt(connection(b"other.example")) == "rules in layer list0 may be of paths on any host"
+    assert engine.has_paths(b"b.example") is False
+
+
+def test_a_name_with_exceptions_below_it_is_not_refused_as_a_whole() -> None:
+    engine = filtering("||a.example^\n@@||a.example/ok$script\n||b.example^")
+    assert (engine.allows_below(b"a.example"), engine.allows_below(b"b.example")) == (True, False)
+
+
+def test_a_grant_for_a_host_covers_its_filters() -> None:
+    engine = filtering("||a.example/x$script\n@@||a.example/x$script", "||a.example^\n||a.example/x$script")
+    assert engine.decide(asked("https://a.example/x"), NOW, PUPIL).action is Action.BLOCK
+    lifted = lifting(engine, ("host", "a.example"))
+    assert lifted.decide(asked("https://a.example/x"), NOW, PUPIL).grant is not None
+
+
+def test_a_url_that_too_many_filters_would_be_compared_with_cannot_be_read() -> None:
+    words = [f"w{number}x" for number in range(4000)]
+    engine = filtering("\n".join(f"/{word}/*a*b^$script" for word in words), "||b.example^\n@@||b.example/fine$script")
+    few, many = (asked("https://a.example/" + "/".join(words[:number])) for number in (40, 4000))
+    assert engine.decide(few).action is Action.PASS
+    for request in (
+        many,
+        asked(many.url.decode().replace("/w0x", "/%61/../w0x;x=1/")),
+        replace(many, hosts=(b"a.example", b"c.example")),
+    ):
+        decision = engine.decide(request)
+        assert (decision.action, decision.winner) == (Action.BLOCK, None)
+        assert "too many filters would have to be compared" in str(decision)
+    assert lifting(engine, ("host", "a.example")).decide(many, NOW, PUPIL).action is Action.BLOCK
+    engine.policy = replace(engine.policy, unparsable=Action.PASS)
+    assert engine.decide(many).action is Action.PASS
+    blocked = asked(many.url.decode().replace("a.example", "b.example"))
+    assert engine.decide(blocked).action is Action.BLOCK
+
+
+@pytest.mark.parametrize("text", ["/w?\\/x/", "/a^/^/^/^/^/^/^/^/^?$script"])
+def test_work_is_in_proportion_to_the_length(text: str) -> None:
+    def spent(number: int) -> int:
+        work, url = Work(), b"https://a.example/" + b"a" + b"/" * number + b"w?x"
+        parse_filter(text).fits(Asked(url, b"a.example", Context(kind="script"), work=work))
+        return MOST_WORK - work.left
+
+    assert 0 < 3 * spent(1 << 14) < spent(1 << 16) < 5 * spent(1 << 14)

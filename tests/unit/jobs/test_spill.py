@@ -4,15 +4,15 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.jobs import digest_runs
-from hushlist.jobs.digest_runs import SpillByPart
+from hushlist.jobs import list_chunks
+from hushlist.jobs.list_chunks import SpillByPart
 
 
 @pytest.mark.parametrize("most", [1, 3, 100])
 def test_all_things_of_a_part_come_again_in_their_order(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, most: int
 ) -> None:
-    monkeypatch.setattr(digest_runs, "MOST", most)
+    monkeypatch.setattr(list_chunks, "MOST_KEPT", most)
     things: SpillByPart[int] = SpillByPart(tmp_path, "things")
     for number in range(10):
         things.add(number % 2, number)

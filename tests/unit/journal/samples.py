@@ -57,4 +57,4 @@ def lines_of(folder: Path) -> list[LogFields]:
 def fill(journal: LogWriter, *records: LogRecord) -> None:
     for one in records:
         journal.write(one)
-    assert journal.flush(10)
+    assert journal.flush(30)

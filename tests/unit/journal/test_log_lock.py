@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import sys
 import threading
 import time
@@ -10,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from hushlist.journal import log_files
+from hushlist.journal.log_database import follow
 from hushlist.journal.log_files import CURRENT, locked
-from hushlist.journal.log_queries import follow
 
 
 def test_a_lock_that_is_given_back_in_time_is_waited_for(tmp_path: Path) -> None:
@@ -52,6 +53,7 @@ def test_a_lock_is_given_back_whatever_happens(tmp_path: Path) -> None:
 @pytest.mark.skipif(sys.platform != "linux", reason="open files are listed in /proc")
 def test_nothing_stays_open(tmp_path: Path) -> None:
     (tmp_path / CURRENT).touch()
+    gc.collect()  # what earlier tests left
     before = set(Path("/proc/self/fd").iterdir())
     with locked(tmp_path):
         pass
@@ -59,4 +61,4 @@ def test_nothing_stays_open(tmp_path: Path) -> None:
     assert next(follower) == next(follower) == []
     follower.close()
     follower.close()
-    assert set(Path("/proc/self/fd").iterdir()) == before
+    assert set(Path("/proc/self/fd").iterdir()) <= before

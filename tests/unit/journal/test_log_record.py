@@ -122,6 +122,33 @@ def test_queries_are_dropped_by_choice(url: str, shown: str, expression: str) ->
     assert (fields["url"], fields["expression"]) == (shown, expression)
 
 
+@pytest.mark.parametrize(
+    ("target", "kept", "dropped"),
+    [
+        (b"/%7Ex?q", "http://H.example:81/%7Ex?q", "http://H.example:81/%7Ex"),
+        (b"/x%3Fq", "http://H.example:81/x%3Fq", None),
+        (b"/x%253Fq?q", "http://H.example:81/x%253Fq?q", None),
+        (b"/x%%323q", "http://H.example:81/x%%323q", None),
+        (b"/\xc3\xa9", "http://H.example:81/\\xc3\\xa9", "http://H.example:81/\\xc3\\xa9"),
+        (b"/" + 5000 * b"a", "http://H.example:81/" + (MOST_SHOWN - 20) * "a" + "...", None),
+    ],
+)
+def test_the_original_form_is_kept_as_the_settings_say(target: bytes, kept: str, dropped: str | None) -> None:
+    request = Request(b"http", (b"H.example",), 81, target)
+    made = LogRecord("", EVE, Decision(Action.BLOCK, asked=request), request=request)
+    assert made.fields(KEPT)["original"] == kept
+    if len(target) < MOST_SHOWN:
+        assert made.fields(Privacy(queries=LoggedQueries.DROP)).get("original") == dropped
+
+
+def test_what_was_sent_in_canonical_form_is_written_once() -> None:
+    request = Request(b"http", (b"h.example",), 80, b"/x")
+    assert "original" not in LogRecord("", EVE, Decision(Action.BLOCK, asked=request), request=request).fields(KEPT)
+    asked = Request(b"http", (b"h.example",), 80, b"/x?" + 70 * b"q")
+    dropped = LogRecord("", EVE, Decision(Action.BLOCK, asked=asked), request=asked).fields(Privacy(LoggedQueries.DROP))
+    assert "original" not in dropped
+
+
 def test_clients_are_dropped_or_get_pseudonyms_by_choice() -> None:
     one = record(user="pupil7")
     assert not {"client", "user"} & set(one.fields(Privacy(clients=LoggedClients.DROP)))
@@ -208,3 +235,9 @@ def test_a_reference_is_heard_as_it_was_said(number: int) -> None:
 )
 def test_what_is_no_reference_is_none(text: str) -> None:
     assert parse_reference(text) is None
+
+
+@pytest.mark.parametrize(("length", "is_cut"), [(MOST_SHOWN, False), (MOST_SHOWN + 1, True)])
+def test_a_text_may_be_so_long(length: int, is_cut: bool) -> None:
+    url = "http://ads.example/".ljust(length, "x")
+    assert str(record(url).fields(KEPT)["url"]) == (url[:MOST_SHOWN] + "..." if is_cut else url)

@@ -6,9 +6,9 @@ import sqlite3
 from contextlib import closing
 from pathlib import Path
 
+from hushlist.journal.log_database import LogFilters, find_records, newest_records, top_values
 from hushlist.journal.log_files import CURRENT, DATABASE
-from hushlist.journal.log_queries import LogFilters, find_records, newest_records, top_values
-from unit.journal.test_log_queries import keep
+from unit.journal.test_log_database import keep
 
 
 def test_the_database_is_asked_and_not_the_lines(tmp_path: Path) -> None:

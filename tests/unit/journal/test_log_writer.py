@@ -23,10 +23,9 @@ import pytest
 import hushlist
 from hushlist.journal import log_files as folder_module
 from hushlist.journal import log_writer as module
-from hushlist.journal.log_database import Database
+from hushlist.journal.log_database import Database, find_records
 from hushlist.journal.log_files import CURRENT, DATABASE, LineFiles, locked, older_files
 from hushlist.journal.log_identifiers import keep_key
-from hushlist.journal.log_queries import find_records
 from hushlist.journal.log_record import Privacy, to_line
 from hushlist.journal.log_writer import LogWriter
 from hushlist.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests, LogSettings
@@ -138,12 +137,12 @@ def test_a_full_disk_is_waited_out(
     with monkeypatch.context() as patch:
         patch.setattr(os, "write", fail)
         journal.write(record(number=1))
-        assert not journal.flush(0.2)
+        assert not journal.flush(1)
         assert rows_of(folder)[-1] == record(number=1).reference
         assert caplog.text.count("cannot be written") == 1
         assert "No space left on device" in (journal.fault or "")
         assert journal.waiting == 1
-    assert journal.flush(5)
+    assert journal.flush(30)
     assert (journal.fault, journal.waiting) == (None, 0)
     assert references_of(folder) == [record(number=number).reference for number in (0, 1)]
     assert caplog.text.count("can be written again") == 1
@@ -176,7 +175,7 @@ def test_a_folder_that_is_gone_is_made_again(folder: Path, journal: LogWriter, w
         journal.write(record(number=1))
         assert not journal.flush(0.1)
         folder.unlink()
-        assert journal.flush(5)
+        assert journal.flush(30)
     else:
         fill(journal, record(number=1))
     assert references_of(folder) == rows_of(folder) == [record(number=1).reference]
@@ -190,7 +189,7 @@ def test_a_read_only_folder_is_waited_out(folder: Path, journal: LogWriter, monk
         patch.setattr(os, "open", refuse)
         journal.write(record())
         assert not journal.flush(0.1)
-    assert journal.flush(5)
+    assert journal.flush(30)
     assert references_of(folder) == [record().reference]
 
 
@@ -200,13 +199,17 @@ def test_a_locked_database_keeps_nobody_waiting(
     fill(journal, record())
     with closing(sqlite3.connect(folder / DATABASE, isolation_level=None)) as other:
         other.execute("BEGIN EXCLUSIVE")
-        start = time.perf_counter()
-        journal.write(record(number=1))
-        assert time.perf_counter() - start < 0.1
-        assert not journal.flush(0.6)
-        assert references_of(folder) == [record(number=number).reference for number in (0, 1)]
+        taken = []
+        for number in range(1, 4):
+            start = time.perf_counter()
+            journal.write(record(number=number))
+            taken.append(time.perf_counter() - start)
+        assert min(taken) < 0.1  # the fastest counts: others share the machine
+        expected = [record(number=number).reference for number in range(4)]
+        while references_of(folder) != expected or "database is locked" not in caplog.text:
+            assert not journal.flush(0.1)
         other.execute("ROLLBACK")
-    assert journal.flush(5)
+    assert journal.flush(30)
     assert rows_of(folder) == references_of(folder)
     assert caplog.text.count("database is locked") == 1
 
@@ -215,7 +218,7 @@ def test_a_damaged_database_is_put_aside(folder: Path, journal: LogWriter) -> No
     folder.mkdir()
     (folder / DATABASE).write_bytes(b"no database" * 1000)
     journal.write(record())
-    assert journal.flush(5)
+    assert journal.flush(30)
     assert rows_of(folder) == [record().reference]
     assert (folder / f"{DATABASE}.broken").read_bytes().startswith(b"no database")
 
@@ -225,7 +228,7 @@ def test_a_database_of_another_version_is_left_alone(folder: Path, journal: LogW
     with closing(sqlite3.connect(folder / DATABASE)) as other:
         other.execute("PRAGMA user_version = 99")
     journal.write(record())
-    assert not journal.flush(0.2)
+    assert not journal.flush(1)
     assert references_of(folder) == [record().reference]
     assert find_records(folder, record().reference)[0]["action"] == "block"
 
@@ -235,7 +238,7 @@ def test_a_lock_that_somebody_keeps_is_waited_out(folder: Path, journal: LogWrit
     with locked(folder):
         journal.write(record(number=1))
         assert not journal.flush(0.2)
-    assert journal.flush(5)
+    assert journal.flush(30)
     assert len(lines_of(folder)) == 2
 
 
@@ -248,7 +251,7 @@ def test_what_does_not_fit_into_memory_is_counted_in_the_log(
         for number in range(1, 200):
             journal.write(record(number=number))
         journal.flush(0.2)
-    assert journal.flush(5)
+    assert journal.flush(30)
     fields = lines_of(folder)
     lost = sum(int(str(one["lost"])) for one in fields if one["action"] == "lost")
     assert lost > 0
@@ -262,7 +265,7 @@ def test_long_urls_fill_the_memory_sooner(folder: Path, monkeypatch: pytest.Monk
     journal = LogWriter(LogSettings(), state=folder)
     for number in range(10):
         journal.write(record("http://ads.example/" + "x" * 60_000, number))
-    assert journal.flush(5)
+    assert journal.flush(30)
     assert journal.close()
     assert (lines_of(folder)[-1]["action"], lines_of(folder)[-1]["lost"]) == ("lost", 8)
 
@@ -290,8 +293,8 @@ def test_close_takes_no_longer_than_it_may(folder: Path) -> None:
     with locked(folder):
         journal.write(record())
         start = time.perf_counter()
-        assert not journal.close(0.5)
-    assert time.perf_counter() - start < 1.5
+        assert not journal.close(0.1)
+    assert time.perf_counter() - start < 1.9  # without a word, it is 2 s
 
 
 # -- rotation ----------------------------------------------------------------------------------------------------------
@@ -394,3 +397,111 @@ def test_processes_share_the_files_without_losing_or_tearing_a_line(tmp_path: Pa
     assert {line["reference"] for line in lines} == set(rows_of(tmp_path)) == wanted
     assert len(lines) == len(wanted)
     assert all(datetime.fromisoformat(line["time"]) for line in lines)
+
+
+# -- one outlet --------------------------------------------------------------------------------------------------------
+
+
+class Sink:
+    """Takes records, or fails."""
+
+    name = "sink"
+
+    def __init__(self) -> None:
+        self.is_broken = False
+        self.tries = 0
+        self.batches: list[list[object]] = []
+        self.tidied: list[float] = []
+
+    def append(self, entries: list[tuple[object, bytes]], _moment: float) -> None:
+        self.tries += 1
+        if self.is_broken:
+            raise OSError("broken by the test")
+        self.batches.append([fields for fields, _ in entries])
+
+    def tidy(self, moment: float) -> None:
+        self.tidied.append(moment)
+
+
+def outlet_of(sink: Sink) -> module._Outlet:
+    return module._Outlet(sink, lambda number: ({"lost": number}, b""))  # type: ignore[arg-type]
+
+
+def test_what_failed_is_tried_again_after_a_pause_that_doubles_up_to_a_limit(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(module, "FIRST_PAUSE", 1.0)
+    monkeypatch.setattr(module, "LONGEST_PAUSE", 5.0)
+    sink = Sink()
+    outlet = outlet_of(sink)
+    outlet.take([({"number": 1}, b"x")], 0)
+    sink.is_broken, now = True, 100.0
+    for pause in (1.0, 2.0, 4.0, 5.0, 5.0):
+        outlet.push(now, EVE, at_once=False)
+        tries = sink.tries
+        assert outlet.due_in(now) == pause
+        outlet.push(now + pause - 0.25, EVE, at_once=False)
+        assert sink.tries == tries
+        now += pause
+    assert outlet.fault == "sink: broken by the test"
+    assert caplog.text.count("cannot be written, and is tried again") == 1
+    sink.is_broken = False
+    outlet.push(now - 0.25, EVE, at_once=True)  # the last time, before the end
+    assert (sink.batches, outlet.fault, outlet.is_done) == ([[{"number": 1}]], None, True)
+    assert caplog.text.count("can be written again") == 1
+    outlet.push(now, EVE, at_once=False)
+    assert caplog.text.count("can be written again") == 1
+
+
+def test_old_files_are_looked_for_once_an_hour() -> None:
+    sink = Sink()
+    outlet = outlet_of(sink)
+    for now in (0.0, 1.0, 3599.0, 3600.0, 3601.0, 7200.0):
+        outlet.push(now, EVE + now, at_once=False)
+    assert sink.tidied == [EVE, EVE + 3600, EVE + 7200]
+    assert outlet.due_in(7201.0) == 3599
+
+
+def test_records_are_written_in_batches_and_what_was_lost_is_told_in_the_last(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_WAITING", 600)
+    sink = Sink()
+    outlet = outlet_of(sink)
+    outlet.take([({"number": number}, b"x") for number in range(603)], 2)
+    assert (len(outlet), outlet.is_done) == (600, False)
+    outlet.push(0.0, EVE, at_once=False)
+    assert [len(batch) for batch in sink.batches] == [256, 256, 89]
+    assert sink.batches[-1][-1] == {"lost": 5}
+    assert (len(outlet), outlet.is_done) == (0, True)
+
+
+def test_records_wait_up_to_a_number_of_octets(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_OCTETS", 10)
+    sink = Sink()
+    outlet = outlet_of(sink)
+    for _ in range(2):  # written octets make room
+        outlet.take([({}, b"12345")] * 3, 0)
+        assert len(outlet) == 2
+        outlet.push(0.0, EVE, at_once=False)
+    assert [len(batch) for batch in sink.batches] == [3, 3]
+
+
+# -- compression -------------------------------------------------------------------------------------------------------
+
+
+def test_what_cannot_be_compressed_stays_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(errno.ENOSPC, "broken by the test")
+
+    files = LineFiles(tmp_path, LogSettings(size=10, files=9, days=3650, gzip=True))
+    monkeypatch.setattr(shutil, "copyfileobj", fail)
+    for number in range(2):
+        files.append([({}, b'{"reference": %d}\n' % number)], EVE)
+    assert [path.suffix for path in older_files(tmp_path)] == [".jsonl"]
+    assert [*tmp_path.glob("*.part")] == []
+
+
+def test_what_a_process_left_half_compressed_is_removed(tmp_path: Path) -> None:
+    (tmp_path / "decisions-20261224T000000-000.jsonl.part").touch()
+    (tmp_path / "decisions-20261224T000000-001.jsonl").touch()
+    LineFiles(tmp_path, LogSettings()).tidy(0)
+    assert [path.name for path in tmp_path.glob("decisions-*")] == ["decisions-20261224T000000-001.jsonl"]

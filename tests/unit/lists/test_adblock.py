@@ -2,10 +2,13 @@
 
 import pytest
 
-from hushlist.lists.filter_lists import read_adblock
-from hushlist.lists.list_source import ListDefaults
+from hushlist.lists.filter_lists import read_adblock, read_adblock_hosts
+from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.match.rule import Action
 from unit.lists.reading import read
+
+TOO_SHORT = "a pattern that is too short: it would fit nearly every URL"
+HINT = "a host on a line of its own: the format 'adblock-hosts' takes it for that host"
 
 
 @pytest.mark.parametrize(
@@ -15,20 +18,15 @@ from unit.lists.reading import read
         ("# x\n#\n##### x\n||a.example^", ["4:a.example/"]),
         ("||A.example^\r\n||bücher.example^\n||192.0.2.1^",
          ["1:a.example/", "2:xn--bcher-kva.example/", "3:192.0.2.1/"]),
-        ("||a.example\n||b.example/\n||c.example^*\n||d.example/*",
-         ["1:a.example/", "2:b.example/", "3:c.example/", "4:d.example/"]),
-        ("||a.example^$important\n||b.example^$all\n||c.example^$document,important\n||d.example^$doc\n||e.example^$match-case",
-         ["1:a.example/", "2:b.example/", "3:c.example/", "4:d.example/", "5:e.example/"]),
-        ("||a.example/x", ["1:a.example/x", "1:a.example/x/"]),
-        ("||a.example/x^", ["1:a.example/x", "1:a.example/x/"]),
-        ("||a.example/x/\n||a.example/y/*", ["1:a.example/x/", "2:a.example/y/"]),
-        ("|http://a.example/x/\n|https://b.example^\n|http://c.example",
-         ["1:a.example/x/", "2:b.example/", "3:c.example/"]),
-        ("@@||a.example^\n@@||b.example/x/$important", ["+1:a.example/", "+2:b.example/x/"]),
-        ("||localhost^", ["1:localhost/"]),
+        ("||a.example\n||c.example^*", ["1:a.example/", "2:c.example/"]),
+        ("||b.example^$all\n||e.example^$match-case", ["1:b.example/", "2:e.example/"]),
+        ("-geoip.js\nad.GIF\n-x.example", ["1:-geoip.js", "2:ad.GIF", "3:-x.example"]),  # no host is called so
+        ("||localhost^\n||zip^", ["1:localhost/", "2:zip/"]),
+        ("||[2001:DB8::1]^\n||[::1]", ["1:[2001:db8::1]/", "2:[::1]/"]),
+        ("||*.a.example^", ["1:a.example/"]),
     ],
 )  # fmt: skip
-def test_a_host_or_a_path_prefix_is_a_rule(text: str, rules: list[str]) -> None:
+def test_a_filter_for_a_whole_host_is_a_rule_for_it(text: str, rules: list[str]) -> None:
     assert read(read_adblock, text) == (rules, [])
 
 
@@ -41,33 +39,24 @@ def test_a_host_or_a_path_prefix_is_a_rule(text: str, rules: list[str]) -> None:
         ("x.example#?#.ad:has(a)", "cosmetic"),
         ("x.example#@$#x", "cosmetic"),
         ("x.example$$script", "cosmetic"),
-        ("/ad[0-9]+/", "a regular expression"),
-        ("/ad[0-9]+/$script", "a regular expression"),
-        ("@@/ad/", "a regular expression"),
-        ("||x.example^$third-party", "options"),
-        ("||x.example^$important,domain=y.example", "options"),
-        ("||x.example^$~script", "options"),
-        ("||x.example^$popup", "options"),
-        ("||x.example/a$b", "options"),
-        ("@@||x.example^$document", "options"),
-        ("@@||x.example^$all", "options"),
-        ("||x.example^$important,badfilter", "badfilter: the filter that it takes back stays"),
-        ("||x.*^", "a wildcard"),
-        ("||x.example/*/y", "a wildcard"),
-        ("/banner/*/img", "a wildcard"),
-        ("||x.example/y|", "an end"),
-        ("||x.example^y", "a separator"),
-        ("||ads.", "a part of a host"),
-        ("||ads", "a part of a host"),
-        ("||", "a part of a host"),
-        ("||u@x.example^", "a part of a host"),
-        ("||x.example:81^", "a port"),
-        ("||x.example/y?z=", "a query"),
-        ("||x.example/#/y", "a fragment"),
-        ("&ad_box_", "a plain substring"),
-        ("/banner/img", "a plain substring"),
-        ("x.example", "a plain substring"),
-        ("@@|http://x.example^", "an exception for one host and scheme alone"),
+        ("||x.example^$popup", "popup: a proxy cannot tell a new window"),
+        ("||x.example/a$b", "an option that is not known"),
+        ("||x.example^$removeparam=a", "$removeparam is not for a proxy"),
+        ("*$removeparam", "$removeparam is not for a proxy"),
+        ("||x.example/a.js$redirect=noopjs", "$redirect is not for a proxy"),
+        ("||x.example^$csp=script-src 'none'", "$csp is not for a proxy"),
+        ("/(a+)+b/", "a regular expression that may take long"),
+        ("/a(/", "a regular expression that is not valid"),
+        ("||", TOO_SHORT),
+        ("*", TOO_SHORT),
+        ("x", TOO_SHORT),
+        ("||x.example/#/y", "white space or a fragment, which no URL that is asked for has"),
+        ("some words", "white space or a fragment, which no URL that is asked for has"),
+        ("||x.example^$third-party,first-party", "options that exclude each other"),
+        ("||x.example^$method=brew", "a method that is not known"),
+        ("||x.example^$domain=/y/", "a domain that is no name"),
+        ("x.example", HINT),
+        ("0.0.0.0 x.example", HINT),
         ("!#include y", "a preprocessor directive"),
         ("!#endif", "a preprocessor directive"),
         ("!#if !adguard", "a condition: the filters that it is about are used in any case"),
@@ -80,11 +69,41 @@ def test_everything_else_is_left_out_by_kind(line: str, kind: str) -> None:
     assert warnings == [f"2: {line}: left out: {kind}"]
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        *("||x.example/y", "||x.example/", "|http://x.example^", "||x.example^$important", "||x.example^$document"),
+        *("||x.example^$third-party", "||x.example^$~script,domain=y.example", "||x.example:81^", "||x.example/y?z="),
+        *(
+            "||ads.",
+            "||ads",
+            "||ads.*^",
+            "/banner/*/img",
+            "&ad_box_",
+            "x.example/",
+            "/ad[0-9]+/$script",
+            "||x.example/y|",
+        ),
+        *("||x.example^$important,badfilter", "||[2001:db8::1]:80^", "||bücher.example/ä", "*$script,domain=x.example"),
+    ],
+)
+def test_every_other_filter_for_requests_is_a_rule_as_it_is_written(line: str) -> None:
+    assert read(read_adblock, f"{line}\n@@{line}") == ([f"1:{line}", f"+2:@@{line}"], [])
+
+
+def test_exceptions_that_are_left_out_are_told_apart() -> None:
+    report = ProblemReport("f")
+    text = b"@@||x.example^$generichide\n@@||x.example/a$cookie=b\n@@||x.example^\n@@/(a+)+b/"
+    assert len(list(read_adblock(text, ListDefaults(), report))) == 1
+    number, first = report.exceptions
+    assert (number, [problem.line for problem in first]) == (2, [2, 4])
+
+
 def test_a_kind_is_one_warning_with_its_number_and_first_line() -> None:
     lines = [f"##.ad{number}" for number in range(1500)] + ["x.example", "y.example"]
     assert read(read_adblock, "\n".join(lines))[1] == [
         "1: ##.ad0: left out: cosmetic (the first of 1,500)",
-        "1501: x.example: left out: a plain substring (the first of 2)",
+        f"1501: x.example: left out: {HINT} (the first of 2)",
     ]
 
 
@@ -95,10 +114,28 @@ def test_a_list_that_does_not_block_has_no_exceptions(action: Action) -> None:
 
 
 def test_a_host_that_live_traffic_cannot_have_is_left_out() -> None:
-    assert read(read_adblock, "||123^\n||...^") == (
+    assert read(read_adblock, "||123^\n||...^\n||[1::2::3]^\n||[:]^") == (
         [],
         [
             "1: 123: left out: a number alone is no host; an address has dots or colons",
             "2: ...: left out: it names no host",
+            "3: [1::2::3]: left out: what stands in brackets is no IPv6 address",
+            "4: [:]: left out: what stands in brackets is no IPv6 address",
         ],
     )
+
+
+def test_a_host_on_a_line_of_its_own_means_that_host_where_the_format_says_so() -> None:
+    text = (
+        "! hosts\na.example\nB.Example # x\n||c.example^\n0.0.0.0 d.example e.example\n192.0.2.1\nbücher.example\n"
+        "/banner\n192.0.2.7 g.example\nj.example##.ad\n# k.example\n"
+    )
+    rules, warnings = read(read_adblock_hosts, text)
+    assert rules == [
+        *("2:a.example/", "3:b.example/", "4:c.example/", "5:d.example/", "5:e.example/", "6:192.0.2.1/"),
+        *("7:xn--bcher-kva.example/", "8:/banner"),
+    ]
+    assert warnings == [
+        "9: 192.0.2.7 g.example: left out: white space or a fragment, which no URL that is asked for has",
+        "10: j.example##.ad: left out: cosmetic",
+    ]

@@ -30,10 +30,16 @@ _PHISHTANK = (
         # the header is a comment
         ('# x\n# "date", "ioc_value", "reference"\n"7", "192.0.2.1:80", "http://r.example/"', ["3:192.0.2.1/"]),
         ("# id,url\n7,http://a.example/,http://r.example/", ["2:a.example/"]),
+        ('# "id\r,url\n7,http://a.example/', ["2:a.example/"]),
         # a header with other names, and none
         ("id,link\n1,http://a.example/", ["2:a.example/"]),
         ("1,http://a.example/\n2,b.example/x", ["1:a.example/", "2:b.example/x"]),
         ("a.example\nhttp://b.example/x", ["1:a.example/", "2:b.example/x"]),
+        # spaces in a path or query
+        (
+            'url\n"http://a.example/my file, 2.exe"\nhttp://b.example/?q=a b&u=http://c',
+            ["2:a.example/my%20file,%202.exe", "3:b.example/?q=a%20b&u=http://c"],
+        ),
         # a record of several lines
         ('id,url\n"1\n# x\n",http://a.example/\n2,http://b.example/', ["2:a.example/", "5:b.example/"]),
         ("url\n\n# x\n  \nbücher.example", ["5:xn--bcher-kva.example/"]),
@@ -51,6 +57,9 @@ def test_one_column_holds_the_rules(text: str, rules: list[str]) -> None:
         ('2," "', "2, : left out: column 2 is empty"),
         ("2,mailto:x@y.example", "mailto:x@y.example: left out: it names no host"),
         ("2,a b", "a b: left out: there is white space in it"),
+        ("2,and/or x", "and/or x: left out: there is white space in it"),
+        ("2,http://b example/", "http://b example/: left out: there is white space in it"),
+        ("2,http://b.example/ c://d", "http://b.example/ c://d: left out: there is white space in it"),
         ("2,x\ry", "lines 3 to 3: left out: they are no records of a table"),
     ],
 )

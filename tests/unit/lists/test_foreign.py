@@ -18,6 +18,7 @@ ENTRIES = {
     "dnsmasq": ("address=/a.example/", "a.example/"),
     "rpz": ("a.example CNAME .", "a.example/"),
     "adblock": ("||a.example^", "a.example/"),
+    "adblock-hosts": ("a.example", "a.example/"),
     "chromium": ("a.example", "a.example/"),
     "csv": ("http://a.example/", "a.example/"),
     "addresses": ("192.0.2.1", "192.0.2.1/32"),
@@ -27,6 +28,7 @@ ENTRIES = {
 WRONG = {
     "hosts": "a.example",
     "adblock": "||...^",
+    "adblock-hosts": "||...^",
     "csv": "http://",
     "dnsmasq": "address=/.../",
     "rpz": "a.example CNAME",
@@ -83,9 +85,10 @@ def test_a_line_of_64_kib_takes_no_time(name: str, unit: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-def test_text_in_utf_16_is_an_error(name: str) -> None:
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+def test_text_in_utf_16_is_an_error(name: str, encoding: str) -> None:
     report = ProblemReport("f")
-    assert list(READERS[name]("a.example".encode("utf-16"), ListDefaults(), report)) == []
+    assert list(READERS[name]("a.example".encode(encoding), ListDefaults(), report)) == []
     assert [problem.why for problem in report.errors] == ["the file is in UTF-16; lists are in UTF-8"]
 
 
@@ -132,3 +135,20 @@ def test_many_reasons_are_told_apart_only_up_to_a_number() -> None:
     _, warnings = read(READERS["dnsmasq"], text)
     assert len(warnings) == 101
     assert warnings[-1] == "101: directive-100=x: left out: other reasons (the first of 4,900)"
+
+
+@pytest.mark.parametrize(
+    ("name", "text"),
+    [
+        ("domains", "zip\n*.zip"),
+        ("hosts", "0.0.0.0 zip"),
+        ("urls", "http://zip/"),
+        ("dnsmasq", "address=/zip/"),
+        ("rpz", "*.zip CNAME .\nzip CNAME ."),
+        ("adblock", "||zip^"),
+        ("yaml", "rules: [zip]"),
+    ],
+)
+def test_a_top_level_name_is_a_rule(name: str, text: str) -> None:
+    rules, warnings = read(FORMATS[name].read, text)
+    assert ({rule.partition(":")[2] for rule in rules}, warnings) == ({"zip/"}, [])

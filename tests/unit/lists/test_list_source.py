@@ -15,12 +15,10 @@ from hushlist.lists.list_source import (
     LONGEST_LINE,
     MOST_KEPT,
     ListDefaults,
-    OwnTerms,
     ProblemReport,
     entries,
     numbered_lines,
     read_octets,
-    shared_terms,
 )
 from hushlist.match.rule import Action, Rule
 
@@ -265,18 +263,11 @@ def test_of_many_errors_and_warnings_the_first_are_kept_and_the_rest_is_counted(
 
 
 def test_a_rule_s_own_terms_come_first_then_the_list_s_then_block() -> None:
-    own = OwnTerms(category="own")
     defaults = ListDefaults(action=Action.TAG, category="list's", reason="list's")
-    terms = defaults.terms("some/folder/ads.yaml", own)
+    terms = defaults.terms("some/folder/ads.yaml", category="own")
     assert (terms.action, terms.category, terms.reason) == (Action.TAG, "own", "list's")
     assert (terms.list, terms.source) == ("ads", "some/folder/ads.yaml")
     assert ListDefaults().terms("f").action is Action.BLOCK
-
-
-def test_equal_terms_are_one_object() -> None:
-    terms = shared_terms(ListDefaults(), "f")
-    assert terms(OwnTerms(reason="x")) is terms(OwnTerms(reason="x"))
-    assert terms(OwnTerms(reason="x")) != terms(OwnTerms(reason="y"))
 
 
 def test_defaults_complete_others() -> None:

@@ -6,13 +6,16 @@ from hypothesis import strategies as st
 
 from hushlist.errors import UrlError
 from hushlist.lists.patterns import (
+    PLAIN_NAME,
+    PLAIN_URL,
     canonicalize_expression,
     parse_address_range,
     parse_expression,
     parse_expression_hash,
+    parse_written_expression,
     plain_expression,
     plain_name,
-    plain_names,
+    run_of,
 )
 from shared import SHARED
 
@@ -60,12 +63,24 @@ def test_an_expression_is_canonicalized_as_live_traffic_is(text: str, expression
         ("ads.example/a b", "there is white space in it"),
         ("ads\texample", "there is white space in it"),
         ("ads\u00a0.example/", "there is white space in it"),
+        ("ads.example" + 65 * "/a", "its path has more than 64 names: block a folder above"),
+        ("ads.example" + 65 * "/%61" + "/", "its path has more than 64 names: block a folder above"),
     ],
 )
 def test_an_expression_that_no_request_has_is_refused(text: str, reason: str) -> None:
     with pytest.raises(UrlError) as caught:
         parse_expression(text)
     assert caught.value.reason == reason
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [("*.wikipedia.org", "wikipedia.org"), ("a.example/x/*", "a.example/x/"), ("*.a.example/*", "a.example/")],
+)
+def test_a_wildcard_is_refused_with_the_line_to_write(text: str, line: str) -> None:
+    with pytest.raises(UrlError) as caught:
+        parse_written_expression(text)
+    assert caught.value.reason.endswith(f"all paths below it: write '{line}'")
 
 
 LABELS = (
@@ -139,12 +154,12 @@ def test_what_is_taken_as_it_stands_is_what_canonicalization_makes_of_it(text: s
         assert plain is None or plain == canonicalize_expression(text)
 
 
-@given(st.lists(likely() | st.sampled_from(HOSTILE), max_size=4), st.sampled_from(("\n", "\n\n", "\r\n", "\r", " ")))
-def test_names_that_are_taken_as_they_stand_are_those_of_the_lines(lines: list[str], end: str) -> None:
-    text = end.join(lines)
-    values = plain_names(text.encode())
-    expected = text.removesuffix("\n").split("\n")
-    assert values is None or values == [canonicalize_expression(line).value for line in expected]
+@given(text=likely() | st.lists(st.sampled_from(HOSTILE), max_size=8).map("".join))
+@example("a\na")
+def test_a_line_that_is_taken_as_it_stands_is_taken_so_alone(text: str) -> None:
+    lines = text.split("\n")
+    for pattern, plain in ((PLAIN_NAME, plain_name), (PLAIN_URL, plain_expression)):
+        assert bool(run_of(pattern).fullmatch(text.encode() + b"\n")) == all(map(plain, lines))
 
 
 @pytest.mark.parametrize(

@@ -1,22 +1,28 @@
 """Plain lists of domains, URLs and hosts."""
 
+import re
 from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.lists import plain_lists
+from hushlist.errors import Problem
+from hushlist.lists import filter_lists, plain_lists
+from hushlist.lists.filter_lists import read_adblock
+from hushlist.lists.list_formats import FOLDERS, FORMATS, ListFormat
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.plain_lists import read_domains, read_hosts, read_urls
-from hushlist.match.rule import Rule
+from hushlist.match.rule import Action, Rule, RuleBlock, each_rule
 
 Reader = Callable[[bytes, ListDefaults, ProblemReport], Iterator[Rule]]
 
 
-def read(reader: Reader, text: str | bytes) -> tuple[list[tuple[int, str]], list[str], list[str]]:
+def read(
+    reader: Reader, text: str | bytes, defaults: ListDefaults | None = None
+) -> tuple[list[tuple[int, str]], list[str], list[str]]:
     report = ProblemReport("f")
-    rules = list(reader(text if isinstance(text, bytes) else text.encode(), ListDefaults(), report))
+    rules = list(reader(text if isinstance(text, bytes) else text.encode(), defaults or ListDefaults(), report))
     found = [(rule.line, str(rule.pattern)) for rule in rules]
     return found, list(map(str, report.errors)), list(map(str, report.warnings))
 
@@ -26,7 +32,7 @@ def read(reader: Reader, text: str | bytes) -> tuple[list[tuple[int, str]], list
     [
         (
             read_domains,
-            "# x\na.example\n\n.b.example # y\n*.c.example\n",
+            "# x\na.example\n\n.b.example # y\n*.c.example/\n",
             [(2, "a.example/"), (4, "b.example/"), (5, "c.example/")],
         ),
         (read_domains, "A.Example\r\nbücher.example", [(1, "a.example/"), (2, "xn--bcher-kva.example/")]),
@@ -129,29 +135,104 @@ def test_a_line_that_cannot_be_read_is_left_out_with_a_warning(reader: Reader, l
     assert read(reader, f"{before}\n{line}\n") == ([(1, "first.example/")], [], [warning])
 
 
-PLAIN = ("a.example", "b", "xn--p1ai", "local", "localhost", "localhost.localdomain")
-NAMES = (*PLAIN, "127.1", "1.2.3.4", "A.example", "ü", "#", "# x", "", ".", "a..b")
-ADDRESSES = ("", "0.0.0.0 ", "0.0.0.0 ", "127.0.0.1 ", "0.0.0.0\t", "::1 ", "0.0.0.0  ", " ", "#")
-ENDS = ("\n", "\n", "\r\n", "\r\r\n", "\n\n", "\x85")
-
-
-@pytest.mark.parametrize("reader", [read_domains, read_hosts])
-@given(
-    address=st.sampled_from(ADDRESSES),
-    end=st.sampled_from(ENDS),
-    names=st.lists(st.sampled_from(PLAIN), max_size=6) | st.lists(st.sampled_from(NAMES), max_size=4),
-    addresses=st.just(()) | st.just(ADDRESSES),
+# What lists are full of, and what hardly any has. Lines that are as they should be are read many at once, and others
+# one by one: with a pattern that nothing fits, all are.
+WORDS = (
+    *("a.example", "b", "xn--p1ai", "local", "localhost", "1.2.3.4", "a.example/x", "a.example/x/", "b.example/~/y.z"),
+    *("http://a.example", "https://a.example/x/y", "http://1.2.3.4/"),
 )
-def test_a_block_of_plain_names_is_read_as_its_lines_are(
-    reader: Reader, address: str, end: str, names: list[str], addresses: tuple[str, ...]
+ODD_WORDS = (
+    *("127.1", "A.example", "ü", "#", "# x", "", ".", "a..b", "*.a.example", ".a.example", "1.2.3.0/24", "x@a.example"),
+    *(
+        "a.example # x",
+        "a.example x",
+        "HTTP://a.example",
+        "http://http://a",
+        "a.example//x",
+        "a.example/.",
+        "\ufeffa",
+        "|",
+    ),
+    *(
+        "a.example/?q",
+        "a.example/?",
+        "a.example:80",
+        "1.2.3",
+        "01.2.3.4",
+        "a.",
+        "\x00",
+        "\x85",
+        "a\x0bb",
+        "!",
+        "##.x",
+        "-",
+    ),
+)
+BEFORE = (
+    "",
+    "",
+    "0.0.0.0 ",
+    "127.0.0.1 ",
+    "0.0.0.0\t",
+    "::1 ",
+    "0 ",
+    "0.0.0.0 \t",
+    " ",
+    "#",
+    "||",
+    "||",
+    "@@||",
+    "127.0.0.2 ",
+)
+BEHIND = ("", "", "", " ", "\t", "^", "^", "^$third-party", "|", "$", " #x", "\r")
+ENDS = ("\n", "\n", "\n", "\n\n", "\r\n", "\r\r\n", "\x85", "\u2028", "\r")
+SPLIT = [form for form in (*FORMATS.values(), *FOLDERS["squidguard"].values()) if form.split]
+
+
+@st.composite
+def lists(draw: st.DrawFn) -> bytes:
+    before, behind, end = (draw(st.sampled_from(some)) for some in (BEFORE, BEHIND, ENDS))
+    words = st.sampled_from(WORDS)
+    usual = words.map(lambda word: f"{before}{word}{behind}{end}".encode())
+    parts = st.tuples(st.sampled_from(BEFORE), words | st.sampled_from(ODD_WORDS), st.sampled_from(BEHIND))
+    odd = st.tuples(parts.map("".join), st.sampled_from(ENDS)).map("".join).map(str.encode)
+    lines = draw(st.lists(usual | usual | odd | st.binary(max_size=6), max_size=8))
+    return b"".join(lines)[: draw(st.sampled_from((None, -1)))]
+
+
+@pytest.mark.parametrize("form", SPLIT, ids=lambda form: form.read.__name__)
+@given(octets=lists(), defaults=st.sampled_from((ListDefaults(), ListDefaults(action=Action.TAG))))
+def test_lines_that_are_read_at_once_are_read_as_each_alone_is(
+    form: ListFormat, octets: bytes, defaults: ListDefaults
 ) -> None:
-    several = addresses or (address,)
-    text = "".join(f"{several[place % len(several)]}{name}{end}" for place, name in enumerate(names))
-    for octets in (text.encode(), text.removesuffix("\n").encode(), text.rstrip("\r\n").encode()):
-        at_once = read(reader, octets)
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(plain_lists, "_plain_names", lambda block: None)
-            assert read(reader, octets) == at_once
+    def found() -> tuple[list[Rule], list[Problem], list[Problem], int]:
+        report = ProblemReport("f")
+        assert form.split
+        rules = [*each_rule(form.split(octets, defaults, report))]
+        return rules, report.errors, report.warnings, report.refused
+
+    at_once = found()
+    report = ProblemReport("f")
+    assert [*form.read(octets, defaults, report)] == at_once[0]
+    with pytest.MonkeyPatch.context() as patch:
+        nothing = re.compile(rb"(?!)")
+        for module, name in (
+            (plain_lists, "_NAMES"),
+            (plain_lists, "_URLS"),
+            (plain_lists, "_SUNK"),
+            (filter_lists, "_SITES"),
+        ):
+            patch.setattr(module, name, nothing)
+        assert found() == at_once
+
+
+@pytest.mark.parametrize("form", SPLIT, ids=lambda form: form.read.__name__)
+def test_lines_that_are_as_they_should_be_are_read_at_once(form: ListFormat) -> None:
+    line = {read_hosts: b"0.0.0.0 a.example", read_adblock: b"||a.example^"}.get(form.read, b"a.example")
+    assert form.split
+    blocks = [*form.split(b"\n".join([b"# x", *[line] * 50, b"#", *[line] * 3]), ListDefaults(), ProblemReport("f"))]
+    assert [type(block) for block in blocks] == [RuleBlock, RuleBlock]
+    assert [rule.line for rule in each_rule(blocks)] == [*range(2, 52), *range(53, 56)]
 
 
 @pytest.mark.parametrize("reader", [read_domains, read_urls, read_hosts])
@@ -165,3 +246,16 @@ def test_any_text_gives_rules_or_warnings(reader: Reader, text: str) -> None:
     rules, errors, _ = read(reader, text)
     assert errors == []
     assert all(1 <= line <= text.count("\n") + 1 for line, _ in rules)
+
+
+@pytest.mark.parametrize("name", ["urls", "squidguard-urls", "csv"])
+def test_a_host_with_a_fragment_is_a_rule_only_if_asked_for(name: str) -> None:
+    text = (
+        "http://a.example/#x\nhttp://b.example/y/#x\nhttp://c.example/#\nhttp://d.example#/x\nhttp://e.example/.//?#x\n"
+    )
+    why = "what stands behind '#' is never sent, and a rule for the whole site was not asked for (fragments: drop)"
+    rules, _, warnings = read(FORMATS[name].read, text.encode())
+    assert rules == [(2, "b.example/y/"), (3, "c.example/")]
+    assert [warning.split(": left out: ")[1] for warning in warnings] == [why] * 3
+    rules, _, warnings = read(FORMATS[name].read, text.encode(), ListDefaults(fragments="drop"))
+    assert ([line for line, _ in rules], warnings) == ([1, 2, 3, 4, 5], [])

@@ -11,7 +11,7 @@ from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.plain_lists import read_squidguard_domains, read_squidguard_expressions, read_squidguard_urls
 from shared import SHARED
 from unit.hostile import rules_in
-from unit.lists.reading import read
+from unit.lists.reading import Reader, read
 
 
 @pytest.mark.parametrize(
@@ -34,6 +34,24 @@ def test_a_domain_may_have_a_redirection_behind_it() -> None:
     assert warnings == ["4: d/e: left out: a domain has neither user nor path"]
 
 
+@pytest.mark.parametrize("reader", [read_squidguard_domains, read_squidguard_urls])
+def test_a_file_of_another_format_is_noticed(reader: Reader) -> None:
+    text = "0.0.0.0 a.example\n0 b.example\n::1 localhost # x\nc.example CNAME .\nd.example 60 IN A 0.0.0.0"
+    hosts, zone = "left out: it is a line of a hosts file", "left out: it is a line of a zone (rpz)"
+    assert read(reader, text) == (
+        [],
+        [
+            f"1: 0.0.0.0 a.example: {hosts}",
+            f"2: 0 b.example: {hosts}",
+            f"3: ::1 localhost: {hosts}",
+            f"4: c.example CNAME .: {zone}",
+            f"5: d.example 60 IN A 0.0.0.0: {zone}",
+        ],
+    )
+    # a redirection is no name
+    assert read(reader, "127.0.0.1 http://other.example/")[0][0] == "1:127.0.0.1/"
+
+
 def test_expressions_are_reported_with_their_number() -> None:
     assert read(read_squidguard_expressions, "# x\na|b\n\nc+") == (
         [],
@@ -44,6 +62,22 @@ def test_expressions_are_reported_with_their_number() -> None:
 def folder_policy(folder: Path, entry: str) -> Compiled:
     (folder / "policy.yaml").write_text(f"layers:\n- name: l\n  lists:\n  - {entry}\n")
     return compile_policy(folder / "policy.yaml")
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_folder_s_files_may_be_cut_into_parts(tmp_path: Path, first: int) -> None:
+    folder = tmp_path / "games"
+    folder.mkdir()
+    for number in range(first, 12):
+        (folder / f"domains.{number}").write_text(f"h{number}.example\n")
+    (folder / "urls").write_text("b.example/x/\n")
+    (folder / "urls.0").write_text("b.example/y/\n")
+    (folder / "domains.db").write_text("x\n")
+    compiled = folder_policy(tmp_path, "games")
+    rules = [str(rule.pattern) for rule in rules_in(compiled.policy.layers[0])]
+    assert rules == [*(f"h{number}.example/" for number in range(first, 12)), "b.example/x/", "b.example/y/"]
+    # the next part is noticed when it comes
+    assert compiled.policy.files[folder / "domains.12"] is None
 
 
 @pytest.mark.parametrize("entry", ["games", "games/", "{file: games, format: squidguard}"])
@@ -61,7 +95,8 @@ def test_a_folder_is_a_list(tmp_path: Path, entry: str) -> None:
         ("games", "urls", "b.example/x/"),
     ]
     assert [Path(problem.source).name for problem in compiled.report.warnings] == ["expressions"]
-    assert {path.name for path in compiled.policy.files} == {"policy.yaml", "domains", "urls", "expressions"}
+    there = {path.name for path, seen in compiled.policy.files.items() if seen is not None}
+    assert there == {"policy.yaml", "domains", "urls", "expressions"}
 
 
 def test_a_file_that_a_folder_has_not_yet_is_watched(tmp_path: Path) -> None:
@@ -87,7 +122,7 @@ def test_every_entry_of_real_lists_is_a_rule() -> None:
             continue
         report = ProblemReport(path.name)
         octets = path.read_bytes()
-        lines = {rule.line for rule in form.read(octets, ListDefaults(), report)}
+        lines = {rule.line for rule in form.read(octets, ListDefaults(fragments="drop"), report)}
         entries = {number for number, line in enumerate(octets.split(b"\n"), 1) if line.strip()}
         assert report.errors == []
         assert lines == (set() if path.name == "expressions" else entries), path

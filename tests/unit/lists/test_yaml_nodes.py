@@ -136,6 +136,10 @@ def test_what_is_no_yaml_is_reported_with_its_line(text: str, line: int) -> None
     assert errors[0].startswith((f"f:{line}: YAML: ", f"f:{line - 1}: YAML: "))
 
 
+INDENTED = "; the keys of a mapping, and the items of a list, have to begin below each other"
+
+
+@pytest.mark.usefixtures("_with_and_without_libyaml")
 @pytest.mark.parametrize(
     ("text", "line", "hint"),
     [
@@ -144,6 +148,23 @@ def test_what_is_no_yaml_is_reported_with_its_line(text: str, line: int) -> None
         ("a:\n  - ||b^", 2, ": a text that begins with '|' has to stand in quotes"),
         ("a: [::1]", 1, ": a text that begins with ':' has to stand in quotes"),
         ("a: [*.b.example]", 1, ": a text that begins with '*' has to stand in quotes"),
+        (
+            "layers:\n- name: a\n   lists: [b]",
+            3,
+            ": it begins in column 4, and the line above it in column 3" + INDENTED,
+        ),
+        (
+            "layers:\n  - name: a\n\n  # why\n lists: [b]",
+            5,
+            ": it begins in column 2, and the line above it in column 5" + INDENTED,
+        ),
+        ("log: on\n  live: on", 2, ": it begins in column 3, and the line above it in column 1" + INDENTED),
+        ("a:\n- b\n - c: d\n- e", 3, ": it begins in column 4, and the line above it in column 3" + INDENTED),
+        (
+            "log:\n  folder: a: b",
+            2,
+            ": a text with ': ' in it has to stand in quotes, and the keys of a mapping below each other",
+        ),
         (
             "a: b\nc: d: e",
             2,

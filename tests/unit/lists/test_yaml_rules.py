@@ -7,16 +7,17 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.lists.list_source import ListDefaults, ProblemReport
-from hushlist.lists.yaml_rules import DEFAULTS_KEYS, read_yaml
-from hushlist.match.rule import Action, Rule
+from hushlist.lists.yaml_nodes import DEFAULTS_KEYS
+from hushlist.lists.yaml_rules import read_yaml
+from hushlist.match.rule import Action, ExpressionHash, Rule
 from unit.lists.test_yaml_nodes import yaml_octets
 
 PREFIX = "ba7816bf"
 FULL = PREFIX * 8
 SHA1 = f"hashed:sha1={'0' * 40}"
-PATTERNS = "expression, sha256, address, uri"
-RULE_KEYS = f"{PATTERNS}, action, category, reason, expires"
-LIST_KEYS = ", ".join(("description", *DEFAULTS_KEYS, "rules"))
+PATTERNS = "expression, sha256, sealed, address, uri"
+RULE_KEYS = f"{PATTERNS}, match, action, category, reason, expires"
+LIST_KEYS = ", ".join(("description", "seal", *DEFAULTS_KEYS, "rules"))
 
 
 def read(text: str | bytes, defaults: ListDefaults | None = None) -> tuple[list[Rule], list[str], list[str]]:
@@ -31,6 +32,16 @@ def read(text: str | bytes, defaults: ListDefaults | None = None) -> tuple[list[
         ("ads.example", "ads.example/"),
         ("'https://Video.Example/live/'", "video.example/live/"),
         ("{expression: ads.example}", "ads.example/"),
+        ("{expression: 'https://ads.example/%7eX?', match: simple}", "https://ads.example/%7eX? (match: simple)"),
+        ("{match: syntax, expression: 'http://Ads.example/a/../%7eX'}", "http://ads.example/~X (match: syntax)"),
+        ("{expression: 'http://Ads.example:80', match: scheme}", "http://ads.example/ (match: scheme)"),
+        ("{expression: 'http://ads.example:81/', match: scheme}", "http://ads.example:81/ (match: scheme)"),
+        (
+            "{expression: 'https://bücher.example/é', match: scheme}",
+            "https://xn--bcher-kva.example/%C3%A9 (match: scheme)",
+        ),
+        ("{expression: 'https://ads.example/é', match: simple}", "https://ads.example/é (match: simple)"),
+        ("{expression: 'http://[::1]/', match: simple}", "http://[::1]/ (match: simple)"),
         (f"{{sha256: {PREFIX}}}", f"sha256:{PREFIX}"),
         (f"{{sha256: '{FULL.upper()}'}}", f"sha256:{FULL}"),
         ("{sha256: 12345678}", "sha256:12345678"),  # to YAML's own rules, a number
@@ -94,7 +105,7 @@ def test_a_list_says_how_its_hashed_uris_were_made(variant: str) -> None:
         ("rules:", ["f.yaml:1: rules: expected a list, not nothing"]),
         ("rules: ads.example", ["f.yaml:1: rules: expected a list, not text"]),
         ("rules: {a: b}", ["f.yaml:1: rules: expected a list, not a mapping"]),
-        ("rule: []\nrules: []", [f"f.yaml:1: rule: unknown key (known: {LIST_KEYS})"]),
+        ("rule: []\nrules: []", [f"f.yaml:1: rule: unknown key; did you mean 'rules'? (known: {LIST_KEYS})"]),
         ("rules: []\nrules: []", ["f.yaml:2: rules: the key is given twice (first in line 1)"]),
         ("description: [x]\nrules: []", ["f.yaml:1: description: expected text, not a list"]),
         ("name: {}\nrules: []", ["f.yaml:1: name: expected text, not a mapping"]),
@@ -132,7 +143,7 @@ def test_a_list_says_how_its_hashed_uris_were_made(variant: str) -> None:
             "rules: ['*.ads.example']",
             [
                 "f.yaml:1: *.ads.example: '*' is no wildcard here; a rule fits its host, all hosts below it, "
-                "and all paths below it"
+                "and all paths below it: write 'ads.example'"
             ],
         ),
         ("rules: [a b]", ["f.yaml:1: a b: there is white space in it"]),
@@ -194,6 +205,60 @@ def test_a_prefix_never_allows_by_the_policy_s_action() -> None:
     assert errors == [f"f.yaml:3: {PREFIX}: only a full hash of 64 hexadecimal digits can allow, not a prefix of one"]
 
 
+@pytest.mark.parametrize(
+    ("url", "rung", "why"),
+    [
+        ("ads.example/x", "simple", "what 'match' compares is a whole URL; write http:// or https:// in front"),
+        ("ftp://ads.example/", "scheme", "what 'match' compares is a whole URL; write http:// or https:// in front"),
+        (
+            "http://ads.example/?q#x",
+            "scheme",
+            "'match' compares neither user information nor fragments: leave them out",
+        ),
+        (
+            "http://ads.example",
+            "syntax",
+            "with 'match: syntax' it fits no request: write 'http://ads.example/', or a higher rung",
+        ),
+        (
+            "HTTP://ads.example/",
+            "simple",
+            "with 'match: simple' it fits no request: write 'http://ads.example/', or a higher rung",
+        ),
+        (
+            "http://ads.example:80/",
+            "simple",
+            "with 'match: simple' it fits no request: write 'http://ads.example/', or a higher rung",
+        ),
+        (
+            "http://Bücher.example/",
+            "syntax",
+            "with 'match: syntax' it fits no request: write 'http://xn--bcher-kva.example/', or a higher rung",
+        ),
+        ("http://ads.example:99999/", "scheme", "its port is no number up to 65535"),
+        ("http://a%2fb.example/", "scheme", "there is a delimiter in the host"),
+    ],
+)
+def test_a_whole_url_that_no_request_fits_is_an_error(url: str, rung: str, why: str) -> None:
+    rules, errors, _ = read(f"rules:\n- action: tag\n  expression: '{url}'\n  match: {rung}")
+    assert (rules, errors) == ([], [f"f.yaml:3: {url}: {why}"])
+
+
+def test_a_password_in_a_whole_url_is_not_shown() -> None:
+    assert "s3cr3t" not in str(read("rules: [{expression: 'http://me:s3cr3t@ads.example/', match: scheme}]"))
+
+
+@pytest.mark.parametrize(
+    "pattern", [f"sha256: {FULL}", "address: 10.0.0.0/8", f"uri: 'hashed:sha1={'0' * 40}'", f"sha256: {PREFIX}"]
+)
+def test_only_an_expression_has_a_rung(pattern: str) -> None:
+    why = "only an expression can have it; what says how a hashed URI is compared is its variant"
+    assert read(f"rules:\n- {pattern}\n  match: simple")[:2] == ([], [f"f.yaml:3: match: {why}"])
+    assert read("rules: [{expression: 'http://a.example/', match: odd}]")[1] == [
+        "f.yaml:1: match: odd: expected one of simple, syntax, scheme"
+    ]
+
+
 def test_a_full_hash_allows_and_a_prefix_tags() -> None:
     rules, errors, _ = read(f"rules: [{{sha256: {FULL}, action: allow}}, {{sha256: {PREFIX}, action: tag}}]")
     assert [rule.terms.action for rule in rules] == [Action.ALLOW, Action.TAG]
@@ -218,7 +283,7 @@ def test_all_bad_rules_of_a_file_are_reported_in_the_order_of_their_places() -> 
     ("rule", "warning", "read_rules"),
     [
         ("hashed:sha512=00", "skipped: unknown algorithm 'sha512' (known: md5, sha1, x-sha256)", 0),
-        ("hashed:x-mine=00+query", "skipped: unknown algorithm 'x-mine' (known: md5, sha1, x-sha256)", 0),
+        ("hashed:x-mine=00+query", "skipped: unknown private identifier 'x-mine' (known: md5, sha1, x-sha256)", 0),
         (f"{SHA1}+frag", "a proxy never sees a fragment: '+frag' can match only where a source keeps them", 1),
     ],
 )
@@ -264,3 +329,26 @@ def test_any_text_in_a_field_is_a_rule_an_error_or_a_warning(text: str, key: str
     quoted = text.replace("\ud800", "").encode("utf-8", "ignore").decode().replace("'", "''")
     rules, errors, warnings = read(f"rules: [{{{key}: '{quoted}'}}]")
     assert rules or errors or warnings
+
+
+def test_rules_with_equal_terms_share_them() -> None:
+    rules, _, _ = read(
+        "rules: [{address: '::1', reason: x}, {expression: b.example, reason: x}, {address: '::2', reason: y}]"
+    )
+    assert rules[0].terms is rules[1].terms
+    assert rules[0].terms != rules[2].terms
+
+
+def test_a_list_that_covers_hosts_has_no_rule_for_less_and_its_hashes_say_so() -> None:
+    uri = "hashed:md5=aa1102d3fca83fdbb93b86cf9acc4068"
+    text = (
+        f"covers: hosts\nrules:\n- h.example\n- {{sha256: {PREFIX}}}\n- {{address: 192.0.2.0/24}}\n- h.example/x\n"
+        f"- {uri}\n- {{expression: 'http://h.example/', match: simple}}"
+    )
+    rules, errors, _ = read(text)
+    assert [rule.pattern.is_of_host for rule in rules if isinstance(rule.pattern, ExpressionHash)] == [True]
+    why = "the list says 'covers: hosts', and this is for less than a host"
+    less = {6: "h.example/x", 7: uri, 8: "http://h.example/ (match: simple)"}
+    assert errors == [f"f.yaml:{line}: {what}: {why}" for line, what in less.items()]
+    in_policy, _, _ = read(f"rules: [{{sha256: {PREFIX}}}]", ListDefaults(covers="hosts"))
+    assert [getattr(rule.pattern, "is_of_host", None) for rule in in_policy] == [True]

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 from hushlist.match.expressions import expressions, full_hash
 from hushlist.match.index import Index, Match
 from hushlist.match.index_file import key_length, table_key
-from hushlist.match.rule import Action, Expression, ExpressionHash, Pattern, Rule, Terms
-from hushlist.url.hashed_uri import ALGORITHMS, VARIANTS, HashedUri, HashKey, matching_strings
+from hushlist.match.rule import RUNGS, Action, Expression, ExpressionHash, Pattern, Rule, Terms, WholeUrl
+from hushlist.match.seal import SealKey
+from hushlist.url.hashed_uri import ALGORITHMS, VARIANTS, HashedUri, HashKey, hashed_string
 from hushlist.url.host import is_address, parse_address
 from hushlist.url.parts import Parts
 from hushlist.url.safebrowsing import SAFEBROWSING
@@ -28,12 +29,12 @@ def canonical(url: bytes | str) -> Parts:
 
 
 def every_expression(parts: Parts) -> set[bytes]:
-    """All that a rule in the clear could fit, however deep; never a bare top-level label."""
+    """All that a rule in the clear could fit, however deep."""
     host = parts.host or b""
     labels = host.split(b".")
     hosts = {host}
     if not is_address(host):
-        hosts |= {b".".join(labels[start:]) for start in range(len(labels) - 1)}
+        hosts |= {b".".join(labels[start:]) for start in range(len(labels))}
     paths = {parts.path, parts.path + (b"?" + parts.query if parts.query else b"")}
     paths |= {parts.path[: end + 1] for end, octet in enumerate(parts.path) if octet == ord("/")}
     return {host + path for host in hosts for path in paths}
@@ -45,6 +46,18 @@ def without_duplicates(rules: Iterable[Rule]) -> list[Rule]:
     for rule in rules:
         first.setdefault((rule.pattern, rule.terms), rule)
     return list(first.values())
+
+
+def plain_strings(parts: Parts, key: HashKey) -> list[bytes]:
+    """All strings that may have been hashed for a URL, each by every step of the variant."""
+    if (key.query and parts.query is None) or (key.fragment and parts.fragment is None):
+        return []
+    paths = [b"", b"/"] if parts.path in (b"", b"/") else [parts.path]
+    return [hashed_string(parts._replace(path=path), key) for path in paths]
+
+
+#: of all sealed hashes
+SEAL = SealKey(bytes(range(32)))
 
 
 class PlainIndex:
@@ -61,9 +74,21 @@ class PlainIndex:
         for rule in self.rules:
             if isinstance(rule.pattern, HashedUri):
                 key, digest = rule.pattern.key, rule.pattern.digest
-                strings = {string for uri in uris for string in matching_strings(uri, key)}
+                strings = {string for uri in uris for string in plain_strings(uri, key)}
                 fits = (string for string in strings if ALGORITHMS[key.algorithm](string) == digest)
                 found += [Match(rule, string, (1 << 32, len(string))) for string in fits]
+        return found
+
+    def find_urls(self, url: bytes) -> list[Match]:
+        found = []
+        for rule in self.rules:
+            if isinstance(rule.pattern, WholeUrl):
+                steps = [change.step for change in RUNGS[rule.pattern.rung].changes(url)]
+                normal = RUNGS[rule.pattern.rung].canonicalize(url)
+                above = {"simple": 3, "syntax": 2, "scheme": 1}[rule.pattern.rung]
+                via = f"rung {rule.pattern.rung}" + (f", after {', '.join(steps)}" if steps else "")
+                if normal == rule.pattern.value:
+                    found.append(Match(rule, normal, ((1 << 32) + above, len(normal)), via))
         return found
 
 
@@ -77,8 +102,9 @@ def _fits(rule: Rule, parts: Parts) -> Iterator[tuple[bytes, tuple[int, int]]]:
     match rule.pattern:
         case Expression(value):
             texts = [value] if value in every_expression(parts) else []
-        case ExpressionHash(value):
-            texts = [text for text in expressions(parts) if full_hash(text).startswith(value)]
+        case ExpressionHash(value, seal):
+            digest = SEAL.sealer() if seal else full_hash
+            texts = [text for text in expressions(parts) if digest(text).startswith(value)]
         case IPv4Network() | IPv6Network() as network:
             address = parse_address(parts.host or b"")
             if address is not None and address in network:
@@ -133,11 +159,14 @@ def _patterns(asked: Sequence[Parts]) -> st.SearchStrategy[Pattern]:
         for parts in asked
         for key in KEYS
         for uri in _uris_of(parts)
-        for string in matching_strings(uri, key)
+        for string in plain_strings(uri, key)
     }
+    urls = [parts.join() for parts in asked] + [asked[0]._replace(scheme=b"https", port=b"80").join()]
+    whole = sorted((RUNGS[rung].canonicalize(url), rung) for url in urls for rung in RUNGS)
     clear = st.sampled_from(texts)
     return st.one_of(
         clear.map(Expression),
+        st.sampled_from(whole).map(lambda pair: WholeUrl(*pair)),
         st.builds(lambda text, length: ExpressionHash(full_hash(text)[:length]), clear, st.integers(4, 32)),
         st.sampled_from(sorted(digests, key=lambda uri: (uri.key, uri.digest))),
         st.sampled_from(NETWORKS).map(ip_network),

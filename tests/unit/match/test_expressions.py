@@ -3,11 +3,11 @@
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from hushlist.errors import UrlError
-from hushlist.match.expressions import expressions, host_suffixes, own_expression, path_prefixes
+from hushlist.match.expressions import deepest_folder, expressions, host_suffixes, own_expression, path_prefixes
 from hushlist.url.parts import Parts
 from hushlist.url.safebrowsing import SAFEBROWSING
 from unit.hostile import urls
@@ -87,6 +87,16 @@ def test_every_folder_down_to_the_deepest_is_found(components: int, deepest: int
     path = folders[-1] + file
     expected = [path, *reversed(folders[: deepest + 1])]
     assert path_prefixes(path, None, deepest) == list(dict.fromkeys(expected))
+
+
+@given(st.lists(st.sampled_from([b"a", b"/", b"//", b"b/"]), max_size=12).map(lambda own: b"/" + b"".join(own)))
+@example(b"/1/2/3/4/")
+@example(b"/1/2/3//")
+def test_the_deepest_folder_has_all_that_a_path_has(path: bytes) -> None:
+    for deepest in range(6):
+        folder = deepest_folder(path, deepest)
+        folders = path_prefixes(path, None, deepest)[1:]
+        assert folders == (path_prefixes(folder, None, deepest) if folder else [])
 
 
 @given(urls())

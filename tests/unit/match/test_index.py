@@ -1,6 +1,6 @@
 """The index, against a plain implementation."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import date
 from ipaddress import ip_network
 from pathlib import Path
@@ -9,14 +9,17 @@ from tempfile import NamedTemporaryFile
 import pytest
 from hypothesis import given
 
-from hushlist.match.expressions import expressions, full_hash
+from hushlist.match.expressions import expressions, full_hash, host_suffixes, suffixes_with_top_level
 from hushlist.match.index import Index, Match
+from hushlist.match.index_file import IndexFileError
+from hushlist.match.index_table import IndexTable
 from hushlist.match.index_writer import index_of
-from hushlist.match.rule import Action, Expression, Pattern, Rule, Terms
+from hushlist.match.rule import Action, Expression, ExpressionHash, Pattern, Rule, Terms, WholeUrl
+from hushlist.match.seal import SealKey
 from hushlist.url.hashed_uri import HashedUri
 from hushlist.url.parts import split_generic
 from unit.hostile import rules_of
-from unit.match.plain_index import STEADY, Given, PlainIndex, canonical, given_rules, octets_of
+from unit.match.plain_index import SEAL, STEADY, Given, PlainIndex, canonical, given_rules, octets_of
 
 TERMS = Terms(Action.BLOCK, "list", "file")
 
@@ -40,11 +43,63 @@ def host_of(match: Match) -> bytes:
 @given(given_rules())
 def test_finds_what_a_plain_search_finds(given: Given) -> None:
     index, plain = index_of(given.rules), PlainIndex(given.rules)
-    for parts in given.asked:
+    for parts in (*given.asked, *given.asked):  # folders are remembered
         assert by_pattern(index.find(parts)) == by_pattern(plain.find(parts))
     assert by_pattern(index.find_uris(given.uris)) == by_pattern(plain.find_uris(given.uris))
     assert len(index) == len(plain.rules)
     assert index.has_uris is any(isinstance(rule.pattern, HashedUri) for rule in given.rules)
+
+
+@STEADY
+@given(given_rules())
+def test_finds_sealed_hashes_as_a_plain_search_does(given: Given) -> None:
+    seal, name = SEAL.sealer(), SEAL.fingerprint
+    rules = [
+        rule._replace(pattern=ExpressionHash(seal(rule.pattern.value)[: 4 + 7 * (at % 5)], name))
+        if isinstance(rule.pattern, Expression) and at % 3
+        else rule
+        for at, rule in enumerate(given.rules)
+    ]
+    index, plain = index_of(rules), PlainIndex(rules)
+    index.unseal({name: SEAL})
+    for parts in (*given.asked, *given.asked):
+        assert by_pattern(index.find(parts)) == by_pattern(plain.find(parts))
+
+
+def test_sealed_hashes_need_their_key_and_stand_apart_from_others() -> None:
+    value, other = SEAL.sealer()(b"h.example/"), SealKey(bytes(32))
+    index = index_of([Rule(ExpressionHash(value, SEAL.fingerprint), TERMS, 1), Rule(ExpressionHash(value), TERMS, 2)])
+    for keys in ({}, {other.fingerprint: other}):
+        with pytest.raises(IndexFileError, match=f"it is sealed, and its key {SEAL.fingerprint} is not given"):
+            index.unseal(keys)
+    index.unseal({SEAL.fingerprint: SEAL, other.fingerprint: other})
+    (match,) = index.find(canonical("http://a.h.example/x"))
+    assert (str(match.rule.pattern), match.rule.line, match.text) == (f"sealed:{value.hex()}", 1, "h.example/")
+    assert SEAL.octets not in octets_of(index)
+    assert SEAL.octets.hex().encode() not in octets_of(index)
+
+
+def test_a_filter_lets_few_absent_keys_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    index = index_of(Rule(Expression(b"h%d.example/" % number), TERMS, 1) for number in range(1000))
+    passing: list[bytes] = []
+    monkeypatch.setattr(IndexTable, "find", lambda _, digest: passing.append(digest) or [])
+    assert index.clear_rules([b"h%d.example/" % number for number in range(1000)]) == ({}, set())
+    assert len(passing) == 1000
+    assert index.clear_rules([b"no%d.example/" % number for number in range(10_000)]) == ({}, set())
+    assert len(passing) - 1000 < 1000
+
+
+def test_folders_that_were_forgotten_are_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("hushlist.match.index.MOST_FOLDERS", 2)
+    own = [Rule(Expression(b"h.example/%d/" % n), TERMS, 1) for n in range(5)]
+    index = index_of(own)
+    for _ in range(2):
+        for number in range(5):
+            (match,) = index.find(canonical(f"h.example/{number}/x"))
+            assert match.rule == own[number]
+            assert len(index._folders) <= 2
+    index.find(canonical(f"h.example/{'x' * 300}/x"))
+    assert all(len(folder) < 300 for _, folder in index._folders)
 
 
 @STEADY
@@ -106,7 +161,13 @@ def test_terms_that_were_forgotten_are_read_again(monkeypatch: pytest.MonkeyPatc
         ("h.example/p?q", "http://h.example/p", False),
         ("h.example", "http://otherh.example/", False),
         ("h.example", "http://h.example.org/", False),
-        ("example", "http://h.example/", False),  # a bare top-level label is only itself
+        # a top-level name in the clear fits what is below it; its hash does not
+        ("example", "http://www.h.example/", True),
+        ("example", "http://example/", True),
+        ("example", "http://h.example.org/", False),
+        ("example/x/", "http://h.example/x/y", True),
+        (f"{{sha256: {full_hash(b'example/').hex()}}}", "http://h.example/", False),
+        (f"example, {{sha256: {full_hash(b'org/').hex()}}}", "http://h.org/", False),
         ("localhost", "http://localhost/", True),
         ("2.3.4", "http://1.2.3.4/", False),  # an address has no parent domain
         ("0x7f.1", "http://127.0.0.1/", True),
@@ -185,3 +246,26 @@ def test_lists_are_known_by_their_titles() -> None:
     rules = [Rule(Expression(b"a.example/"), named, 1), Rule(Expression(b"b.example/"), TERMS, 1)]
     assert index_of(rules).titles() == {"named.yaml": "Games"}
     assert index_of([]).titles() == {}
+
+
+def is_below_host(rule: Rule, suffixes: Sequence[bytes]) -> bool:
+    """Whether a rule in the clear is for less than a host, and may fit a request to a host with these suffixes."""
+    if isinstance(rule.pattern, WholeUrl):
+        return canonical(rule.pattern.value).host in suffixes
+    if not isinstance(rule.pattern, Expression):
+        return False
+    name, _, path = rule.pattern.value.partition(b"/")
+    return path != b"" and name in suffixes
+
+
+@STEADY
+@given(given_rules())
+def test_one_look_tells_whether_there_are_rules_below_a_host(given: Given) -> None:
+    index = index_of(given.rules)
+    suffixes_of = suffixes_with_top_level if index.directory.has_top_level else host_suffixes
+    for parts in given.asked:
+        suffixes = suffixes_of(parts.host or b"", 99)
+        has_rules_below = any(is_below_host(rule, suffixes) for rule in given.rules)
+        assert index.on_host(parts.host or b"").has_rules_below is has_rules_below
+    layers = {rule.terms.layer for rule in given.rules if isinstance(rule.pattern, HashedUri | ExpressionHash)}
+    assert set(index.directory.opaque) == layers

@@ -1,5 +1,6 @@
 """The index as a file: whatever is wrong with it is told as one error, and never answers wrongly."""
 
+import gc
 import json
 import os
 import struct
@@ -81,6 +82,7 @@ def test_an_opened_file_is_closed_with_its_index(tmp_path: Path) -> None:
     if not folder.exists():
         pytest.skip("this platform does not tell which files are open")
     path.write_bytes(SMALL)
+    gc.collect()  # what earlier tests left
     before = len(list(folder.iterdir()))
     for _ in range(3):
         assert answers(Index.open(path)) == ANSWERS
@@ -88,7 +90,7 @@ def test_an_opened_file_is_closed_with_its_index(tmp_path: Path) -> None:
     for _ in range(3):
         with pytest.raises(IndexFileError):
             Index.open(path)
-    assert len(list(folder.iterdir())) == before
+    assert len(list(folder.iterdir())) <= before
 
 
 def test_an_opened_file_answers_after_another_has_taken_its_name(tmp_path: Path) -> None:
@@ -217,7 +219,7 @@ WRONG = [
     *(changed(key, to=...) for key in directory_of(SMALL)),
     *(
         changed(key, to=wrong)
-        for key in sorted(directory_of(SMALL).keys() - {"has_hashes", "mixed"})
+        for key in sorted(directory_of(SMALL).keys() - {"has_hashes", "has_top_level", "mixed", "opaque"})
         for wrong in ("x", None, 1.5, [[1]], {"x": "x"})
     ),
     *(changed("sections", key, to=...) for key in directory_of(SMALL)["sections"]),
@@ -225,6 +227,7 @@ WRONG = [
     *(changed("sections", key, 0, to=-64) for key in directory_of(SMALL)["sections"]),
     *(changed("sections", key, 1, to=len(SMALL)) for key in directory_of(SMALL)["sections"]),
     *(changed("sections", key, 1, to=-1) for key in directory_of(SMALL)["sections"]),
+    *(changed("sections", "filter", 1, to=length) for length in (0, 1, 2, 3, 4, 7)),
     *(changed("sections", "terms", to=wrong) for wrong in (None, 1, [], [1, 2], [1, 2, 3, 4], ["x", 1, 1], {})),
     *(changed(*EXPRESSIONS, to=wrong) for wrong in (None, 1, [], [1, 32], [1, 32, 0, 0], "abc", {})),
     *(changed(*EXPRESSIONS, 0, to=count) for count in (-1, 0, 1, HUGE, "x", None, float("inf"))),
@@ -234,7 +237,7 @@ WRONG = [
     *(changed("tables", name, to=[2, 32, 0]) for name in ("expression", "expression x", "expression 4", "range")),
     *(changed("ranges", to=[[version, length]]) for version, length in ((4, 33), (4, -1), (6, 129), (5, 8), (4, "x"))),
     *(changed("deepest_host", to=wrong) for wrong in ("x", None, -1, 4)),
-    *(changed("mixed", to=wrong) for wrong in (None, 1.5)),
+    *(changed(key, to=wrong) for key in ("mixed", "opaque") for wrong in (None, 1.5)),
     *(changed("deepest_path", to=wrong) for wrong in ("x", None, -1, 2)),
     *(changed("rules", to=wrong) for wrong in ([], 1, {"": "x"}, {"": None}, {"": -1})),
 ]

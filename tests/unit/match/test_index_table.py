@@ -1,6 +1,7 @@
 """A table, against a dictionary."""
 
 from array import array
+from collections import Counter
 from collections.abc import Sequence
 from hashlib import sha256
 from itertools import product
@@ -9,7 +10,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.match.index_table import MOST_BITS, PLACE, TAIL, IndexTable, Shape, TableRow, bits_for
+from hushlist.match.index_table import (
+    MARKS,
+    MOST_BITS,
+    PLACE,
+    TAIL,
+    IndexTable,
+    Shape,
+    TableRow,
+    bits_for,
+    filter_length,
+)
 from unit.match.plain_index import STEADY
 
 
@@ -90,9 +101,6 @@ def test_finds_the_rows_whose_key_a_digest_begins_with(given: tuple[list[TableRo
     assert len(table) == len(rows)
     assert table.is_consistent
     assert [table.find(digest) for digest in digests] == [plainly(rows, digest) for digest in digests]
-    by_place = {place: plainly(rows, digest) for place, digest in enumerate(digests)}
-    assert table.find_each(digests) == {place: own for place, own in by_place.items() if own}
-    assert table.find_each(iter(digests)) == table.find_each(digests)
 
 
 @pytest.mark.parametrize(("key", "bits"), [*product((4, 5, 16, 20, 31, 32), (0, 1, 7, 8, 9, 12)), (4, 16), (32, 16)])
@@ -101,7 +109,7 @@ def test_finds_what_there_is_at_any_number_of_bits(key: int, bits: int) -> None:
     table, _ = table_of(rows, key, bits)
     for row in rows:
         assert table.find(row.key + bytes(32 - key)) == [row]
-    assert table.find_each(sha256(b"no %d" % number).digest() for number in range(200)) == {}
+    assert not any(table.find(sha256(b"no %d" % number).digest()) for number in range(200))
 
 
 @pytest.mark.parametrize("count", [1, 63, 64, 65, 128, 129, 1000])
@@ -142,7 +150,7 @@ def test_what_is_found_between_two_tails_is_nobody_s() -> None:
 def test_an_absent_key_is_hardly_ever_read_for() -> None:
     rows = [TableRow(sha256(b"%d" % number).digest(), 0, 1, 0) for number in range(1000)]
     table, read = table_of(rows, 32, bits_for(1000))
-    assert table.find_each(sha256(b"no %d" % number).digest() for number in range(10_000)) == {}
+    assert not any(table.find(sha256(b"no %d" % number).digest()) for number in range(10_000))
     assert len(read.lengths) < 5
 
 
@@ -152,7 +160,6 @@ def test_an_empty_table_has_nothing(key: int, bits: int) -> None:
     table, read = table_of([], key, bits)
     assert len(table) == 0
     assert table.find(b"\xff" * 32) == table.find(bytes(32)) == []
-    assert table.find_each([]) == {}
     assert read.lengths == []
 
 
@@ -184,6 +191,17 @@ def test_a_table_that_cannot_be_is_refused(bits: int, key: int) -> None:
 def test_a_fan_out_that_does_not_count_the_keys_is_noticed(counts: tuple[int, int]) -> None:
     octets = array("I", counts).tobytes() + bytes(64)
     assert not IndexTable(octets, Reads(octets), Shape(1, 32, 0), (0, 8, 12)).is_consistent
+
+
+@pytest.mark.parametrize(("count", "length"), [(0, 1), (1, 2), (255, 256), (256, 512), (1 << 40, 1 << 29)])
+def test_a_filter_has_one_or_two_octets_for_each_key(count: int, length: int) -> None:
+    assert filter_length(count) == length
+
+
+def test_a_key_chooses_two_bits_of_an_octet_of_a_filter_and_every_two_are_as_often_chosen() -> None:
+    assert {mark.bit_count() for mark in MARKS} == {2}
+    assert set(Counter(MARKS).values()) == {9, 10}
+    assert len(set(MARKS)) == 28
 
 
 def test_all_rows_are_given_by_their_keys(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.match.expressions import host_suffixes
-from hushlist.match.overbroad import BreadthTest
+from hushlist.match.rule_anomalies import BreadthTest
 
 POPULAR = (
     *(b"www.popular.example", b"amazon.co.uk", b"b.popular.example", b"github.io", b"[2001:db8::1]", b"192.0.2.1"),
@@ -18,7 +18,6 @@ POPULAR = (
 )
 BREADTH = BreadthTest(POPULAR)
 BELOW = "the rule covers every site below it"
-ALONE = "the rule fits the host of that name alone, and no site below it"
 
 
 @pytest.mark.parametrize(
@@ -34,10 +33,10 @@ ALONE = "the rule fits the host of that name alone, and no site below it"
         (b"x.compute.amazonaws.com/", f"it is a public suffix (private section): {BELOW}"),
         (b"kobe.jp/", f"every name directly below it is a public suffix (ICANN section): {BELOW}"),
         # a label alone
-        (b"com/", f"it is a top-level domain: {ALONE}"),
-        (b"ck/", f"it is a top-level domain: {ALONE}"),
-        ("рф".encode("idna") + b"/", f"it is a top-level domain: {ALONE}"),
-        (b"printer/", f"it is a single label: {ALONE}"),
+        (b"com/", f"it is a top-level domain: {BELOW}"),
+        (b"ck/", f"it is a top-level domain: {BELOW}"),
+        ("рф".encode("idna") + b"/", f"it is a top-level domain: {BELOW}"),
+        (b"printer/", f"it is a single label: {BELOW}"),
         # popular domains and what is above them
         (b"www.popular.example/", "it is number 1 of the popular domains"),
         (b"popular.example/", "it covers www.popular.example, number 1 of the popular domains"),
@@ -125,7 +124,7 @@ def test_a_popular_domain_is_covered_by_whatever_fits_it(popular: list[bytes], h
     if b"." in host:
         assert (f"number {ranks[0]} of the popular" in why) if ranks else ("popular" not in why)
     else:
-        assert "alone" in why
+        assert why.endswith(BELOW)
 
 
 def test_an_ordinary_rule_costs_next_to_nothing() -> None:
@@ -135,10 +134,10 @@ def test_an_ordinary_rule_costs_next_to_nothing() -> None:
 
 
 def _seconds(expressions: list[bytes]) -> float:
-    start = time.perf_counter()
+    start = time.process_time()
     for expression in expressions:
         BREADTH.of_expression(expression)
-    return time.perf_counter() - start
+    return time.process_time() - start
 
 
 @pytest.mark.parametrize(

@@ -1,24 +1,28 @@
 """Which rules a broader rule covers."""
 
-from collections.abc import Iterable, Sequence
+import tracemalloc
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from random import Random
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from hushlist.decide.decision import decide
-from hushlist.match import shadowed
+from hushlist.match import rule_anomalies
 from hushlist.match.expressions import full_hash
-from hushlist.match.index import Match
-from hushlist.match.index_writer import Candidate, RunCollector, index_of
-from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, Terms
-from hushlist.match.shadowed import find_shadowed
+from hushlist.match.index import Index, Match
+from hushlist.match.index_writer import Candidates, RunCollector, index_of
+from hushlist.match.rule import FINAL, Action, Expression, ExpressionHash, Rule, Terms
+from hushlist.match.rule_anomalies import Shadowed, find_shadowed
 from hushlist.url.parts import Parts
 from unit.hostile import rules_of
 from unit.match.plain_index import PlainIndex, canonical, without_duplicates
 
 
-def candidates_of(rules: Iterable[Rule], layer: str) -> list[Candidate]:
+def candidates_of(rules: Iterable[Rule], layer: str) -> list[Candidates]:
     collector = RunCollector(0, layer)
     collector.add(rule for rule in rules if rule.terms.layer == layer)
     return collector.candidates
@@ -26,7 +30,7 @@ def candidates_of(rules: Iterable[Rule], layer: str) -> list[Candidate]:
 
 def covers(rules: Sequence[Rule], layer: str = "") -> list[tuple[str, str]]:
     """``(what is covered, by what)``."""
-    found: Iterable[tuple[Candidate, Match]] = find_shadowed(index_of(rules), layer, candidates_of(rules, layer))
+    found: Iterable[tuple[Shadowed, Match]] = find_shadowed(index_of(rules), layer, candidates_of(rules, layer))
     return [(expression.decode(), match.text) for (expression, _, _), match in found]
 
 
@@ -63,7 +67,7 @@ HASH = full_hash(b"h.example/").hex()
         ("www.h.example/, h.example/a", []),
         ("1.2.3.4, 9.1.2.3.4.example", []),
         ("2.3.4, 1.2.3.4", []),
-        # a bare top-level label fits only itself
+        # rules for top-level names are not looked at
         ("example, h.example, www.i.example", []),
         # the same expression is no cover of itself
         ("h.example, h.example", []),
@@ -142,11 +146,11 @@ def test_a_rule_of_another_layer_is_not_in_between() -> None:
     assert covers(rules, "second") == [("a.www.h.example/", "h.example/")]
 
 
-def test_hosts_that_were_forgotten_are_looked_up_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_more_candidates_than_one_batch_has_are_looked_up(monkeypatch: pytest.MonkeyPatch) -> None:
     rules = rules_of("rules: [h.example, " + ", ".join(f"w{n % 7}.h.example/{n}" for n in range(40)) + "]")
     before = covers(rules)
     assert len(before) == 40
-    monkeypatch.setattr(shadowed, "MOST_HOSTS", 2)
+    monkeypatch.setattr(rule_anomalies, "_AT_ONCE", 3)
     assert covers(rules) == before
 
 
@@ -198,3 +202,111 @@ def test_without_a_covered_rule_every_request_is_decided_as_before(final: tuple[
                 told += 1
                 assert actions([rule for rule in rules if rule.line != line]) == before
     assert told > ROUNDS // 5, "hardly any rule was covered"
+
+
+# -- beside a search that is slow and obvious --------------------------------------------------------------------------
+
+
+def precedence(match: Match) -> tuple[tuple[int, int], int]:
+    return match.specificity, FINAL[match.rule.terms.action]
+
+
+def plain_covers(index: Index, layer: str, candidates: Iterable[Candidates]) -> Iterator[tuple[Shadowed, Match]]:
+    """The same as ``find_shadowed``: every candidate is asked for as a request is; top-level names cover no others."""
+    for action, expressions, lines in candidates:
+        for expression, line in zip(expressions, lines, strict=True):
+            name, _, path = expression.partition(b"/")
+            page, mark, query = path.partition(b"?")
+            host = index.on_host(name)
+            found = [*host.matches, *(index.find_paths(host, b"/" + page, query if mark else None) if path else ())]
+            final = [own for own in found if own.rule.terms.layer == layer and own.rule.terms.action in FINAL]
+            broader = [
+                own
+                for own in final
+                if isinstance(own.rule.pattern, Expression)
+                and own.expression != expression
+                and (own.expression.startswith(name + b"/") or b"." in own.expression.partition(b"/")[0])
+            ]
+            cover = max(broader, key=precedence, default=None)
+            if cover is None or cover.rule.terms.expires or cover.rule.terms.action is not action:
+                continue
+            if layer in index.directory.mixed:
+                others = (own for own in final if own.rule.terms.action is not action)
+                lengths = range(cover.expression.index(b"/"), len(name))
+                between = any(len(suffix) in lengths for suffix, *_ in host.deeper)
+                if between or any(precedence(own) > precedence(cover) for own in others):
+                    continue
+            yield (expression, line, action), cover
+
+
+NAMES = st.sampled_from(
+    (*HOSTS, b"c", b"localhost", b"d.b.c", b"1.2.3.4", b"1.2.3.4.5", b"9.1.2.3.4", b"[::1]", b"z.y.x.a.b.c", b"w7.b.c")
+)
+PAGES = st.sampled_from(
+    (*PATHS, b"/", b"/", b"/p", b"/p?", b"/p?r", b"/p/q/", b"/p/q/?r/s", b"/?r", b"/p/q/r/s/t/u/", b"/pq", b"/p//q")
+)
+
+
+@given(
+    rules=st.lists(
+        st.builds(
+            lambda host, page, is_clear, action, expires, layer, line: Rule(
+                Expression(host + page) if is_clear else ExpressionHash(full_hash(host + page)),
+                Terms(action, "list", "file", expires=expires, layer=layer),
+                line,
+            ),
+            NAMES,
+            PAGES,
+            st.sampled_from((True, True, True, False)),
+            st.sampled_from((Action.BLOCK, Action.BLOCK, Action.BLOCK, Action.ALLOW, Action.WARN, Action.TAG)),
+            st.sampled_from((None, None, None, NOW.date())),
+            st.sampled_from(("first", "second", "second")),
+            st.integers(1, 9),
+        ),
+        max_size=14,
+    ),
+    only=st.sampled_from((None, Action.BLOCK)),
+    has_hashes=st.booleans(),
+)
+def test_it_finds_what_a_search_that_asks_for_each_rule_finds(
+    rules: list[Rule], only: Action | None, *, has_hashes: bool
+) -> None:
+    rules = [rule for rule in rules if has_hashes or isinstance(rule.pattern, Expression)]
+    if only:  # otherwise, hardly any layer has only one action
+        rules = [Rule(own.pattern, replace(own.terms, action=only), own.line) for own in rules]
+    index = index_of(rules)
+    for layer in ("first", "second"):
+        candidates = candidates_of(rules, layer)
+        assert [*find_shadowed(index, layer, candidates)] == [*plain_covers(index, layer, candidates)]
+
+
+TERMS = Terms(Action.BLOCK, "list", "file")
+
+
+@pytest.mark.parametrize(
+    "expressions",
+    [
+        [f"h.example/{number}/{'x/' * 2000}" for number in range(20)],
+        [f"h/{number}/{'x/' * 2000}" for number in range(20)],
+        [f"{'a.' * (number % 120)}h.example/{number}/{'x/' * 20}" for number in range(400)],
+    ],
+)
+def test_deep_hosts_and_paths_need_little_memory(expressions: list[str]) -> None:
+    rules = [Rule(Expression(value.encode()), TERMS, 1) for value in expressions]
+    own = [Candidates(Action.BLOCK, [value.encode() for value in expressions], [1] * len(expressions))]
+    index = index_of(rules)
+    tracemalloc.start()
+    assert not list(find_shadowed(index, "", own))
+    _, most = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert most < 60 << 20
+
+
+def test_candidates_in_several_batches_are_compared_as_in_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    names = ["h.example", "h.example/a", *(f"a{number}.h.example" for number in range(9))]
+    names += [f"h.example/a/{number}/?q" for number in range(9)]
+    rules = [Rule(Expression(f"{name}/".replace("//", "/").encode()), TERMS, 1) for name in names]
+    found = covers(rules)
+    assert len(found) == 19
+    monkeypatch.setattr(rule_anomalies, "_MOST_OCTETS", 100)
+    assert covers(rules) == found

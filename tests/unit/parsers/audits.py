@@ -10,8 +10,7 @@ from functools import cache, partial
 from io import StringIO
 from pathlib import Path
 
-from hushlist.audit.diff.diff_inputs import is_policy, policy_at, side_of_list, side_of_policy
-from hushlist.audit.diff.diff_job import DiffOptions, diff
+from hushlist.audit.diff.diff_job import DiffOptions, diff, is_policy, policy_at, side_of_list, side_of_policy
 from hushlist.audit.leak.guesses import Block, Targets, blocks_of, entries_of, try_block
 from hushlist.audit.lint.lint_job import lint
 from hushlist.audit.replay.audit_report import (
@@ -112,8 +111,9 @@ def _dictionary(name: str, octets: bytes) -> None:
 
 
 _WORDS = b'rank,domain\n1,a.example\n"2","b\xc3\xbccher.example"\n0.0.0.0 c.example # x\nhttp://d.example/x,y?q=1#f\nA.Example\n'
+_PACKED = gzip.compress(_WORDS, mtime=0)
 for _name, _samples in {
-    "top.txt": [_WORDS, gzip.compress(_WORDS), gzip.compress(_WORDS)[:-9], gzip.compress(bytes(1 << 21))],
+    "top.txt": [_WORDS, _PACKED, _PACKED[:-9], gzip.compress(bytes(1 << 21), mtime=0)],
     "own.hosts": [b"0.0.0.0 a.example b.example\n"],
     "own.yaml": [b"rules: [A.example, b.example/x, {address: 192.0.2.0/24}]\n"],
 }.items():

@@ -72,7 +72,9 @@ _INITIAL = bytes.fromhex("c000000001088394c8f03e5157080000449e7b9aec34d1b1c98dd7
 
 
 def _opened(transport: str, octets: bytes) -> None:
-    context: Any = SimpleNamespace(client=SimpleNamespace(transport_protocol=transport))
+    to = ("192.0.2.7", 443)
+    client, server = SimpleNamespace(transport_protocol=transport), SimpleNamespace(address=to)
+    context: Any = SimpleNamespace(client=client, server=server)
     try:
         hello = tunnels._hello_of(context, [octets])
     except (ValueError, tunnels._IncompleteError):
@@ -84,7 +86,7 @@ def _opened(transport: str, octets: bytes) -> None:
     if hello is None and named is not None:
         names.append(named[1].strip().decode("utf-8", "surrogateescape"))
     for mode in _MODES:
-        request = request_of_connection(transport.encode(), ("192.0.2.7", 443), names, mode)
+        request = request_of_connection(transport.encode(), to, names, mode)
         name_to_ask(request)
         decision = engine().decide_host(request, NOON)
         assert printable(str(decision)).isprintable()

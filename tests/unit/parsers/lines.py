@@ -8,8 +8,8 @@ from itertools import chain
 
 from hushlist.cli.log_command import parse_past_moment
 from hushlist.decide.engine import Engine
+from hushlist.journal.log_database import COUNTED, LogFilters, counted_value, parse_lines
 from hushlist.journal.log_identifiers import parse_reference
-from hushlist.journal.log_queries import COUNTED, LogFilters, counted_value, parse_lines
 from hushlist.policy.groups import address_text
 from hushlist.squid import LONGEST_LINE, AccessList, Redirector, SquidHelper, cut_lines, quoted
 from hushlist.url.hrn import parse_hrn

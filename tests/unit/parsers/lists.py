@@ -10,7 +10,7 @@ from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.plain_lists import read_popular
 from hushlist.match.public_suffixes import parse_public_suffixes
 from hushlist.match.rule import Action
-from hushlist.policy.rule_edit import add_rule
+from hushlist.proxy.commands import add_rule
 from unit.parsers.table import ROOT, Parser, check_problems, put
 
 PARSERS: dict[str, Parser] = {}
@@ -33,6 +33,7 @@ _LISTS: dict[str, tuple[str, ...]] = {
         "reason: Why\ncategory: 'hrn://c.example/web'\nrules:\n- h.example\n"
         "- {expression: 'h.example/a/b?q', action: allow, reason: x, expires: 2026-12-31, title: t}\n"
         "- {sha256: '01020304'}\n- {address: 10.0.0.0/8, action: tag}\n- hashed:md5=be96302a0468481aca954431cf293e05\n",
+        "seal: f87dde256ef1fd9a\nrules: [{sealed: '01020304'}]\n",
         "rules: [{expression: \"\\u0041.example\"}, &a b, *a, !!str c, '*.h.example', |\n x\n  y]\n",
     ),
     "hashed-uris": ("# list\nhashed:sha1=ae96302a0468481aca954431cf293e05aca95443+query\nhashed:x-own=00\n",),
@@ -46,10 +47,11 @@ _LISTS: dict[str, tuple[str, ...]] = {
         'y CNAME rpz-passthru.\n32.1.2.0.192.rpz-ip CNAME .\n128.zz.1.db8.2001.rpz-ip CNAME .\nz TXT "a \\" b"\n',
     ),
     "adblock": ("[Adblock Plus]\n! c\n||a.example^\n@@||b.example^$important\n|http://c.example/x|\n/re/\nd##e\n",),
+    "adblock-hosts": ("[Adblock Plus]\n! c\n||a.example^\nb.example\n0.0.0.0 c.example\n",),
     "chromium": ("a.example\n.b.example\nhttps://c.example:443/d\n*\nfile://*\nd.example/p?q=1\n-x.example\n",),
     "csv": ('# c\nid,url,x\n1,"http://h.example/a,b",2\n2,"h.example\n/x",3\n3,a.example\n', "a.example\nb.example\n"),
     "addresses": ("# c\n10.0.0.0/8\n192.0.2.1 ; x\n2001:db8::/32\n1.2.3.4-1.2.3.9\n0.0.0.0/0\n",),
-    "sha256": ("00" * 32 + "\n" + "ab" * 16 + " # x\n",),
+    "sha256": ("00" * 32 + "\n" + "ab" * 16 + " # x\n", "# c\nseal: f87dde256ef1fd9a\n" + "ab" * 16 + "\n"),
     "safebrowsing-raw": ("\x04\x00\x00\x00abcdefgh" * 4,),
 }
 _LIST_UNITS = {

@@ -127,7 +127,7 @@ def _message(octets: bytes) -> None:
     except Exception:  # mitmproxy's own reader, which drops it
         raise struct.error("it is none") from None
     request_of_question(message)
-    for answers in (NameAnswers(), NameAnswers(refused=True), NameAnswers(ipv4=IPv4Address("192.0.2.80"))):
+    for answers in (NameAnswers(), NameAnswers(refused=True), NameAnswers(addresses=(IPv4Address("192.0.2.80"),))):
         blocked = dns_queries._blocked(message, answers, refused=False)
         assert not blocked.query
     for mode in ("block", "tag"):

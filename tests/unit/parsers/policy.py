@@ -12,10 +12,11 @@ from hushlist.match.index import Index
 from hushlist.match.index_writer import index_of
 from hushlist.policy.groups import Client
 from hushlist.policy.policy_file import read_policy
-from hushlist.policy.safe_search import SERVICES, rewrite_for_safe_search
+from hushlist.policy.safe_search import rewrite_for_safe_search, services
 from hushlist.policy.schedule import read_schedules
+from hushlist.unblock import SCOPES
 from hushlist.unblock.credentials import TokenError, Tokens, hash_code, parse_stored, tidied_code
-from hushlist.unblock.grants import SCOPES, canonical_target, check_target
+from hushlist.unblock.grants import canonical_target, check_target
 from unit.parsers.table import KEY, NOON, ROOT, Parser, check_problems, put, scratch_file, text_of
 
 PARSERS: dict[str, Parser] = {}
@@ -145,7 +146,7 @@ def _target(octets: bytes) -> None:
 @add("policy safe search", "www.google.com\n/search?q=x&safe=off;SAFE=%6fff", "duckduckgo.com\n/?q=a&kp=-2#x")
 def _safe_search(octets: bytes) -> None:
     host, _, target = octets.partition(b"\n")
-    level = dict.fromkeys(SERVICES, "strict")
+    level = dict.fromkeys(services(), "strict")
     for one in (host, b"www.google.com", b"www.bing.com"):
         changed = rewrite_for_safe_search(one, target, level)
         assert changed is None or str(changed)

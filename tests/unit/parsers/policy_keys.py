@@ -9,7 +9,7 @@ from pathlib import Path
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.policy.groups import Client
-from hushlist.policy.pass_through import PassThrough, ReadFile, read_pass_through
+from hushlist.policy.pass_through import PassThrough, ReadFile, read_always_decrypted, read_pass_through
 from hushlist.policy.proxy_settings import FailureCause, read_live, read_name_answers, read_on_failure
 from unit.parsers.table import Parser, check_problems, put
 
@@ -30,16 +30,15 @@ def _dns(octets: bytes) -> None:
     node, report = _document(octets)
     if node is not None:
         answers = read_name_answers(node, report)
-        assert all(ip_address(str(one)) == one for one in (answers.ipv4, answers.ipv6) if one is not None)
+        assert all(ip_address(str(one)) == one for one in answers.addresses)
     check_problems(report, octets)
 
 
 def _passed(node: YamlNode, report: ProblemReport, read_file: ReadFile) -> PassThrough:
     passed = read_pass_through(node, report, read_file)
     assert len(passed) == len(passed.entries)
-    for host in (*_HOSTS, *passed.domains, *passed.hosts):
-        assert passed.covers(host) in (True, False)
-    assert all(map(passed.covers, (*passed.domains, *passed.hosts)))
+    assert all(passed.covers(host) in (True, False) for host in _HOSTS)
+    assert all(passed.covers(host) for host, _ in passed.names)
     return passed
 
 
@@ -57,6 +56,21 @@ def _pass_through(octets: bytes) -> None:
     if node is not None:
         _passed(node, report, lambda _name, _line: (Path("pinned.txt"), _PINNED))
     # the problems of the file stand in lines of its own
+    check_problems(report, octets + _PINNED)
+
+
+@add(
+    "policy always-decrypt",
+    "hosts: [cdn.example, =1.2.3.4, {file: p}]\ncategories: [hrn://a.example/cdn]\n",
+    "[b\u00fccher.example, '2001:db8::/32']",
+    units=(*_NESTED, b"{file: p}, "),
+)
+def _always_decrypt(octets: bytes) -> None:
+    node, report = _document(octets)
+    if node is not None:
+        always = read_always_decrypted(node, report, lambda _name, _line: (Path("pinned.txt"), _PINNED))
+        assert all(always.covers(host) for host, _ in always.names)
+        assert all(map(always.has, always.categories))
     check_problems(report, octets + _PINNED)
 
 
@@ -78,7 +92,7 @@ def _live(octets: bytes) -> None:
     live = None if node is None else read_live(node, report)
     if live is not None:
         for client in (Client(), Client("10.0.0.7", "berg"), Client("::ffff:10.0.0.7"), Client("fe80::1%eth0")):
-            assert live.allows(client) in (True, False)
+            assert live.fits(client) in (True, False)
     check_problems(report, octets)
 
 

@@ -18,11 +18,11 @@ from mitmproxy.io import FlowWriter
 from mitmproxy.test import tflow
 
 from hushlist.audit.replay.auditor import Auditor, ReplayMoment
-from hushlist.audit.sources.compression import HEAD, decompressed, is_compressed
 from hushlist.audit.sources.line_sources import read_lines
 from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest, SkippedRecord
 from hushlist.audit.sources.source_formats import FORMATS, SourceFormat, source_format_of
 from hushlist.policy.groups import NOBODY
+from hushlist.system.compression import HEAD, decompressed, is_compressed
 from unit.parsers.lines import engine
 from unit.parsers.table import NOON, Parser, scratch_file
 
@@ -134,6 +134,11 @@ def _samples(name: str) -> tuple[bytes, ...]:
                 b'h.example:80 192.0.2.4 - mia [10/Oct/2026:13:55:36 -0700] "GET /a\\x22 HTTP/1.1" 200 9 "-" "Agent"\n'
                 b'192.0.2.4 - - [31/Dec/9999:23:59:59 -0100] "CONNECT blocked.example:443 HTTP/1.1" - - "http://p/"\n',
             )
+        case "decisions":
+            return (
+                b'{"reference": "0", "time": "2026-12-24T12:00:00.500Z", "client": "::1", "url": "http://h.example/"}\n'
+                b'{"reference": "1", "time": "2026-12-24T12:00:01.000Z", "action": "lost", "lost": 3}\n',
+            )
         case "requests":
             return (
                 b"url\tpage\ttype\nhttp://blocked.example/x\thttp://p.example/\tscript\nhttp://a.example\thttps://\t\n",
@@ -148,6 +153,7 @@ _UNITS: dict[str, tuple[bytes, ...]] = {
     "flows": (b"4:true!", b"0:~", b"5:1:1#]", b"1:", b"12:1:a,5:hello,}", b"0:}", b"0:]"),
     "squid": (b"1.1 1 a A/200 1 GET http://h.example/ - A/b\n", b"1.1 ", b"A/", b"a "),
     "common": (b'a - - [10/Oct/2026:13:55:36 -0700] "GET http://h.example/ H" 200 1\n', b'\\"', b"a ", b'"a" ', b"\\x"),
+    "decisions": (b'{"reference": "1", "url": "http://h.example/"}\n', b'{"url": 1}\n', b'"time": "9999", ', b"[" * 99),
     "requests": (b"http://h.example/\tx\tscript\n", b"\t"),
     "urls": (b"http://h.example/\n", b"h.example\n"),
 }

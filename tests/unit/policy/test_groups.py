@@ -19,7 +19,8 @@ HOST_BITS = "some of its bits are behind the prefix: the network is 10.0.0.0/24"
 
 def group(*networks: str, users: set[str] | None = None, ports: set[int] | None = None) -> Group:
     found = tuple(map(ip_network, networks))
-    return Group("g", (), GroupSettings(), found, frozenset(users or ()), frozenset(ports or ()))
+    named = frozenset(users or ())
+    return Group("g", (), GroupSettings(), networks=found, users=named, ports=frozenset(ports or ()))
 
 
 @pytest.mark.parametrize(
@@ -172,7 +173,7 @@ def test_a_group_has_its_own_layers_in_its_own_order() -> None:
             "x",
             [
                 f"p:1: 'x': expected a mapping with name, {WHO}, layers, "
-                "categories, default, mode, safe-search, unblock, pass-through"
+                "categories, default, mode, safe-search, unblock, pass-through, decrypt, always-decrypt, relayed"
             ],
         ),
         *(

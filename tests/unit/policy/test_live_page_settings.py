@@ -4,11 +4,11 @@ import pytest
 
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import read_document
-from hushlist.policy.groups import Client
-from hushlist.policy.proxy_settings import LivePageSettings, read_live
+from hushlist.policy.groups import Client, ClientConditions
+from hushlist.policy.proxy_settings import read_live
 
 
-def read(text: str) -> tuple[LivePageSettings | None, list[str]]:
+def read(text: str) -> tuple[ClientConditions | None, list[str]]:
     report = ProblemReport("policy.yaml")
     node = read_document(text.encode(), report)
     assert node is not None
@@ -39,7 +39,7 @@ def test_the_client_s_address_and_user_both_have_to_fit(text: str, client: Clien
     live, errors = read(text)
     assert errors == []
     assert live is not None
-    assert live.allows(client) is may
+    assert live.fits(client) is may
 
 
 def test_off_is_for_nobody() -> None:
@@ -67,4 +67,4 @@ def test_what_is_wrong_is_told_with_its_line(text: str, why: str) -> None:
 def test_what_is_wrong_opens_it_to_nobody_else(text: str) -> None:
     live, errors = read(text)
     assert errors
-    assert live is None or not live.allows(Client("192.168.1.7", "admin"))
+    assert live is None or not live.fits(Client("192.168.1.7", "admin"))

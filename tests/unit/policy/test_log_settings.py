@@ -70,7 +70,7 @@ SIZE = "expected a size from 64 KiB to 1 GiB such as 10 MiB (units: B, kB, KB, K
     [
         ("maybe", f"2: log: 'maybe': expected on, off or a mapping with {KEYS}"),
         ("[]", f"2: log: a list: expected on, off or a mapping with {KEYS}"),
-        ("{wat: 1}", f"2: wat: unknown key (known: {KEYS})"),
+        ("{wat: 1}", f"2: wat: unknown key; did you mean 'what'? (known: {KEYS})"),
         ("what: some", "2: what: some: expected one of blocked, noted, all"),
         ("queries: no", "2: queries: no: expected one of keep, drop"),
         ("clients: hash", "2: clients: hash: expected one of keep, pseudonym, drop"),

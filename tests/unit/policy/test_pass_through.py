@@ -1,20 +1,27 @@
 """Which hosts are passed through, and how a policy says so."""
 
+from collections.abc import Callable
 from ipaddress import ip_network
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.lists.list_source import ProblemReport
-from hushlist.lists.yaml_nodes import read_document
-from hushlist.policy.pass_through import PassThrough, read_pass_through
+from hushlist.lists.yaml_nodes import YamlNode, read_document
+from hushlist.policy.pass_through import (
+    AlwaysDecrypted,
+    PassThrough,
+    ReadFile,
+    read_always_decrypted,
+    read_pass_through,
+)
 from hushlist.policy.policy_file import read_policy
 
 PASSED = PassThrough(
-    frozenset([b"bank.example", b"localhost"]),
-    frozenset([b"api.pinned.example"]),
+    frozenset([(b"bank.example", True), (b"localhost", True), (b"api.pinned.example", False)]),
     (ip_network("192.0.2.0/24"), ip_network("2001:db8::/32")),
 )
 
@@ -46,10 +53,20 @@ def test_a_host_covers_itself_and_those_below_and_a_network_its_addresses(host: 
 
 @given(st.binary(max_size=60))
 def test_whatever_is_asked_nothing_is_raised(host: bytes) -> None:
-    assert PASSED.covers(host) is (host.endswith((b".bank.example", b".localhost")) or host in PASSED.domains)
+    is_below = host.endswith((b".bank.example", b".localhost"))
+    assert PASSED.covers(host) is (is_below or host in [name for name, _ in PASSED.names])
+
+
+Read = TypeVar("Read")
 
 
 def read(text: str, files: dict[str, bytes] | None = None) -> tuple[PassThrough, list[str]]:
+    return read_by(read_pass_through, text, files)
+
+
+def read_by(
+    reader: Callable[[YamlNode, ProblemReport, ReadFile], Read], text: str, files: dict[str, bytes] | None = None
+) -> tuple[Read, list[str]]:
     report = ProblemReport("p")
     node = read_document(text.encode(), report)
     assert node is not None
@@ -61,7 +78,7 @@ def read(text: str, files: dict[str, bytes] | None = None) -> tuple[PassThrough,
             return None
         return Path(name), octets
 
-    found = read_pass_through(node, report, read_file)
+    found = reader(node, report, read_file)
     return found, list(map(str, report.errors))
 
 
@@ -70,8 +87,7 @@ def test_hosts_are_canonical_and_come_from_files_too() -> None:
     found, errors = read(text, {"f": b"# apps\nApp.example # one\n\n10.0.0.0/8\n=192.0.2.7\n"})
     assert errors == []
     assert found == PassThrough(
-        frozenset([b"bank.example", b"app.example"]),
-        frozenset([b"api.xn--bcher-kva.example"]),
+        frozenset([(b"bank.example", True), (b"app.example", True), (b"api.xn--bcher-kva.example", False)]),
         (ip_network("10.0.0.0/8"), ip_network("192.0.2.7")),
         "add",
         Path("f"),
@@ -95,7 +111,7 @@ HOST = "expected a host such as bank.example, or a network such as 192.0.2.0/24"
         ("[{file: g}]", ["p:1: g: there is no such file"]),
         ("[bank.example/login]", [f"p:1: bank.example/login: {HOST}"]),
         ("['https://bank.example']", [f"p:1: https://bank.example: {HOST}"]),
-        ("['*.bank.example']", ["p:1: *.bank.example: a host covers those below it by itself, without '*'"]),
+        ("['*.bank.example']", ["p:1: *.bank.example: a host covers those below it by itself: write 'bank.example'"]),
         ("['bank.example:443']", ["p:1: bank.example:443: expected a host without a port, or an address"]),
         ("['bank example']", ["p:1: bank example: expected a host without a port, or an address"]),
         ("['.']", ["p:1: .: expected a host without a port, or an address"]),
@@ -122,9 +138,62 @@ def test_a_file_is_one_of_the_policy_s_and_a_group_s_own_takes_the_place_of_ever
     assert policy is not None
     assert report.errors == []
     assert tmp_path / "all.txt" in policy.files
-    passed = [group.settings.pass_through.domains for group in policy.all_groups]
-    assert passed == [{b"b.example"}, {b"e.example"}, frozenset(), {b"e.example"}]
+    passed = [group.settings.pass_through.names for group in policy.all_groups]
+    assert passed == [{(b"b.example", True)}, {(b"e.example", True)}, frozenset(), {(b"e.example", True)}]
     assert policy.settings.pass_through.place == f"{path}:2"
     (tmp_path / "all.txt").unlink()
     read_policy(path, report)
     assert [str(error) for error in report.errors] == [f"{path}:2: all.txt: there is no such file"]
+
+
+def test_what_is_always_decrypted_has_hosts_and_categories() -> None:
+    text = "hosts: [=CDN.example, {file: f}]\ncategories: [hrn://A.example/cdn]"
+    found, errors = read_by(read_always_decrypted, text, {"f": b"192.0.2.0/24"})
+    assert errors == []
+    named = frozenset([(b"cdn.example", False)])
+    assert found == AlwaysDecrypted(named, (ip_network("192.0.2.0/24"),), frozenset(["hrn://a.example/cdn"]))
+    assert [
+        found.has(name) for name in ("hrn://a.example/cdn/big", "hrn://a.example/cdn", "hrn://a.example", None)
+    ] == [*(True, True, False, False)]
+    assert read_by(read_always_decrypted, "[a.example]")[0].covers(b"www.a.example")
+
+
+@pytest.mark.parametrize(
+    ("text", "errors"),
+    [
+        (
+            "cdn.example",
+            ["p:1: always-decrypt: expected a list of hosts, or a mapping with hosts, categories, not text"],
+        ),
+        ("{}", ["p:1: always-decrypt: expected one of hosts, categories"]),
+        ("[a/b]", [f"p:1: a/b: {HOST}"]),
+        ("[{}]", ["p:1: always-decrypt: it names no file"]),
+        ("hosts: [a.example]\ncategories:\n- cdn", ["p:3: categories: cdn: an hrn: name must"]),
+    ],
+)
+def test_what_is_wrong_in_what_is_always_decrypted_is_named_with_its_place(text: str, errors: list[str]) -> None:
+    found = read_by(read_always_decrypted, text)[1]
+    assert [one[: len(expected)] for one, expected in zip(found, errors, strict=True)] == errors
+
+
+def test_a_group_decrypts_as_it_says_itself(tmp_path: Path) -> None:
+    path = tmp_path / "policy.yaml"
+    path.write_text(
+        "layers: []\ndecrypt: where-needed\nalways-decrypt: [e.example]\n"
+        "groups: [{name: a, ports: [1], decrypt: never, relayed: keep},"
+        " {name: c, ports: [2], always-decrypt: [b.example]}]\n"
+    )
+    report = ProblemReport(str(path))
+    policy = read_policy(path, report)
+    assert policy is not None
+    assert report.errors == []
+    every = [group.settings for group in policy.all_groups]
+    assert [own.decrypt for own in every] == ["never", "where-needed", "where-needed"]
+    assert [own.relayed for own in every] == ["keep", "end", "end"]
+    always = [own.always_decrypted.names for own in every]
+    assert always == [{(b"e.example", True)}, {(b"b.example", True)}, {(b"e.example", True)}]
+    path.write_text("layers: []\ndecrypt: some\n")
+    read_policy(path, report)
+    assert [str(error) for error in report.errors] == [
+        f"{path}:2: decrypt: some: expected one of all, where-needed, without-pages, never"
+    ]

@@ -6,18 +6,29 @@ from pathlib import Path
 import pytest
 
 from hushlist.compiling.policy_compiler import compile_policy
+from hushlist.decide.engine import load_engine
 from hushlist.errors import SourceError
 from hushlist.lists.list_formats import FORMATS
-from hushlist.lists.yaml_rules import DEFAULTS_KEYS
+from hushlist.lists.yaml_nodes import DEFAULTS_KEYS
 from hushlist.match.rule import Action
+from hushlist.match.seal import SealKey
 from hushlist.policy import shipped_policy
 from hushlist.policy.policy_file import POLICY_KEYS, Policy, PolicyError, fingerprint
+from hushlist.policy.subscription import SUBSCRIPTION_KEYS
+from hushlist.system.files import write_private
 from unit.hostile import rules_in
 
 KEYS = ", ".join(POLICY_KEYS)
 LAYER_KEYS = "name, during, checks, lists"
-LIST_KEYS = ", ".join(("file", "format", "prefix-length", *DEFAULTS_KEYS))
+LIST_KEYS = ", ".join(
+    (
+        *("file", "catalogue", "url", *SUBSCRIPTION_KEYS, "format", "prefix-length", "fragments", "seal", "gate"),
+        *DEFAULTS_KEYS,
+    )
+)
 NAMES = ", ".join(FORMATS)
+KEY = SealKey(bytes(range(32)))
+NO_KEY = "it is no key of sealed lists, 64 hexadecimal digits, as 'hushlist sealkey' makes them"
 
 
 @pytest.fixture
@@ -26,6 +37,9 @@ def folder(tmp_path: Path) -> Path:
     (tmp_path / "good.hashed").write_text(f"hashed:sha1={'0' * 40}\n")
     (tmp_path / "domains").write_text("d.example\n")
     (tmp_path / "list.txt").write_text("t.example\n")
+    for name, text in (("own", KEY.text), ("broken", "0" * 63)):
+        write_private(tmp_path / f"{name}.key", text.encode())
+    (tmp_path / "no-list").write_text("what is this?\n")
     return tmp_path
 
 
@@ -65,6 +79,12 @@ def test_what_is_done_with_the_unparsable_is_said(folder: Path, action: str) -> 
     assert load(folder, f"unparsable: {action}\nlayers: []").unparsable is Action(action)
 
 
+@pytest.mark.parametrize("action", ["block", "pass"])
+def test_what_is_done_with_an_unknown_context_is_said(folder: Path, action: str) -> None:
+    assert load(folder, f"unknown-context: {action}\nlayers: []").unknown_context is Action(action)
+    assert load(folder, "layers: []").unknown_context is Action.PASS
+
+
 def test_a_policy_s_terms_hold_for_a_list(folder: Path) -> None:
     terms = "name: 'hrn://l.example/a', action: tag, category: 'hrn://c.example/x', reason: why"
     entry = f"{{file: list.txt, format: domains, {terms}}}"
@@ -91,6 +111,9 @@ def test_a_list_s_file_is_found_beside_the_policy_wherever_one_stands(
     assert len(compile_policy(Path(folder.name) / "policy.yaml").index) == 1
 
 
+GAMES = "policy.yaml:2: games: an hrn: name must begin with 'hrn://'; for example 'hrn://policy.example/games'"
+
+
 @pytest.mark.parametrize(
     ("text", "errors"),
     [
@@ -100,6 +123,7 @@ def test_a_list_s_file_is_found_beside_the_policy_wherever_one_stands(
         ("layers: x", ["policy.yaml:1: layers: expected a list, not text"]),
         ("layers: []\ncolour: red", [f"policy.yaml:2: colour: unknown key (known: {KEYS})"]),
         ("layers: []\nunparsable: allow", ["policy.yaml:2: unparsable: allow: expected one of block, pass"]),
+        ("layers: []\nunknown-context: allow", ["policy.yaml:2: unknown-context: allow: expected one of block, pass"]),
         ("layers: []\nunparsable: tag", ["policy.yaml:2: unparsable: tag: expected one of block, pass"]),
         ("layers: []\nlayers: []", ["policy.yaml:2: layers: the key is given twice (first in line 1)"]),
         ("layers: [a: &x b]", ["policy.yaml:1: &x: anchors are not supported"]),
@@ -119,7 +143,7 @@ def test_a_list_s_file_is_found_beside_the_policy_wherever_one_stands(
             ["policy.yaml:2: timezone: Berlin/Europe: unknown time zone (expected a name such as UTC, Europe/Berlin)"],
         ),
         ("layers: []\nschedules: []", ["policy.yaml:2: schedules: expected a mapping of names to entries, not a list"]),
-        ("layers: []\ncategories: {games: block}", ["policy.yaml:2: games: an hrn: name must begin with 'hrn://'"]),
+        ("layers: []\ncategories: {games: block}", [GAMES]),
         (
             "layers: []\ndefault: deny",
             [
@@ -159,9 +183,16 @@ def test_a_list_s_file_is_found_beside_the_policy_wherever_one_stands(
         ),
         # lists
         (one_list("[]"), [f"policy.yaml:4: a list: expected a mapping with {LIST_KEYS}"]),
-        (one_list("{}"), ["policy.yaml:4: list: it names no file"]),
-        (one_list("{reason: x}"), ["policy.yaml:4: list: it names no file"]),
+        (one_list("{}"), ["policy.yaml:4: list: it names no file and no url"]),
+        (one_list("{reason: x}"), ["policy.yaml:4: list: it names no file and no url"]),
         (one_list("{file: []}"), ["policy.yaml:4: file: expected text, not a list"]),
+        (
+            one_list("{file: good.yaml, category: Web Games}"),
+            [
+                "policy.yaml:4: category: Web Games: an hrn: name must begin with 'hrn://' (at character 1)"
+                "; for example 'hrn://good.example/web-games'"
+            ],
+        ),
         (one_list("{file: good.yaml, colour: red}"), [f"policy.yaml:4: colour: unknown key (known: {LIST_KEYS})"]),
         (
             one_list("{file: good.yaml, action: pass}"),
@@ -173,8 +204,8 @@ def test_a_list_s_file_is_found_beside_the_policy_wherever_one_stands(
             [f"policy.yaml:4: format: abp: expected one of {NAMES}, squidguard"],
         ),
         (
-            one_list("list.txt"),
-            [f"policy.yaml:4: list.txt: its name tells no format: give one of {NAMES}"],
+            one_list("no-list"),
+            [f"no-list: list: neither its name nor its content tells its format: give one of {NAMES}"],
         ),
         (
             one_list("{file: list.txt, format: safebrowsing-raw, prefix-length: 33}"),
@@ -187,6 +218,24 @@ def test_a_list_s_file_is_found_beside_the_policy_wherever_one_stands(
             one_list("{file: list.txt, format: domains, prefix-length: 4}"),
             ["policy.yaml:4: prefix-length: only the format safebrowsing-raw has one"],
         ),
+        (one_list("{file: good.yaml, seal: none}"), ["policy.yaml:4: none: there is no such file"]),
+        (
+            one_list("{file: good.yaml, seal: domains}"),
+            ["policy.yaml:4: domains: it is secret, and others can use it: take that away (chmod o=,g-w)"],
+        ),
+        (
+            one_list("{file: domains, seal: own.key}"),
+            ["policy.yaml:4: seal: only lists of the formats yaml and sha256 can be sealed"],
+        ),
+        (
+            one_list("{file: good.yaml, seal: broken.key}"),
+            [f"policy.yaml:4: broken.key: {NO_KEY}"],
+        ),
+        (
+            one_list("{file: good.yaml, seal: own.key}"),
+            ["good.yaml:1: seal: a key is given for the list, and it is not sealed"],
+        ),
+        (one_list("{file: good.yaml, seal: }"), ["policy.yaml:4: seal: expected text, not nothing"]),
         (one_list("none.yaml"), ["policy.yaml:4: none.yaml: there is no such file"]),
         (one_list("{file: none.txt, format: hosts}"), ["policy.yaml:4: none.txt: there is no such file"]),
         (one_list("good.yaml/x.yaml"), ["policy.yaml:4: good.yaml/x.yaml: there is no such file"]),
@@ -203,7 +252,7 @@ def test_a_list_that_is_a_folder_is_an_error(folder: Path) -> None:
 
 
 def test_a_url_is_no_list(folder: Path) -> None:
-    why = "there is no such file: fetch it, and name the file"
+    why = "there is no such file: to have it fetched, write it as its url"
     name = "https://lists.example/ads.hosts"
     assert errors_of(folder, one_list(name)) == [f"policy.yaml:4: {name}: {why}"]
 
@@ -290,4 +339,25 @@ def test_a_fingerprint_changes_with_the_file(tmp_path: Path) -> None:
 
 def test_the_shipped_policy_is_good() -> None:
     policy = compile_policy(shipped_policy()).policy
-    assert [layer.name for layer in policy.layers] == ["overrides", "lists"]
+    assert [layer.name for layer in policy.layers] == ["overrides", "checks", "lists"]
+
+
+def test_each_list_has_its_own_key_which_is_one_of_the_policy_s_files(folder: Path) -> None:
+    other = SealKey(bytes(32))
+    write_private(folder / "other.key", other.text.encode())
+    for name, key in (("one", KEY), ("two", other)):
+        digest = key.sealer()(f"{name}.example/".encode()).hex()
+        (folder / f"{name}.sha256").write_text(f"seal: {key.fingerprint}\n{digest}\n")
+    text = "layers: [{name: lists, lists: [{file: one.sha256, seal: own.key}, {file: two.sha256, seal: other.key}]}]"
+    policy = load(folder, text)
+    assert policy.seals == {key.fingerprint: key for key in (KEY, other)}
+    assert {folder / "own.key", folder / "other.key"} <= policy.files.keys()
+    engine = load_engine(folder / "policy.yaml")
+    for url, action in ((b"http://one.example/", Action.BLOCK), (b"http://a.two.example/", Action.BLOCK)):
+        assert engine.decide_url(url).action is action
+    assert engine.decide_url(b"http://three.example/").action is Action.PASS
+    assert KEY.octets not in Path(engine.index.source).read_bytes()
+    (folder / "own.key").unlink()
+    write_private(folder / "own.key", other.text.encode())
+    (error,) = errors_of(folder, text)
+    assert error.startswith(f"one.sha256:1: seal: the list is sealed with the key {KEY.fingerprint}, and the key ")

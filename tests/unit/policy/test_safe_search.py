@@ -13,22 +13,22 @@ from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import read_document
 from hushlist.policy.safe_search import (
     LEVELS,
-    SERVICES,
     RequestRewrite,
     read_safe_search,
     rewrite_for_safe_search,
+    services,
     set_parameters,
 )
 from unit.hostile import LONG, octets
 
-ALL = dict.fromkeys(SERVICES, "strict")
-NAMES = ", ".join(SERVICES)
+ALL = dict.fromkeys(services(), "strict")
+NAMES = ", ".join(services())
 SAFE = ((b"safe", b"active"),)
 GOOGLE = b"safe=active&ssui=on"
 
 
 def target_of(host: bytes, target: bytes, level: str = "strict") -> bytes | None:
-    change = rewrite_for_safe_search(host, target, dict.fromkeys(SERVICES, level))
+    change = rewrite_for_safe_search(host, target, dict.fromkeys(services(), level))
     return change.target if change else None
 
 
@@ -43,7 +43,7 @@ def target_of(host: bytes, target: bytes, level: str = "strict") -> bytes | None
     ],
 )
 def test_a_search_gets_the_service_s_parameter(host: bytes, level: str, expected: bytes) -> None:
-    change = rewrite_for_safe_search(host, b"/search?q=x", dict.fromkeys(SERVICES, level))
+    change = rewrite_for_safe_search(host, b"/search?q=x", dict.fromkeys(services(), level))
     assert change is not None
     assert (change.level, change.target, change.headers, change.host) == (level, expected, (), None)
 
@@ -221,7 +221,7 @@ def test_after_it_a_server_reads_the_parameter_once_and_right(target: bytes) -> 
 
 @given(_HOSTS | octets(), octets(), st.sampled_from([*LEVELS, "?"]))
 def test_no_octets_are_an_error(host: bytes, target: bytes, level: str) -> None:
-    change = rewrite_for_safe_search(host, target, dict.fromkeys(SERVICES, level))
+    change = rewrite_for_safe_search(host, target, dict.fromkeys(services(), level))
     assert change is None or str(change)
 
 
@@ -240,10 +240,10 @@ def test_a_level_that_a_service_does_not_have_is_strict() -> None:
 def test_a_rewrite_says_what_it_changes_and_by_which_document_but_not_what_was_asked() -> None:
     secret = b"/search?q=secret"
     assert list(
-        map(str, filter(None, (rewrite_for_safe_search(min(s.hosts), secret, ALL) for s in SERVICES.values())))
+        map(str, filter(None, (rewrite_for_safe_search(min(s.hosts), secret, ALL) for s in services().values())))
     ) == [
         f"{service.title}, strict: {service.levels['strict']} (source: {service.source})"
-        for service in SERVICES.values()
+        for service in services().values()
     ]
     assert str(rewrite_for_safe_search(b"google.com", secret, ALL)) == (
         "Google, strict: safe=active is set in the query, ssui=on is set in the query "
@@ -258,9 +258,9 @@ def test_a_rewrite_says_what_it_changes_and_by_which_document_but_not_what_was_a
 
 
 def test_every_service_is_whole_and_no_host_is_of_two() -> None:
-    hosts = [host for service in SERVICES.values() for host in service.hosts]
+    hosts = [host for service in services().values() for host in service.hosts]
     assert len(hosts) == len(set(hosts))
-    for name, service in SERVICES.items():
+    for name, service in services().items():
         assert name == service.name
         assert "strict" in service.levels
         assert set(service.levels) <= {"strict", "moderate"}
@@ -304,8 +304,8 @@ def read(text: str) -> tuple[dict[str, str], list[str]]:
     ("text", "expected"),
     [
         ("safe-search: strict", ALL),
-        ("safe-search: 'off'", dict.fromkeys(SERVICES, "off")),
-        ("safe-search: off", dict.fromkeys(SERVICES, "off")),
+        ("safe-search: 'off'", dict.fromkeys(services(), "off")),
+        ("safe-search: off", dict.fromkeys(services(), "off")),
         ("safe-search: moderate", ALL | {"duckduckgo": "moderate", "youtube": "moderate"}),
         ("safe-search: [google, bing]", {"google": "strict", "bing": "strict"}),
         ("safe-search: []", {}),
@@ -330,7 +330,10 @@ FORMS = "expected one of strict, moderate, off, a list of services, or a mapping
         ("safe-search:", [f"policy.yaml:1: safe-search: {FORMS}"]),
         ("safe-search:\n- gogle\n- bing", [f"policy.yaml:2: safe-search: 'gogle': unknown service (known: {NAMES})"]),
         ("safe-search:\n- [bing]", [f"policy.yaml:2: safe-search: a list: unknown service (known: {NAMES})"]),
-        ("safe-search:\n  gogle: strict\n", [f"policy.yaml:2: gogle: unknown key (known: {NAMES})"]),
+        (
+            "safe-search:\n  gogle: strict\n",
+            [f"policy.yaml:2: gogle: unknown key; did you mean 'google'? (known: {NAMES})"],
+        ),
         ("safe-search:\n  youtube: on", ["policy.yaml:2: youtube: on: expected one of strict, moderate, off"]),
         ("safe-search:\n\n  google: moderate", ["policy.yaml:3: google: moderate: expected one of strict, off"]),
         (

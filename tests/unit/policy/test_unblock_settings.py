@@ -42,7 +42,7 @@ EXPECTED = "expected on, off or a mapping with passphrase, codes, scopes, minute
         ("maybe", [f"p:1: unblock: 'maybe': {EXPECTED}"]),
         ("", [f"p:1: unblock: nothing: {EXPECTED}"]),
         ("[]", [f"p:1: unblock: a list: {EXPECTED}"]),
-        ("{code: on}", ["p:1: code: unknown key (known: passphrase, codes, scopes, minutes)"]),
+        ("{code: on}", ["p:1: code: unknown key; did you mean 'codes'? (known: passphrase, codes, scopes, minutes)"]),
         ("{codes: yes}", ["p:1: codes: yes: expected one of on, off"]),
         ("{codes: off}", ["p:1: unblock: it takes neither a passphrase nor codes"]),
         ("{scopes: [hosts]}", ["p:1: scopes: 'hosts': expected some of host, url, category"]),

@@ -1,6 +1,7 @@
 """What all tests of the addon share."""
 
 import warnings
+from collections.abc import Iterable
 from pathlib import Path
 
 import pytest
@@ -26,7 +27,10 @@ def _no_context() -> None:
 class InProcess:
     """Compiles in this process, which costs a test a tenth of what another process does."""
 
-    def compile(self, path: Path) -> tuple[Policy, Index]:
+    def __init__(self, own_ports: Iterable[int] = ()) -> None:
+        """As ``Background``."""
+
+    def compile(self, path: Path, *, is_start: bool = False) -> tuple[Policy, Index]:
         """As ``Background``."""
         compiled = compile_policy(path).let_go()
         return compiled.policy, compiled.index

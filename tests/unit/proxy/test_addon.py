@@ -12,13 +12,14 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.test import taddons, tflow
 
 from hushlist.decide.decision import Decision
-from hushlist.decide.engine import Engine
+from hushlist.decide.engine import Engine, load_engine
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import Client, Group
 from hushlist.policy.policy_file import POLICY_KEYS, PolicyError
 from hushlist.proxy import policy_watch, request_handler, runtime
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.flow_outcome import BLOCKED, KEY, SAFE_SEARCH, TAGGED, WOULD_BLOCK
+from hushlist.proxy.relayed_connections import RelayedConnections
 from hushlist.url.request import Request
 from unit.mitmproxied import mitmproxied
 
@@ -53,8 +54,9 @@ def active(context: taddons.context, hushlist: Hushlist, policy: Path) -> taddon
 
 @pytest.fixture
 def running(active: taddons.context, hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> taddons.context:
-    """The same, behind the start, but without a watch over the files, which has tests of its own."""
+    """The same, behind the start, but without the watches, which have tests of their own."""
     monkeypatch.setattr(hushlist.policy_watch, "_restart", lambda: None)
+    monkeypatch.setattr(RelayedConnections, "run", lambda _: None)
     hushlist.running()
     return active
 
@@ -87,6 +89,38 @@ def test_media_types_of_a_request_are_checked_where_the_policy_asks_for_them(
     context.configure(hushlist, hushlist_policy=str(tmp_path / "policy.yaml"), hushlist_mode="block")
     flow = run(hushlist, flow_of("https://other.example/q", **headers))
     assert (flow.response and flow.response.status_code) == status
+
+
+_NEWS = "https://www.news.example/"
+
+
+@pytest.mark.parametrize(
+    ("url", "headers", "is_blocked"),
+    [
+        ("https://ads.example/x", {"Referer": _NEWS}, True),
+        ("https://ads.example/x", {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Dest": "image"}, True),
+        ("https://ads.example/x", {"Sec_Fetch_Site": "cross-site", "Sec_Fetch_Dest": "document"}, False),
+        ("https://ads.example/x", {"Referer": "https://www.ads.example/"}, False),
+        ("https://ads.example/x", {}, False),
+        ("https://cdn.example/banner.1", {"Sec_Fetch_Dest": "image"}, True),
+        ("https://cdn.example/banner.1", {"Sec_Fetch_Dest": "script"}, False),
+        ("https://cdn.example/banner.png", {}, True),
+        ("https://cdn.example/banner.png", {"Sec_Fetch_Dest": "image", "Referer": "https://fine.example/"}, False),
+        # a lie lifts what is about the page, and nothing else
+        ("https://cdn.example/beacon", {"Referer": "https://fine.example/", "Sec_Fetch_Dest": "image"}, True),
+        ("https://evil.example/banner.png", {"Referer": "https://fine.example/", "Sec_Fetch_Dest": "image"}, True),
+    ],
+)
+def test_a_request_is_decided_for_the_page_and_type_that_its_headers_tell(
+    context: taddons.context, hushlist: Hushlist, tmp_path: Path, url: str, headers: dict[str, str], is_blocked: bool
+) -> None:
+    filters = "||ads.example^$third-party\n/banner.$image\n@@/banner.$domain=fine.example\n/beacon\n"
+    (tmp_path / "l.adblock").write_text(filters)
+    (tmp_path / "own.yaml").write_text("rules: [evil.example]")
+    (tmp_path / "policy.yaml").write_text("layers: [{name: own, lists: [own.yaml]}, {name: l, lists: [l.adblock]}]\n")
+    context.configure(hushlist, hushlist_policy=str(tmp_path / "policy.yaml"), hushlist_mode="block")
+    flow = run(hushlist, flow_of(url, **headers))
+    assert (flow.response is not None) is is_blocked
 
 
 def test_a_recorded_response_keeps_its_alternative_services(active: taddons.context, hushlist: Hushlist) -> None:
@@ -275,6 +309,19 @@ def test_a_request_whose_body_took_long_is_decided_twice_and_told_once(
 
 
 @pytest.mark.usefixtures("active")
+def test_a_policy_that_comes_while_a_body_arrives_has_its_check_of_media_types_made(
+    hushlist: Hushlist, policy: Path
+) -> None:
+    flow = flow_of("https://resolver.example/q", "POST")
+    flow.request.headers["Content-Type"] = "application/dns-message"
+    hushlist.requestheaders(flow)
+    policy.write_text("layers: [{name: checks, checks: {dns-over-https: block}}]")
+    hushlist.runtime.use(load_engine(policy), None)
+    hushlist.request(flow)
+    assert flow.response is not None
+
+
+@pytest.mark.usefixtures("active")
 @pytest.mark.parametrize("mode", ["block", "tag"])
 def test_a_request_that_another_addon_has_changed_is_decided_again(
     active: taddons.context, hushlist: Hushlist, mode: str
@@ -399,6 +446,40 @@ def test_a_failure_of_our_own_refuses_the_request(
     assert "the filter failed" in caplog.text
 
 
+@pytest.mark.parametrize("step", ["guard", "frame"])
+@pytest.mark.parametrize(
+    ("failure", "host", "is_refused"),
+    [("closed", "other.example", True), ("open", "other.example", False), ("open", "blocked.example", True)],
+)
+def test_where_a_body_cannot_be_seen_to_the_policy_decides_and_what_is_blocked_stays_so(
+    context: taddons.context,
+    hushlist: Hushlist,
+    policy: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+    step: str,
+    failure: str,
+    host: str,
+    is_refused: bool,
+) -> None:
+    def fail(*_: object) -> None:
+        raise RuntimeError("broken")
+
+    policy.write_text(policy.read_text() + f"on-failure: {failure}\n")
+    context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
+    monkeypatch.setattr(hushlist._requests._bodies, step, fail)
+    flow = flow_of("http://other.example/")
+    hushlist.requestheaders(flow)
+    if step == "frame":
+        flow.request.host = host  # another addon's change: it is decided again, whatever fails before
+    elif host != "other.example":
+        flow = flow_of(f"http://{host}/")
+        hushlist.requestheaders(flow)
+    hushlist.request(flow)
+    assert (flow.response is not None) is is_refused
+    assert "the filter failed on a request" in caplog.text
+
+
 @pytest.mark.usefixtures("active")
 @pytest.mark.parametrize(
     "target", ["flow_outcome.annotate", "page.block_response.explanation_of", "page.block_response.page"]
@@ -453,6 +534,25 @@ def test_a_mode_that_is_none_is_an_error_at_the_start(
     context.configure(hushlist, hushlist_mode="nonsense")
     assert "hushlist_mode cannot be 'nonsense', only one of block, tag, off" in caplog.text
     assert run(hushlist, flow_of("http://other.example/")).response
+
+
+def test_an_option_of_ours_that_is_none_is_an_error_with_the_nearest(
+    context: taddons.context, hushlist: Hushlist, policy: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    context.options.deferred["hushlist_polisy"] = "x"
+    context.configure(hushlist, hushlist_policy=str(policy))
+    own = "hushlist_learn, hushlist_mode, hushlist_policy"
+    expected = f"there is no option hushlist_polisy; did you mean 'hushlist_policy'? (known: {own})"
+    assert [one.getMessage() for one in caplog.records if one.levelname == "ERROR"] == [f"hushlist: {expected}"]
+    assert run(hushlist, flow_of("http://other.example/")).response
+
+
+def test_options_of_others_are_theirs(
+    context: taddons.context, hushlist: Hushlist, policy: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    context.options.deferred["other_polisy"] = "x"
+    context.configure(hushlist, hushlist_policy=str(policy))
+    assert not [one for one in caplog.records if one.levelname == "ERROR"]
 
 
 def test_a_mode_that_comes_with_something_else_that_is_refused_is_not_taken(
@@ -721,6 +821,16 @@ def test_every_decision_is_logged_once(hushlist: Hushlist, policy: Path) -> None
     assert "very-secret" not in str(found)
     assert flows[0].response is not None
     assert str(found[0]["reference"]) in flows[0].response.text
+
+
+@pytest.mark.usefixtures("grouped")
+def test_the_original_form_of_a_url_is_kept_with_its_port(hushlist: Hushlist, policy: Path) -> None:
+    flow = run(hushlist, of_user("pupil", "http://blocked.example:8080/a/../%7Ex"))
+    assert flow.response is not None
+    (one,) = written(hushlist, policy)
+    assert (one["url"], one["original"]) == ("http://blocked.example/~x", "http://blocked.example:8080/a/../%7Ex")
+    assert flow.metadata[KEY]["original"] == one["original"]
+    assert str(one["original"]) in (flow.response.text or "")
 
 
 @pytest.mark.usefixtures("grouped")

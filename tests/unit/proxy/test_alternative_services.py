@@ -8,8 +8,11 @@ from ipaddress import ip_address
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mitmproxy import http
+from mitmproxy.test import tflow
 
-from hushlist.proxy.alternative_services import ServiceRecord, read_service_record
+from hushlist.proxy.alternative_services import ServiceRecord, keep_here, read_service_record
+from hushlist.proxy.runtime import Runtime
 
 #: RFC 9460, Appendix D: the test vectors in wire format, but for those with alpn h3
 VECTORS = [
@@ -101,3 +104,25 @@ def test_no_octets_raise_anything_else_and_what_is_filtered_stays_so(octets: byt
         assert read_service_record(filtered.to_bytes()) == filtered
         assert filtered.filtered() == filtered
         assert 5 not in filtered.params
+
+
+FIELDS = [(b"Alt-Svc", b'h3=":443"'), (b"ALT-SVC", b" clear "), (b"alt-svc", b""), (b"alt-svX", b"h3"), (b"a", b"h3")]
+
+
+@pytest.mark.parametrize(
+    ("mode", "is_live", "kept"),
+    [
+        ("block", True, FIELDS[1:2] + FIELDS[3:]),
+        ("tag", True, FIELDS[1:2] + FIELDS[3:]),
+        ("off", True, FIELDS),
+        ("block", False, FIELDS),
+    ],
+)
+def test_no_other_service_is_offered_while_the_filter_is_on(
+    mode: str, is_live: bool, kept: list[tuple[bytes, bytes]]
+) -> None:
+    flow, headers, runtime = tflow.tflow(), http.Headers(FIELDS), Runtime()
+    flow.live, runtime.mode = is_live, mode
+    keep_here(flow, headers, runtime)
+    assert [*headers.fields] == kept
+    keep_here(flow, None, runtime)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Iterator
-from ipaddress import IPv4Address
+from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -18,6 +18,7 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import tflow
 
 from hushlist.match.rule import Action
+from hushlist.policy.proxy_settings import FailureCause, NameAnswers, OnFailure
 from hushlist.proxy import dns_queries
 from hushlist.proxy.dns_queries import DnsQueries, NameServers, ask_filter_first
 from hushlist.proxy.flow_outcome import BLOCKED, KEY, WOULD_BLOCK
@@ -106,6 +107,24 @@ def test_a_failure_of_our_own_answers_nothing(
     assert flow.response
     assert flow.response.response_code == response_codes.SERVFAIL
     assert "the filter failed" in caplog.text
+
+
+@pytest.mark.parametrize("step", ["ask", "answer"])
+def test_a_name_stays_blocked_where_that_cannot_be_recorded(
+    runtime: Runtime, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    flow = flow_of("blocked.example" if step == "ask" else "other.example")
+    if step == "answer":
+        flow.response = flow.request.succeed([dns.ResourceRecord.CNAME("other.example", "blocked.example")])
+    runtime.failure_policy.on_failure = OnFailure(frozenset(FailureCause))
+    monkeypatch.setattr(runtime, "record", fail)
+    getattr(DnsQueries(runtime), step)(flow)
+    assert flow.response
+    assert flow.response.response_code == response_codes.SERVFAIL
+    assert runtime.failure_policy.passed == 0
 
 
 def test_without_a_policy_every_question_is_refused() -> None:
@@ -286,3 +305,138 @@ def test_what_was_answered_for_a_question_before_is_forgotten(runtime: Runtime, 
     runtime.mode = mode
     queries.ask(flow)
     assert flow.response is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "class_", "addresses"),
+    [
+        (dns.types.A, dns.classes.IN, ["192.0.2.80"]),
+        (dns.types.AAAA, dns.classes.IN, []),
+        (dns.types.MX, dns.classes.IN, []),
+        (dns.types.A, dns.classes.CH, []),
+    ],
+)
+def test_the_address_of_the_policy_is_for_whoever_asks_for_one(
+    runtime: Runtime, kind: int, class_: int, addresses: list[str]
+) -> None:
+    flow = flow_of("blocked.example", kind)
+    flow.request.questions[0].class_ = class_
+    response = ask(runtime, flow).response
+    assert response
+    assert response.response_code == response_codes.NOERROR
+    assert [str(record.ipv4_address) for record in response.answers] == addresses
+    assert {record.ttl for record in response.answers} <= {10}  # seconds: an unblocked site can be used soon
+
+
+LOOPBACK = IPv6Address("::1")
+
+
+@pytest.mark.parametrize(
+    ("answers", "kind", "code", "addresses"),
+    [
+        (NameAnswers(), dns.types.A, response_codes.NXDOMAIN, []),
+        (NameAnswers(refused=True), dns.types.A, response_codes.REFUSED, []),
+        (
+            NameAnswers(addresses=(IPv6Address("::1"),)),
+            dns.types.AAAA,
+            response_codes.NOERROR,
+            [IPv6Address("::1").packed],
+        ),
+        (NameAnswers(addresses=(IPv6Address("::1"),)), dns.types.A, response_codes.NOERROR, []),
+    ],
+)
+def test_a_blocked_name_is_answered_as_the_policy_says(
+    answers: NameAnswers, kind: int, code: int, addresses: list[bytes]
+) -> None:
+    response = dns_queries._blocked(flow_of("blocked.example", kind).request, answers, refused=False)
+    assert (response.response_code, [record.data for record in response.answers]) == (code, addresses)
+    assert {record.ttl for record in response.answers} <= {10}
+
+
+@pytest.mark.parametrize(("mode", "is_killed"), [("block", True), ("tag", False), ("off", False)])
+def test_in_a_tunnel_nothing_is_a_question(runtime: Runtime, mode: str, is_killed: bool) -> None:
+    flow = flow_of("blocked.example")
+    flow.client_conn.proxy_mode = ProxyMode.parse("regular")
+    ask(runtime, flow, mode)
+    assert (flow.error is not None, flow.response) == (is_killed, None)
+    flow.response = before = flow.request.succeed([dns.ResourceRecord.A("blocked.example", IPv4Address("192.0.2.7"))])
+    DnsQueries(runtime).answer(flow)
+    assert flow.response is before
+
+
+@pytest.mark.parametrize(("mode", "is_live"), [("off", True), ("block", False)])
+def test_an_answer_is_left_alone_while_the_filter_is_off_and_in_a_recording(
+    runtime: Runtime, mode: str, is_live: bool
+) -> None:
+    flow = flow_of("other.example")
+    flow.live, runtime.mode = is_live, mode
+    flow.response = before = flow.request.succeed([dns.ResourceRecord.CNAME("other.example", "blocked.example")])
+    DnsQueries(runtime).answer(flow)
+    assert flow.response is before
+    assert len(before.answers) == 1
+
+
+def record_of(kind: int, data: bytes) -> dns.ResourceRecord:
+    return dns.ResourceRecord("other.example", kind, dns.classes.IN, 60, data)
+
+
+ALIAS = b"\0\0\7blocked\7example\0"
+HINT = b"\0\1\0" + b"\0\4\0\4\xcb\0\x71\7"
+ENCRYPTED = b"\0\1\0" + b"\0\5\0\2\xfe\x0d"
+
+
+@pytest.mark.parametrize(
+    ("record", "is_blocked"),
+    [
+        (record_of(dns.types.A, bytes((203, 0, 113, 7))), True),
+        (record_of(dns.types.A, bytes((192, 0, 2, 7))), False),
+        (record_of(dns.types.AAAA, IPv6Address("::ffff:203.0.113.7").packed), True),
+        (record_of(dns.types.AAAA, IPv6Address("2001:db8::7").packed), False),
+        (dns.ResourceRecord.CNAME("other.example", "www.blocked.example"), True),
+        (record_of(dns.types.DNAME, dns.domain_names.pack("blocked.example")), True),
+        (record_of(dns.types.HTTPS, ALIAS), True),
+        (record_of(dns.types.SVCB, HINT), True),
+        (record_of(dns.types.HTTPS, ENCRYPTED), False),
+        (record_of(dns.types.TXT, b"\7blocked"), False),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_an_answer_is_decided_by_where_it_leads(runtime: Runtime, record: dns.ResourceRecord, is_blocked: bool) -> None:
+    flow = flow_of("other.example", record.type)
+    flow.response = before = flow.request.succeed([record])
+    DnsQueries(runtime).answer(flow)
+    assert (flow.response is not before) is is_blocked
+    assert (KEY in flow.metadata) is is_blocked
+
+
+@pytest.mark.parametrize(
+    ("record", "kept"),
+    [
+        (record_of(dns.types.HTTPS, ENCRYPTED), [b"\0\1\0"]),
+        (record_of(dns.types.HTTPS, b"\0\1\0\0\1\0\3\2h3\0\2\0\0"), []),  # it offers HTTP/3 alone
+        (record_of(dns.types.HTTPS, b"\0"), []),
+        (record_of(dns.types.A, b"\1\2\3"), []),
+        (record_of(dns.types.AAAA, b"\1\2\3\4"), []),
+        (record_of(dns.types.A, b"\1\2\3\4"), [b"\1\2\3\4"]),
+        (record_of(dns.types.MX, b"\0"), [b"\0"]),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+@pytest.mark.parametrize("section", ["answers", "authorities", "additionals"])
+def test_what_would_lead_past_the_filter_is_taken_out_and_the_answer_is_no_longer_called_authentic(
+    runtime: Runtime, section: str, record: dns.ResourceRecord, kept: list[bytes]
+) -> None:
+    flow = flow_of("other.example")
+    flow.response = response = flow.request.succeed([])
+    response.reserved = 0b111
+    before = record.data
+    getattr(response, section).append(record_of(record.type, record.data))
+    DnsQueries(runtime).answer(flow)
+    assert flow.response is response
+    assert [own.data for own in getattr(response, section)] == kept
+    assert response.reserved == (0b111 if kept == [before] else 0b101)
+
+
+def test_while_the_filter_is_off_nothing_is_asked_of_it(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "judge", None)
+    assert ask(runtime, flow_of("blocked.example"), "off").response is None

@@ -5,11 +5,11 @@ import io
 import pytest
 from mitmproxy import flowfilter, http
 from mitmproxy.io import FlowReader, FlowWriter
-from mitmproxy.test import tflow
+from mitmproxy.test import taddons, tflow
 
 from hushlist.decide.decision import Decision
 from hushlist.match.rule import Action
-from hushlist.proxy.flow_outcome import BLOCKED, KEY, TAGGED, WOULD_BLOCK, annotate
+from hushlist.proxy.flow_outcome import BLOCKED, KEY, TAGGED, WOULD_BLOCK, annotate, refuse
 from hushlist.url.request import request_of
 from unit.hostile import engine_of, judgement_of
 
@@ -136,3 +136,33 @@ def test_other_addons_metadata_stays() -> None:
     flow.metadata["other"] = 1
     noted("other.example", flow=noted("blocked.example", flow=flow))
     assert flow.metadata["other"] == 1
+
+
+@pytest.mark.parametrize(
+    ("limit", "version", "method", "headers", "is_answered"),
+    [
+        (None, "HTTP/1.1", "POST", {"transfer-encoding": "chunked"}, True),
+        ("1", "HTTP/1.1", "POST", {"transfer-encoding": "chunked"}, False),
+        ("1", "HTTP/1.1", "POST", {"content-length": "9"}, True),
+        ("1", "HTTP/1.1", "POST", {"content-length": "odd"}, False),
+        ("1", "HTTP/1.1", "POST", {}, True),
+        ("1", "HTTP/2.0", "POST", {}, False),
+        ("1", "HTTP/2.0", "get", {}, True),
+        ("1", "HTTP/2.0", "POST", {"content-length": "9"}, True),
+        ("1", "HTTP/3", "PUT", {}, False),
+    ],
+)
+def test_a_request_whose_body_is_streamed_is_killed_and_any_other_is_answered(
+    limit: str | None, version: str, method: str, headers: dict[str, str], is_answered: bool
+) -> None:
+    with taddons.context() as context:
+        context.options.add_option("stream_large_bodies", str | None, limit, "")
+        flow = tflow.tflow(req=http.Request.make(method, "http://h.example/"))
+        flow.request.http_version = version
+        flow.request.headers = http.Headers([(name.encode(), value.encode()) for name, value in headers.items()])
+        assert refuse(flow, lambda _: http.Response.make(403)) is is_answered
+        assert (flow.response is not None, flow.error is None) == (is_answered, is_answered)
+        streamed = tflow.tflow()
+        streamed.request.stream = True
+        assert not refuse(streamed, lambda _: http.Response.make(403))
+        context.master.event_loop.close()

@@ -7,6 +7,7 @@ from mitmproxy import connection, http, options, tls
 from mitmproxy.proxy import context
 from mitmproxy.test import taddons, tflow
 
+from hushlist.proxy import flow_outcome
 from hushlist.proxy.flow_outcome import Bodies
 
 
@@ -81,6 +82,23 @@ def test_a_body_is_streamed_where_frames_tell_its_end(
     assert callable(flow.request.stream)
     assert [flow.request.stream(chunk) for chunk in (b"a", b"")] == passed
     assert (flow.error is None) is (protocol is not None)
+
+
+def test_none_of_it_is_streamed_though_that_cannot_be_logged(
+    mitmproxy_options: taddons.context, bodies: Bodies, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError("no space left")
+
+    mitmproxy_options.options.stream_large_bodies = "3m"
+    monkeypatch.setattr(flow_outcome.logger, "warning", fail)
+    flow = flow_of("HTTP/2.0")
+    bodies.guard(flow)
+    assert callable(flow.request.stream)
+    with pytest.raises(OSError, match="no space"):
+        flow.request.stream(b"a")
+    assert flow.error is not None
+    assert flow.request.stream(b"b") == ()
 
 
 # -- what is not read --------------------------------------------------------------------------------------------------

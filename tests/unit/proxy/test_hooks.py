@@ -122,7 +122,8 @@ def test_a_warning_says_that_one_can_go_on_and_a_block_page_that_it_is_blocked(h
 def test_the_proxy_does_not_ask_itself_in_any_mode(context: taddons.context, hushlist: Hushlist, mode: str) -> None:
     context.configure(hushlist, hushlist_mode=mode)
     flow = flow_of("http://good.example/")
-    server = connection.Server(address=("127.0.0.1", 8080), sockname=flow.client_conn.peername)
+    client = flow.client_conn
+    server = connection.Server(address=client.sockname, sockname=client.peername, peername=client.sockname)
     server.state = connection.ConnectionState.OPEN
     hushlist.server_connected(ServerConnectionHookData(server, flow.client_conn))
     hushlist.requestheaders(flow)

@@ -2,6 +2,8 @@
 
 import asyncio
 import logging
+import os
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -10,11 +12,13 @@ import pytest
 from mitmproxy.net.http import url as mitmproxy_url
 from mitmproxy.test import taddons
 
+from hushlist.compiling.compile_report import CompileReport
 from hushlist.decide.engine import Engine, load_engine
 from hushlist.match.rule import Action
 from hushlist.policy.policy_file import fingerprint
 from hushlist.proxy import policy_watch
 from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.policy_watch import PolicyUpdate
 from hushlist.url.request import Request
 
 PATIENCE = 10
@@ -51,9 +55,13 @@ class Watch:
         self.engines: list[Engine] = []
         self.reads = 0
 
-    def read(self) -> Engine:
+    def read(self) -> PolicyUpdate:
         self.reads += 1
-        return load_engine(self.policy)
+        engine = load_engine(self.policy)
+        return PolicyUpdate(engine, None, CompileReport.of(engine.index))
+
+    def swap(self, update: PolicyUpdate) -> None:
+        self.engines.append(update.engine)
 
     async def until(self, condition: Callable[[], bool]) -> None:
         async with asyncio.timeout(PATIENCE):
@@ -63,7 +71,7 @@ class Watch:
     def run(self, steps: Callable[[], Awaitable[None]]) -> None:
         async def both() -> None:
             files = load_engine(self.policy).policy.files
-            task = asyncio.create_task(policy_watch.watch(lambda: self.read(), files, self.engines.append))
+            task = asyncio.create_task(policy_watch.watch(lambda: self.read(), files, self.swap))
             try:
                 await steps()
             finally:
@@ -95,22 +103,38 @@ def test_files_that_stand_still_are_not_read(policy: Path) -> None:
 
 
 def test_a_broken_change_is_reported_once_and_mended(policy: Path, caplog: pytest.LogCaptureFixture) -> None:
-    watch = Watch(policy)
+    watch, text = Watch(policy), policy.read_text()
 
     async def steps() -> None:
-        write(policy.with_name("ads.yaml"), "rules:\n- '..'\n")
+        write(policy, "odd: 1")
         await watch.until(lambda: bool(caplog.records))
         await asyncio.sleep(0.1)
         assert watch.reads == 1
         assert watch.engines == []
-        write(policy.with_name("ads.yaml"), "rules: [mended.example]")
+        write(policy, text)
         await watch.until(lambda: bool(watch.engines))
 
     watch.run(steps)
     (record,) = caplog.records
     assert record.levelno == logging.ERROR
-    assert f"{policy.with_name('ads.yaml')}:2: ..: it names no host" in record.getMessage()
-    assert blocks(watch.engines[0], "mended.example")
+    assert f"{policy}:1: odd: unknown key" in record.getMessage()
+    assert blocks(watch.engines[0], "first.example")
+
+
+def test_of_a_list_that_is_held_back_the_good_copy_is_used_until_it_is_mended(policy: Path) -> None:
+    watch = Watch(policy)
+
+    async def steps() -> None:
+        write(policy.with_name("ads.yaml"), "rules:\n- '..'\n")
+        await watch.until(lambda: len(watch.engines) == 1)
+        write(policy.with_name("ads.yaml"), "rules: [mended.example]")
+        await watch.until(lambda: len(watch.engines) == 2)
+
+    watch.run(steps)
+    assert [blocks(engine, "first.example") for engine in watch.engines] == [True, False]
+    (problem,) = watch.engines[0].policy.held_back
+    assert "held back: it cannot be read: ads.yaml:2: ..: it names no host" in str(problem)
+    assert blocks(watch.engines[1], "mended.example")
 
 
 def test_a_list_that_is_missing_is_used_once_it_appears(policy: Path, caplog: pytest.LogCaptureFixture) -> None:
@@ -142,11 +166,11 @@ def test_a_list_that_is_deleted_leaves_the_last_good_rules(policy: Path, caplog:
 
 def test_what_changes_while_it_is_read_is_read_again_and_not_used(policy: Path) -> None:
     class Changing(Watch):
-        def read(self) -> Engine:
-            engine = super().read()
+        def read(self) -> PolicyUpdate:
+            update = super().read()
             if self.reads == 1:
                 write(policy.with_name("ads.yaml"), "rules: [third.example]")
-            return engine
+            return update
 
     watch = Changing(policy)
 
@@ -161,11 +185,11 @@ def test_what_changes_while_it_is_read_is_read_again_and_not_used(policy: Path) 
 
 def test_a_failure_of_our_own_does_not_end_the_watch(policy: Path, caplog: pytest.LogCaptureFixture) -> None:
     class Failing(Watch):
-        def read(self) -> Engine:
-            engine = super().read()
+        def read(self) -> PolicyUpdate:
+            update = super().read()
             if self.reads == 1:
                 raise RuntimeError("broken")
-            return engine
+            return update
 
     watch = Failing(policy)
 
@@ -177,6 +201,28 @@ def test_a_failure_of_our_own_does_not_end_the_watch(policy: Path, caplog: pytes
 
     watch.run(steps)
     assert blocks(watch.engines[0], "third.example")
+
+
+def test_a_machine_that_has_no_thread_for_a_while_does_not_end_the_watch(
+    policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch, start, refused = Watch(policy), threading.Thread.start, []
+
+    def refuse_twice(thread: threading.Thread) -> None:
+        if len(refused) < 2:
+            refused.append(thread)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    async def steps() -> None:
+        await asyncio.sleep(0)
+        write(policy.with_name("ads.yaml"), "rules: [second.example]")
+        await watch.until(lambda: bool(watch.engines))
+
+    monkeypatch.setattr(threading.Thread, "start", refuse_twice)
+    watch.run(steps)
+    assert len(refused) == 2
+    assert blocks(watch.engines[0], "second.example")
 
 
 def test_a_look_sees_what_is_there(policy: Path) -> None:
@@ -205,6 +251,9 @@ def test_the_addon_watches_while_it_runs_and_leaves_nothing_behind(policy: Path)
             hushlist.done()
             await asyncio.sleep(0)
             assert [task for task in asyncio.all_tasks() if "hushlist" in task.get_name()] == []
+            async with asyncio.timeout(PATIENCE):
+                while any("hushlist: watch" in thread.name for thread in threading.enumerate()):
+                    await asyncio.sleep(0.005)
 
     asyncio.run(life())
 
@@ -226,3 +275,55 @@ def test_no_url_that_was_read_is_kept_whatever_its_length(policy: Path) -> None:
             await asyncio.sleep(0)
 
     asyncio.run(life())
+
+
+async def running(hushlist: Hushlist, policy: Path, steps: Callable[[], Awaitable[None]]) -> None:
+    """Some steps while the addon runs."""
+    with taddons.context(hushlist) as context:
+        context.options.add_option("connection_strategy", str, "eager", "")
+        context.options.add_option("rawtcp", bool, True, "")
+        context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
+        hushlist.running()
+        async with asyncio.timeout(PATIENCE):
+            await steps()
+        hushlist.done()
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("way", ["the index was changed", "the command"])
+def test_all_is_read_again(policy: Path, way: str, caplog: pytest.LogCaptureFixture) -> None:
+    hushlist = Hushlist()
+    engines: list[Engine | None] = []
+
+    async def steps() -> None:
+        first = hushlist.runtime.engine
+        assert first is not None
+        if way == "the command":
+            hushlist.policy_watch.reload()
+        else:
+            os.utime(first.index.source, (1, 1))
+        while hushlist.runtime.engine in (first, None):
+            if hushlist.runtime.engine is None and not engines:
+                engines.append(None)
+                assert "somebody has changed it" in (hushlist.runtime.problem or "")
+            await asyncio.sleep(0.001)
+
+    asyncio.run(running(hushlist, policy, steps))
+    is_changed = way == "the index was changed"
+    assert len(engines) == is_changed
+    assert ("somebody has changed it while it was in use" in caplog.text) is is_changed
+
+
+def test_while_there_is_no_policy_that_is_said_again_and_again(
+    policy: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(policy_watch, "RETRY", 0.03)
+    policy.write_text("on-failure: {start: open}\nlayers:\n- {name: lists, lists: [missing.yaml]}\n")
+    hushlist = Hushlist()
+
+    async def steps() -> None:
+        while caplog.text.count("missing.yaml") < 4:
+            await asyncio.sleep(0.01)
+
+    asyncio.run(running(hushlist, policy, steps))
+    assert hushlist.runtime.engine is None

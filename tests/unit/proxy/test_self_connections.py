@@ -8,49 +8,81 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from hushlist.proxy.flow_request import SelfConnections
 
 _HERE = ("127.0.0.1", 8080)
+#: a client, and the server of its connection
+Ends = tuple[connection.Client, connection.Server]
 
 
-def client_from(
-    *peer: str | int, mode: str = "regular", protocol: connection.TransportProtocol = "tcp"
-) -> connection.Client:
+def ends_from(
+    *peer: str | int,
+    mode: str = "regular",
+    protocol: connection.TransportProtocol = "tcp",
+    at: connection.Address = _HERE,
+    destination: connection.Address | None = None,
+) -> Ends:
     host, port, *rest = peer
-    return connection.Client(
+    client = connection.Client(
         peername=(host, port, *rest),  # type: ignore[arg-type]  IPv6 has two numbers more
-        sockname=_HERE,
+        sockname=at,
         proxy_mode=ProxyMode.parse(mode),
         transport_protocol=protocol,
     )
+    return client, connection.Server(address=destination)
 
 
-def made_from(own: SelfConnections, *name: str | int) -> connection.Server:
-    server = connection.Server(address=("self.example", 8080), sockname=name, peername=_HERE)  # type: ignore[arg-type]
+def made_from(own: SelfConnections, *name: str | int, to: connection.Address | None = _HERE) -> connection.Server:
+    server = connection.Server(address=("self.example", 8080), sockname=name, peername=to)  # type: ignore[arg-type]
     server.state = connection.ConnectionState.OPEN
-    own.note(ServerConnectionHookData(server, client_from("192.0.2.1", 1)))
+    own.note(ServerConnectionHookData(server, ends_from("192.0.2.1", 1)[0]))
     return server
 
 
 @pytest.mark.parametrize(
-    ("client", "is_own"),
+    ("ends", "is_own"),
     [
-        (client_from("127.0.0.1", 4000), True),
-        (client_from("::ffff:127.0.0.1", 4000, 0, 0), True),
-        (client_from("127.0.0.1", 4001), False),
-        (client_from("192.0.2.1", 4000), False),
-        (client_from("127.0.0.1", 4000, protocol="udp"), False),
+        (ends_from("127.0.0.1", 4000), True),
+        (ends_from("::ffff:127.0.0.1", 4000, 0, 0), True),
+        (ends_from("127.0.0.1", 4000, at=("::ffff:127.0.0.1", 8080)), True),
+        (ends_from("127.0.0.1", 4000, mode="socks5"), True),
+        (ends_from("127.0.0.1", 4001), False),
+        (ends_from("192.0.2.1", 4000), False),
+        (ends_from("127.0.0.1", 4000, at=("127.0.0.1", 8081)), False),
+        (ends_from("127.0.0.1", 4000, protocol="udp"), False),
     ],
 )
-def test_the_other_end_of_an_own_connection_is_known(client: connection.Client, is_own: bool) -> None:
+def test_the_other_end_of_an_own_connection_is_known(ends: Ends, is_own: bool) -> None:
     own = SelfConnections()
     server = made_from(own, "127.0.0.1", 4000)
     assert server.connected
-    assert own.has(client) is is_own
-    assert own.is_loop(client) is is_own
+    assert own.is_loop(*ends) is is_own
 
 
 def test_ipv6_is_known() -> None:
     own = SelfConnections()
-    server = made_from(own, "fe80::1", 4000, 0, 2)
-    assert own.has(client_from("fe80::1", 4000, 0, 2))
+    server = made_from(own, "fe80::1", 4000, 0, 2, to=("fe80::1", 8080, 0, 2))  # type: ignore[arg-type]
+    assert own.is_loop(*ends_from("fe80::1", 4000, 0, 2, at=("fe80::1", 8080, 0, 2)))  # type: ignore[arg-type]
+    assert server.connected
+
+
+def test_a_client_of_this_machine_may_have_the_port_of_a_connection_to_another_address() -> None:
+    own = SelfConnections()
+    server = made_from(own, "127.0.0.1", 4000, to=("127.0.0.1", 80))
+    assert not own.is_loop(*ends_from("127.0.0.1", 4000))
+    assert server.connected
+
+
+def test_one_port_may_serve_several_connections() -> None:
+    own = SelfConnections()
+    servers = [made_from(own, "127.0.0.1", 4000), made_from(own, "127.0.0.1", 4000, to=("127.0.0.1", 80))]
+    assert own.is_loop(*ends_from("127.0.0.1", 4000))
+    assert all(server.connected for server in servers)
+
+
+@pytest.mark.parametrize(("mode", "is_own"), [("transparent", True), ("regular", False)])
+def test_a_connection_that_a_firewall_leads_here_is_known_by_its_address(mode: str, is_own: bool) -> None:
+    own = SelfConnections()
+    server = made_from(own, "192.0.2.7", 4000, to=("198.51.100.1", 80))
+    assert own.is_loop(*ends_from("192.0.2.7", 4000, mode=mode, destination=("198.51.100.1", 80))) is is_own
+    assert not own.is_loop(*ends_from("192.0.2.7", 4000, mode=mode, destination=("198.51.100.2", 80)))
     assert server.connected
 
 
@@ -58,15 +90,25 @@ def test_a_port_that_another_has_now_is_no_own_one() -> None:
     own = SelfConnections()
     server = made_from(own, "127.0.0.1", 4000)
     server.state = connection.ConnectionState.CLOSED
-    assert not own.has(client_from("127.0.0.1", 4000))
+    assert not own.is_loop(*ends_from("127.0.0.1", 4000))
     del server
-    assert not own.has(client_from("127.0.0.1", 4000))
+    assert not own.is_loop(*ends_from("127.0.0.1", 4000))
 
 
 def test_the_proxy_may_ask_a_server_that_stands_behind_itself() -> None:
     own = SelfConnections()
     server = made_from(own, "127.0.0.1", 4000)
-    client = client_from("127.0.0.1", 4000, mode="reverse:http://intranet.example@8081")
-    assert own.has(client)
-    assert not own.is_loop(client)
+    ends = ends_from("127.0.0.1", 4000, mode="reverse:http://intranet.example@8081")
+    assert own.has(*ends)
+    assert not own.is_loop(*ends)
+    assert server.connected
+
+
+def test_a_connection_without_an_address_is_none_of_them() -> None:
+    own = SelfConnections()
+    server = made_from(own, "127.0.0.1", 4000, to=None)
+    assert not own.is_loop(*ends_from("127.0.0.1", 4000))
+    ends = ends_from("127.0.0.1", 4000)
+    ends[0].peername = None
+    assert not own.is_loop(*ends)
     assert server.connected

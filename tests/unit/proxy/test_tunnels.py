@@ -3,7 +3,10 @@
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Iterator
+from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -21,8 +24,12 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.test import taddons, tflow
 
 from hushlist.decide.engine import Engine
-from hushlist.proxy import tunnels
+from hushlist.policy.proxy_settings import FailureCause, OnFailure
+from hushlist.proxy import certificate_pinning, tunnels
 from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.page.pages import Explanation
+from hushlist.proxy.page.template import Template
+from hushlist.proxy.runtime import Runtime
 
 POLICY = """
 layers:
@@ -151,6 +158,44 @@ def test_an_http_2_connection_carries_one_tunnel(hushlist: Hushlist, version: st
     assert other.error is None
 
 
+def test_a_tunnel_that_was_never_opened_is_not_counted(hushlist: Hushlist) -> None:
+    server = connection.Server(address=None)
+    flows = [connect_to("good.example:443") for _ in range(2)]
+    for flow in flows:
+        flow.request.http_version, flow.server_conn = "HTTP/2.0", server
+    flows[0].response = http.Response.make(407)
+    for flow in flows:
+        hushlist.http_connect(flow)
+    assert flows[1].error is None
+
+
+def own(hushlist: Hushlist, client: connection.Client) -> connection.Server:
+    """A connection that the proxy has made, and whose other end is this client."""
+    server = connection.Server(address=("self.example", 8080), sockname=client.peername, peername=client.sockname)
+    server.state = connection.ConnectionState.OPEN
+    hushlist.server_connected(ServerConnectionHookData(server, client))
+    return server
+
+
+@pytest.mark.parametrize("port", [8080, 8081, 8082])
+def test_nothing_that_the_proxy_itself_asks_for_passes(hushlist: Hushlist, policy: Path, port: int) -> None:
+    policy.write_text(POLICY + "unparsable: pass\ndecrypt: never\n")
+    hushlist.policy_watch.load(policy)
+    flow = connect_to("good.example:443", port=port)
+    data = hello_to(("good.example", 443), "good.example", "transparent", port)
+    raw = offered(("good.example", 443))
+    raw.context.client = client_of("socks5", port)
+    made = [own(hushlist, client) for client in (flow.client_conn, data.context.client, raw.context.client)]
+    hushlist.http_connect(flow)
+    assert flow.response is not None
+    assert "the proxy would ask itself for it" in (flow.response.text or "")
+    hushlist.tls_clienthello(data)
+    assert refused(hushlist, data.context)
+    assert not data.ignore_connection
+    assert outcome(hushlist, raw, b"SSH-2.0-x\r\n") == ["ended"]
+    assert all(server.connected for server in made)
+
+
 def test_without_a_policy_a_tunnel_is_opened_for_the_page_and_nothing_else_passes(hushlist: Hushlist) -> None:
     hushlist.runtime.engine = None
     flow = connect_to("bank.example:443")
@@ -170,6 +215,7 @@ class Hello:
 
     def __init__(self, sni: str | None, extensions: tuple[tuple[int, bytes], ...]) -> None:
         self.sni, self.extensions = sni, extensions
+        self.alpn_protocols: list[bytes] = []
 
     def raw_bytes(self, *, wrap_in_record: bool) -> bytes:
         raise NotImplementedError  # as of DTLS
@@ -268,6 +314,196 @@ def test_whatever_fails_nothing_is_connected(
     assert data_of_raw.server.error == "blocked by hushlist: the filter failed"
     assert hushlist.runtime.failure_policy.refused == 3
     assert "the filter failed on a connection, it is refused" in caplog.text
+
+
+@pytest.fixture
+def broken_record(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing can be recorded, and what is undecided passes."""
+    monkeypatch.setattr(hushlist.runtime, "record", broken)
+    hushlist.runtime.failure_policy.on_failure = OnFailure(frozenset(FailureCause))
+
+
+@pytest.mark.usefixtures("broken_record")
+def test_what_is_blocked_stays_so_where_it_cannot_be_recorded(hushlist: Hushlist) -> None:
+    raw = raw_flow(("blocked.example", 9000))
+    hushlist.tcp_start(raw)
+    data = ServerConnectionHookData(client=raw.client_conn, server=raw.server_conn)
+    hushlist.server_connect(data)
+    assert (data.server.error or "").startswith("blocked by hushlist: blocked.example/ by ")
+    flow = connect_to("blocked.example:22")
+    hushlist.http_connect(flow)
+    assert flow.response is not None
+    assert outcome(hushlist, offered(ADDRESS), HARMFUL) == ["ended"]
+    assert outcome(hushlist, offered(ADDRESS), HARMLESS) == ["passed"]
+    assert hushlist.runtime.failure_policy.refused == 3
+
+
+@pytest.mark.usefixtures("broken_record")
+def test_a_second_tunnel_ends_where_that_cannot_be_reported(
+    hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = connect_to("good.example:443"), connect_to("good.example:443")
+    second.client_conn, second.server_conn = first.client_conn, first.server_conn
+    monkeypatch.setattr(tunnels.logger, "info", broken)
+    for flow in (first, second):
+        flow.request.http_version = "HTTP/2.0"
+        with suppress(RuntimeError):
+            hushlist.http_connect(flow)
+    assert first.error is None
+    assert second.error is not None
+
+
+# -- what is decrypted -------------------------------------------------------------------------------------------------
+
+
+def is_relayed(hushlist: Hushlist, policy: Path, how: str, asked: tls.ClientHelloData) -> tuple[bool, bool]:
+    """Whether a connection is not decrypted by a policy with ``decrypt``, and whether its server is refused."""
+    policy.write_text(POLICY + f"decrypt: {how}\nalways-decrypt: [cdn.example]\nsafe-search: strict\n")
+    hushlist.policy_watch.load(policy)
+    context = Context(asked.context.client, None)  # type: ignore[arg-type]
+    context.server.address = asked.context.server.address
+    data = tls.ClientHelloData(context, asked.client_hello)
+    hushlist.tls_clienthello(data)
+    return data.ignore_connection, refused(hushlist, context)
+
+
+REVERSE = "reverse:https://good.example"
+
+
+@pytest.mark.parametrize(
+    ("data", "where_needed", "never"),
+    [
+        (hello_to(("good.example", 443), "good.example"), (True, False), (True, False)),
+        (hello_to(("good.example", 8443), None), (True, False), (True, False)),
+        (hello_to(("good.example", 443), "other.example"), (True, False), (True, False)),
+        (hello_to(("good.example", 443), "www.path.example"), (False, False), (True, False)),
+        (hello_to(("path.example", 443), "good.example"), (False, False), (True, False)),
+        (hello_to(("good.example", 443), "blocked.example"), (False, True), (True, True)),
+        (hello_to(("blocked.example", 443), "good.example"), (False, True), (True, True)),
+        (hello_to(("good.example", 22), "good.example"), (False, True), (True, True)),
+        (hello_to(("good.example", 443), "good.example", hidden=True), (False, False), (True, True)),
+        (hello_to(("good.example", 443), None, hidden=True), (False, False), (True, True)),
+        (hello_to(("a/b", 443), None), (False, True), (True, True)),
+        (hello_to(("www.cdn.example", 443), None), (False, False), (True, False)),
+        (hello_to(("www.google.com", 443), None), (False, False), (True, False)),
+        (hello_to(("hushlist.internal", 443), None), (False, False), (True, False)),
+        (hello_to(ADDRESS, None), (False, False), (True, False)),
+        (hello_to(ADDRESS, "good.example"), (False, False), (True, False)),
+        (hello_to(ADDRESS, None, "transparent"), (False, False), (True, False)),
+        (hello_to(ADDRESS, "good.example", "transparent"), (True, False), (True, False)),
+        (hello_to(ADDRESS, "path.example", "transparent"), (False, False), (True, False)),
+        (hello_to(("203.0.113.7", 443), "good.example", "transparent"), (False, True), (True, True)),
+        (hello_to(("good.example", 443), "good.example", REVERSE), (False, False), (True, False)),
+        (hello_to(("good.example", 443), None, REVERSE), (False, False), (True, False)),
+        (hello_to(("bank.example", 443), "bank.example"), (True, False), (True, False)),
+        (hello_to(("blocked.example", 443), None, port=8081), (False, False), (True, False)),
+        (hello_to(("blocked.example", 443), None, port=8082), (True, False), (True, False)),
+        (hello_to(None, "good.example"), (False, False), (False, False)),
+    ],
+)
+def test_what_need_not_be_decrypted_is_relayed_if_no_name_of_it_is_blocked(
+    hushlist: Hushlist,
+    policy: Path,
+    data: tls.ClientHelloData,
+    where_needed: tuple[bool, bool],
+    never: tuple[bool, bool],
+) -> None:
+    assert is_relayed(hushlist, policy, "where-needed", data) == where_needed
+    assert is_relayed(hushlist, policy, "never", data) == never
+    is_passed = (data.context.server.address or ("",))[0] == "bank.example"
+    assert is_relayed(hushlist, policy, "all", data)[0] is is_passed
+
+
+@pytest.mark.parametrize(
+    ("data", "without_pages"),
+    [
+        (hello_to(("good.example", 443), "good.example"), (True, False)),
+        (hello_to(("www.path.example", 443), None), (False, False)),
+        (hello_to(("good.example", 443), "blocked.bank.example"), (True, True)),
+        (hello_to(("good.example", 443), "www.blocked.bank.example", hidden=True), (False, True)),
+        (hello_to(("good.example", 443), "blocked.example"), (False, True)),  # a part of it is allowed
+        (hello_to(("203.0.113.7", 443), "good.example", "transparent"), (True, True)),
+        (hello_to(("blocked.bank.example", 443), None, port=8081), (True, False)),
+    ],
+)
+def test_what_is_blocked_as_a_whole_is_not_decrypted_where_no_page_is_wanted(
+    hushlist: Hushlist, policy: Path, data: tls.ClientHelloData, without_pages: tuple[bool, bool]
+) -> None:
+    assert is_relayed(hushlist, policy, "without-pages", data) == without_pages
+
+
+@pytest.mark.parametrize(("host", "status"), [("blocked.bank.example", 403), ("blocked.example", None)])
+def test_where_no_page_is_wanted_a_tunnel_is_refused_unless_a_part_of_its_host_is_allowed(
+    hushlist: Hushlist, policy: Path, host: str, status: int | None
+) -> None:
+    is_relayed(hushlist, policy, "without-pages", hello_to(("good.example", 443), None))
+    flow = connect_to(f"{host}:443")
+    hushlist.http_connect(flow)
+    assert (flow.response and flow.response.status_code) == status
+
+
+@pytest.mark.parametrize(
+    ("address", "mode", "protocols", "relayed"),
+    [
+        (ADDRESS, "transparent", [b"h2", b"http/1.1"], False),
+        (ADDRESS, "transparent", [b"h3"], False),
+        (ADDRESS, "transparent", [b"http/1.1"], True),
+        (ADDRESS, "socks5", [b"h2"], False),
+        (("good.example", 443), "socks5", [b"h2"], True),
+        (("good.example", 443), "regular", [b"h2"], True),
+    ],
+)
+def test_a_connection_that_may_be_used_for_another_name_is_relayed_only_where_its_client_names_each_destination(
+    hushlist: Hushlist, policy: Path, address: tuple[str, int], mode: str, protocols: list[bytes], relayed: bool
+) -> None:
+    data = hello_to(address, "good.example", mode)
+    data.client_hello.alpn_protocols.extend(protocols)
+    assert is_relayed(hushlist, policy, "where-needed", data) == (relayed, False)
+    assert is_relayed(hushlist, policy, "never", data) == (True, False)
+
+
+def test_a_relayed_connection_goes_to_the_name_that_was_decided(hushlist: Hushlist, policy: Path) -> None:
+    is_relayed(hushlist, policy, "where-needed", hello_to(("good.example", 443), None))
+    data = hello_to(ADDRESS, "good.example", "transparent")
+    hushlist.tls_clienthello(data)
+    assert data.context.server.address == ("good.example", 443)
+
+
+def test_where_nothing_is_decrypted_a_blocked_tunnel_is_answered_at_once(hushlist: Hushlist, policy: Path) -> None:
+    is_relayed(hushlist, policy, "never", hello_to(("good.example", 443), None))
+    for host, status in (("blocked.example", 403), ("good.example", None)):
+        flow = connect_to(f"{host}:443")
+        hushlist.http_connect(flow)
+        assert (flow.response and flow.response.status_code) == status
+
+
+@pytest.mark.usefixtures("broken_record")
+def test_what_is_blocked_and_not_decrypted_stays_so_where_it_cannot_be_recorded(
+    hushlist: Hushlist, policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(hushlist.runtime, "use", partial(_use_and_pass, hushlist))
+    assert is_relayed(hushlist, policy, "never", hello_to(("good.example", 443), "blocked.example")) == (False, True)
+
+
+def _use_and_pass(hushlist: Hushlist, engine: Engine, template: Template | None) -> None:
+    """As ``Runtime.use``; and what is undecided still passes."""
+    Runtime.use(hushlist.runtime, engine, template)
+    hushlist.runtime.failure_policy.on_failure = OnFailure(frozenset(FailureCause))
+
+
+def test_an_answer_to_connect_tells_times_in_the_zone_of_the_policy(
+    hushlist: Hushlist, policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    schedules = "timezone: Asia/Kathmandu\nschedules: {always: {dates: 2000-01-01..2100-01-01}}\n"
+    text = schedules + POLICY.replace("name: rules", "name: rules\n  during: always")
+    policy.write_text(text)
+    hushlist.policy_watch.load(policy)
+    shown: list[Explanation] = []
+    monkeypatch.setattr(tunnels.block_response, "block_response", lambda _, explanation: shown.append(explanation))
+    hushlist.http_connect(connect_to("blocked.example:22"))
+    (explanation,) = shown
+    assert explanation.until is not None
+    assert explanation.until.isoformat() == "2100-01-02T00:00:00+05:45"
 
 
 # -- raw ---------------------------------------------------------------------------------------------------------------
@@ -455,6 +691,7 @@ def datagram_hello(name: bytes, cut: int = 0) -> bytes:
         ([datagram_hello(b"good.example", 9)], ["ended"]),  # a part of one
         ([datagram_hello(b"good.example")[:20], b""], ["held", "held"]),
         ([b"\x15\xfe\xfd" + bytes(20)], ["ended"]),
+        ([b"\x4f" + bytes(40)], ["ended"]),  # of a connection that goes on after a pause
         ([b"\x80\x00" + bytes(40)], ["passed"]),  # RTP
         ([GREETING], ["passed"]),
     ],
@@ -463,6 +700,75 @@ def test_the_first_datagrams_are_read_before_they_pass(
     hushlist: Hushlist, pieces: list[bytes], expected: list[str]
 ) -> None:
     assert outcome(hushlist, offered(ADDRESS, "udp"), *pieces) == expected
+
+
+@pytest.mark.parametrize("first", [b"\x40", b"\x7f"])
+def test_what_looks_like_a_part_of_quic_passes_where_quic_is_not_expected(hushlist: Hushlist, first: bytes) -> None:
+    assert outcome(hushlist, offered((ADDRESS[0], 4711), "udp"), first + bytes(40)) == ["passed"]
+
+
+def undecided(address: tuple[str, int]) -> layer.NextLayer:
+    nextlayer = offered(address)
+    nextlayer.layer = None
+    nextlayer.events = [events.Start(), events.DataReceived(nextlayer.context.client, GREETING)]
+    return nextlayer
+
+
+@pytest.mark.parametrize(("host", "is_refused"), [("203.0.113.7", True), ("198.51.100.7", False)])
+def test_mitmproxy_is_asked_first_which_layer_it_would_take(hushlist: Hushlist, host: str, is_refused: bool) -> None:
+    ctx.options.update(ignore_hosts=[re.escape(host)])
+    nextlayer = undecided((host, 4711))
+    hushlist.next_layer(nextlayer)
+    assert isinstance(nextlayer.layer, tunnels._Refused if is_refused else TCPLayer)
+
+
+@pytest.mark.parametrize("passes", [False, True])
+def test_where_no_layer_can_be_chosen_the_connection_is_ended_unless_failures_pass(
+    hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch, passes: bool
+) -> None:
+    monkeypatch.setattr(NextLayer, "next_layer", broken)
+    hushlist.runtime.failure_policy.on_failure = OnFailure(frozenset(FailureCause) if passes else frozenset())
+    nextlayer = undecided(("198.51.100.7", 4711))
+    hushlist.next_layer(nextlayer)
+    assert isinstance(nextlayer.layer, tunnels._Refused) is not passes
+
+
+def test_where_failures_pass_what_another_addon_passes_through_stays_so(
+    hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Engine, "decide_host", broken)
+    hushlist.runtime.failure_policy.on_failure = OnFailure(frozenset(FailureCause))
+    data = hello_to(("good.example", 443), None)
+    data.ignore_connection = True
+    hushlist.tls_clienthello(data)
+    assert data.ignore_connection
+    assert not refused(hushlist, data.context)
+
+
+@pytest.mark.parametrize("state", ["off", "off for the group", "not live", "no address"])
+def test_raw_data_that_is_not_decided_is_not_touched(hushlist: Hushlist, state: str) -> None:
+    flow = raw_flow(("blocked.example", 25))
+    if state == "off":
+        hushlist.runtime.mode = "off"
+    elif state == "off for the group":
+        flow.client_conn.sockname = ("127.0.0.1", 8082)
+    elif state == "not live":
+        flow.live = False
+    else:
+        flow.server_conn.address = None
+    hushlist.tcp_start(flow)
+    assert (flow.marked, flow.metadata) == ("", {})
+    data = ServerConnectionHookData(client=flow.client_conn, server=flow.server_conn)
+    hushlist.server_connect(data)
+    assert data.server.error is None
+
+
+@pytest.mark.parametrize("sni", ["a..b", "a b", "x" * 2000])
+def test_tls_for_what_is_no_name_is_not_passed_through(hushlist: Hushlist, sni: str) -> None:
+    data = hello_to(("bank.example", 443), sni, port=8081)
+    hushlist.tls_clienthello(data)
+    assert not data.ignore_connection
+    assert not refused(hushlist, data.context)
 
 
 def test_http_is_left_to_its_requests(hushlist: Hushlist) -> None:
@@ -512,6 +818,53 @@ def test_a_host_is_added_for_a_client_that_trusts_the_proxy_and_refuses_twice(hu
     assert added.count("\n") == 2
 
 
+def test_no_more_than_a_hundred_hosts_are_added(
+    hushlist: Hushlist, policy: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    hushlist.tls_established_client(handshake("good.example"))
+    for number in range(102):
+        for _ in range(2):
+            fail(hushlist, f"app{number}.example")
+    assert (policy.parent / "pinned.txt").read_text().count("refuses the certificate") == 100
+    told = [one.getMessage() for one in caplog.records if "is not added" in one.getMessage()]
+    assert len(told) == 2
+    assert told[0].endswith(
+        "app100.example; it is not added to " + f"{policy.parent / 'pinned.txt'}, since 100 others were"
+    )
+
+
+def test_clients_and_hosts_that_were_not_seen_for_long_are_forgotten() -> None:
+    counter = certificate_pinning._BoundedCounter()
+    for number in range(4096):
+        counter.count(str(number))
+    assert counter.count("0") == 2
+    counter.count("new")
+    assert len(counter) == 4096
+    assert (counter.count("0"), counter.count("1")) == (3, 1)
+
+
+@pytest.mark.parametrize("host", ["a..b", "[::1", "\ud800.example", ""])
+def test_a_refusal_for_what_is_no_host_is_left_alone(
+    hushlist: Hushlist, host: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    for _ in range(3):
+        fail(hushlist, host, port=8081)
+    assert "seen to" not in caplog.text
+    assert "refuses" not in caplog.text
+
+
+def test_a_refusal_does_no_harm_where_the_filter_fails_or_has_no_policy(
+    hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    hushlist.runtime.engine = None
+    hushlist.runtime.failure_policy.on_failure = OnFailure(frozenset(FailureCause))
+    fail(hushlist, "app.example")
+    assert "refuses" not in caplog.text
+    monkeypatch.setattr(hushlist.runtime, "judge", broken)
+    fail(hushlist, "app.example")
+    assert "a client that refuses a certificate was not seen to" in caplog.text
+
+
 def test_a_refusal_is_reported_once_for_each_host_with_the_line_to_add(
     hushlist: Hushlist, policy: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -528,8 +881,18 @@ def test_a_refusal_is_reported_once_for_each_host_with_the_line_to_add(
     ]
 
 
+def test_a_policy_without_the_key_is_told_the_key_too(
+    hushlist: Hushlist, policy: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    policy.write_text("".join(line for line in POLICY.splitlines(True) if "pass-through" not in line))
+    hushlist.policy_watch.load(policy)
+    caplog.set_level(logging.WARNING)
+    fail(hushlist, "app.example")
+    assert f"add to {policy}:  pass-through: [=app.example]" in caplog.text
+
+
 def test_the_status_counts_what_is_passed_through(hushlist: Hushlist) -> None:
-    assert "; 3 hosts and networks are passed through" in hushlist.runtime.status()
+    assert "; passed through: 3 hosts and networks" in hushlist.runtime.status()
 
 
 def test_a_datagram_with_packets_in_the_wrong_order_is_no_hello() -> None:
@@ -541,3 +904,11 @@ def test_a_datagram_with_packets_in_the_wrong_order_is_no_hello() -> None:
     )
     with pytest.raises(ValueError, match="no ClientHello"):
         tunnels._hello_of(context, [packets])
+
+
+def test_the_first_tunnel_of_an_http_2_connection_is_decided(hushlist: Hushlist) -> None:
+    flow = connect_to("blocked.example:22")
+    flow.request.http_version = "HTTP/2.0"
+    hushlist.http_connect(flow)
+    assert flow.response is not None
+    assert flow.response.status_code == 403

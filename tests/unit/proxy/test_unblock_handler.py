@@ -13,14 +13,15 @@ import pytest
 from mitmproxy import http
 from mitmproxy.test import taddons, tflow
 
+from hushlist.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.proxy import runtime, unblock_handler
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.flow_outcome import KEY
 from hushlist.proxy.unblock_handler import PATH
-from hushlist.unblock import credentials
+from hushlist.unblock import credentials, default_path
 from hushlist.unblock.credentials import LIFETIME
 from hushlist.unblock.overrides import Overrides
-from hushlist.unblock.store import StoreError, default_path
+from hushlist.unblock.store import StoreError
 from unit.mitmproxied import mitmproxied
 
 PASSPHRASE = "open sesame"
@@ -234,6 +235,15 @@ def test_where_only_codes_are_taken_there_is_nothing_to_choose(
         assert page.send(code=overrides.make_code("host", 600)).status_code == 303
 
 
+def test_a_form_is_no_request_that_is_counted(hushlist: Hushlist, pupil: Person) -> None:
+    page = pupil.page("http://games.example/")
+    page.unlock(words="wrong")
+    page.unlock()
+    assert hushlist.runtime.statistics.total == 1
+    pupil.post("http://games.example/.well-known/hushlist/unblock?url=http://games.example/&seal=forged")
+    assert hushlist.runtime.statistics.total == 2
+
+
 def test_the_user_of_the_proxy_is_the_client_wherever_they_are(hushlist: Hushlist, pupil: Person) -> None:
     class User(Person):
         def flow(self, *args: object, **more: object) -> http.HTTPFlow:
@@ -337,6 +347,19 @@ def test_a_form_of_a_page_within_a_host_that_passes_stays_with_us(pupil: Person)
     page = pupil.page("http://path.example/secret/x")
     assert page.unlock().headers["location"] == "/secret/x"
     assert pupil.passes("http://path.example/secret/x")
+
+
+@pytest.mark.parametrize("broken", ["judge", "record"])
+def test_a_form_stays_with_us_where_the_filter_fails(
+    pupil: Person, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    page = pupil.page("http://path.example/secret/x")
+    assert page.action
+    pupil.hushlist.runtime.failure_policy.on_failure = OnFailure(frozenset(FailureCause))
+    monkeypatch.setattr(pupil.hushlist.runtime, broken, lambda *_, **__: 1 / 0)
+    response = pupil.ask(pupil.flow(urljoin(page.url, page.action), "POST", b"passphrase=x"))
+    assert response is not None
+    assert response.status_code == 403
 
 
 @pytest.mark.parametrize("scope", ["host", "url"])
@@ -734,3 +757,35 @@ def test_the_action_of_a_page_names_its_url(pupil: Person) -> None:
     action = pupil.page("http://games.example/a b").action
     assert action
     assert parse_qs(action.partition("?")[2])["url"] == ["http://games.example/a%20b"]
+
+
+@pytest.mark.parametrize("state", ["no policy", "off", "no store"])
+def test_a_form_is_left_alone_where_nothing_can_be_decided_any_more(
+    pupil: Person, hushlist: Hushlist, overrides: Overrides, caplog: pytest.LogCaptureFixture, state: str
+) -> None:
+    page = pupil.page("http://games.example/")
+    assert page.action
+    form = {"token": page.token, "passphrase": PASSPHRASE, "scope": "host", "minutes": "15"}
+    flow = pupil.flow(urljoin(page.url, page.action), "POST", urlencode(form).encode())
+    hushlist.requestheaders(flow)
+    before = flow.response
+    assert before is not None
+    if state == "no policy":
+        hushlist.runtime.engine = None
+    elif state == "no store":
+        hushlist.runtime.overrides = None
+    else:
+        hushlist.runtime.mode = "off"
+    taking = hushlist.request(flow)
+    if taking is not None:
+        asyncio.run(taking)
+    assert flow.response is before
+    assert overrides.active(0) == []
+    assert "could not be taken" not in caplog.text
+
+
+def test_without_a_policy_the_page_says_that_the_filter_failed(pupil: Person, hushlist: Hushlist) -> None:
+    hushlist.runtime.engine = None
+    response = pupil.get("http://games.example/", accept="application/json")
+    assert response is not None
+    assert response.json()["kind"] == "failed"

@@ -6,7 +6,16 @@ from pathlib import Path
 import pytest
 
 from hushlist.lists.list_formats import FORMATS
-from hushlist.system.files import LONGEST_DOCUMENT, LONGEST_LIST, LONGEST_WHOLE, open_regular, read_regular
+from hushlist.system.files import (
+    LONGEST_DOCUMENT,
+    LONGEST_LIST,
+    LONGEST_WHOLE,
+    open_regular,
+    read_regular,
+    reason_of,
+    replace_file,
+    write_private,
+)
 
 
 def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:
@@ -40,3 +49,64 @@ def test_what_becomes_a_pipe_while_it_is_opened_is_none_either(tmp_path: Path, m
 def test_every_format_has_a_bound(name: str) -> None:
     expected = LONGEST_LIST if FORMATS[name].is_by_line else LONGEST_DOCUMENT if name == "yaml" else LONGEST_WHOLE
     assert FORMATS[name].longest == expected
+
+
+def test_a_missing_permission_names_who_needs_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("getpass.getuser", lambda: "filter")
+    denied = PermissionError(13, "Permission denied", "lists/ads.yaml")
+    assert reason_of(denied) == (
+        "Permission denied: the user filter has to be able to use it, and to enter the folders above it"
+    )
+    assert reason_of(FileNotFoundError(2, "No such file or directory")) == "No such file or directory"
+    assert reason_of(ValueError("embedded null byte")) == "embedded null byte"
+
+
+def test_who_has_no_name_is_the_user_of_the_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    def nameless() -> str:
+        raise KeyError("uid")
+
+    monkeypatch.setattr("getpass.getuser", nameless)
+    assert "the user of this process has to" in reason_of(PermissionError(13, "Permission denied"))
+
+
+def test_a_file_is_replaced_with_its_permissions_or_left_as_it_is(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "file"
+    path.write_bytes(b"before")
+    path.chmod(0o640)
+    replace_file(path, b"after")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"after", 0o640)
+
+    def fail(*_: object) -> None:
+        raise PermissionError("broken by the test")
+
+    monkeypatch.setattr(Path, "replace", fail)
+    with pytest.raises(PermissionError, match="broken by the test"):
+        replace_file(path, b"never")
+    with pytest.raises(PermissionError, match="broken by the test"):
+        replace_file(tmp_path / "new", b"never")
+    assert path.read_bytes() == b"after"
+    assert [*tmp_path.iterdir()] == [path]
+
+
+def test_a_file_that_is_replaced_and_not_there_has_the_usual_permissions(tmp_path: Path) -> None:
+    before = os.umask(0o027)
+    try:
+        replace_file(tmp_path / "new", b"octets")
+    finally:
+        os.umask(before)
+    assert ((tmp_path / "new").read_bytes(), (tmp_path / "new").stat().st_mode & 0o777) == (b"octets", 0o640)
+
+
+def test_a_private_file_is_new_and_its_owner_s_alone(tmp_path: Path) -> None:
+    path = tmp_path / "secret"
+    replace_file(path, b"before")
+    replace_file(path, b"private", is_private=True)
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"private", 0o600)
+    path.unlink()
+    write_private(path, b"octets")
+    assert (path.read_bytes(), path.stat().st_mode & 0o777) == (b"octets", 0o600)
+    with pytest.raises(FileExistsError):
+        write_private(path, b"never")
+    assert path.read_bytes() == b"octets"

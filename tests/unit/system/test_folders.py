@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from hushlist.system.files import cache_folder, state_folder
-from hushlist.unblock.store import default_path
+from hushlist.unblock import default_path
 
 On = Callable[[str, dict[str, str]], None]
 

@@ -10,6 +10,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -20,11 +21,21 @@ import hushlist
 from hushlist.errors import UrlError
 from hushlist.match.public_suffixes import public_suffixes
 from hushlist.unblock import overrides as module
+from hushlist.unblock import store
 from hushlist.unblock.credentials import CodeError, CodeFault
 from hushlist.unblock.grants import LONGEST_TARGET, Grant, GrantTable, canonical_target
 from hushlist.unblock.overrides import FRESHNESS, LONGEST_UNBLOCK, MOST_GRANTS_OF_CLIENT, Overrides
-from hushlist.unblock.rate_limit import DAY, FIRST_LOCK, HOUR, MINUTE, MOST_TRIES_OF_ALL, LockedError
-from hushlist.unblock.store import MOST_EVENTS_OF_CLIENT, StoreError
+from hushlist.unblock.store import (
+    DAY,
+    FIRST_LOCK,
+    HOUR,
+    MINUTE,
+    MOST_EVENTS_OF_CLIENT,
+    MOST_TRIES_OF_ALL,
+    LockedError,
+    StoreError,
+    locks,
+)
 from unit.clock import Clock
 from unit.hostile import seconds
 
@@ -65,6 +76,14 @@ def covering(overrides: Overrides, now: float, *names: str) -> Grant | None:
 def grant(overrides: Overrides, target: str = "games.example", seconds: float = 1800, **more: str | None) -> Grant:
     scope = more.pop("scope", "host") or ""
     return overrides.grant(scope, target, seconds, **{"how": "command line", "by": "root", **more})  # type: ignore[arg-type]
+
+
+def locked_until(overrides: Overrides, client: str, now: float) -> float | None:
+    """Until when a client is locked; ``None`` if it is not."""
+    with overrides._store.reading() as database:
+        found = locks(database, now)
+    until = max(found.get(module._name(client), now), found.get(None, now))
+    return until if until > now else None
 
 
 # -- what is covered ---------------------------------------------------------------------------------------------------
@@ -298,6 +317,8 @@ def test_whatever_a_client_asks_for_is_never_an_error(host: bytes, url: bytes, c
         ("host", "https://me@games.example.:443/", "games.example"),
         ("host", "bücher.example", "xn--bcher-kva.example"),
         ("host", "0x7f.1", "127.0.0.1"),
+        ("host", "<URL:http://games.example/>", "games.example"),
+        ("url", '"http://h.example/a?q"', "http://h.example/a?q"),
         ("host", "[::FFFF:1.2.3.4]", "1.2.3.4"),
         ("url", "HTTP://H.example:80/a/../%62?q#f", "http://h.example/b?q"),
         ("url", "https://h.example", "https://h.example/"),
@@ -315,6 +336,8 @@ def test_a_target_is_canonicalized_as_live_traffic_is(scope: str, text: str, exp
         ("host", "games.example/?q", "a host has no path"),
         ("host", "*.games.example", "wildcard"),
         ("host", "", "names no host"),
+        ("host", "<games.example", "stands on one side alone"),
+        ("url", "%68ttp://h.example/", "no scheme has an escape"),
         ("host", "a b", "white space"),
         ("url", "h.example/a", "begins with http"),
         ("url", "ftp://h.example/", "begins with http"),
@@ -386,7 +409,7 @@ def test_grants_and_locks_survive_a_restart(path: Path, clock: Clock) -> None:
             guess(before)
     with Overrides(path, clock) as after:
         assert covering(after, clock.now) == made
-        assert after.locked_until(PUPIL, clock.now) == clock.now + FIRST_LOCK
+        assert locked_until(after, PUPIL, clock.now) == clock.now + FIRST_LOCK
 
 
 def test_another_process_s_changes_are_seen_within_a_quarter_of_a_second(
@@ -413,7 +436,6 @@ def test_nothing_waits_for_a_writer(overrides: Overrides, path: Path, clock: Clo
     writer.execute("BEGIN EXCLUSIVE")
     writer.execute("DELETE FROM grants")
     assert covering(overrides, clock.now + 1) == made
-    assert overrides.locked_until(PUPIL, clock.now + 2) is None
     writer.execute("COMMIT")
     assert covering(overrides, clock.now + 3) is None
     writer.close()
@@ -513,7 +535,6 @@ def test_a_file_that_is_replaced_by_a_broken_one_covers_nothing_and_says_so(
         file.unlink()
     path.write_bytes(b"no database " * 1000)
     assert covering(overrides, clock.now + 1) is None
-    assert overrides.locked_until(PUPIL, clock.now + 1) is None
     assert overrides.fault == f"{path}: file is not a database"
     with pytest.raises(StoreError, match="not a database"):
         grant(overrides)
@@ -729,10 +750,10 @@ def test_five_wrong_tries_lock_a_client_and_each_lock_is_twice_as_long(overrides
     expected = FIRST_LOCK
     for _ in range(10):
         for _ in range(5):
-            assert overrides.locked_until(PUPIL, clock.now) is None
+            assert locked_until(overrides, PUPIL, clock.now) is None
             guess(overrides)
-        assert overrides.locked_until(PUPIL, clock.now) == clock.now + expected
-        assert overrides.locked_until(OTHER, clock.now) is None
+        assert locked_until(overrides, PUPIL, clock.now) == clock.now + expected
+        assert locked_until(overrides, OTHER, clock.now) is None
         with pytest.raises(LockedError) as raised:
             overrides.redeem(right, PUPIL, WANTED)
         assert raised.value.until == clock.now + expected
@@ -746,14 +767,14 @@ def test_tries_that_are_long_ago_do_not_count(overrides: Overrides, clock: Clock
     for _ in range(20):
         guess(overrides)
         clock.now += 15 * MINUTE / 4
-        assert overrides.locked_until(PUPIL, clock.now) is None
+        assert locked_until(overrides, PUPIL, clock.now) is None
 
 
 def test_a_lock_is_forgotten_a_day_after_its_end(overrides: Overrides, clock: Clock) -> None:
     for _ in range(2):
         for _ in range(5):
             guess(overrides)
-        assert overrides.locked_until(PUPIL, clock.now) == clock.now + FIRST_LOCK
+        assert locked_until(overrides, PUPIL, clock.now) == clock.now + FIRST_LOCK
         clock.now += FIRST_LOCK + DAY
 
 
@@ -766,7 +787,7 @@ def test_a_right_try_starts_again(overrides: Overrides, clock: Clock) -> None:
     assert overrides.attempt(PUPIL, "passphrase", lambda: True, WANTED)
     for _ in range(4):
         guess(overrides)
-    assert overrides.locked_until(PUPIL, clock.now) is None
+    assert locked_until(overrides, PUPIL, clock.now) is None
 
 
 def test_a_code_that_does_not_fit_neither_counts_nor_starts_again(overrides: Overrides, clock: Clock) -> None:
@@ -776,7 +797,7 @@ def test_a_code_that_does_not_fit_neither_counts_nor_starts_again(overrides: Ove
     for _ in range(10):
         assert guess(overrides, code=unfit) is CodeFault.UNFIT
     guess(overrides)
-    assert overrides.locked_until(PUPIL, clock.now) == clock.now + FIRST_LOCK
+    assert locked_until(overrides, PUPIL, clock.now) == clock.now + FIRST_LOCK
 
 
 def test_many_addresses_do_not_help(overrides: Overrides, clock: Clock) -> None:
@@ -784,7 +805,7 @@ def test_many_addresses_do_not_help(overrides: Overrides, clock: Clock) -> None:
     for number in range(MOST_TRIES_OF_ALL):
         guess(overrides, f"2001:db8::{number:x}")
     for client in (PUPIL, "2001:db8::0"):
-        assert overrides.locked_until(client, clock.now) == clock.now + HOUR
+        assert locked_until(overrides, client, clock.now) == clock.now + HOUR
         with pytest.raises(LockedError):
             overrides.redeem(right, client, WANTED)
     clock.now += HOUR
@@ -794,7 +815,7 @@ def test_many_addresses_do_not_help(overrides: Overrides, clock: Clock) -> None:
 def test_knowing_one_passphrase_buys_no_more_guesses_than_all_have(overrides: Overrides) -> None:
     for _ in range(MOST_TRIES_OF_ALL):
         assert not overrides.attempt(PUPIL, "passphrase", lambda: False, WANTED)
-        if overrides.locked_until(PUPIL, overrides._clock()) is None:
+        if locked_until(overrides, PUPIL, overrides._clock()) is None:
             assert overrides.attempt(PUPIL, "passphrase", lambda: True, WANTED)
     with pytest.raises(LockedError):
         overrides.attempt(PUPIL, "passphrase", lambda: False, WANTED)
@@ -825,7 +846,7 @@ def test_a_try_that_locks_and_is_right_unlocks(overrides: Overrides, clock: Cloc
     for _ in range(4):
         guess(overrides)
     assert overrides.attempt(PUPIL, "passphrase", lambda: True, WANTED)
-    assert overrides.locked_until(PUPIL, clock.now) is None
+    assert locked_until(overrides, PUPIL, clock.now) is None
     assert "locked" not in [event.what for event in overrides.history()]
 
 
@@ -833,7 +854,7 @@ def test_a_verification_that_fails_counts_as_wrong(overrides: Overrides, clock: 
     for _ in range(5):
         with pytest.raises(ZeroDivisionError):
             overrides.attempt(PUPIL, "passphrase", lambda: bool(1 / 0), WANTED)
-    assert overrides.locked_until(PUPIL, clock.now)
+    assert locked_until(overrides, PUPIL, clock.now)
 
 
 def test_a_clock_that_was_wrong_and_is_set_back_locks_nobody_for_years(overrides: Overrides, clock: Clock) -> None:
@@ -841,7 +862,7 @@ def test_a_clock_that_was_wrong_and_is_set_back_locks_nobody_for_years(overrides
     for number in range(MOST_TRIES_OF_ALL):
         guess(overrides, f"client {number % 20}")
     clock.now -= 1000 * DAY
-    assert overrides.locked_until("client 1", clock.now) is None
+    assert locked_until(overrides, "client 1", clock.now) is None
     assert guess(overrides, "client 1") is CodeFault.WRONG
 
 
@@ -850,7 +871,7 @@ def test_clients_are_told_apart_whatever_their_names_are(overrides: Overrides, c
     for number, name in enumerate(names):
         for _ in range(5):
             guess(overrides, name)
-        assert all(overrides.locked_until(name, clock.now) is None for name in names[number + 1 :])
+        assert all(locked_until(overrides, name, clock.now) is None for name in names[number + 1 :])
 
 
 # -- floods ------------------------------------------------------------------------------------------------------------
@@ -949,3 +970,23 @@ def test_every_use_is_recorded(overrides: Overrides, clock: Clock) -> None:
         ("code made", None, "host", None, "code", None),
     ]
     assert {event.at for event in overrides.history()} == {clock.now}
+
+
+@pytest.mark.parametrize(("busy", "is_error"), [(0, False), (3, False), (None, True)])
+def test_a_file_that_another_process_makes_at_the_moment_is_waited_for(
+    monkeypatch: pytest.MonkeyPatch, busy: int | None, is_error: bool
+) -> None:
+    asked: list[str] = []
+
+    class Connection:
+        def execute(self, statement: str) -> None:
+            asked.append(statement)
+            if busy is None or len(asked) <= busy:
+                error = sqlite3.OperationalError("broken by the test")
+                error.sqlite_errorcode = sqlite3.SQLITE_FULL if busy is None else sqlite3.SQLITE_BUSY | 1 << 8
+                raise error
+
+    monkeypatch.setattr(store.time, "sleep", lambda _: None)
+    with pytest.raises(sqlite3.OperationalError, match="broken") if is_error else nullcontext():
+        store._write_ahead(Connection())  # type: ignore[arg-type]
+    assert asked == ["PRAGMA journal_mode = WAL"] * (1 if busy is None else busy + 1)

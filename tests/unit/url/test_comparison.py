@@ -7,9 +7,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.errors import UrlError
-from hushlist.url.comparison import LADDER, StepChange, compare
+from hushlist.url.abnf import find_rule
+from hushlist.url.comparison import LADDER, compare
+from hushlist.url.hrn import parse_hrn
 from hushlist.url.iri import SCHEME
-from hushlist.url.parts import Parts, Profile
+from hushlist.url.parts import Parts, Profile, StepChange, to_bytes
 from hushlist.url.rfc3986 import split_generic
 from unit.hostile import octets, urls
 
@@ -22,13 +24,17 @@ def test_the_rungs_are_those_of_the_specification() -> None:
         assert higher.steps[: len(lower.steps)] == lower.steps
 
 
+#: of "http://www.thus.net" (draft-feather-hashed-uri-03, 4.4)
+THUS = "be96302a0468481aca954431cf293e05"
+
+
 @pytest.mark.parametrize(
     ("a", "b", "rung"),
     [
         # RFC 3986, 6.2.1, and the draft, 4.1
         ("http://example.org/rosé", "http://example.org/rosé", "simple"),
         ("http://example.org/rosé", "http://example.org/rosé".encode(), "simple"),
-        ("a/../b", "a/../b", "simple"),
+        ("s:a/../b", "s:a/../b", "simple"),
         # RFC 3986, 6.2.2
         ("example://a/b/c/%7Bfoo%7D", "eXAMPLE://a/./b/../b/%63/%7bfoo%7d", "syntax"),
         ("HTTP://www.EXAMPLE.com/", "http://www.example.com/", "syntax"),
@@ -39,7 +45,7 @@ def test_the_rungs_are_those_of_the_specification() -> None:
         ("http://example.org/~user", "http://example.org/%7Euser", "syntax"),
         ("http://example.org/%7euser", "http://example.org/%7Euser", "syntax"),
         ("http://www.example.org/r\u00e9sum\u00e9.html", "http://www.example.org/re\u0301sume\u0301.html", None),
-        ("Vi\u1ec7t", "Vi\u00ea\u0323t", None),
+        ("s:Vi\u1ec7t", "s:Vi\u00ea\u0323t", None),
         # 4.3
         ("http://résumé.example.org", "http://xn--rsum-bpad.example.org", "scheme"),
         # RFC 3986, 6.2.3, and the draft, 4.3
@@ -51,6 +57,33 @@ def test_the_rungs_are_those_of_the_specification() -> None:
         ("mailto:Joe@example.com", "mailto:joe@example.com", None),
         # 6.2.4 and 4.4: it takes an observation
         ("http://example.com/data", "http://example.com/data/", None),
+        # names and hashed URIs have rules of their own
+        ("HRN://a.example/ads", "hrn://a.example/ads", "syntax"),
+        ("HRN://A.example/%41ds", "hrn://a.example/Ads", "scheme"),
+        ("hrn://a.example/%7e%2B", "hrn://a.example/%7E+", "scheme"),
+        ("hrn://a.example/%7E", "hrn://a.example/~", None),  # the draft's grammar has no "~"
+        ("hrn://a.example/a/../ads", "hrn://a.example/ads", None),  # ".." is a name
+        ("hrn://a.example/./ads", "hrn://a.example/ads", None),
+        ("hrn://A?b@h.example", "hrn://a?b@h.example", None),  # a user, which may have a "?"
+        ("hrn://a.example", "hrn://a.example/", None),  # the second is no name
+        ("hrn://a.example:/ads", "hrn://a.example/ads", None),
+        ("hrn://-.example/a", "HRN://-.EXAMPLE/a", None),  # no names
+        ("hrn://a.example/a%2Bb", "hrn://a.example/a+b", "scheme"),
+        ("hrn://a.example/ads", "hrn://a.example/Ads", None),
+        ("hrn://-/F81D4FAE-7dec-11d0-a765-00a0c91e6bf6", "hrn://-/f81d4fae-7dec-11d0-a765-00a0c91e6bf6", "scheme"),
+        (f"hashed:MD5={THUS.upper()}", f"HASHED:md5={THUS}", "scheme"),
+        (f"hashed:md5={THUS}+frag+QUERY", f"hashed:md5={THUS}+query+frag+frag", "scheme"),
+        (f"hashed:md5={THUS}+frag", f"hashed:md5={THUS}", None),
+        ("hashed:A", "hashed:a", None),  # no hashed URI
+        (f"hashed:%6Dd5={THUS}", f"hashed:md5={THUS}", None),
+        (f"hashed:md5={THUS}", "HTTP://www.Thus.net", "hashed-n"),
+        (f"hashed:md5={THUS}", "http://www.thus.net/", "hashed-p"),
+        (f"hashed:md5={THUS}", "http://www.thus.net/x", None),
+        ("hashed:sha1=31a79a96e0404778a3b95cb426b04b6114a604a5+frag", "http://www.thus.net#end", "hashed-n"),
+        # the host of an address in SIP (RFC 3261, 19.1.1)
+        ("sip:Me@É.example:5060;a=B", "SIP:Me@xn--9ca.EXAMPLE:5060;a=B", "scheme"),
+        ("sips:[2001:DB8::1]:5061", "sips:[2001:db8::1]:5061", "scheme"),
+        ("sip:Me@h.example", "sip:me@h.example", None),
         # reserved characters are not what escapes of them are
         ("http://h/a%2Fb", "http://h/a/b", None),
         ("http://h/?a%26b", "http://h/?a&b", None),
@@ -59,7 +92,7 @@ def test_the_rungs_are_those_of_the_specification() -> None:
         ("http://[::1]x/", "http://[::1]/", None),
         ("s:a/../b", "s:/b", None),
         ("s:/a/..//b", "s://b", None),
-        ("%61:b", "a:b", None),
+        ("s:%61:b", "s:a:b", "syntax"),
         ("http://h/", "https://h/", None),
     ],
 )
@@ -114,8 +147,16 @@ def test_relative_references_are_resolved_before() -> None:
     assert comparison.a.changes == (StepChange("resolve", b"../g", b"http://a/b/g"),)
     assert comparison.a.original == b"../g"
     assert comparison.b.changes == ()
-    assert compare("g", "./g").rung is None
     assert compare("g", "./g", base="http://a/").rung == "simple"
+
+
+@pytest.mark.parametrize("reference", ["", "g", "/g", "//h.example/", "?q", "#f", "www.h.example/", "%61:b"])
+def test_a_relative_reference_is_not_compared_directly(reference: str) -> None:
+    """The draft, 2: "applications should not directly compare relative references"."""
+    for other in ("http://h.example/", reference):
+        for pair in ((reference, other), (other, reference)):
+            with pytest.raises(UrlError, match="without a base"):
+                compare(*pair)
 
 
 def test_a_base_changes_nothing_in_what_is_absolute() -> None:
@@ -160,11 +201,20 @@ NEAR = st.builds(
 )
 
 
+def with_scheme(text: bytes | str) -> bytes | str:
+    if split_generic(to_bytes(text)).scheme is not None:
+        return text
+    return "s:" + text if isinstance(text, str) else b"s:" + text
+
+
+ABSOLUTE = (NEAR | TEXTS).map(with_scheme)
+
+
 def rungs_of(a: bytes | str, b: bytes | str) -> list[bool]:
     return [profile.canonicalize(a) == profile.canonicalize(b) for profile in LADDER]
 
 
-@given(NEAR | TEXTS, NEAR | TEXTS)
+@given(ABSOLUTE, ABSOLUTE)
 def test_the_ladder_is_monotone(a: bytes | str, b: bytes | str) -> None:
     """What is equivalent on a rung is so on all above: ``compare`` finds the lowest."""
     equivalent = rungs_of(a, b)
@@ -172,18 +222,18 @@ def test_the_ladder_is_monotone(a: bytes | str, b: bytes | str) -> None:
     assert compare(a, b).rung == dict(zip(equivalent[::-1], RUNGS[::-1], strict=True)).get(True)
 
 
-@given(NEAR | TEXTS, NEAR | TEXTS)
+@given(ABSOLUTE, ABSOLUTE)
 def test_comparison_is_symmetric(a: bytes | str, b: bytes | str) -> None:
     there, back = compare(a, b), compare(b, a)
     assert (there.rung, there.a, there.b) == (back.rung, back.b, back.a)
 
 
-@given(NEAR | TEXTS)
+@given(ABSOLUTE)
 def test_comparison_is_reflexive(a: bytes | str) -> None:
     assert compare(a, a).rung == "simple"
 
 
-@given(NEAR | TEXTS)
+@given(ABSOLUTE)
 def test_everything_is_equivalent_to_its_normal_forms(a: bytes | str) -> None:
     for profile in LADDER:
         rung = compare(a, profile.canonicalize(a)).rung
@@ -191,13 +241,57 @@ def test_everything_is_equivalent_to_its_normal_forms(a: bytes | str) -> None:
         assert RUNGS.index(rung) <= RUNGS.index(profile.name)
 
 
-@given(TEXTS)
-def test_changes_lead_from_the_original_to_the_normal_form(a: bytes) -> None:
-    side = compare(a, b"\xff\xff").a
+@given(ABSOLUTE)
+def test_changes_lead_from_the_original_to_the_normal_form(a: bytes | str) -> None:
+    side = compare(a, b"s:\xff\xff").a
     before = side.original
-    assert before == a
+    assert before == to_bytes(a)
     for change in side.changes:
         assert change.before == before
         assert change.after != before
         before = change.after
     assert before == side.normal
+
+
+# -- what has its own syntax -------------------------------------------------------------------------------------
+
+_PIECES = st.sampled_from(
+    ["a", "A", "%41", "%7e", "%7E", "%2b", "+", "~", ".", "..", "/", "//", "?", "@", ":", ";", "-"]
+)
+NAMES = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(["hrn://", "HRN://", "hrn:"]),
+    st.sampled_from(
+        ["a.example", "A.Example", "-/f81d4fae-7dec-11d0-a765-00a0c91e6bf6", "-", "1.2.3.4", "a?b@h", "A?b@h"]
+    ),
+    st.sampled_from(["", "/", ":", "/x"]),
+    st.lists(_PIECES, max_size=4).map("".join),
+)
+
+
+@given(NAMES, NAMES)
+def test_names_are_equivalent_if_they_are_the_same_category(a: str, b: str) -> None:
+    is_name = [find_rule("hrn-URI").accepts(text) for text in (a, b)]
+    if all(is_name):
+        assert (compare(a, b).rung is not None) == (parse_hrn(a) == parse_hrn(b))
+    elif any(is_name):
+        assert compare(a, b).rung is None
+
+
+HASHED = st.builds(
+    "{}{}{}{}".format,
+    st.sampled_from(["hashed:", "HASHED:", "hashed:%6D", "hashed:/"]),
+    st.sampled_from(["md5=", "MD5=", "d5=", "sha1="]),
+    st.sampled_from([THUS, THUS.upper(), THUS[:-1]]),
+    st.lists(st.sampled_from(["+frag", "+FRAG", "+query", "+", "%"]), max_size=3).map("".join),
+)
+
+
+@given(HASHED, HASHED)
+def test_hashed_uris_are_equivalent_if_they_are_read_alike(a: str, b: str) -> None:
+    is_hashed = [find_rule("hashed-uri").accepts(text) for text in (a, b)]
+    if all(is_hashed):
+        (a_data, *a_flags), (b_data, *b_flags) = (text.lower().split("+") for text in (a, b))
+        assert (compare(a, b).rung is not None) == (a_data == b_data and set(a_flags) == set(b_flags))
+    elif any(is_hashed):
+        assert compare(a, b).rung is None

@@ -6,7 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushlist.cli.specification_commands import Vector, vectors
 from hushlist.errors import UrlError
+from hushlist.url import hashed_uri
 from hushlist.url.hashed_uri import (
     ALGORITHMS,
     HASHED_N,
@@ -14,14 +16,18 @@ from hushlist.url.hashed_uri import (
     VARIANTS,
     HashedUri,
     HashKey,
+    StringMemo,
     UnknownAlgorithmError,
     hash_uri,
     hashed_string,
     matching_strings,
     parse_hashed_uri,
+    web_strings,
 )
-from hushlist.url.parts import split_generic
+from hushlist.url.host import is_plain_name
+from hushlist.url.parts import Parts, split_generic
 from unit.hostile import octets, urls
+from unit.match.plain_index import KEYS, plain_strings
 
 MD5 = HashKey("md5", "n", query=False, fragment=False)
 SHA1 = HashKey("sha1", "n", query=False, fragment=False)
@@ -52,49 +58,10 @@ def test_the_draft_s_examples_are_generated(url: str, key: HashKey, expected: st
     assert str(hash_uri(url, key)) == expected
 
 
-@pytest.mark.parametrize(
-    ("url", "n", "p"),
-    [
-        # Appendix A
-        (
-            "http://Fred@WWW.Thus.net:0112/Test/index.html",
-            "http://Fred@www.thus.net:112/Test/",
-            "http://fred@www.thus.net:112/test/",
-        ),
-        (
-            "http://111.011.101.001/test//Image.jpeg",
-            "http://111.11.101.1/test//Image.jpeg",
-            "http://111.11.101.1/test/image.jpg",
-        ),
-        # (3) default ports
-        ("http://h:80/", "http://h/", "http://h"),
-        ("https://h:0443/x", "https://h/x", "https://h/x"),
-        ("http://h:443/x", "http://h:443/x", "http://h:443/x"),
-        ("http://h:/x", "http://h/x", "http://h/x"),
-        ("x://h:080/x", "x://h:80/x", "x://h:80/x"),
-        # (5) zeroes
-        ("http://000.0.0.000/x", "http://0.0.0.0/x", "http://0.0.0.0/x"),
-        ("http://[2001:0db8:0::01]/x", "http://[2001:db8::1]/x", "http://[2001:db8::1]/x"),
-        # (7) endings, only of the last segment
-        ("http://h/a.html/B.TEXT", "http://h/a.html/B.TEXT", "http://h/a.html/b.txt"),
-        ("http://h/a.ram", "http://h/a.ram", "http://h/a.ra"),
-        # (8) "http" only
-        ("http://h/index.htm", "http://h/", "http://h/"),
-        ("https://h/index.html", "https://h/index.html", "https://h/index.htm"),
-        ("http://h/myindex.html", "http://h/myindex.html", "http://h/myindex.htm"),
-        ("http://h/Index.html", "http://h/Index.html", "http://h/"),
-        # (9) empty user
-        ("http://@h/x", "http://h/x", "http://h/x"),
-        # 4.3 (2)
-        ("HTTP://h/%7Eme/%2f", "http://h/~me/%2F", "http://h/~me/%2f"),
-        ("ftp://h/%7Eme", "ftp://h/%7Eme", "ftp://h/%7eme"),
-        ("http://h/a/../b/./c", "http://h/b/c", "http://h/b/c"),
-        ("MAILTO:Me@H/../X.html", "mailto:Me@H/../X.html", "mailto:Me@H/../X.html"),
-    ],
-)
-def test_the_variants_of_appendix_a(url: str, n: str, p: str) -> None:
-    assert HASHED_N.canonicalize(url) == n.encode()
-    assert HASHED_P.canonicalize(url) == p.encode()
+@pytest.mark.parametrize("vector", [*vectors("hashed-n"), *vectors("hashed-p")], ids=lambda vector: vector.url)
+def test_the_variants_of_appendix_a(vector: Vector) -> None:
+    profile = {"hashed-n": HASHED_N, "hashed-p": HASHED_P}[vector.profile]
+    assert profile.canonicalize(vector.url) == vector.canonical
 
 
 @pytest.mark.parametrize(
@@ -145,11 +112,16 @@ def test_a_fault_in_the_grammar_is_placed(text: str, reason: str, position: int)
     assert not isinstance(caught.value, UnknownAlgorithmError)
 
 
-@pytest.mark.parametrize("name", ["sha256", "x-sha512", "sha-1", "..."])
-def test_an_unknown_algorithm_is_told_from_a_broken_uri(name: str) -> None:
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        *(("sha256", "algorithm"), ("sha-1", "algorithm"), ("...", "algorithm"), ("x-sha512", "private identifier")),
+    ],
+)
+def test_an_unknown_algorithm_is_told_from_a_broken_uri(name: str, kind: str) -> None:
     with pytest.raises(UnknownAlgorithmError) as caught:
         parse_hashed_uri(f"hashed:{name}=0")
-    assert caught.value.reason == f"unknown algorithm {name!r} (known: md5, sha1, x-sha256)"
+    assert caught.value.reason == f"unknown {kind} {name!r} (known: md5, sha1, x-sha256)"
 
 
 @given(st.sampled_from(sorted(ALGORITHMS)), st.sampled_from(sorted(VARIANTS)), st.booleans(), st.booleans(), st.data())
@@ -201,7 +173,113 @@ def test_flags_keep_their_components() -> None:
 def test_a_request_is_compared_with_what_a_publisher_may_have_hashed(
     uri: bytes, key: HashKey, expected: set[bytes]
 ) -> None:
-    assert set(matching_strings(split_generic(uri), key)) == expected
+    (strings,) = matching_strings([split_generic(uri)], [key.kind])
+    assert len(strings) == len(expected)
+    assert set(strings) == expected
+
+
+_PATHS = (
+    *(b"", b"/", b"//", b"/.", b"/..", b"a", b"/a", b"/A", b"/a/", b"/a//", b"/a/../b", b"/.a", b"*", b"a:b", b"/a:b"),
+    *(b"/index.html", b"/index.htm", b"/INDEX.HTM", b"/a/index.html", b"index.html", b"/xindex.htm", b"/a.html/"),
+    *(b"/a.HTML", b"/a.html", b"/.jpeg", b"/a.ram", b".text", b"/a.html.text", b"/%", b"/%2e/", b"/%41", b"/%c3%a9"),
+    *(b"/a?b", b"/a#b", b'/"', b"/a|b", b"/a;b=c", b"/\xff", b"/~a", b"/a/b.jpeg", b"/a%2Fb", b"/a b"),
+)
+_HOSTS = (
+    *(
+        None,
+        b"",
+        b"h",
+        b"H",
+        b"a.example",
+        b"a.EXAMPLE",
+        b"a-b_c.example",
+        b"a.example.",
+        b".a",
+        b"a..b",
+        b"a.1",
+        b"1.a",
+    ),
+    *(b"1.2.3.4", b"01.2.3.4", b"1.2", b"0x7f.1", b"[::1]", b"[0:0::1]", b"::1", b"[::ffff:1.2.3.4]", b"[", b"b%61c.d"),
+    *("b\u00fccher.example".encode(), b"xn--bcher-kva.example", b"b%c3%bccher.d", b"a b", b"a/b", b"a@b", b"a:b", b"*"),
+)
+_ENDS = (
+    None,
+    b"",
+    b"q",
+    b"Q=1&b",
+    b"%",
+    b"%41",
+    b"%2f",
+    b"%2F",
+    b"%%34%31",
+    b"a b",
+    b"\xc3\xa9",
+    b"/../?#",
+    b'"%7e',
+    b"+",
+)
+
+
+def any_parts() -> st.SearchStrategy[Parts]:
+    """Parts of URIs, most of them nearly canonical, some of them none that a reader of URLs gives."""
+    paths = st.sampled_from(_PATHS)
+    ends = st.sampled_from(_ENDS) | octets()
+    return st.builds(
+        Parts,
+        st.sampled_from([b"http", b"http", b"https", b"https", b"HTTP", b"ftp", b"mailto", b"file", b"", None]),
+        st.sampled_from([None, None, None, None, b"", b"me", b"M%65:%2f"]),
+        st.sampled_from(_HOSTS) | st.sampled_from([b"h", b"a.example"]) | octets(),
+        st.sampled_from([None, b"80", b"443", b"", b"0", b"080", b"8080", b"00", b"08080", b"x", b"-1", b"21", b"+80"]),
+        paths | st.builds(bytes.__add__, paths, paths) | octets() | octets().map(b"/".__add__),
+        ends,
+        st.none() | ends,
+    )
+
+
+ONE_URI = st.builds(
+    lambda parts, query: [parts, parts._replace(query=query)] if query else [parts],
+    any_parts() | urls().map(split_generic),
+    st.sampled_from([*_ENDS, None, None]),
+)
+
+
+@given(ONE_URI | st.lists(any_parts(), max_size=3), st.lists(st.sampled_from(KEYS), max_size=8, unique=True))
+def test_the_quick_way_gives_the_strings_that_all_steps_give(uris: list[Parts], keys: list[HashKey]) -> None:
+    expected = [list(dict.fromkeys(string for uri in uris for string in plain_strings(uri, key))) for key in keys]
+    memo: StringMemo = {}
+    matching_strings([uri._replace(host=b"other.example") for uri in uris], [key.kind for key in KEYS], memo)
+    for known in (None, memo):
+        found = matching_strings(uris, [key.kind for key in keys], known)
+        assert [sorted(own) for own in found] == [sorted(own) for own in expected]
+
+
+@given(
+    st.sampled_from([b"http", b"https"]),
+    st.sampled_from([host for host in _HOSTS if host and is_plain_name(host)]),
+    st.sampled_from([0, 1, 8, 80, 443, 8080, 65535]),
+    st.sampled_from(_PATHS) | urls().map(lambda url: split_generic(url).path) | octets(),
+    st.just([None]) | st.lists(st.sampled_from(_ENDS).map(lambda end: end or b"") | octets(), min_size=1, max_size=3),
+    st.lists(st.sampled_from(KEYS), max_size=8, unique=True),
+)
+def test_the_strings_of_the_web_are_those_of_any_uri(
+    scheme: bytes, name: bytes, port: int, path: bytes, queries: list[bytes | None], keys: list[HashKey]
+) -> None:
+    uris = [Parts(scheme, None, name, b"%d" % port, b"/" + path, query) for query in queries]
+    expected = [{string for uri in uris for string in plain_strings(uri, key)} for key in keys]
+    found = web_strings(scheme, name, port, b"/" + path, queries, [key.kind for key in keys])
+    assert [sorted(own) for own in found] == [sorted(own) for own in expected]
+
+
+@pytest.mark.parametrize("scheme", [b"http", b"https"])
+@pytest.mark.parametrize("port", [None, b"80", b"443", b"8080"])
+def test_the_quick_way_is_taken_for_urls_of_the_web(
+    scheme: bytes, port: bytes | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = Parts(scheme, None, b"www.example.com", port, b"/A/b.html", b"q=%2F", b"f")
+    kinds = list(dict.fromkeys(key.kind for key in KEYS))
+    expected = [plain_strings(asked, HashKey("sha1", *kind)) for kind in kinds]
+    monkeypatch.setattr(hashed_uri, "VARIANTS", {})
+    assert matching_strings([asked], kinds) == expected
 
 
 def test_the_private_algorithm_is_sha_256() -> None:

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from hushlist.url.normalization import is_safe, normalize_percent_encoding, percent_decode_repeatedly, percent_encode
+from hushlist.url.normalization import (
+    UNRESERVED,
+    is_safe,
+    normalize_percent_encoding,
+    percent_decode_repeatedly,
+    percent_encode,
+    unescape_once,
+)
 from unit.hostile import LONG, octets, seconds
 
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
@@ -52,6 +59,14 @@ def test_escapes_are_undone_until_there_are_no_more(data: bytes, expected: bytes
     assert percent_decode_repeatedly(data) == expected
 
 
+@given(escapes() | st.lists(st.sampled_from([*b"%%%%==3D25\r\n \t_."]), max_size=20).map(bytes) | octets())
+@example(b"=%\n%41")
+@example(b"%%41%")
+@example(b"%=\r\n%3D=3D")
+def test_escapes_are_decoded_once(data: bytes) -> None:
+    assert unescape_once(data) == _ESCAPE.sub(lambda match: bytes.fromhex(match[1].decode()), data)
+
+
 @given(escapes() | octets())
 @example(b"%%%33%32%35%34%31")
 def test_one_pass_does_what_all_passes_would(data: bytes) -> None:
@@ -71,6 +86,17 @@ def test_an_attack_costs_linear_time(data: bytes) -> None:
 def test_exactly_the_unsafe_octets_are_escaped_in_upper_case(octet: int) -> None:
     is_unsafe = octet <= 32 or octet >= 127 or octet in b"#%"
     assert percent_encode(bytes([octet])) == (b"%%%02X" % octet if is_unsafe else bytes([octet]))
+
+
+@given(
+    st.lists(st.binary(max_size=4) | st.sampled_from([b".", b"=", b"\r\n", b"=\n", b"=2E", b"=3D", b"a" * 74])).map(
+        b"".join
+    ),
+    st.sampled_from([bytes(set(range(33, 127)) - set(b"#%")), UNRESERVED + b":/?#[]@!$&'()*+,;=%"]),
+)
+def test_each_octet_is_escaped_by_itself(data: bytes, safe: bytes) -> None:
+    escaped = b"".join(bytes((octet,)) if octet in safe else b"%%%02X" % octet for octet in data)
+    assert percent_encode(data, safe) == escaped
 
 
 @given(octets())

@@ -1,12 +1,23 @@
 """Splitting and joining."""
 
+from contextlib import suppress
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.errors import UrlError
-from hushlist.url.parts import Parts, rooted, split_authority, split_generic, split_web, split_web_authority, to_bytes
-from unit.hostile import octets, urls
+from hushlist.url.parts import (
+    Parts,
+    as_typed,
+    rooted,
+    split_authority,
+    split_generic,
+    split_web,
+    split_web_authority,
+    to_bytes,
+)
+from unit.hostile import LONG, octets, seconds, urls
 
 
 @pytest.mark.parametrize(
@@ -162,3 +173,45 @@ def test_any_text_has_octets(text: str) -> None:
 @pytest.mark.parametrize(("path", "expected"), [(b"", b"/"), (b"a", b"/a"), (b"/a", b"/a"), (b"\\a", b"/\\a")])
 def test_a_path_is_rooted_once(path: bytes, expected: bytes) -> None:
     assert rooted(path) == rooted(rooted(path)) == expected
+
+
+# -- what a person types -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("text", "url"),
+    [
+        ("http://h.example/a b", b"http://h.example/a b"),
+        (" http://h.example/ ", b" http://h.example/ "),  # as given: whoever canonicalizes it removes the spaces
+        ("<http://h.ex\n  ample/a b>", b"http://h.example/ab"),
+        ('"http://h.ex\r\n ample/a b"', b"http://h.example/a b"),
+        ("<url: \u00fc.example\t>", "\u00fc.example".encode()),
+        ("h.example?%68ttp://", b"h.example?%68ttp://"),
+        ("h.example/%68ttp://", b"h.example/%68ttp://"),
+        ("h.example:80%://", b"h.example:80%://"),
+        ("\udcff", b"\xff"),
+        ("", b""),
+    ],
+)
+def test_what_a_person_types_is_taken_without_its_delimiters(text: str, url: bytes) -> None:
+    assert as_typed(text) == url
+
+
+@given(st.text('<>"URLurl: %:/a\n\r'))
+def test_what_is_typed_without_delimiters_stays(text: str) -> None:
+    try:
+        typed = as_typed(text)
+    except UrlError:
+        return
+    if not set('<>"') & set(text) and "url" not in text.lower():
+        assert typed == text.encode()
+
+
+@pytest.mark.parametrize("repeated", [" ", "%", "\n", "a ", "<", '"', "URL:", "%://"])
+def test_what_is_typed_is_read_in_linear_time(repeated: str) -> None:
+    def read() -> None:
+        for text in (repeated * LONG, f"<{repeated * LONG}>", f'"a{repeated * LONG}"'):
+            with suppress(UrlError):
+                as_typed(text)
+
+    assert seconds(read) < 1

@@ -147,3 +147,12 @@ def test_a_short_path_that_means_too_much_is_cut() -> None:
     found = path_interpretations(b"/%252f..%255c;x/..%253f//" * 4, None)
     assert found.is_cut
     assert len(found.found) <= 258
+
+
+@pytest.mark.parametrize(("names", "most"), [(1, 5), (2, 3), (4, 2)])
+def test_a_long_target_has_fewer_interpretations_the_more_names_it_comes_by(names: int, most: int) -> None:
+    path, query = b"/a/b;c\\..//d%2e/", b"q" * 60_000
+    found, is_cut = path_interpretations(path, query, names)
+    assert (len(found), is_cut) == (most, True)
+    assert not path_interpretations(path, query[:1000], names).is_cut
+    assert not path_interpretations(b"/a", query, names).is_cut

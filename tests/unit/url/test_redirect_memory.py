@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import pytest
 
 from hushlist.decide.engine import Engine
 from hushlist.match.rule import Action
-from hushlist.url import redirects as module
-from hushlist.url.redirects import LIFETIME, LONGEST_PATH, RedirectMemory
+from hushlist.url import comparison as module
+from hushlist.url.comparison import LIFETIME, LONGEST_PATH, RedirectMemory
 from hushlist.url.request import Request
 from unit.clock import Clock
 from unit.hostile import engine_of
@@ -85,6 +87,18 @@ def test_a_rule_fits_the_twin_once_the_origin_has_redirected(rule: str, asked: b
     assert decision.winner is not None
     assert "rung protocol" in str(decision)
     assert decision.winner.as_dict()["via"] == decision.winner.via
+
+
+def test_a_hashed_uri_fits_the_twin_too() -> None:
+    rule = f"'hashed:sha1={hashlib.sha1(b'http://h.example/data').hexdigest()}'"
+    blocking, allowing = engine(f"[{rule}]"), engine(f"[h.example, {{uri: {rule}, action: allow}}]")
+    assert blocking.decide(request(b"/data/")).action is Action.PASS
+    for filled in (blocking, allowing):
+        filled.learn(request(b"/data"), b"/data/")
+    assert blocking.decide(request(b"/data/")).action is Action.BLOCK
+    assert allowing.decide(request(b"/data/")).action is Action.ALLOW
+    # only the standard form opens: servers may read this path otherwise
+    assert allowing.decide(request(b"/x/..;/data/")).action is Action.BLOCK
 
 
 def test_a_match_of_its_own_is_not_repeated_as_learned() -> None:

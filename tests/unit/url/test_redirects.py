@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from hushlist.errors import UrlError
-from hushlist.url.comparison import LADDER, compare
-from hushlist.url.redirects import is_slash_redirect, redirected_profile, slash_twin
+from hushlist.url.comparison import LADDER, compare, is_slash_redirect, redirected_profile, slash_twin
 
 
 @pytest.mark.parametrize(

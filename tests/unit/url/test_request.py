@@ -163,8 +163,9 @@ def plainly(scheme: bytes, target: bytes) -> tuple[Parts, ...]:
 
 
 def nearly_plain() -> st.SearchStrategy[bytes]:
-    """Targets that are plain but for an octet or two."""
+    """Targets that are plain but for an octet or two, or for parameters."""
     words = [b"/", b"/a", b"/a.b", b"/..a", b"/a..", b"/-", b"/~x", b"?", b"?q", b"&x=/../y;z", b"?a\\b", b"A", b"|"]
+    words += [b";", b"/a;b", b"/;", b"/a.;b", b"/..;b", b";b.", b"%41"]
     any_octet = st.binary(min_size=1, max_size=1)
     return st.lists(st.sampled_from(words) | any_octet, max_size=6).map(b"".join).map(b"/".__add__)
 

@@ -5,110 +5,28 @@ import re
 import pytest
 from hypothesis import example, given
 
+from hushlist.cli.specification_commands import Vector, vectors
 from hushlist.errors import UrlError
 from hushlist.match.expressions import expressions
 from hushlist.url.request import canonical_forms, request_of
 from hushlist.url.safebrowsing import SAFEBROWSING, canonicalize, parse
 from unit.hostile import LONG, seconds, urls
 
-# Safe Browsing v4, URLs and Hashing: every vector that it prints, in its order
-PRINTED = [
-    ("http://host/%25%32%35", "http://host/%25"),
-    ("http://host/%25%32%35%25%32%35", "http://host/%25%25"),
-    ("http://host/%2525252525252525", "http://host/%25"),
-    ("http://host/asdf%25%32%35asd", "http://host/asdf%25asd"),
-    ("http://host/%%%25%32%35asd%%", "http://host/%25%25%25asd%25%25"),
-    ("http://www.google.com/", "http://www.google.com/"),
-    (
-        "http://%31%36%38%2e%31%38%38%2e%39%39%2e%32%36/%2E%73%65%63%75%72%65/%77%77%77%2E%65%62%61%79%2E%63%6F%6D/",
-        "http://168.188.99.26/.secure/www.ebay.com/",
-    ),
-    (
-        "http://195.127.0.11/uploads/%20%20%20%20/.verify/.eBaysecure=updateuserdataxplimnbqmn-xplmvalidateinfoswqpcmlx"
-        "=hgplmcx/",
-        "http://195.127.0.11/uploads/%20%20%20%20/.verify/.eBaysecure=updateuserdataxplimnbqmn-xplmvalidateinfoswqpcmlx"
-        "=hgplmcx/",
-    ),
-    (
-        "http://host%23.com/%257Ea%2521b%2540c%2523d%2524e%25f%255E00%252611%252A22%252833%252944_55%252B",
-        "http://host%23.com/~a!b@c%23d$e%25f^00&11*22(33)44_55+",
-    ),
-    ("http://3279880203/blah", "http://195.127.0.11/blah"),
-    ("http://www.google.com/blah/..", "http://www.google.com/"),
-    ("www.google.com/", "http://www.google.com/"),
-    ("www.google.com", "http://www.google.com/"),
-    ("http://www.evil.com/blah#frag", "http://www.evil.com/blah"),
-    ("http://www.GOOgle.com/", "http://www.google.com/"),
-    ("http://www.google.com.../", "http://www.google.com/"),
-    ("http://www.google.com/foo\tbar\rbaz\n2", "http://www.google.com/foobarbaz2"),
-    ("http://www.google.com/q?", "http://www.google.com/q?"),
-    ("http://www.google.com/q?r?", "http://www.google.com/q?r?"),
-    ("http://www.google.com/q?r?s", "http://www.google.com/q?r?s"),
-    ("http://evil.com/foo#bar#baz", "http://evil.com/foo"),
-    ("http://evil.com/foo;", "http://evil.com/foo;"),
-    ("http://evil.com/foo?bar;", "http://evil.com/foo?bar;"),
-    (b"http://\x01\x80.com/", "http://%01%80.com/"),
-    ("http://notrailingslash.com", "http://notrailingslash.com/"),
-    ("http://www.gotaport.com:1234/", "http://www.gotaport.com/"),
-    ("  http://www.google.com/  ", "http://www.google.com/"),
-    ("http:// leadingspace.com/", "http://%20leadingspace.com/"),
-    ("http://%20leadingspace.com/", "http://%20leadingspace.com/"),
-    ("%20leadingspace.com/", "http://%20leadingspace.com/"),
-    ("https://www.securesite.com/", "https://www.securesite.com/"),
-    ("http://host.com/ab%23cd", "http://host.com/ab%23cd"),
-    ("http://host.com//twoslashes?more//slashes", "http://host.com/twoslashes?more//slashes"),
-]
+VECTORS = vectors("safebrowsing")
+PRINTED = [vector for vector in VECTORS if vector.source.startswith("Safe Browsing")]
 
 
-@pytest.mark.parametrize(("url", "canonical"), PRINTED)
-def test_the_specification_s_own_vectors_hold(url: str | bytes, canonical: str) -> None:
-    assert canonicalize(url) == canonical.encode()
+@pytest.mark.parametrize("vector", PRINTED, ids=lambda vector: vector.url)
+def test_the_specification_s_own_vectors_hold(vector: Vector) -> None:
+    assert len(PRINTED) == 33
+    assert canonicalize(vector.url) == vector.canonical
 
 
 @pytest.mark.parametrize(
-    ("url", "canonical"),
-    [
-        # reading 1 of addon/README.md: text is UTF-8
-        ("http://h/\x80", "http://h/%C2%80"),
-        (b"http://h/\x80", "http://h/%80"),
-        # 3: port, user and password are dropped, an empty query is kept
-        ("http://me:pw@h:8080/?", "http://h/?"),
-        # 4: escapes in upper case
-        ("http://h/%c3%bc%1b", "http://h/%C3%BC%1B"),
-        # 6: addresses
-        ("http://0x7f.1/", "http://127.0.0.1/"),
-        ("http://276.2.3/", "http://276.2.3/"),
-        ("http://1.2.3.4./", "http://1.2.3.4/"),
-        ("http://[::FFFF:1.2.3.4]:80/", "http://1.2.3.4/"),
-        ("http://[2001:0db8::0001]", "http://[2001:db8::1]/"),
-        ("http://%5b::1%5D/", "http://[::1]/"),
-        ("http://１２７.１/", "http://127.0.0.1/"),
-        # 7: internationalized names
-        ("http://BÜCHER.example/", "http://xn--bcher-kva.example/"),
-        ("http://b%C3%BCcher.example/", "http://xn--bcher-kva.example/"),
-        ("http://b%25C3%25BCcher.example/", "http://xn--bcher-kva.example/"),
-        ("http://a\ufffdB.example/", "http://a%EF%BF%BDb.example/"),
-        # 8: dots
-        ("http://a。b．c｡example/", "http://a.b.c.example/"),
-        ("http://a%E3%80%82example/", "http://a.example/"),
-        # the host is the one that a browser would ask
-        ("http://good%2F@bad/", "http://bad/"),
-        ("http://bad%2F@good/", "http://good/"),
-        ("http://good\\@bad/", "http://good/\\@bad/"),
-        ("http://bad%00.example/", "http://bad%00.example/"),
-        ("http%3A%2F%2Fh%2Fx/", "http://h/x/"),
-        ("HTTP://H/P", "http://h/P"),
-        ("\x00\x1f http://h/ \x0b", "http://h/"),
-        ("http://h/a%3Fb/../c", "http://h/a?b/../c"),
-        ("http://h/a%2F..%2Fb", "http://h/b"),
-        ("http://h/a/%2e%2E/b", "http://h/b"),
-        ("http://h//a/..//b", "http://h/b"),
-        ("http://h/a?/../b//c", "http://h/a?/../b//c"),
-        ("ht\ntp://h\t/", "http://h/"),
-    ],
+    "vector", [vector for vector in VECTORS if vector not in PRINTED], ids=lambda vector: vector.url
 )
-def test_settled_readings_hold(url: str | bytes, canonical: str) -> None:
-    assert canonicalize(url) == canonical.encode()
+def test_settled_readings_hold(vector: Vector) -> None:
+    assert canonicalize(vector.url) == vector.canonical
 
 
 @pytest.mark.parametrize("url", ["", ".", "http://.../", "http://\u00ad/", "http://%2F/", "http://%40/", "a%3ab%2f"])

@@ -320,6 +320,7 @@ def test_a_blank_line_separates_texts(first: str, second: str) -> None:
     assert found_in(f"{first}\n\n>\n\n{second}") == [*found_in(f"{first}\n\n>\n\n"), *found_in(second)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("before", "behind"), [("", ""), ("<http://x", ">"), ('"http://x', '"'), ("(http://x", ")"), ("URL:x:", "")]
 )

@@ -1,6 +1,7 @@
 """``hushlist diff``: compares two states of lists, rule by rule.
 
-    list the chunks -> read each chunk -> compare rules of one pattern -> find rules that cover others -> report
+    find the two sides -> list the chunks -> read each chunk -> compare rules of one pattern
+    -> find rules that cover others -> report
 
 It runs on as many processes as there are cores. Intermediate results wait in files, so memory grows neither with the
 lists nor with the number of changes.
@@ -8,37 +9,63 @@ lists nor with the number of changes.
 
 from __future__ import annotations
 
+import os
+import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial, reduce
 from operator import itemgetter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from hushlist.audit.diff.rule_change import ChangeKind, RuleChange, RuleMeaning, RuleState
 from hushlist.audit.diff.rule_comparison import (
+    ChangeKind,
     Cover,
     Grain,
     KeptRule,
     ReachTask,
     ReadChunk,
+    RuleChange,
     RuleEvent,
+    RuleMeaning,
     RulePlace,
+    RuleState,
     compare_rules,
+    differences,
     pattern_of,
     reach,
     read_rules,
     search_covers,
 )
-from hushlist.jobs.digest_runs import SpillByPart, digest_ranges
-from hushlist.jobs.list_chunks import ChunkedList, chunk_lists, list_workers, raise_errors, read_lists
+from hushlist.errors import Problem, SourceError
+from hushlist.jobs.list_chunks import (
+    ChunkedList,
+    SpillByPart,
+    chunk_lists,
+    digest_ranges,
+    list_workers,
+    raise_errors,
+    read_lists,
+)
 from hushlist.jobs.worker_processes import Progress, Workers
+from hushlist.lists.list_formats import files_of_folder
+from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.match.index_writer import unspill
-from hushlist.policy.policy_file import ListFile
+from hushlist.match.seal import SealKey
+from hushlist.policy.policy_file import Layer, ListError, ListFile, Policy, fingerprint, list_files, read_policy
+from hushlist.system.files import open_regular
 
 #: parts whose rules are kept in memory, to show the other rule of a change
 _MOST_PARTS_KEPT = 8
+#: kinds of rules that have no partner of the same pattern
+_ALONE = (ChangeKind.ADDED, ChangeKind.REMOVED)
+#: octets of a file that are searched for signs of a policy
+_HEAD = 1 << 20
+_LAYERS = re.compile(rb"""^[ \t{]*["']?layers["']?[ \t]*:""", re.MULTILINE)
+_LAYER = "lists"
+
+# -- the two sides -----------------------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +74,117 @@ class DiffSide:
 
     files: tuple[ListFile, ...]
     names: tuple[str, ...]
+    #: uses these files
+    policy: Policy
+
+
+def is_policy(path: Path) -> bool:
+    """Whether a file is a policy (a YAML document with layers), not a list."""
+    if path.suffix.lower() not in (".yaml", ".yml"):
+        return False
+    try:
+        with open_regular(path) as file:
+            return _LAYERS.search(file.read(_HEAD)) is not None
+    except (OSError, ValueError):
+        return False  # the next reader reports why
+
+
+def policy_at(path: Path) -> Policy:
+    """A policy.
+
+    Raises:
+            SourceError: the policy cannot be used.
+    """
+    report = ProblemReport(str(path))
+    policy = read_policy(path, report)
+    if policy is None or report.errors:
+        raise SourceError(report.errors)
+    return policy
+
+
+def side_of_policy(policy: Policy) -> DiffSide:
+    """All files of a policy, named by their paths relative to it."""
+    files = tuple(file for layer in policy.layers for file in layer.lists)
+    folder = Path(policy.source).parent
+    return DiffSide(files, tuple(file.url or os.path.relpath(file.path, folder) for file in files), policy)
+
+
+def side_of_list(path: Path, form: str | None, defaults: ListDefaults, key: SealKey | None = None) -> DiffSide:
+    """The file of a list, or the files of a folder, which keep their names; and a policy with just this list.
+
+    ``key`` is that of sealed hashes; without it, nothing can be decided by them.
+
+    Raises:
+            SourceError: there is no such list.
+    """
+    try:
+        files = tuple(list_files(path, form, replace(defaults, layer=defaults.layer or _LAYER)))
+    except ListError as error:
+        raise SourceError([Problem(str(path), 0, "list", str(error))]) from error
+    seen = {file.path: fingerprint(file.path) for file in files}
+    seals = {} if key is None else {key.fingerprint: key}
+    return _side(path, files, Policy(str(path), (Layer(_LAYER, lists=files),), seals=seals, files=seen))
+
+
+def _side(path: Path, files: Sequence[ListFile], policy: Policy) -> DiffSide:
+    return DiffSide(tuple(files), tuple(file.path.name if path.is_dir() else "" for file in files), policy)
+
+
+def replaced(policy: Policy, old: Path, new: Path) -> tuple[DiffSide, DiffSide]:
+    """A list of a policy, and its replacement, which is read as the policy says.
+
+    Raises:
+            SourceError: the policy has no such list, or the replacement cannot be used.
+    """
+    olds = [file for layer in policy.layers for file in layer.lists if _is_of(file.path, old)]
+    if not olds:
+        known = ", ".join(sorted({file.source for layer in policy.layers for file in layer.lists}))
+        raise SourceError(
+            [Problem(policy.source, 0, str(old), f"it is none of the policy's lists ({known or 'none'})")]
+        )
+    news: list[ListFile] = []
+    layers: list[Layer] = []
+    for layer in policy.layers:
+        of_layer = [file for file in layer.lists if _is_of(file.path, old)]
+        lists: list[ListFile] = []
+        for file in layer.lists:
+            if not _is_of(file.path, old):
+                lists.append(file)
+                continue
+            found = _replacements(file, of_layer, new, is_folder=old.is_dir())
+            news += found
+            lists += found
+        layers.append(replace(layer, lists=tuple(lists)))
+    if not news:
+        raise SourceError([Problem(str(new), 0, "list", f"nothing in it can stand in the place of {old}")])
+    files = {path: seen for path, seen in policy.files.items() if not _is_of(path, old)}
+    files.update((file.path, fingerprint(file.path)) for file in news)
+    return _side(old, olds, policy), _side(new, news, replace(policy, layers=tuple(layers), files=files))
+
+
+def _is_of(path: Path, old: Path) -> bool:
+    """Whether a file is the list, or in its folder."""
+    own, wanted = path.resolve(), old.resolve()
+    return own == wanted or (own.parent == wanted and wanted.is_dir())
+
+
+def _replacements(file: ListFile, olds: Sequence[ListFile], new: Path, *, is_folder: bool) -> list[ListFile]:
+    """What replaces a file of a layer; it keeps the old name, as if it were moved there.
+
+    The first of a folder also brings the files that the old folder does not have.
+    """
+    defaults = replace(file.defaults, name=file.defaults.name or file.path.stem)
+    if not is_folder:
+        return [replace(file, path=new, defaults=defaults)]
+    found = [replace(file, path=new / file.path.name, defaults=defaults)]
+    if file is olds[0]:
+        known = {own.path.name for own in olds}
+        more = files_of_folder(new, "squidguard", Path.exists)
+        found += [ListFile(path, form, defaults) for path, form in more if path.name not in known]
+    return [own for own in found if own.path.exists()]
+
+
+# -- comparing them ----------------------------------------------------------------------------------------------------
 
 
 @dataclass(slots=True)
@@ -130,9 +268,8 @@ class _DiffRun:
         self._names: list[str] = []
         #: this part and all after it are NEW's
         self._border = 0
-        #: by part of OLD, numbers of removed rules; by part of NEW, numbers of added rules, and changes of others
-        self._single: SpillByPart[int] = SpillByPart(folder, "single")
-        self._double: SpillByPart[tuple[ChangeKind, RulePlace, int]] = SpillByPart(folder, "double")
+        #: by part: a rule's number, what became of it, and the place of the old rule
+        self._events: SpillByPart[tuple[int, ChangeKind, RulePlace | None]] = SpillByPart(folder, "events")
         #: by part of the covered rule; and numbers of rules that cover one
         self._covers: SpillByPart[Cover] = SpillByPart(folder, "covers")
         self._partners: SpillByPart[int] = SpillByPart(folder, "partners")
@@ -145,7 +282,7 @@ class _DiffRun:
         read = partial(read_rules, border=self._border, popular=self._wanted.popular, folder=self._folder)
         for at, part in read_lists(lists, self._workers, read):
             self._parts.append(part)
-            self._paths.append(str(lists[at].file.path))
+            self._paths.append(lists[at].file.source)
             self._names.append(names[at])
         raise_errors(lists)
         self._diff.old_refused = sum(own.report.refused for own in old)
@@ -168,11 +305,8 @@ class _DiffRun:
             self._diff.new += compared.new
             self._diff.counts += compared.counts
             events: list[RuleEvent] = unspill(compared.events)
-            for kind, old, new in events:
-                if old is not None and new is not None:
-                    self._double.add(new[0], (kind, old, new[1]))
-                elif (place := old or new) is not None:
-                    self._single.add(*place)
+            for (part, number), kind, other in events:
+                self._events.add(part, (number, kind, other))
         self._diff.added = self._diff.counts.pop(ChangeKind.ADDED, 0)
         self._diff.removed = self._diff.counts.pop(ChangeKind.REMOVED, 0)
 
@@ -192,10 +326,11 @@ class _DiffRun:
         """The tasks for parts that have removed or added rules."""
         sides = self._parts[: self._border], self._parts[self._border :]
         grains = [reduce(Grain.joined, (part.grain for part in side), Grain()) for side in sides]
-        for number in sorted(self._single.parts):
-            is_cover = (number >= self._border) is covers_old
-            grain = None if is_cover else grains[covers_old]
-            yield ReachTask(number, self._parts[number], [*self._single.of(number)], grain)
+        for part in sorted(self._events.parts):
+            numbers = [number for number, kind, _ in self._events.of(part) if kind in _ALONE]
+            is_cover = (part >= self._border) is covers_old
+            if numbers:
+                yield ReachTask(part, self._parts[part], numbers, None if is_cover else grains[covers_old])
 
     # -- reporting -----------------------------------------------------------------------------------------------
 
@@ -205,7 +340,7 @@ class _DiffRun:
             for _, _, cover in self._nearest(part).values():
                 self._partners.add(*cover)
         for part in range(len(self._parts)):
-            for kind, old, new in self._events(part):
+            for kind, old, new in self._outcomes(part):
                 self._tell(kind, old, new, found)
         return self._diff
 
@@ -217,23 +352,18 @@ class _DiffRun:
             nearest[number] = min(cover, nearest.get(number, cover), key=itemgetter(1, 2))
         return nearest
 
-    def _events(self, part: int) -> Iterator[tuple[ChangeKind, RulePlace | None, RulePlace | None]]:
+    def _outcomes(self, part: int) -> Iterator[tuple[ChangeKind, RulePlace | None, RulePlace | None]]:
         """What became of the rules of a part, in their order."""
-        is_new = part >= self._border
+        is_new, broad = part >= self._border, self._parts[part].broad
         nearest, partners = self._nearest(part), {*self._partners.of(part)}
-        events: list[tuple[int, ChangeKind, RulePlace | None]] = [
-            (number, kind, old) for kind, old, number in self._double.of(part)
-        ]
-        for number in self._single.of(part):
-            if number in nearest:
-                events.append((number, ChangeKind.NARROWED if is_new else ChangeKind.BROADENED, nearest[number][2]))
-            elif number not in partners:
-                events.append((number, ChangeKind.ADDED if is_new else ChangeKind.REMOVED, None))
-            elif number in self._parts[part].broad:
-                self._diff.counts[ChangeKind.ADDED] -= 1  # reported as broad, counted with the rules that it covers
-                events.append((number, ChangeKind.ADDED, None))
-        for number, kind, other in sorted(events, key=itemgetter(0)):
-            if kind not in (ChangeKind.CHANGED, ChangeKind.MOVED):
+        for number, kind, other in sorted(self._events.of(part), key=itemgetter(0)):
+            if kind in _ALONE:
+                if number in nearest:
+                    kind, other = ChangeKind.NARROWED if is_new else ChangeKind.BROADENED, nearest[number][2]
+                elif number in partners:
+                    if number not in broad:
+                        continue
+                    self._diff.counts[kind] -= 1  # reported as broad, counted with the rules that it covers
                 self._diff.counts[kind] += 1
             own = part, number
             yield (kind, other, own) if is_new else (kind, own, other)
@@ -247,7 +377,8 @@ class _DiffRun:
         limit = self._wanted.limit
         if broad is not None or limit is None or self._diff.shown[kind] < limit:
             self._diff.shown[kind] += 1
-            found(RuleChange(kind, self._stand(old), self._stand(new), broad))
+            how = tuple(differences(self._meaning(old), self._meaning(new))) if old and new else ()
+            found(RuleChange(kind, self._stand(old), self._stand(new), how, broad))
 
     def _why_broad(self, kind: ChangeKind, old: RulePlace | None, new: RulePlace | None) -> str | None:
         """Why an added or changed rule is broad."""
@@ -267,7 +398,7 @@ class _DiffRun:
             return None
         part, number = place
         kept = self._rules(part)[number]
-        return RuleState(self._paths[part], kept[0], str(pattern_of(kept)), self._meaning(place))
+        return RuleState(self._paths[part], kept[0], str(pattern_of(kept)), *self._meaning(place)[:-1])
 
     def _read_rules(self, part: int) -> list[KeptRule]:
         rules: list[KeptRule] = unspill(self._parts[part].rules)

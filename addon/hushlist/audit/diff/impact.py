@@ -1,7 +1,10 @@
-"""How other lists or policies change the decisions for recorded requests: both decide each, and differences count.
+"""The impact of other lists or policies on recorded requests: both decide each request, and differences count.
 
 Both decisions contain all rules that fit the request. Comparing these finds the changed rule that caused a difference;
 if there is none, the policy itself has changed.
+
+``ImpactCounter`` counts; ``report_impact`` makes a report, whose fields are the keys of its JSON, and ``impact_text``
+the lines for a person.
 """
 
 from __future__ import annotations
@@ -11,25 +14,26 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
-from hushlist.audit.diff.rule_change import ChangeKind, RuleMeaning, meaning_of
+from hushlist.audit.diff.rule_comparison import ChangeKind, RuleMeaning, meaning_of
 from hushlist.audit.replay.auditor import ReplayMoment, decide_recorded, rule_of, site_of_url
-from hushlist.audit.replay.stream_summaries import Examples, HeavyHitters
-from hushlist.audit.replay.tally import RecordCounter, RuleKey, SourceTally, is_local
+from hushlist.audit.replay.tally import Examples, HeavyHitters, RecordCounter, RuleKey, SourceTally, is_local
+from hushlist.audit.report_codec import Flat
 from hushlist.audit.sources.recorded_request import RecordedRequest
 from hushlist.decide.decision import Decision
 from hushlist.decide.engine import Engine
-from hushlist.errors import UrlError
-from hushlist.jobs.digest_runs import digest_of
+from hushlist.errors import UrlError, number_of
+from hushlist.jobs.list_chunks import digest_of
 from hushlist.match.index import Index, Match
 from hushlist.match.rule import Action
 from hushlist.policy.groups import Client
 from hushlist.policy.policy_file import Policy
 from hushlist.system.memory import BoundedCache
 from hushlist.url.parts import split_web
-from hushlist.url.request import Request
+from hushlist.url.request import Request, Told
 
 #: examples of each kind, and of each change of a rule
 MOST_EXAMPLES = 5
@@ -103,7 +107,8 @@ class ImpactCounter(RecordCounter[Impact]):
     def __init__(self, old: Engine, new: Engine, moment: ReplayMoment) -> None:
         super().__init__(Impact())
         self._old, self._new, self._moment = old, new, moment
-        self._known = BoundedCache(self._of_url, _MOST_URLS)
+        self._has_filters = any(engine.index.filters is not None for engine in (old, new))
+        self._known = BoundedCache(partial(self._compare, now=moment.at, client=moment.client), _MOST_URLS)
 
     @classmethod
     def open(cls, old: tuple[Policy, Path], new: tuple[Policy, Path], moment: ReplayMoment) -> ImpactCounter:
@@ -113,8 +118,8 @@ class ImpactCounter(RecordCounter[Impact]):
     def _count(self, record: RecordedRequest) -> bool:
         if is_local(record.asked):
             return False
-        if self._moment.as_recorded:
-            changed = self._compare(record.asked, *self._moment.of(record))
+        if self._moment.as_recorded or self._has_filters:
+            changed = self._compare(record.asked, *self._moment.of(record), record.told)
         else:
             changed = self._known[record.asked]
         if changed is None:
@@ -131,11 +136,10 @@ class ImpactCounter(RecordCounter[Impact]):
         tally.cause_examples.add((effect, cause), example)
         return True
 
-    def _of_url(self, asked: bytes | Request) -> Changed | None:
-        return self._compare(asked, self._moment.at, self._moment.client)
-
-    def _compare(self, asked: bytes | Request, now: datetime, client: Client) -> Changed | None:
-        old, new = (decide_recorded(engine, asked, now, client) for engine in (self._old, self._new))
+    def _compare(
+        self, asked: bytes | Request, now: datetime, client: Client, told: Told | None = None
+    ) -> Changed | None:
+        old, new = (decide_recorded(engine, asked, now, client, told) for engine in (self._old, self._new))
         changed = changed_by(old, new)
         if changed is not None and changed.pattern is not None and self._has_stayed(changed.pattern, old, new):
             return changed._replace(cause=ImpactCause(None, None, None))
@@ -253,3 +257,157 @@ def _tagging(rules: dict[_Identity, Match]) -> Iterator[Match]:
 
 def _first(matches: Iterable[Match]) -> Match | None:
     return next(iter(matches), None)
+
+
+# -- the report --------------------------------------------------------------------------------------------------------
+
+
+class DecidingRule(NamedTuple):
+    """The rule that decides; the same for a person."""
+
+    match: Flat[Match]
+    text: str
+
+
+class SideDecision(NamedTuple):
+    """What one of the two sides decides."""
+
+    action: Action
+    fault: str | None
+    rule: DecidingRule | None
+
+    def __str__(self) -> str:
+        why = self.fault or ("no rule fits" if self.rule is None else self.rule.text)
+        return f"{self.action}: {why}"
+
+
+class ImpactExample(NamedTuple):
+    """A request with which something else is done."""
+
+    url: str
+    source: str
+    number: int
+    old: SideDecision
+    new: SideDecision
+
+
+class CauseImpact(NamedTuple):
+    """What one change of a rule does."""
+
+    requests: int
+    #: a ``ChangeKind``, or "policy" where no rule has changed that fits
+    change: str
+    old: RuleKey | None
+    new: RuleKey | None
+    example: ImpactExample | None
+
+
+class EffectImpact(NamedTuple):
+    """The requests with one effect; the sites and rules with most of them."""
+
+    effect: ImpactEffect
+    requests: int
+    sites: tuple[tuple[str, int], ...]
+    sites_in_all: int
+    rules: list[CauseImpact]
+    rules_in_all: int
+    examples: list[ImpactExample]
+
+
+class SourceRequests(NamedTuple):
+    """What was read from a source."""
+
+    format: str
+    requests: int
+    broken: int
+    skipped: int
+
+
+class ImpactReport(NamedTuple):
+    """The impact of an update."""
+
+    requests: int
+    changed: int
+    sources: dict[str, SourceRequests]
+    broken: list[str]
+    effects: list[EffectImpact]
+
+
+def report_impact(impact: Impact, old: Engine, new: Engine, moment: ReplayMoment, most: int | None) -> ImpactReport:
+    """The report; of sites and rules, the ``most`` with most requests, for each effect."""
+
+    def example(record: RecordedRequest) -> ImpactExample:
+        asked = record.asked, *moment.of(record), record.told
+        sides = (_side(decide_recorded(engine, *asked)) for engine in (old, new))
+        return ImpactExample(record.url.decode("utf-8", "backslashreplace"), record.source, record.number, *sides)
+
+    def cause_impact(effect: ImpactEffect, cause: ImpactCause, number: int) -> CauseImpact:
+        examples = map(example, impact.cause_examples[effect, cause])
+        return CauseImpact(number, cause.kind or "policy", cause.old, cause.new, next(examples, None))
+
+    def effect_impact(effect: ImpactEffect) -> EffectImpact:
+        sites = impact.sites[effect].result().counts
+        causes = [(cause, number) for (own, cause), number in impact.causes.items() if own is effect]
+        causes.sort(key=lambda own: (-own[1], repr(own[0])))
+        rules = [cause_impact(effect, *own) for own in causes[:most]]
+        examples = [*map(example, impact.effect_examples[effect])]
+        return EffectImpact(effect, impact.effects[effect], sites[:most], len(sites), rules, len(causes), examples)
+
+    return ImpactReport(
+        impact.requests,
+        impact.changed,
+        {
+            name: SourceRequests(own.format, own.records, own.broken, own.skipped)
+            for name, own in sorted(impact.sources.items())
+        },
+        [*map(str, impact.broken)],
+        [effect_impact(effect) for effect in ImpactEffect if impact.effects[effect]],
+    )
+
+
+def _side(decision: Decision) -> SideDecision:
+    winner = decision.winner
+    return SideDecision(decision.action, decision.fault, None if winner is None else DecidingRule(winner, str(winner)))
+
+
+def impact_text(report: ImpactReport) -> Iterator[str]:
+    """Lines for a person."""
+    requests, changed = report.requests, report.changed
+    asked = number_of(requests, "request", "requests")
+    yield f"Another thing is done with {changed:,} of {asked}{_share(changed, requests)}"
+    broken = sum(own.broken for own in report.sources.values())
+    if broken:
+        yield f"  records that are broken: {broken:,}"
+        yield from (f"    {text}" for text in report.broken[:10])
+        if broken > 10:
+            yield f"    and {broken - 10:,} more"
+    for effect in report.effects:
+        yield ""
+        yield f"{effect.effect}: {effect.requests:,}{_share(effect.requests, requests)}"
+        sites = ", ".join(f"{name or '(none)'} {number:,}" for name, number in effect.sites)
+        rest = effect.sites_in_all - len(effect.sites)
+        yield f"  sites: {sites}{f' and {rest:,} more' if rest else ''}"
+        for rule in effect.rules:
+            yield f"  {rule.requests:,} by {_cause_text(rule)}"
+            if example := rule.example:
+                yield f"      {example.url[:160]} ({example.source}:{example.number})"
+                yield f"        old: {example.old}"
+                yield f"        new: {example.new}"
+        if rest := effect.rules_in_all - len(effect.rules):
+            yield f"  and by {rest:,} more"
+
+
+def _share(number: int, of: int) -> str:
+    return f" ({number / of:.2%})" if of else ""
+
+
+_SIGNS: dict[str, str] = {ChangeKind.ADDED: "+", ChangeKind.REMOVED: "-", ChangeKind.CHANGED: "~"}
+
+
+def _cause_text(cause: CauseImpact) -> str:
+    """The change of a rule, as in the list of changed rules."""
+    old, own = cause.old, cause.new or cause.old
+    if own is None:
+        return "the policy itself: no rule has changed that fits"
+    instead = "" if old is None or old is own else f", where {old.source}:{old.line} had {old.rule}"
+    return f"{_SIGNS[cause.change]} {own.source}:{own.line}: {own.rule}{instead}"

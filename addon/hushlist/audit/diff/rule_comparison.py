@@ -1,32 +1,133 @@
-"""The steps of a diff that other processes run: read rules, compare those of one pattern, find rules that cover others.
+"""Rules of a diff: what they mean, what became of them, and the steps that other processes run to find that out.
 
-Each step is a function of one task. Its result is small, or in files of a folder. A rule can be covered by the
-``broader`` patterns: each fits all that the rule fits, and more.
+The steps read rules, compare those of one pattern, and find rules that cover others. Each is a function of one task.
+Its result is small, or in files of a folder. A rule can be covered by the ``broader`` patterns: each fits all that the
+rule fits, and more.
 
->>> [str(own) for own in broader(Expression(b"x.h.example/a?q"), Grain())]
-['x.h.example/a', 'x.h.example/', 'h.example/a?q', 'h.example/a', 'h.example/']
+>>> [str(own) for own in broader(Expression(b"h.example/a?q"), Grain())]
+['h.example/a', 'h.example/', 'example/a?q', 'example/a', 'example/']
 """
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
+from datetime import date
+from enum import StrEnum
 from hashlib import sha256
 from ipaddress import IPv4Network, IPv6Network, ip_network
-from itertools import zip_longest
+from itertools import islice
 from pathlib import Path
 from typing import NamedTuple
 from zlib import crc32
 
-from hushlist.audit.diff.rule_change import ChangeKind, RuleMeaning, meaning_of
-from hushlist.jobs.digest_runs import DigestRange, DigestRow, digest_of, pack, rows_by_digest
-from hushlist.jobs.list_chunks import LoadedChunk
-from hushlist.match.expressions import FULL_LENGTH, full_hash, host_suffixes, path_prefixes
+from hushlist.jobs.list_chunks import DigestRange, DigestRow, LoadedChunk, digest_of, pack, rows_by_digest
+from hushlist.match.expressions import FULL_LENGTH, full_hash, path_prefixes, suffixes_with_top_level
 from hushlist.match.index_writer import SortedRun, Stored, sorted_run, spill, unspill
-from hushlist.match.overbroad import breadth_test
-from hushlist.match.rule import Expression, ExpressionHash, Pattern
+from hushlist.match.rule import Action, Expression, ExpressionHash, Pattern, Terms
+from hushlist.match.rule_anomalies import breadth_test
 from hushlist.url.hashed_uri import HashedUri
 from hushlist.url.host import parse_address
+
+# -- changes -----------------------------------------------------------------------------------------------------------
+
+
+class ChangeKind(StrEnum):
+    """What became of a rule. Each rule has one kind, but can also be the other rule of several changes."""
+
+    REMOVED = "removed"
+    #: removed, but an added rule covers all that it fits, and more
+    BROADENED = "broadened"
+    ADDED = "added"
+    #: added, and fits a part of what a removed rule fits
+    NARROWED = "narrowed"
+    #: the same pattern with other terms
+    CHANGED = "changed"
+    #: only its place has changed
+    MOVED = "moved"
+    UNCHANGED = "unchanged"
+
+
+class RuleMeaning(NamedTuple):
+    """All of a rule but its pattern and its place."""
+
+    action: Action
+    category: str | None
+    reason: str | None
+    expires: date | None
+    #: the policy's layer that has its list
+    layer: str
+    #: whether the list shows in the clear what the rule fits
+    is_clear: bool
+
+
+def meaning_of(terms: Terms, *, is_clear: bool) -> RuleMeaning:
+    """The meaning of a rule with these terms."""
+    return RuleMeaning(terms.action, terms.category, terms.reason, terms.expires, terms.layer, is_clear)
+
+
+class RuleState(NamedTuple):
+    """A rule: its place, what it fits, and its meaning; whether it is in the clear shows in what it fits."""
+
+    source: str
+    line: int
+    rule: str
+    action: Action
+    category: str | None
+    reason: str | None
+    expires: date | None
+    layer: str
+
+
+_SIGNS = {ChangeKind.REMOVED: "-", ChangeKind.ADDED: "+", ChangeKind.MOVED: "="}
+
+
+class RuleChange(NamedTuple):
+    """What became of one rule."""
+
+    kind: ChangeKind
+    old: RuleState | None
+    new: RuleState | None
+    #: what differs in the new rule's meaning
+    how: tuple[str, ...] = ()
+    #: why it is broad, for a person
+    broad: str | None = None
+
+    def __str__(self) -> str:
+        """A line for a person."""
+        old, new = self.old, self.new
+        place = " -> ".join(f"{stand.source}:{stand.line}" for stand in (old, new) if stand is not None)
+        rules = " -> ".join(dict.fromkeys(stand.rule for stand in (old, new) if stand is not None))
+        kind = "" if self.kind in _SIGNS else f"{self.kind}: "
+        asks = ""
+        only = new or old
+        if (old is None or new is None) and only is not None and only.action is not Action.BLOCK:
+            asks = f" ({only.action})"
+        how = f" ({'; '.join(self.how)})" if self.how else ""
+        broad = f": broad: {self.broad}" if self.broad else ""
+        return f"{_SIGNS.get(self.kind, '~')} {place}: {kind}{rules}{asks}{how}{broad}"
+
+
+def differences(old: RuleMeaning, new: RuleMeaning) -> Iterator[str]:
+    """The differences, in words.
+
+    >>> own = RuleMeaning(Action.BLOCK, None, "ads", None, "", is_clear=True)
+    >>> [*differences(own, own._replace(action=Action.WARN, is_clear=False))]
+    ['action: block -> warn', 'now hashed']
+    """
+    for name in ("action", "category", "reason", "expires", "layer"):
+        before, after = getattr(old, name), getattr(new, name)
+        if before != after:
+            yield f"{name}: {_named(before)} -> {_named(after)}"
+    if old.is_clear != new.is_clear:
+        yield "now in the clear" if new.is_clear else "now hashed"
+
+
+def _named(value: object) -> str:
+    return "none" if value is None else str(value)
+
+
+# -- what covers a rule ------------------------------------------------------------------------------------------------
 
 
 class Grain(NamedTuple):
@@ -45,7 +146,7 @@ class Grain(NamedTuple):
 def grain_of(pattern: Pattern) -> Grain:
     """A pattern's own length."""
     match pattern:
-        case ExpressionHash(value) if len(value) < FULL_LENGTH:
+        case ExpressionHash(value, "") if len(value) < FULL_LENGTH:
             return Grain(prefixes=frozenset({len(value)}))
         case IPv4Network() | IPv6Network():
             return Grain(ranges=frozenset({(pattern.version, pattern.prefixlen)}))
@@ -57,7 +158,7 @@ def broader(pattern: Pattern, grain: Grain) -> Iterator[Pattern]:
     match pattern:
         case Expression(value):
             yield from _of_expression(value, grain)
-        case ExpressionHash(value):
+        case ExpressionHash(value, ""):
             yield from _prefixes(value, grain)
         case IPv4Network() | IPv6Network():
             yield from _ranges(pattern, grain, least=pattern.prefixlen)
@@ -67,10 +168,10 @@ def expressions_above(value: bytes) -> list[bytes]:
     """The expressions in the clear that cover one, the closest first.
 
     >>> expressions_above(b"x.h.example/")
-    [b'h.example/']
+    [b'h.example/', b'example/']
     """
     host, _, rest = value.partition(b"/")
-    hosts = host_suffixes(host, deepest=host.count(b".") + 1)
+    hosts = suffixes_with_top_level(host, deepest=host.count(b".") + 1)
     if not rest:
         return [suffix + b"/" for suffix in hosts[1:]]
     page, mark, query = rest.partition(b"?")
@@ -82,7 +183,8 @@ def _of_expression(value: bytes, grain: Grain) -> Iterator[Pattern]:
     yield from _prefixes(full_hash(value), grain)
     for expression in expressions_above(value):
         yield Expression(expression)
-        yield from _prefixes(full_hash(expression), grain)
+        if b"." in expression.partition(b"/")[0]:  # a hash of a top-level name fits nothing below it
+            yield from _prefixes(full_hash(expression), grain)
     address = parse_address(value.partition(b"/")[0]) if grain.ranges else None
     if address is not None:
         yield from _ranges(ip_network(address), grain, least=address.max_prefixlen + 1)
@@ -164,8 +266,8 @@ def read_rules(chunk: LoadedChunk, border: int, popular: tuple[bytes, ...], fold
 RulePlace = tuple[int, int]
 
 
-#: what became of a rule, and its place in OLD and in NEW
-RuleEvent = tuple[ChangeKind, RulePlace | None, RulePlace | None]
+#: the place of a rule (of the new one, where there are two), what became of it, and the place of the old one
+RuleEvent = tuple[RulePlace, ChangeKind, RulePlace | None]
 
 
 class Compared(NamedTuple):
@@ -208,30 +310,27 @@ def compare_rules(
             (news if part >= border else olds).setdefault(meanings[part][said], row)
         numbers[0] += len(olds)
         numbers[1] += len(news)
-        for kind, old, new in _pairs(olds, news, names):
+        for kind, own, other in _pairs(olds, news, names):
             counts[kind] += 1
             if kind is not ChangeKind.UNCHANGED and (kind is not ChangeKind.MOVED or tells_moved):
-                events.append((kind, old and old[:2], new and new[:2]))
+                events.append((own[:2], kind, other and other[:2]))
     return Compared(counts, numbers[0], numbers[1], spill(events, folder))
 
 
 def _pairs(
     olds: dict[int, DigestRow], news: dict[int, DigestRow], names: Sequence[str]
-) -> list[tuple[ChangeKind, DigestRow | None, DigestRow | None]]:
-    """The rules of one pattern, paired: first those of equal meaning, then as many of the others as make pairs.
+) -> Iterator[tuple[ChangeKind, DigestRow, DigestRow | None]]:
+    """The rules of one pattern: first those of equal meaning, then as many of the others as make pairs, then the rest.
 
-    Empties the dictionaries.
+    A pair is the new rule and the old one. Empties the dictionaries of rules of equal meaning.
     """
-    found: list[tuple[ChangeKind, DigestRow | None, DigestRow | None]] = []
     for meaning in olds.keys() & news.keys():
         old, new = olds.pop(meaning), news.pop(meaning)
         is_moved = old[2] != new[2] or names[old[0]] != names[new[0]]
-        found.append((ChangeKind.MOVED if is_moved else ChangeKind.UNCHANGED, old, new))
-    if olds or news:
-        for before, after in zip_longest(olds.values(), news.values()):
-            kind = ChangeKind.ADDED if before is None else ChangeKind.REMOVED if after is None else ChangeKind.CHANGED
-            found.append((kind, before, after))
-    return found
+        yield ChangeKind.MOVED if is_moved else ChangeKind.UNCHANGED, new, old
+    yield from ((ChangeKind.CHANGED, new, old) for old, new in zip(olds.values(), news.values(), strict=False))
+    yield from ((ChangeKind.REMOVED, old, None) for old in islice(olds.values(), len(news), None))
+    yield from ((ChangeKind.ADDED, new, None) for new in islice(news.values(), len(olds), None))
 
 
 # -- covering ----------------------------------------------------------------------------------------------------------

@@ -26,12 +26,13 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hushlist.errors import UrlError
-from hushlist.lists.list_formats import FOLDERS, FORMATS, list_format_of
+from hushlist.lists.list_formats import FORMATS, files_of_folder, list_format_of
 from hushlist.lists.list_source import LONGEST_LINE, ListDefaults, ProblemReport
 from hushlist.lists.patterns import is_sinkhole
 from hushlist.match.expressions import expressions, host_suffixes
 from hushlist.match.index_writer import Stored, unspill
 from hushlist.match.rule import Expression, ExpressionHash, Rule
+from hushlist.match.seal import SealKey
 from hushlist.system.files import open_regular, read_whole
 from hushlist.url import safebrowsing
 from hushlist.url.hashed_uri import ALGORITHMS, HashedUri, HashKey, matching_strings
@@ -65,8 +66,8 @@ def dictionaries(paths: list[Path]) -> Iterator[Path]:
     """The files to read; for a squidGuard folder, its files."""
     for path in paths:
         if path.is_dir():
-            named = (path / name for name in FOLDERS["squidguard"] if name != "expressions")
-            yield from (file for file in named if file.exists())
+            named = files_of_folder(path, "squidguard", Path.exists)
+            yield from (file for file, _ in named if not file.name.startswith("expressions"))
         else:
             yield path
 
@@ -104,8 +105,6 @@ def size_of(path: Path) -> int:
 
 _COMMENT = re.compile(rb"(?:^|\s)#.*", re.DOTALL)
 _BETWEEN = re.compile(rb"[\s\"',;|<>]+")
-#: a sign that a line has more than a URL
-_MORE = re.compile(rb"[\s\"]|,https?://")
 _RANK = re.compile(rb"^\"?[0-9]+\"?,")
 
 
@@ -151,10 +150,12 @@ class TargetKind(NamedTuple):
     octets: int
     #: ``None`` for expressions, which are hashed by SHA-256
     uri: HashKey | None = None
+    #: the fingerprint of the key with which they are sealed
+    seal: str = ""
 
     def __str__(self) -> str:
         if self.uri is None:
-            return f"sha256, {self.octets} octets"
+            return f"{'sealed with ' + self.seal if self.seal else 'sha256'}, {self.octets} octets"
         flags = "+frag" * self.uri.fragment + "+query" * self.uri.query
         return f"hashed:{self.uri.algorithm}{flags}, variant {self.uri.variant}"
 
@@ -177,7 +178,8 @@ class Targets:
         """Add the rules of a list."""
         for pattern, _, line in rules:
             if isinstance(pattern, ExpressionHash):
-                self.lines.setdefault(TargetKind(len(pattern.value)), {}).setdefault(pattern.value, line)
+                kind = TargetKind(len(pattern.value), seal=pattern.seal)
+                self.lines.setdefault(kind, {}).setdefault(pattern.value, line)
             elif isinstance(pattern, HashedUri):
                 self.lines.setdefault(TargetKind(len(pattern.digest), pattern.key), {}).setdefault(pattern.digest, line)
             else:
@@ -202,10 +204,13 @@ class TriedBlock(NamedTuple):
 _load: Callable[[Stored], _Sets] = lru_cache(maxsize=1)(unspill)
 
 
-def try_block(block: Block, hashes: Stored) -> TriedBlock:
-    """Hash all guesses of a chunk, and compare with the stored ``Targets.sets``."""
+def try_block(block: Block, hashes: Stored, seal_key: SealKey | None = None) -> TriedBlock:
+    """Hash all guesses of a chunk, and compare with the stored ``Targets.sets``; without its key, sealed ones, too."""
     sets = _load(hashes)
     prefixes = [(number, table.octets, own) for number, (table, own) in enumerate(sets) if table.uri is None]
+    name = None if seal_key is None else seal_key.fingerprint
+    sealed = {number for number, (table, _) in enumerate(sets) if table.seal == name}
+    seal = seal_key.sealer() if seal_key is not None and sealed else None
     uris = [(number, table.uri, own) for number, (table, own) in enumerate(sets) if table.uri is not None]
     names: set[bytes] = set()
     urls: list[bytes] = []
@@ -222,8 +227,9 @@ def try_block(block: Block, hashes: Stored) -> TriedBlock:
         for url in urls:
             tried.update(_expressions(url))
         for text in tried:
-            digest = sha256(text).digest()
+            plain, keyed = sha256(text).digest(), seal(text) if seal else b""
             for number, octets, own in prefixes:
+                digest = keyed if number in sealed else plain
                 if digest[:octets] in own:
                     hits.append((number, digest[:octets], text))
     hashed = 0
@@ -308,7 +314,7 @@ def _of_url(url: bytes, key: HashKey) -> Iterator[bytes]:
             for scheme in (b"http", b"https"):
                 for form in _ends(own._replace(scheme=scheme, host=host)):
                     try:
-                        yield from matching_strings(form, key)
+                        yield from matching_strings((form,), (key.kind,))[0]
                     except UrlError:
                         continue
 

@@ -37,7 +37,9 @@ from hushlist.errors import Problem, SourceError
 from hushlist.jobs.list_chunks import chunk_list, raise_errors, read_lists
 from hushlist.jobs.worker_processes import Progress, Workers
 from hushlist.match.index_writer import spill
+from hushlist.match.seal import SealKey
 from hushlist.policy.policy_file import ListFile
+from hushlist.system.files import reason_of
 
 
 class Recovered(NamedTuple):
@@ -79,8 +81,6 @@ class LeakRow:
         mean, number = self.by_chance, self.recovered
         if number <= mean:
             return 1.0
-        if mean == 0:
-            return 0.0
         return math.exp(min(0.0, number - mean + number * math.log(mean / number)))
 
     def as_dict(self) -> dict[str, object]:
@@ -112,6 +112,13 @@ class Leak:
     #: seconds of the search, without reading the list
     seconds: float = 0.0
     jobs: int = 1
+    #: the fingerprint of the key of sealed hashes that was given
+    key: str = ""
+
+    @property
+    def is_sealed(self) -> bool:
+        """Whether all hashes are sealed with keys that were not given."""
+        return all(row.table.seal not in ("", self.key) for row in self.rows)
 
     @property
     def hashes(self) -> int:
@@ -143,10 +150,11 @@ def search_dictionary(
     targets: Targets,
     paths: Sequence[Path],
     *,
+    key: SealKey | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Leak:
-    """Try dictionaries on a list's hashes.
+    """Try dictionaries on a list's hashes; ``key`` is what sealed ones are tried with.
 
     Raises:
         SourceError: a dictionary cannot be read.
@@ -156,7 +164,7 @@ def search_dictionary(
     tried = TriedBlock(0, 0, 0, [])
     started = time.perf_counter()
     with TemporaryDirectory() as name, Workers(jobs, progress) as workers:
-        guess = partial(try_block, hashes=spill(targets.sets, Path(name)))
+        guess = partial(try_block, hashes=spill(targets.sets, Path(name)), seal_key=key)
         blocks = _blocks(list(dictionaries(list(paths))), workers.show)
         for entries, expressions, uris, hits in workers.apply(guess, blocks):
             tried = TriedBlock(tried.entries + entries, tried.expressions + expressions, tried.uris + uris, [])
@@ -169,6 +177,7 @@ def search_dictionary(
         tried=tried.expressions + tried.uris,
         seconds=time.perf_counter() - started,
         jobs=workers.jobs,
+        key="" if key is None else key.fingerprint,
     )
     tables = tuple(targets.lines)
     fallen = Counter(at for at, _ in found)
@@ -195,7 +204,7 @@ def _blocks(files: Sequence[Path], progress: Progress) -> Iterator[Block]:
             before += size
     except (OSError, EOFError, zlib.error) as error:
         name = str(getattr(error, "filename", None) or path)
-        why = getattr(error, "strerror", None) or str(error)
+        why = reason_of(error)
         raise SourceError([Problem(name, 0, "dictionary", why)]) from error
 
 
@@ -223,6 +232,9 @@ def verdict(leak: Leak) -> str:
     if not leak.hashes:
         return "There is no hash in this list: it hides nothing."
     recovered = len(leak.recovered)
+    if leak.is_sealed:
+        chance = " What fits does so by chance." if recovered else ""
+        return f"The list is sealed: without its key no dictionary recovers anything, however large it is.{chance}"
     if not recovered:
         return (
             "Nothing fell to this dictionary. That shows that it is the wrong one, not that the list is secret: "

@@ -24,13 +24,16 @@ from typing import NamedTuple
 
 from hushlist.errors import UrlError
 from hushlist.jobs.list_chunks import LoadedChunk, collect_rules
-from hushlist.lists.hash_lists import read_safebrowsing_raw
 from hushlist.lists.patterns import parse_expression
+from hushlist.lists.plain_lists import read_safebrowsing_raw
 from hushlist.match.expressions import full_hash
 from hushlist.match.index_writer import CollectedPart
-from hushlist.match.rule import Expression, ExpressionHash, Pattern, Rule
+from hushlist.match.rule import Expression, ExpressionHash, Pattern, Rule, WholeUrl
+from hushlist.match.rule_anomalies import BreadthTest, breadth_test
+from hushlist.match.seal import SealKey
 from hushlist.url.hashed_uri import ALGORITHMS, HashedUri
 from hushlist.url.host import parse_ipv4
+from hushlist.url.iri import DIRECTION_MARKS
 
 
 class FindingKind(StrEnum):
@@ -70,25 +73,36 @@ class Finding(NamedTuple):
 
 
 def lint_chunk(
-    chunk: LoadedChunk, popular: tuple[bytes, ...], now: datetime, folder: Path
+    chunk: LoadedChunk, popular: tuple[bytes, ...], key: SealKey | None, now: datetime, folder: Path
 ) -> tuple[CollectedPart, list[Finding]]:
-    """Look at one chunk; ``now`` is in UTC. Its rules are collected, for comparisons with rules of other chunks."""
+    """Look at one chunk; ``key`` is that of sealed hashes, and ``now`` is in UTC.
+
+    Its rules are collected, for comparisons with rules of other chunks.
+    """
     is_raw = chunk.file.format.read is read_safebrowsing_raw
     odd = {} if is_raw else odd_lines(chunk.octets, chunk.report.first_line)
     findings: list[Finding] = []
+    looked_at = _looked_at(chunk.rules, odd, now, breadth_test(popular), key, findings)
+    part, broad = collect_rules(chunk, looked_at, popular, folder)
+    findings += (Finding(rule.line, FindingKind.BROAD, str(rule.pattern), why) for rule, why in broad)
+    return part, findings
 
-    def tell_broad(rule: Rule, why: str) -> None:
-        findings.append(Finding(rule.line, FindingKind.BROAD, str(rule.pattern), why))
 
-    return collect_rules(chunk, _looked_at(chunk.rules, odd, now, findings), popular, folder, tell_broad), findings
-
-
-def _looked_at(rules: Iterable[Rule], odd: dict[int, bytes], now: datetime, findings: list[Finding]) -> Iterator[Rule]:
+def _looked_at(
+    rules: Iterable[Rule],
+    odd: dict[int, bytes],
+    now: datetime,
+    breadth: BreadthTest,
+    key: SealKey | None,
+    findings: list[Finding],
+) -> Iterator[Rule]:
     """The rules; adds the problems of single rules to the findings."""
     for rule in rules:
         pattern, terms, line = rule
         if why := why_unmatchable(pattern):
             findings.append(Finding(line, FindingKind.DEAD, str(pattern), why))
+        if isinstance(pattern, ExpressionHash) and (why := breadth.of_hash(pattern, key)):
+            findings.append(Finding(line, FindingKind.BROAD, str(pattern), why))
         if terms.expires is not None and not terms.holds_at(now):
             findings.append(Finding(line, FindingKind.EXPIRED, str(pattern), f"its last day was {terms.expires}"))
         if line in odd and isinstance(pattern, Expression):
@@ -113,7 +127,9 @@ def why_unmatchable(pattern: Pattern) -> str | None:
     match pattern:
         case Expression(value):
             return _host(value[: value.find(b"/")]) if _is_suspect(value) else None
-        case ExpressionHash(value):
+        case WholeUrl(value):
+            return why_unmatchable(parse_expression(value.decode()))
+        case ExpressionHash(value, ""):
             return _NOTHING if value == _OF_NOTHING[: len(value)] else None
         case HashedUri(key, digest):
             return _NOTHING if digest == ALGORITHMS[key.algorithm](b"") else None
@@ -151,13 +167,15 @@ def _host(host: bytes) -> str | None:
 _WEB = ("http", "https", "ws", "wss")
 #: a line that may have an odd entry
 _ODD = re.compile(
-    rb"[^\s#]#[^\s]|@|(?<![a-z0-9+.-])(?!(?:https?|wss?)://)[a-z][a-z0-9+.-]*://|:(?:0+|[0-9]{5,})(?=[/?#\s\"']|\Z)",
+    rb"[^\s#]#[^\s]|@|(?<![a-z0-9+.-])(?!(?:https?|wss?)://)[a-z][a-z0-9+.-]*://|:(?:0+|[0-9]{5,})(?=[/?#\s\"']|\Z)"
+    rb"|(?:\A|[\s\"']|//)[^/?#\s\"'%]*+%(?:2[3f]|3[af]|40|5c)|\xe2\x80[\x8e\x8f\xaa-\xae]",
     re.IGNORECASE,
 )
-_MAY_BE_ODD = re.compile(rb"[^\s]#|@|://|:[0-9]")
+_MAY_BE_ODD = re.compile(rb"[^\s]#|@|://|:[0-9]|%|\xe2\x80[\x8e\x8f\xaa-\xae]")
+_ENCODED_DELIMITER = re.compile("[^/?#]*%(?:2[3Ff]|3[AaFf]|40|5[Cc])")
 _BETWEEN = re.compile(r"[\s\"',{}]+")
 _ENTRY = re.compile(
-    r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://)?(?:(?P<user>[^/?#@\\]*)@)?(?:\[[^\]]*\]|[^/?#:\\]*)(?::(?P<port>[0-9]+))?"
+    r"(?:(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://)?(?:(?P<user>[^/?#@\\]*)@)?(?P<host>\[[^\]]*\]|[^/?#:\\]*)(?::(?P<port>[0-9]+))?"
     r"[^#]*(?:#(?P<fragment>.*))?",
     re.DOTALL,
 )
@@ -184,8 +202,7 @@ def oddities(line: bytes) -> Iterator[tuple[Expression, str]]:
 
 def _why(word: str, rule: Expression) -> Iterator[str]:
     entry = _ENTRY.fullmatch(word)
-    if entry is None:
-        return
+    assert entry is not None  # it fits every text
     scheme = (entry["scheme"] or "http").lower()
     if scheme not in _WEB:
         yield f"a proxy is not asked for {scheme + ':'!r}: the rule fits http and https"
@@ -193,5 +210,11 @@ def _why(word: str, rule: Expression) -> Iterator[str]:
         yield "a user name is no part of a rule: it fits whoever asks"
     if entry["port"] and not 0 < int(entry["port"][:9]) < 1 << 16:
         yield f"no request has the port {entry['port'][:20]}: the rule fits every port"
+    if _ENCODED_DELIMITER.match(entry["host"]):
+        why = "browsers refuse it, so that nothing they ask for fits, and others may ask for another host"
+        yield f"there is an encoded delimiter in the host: {why}"
+    if mark := DIRECTION_MARKS.search(word):
+        what = f"character {mark.start() + 1} is U+{ord(mark[0]):04X}, which nobody sees"
+        yield f"{what}: it changes the direction of writing, and no IRI has it (RFC 3987, 4.1)"
     if entry["fragment"]:
         yield f"what stands behind '#' is never sent: the rule fits all of {rule}"

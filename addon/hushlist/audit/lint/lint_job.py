@@ -8,25 +8,41 @@ The steps are those of compiling, in as many processes, and with as little memor
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from datetime import datetime
+from datetime import date, datetime
 from functools import partial
 from heapq import merge as in_order
+from ipaddress import IPv4Network, IPv6Network
+from itertools import groupby
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from typing import NamedTuple
 
 from hushlist.audit.lint.findings import Finding, FindingKind, lint_chunk
-from hushlist.audit.lint.redundant import DuplicateSearch, ShadowTask, lint_shadowed
-from hushlist.errors import Problem
-from hushlist.jobs.digest_runs import SpillByPart
-from hushlist.jobs.list_chunks import ChunkedList, chunk_lists, list_workers, load_chunk, read_lists
+from hushlist.jobs.list_chunks import ChunkedList, SpillByPart, chunk_lists, list_workers, load_chunk, read_lists
 from hushlist.jobs.worker_processes import Progress, Workers
-from hushlist.lists.hash_lists import read_safebrowsing_raw
 from hushlist.lists.list_source import ProblemReport, without_comment
+from hushlist.lists.plain_lists import read_safebrowsing_raw
 from hushlist.lists.rpz import read_rpz
-from hushlist.match.index_writer import CollectedPart, assemble, merge_all, merge_tasks
-from hushlist.match.overbroad import Prefixes
+from hushlist.match.expressions import FULL_LENGTH
+from hushlist.match.index import Index, Match
+from hushlist.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms, key_length, seal_of
+from hushlist.match.index_table import PLACE
+from hushlist.match.index_writer import (
+    Candidates,
+    CollectedPart,
+    MergeTask,
+    Stored,
+    assemble,
+    merge_all,
+    merge_tasks,
+    sorted_rows,
+    unspill,
+)
+from hushlist.match.rule import FINAL, Action, ExpressionHash, Rule, Terms
+from hushlist.match.rule_anomalies import Prefixes, find_shadowed
+from hushlist.match.seal import SealKey
 from hushlist.policy.policy_file import ListFile
 
 #: most characters of a line that are shown
@@ -58,12 +74,13 @@ def lint(
     now: datetime,
     *,
     popular: Sequence[bytes] = (),
+    key: SealKey | None = None,
     jobs: int | None = None,
     progress: Progress | None = None,
 ) -> Linted:
     """Lint lists; ``found`` is called with a file's name and a finding, in the order of files and lines.
 
-    ``now`` is in UTC; ``popular`` are canonical hosts, the most popular first.
+    ``now`` is in UTC; ``popular`` are canonical hosts, the most popular first; ``key`` is that of sealed hashes.
 
     Raises:
             SourceError: a file cannot be read, or there are too many rules.
@@ -71,7 +88,7 @@ def lint(
     """
     lists = chunk_lists(files, "lint")
     with TemporaryDirectory() as name, list_workers(lists, jobs, progress) as workers:
-        return _Lint(lists, Path(name), workers).run(found, now, tuple(popular))
+        return _Lint(lists, Path(name), workers).run(found, now, tuple(popular), key)
 
 
 class _Lint:
@@ -79,33 +96,39 @@ class _Lint:
 
     def __init__(self, lists: Sequence[ChunkedList], folder: Path, workers: Workers) -> None:
         self._lists, self._folder, self._workers = lists, folder, workers
-        self._names = [str(own.file.path) for own in lists]
+        self._names = [own.file.source for own in lists]
         self._chunks = [chunk for own in lists for chunk in own.chunks]
         self._findings: SpillByPart[Finding] = SpillByPart(folder, "findings")
         self._linted = Linted(lists=len(lists))
-
-    def run(self, found: Callable[[str, Finding], object], now: datetime, popular: tuple[bytes, ...]) -> Linted:
+        self._parts: list[CollectedPart] = []
         #: by part: the number of its file
-        files: list[int] = []
-        parts: list[CollectedPart] = []
-        look = partial(lint_chunk, popular=popular, now=now, folder=self._folder)
+        self._files: list[int] = []
+
+    def run(
+        self,
+        found: Callable[[str, Finding], object],
+        now: datetime,
+        popular: tuple[bytes, ...],
+        key: SealKey | None,
+    ) -> Linted:
+        look = partial(lint_chunk, popular=popular, key=key, now=now, folder=self._folder)
         for file, (part, findings) in read_lists(self._lists, self._workers, look):
-            files.append(file)
-            parts.append(part)
+            self._files.append(file)
+            self._parts.append(part)
             self._findings.add(part.number, *findings)
-        self._linted.rules = sum(part.rules for part in parts)
-        self._compare(parts, files)
-        self._cover(parts, files)
+        self._linted.rules = sum(part.rules for part in self._parts)
+        self._compare()
+        self._cover()
         for number in range(len(self._lists)):
-            self._tell(number, [at for at, file in enumerate(files) if file == number], found)
+            self._tell(number, found)
         return self._linted
 
-    def _compare(self, parts: Sequence[CollectedPart], files: Sequence[int]) -> None:
+    def _compare(self) -> None:
         """Find duplicate rules."""
         prefixes: Counter[tuple[int, int]] = Counter()
         lines: dict[tuple[int, int], int] = {}
-        search = DuplicateSearch(parts, files, self._names)
-        tasks = [(table, task) for table, own in merge_tasks(parts).items() for task in own]
+        search = DuplicateSearch(self._parts, self._files, self._names)
+        tasks = [(table, task) for table, own in merge_tasks(self._parts).items() for task in own]
         for repeated in self._workers.map("compared", search.find, tasks):
             for part, findings in repeated.findings.items():
                 self._findings.add(part, *findings)
@@ -117,18 +140,20 @@ class _Lint:
             for (file, octets), number in sorted(prefixes.items())
         ]
 
-    def _cover(self, parts: Sequence[CollectedPart], files: Sequence[int]) -> None:
+    def _cover(self) -> None:
         """Find rules that broader ones cover, with an index of all rules."""
         target = self._folder / "index"
-        merged = merge_all(parts, partial(self._workers.map, "sorted"), self._folder)
+        merged = merge_all(self._parts, partial(self._workers.map, "sorted"), self._folder)
         with target.open("wb") as file:
-            assemble(file, parts, merged)
-        tasks = [ShadowTask(own.number, self._names[files[own.number]], own.layer, own.candidates) for own in parts]
-        of_parts = self._workers.map("covered", partial(lint_shadowed, file=target), tasks)
-        for part, findings in enumerate(of_parts):
+            assemble(file, self._parts, merged)
+        tasks = [
+            ShadowTask(own.number, self._names[file], own.layer, own.candidates)
+            for own, file in zip(self._parts, self._files, strict=True)
+        ]
+        for part, findings in enumerate(self._workers.map("covered", partial(lint_shadowed, file=target), tasks)):
             self._findings.add(part, *findings)
 
-    def _tell(self, file: int, parts: Sequence[int], found: Callable[[str, Finding], object]) -> None:
+    def _tell(self, file: int, found: Callable[[str, Finding], object]) -> None:
         """All findings of a file, in order."""
         report, counts = self._lists[file].report, self._linted.counts
         short = [
@@ -137,6 +162,7 @@ class _Lint:
             if own.source == self._names[file] and own.is_short
         ]
         counts[FindingKind.REFUSED] += report.refused
+        parts = (part for part, own in enumerate(self._files) if own == file)
         of_parts = (finding for part in parts for finding in self._of_part(part, self._lists[file].file))
         for finding in in_order(_of_report(report), of_parts, sorted(short)):
             if finding.kind is not FindingKind.REFUSED:  # findings of the same kind are reported together
@@ -177,12 +203,160 @@ def _shown(lines: Sequence[bytes], number: int) -> str:
 
 
 def _of_report(report: ProblemReport) -> list[Finding]:
-    """The problems that the reader of a list reports."""
-    errors = [Finding(problem.line, FindingKind.ERROR, problem.what, problem.why) for problem in report.errors]
-    warnings = [Finding(problem.line, _kind_of(problem), problem.what, problem.why) for problem in report.warnings]
-    return sorted((*errors, *warnings))
+    """The problems that the reader of a list reports.
+
+    A warning begins so if an entry makes no rule; otherwise the rule is for a fragment, which no proxy sees.
+    """
+    found = [Finding(own.line, FindingKind.ERROR, own.what, own.why) for own in report.errors]
+    for own in report.warnings:
+        kind = FindingKind.REFUSED if own.why.startswith(("left out:", "skipped:")) else FindingKind.DEAD
+        found.append(Finding(own.line, kind, own.what, own.why))
+    return sorted(found)
 
 
-def _kind_of(problem: Problem) -> FindingKind:
-    """A reader says so first if an entry makes no rule; otherwise the rule is for a fragment, which no proxy sees."""
-    return FindingKind.REFUSED if problem.why.startswith(("left out:", "skipped:")) else FindingKind.DEAD
+# -- duplicates, in one list or in several -----------------------------------------------------------------------------
+
+
+class TermsMeaning(NamedTuple):
+    """What a rule does, compared among rules of the same expression, hash or range."""
+
+    action: Action
+    #: a policy may treat different categories differently
+    category: str | None
+    expires: date | None
+
+
+class Duplicates(NamedTuple):
+    """Findings by part; and (file, octets) -> how many different prefixes, and the line of the first."""
+
+    findings: dict[int, list[Finding]]
+    prefixes: Counter[tuple[int, int]]
+    first_lines: dict[tuple[int, int], int]
+
+
+class _TermsPlace(NamedTuple):
+    part: int
+    line: int
+    meaning: TermsMeaning
+
+
+class DuplicateSearch:
+    """Searches sorted rows for rules of the same key."""
+
+    def __init__(self, parts: Sequence[CollectedPart], files: Sequence[int], names: Sequence[str]) -> None:
+        """``files``: the number of each part's file; ``names``: those of the files in findings."""
+        self._files, self._names = files, names
+        self._meanings = [[_meaning(terms) for terms in part.terms] for part in parts]
+
+    def find(self, task: tuple[str, MergeTask]) -> Duplicates:
+        """Search the rows of one task, which are of the named table."""
+        table, rows_of = task
+        size = rows_of.shape.key
+        found = Duplicates({}, Counter(), {})
+        is_prefix = table.startswith(EXPRESSION_TABLE) and key_length(table) < FULL_LENGTH
+        for key, rows in groupby(sorted_rows(rows_of), lambda row: row[:size]):
+            first, *others = rows
+            if not (others or is_prefix):
+                continue
+            places = list(self._places([first, *others], size))
+            if is_prefix:
+                for file in {self._files[place.part] for place in places}:
+                    found.prefixes[file, size] += 1
+                for place in places:
+                    at = self._files[place.part], size
+                    found.first_lines[at] = min(place.line, found.first_lines.get(at, place.line))
+            what = str(ExpressionHash(key, seal_of(table))) if is_prefix else ""
+            for place, finding in self._compare(places, what):
+                found.findings.setdefault(place.part, []).append(finding)
+        return found
+
+    def _places(self, rows: Sequence[bytes], size: int) -> Iterator[_TermsPlace]:
+        for row in rows:
+            part, line, terms = PLACE.unpack_from(row, size)
+            if terms != GUIDE:
+                yield _TermsPlace(part, line, self._meanings[part][terms])
+
+    def _compare(self, places: Sequence[_TermsPlace], what: str) -> Iterator[tuple[_TermsPlace, Finding]]:
+        """The findings for rules of the same key."""
+        firsts: dict[TermsMeaning, _TermsPlace] = {}
+        for place in places:
+            first = firsts.setdefault(place.meaning, place)
+            if first is not place and (first.part, first.line) != (place.part, place.line):
+                yield place, Finding(place.line, FindingKind.DUPLICATE, what, f"first in {self._where(first, place)}")
+        if len(firsts) > 1:
+            for place in places:
+                if winner := self._winner(place, firsts.values()):
+                    why = f"{self._where(winner, place)} has the same rule with {winner.meaning.action}, which beats it"
+                    yield place, Finding(place.line, FindingKind.BEATEN, what, why)
+
+    def _winner(self, place: _TermsPlace, others: Iterable[_TermsPlace]) -> _TermsPlace | None:
+        """A rule of the same list that always beats this one; a rule of another list may be in another layer."""
+        rank = FINAL.get(place.meaning.action)
+        for other in others:
+            own = FINAL.get(other.meaning.action, 0)
+            is_same = self._files[other.part] == self._files[place.part]
+            if rank and own > rank and is_same and other.meaning.expires is None:
+                return other
+        return None
+
+    def _where(self, place: _TermsPlace, seen_from: _TermsPlace) -> str:
+        file = self._files[place.part]
+        return f"line {place.line}" if file == self._files[seen_from.part] else f"{self._names[file]}:{place.line}"
+
+
+def _meaning(encoded: bytes) -> TermsMeaning:
+    _, terms = decode_terms(encoded)
+    return TermsMeaning(terms.action, terms.category, terms.expires)
+
+
+# -- rules that a broader or stronger rule shadows ---------------------------------------------------------------------
+
+
+class ShadowTask(NamedTuple):
+    """A task: the rules of a part that may be covered."""
+
+    part: int
+    source: str
+    layer: str
+    candidates: Stored
+
+
+def lint_shadowed(look: ShadowTask, file: Path) -> list[Finding]:
+    """The shadowed rules of one part; the file is an index with all rules."""
+    candidates, ranges = unspill(look.candidates)
+    index = Index.open(file)
+    return [*_expressions(index, look, candidates), *_ranges(index, look, ranges)]
+
+
+def _expressions(index: Index, look: ShadowTask, candidates: Iterable[Candidates]) -> Iterator[Finding]:
+    for (expression, line, action), cover in find_shadowed(index, look.layer, candidates):
+        # A policy may treat different categories differently.
+        same = action, cover.rule.terms.category
+        if any((terms.action, terms.category) == same for terms in index.terms_of(expression, look.part)):
+            yield _finding(line, expression.decode(), look.source, cover)
+
+
+def _ranges(index: Index, look: ShadowTask, rules: Iterable[Rule]) -> Iterator[Finding]:
+    for network, terms, line in rules:
+        assert isinstance(network, IPv4Network | IPv6Network)
+        address = str(network.network_address)
+        matches = index.on_host(f"[{address}]".encode() if network.version == 6 else address.encode()).matches
+        cover = next((own for own in matches if _covers(own.rule, network) and _same(own.rule.terms, terms)), None)
+        if cover is not None:
+            yield _finding(line, str(network), look.source, cover)
+
+
+def _covers(rule: Rule, network: IPv4Network | IPv6Network) -> bool:
+    """Whether a rule that fits a network's first address fits all of it, and more."""
+    pattern = rule.pattern
+    return isinstance(pattern, IPv4Network | IPv6Network) and pattern.prefixlen < network.prefixlen
+
+
+def _same(wide: Terms, narrow: Terms) -> bool:
+    return wide.expires is None and (wide.action, wide.category) == (narrow.action, narrow.category)
+
+
+def _finding(line: int, what: str, source: str, cover: Match) -> Finding:
+    rule = cover.rule
+    place = f"line {rule.line}" if rule.terms.source == source else f"{rule.terms.source}:{rule.line}"
+    return Finding(line, FindingKind.COVERED, what, f"{rule.pattern} covers it ({place})")

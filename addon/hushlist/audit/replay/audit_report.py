@@ -12,8 +12,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 
-from hushlist.audit.replay.stream_summaries import FrequentNames
+from hushlist.audit.replay.decryption import SettingCounts, TlsCounts
 from hushlist.audit.replay.tally import (
+    FrequentNames,
     Hits,
     ListKey,
     RuleKey,
@@ -250,12 +251,14 @@ def shown_record(record: RecordedRequest) -> ShownRecord:
 def recorded(shown: ShownRecord) -> RecordedRequest:
     """The record that a report shows; user information stays hidden."""
     own = shown.request
-    asked: bytes | Request = shown.url
-    if own is not None:
-        user = HIDDEN if own.has_user else None
-        asked = Request(own.scheme, own.hosts, own.port, own.target, own.fragment, user, own.fault)
     place = shown.source, shown.number, shown.kind, shown.page, time_of(shown.time)
-    return RecordedRequest(asked, *place, Client(shown.client, shown.user, shown.port), shown.method, shown.status)
+    client = Client(shown.client, shown.user, shown.port)
+    record = RecordedRequest(shown.url, *place, client, shown.method, shown.status)
+    if own is None:
+        return record
+    user = HIDDEN if own.has_user else None
+    asked = Request(own.scheme, own.hosts, own.port, own.target, own.fragment, user, own.fault, told=record.told)
+    return record._replace(asked=asked)
 
 
 # -- the report --------------------------------------------------------------------------------------------------------
@@ -295,6 +298,10 @@ class AuditReport:
     popular_examples: tuple[str, ...]
     breaks: dict[str, Breakage]
     slowest: tuple[SlowRecord, ...]
+    #: https by what ``decrypt: where-needed`` does
+    tls: dict[str, TlsCounts]
+    #: what each setting of ``decrypt`` decrypts of it
+    decryption: dict[str, SettingCounts]
     records_shown: dict[str, ShownRecord]
 
     @property

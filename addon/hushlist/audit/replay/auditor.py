@@ -6,16 +6,20 @@ Most records cost only a few look-ups, since two things are cached: the counters
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from functools import partial
+from itertools import chain, combinations
 from time import perf_counter_ns
-from typing import NamedTuple, TypeAlias, TypeVar
+from typing import TypeAlias, cast
 
+from hushlist.audit.replay.decryption import DistinctNames, TlsHost, TlsKey, tls_host
 from hushlist.audit.replay.tally import (
     MOST_SLOWEST,
     POPULAR,
     AuditTally,
+    HitKey,
     Hits,
     ListKey,
     RecordCounter,
@@ -33,7 +37,7 @@ from hushlist.match.public_suffixes import public_suffixes
 from hushlist.policy.groups import Client
 from hushlist.system.memory import BoundedCache
 from hushlist.url.host import is_plain_name
-from hushlist.url.request import PLAIN_URL, Request, canonical_host, request_of
+from hushlist.url.request import PLAIN_URL, Request, Told, canonical_host, request_of
 
 #: URLs whose decisions are cached
 _MOST_URLS = 1 << 15
@@ -45,10 +49,12 @@ _MOST_EFFECTS = 1 << 14
 _MOST_CASES = 1 << 14
 
 
-def decide_recorded(engine: Engine, asked: bytes | Request, now: datetime | None, client: Client) -> Decision:
-    """The engine's decision for a record's URL or request."""
+def decide_recorded(
+    engine: Engine, asked: bytes | Request, now: datetime | None, client: Client, told: Told | None = None
+) -> Decision:
+    """The engine's decision for a record's URL or request; ``told``: who asks for a URL, and what for."""
     if isinstance(asked, bytes):
-        return engine.decide_url(asked, now, client)
+        return engine.decide_url(asked, now, client, told)
     return engine.decide(asked, now, client)
 
 
@@ -80,25 +86,6 @@ class _SiteOfHost:
     popular: str | None
 
 
-class _MatchKeys(NamedTuple):
-    """The keys that a match is counted under."""
-
-    rule: RuleKey
-    list: ListKey
-    category: str
-
-
-class _CountedKeys(NamedTuple):
-    """The keys that some matches are counted under, each once."""
-
-    rules: tuple[RuleKey, ...]
-    lists: tuple[ListKey, ...]
-    categories: tuple[str, ...]
-
-
-_Key = TypeVar("_Key")
-
-
 @dataclass(slots=True, eq=False)
 class _CountedDecision:
     """The counters of a decision, whatever the URL; found by identity, since few decisions come again and again."""
@@ -112,7 +99,7 @@ class _CountedDecision:
     alone: tuple[Hits, ...]
     pairs: tuple[tuple[ListKey, ListKey], ...]
     #: the keys of all that fits
-    names: _CountedKeys
+    keys: tuple[HitKey, ...]
     #: a record with a larger hash cannot be an example of these
     bar: int = 1 << 64
 
@@ -127,8 +114,8 @@ class _CountedDecision:
         )
 
 
-#: requests of one case are counted alike; with their resource type, and whether they break a page
-_Case: TypeAlias = "tuple[_SiteOfHost, _CountedDecision, ResourceType, bool]"
+#: requests of one case are counted alike; with their resource type, whether they break a page, and their https
+_Case: TypeAlias = "tuple[_SiteOfHost, _CountedDecision, ResourceType, bool, TlsHost | None]"
 
 
 class Auditor(RecordCounter[AuditTally]):
@@ -139,10 +126,13 @@ class Auditor(RecordCounter[AuditTally]):
         super().__init__(AuditTally())
         self._engine, self._moment = engine, moment
         self._popular = popular or {}
-        self._verdicts = BoundedCache(self._verdict, _MOST_URLS)
+        self._verdicts = BoundedCache(partial(self._decide, now=moment.at, client=moment.client), _MOST_URLS)
         self._pages = BoundedCache(site_of_url, _MOST_HOSTS)
         self._places = BoundedCache(self._place, _MOST_HOSTS)
-        self._plain_places = BoundedCache(self._plain_place, _MOST_HOSTS)
+        #: by names and port
+        self._tls = BoundedCache(partial(tls_host, engine, now=moment.at, client=moment.client), _MOST_HOSTS)
+        #: each with its page and client; not in the tally yet
+        self._connections: set[tuple[TlsHost, bytes | None, str]] = set()
         self._effects: dict[int, _CountedDecision] = {}
         #: how often each case occurred; not in the tally yet
         self._cases: dict[_Case, int] = {}
@@ -151,23 +141,25 @@ class Auditor(RecordCounter[AuditTally]):
 
     def _count(self, record: RecordedRequest) -> bool:
         """Count a record if a proxy would see it."""
-        if self._moment.as_recorded:
-            verdict = self._decide(record.asked, *self._moment.of(record))
+        if self._moment.as_recorded or self._engine.index.filters is not None:
+            verdict = self._decide(record.asked, *self._moment.of(record), record.told)
         else:
             verdict = self._verdicts[record.asked]
         if verdict is None:
             return False
         if self._took > self._quick:
             self._see_time(record)
-        place, effect = verdict
+        place, effect, tls = verdict
         is_broken = False
         if effect.fits or effect.is_stopped:
             is_broken = effect.is_stopped and self._breaks(record, place.site)
             self._take_examples(record, place, effect, is_broken=is_broken)
-        case = (place, effect, record.kind, is_broken)
+        case = (place, effect, record.kind, is_broken, tls)
         cases = self._cases
         cases[case] = cases.get(case, 0) + 1
-        if len(cases) >= _MOST_CASES:
+        if tls is not None:
+            self._connections.add((tls, record.page, record.client.address))
+        if max(len(cases), len(self._connections)) >= _MOST_CASES:
             self._settle()
         return True
 
@@ -194,18 +186,7 @@ class Auditor(RecordCounter[AuditTally]):
         if digest(record.url) > effect.bar:
             return
         example = record.ranked
-        effect.bar = max(
-            (
-                examples.add(name, example)
-                for examples, names in (
-                    (tally.rule_examples, effect.names.rules),
-                    (tally.list_examples, effect.names.lists),
-                    (tally.category_examples, effect.names.categories),
-                )
-                for name in names
-            ),
-            default=0,
-        )
+        effect.bar = max((tally.examples_of(key).add(key, example) for key in effect.keys), default=0)
 
     def _see_time(self, record: RecordedRequest) -> None:
         tally = self.tally
@@ -218,77 +199,84 @@ class Auditor(RecordCounter[AuditTally]):
 
     def _settle(self) -> None:
         """Add all cases to the tally."""
-        for (place, effect, kind, is_broken), number in self._cases.items():
-            self._tally(place, effect, kind.value, number)
-            if effect.is_stopped:
-                self._tally_stopped(place, effect, kind.value, number)
-            if is_broken:
-                self._tally_broken(place, effect, kind.value, number)
+        for case, number in self._cases.items():
+            self._tally(*case, number)
         self._cases.clear()
+        for use in {tls.use for tls, _, _ in self._connections}:
+            own = [(tls, page, client) for tls, page, client in self._connections if tls.use is use]
+            hosts = {name for tls, _, _ in own for name in tls.names}
+            self.tally.tls_hosts.setdefault(use, DistinctNames()).add(hosts)
+            names = (
+                b"%s %d %s %s" % (b" ".join(tls.names), tls.port, page or b"", client.encode("utf-8", "replace"))
+                for tls, page, client in own
+            )
+            self.tally.tls_connections.setdefault(use, DistinctNames()).add(names)
+        self._connections.clear()
 
-    def _tally(self, place: _SiteOfHost, effect: _CountedDecision, kind: str, number: int) -> None:
+    def _tally(
+        self,
+        place: _SiteOfHost,
+        effect: _CountedDecision,
+        kind: ResourceType,
+        is_broken: bool,
+        tls: TlsHost | None,
+        number: int,
+    ) -> None:
         tally = self.tally
         tally.actions[effect.action] += number
-        tally.kinds[kind] += number
-        if place.site is not None:
-            tally.sites.add(place.site, number)
-        for hits in effect.fits:
-            hits.fits += number
-        for hits in effect.decided:
-            hits.decided += number
+        tally.kinds[kind.value] += number
         if effect.decision.fault is not None:
             tally.faults[effect.decision.fault] += number
-
-    def _tally_stopped(self, place: _SiteOfHost, effect: _CountedDecision, kind: str, number: int) -> None:
-        tally = self.tally
-        tally.stopped_kinds[kind] += number
-        for hits in effect.decided:
-            hits.stopped += number
-        for hits in effect.alone:
-            hits.alone += number
-        for pair in effect.pairs:
-            tally.overlaps[pair] += number
+        for hits in effect.fits:
+            hits.fits += number
         if place.site is not None:
-            tally.stopped_sites.add(place.site, number)
-        if place.popular is not None:
-            tally.popular[place.popular] += number
-            tally.popular_ranks[place.popular] = self._popular[place.popular.encode()]
-            for hits in effect.decided:
-                hits.popular += number
-
-    def _tally_broken(self, place: _SiteOfHost, effect: _CountedDecision, kind: str, number: int) -> None:
-        tally = self.tally
-        tally.breaks[kind] += number
-        tally.broken_sites.add(place.site or "", number)
+            tally.sites.add(place.site, number)
+        if effect.is_stopped:
+            tally.stopped_kinds[kind.value] += number
+            for hits in effect.alone:
+                hits.alone += number
+            for pair in effect.pairs:
+                tally.overlaps[pair] += number
+            if place.site is not None:
+                tally.stopped_sites.add(place.site, number)
+            if place.popular is not None:
+                tally.popular[place.popular] += number
+                tally.popular_ranks[place.popular] = self._popular[place.popular.encode()]
+        if is_broken:
+            tally.breaks[kind.value] += number
+            tally.broken_sites.add(place.site or "", number)
+        if tls is not None:
+            tally.tls_requests[tls.use] += number
+            tally.tls_otherwise[tls.use] += number * (tls.is_stopped is not effect.is_stopped)
         for hits in effect.decided:
-            hits.breaks += number
+            hits.decided += number
+            hits.stopped += number * effect.is_stopped
+            hits.popular += number * (effect.is_stopped and place.popular is not None)
+            hits.breaks += number * is_broken
 
     # -- deciding --------------------------------------------------------------------------------------------------
 
-    def _verdict(self, asked: bytes | Request) -> tuple[_SiteOfHost, _CountedDecision] | None:
-        return self._decide(asked, self._moment.at, self._moment.client)
-
     def _decide(
-        self, asked: bytes | Request, now: datetime, client: Client
-    ) -> tuple[_SiteOfHost, _CountedDecision] | None:
-        """Its site, and the effect of its decision; ``None`` if no proxy would see it."""
+        self, asked: bytes | Request, now: datetime, client: Client, told: Told | None = None
+    ) -> tuple[_SiteOfHost, _CountedDecision, TlsHost | None] | None:
+        """Its site, the effect of its decision, and its https; ``None`` if no proxy would see it."""
         place: _SiteOfHost | None = None
         if isinstance(asked, bytes):
             plain = PLAIN_URL.match(asked)
-            if plain is not None:
-                place = self._plain_places[plain[2]]
-            elif is_local(asked):
+            if plain is not None and is_plain_name(plain[2]):
+                place = self._places[plain[2]]
+            elif plain is None and is_local(asked):
                 return None
         start = perf_counter_ns()
-        decision = decide_recorded(self._engine, asked, now, client)
+        decision = decide_recorded(self._engine, asked, now, client, told)
         self._took = max(1, (perf_counter_ns() - start) // 1000)
         if place is None:
             place = self._places[host_of_url(decision.url)]
-        return place, self._effect(decision)
-
-    def _plain_place(self, host: bytes) -> _SiteOfHost | None:
-        """The site of a host that is already canonical."""
-        return self._place(host) if is_plain_name(host) else None
+        key = _tls_key(asked)
+        if key is None:
+            return place, self._effect(decision), None
+        tls = tls_host(self._engine, key, now, client) if self._moment.as_recorded else self._tls[key]
+        return place, self._effect(decision), tls
 
     def _place(self, host: bytes | None) -> _SiteOfHost:
         if host is None:
@@ -310,31 +298,26 @@ class Auditor(RecordCounter[AuditTally]):
     def _new_effect(self, decision: Decision) -> _CountedDecision:
         matches, winner = decision.matches, decision.winner
         is_stopped = decision.action in STOPPING
-        keys = [_keys_of(match) for match in matches]
-        fits = _each(keys)
-        stopping = [own for own, match in zip(keys, matches, strict=True) if match.rule.terms.action in STOPPING]
-        alone = _each(stopping if is_stopped else [])
-        would_stop = sorted(alone.lists)
-        self.tally.rule_categories.update((own.rule, own.category) for own in keys if own.category)
+        rows = [_keys_of(match) for match in matches]
+        stopping = [row for row, match in zip(rows, matches, strict=True) if match.rule.terms.action in STOPPING]
+        columns = [set(column) for column in zip(*stopping, strict=True)] if is_stopped else []
+        would_stop = sorted({of_list for _, of_list, _ in stopping}) if is_stopped else []
+        self.tally.rule_categories.update((rule, category) for rule, _, category in rows if category)
+        keys = tuple(dict.fromkeys(cast(Iterator[HitKey], chain.from_iterable(rows))))
         return _CountedDecision(
             decision,
             decision.action.value,
             is_stopped,
-            self._hits(fits),
-            () if winner is None else self._hits(_each([keys[matches.index(winner)]])),
-            self._hits(_CountedKeys(_only(alone.rules), _only(alone.lists), _only(alone.categories))),
-            tuple((first, second) for place, first in enumerate(would_stop) for second in would_stop[place + 1 :]),
-            fits,
+            self._hits(keys),
+            () if winner is None else self._hits(rows[matches.index(winner)]),
+            self._hits(key for column in columns if len(column) == 1 for key in column),
+            tuple(combinations(would_stop, 2)),
+            keys,
         )
 
-    def _hits(self, some: _CountedKeys) -> tuple[Hits, ...]:
+    def _hits(self, keys: Iterable[HitKey]) -> tuple[Hits, ...]:
         """The numbers for these keys; new ones if there are none."""
-        tally = self.tally
-        return (
-            *(tally.rules.setdefault(rule, Hits()) for rule in some.rules),
-            *(tally.lists.setdefault(own, Hits()) for own in some.lists),
-            *(tally.categories.setdefault(category, Hits()) for category in some.categories),
-        )
+        return tuple(self.tally.hits.setdefault(key, Hits()) for key in keys)
 
     def _most_popular(self, host: bytes) -> str | None:
         """The most popular domain that the host is, or is below."""
@@ -343,26 +326,29 @@ class Auditor(RecordCounter[AuditTally]):
         return None if best is None else best.decode("ascii", "backslashreplace")
 
 
-def _only(some: tuple[_Key, ...]) -> tuple[_Key, ...]:
-    """The only key; empty if there are several."""
-    return some if len(some) == 1 else ()
-
-
-def _each(keys: list[_MatchKeys]) -> _CountedKeys:
-    """The rules, lists and categories, each once."""
-    rules, lists, categories = zip(*keys, strict=True) if keys else ((), (), ())
-    return _CountedKeys(tuple(dict.fromkeys(rules)), tuple(dict.fromkeys(lists)), tuple(dict.fromkeys(categories)))
-
-
 def rule_of(match: Match) -> RuleKey:
     """The rule of a match."""
     pattern, terms, line = match.rule
     return RuleKey(terms.list, terms.source, line, str(pattern))
 
 
-def _keys_of(match: Match) -> _MatchKeys:
+def _keys_of(match: Match) -> tuple[RuleKey, ListKey, str]:
+    """What a match is counted for: its rule, list and category."""
     rule = rule_of(match)
-    return _MatchKeys(rule, rule.of_list, match.rule.terms.category or "")
+    return rule, rule.of_list, match.rule.terms.category or ""
+
+
+def _tls_key(asked: bytes | Request) -> TlsKey | None:
+    """The names and the port of https; ``None`` for anything else."""
+    if isinstance(asked, bytes):
+        if (plain := PLAIN_URL.match(asked)) is not None:
+            port = int(asked[plain.end(2) + 1 : plain.end()] or 443)
+            return ((plain[2],), port) if plain[1] == b"https://" else None
+        try:
+            asked = request_of(asked)
+        except UrlError:
+            return None
+    return (asked.hosts, asked.port) if asked.scheme in (b"https", b"wss") else None
 
 
 # -- sites -------------------------------------------------------------------------------------------------------------

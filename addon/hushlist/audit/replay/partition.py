@@ -9,11 +9,10 @@ files, at the same paths.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from time import perf_counter
-from typing import TypeVar
 
 from hushlist.audit.replay.audit_report import (
     FORMAT,
@@ -36,11 +35,22 @@ from hushlist.audit.replay.audit_report import (
     recorded,
     shown_record,
 )
-from hushlist.audit.replay.audit_workers import ReplayWork, audit
 from hushlist.audit.replay.auditor import ReplayMoment
+from hushlist.audit.replay.decryption import DistinctNames, TlsCounts, by_setting
+from hushlist.audit.replay.replay_job import ReplayWork, audit
 from hushlist.audit.replay.report_details import digest_file, digest_policy
-from hushlist.audit.replay.stream_summaries import HeavyHitters
-from hushlist.audit.replay.tally import POPULAR, AuditTally, Hits, RuleKey, SlowDecision, by_source
+from hushlist.audit.replay.tally import (
+    POPULAR,
+    AuditTally,
+    HeavyHitters,
+    HitKey,
+    Hits,
+    KeyT,
+    ListKey,
+    RuleKey,
+    SlowDecision,
+    by_source,
+)
 from hushlist.audit.report_codec import ReportError
 from hushlist.audit.sources.recorded_request import RecordedRequest
 from hushlist.decide.engine import Engine, load_engine
@@ -48,6 +58,7 @@ from hushlist.errors import Problem, SourceError
 from hushlist.jobs.worker_processes import Progress
 from hushlist.lists.list_source import ProblemReport as SourceReport
 from hushlist.lists.plain_lists import read_popular_file
+from hushlist.system.files import reason_of
 
 # -- auditing ----------------------------------------------------------------------------------------------------------
 
@@ -82,7 +93,7 @@ def report_of(
         digest = digest_policy(policy, engine.policy)
         domains = None if popular is None else PopularDomains(str(popular), digest_file(popular), len(ranks))
     except OSError as error:
-        why = error.strerror or str(error)
+        why = reason_of(error)
         raise SourceError([Problem(str(error.filename or policy), 0, "audit", why)]) from error
     start = perf_counter()
     tally, workers = audit(engine, replace(work, popular=ranks), progress)
@@ -129,6 +140,11 @@ def _tally_of(report: AuditReport) -> AuditTally:
     """The tally that a report was made from, as far as the report shows it."""
     records = {key: recorded(own) for key, own in report.records_shown.items()}
     keys = [own.key for own in report.lists]
+    rows: list[tuple[HitKey, Hits, tuple[str, ...]]] = [
+        *((own.key, own.hits, own.examples) for own in report.lists),
+        *((own.category, own.hits, own.examples) for own in report.categories),
+        *((own.key, own.hits, () if own.example is None else (own.example,)) for own in report.rules),
+    ]
     tally = AuditTally(
         sources={own.source: own for own in report.sources},
         broken=[*report.broken.first],
@@ -136,9 +152,7 @@ def _tally_of(report: AuditReport) -> AuditTally:
         kinds=Counter({kind: own.requests for kind, own in report.kinds.items()}),
         stopped_kinds=Counter({kind: own.stopped for kind, own in report.kinds.items() if own.stopped}),
         faults=Counter(report.faults),
-        lists={own.key: own.hits for own in report.lists},
-        categories={own.category: own.hits for own in report.categories},
-        rules={own.key: own.hits for own in report.rules},
+        hits={key: hits for key, hits, _ in rows},
         rule_categories={own.key: own.category for own in report.rules if own.category is not None},
         sites=HeavyHitters(*report.sites.requests),
         stopped_sites=HeavyHitters(*report.sites.stopped),
@@ -147,14 +161,16 @@ def _tally_of(report: AuditReport) -> AuditTally:
         popular_ranks={own.domain: own.rank for own in report.popular_domains if own.rank is not None},
         breaks=Counter({kind: own.requests for kind, own in report.breaks.items()}),
         slowest=[SlowDecision(own.microseconds, records[own.record]) for own in report.slowest],
+        tls_requests=Counter({use: own.requests for use, own in report.tls.items()}),
+        tls_otherwise=Counter({use: own.otherwise for use, own in report.tls.items()}),
+        tls_hosts={use: DistinctNames(own.hosts.hashes) for use, own in report.tls.items()},
+        tls_connections={use: DistinctNames(own.connections.hashes) for use, own in report.tls.items()},
     )
     for overlap in report.overlaps:
         first, second = sorted(keys[place] for place in overlap.lists)
         tally.overlaps[first, second] = overlap.requests
     for examples, name, shown in (
-        *((tally.list_examples, own.key, own.examples) for own in report.lists),
-        *((tally.category_examples, own.category, own.examples) for own in report.categories),
-        *((tally.rule_examples, own.key, () if own.example is None else (own.example,)) for own in report.rules),
+        *((tally.examples_of(key), key, own) for key, _, own in rows),
         *((tally.break_examples, kind, own.examples) for kind, own in report.breaks.items()),
         (tally.break_examples, POPULAR, report.popular_examples),
     ):
@@ -186,8 +202,19 @@ def tallied_report(
     def keys_of(records: Iterable[RecordedRequest]) -> tuple[str, ...]:
         return tuple(map(key_of, records))
 
-    lists = sorted(tally.lists, key=by_source)
-    places = {key: place for place, key in enumerate(lists)}
+    def most_first(kind: type[KeyT]) -> list[tuple[KeyT, Hits, tuple[str, ...]]]:
+        """The keys with the most hits first, each with its examples."""
+        hits = sorted(tally.hits_of(kind).items(), key=lambda own: (-own[1].stopped, -own[1].fits, own[0]))
+        return [(key, own, keys_of(tally.examples_of(key)[key])) for key, own in hits]
+
+    tls = {
+        use: TlsCounts(
+            number, tally.tls_otherwise[use], tally.tls_hosts[use].result(), tally.tls_connections[use].result()
+        )
+        for use, number in sorted(tally.tls_requests.items())
+    }
+    lists = tally.hits_of(ListKey)
+    places = {key: place for place, key in enumerate(sorted(lists, key=by_source))}
     return AuditReport(
         format=FORMAT,
         policy=policy,
@@ -203,18 +230,15 @@ def tallied_report(
         actions=dict(sorted(tally.actions.items())),
         kinds={kind: KindCount(number, tally.stopped_kinds[kind]) for kind, number in sorted(tally.kinds.items())},
         faults=dict(sorted(tally.faults.items())),
-        lists=tuple(ListUse(key, ListFacts(), tally.lists[key], keys_of(tally.list_examples[key])) for key in lists),
+        lists=tuple(ListUse(key, ListFacts(), lists[key], keys_of(tally.other_examples[key])) for key in places),
         overlaps=tuple(
             Overlap(_pair(places[first], places[second]), number)
             for (first, second), number in sorted(tally.overlaps.items())
         ),
-        categories=tuple(
-            CategoryUse(name, hits, keys_of(tally.category_examples[name]))
-            for name, hits in _most_first(tally.categories)
-        ),
+        categories=tuple(CategoryUse(*own) for own in most_first(str)),
         rules=tuple(
-            RuleUse(key, tally.rule_categories.get(key), hits, next(iter(keys_of(tally.rule_examples[key])), None))
-            for key, hits in _most_first(tally.rules)
+            RuleUse(key, tally.rule_categories.get(key), hits, next(iter(examples), None))
+            for key, hits, examples in most_first(RuleKey)
         ),
         sites=SitesUse(tally.sites.result(), tally.stopped_sites.result(), tally.broken_sites.result()),
         popular_domains=tuple(
@@ -228,16 +252,11 @@ def tallied_report(
             kind: Breakage(number, keys_of(tally.break_examples[kind])) for kind, number in sorted(tally.breaks.items())
         },
         slowest=tuple(SlowRecord(slow.microseconds, key_of(slow.record)) for slow in tally.slowest),
+        tls=tls,
+        decryption=by_setting(tls),
         records_shown=shown,
     )
 
 
 def _pair(first: int, second: int) -> tuple[int, int]:
     return min(first, second), max(first, second)
-
-
-_Key = TypeVar("_Key", str, RuleKey)
-
-
-def _most_first(hits: Mapping[_Key, Hits]) -> list[tuple[_Key, Hits]]:
-    return sorted(hits.items(), key=lambda item: (-item[1].stopped, -item[1].fits, item[0]))

@@ -76,7 +76,7 @@ def digest_policy(path: Path, policy: Policy) -> PolicyDigest:
     own = hashlib.sha256()
     for name, digest in sorted(digests.items()):
         own.update(f"{name}\0{digest}\n".encode("utf-8", "backslashreplace"))
-    lists = sorted({str(file.path) for layer in policy.layers for file in layer.lists})
+    lists = sorted({file.source for layer in policy.layers for file in layer.lists})
     return PolicyDigest(str(path), own.hexdigest(), tuple(FileDigest(name, digests[name]) for name in lists))
 
 
@@ -134,10 +134,13 @@ def _digests_of(rule: str) -> tuple[bytes, ...]:
     In some formats an entry means both a page and the folder of that name: if one fits, neither is unused.
     """
     kind, colon, rest = rule.partition(":")
-    if colon and kind == "sha256":
+    if colon and kind in ("sha256", "sealed"):
         return (bytes.fromhex(rest),)
     if colon and kind == "hashed":
         return (bytes.fromhex(rest.partition("=")[2].partition("+")[0]),)
+    url, is_whole, _ = rule.rpartition(" (match: ")
+    if is_whole:
+        return (full_hash(url.encode()),)
     other = rule.removesuffix("/") if rule.endswith("/") else f"{rule}/"
     return full_hash(rule.encode()), full_hash(other.encode())
 
@@ -162,7 +165,7 @@ def _unused_rules(path: Path, lines: list[int]) -> Iterator[UnusedRule]:
 def explain_record(engine: Engine, record: RecordedRequest, moment: ReplayMoment) -> RecordExplanation:
     """The decision for a record, with its canonical URLs and expressions."""
     asked = record.asked
-    decision = decide_recorded(engine, asked, *moment.of(record))
+    decision = decide_recorded(engine, asked, *moment.of(record), record.told)
     shown = decision._replace(canonical=hide_user(decision.url), asked=b"")
     return RecordExplanation(shown, tuple(_forms(asked)))
 

@@ -11,7 +11,7 @@ import json
 import string
 from base64 import b64encode
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple
 from datetime import datetime
 from hashlib import sha256
@@ -20,7 +20,7 @@ from importlib.resources import files
 from typing import Any
 
 from hushlist.audit.replay.audit_report import AuditReport
-from hushlist.audit.replay.report_text import short_names
+from hushlist.audit.replay.report_text import SETTINGS, short_names
 from hushlist.audit.report_codec import encode
 from hushlist.errors import printable
 
@@ -104,7 +104,7 @@ def page_data(report: AuditReport, made: datetime) -> dict[str, Any]:
         "sites": [[name, requests.get(name, 0), stopped.get(name, 0), broken.get(name, 0)] for name in sites],
         "popular_domains": report.popular_domains,
     }
-    kept = {name: list(_within(rows)) for name, rows in every.items()}
+    kept = {name: list(_within(rows[:_MOST], _MOST_OCTETS)) for name, rows in every.items()}
     left_out = {name: len(rows) - len(kept[name]) for name, rows in every.items()}
     left_out["rules"] += len(report.rules) - len(every["rules"])
     left_out["records_shown"] = sum(own.explanation is not None for own in report.records_shown.values()) - len(shown)
@@ -117,6 +117,7 @@ def page_data(report: AuditReport, made: datetime) -> dict[str, Any]:
             **short_names(own.source for own in report.sources),
             **short_names(own.key.source for own in report.lists),
         },
+        "settings": SETTINGS,
         "matrix": _matrix(report),
         "sites_error": max(own.error for own in report.sites),
         "rules_hit": len(report.rules),
@@ -128,7 +129,7 @@ def page_data(report: AuditReport, made: datetime) -> dict[str, Any]:
 
 _AS_THEY_ARE = (
     *("policy", "asked", "popular", "seconds", "records", "records_a_second", "workers", "actions", "kinds", "faults"),
-    *("popular_examples", "breaks", "slowest"),
+    *("popular_examples", "breaks", "slowest", "decryption"),
 )
 
 
@@ -141,31 +142,22 @@ def _matrix(report: AuditReport) -> list[int]:
     return sorted(sorted(most, key=lambda place: (-most[place], place))[:_MOST_IN_MATRIX])
 
 
-def _within(rows: Sequence[Any]) -> Iterator[Any]:
-    """The first rows, up to the limits."""
+def _within(rows: Iterable[Any], most_octets: int) -> Iterator[Any]:
+    """The first rows in short, as many as have no more octets."""
     octets = 0
-    for row in rows[:_MOST]:
+    for row in rows:
         short = _short(encode(row))
         octets += len(script_json(short))
-        if octets > _MOST_OCTETS:
+        if octets > most_octets:
             return
         yield short
 
 
 def _records(report: AuditReport) -> dict[str, Any]:
     """The most important records with an explanation, up to the limits."""
-    kept: dict[str, Any] = {}
-    octets = 0
-    for key in dict.fromkeys(report.keys()):
-        record = report.records_shown[key]
-        if record.explanation is None:
-            continue
-        short = _short(encode(record))
-        octets += len(script_json(short))
-        if octets > _MOST_OCTETS_OF_RECORDS:
-            break
-        kept[key] = short
-    return kept
+    records = report.records_shown
+    keys = [key for key in dict.fromkeys(report.keys()) if records[key].explanation is not None]
+    return dict(zip(keys, _within((records[key] for key in keys), _MOST_OCTETS_OF_RECORDS), strict=False))
 
 
 def _short(value: Any) -> Any:

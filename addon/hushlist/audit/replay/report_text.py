@@ -64,6 +64,7 @@ def report_text(report: AuditReport, width: int = 100) -> Iterator[str]:
             ("rank", "stopped", "domain"),
             [("" if own.rank is None else own.rank, own.stopped, own.domain) for own in report.popular_domains],
         )
+    yield from _decryption(report, page)
     yield from _unused(report, page)
     yield from page.table(
         "Slowest decisions",
@@ -141,6 +142,36 @@ def _breaks(report: AuditReport, page: _Page) -> Iterator[str]:
         f"What breaks a page: {what}",
         ("kind", "URL", "by"),
         [(kind, text_of(record.url), page.why(record)) for kind, record in shown],
+    )
+
+
+#: rows of a table of settings: what they are called
+SETTINGS = {
+    "all": "decrypt: all",
+    "where-needed": "decrypt: where-needed",
+    "page": "of these, to show that a host is stopped",
+    "never": "decrypt: never",
+}
+
+
+def _decryption(report: AuditReport, page: _Page) -> Iterator[str]:
+    every = report.decryption.get("https")
+    if every is None:
+        return
+    yield from page.table(
+        f"What is decrypted of {every.requests:,} requests by https to {every.hosts:,} hosts",
+        ("hosts", "connections", "requests", "decided otherwise", "setting"),
+        [
+            (
+                _percent(own.hosts, every.hosts),
+                _percent(own.connections, every.connections),
+                _percent(own.requests, every.requests),
+                "" if key == "page" else own.otherwise,
+                name,
+            )
+            for key, name in SETTINGS.items()
+            for own in (report.decryption[key],)
+        ],
     )
 
 

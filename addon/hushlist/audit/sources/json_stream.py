@@ -13,8 +13,10 @@ from __future__ import annotations
 import codecs
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import BinaryIO
+
+from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest
 
 #: octets of one read
 CHUNK = 1 << 18
@@ -47,6 +49,56 @@ def elements(stream: BinaryIO, keys: tuple[str, ...]) -> Iterator[object]:
         if not reader.enter(key):
             raise JsonError(f"there is no {'.'.join(keys)!r}")
     yield from reader.array()
+
+
+def json_records(
+    stream: BinaryIO, source: str, keys: tuple[str, ...], read: Callable[[object, int], RecordedRequest]
+) -> Iterator[RecordedRequest | BrokenRecord]:
+    """What ``read`` makes of each element and its number, from 1; it may raise ``JsonError``.
+
+    A broken record stands for an invalid element; if the document is incomplete, one at the end says why.
+    """
+    number = 0
+    try:
+        for number, element in enumerate(elements(stream, keys), 1):
+            record: RecordedRequest | BrokenRecord
+            try:
+                if isinstance(element, JsonError):
+                    raise element
+                record = read(element, number)
+            except JsonError as error:
+                record = BrokenRecord(source, number, str(error))
+            yield record
+    except JsonError as error:
+        yield BrokenRecord(source, number and number + 1, str(error))
+
+
+class _Structure:
+    """Where a value ends, by its brackets and quotes, in a text that comes in pieces."""
+
+    def __init__(self) -> None:
+        self._depth, self._is_string, self._is_escaped = 0, False, False
+
+    def end(self, text: str, at: int) -> int | None:
+        """Where in the next piece, from ``at`` on, the value ends; ``None`` if it goes on behind the piece."""
+        if self._is_escaped and at < len(text):
+            at, self._is_escaped = at + 1, False
+        while found := (_STRING_END if self._is_string else _STRUCTURE).search(text, at):
+            character, at = found[0], found.end()
+            if character == "\\":
+                self._is_escaped = at == len(text)
+                at += 1
+            elif character == '"':
+                self._is_string = not self._is_string
+            elif character in "{[":
+                self._depth += 1
+            elif self._depth and character in "}]":
+                self._depth -= 1
+                if not self._depth:
+                    return at
+            elif not self._depth:
+                return found.start()
+        return None
 
 
 class _JsonScanner:
@@ -135,7 +187,7 @@ class _JsonScanner:
                 why = error.msg if isinstance(error, json.JSONDecodeError) else str(error)
                 # An incomplete value is invalid, too: the brackets tell. The size doubles each time, so that a long
                 # element is not decoded too often.
-                balanced = self._end()
+                balanced = _Structure().end(self._text, self._at)
                 if balanced is not None:
                     self._at = balanced
                     if balanced > _KEPT:
@@ -161,60 +213,17 @@ class _JsonScanner:
             return False
         return sum(self._text.count(character, self._at) for character in ",[{") > MOST_VALUES
 
-    def _end(self) -> int | None:
-        """The end of the value that begins here, by its brackets and quotes; ``None`` if more has to be read."""
-        at, depth = self._at, 0
-        while found := _STRUCTURE.search(self._text, at):
-            character = found[0]
-            if not depth and character in ",}]":
-                return found.start()
-            at = found.end()
-            if character == '"':
-                closed = self._string_end(at)
-                if closed is None:
-                    return None
-                at = closed
-            elif character in "{[":
-                depth += 1
-            elif character in "}]":
-                depth -= 1
-                if not depth:
-                    return at
-        return None
-
-    def _string_end(self, at: int) -> int | None:
-        while found := _STRING_END.search(self._text, at):
-            if found[0] == '"':
-                return found.end()
-            at = found.end() + 1
-        return None
-
     def _skip(self) -> None:
         """Go past the value that begins here, of any length, without keeping it."""
         self._peek()
-        depth, is_string = 0, False
+        structure = _Structure()
         while True:
-            found = (_STRING_END if is_string else _STRUCTURE).search(self._text, self._at)
-            if found is None:
-                self._at = len(self._text)
-                if not self._more():
-                    raise JsonError(_TOO_EARLY)
-                continue
-            character = found[0]
-            if not is_string and not depth and character in ",}]":
-                self._at = found.start()
+            end = structure.end(self._text, self._at)
+            self._at = len(self._text) if end is None else end
+            if self._text[self._at : self._at + 1] in (",", "}", "]"):  # what is between is invalid, and skipped, too
                 return
-            self._at = found.end()
-            if character == "\\":
-                if self._at == len(self._text):
-                    self._more()
-                self._at += 1
-            elif character == '"':
-                is_string = not is_string
-            elif character in "{[":
-                depth += 1
-            elif character in "}]":
-                depth -= 1
+            if end is None and not self._more():
+                raise JsonError(_TOO_EARLY)
 
 
 _TOO_EARLY = "the document ends too early"

@@ -1,13 +1,14 @@
 """Sources with one record a line: plain URLs, tables of requests, and access logs.
 
 Tables are those that studies of ad blockers publish. Access logs are those of proxies and servers: Squid's native
-format, and the Common and Combined Log Format.
+format, and the Common and Combined Log Format. Decisions are the filter's own log.
 
 Spec: Squid FAQ, "access.log"; Apache httpd, mod_log_config, "Common Log Format" and "Combined Log Format"
 """
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
@@ -26,6 +27,8 @@ from hushlist.policy.groups import Client
 
 #: most octets of a line; a longer one is broken, and not kept
 LONGEST_LINE = 1 << 20
+#: most characters of a URL in the decision log; of a longer one, it has these and "..."
+_LONGEST_LOGGED = 4096
 
 #: parses a line without its end; ``None`` if the line has no record; raises ``LineError``
 ReadLine = Callable[[bytes, str, int], RecordedRequest | None]
@@ -174,6 +177,38 @@ def read_common(line: bytes, source: str, number: int) -> RecordedRequest | None
         method=method.decode("ascii", "replace"),
         status=0 if status == b"-" else int(status),
     )
+
+
+#: how the decision log of this filter begins a line
+DECISION = b'{"reference": "'
+
+
+def read_decision(line: bytes, source: str, number: int) -> RecordedRequest | None:
+    """A line of the filter's own ``decisions.jsonl``; a line about the log itself has no record.
+
+    >>> line = b'{"reference": "0", "time": "2026-12-24T12:00:00.500Z", "user": "mia", "url": "http://h.example/"}'
+    >>> record = read_decision(line, "decisions.jsonl", 1)
+    >>> record.asked, record.client.user, record.time
+    (b'http://h.example/', 'mia', 1798113600.5)
+    """
+    if not line.strip():
+        return None
+    try:
+        fields = json.loads(line)
+        url, time = fields.get("url"), fields.get("time")
+        client, user, method = (fields.get(key) for key in ("client", "user", "method"))
+        moment = None if time is None else time_of(datetime.fromisoformat(time).timestamp())
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError):
+        raise LineError("it is no line of the decision log") from None
+    if url is None and fields.get("action") == "lost":
+        return None
+    if not isinstance(url, str) or not all(isinstance(text, str | None) for text in (client, user, method)):
+        raise LineError("it is no line of the decision log")
+    if len(url) > _LONGEST_LOGGED:
+        raise LineError("the log has only the beginning of its URL")
+    asked = url.encode("utf-8", "surrogatepass")
+    who = Client(client or "", user)
+    return RecordedRequest(asked, source, number, time=moment, client=who, method=method or "")
 
 
 def _asked(request: bytes, host: bytes | None) -> tuple[bytes, bytes]:

@@ -11,7 +11,7 @@ from hashlib import blake2b
 from typing import NamedTuple
 
 from hushlist.policy.groups import NOBODY, Client
-from hushlist.url.request import Request
+from hushlist.url.request import Request, Told
 
 
 class ResourceType(StrEnum):
@@ -28,6 +28,10 @@ class ResourceType(StrEnum):
     FONT = "font"
     MEDIA = "media"
     WEBSOCKET = "websocket"
+    #: what a page sends without waiting for an answer
+    PING = "ping"
+    #: a plugin
+    OBJECT = "object"
     OTHER = "other"
     #: the source does not say
     UNKNOWN = "unknown"
@@ -61,6 +65,11 @@ class RecordedRequest(NamedTuple):
         return hide_user(self.asked if isinstance(self.asked, bytes) else _url_of(self.asked))
 
     @property
+    def told(self) -> Told:
+        """What the source tells of who asks, and what for."""
+        return Told(self.page, _ADBLOCK_TYPES.get(self.kind, self.kind.value), self.method.encode("ascii", "replace"))
+
+    @property
     def key(self) -> str:
         """The record's key in a report: the same for the same URL at the same place."""
         place = f"{self.source}:{self.number}".encode("utf-8", "surrogatepass")  # file names need not be UTF-8
@@ -71,6 +80,15 @@ class RecordedRequest(NamedTuple):
         """The record with its rank. The smallest ranks become examples: as if random, but always the same."""
         url = self.url
         return (digest(url), url, self.source, self.number), self
+
+
+#: types that Adblock's options name otherwise
+_ADBLOCK_TYPES = {
+    ResourceType.FRAME: "subdocument",
+    ResourceType.STYLE: "stylesheet",
+    ResourceType.XHR: "xmlhttprequest",
+    ResourceType.UNKNOWN: "",
+}
 
 
 class BrokenRecord(NamedTuple):
@@ -167,6 +185,8 @@ _NAMES = {
         ResourceType.FONT: ("font",),
         ResourceType.MEDIA: ("media", "audio", "video"),
         ResourceType.WEBSOCKET: ("websocket",),
+        ResourceType.PING: ("ping", "beacon"),
+        ResourceType.OBJECT: ("object", "object_subrequest", "embed"),
     }.items()
     for name in names
 }
@@ -175,7 +195,7 @@ _NAMES = {
 def resource_type_of_name(name: str) -> ResourceType:
     """The type that a browser's name means.
 
-    >>> resource_type_of_name("stylesheet"), resource_type_of_name("ping"), resource_type_of_name("")
+    >>> resource_type_of_name("stylesheet"), resource_type_of_name("manifest"), resource_type_of_name("")
     (<ResourceType.STYLE: 'style'>, <ResourceType.OTHER: 'other'>, <ResourceType.UNKNOWN: 'unknown'>)
     """
     return _NAMES.get(name.lower(), ResourceType.OTHER if name else ResourceType.UNKNOWN)

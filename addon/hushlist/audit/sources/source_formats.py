@@ -8,12 +8,12 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from hushlist.audit.sources import browser_history, line_sources
-from hushlist.audit.sources.har import read_har
+from hushlist.audit.sources import browser_files, line_sources
 from hushlist.audit.sources.mitmproxy_flows import read_flows
 from hushlist.audit.sources.recorded_request import ReadRecord
 
 Records = Iterator[ReadRecord]
+ReadStream = Callable[[BinaryIO, str], Records]
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +26,7 @@ class SourceFormat:
     #: whether the first octets of a source look like this format
     looks_so: Callable[[bytes], bool]
     read_line: line_sources.ReadLine | None = None
-    read_stream: Callable[[BinaryIO, str], Records] | None = None
+    read_stream: ReadStream | None = None
     read_file: Callable[[Path, str], Records] | None = None
 
 
@@ -57,8 +57,8 @@ FORMATS: dict[str, SourceFormat] = {
         SourceFormat(
             "history",
             "the history of Chrome, Edge (History) or Firefox (places.sqlite)",
-            lambda head: head.startswith(browser_history.MAGIC),
-            read_file=browser_history.read_history,
+            lambda head: head.startswith(browser_files.MAGIC),
+            read_file=browser_files.read_history,
         ),
         SourceFormat(
             "flows",
@@ -67,12 +67,20 @@ FORMATS: dict[str, SourceFormat] = {
             read_stream=read_flows,
         ),
         SourceFormat(
+            "decisions",
+            "the filter's own decision log, decisions.jsonl",
+            lambda head: head.startswith(line_sources.DECISION),
+            read_line=line_sources.read_decision,
+        ),
+        SourceFormat(
             "takeout",
             "Google Takeout's History.json or BrowserHistory.json",
-            lambda head: _is_object(head) and f'"{browser_history.KEY}"'.encode() in head,
-            read_stream=browser_history.read_takeout,
+            lambda head: _is_object(head) and f'"{browser_files.KEY}"'.encode() in head,
+            read_stream=browser_files.read_takeout,
         ),
-        SourceFormat("har", "HAR, of a browser's tools or another recorder", _is_object, read_stream=read_har),
+        SourceFormat(
+            "har", "HAR, of a browser's tools or another recorder", _is_object, read_stream=browser_files.read_har
+        ),
         SourceFormat(
             "squid",
             "Squid's access.log in its native format",

@@ -41,6 +41,8 @@ class ListStatus:
     modified: float | None
     size: int | None
     warnings: tuple[str, ...]
+    #: why its last good copy is in force, if so
+    held: str | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,15 +87,25 @@ def lists_of(engine: Engine) -> tuple[ListStatus, ...]:
                 modified=None if fingerprint is None else fingerprint[0] / 1e9,
                 size=None if fingerprint is None else fingerprint[1],
                 warnings=tuple(str(problem) for problem in report.warnings if problem.source == own.source),
+                held=engine.policy.held.get(file.path),
             )
         )
     _lists[engine] = tuple(found)
     return _lists[engine]
 
 
+def _shown(status: ListStatus, runtime: Runtime) -> dict[str, object]:
+    """A list as the page gets it, with what is wrong with its updates among the warnings."""
+    state = runtime.list_states.get(status.file)
+    own = asdict(status)
+    if state is not None:
+        own |= {"warnings": [*status.warnings, *state.troubles(status.file)], "held": "; ".join(state.reasons) or None}
+    return own
+
+
 def _format_name(wanted: ListFormat) -> str:
     known = {**FORMATS, **{folder: own for folder, formats in FOLDERS.items() for own in formats.values()}}
-    return next(name for name, own in known.items() if own == wanted)
+    return next((name for name, own in known.items() if own == wanted), "unknown")
 
 
 def log_of(runtime: Runtime) -> LogStatus:
@@ -159,7 +171,7 @@ def _policy(runtime: Runtime) -> dict[str, object]:
             {"name": group.name, "mode": group.settings.mode}
             for group in (() if engine is None else engine.policy.all_groups)
         ],
-        "lists": [asdict(each) for each in (() if engine is None else lists_of(engine))],
+        "lists": [_shown(each, runtime) for each in (() if engine is None else lists_of(engine))],
         "problem": runtime.problem,
         "reading": None if reading is None else reading._asdict(),
         "readings": {"used": runtime.readings[True], "refused": runtime.readings[False]},

@@ -22,16 +22,17 @@ from mitmproxy import exceptions, http
 from hushlist.decide.trace import trace
 from hushlist.errors import UrlError, logger_of
 from hushlist.policy.groups import Client
-from hushlist.policy.proxy_settings import LivePageSettings
+from hushlist.policy.proxy_settings import LOOPBACK
 from hushlist.policy.recurrence import parse_moment
 from hushlist.proxy.dashboard.dashboard_data import privacy_of, recent, view
 from hushlist.proxy.dashboard.metrics import CONTENT_TYPE, metrics
 from hushlist.proxy.flow_outcome import is_open, refuse
 from hushlist.proxy.flow_request import SelfConnections, client_of_flow, request_of_flow
 from hushlist.proxy.page import block_response
-from hushlist.proxy.page.explanation import Explanation
+from hushlist.proxy.page.pages import Explanation
 from hushlist.proxy.runtime import Runtime
 from hushlist.url.host import is_address
+from hushlist.url.parts import as_typed
 from hushlist.url.request import canonical_host
 
 logger = logger_of(__name__)
@@ -70,8 +71,6 @@ _HEADERS = {
     "X-Content-Type-Options": "nosniff",
     "X-Frame-Options": "DENY",
 }
-#: who may see it without a policy
-_LOOPBACK = LivePageSettings()
 
 
 def is_asked(flow: http.HTTPFlow) -> bool:
@@ -126,7 +125,7 @@ class DashboardServer:
     async def _respond(self, flow: http.HTTPFlow) -> http.Response:
         request = flow.request
         if (
-            self._own.has(flow.client_conn)
+            self._own.has(flow.client_conn, flow.server_conn)
             or not self._may_see(client_of_flow(flow))
             or not _is_exact(flow)
             or _is_foreign(request)
@@ -145,8 +144,8 @@ class DashboardServer:
 
     def _may_see(self, client: Client) -> bool:
         engine = self._runtime.engine
-        live = _LOOPBACK if engine is None else engine.policy.live
-        return live is not None and live.allows(client)
+        live = LOOPBACK if engine is None else engine.policy.live
+        return live is not None and live.fits(client)
 
     # -- what there is to see ------------------------------------------------------------------------------------
 
@@ -172,7 +171,10 @@ class DashboardServer:
         engine = self._runtime.engine
         if engine is None:
             return _wrong("the filter has no policy that it can use")
-        url = _query(request, "url").strip().encode("utf-8", "surrogateescape")
+        try:
+            url = as_typed(_query(request, "url").strip())
+        except UrlError as error:
+            return _wrong(f"it cannot be read: {error.reason}")
         if not url or len(url) > _LONGEST_URL:
             return _wrong(f"a URL has 1 to {_LONGEST_URL:,} octets")
         try:

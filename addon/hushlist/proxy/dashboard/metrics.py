@@ -7,7 +7,7 @@ Spec: Prometheus, Exposition formats: "Text-based format", version 0.0.4
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
 
 from hushlist.decide.decision import STOPPING
@@ -16,70 +16,63 @@ from hushlist.journal.log_record import Privacy, url_of
 from hushlist.match.rule import Action
 from hushlist.policy.proxy_settings import LoggedQueries
 from hushlist.proxy.dashboard.dashboard_data import actions_of, lists_of, log_of
-from hushlist.proxy.failure_policy import FailurePolicy
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.statistics import BOUNDS, Statistics
 from hushlist.system.memory import resident_octets
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
-#: labels and a value; a metric without value is left out
-_Sample = tuple[Mapping[str, str], float | None]
 _PREFIX = "hushlist_"
+#: metric -> what it is; the name of a counter ends in "_total", and any other metric is a gauge
+_HELP = {
+    "decisions_total": "Requests that were decided.",
+    "would_block_total": "Requests that passed by the dry run alone.",
+    "list_decisions_total": "Requests that a rule of a list decided.",
+    "category_decisions_total": "Requests that a rule of a category decided.",
+    "unreadable_total": "Requests that could not be read.",
+    "failures_total": "What the filter has failed on, by what became of it.",
+    "mode": "The mode of the proxy, which is 1.",
+    "rules": "Rules in force.",
+    "list_rules": "Rules of a list in force.",
+    "list_modified_timestamp_seconds": "When the file of a list was changed that is in force.",
+    "list_held_back": "Whether a version of a list is held back, so that an older one is in force.",
+    "list_checked_timestamp_seconds": "When the source of a list that is fetched was last asked with success.",
+    "list_failing": "Whether the last try to fetch a list failed.",
+    "readings_total": "How often the policy was read, by what came of it.",
+    "last_reading_timestamp_seconds": "When the policy was last read.",
+    "last_reading_seconds": "How long that took.",
+    "last_reading_used": "Whether that is in force.",
+    "log_waiting": "Records that are still to be written into the log.",
+    "log_failing": "Whether the log cannot be written.",
+    "store_failing": "Whether nothing can be unblocked.",
+    "start_time_seconds": "When the filter was started.",
+}
+#: values of labels, and the value of the metric, if it has one
+_Sample = tuple[tuple[str, ...], float | None]
 
 
 def metrics(runtime: Runtime) -> str:
     """All metrics."""
-    statistics = runtime.statistics
-    statistics.count()
-    lines = (*_decisions(statistics), *_failures(runtime.failure_policy), *_durations(statistics))
-    return "".join(f"{line}\n" for line in (*lines, *_state(runtime)))
+    runtime.statistics.count()
+    lines = (*_decisions(runtime), *_durations(runtime.statistics), *_state(runtime))
+    return "".join(f"{line}\n" for line in lines)
 
 
-def _decisions(statistics: Statistics) -> Iterator[str]:
-    outcomes = statistics.outcomes.top()
-    decided: Counter[tuple[str, str]] = Counter()
+def _decisions(runtime: Runtime) -> Iterator[str]:
+    statistics, failure_policy = runtime.statistics, runtime.failure_policy
+    outcomes, decided = statistics.outcomes.top(), Counter[tuple[str, str]]()
     for (action, group, _), number in outcomes:
         decided[action.value, group] += number
-    yield from _family(
-        "decisions_total",
-        "counter",
-        "Requests that were decided.",
-        (({"action": action, "group": group}, number) for (action, group), number in decided.items()),
-    )
-    yield from _family(
-        "would_block_total",
-        "counter",
-        "Requests that passed by the dry run alone.",
-        (
-            ({"action": one.action.value, "group": one.group}, number)
-            for one, number in outcomes
-            if one.would_block and one.action in STOPPING
-        ),
-    )
-    yield from _family(
-        "list_decisions_total",
-        "counter",
-        "Requests that a rule of a list decided.",
-        (
-            ({"action": action.value, "list": name.label, "file": name.source}, number)
-            for (name, action), number in statistics.lists.top()
-        ),
-    )
-    yield from _family(
-        "category_decisions_total",
-        "counter",
-        "Requests that a rule of a category decided.",
-        (
-            ({"action": action.value, "category": name}, number)
-            for (name, action), number in statistics.categories.top()
-        ),
-    )
-    yield from _one("unreadable_total", "counter", "Requests that could not be read.", statistics.faults)
-
-
-def _failures(failure_policy: FailurePolicy) -> Iterator[str]:
-    samples = [({"result": "refused"}, failure_policy.refused), ({"result": "passed"}, failure_policy.passed)]
-    yield from _family("failures_total", "counter", "What the filter has failed on, by what became of it.", samples)
+    yield from _family("decisions_total", ("action", "group"), decided.items())
+    stopped = ((one, number) for one, number in outcomes if one.would_block and one.action in STOPPING)
+    by_group = (((one.action.value, one.group), number) for one, number in stopped)
+    yield from _family("would_block_total", ("action", "group"), by_group)
+    by_list = (((action.value, *name), number) for (name, action), number in statistics.lists.top())
+    yield from _family("list_decisions_total", ("action", "list", "file"), by_list)
+    by_category = (((action.value, name), number) for (name, action), number in statistics.categories.top())
+    yield from _family("category_decisions_total", ("action", "category"), by_category)
+    yield from _one("unreadable_total", statistics.faults)
+    results = [(("refused",), failure_policy.refused), (("passed",), failure_policy.passed)]
+    yield from _family("failures_total", ("result",), results)
 
 
 def _durations(statistics: Statistics) -> Iterator[str]:
@@ -94,53 +87,52 @@ def _durations(statistics: Statistics) -> Iterator[str]:
 
 def _state(runtime: Runtime) -> Iterator[str]:
     engine, reading, log = runtime.engine, runtime.reading, log_of(runtime)
-    yield from _family("mode", "gauge", "The mode of the proxy, which is 1.", [({"mode": runtime.mode}, 1)])
+    yield from _family("mode", ("mode",), [((runtime.mode,), 1)])
     if engine is not None:
-        rules = engine.index.directory.rules
-        yield from _family("rules", "gauge", "Rules in force.", (({"layer": one}, rules[one]) for one in sorted(rules)))
+        layers = engine.index.directory.rules
+        yield from _family("rules", ("layer",), (((layer,), layers[layer]) for layer in sorted(layers)))
         lists = {(one.layer, one.file): one for one in lists_of(engine)}.values()
-        yield from _family(
-            "list_rules",
-            "gauge",
-            "Rules of a list in force.",
-            (({"layer": one.layer, "list": one.title or "", "file": one.file}, one.rules) for one in lists),
-        )
-        yield from _family(
-            "list_modified_timestamp_seconds",
-            "gauge",
-            "When the file of a list was changed that is in force.",
-            {one.file: ({"file": one.file}, one.modified) for one in lists}.values(),
-        )
-    yield from _family(
-        "readings_total",
-        "counter",
-        "How often the policy was read, by what came of it.",
-        (({"result": "used" if is_good else "refused"}, number) for is_good, number in runtime.readings.items()),
-    )
+        rules = (((one.layer, one.title or "", one.file), one.rules) for one in lists)
+        yield from _family("list_rules", ("layer", "list", "file"), rules)
+        modified = {one.file: ((one.file,), one.modified) for one in lists}
+        yield from _family("list_modified_timestamp_seconds", ("file",), modified.values())
+    states = runtime.list_states
+    held = {} if engine is None else {one.file: ((one.file,), float(one.held is not None)) for one in lists_of(engine)}
+    held |= {url: ((url,), float(bool(state.held))) for url, state in states.items()}
+    yield from _family("list_held_back", ("file",), held.values())
+    checked = (((url,), state.checked) for url, state in states.items())
+    yield from _family("list_checked_timestamp_seconds", ("file",), checked)
+    failing = (((url,), state.faults > 0) for url, state in states.items())
+    yield from _family("list_failing", ("file",), failing)
+    readings = ((("used" if is_good else "refused",), number) for is_good, number in runtime.readings.items())
+    yield from _family("readings_total", ("result",), readings)
     if reading is not None:
-        yield from _one("last_reading_timestamp_seconds", "gauge", "When the policy was last read.", reading.moment)
-        yield from _one("last_reading_seconds", "gauge", "How long that took.", reading.duration)
-        yield from _one("last_reading_used", "gauge", "Whether that is in force.", reading.problem is None)
-    yield from _one("log_waiting", "gauge", "Records that are still to be written into the log.", log.waiting)
-    yield from _one("log_failing", "gauge", "Whether the log cannot be written.", log.fault is not None)
-    yield from _one("store_failing", "gauge", "Whether nothing can be unblocked.", runtime.store_fault is not None)
+        yield from _one("last_reading_timestamp_seconds", reading.moment)
+        yield from _one("last_reading_seconds", reading.duration)
+        yield from _one("last_reading_used", reading.problem is None)
+    yield from _one("log_waiting", log.waiting)
+    yield from _one("log_failing", log.fault is not None)
+    yield from _one("store_failing", runtime.store_fault is not None)
     resident = resident_octets()
     if resident is not None:
         yield from _head("process_resident_memory_bytes", "gauge", "Memory of this process.")
         yield _line("process_resident_memory_bytes", {}, resident)
-    yield from _one("start_time_seconds", "gauge", "When the filter was started.", runtime.statistics.started)
+    yield from _one("start_time_seconds", runtime.statistics.started)
 
 
 # -- the format --------------------------------------------------------------------------------------------------------
 
 
-def _one(name: str, kind: str, text: str, value: float) -> Iterator[str]:
-    return _family(name, kind, text, [({}, value)])
+def _one(name: str, value: float) -> Iterator[str]:
+    return _family(name, (), [((), value)])
 
 
-def _family(name: str, kind: str, text: str, samples: Iterable[_Sample]) -> Iterator[str]:
-    yield from _head(f"{_PREFIX}{name}", kind, text)
-    yield from (_line(f"{_PREFIX}{name}", labels, value) for labels, value in samples if value is not None)
+def _family(name: str, labels: Sequence[str], samples: Iterable[_Sample]) -> Iterator[str]:
+    """A metric, with a line for each sample that has a value."""
+    yield from _head(f"{_PREFIX}{name}", "counter" if name.endswith("_total") else "gauge", _HELP[name])
+    for values, value in samples:
+        if value is not None:
+            yield _line(f"{_PREFIX}{name}", dict(zip(labels, values, strict=True)), value)
 
 
 def _head(name: str, kind: str, text: str) -> Iterator[str]:
@@ -179,6 +171,8 @@ def _number(value: float) -> str:
 
 #: most names of each kind
 _MOST = 5
+#: units of time, in ns
+_UNITS = (("s", 10**9), ("ms", 10**6), ("µs", 10**3))
 _WORDS = {
     Action.BLOCK: "blocked",
     Action.WARN: "warned of",
@@ -226,9 +220,19 @@ def _top(title: str, counts: Iterable[tuple[str, int]]) -> Iterator[str]:
 def _slowest(runtime: Runtime) -> Iterator[str]:
     slowest = runtime.statistics.slowest
     if slowest is not None:
-        half, most = (f"{(one or 0) / 1000:,.1f} µs" for one in runtime.statistics.quantiles(0.5, 0.99))
+        half, most = (_duration(one or 0) for one in runtime.statistics.quantiles(0.5, 0.99))
         url = url_of(slowest.record.decision, Privacy(LoggedQueries(log_of(runtime).queries)))
-        yield f"  decisions took {half} (99 %: {most}), the slowest {slowest.duration / 1000:,.1f} µs: {url}"
+        yield f"  decisions took {half} (99 %: {most}), the slowest {_duration(slowest.duration)}: {url}"
+
+
+def _duration(nanoseconds: float) -> str:
+    """In a unit that makes it short.
+
+    >>> _duration(900), _duration(134_622_500), _duration(2_500_000_000)
+    ('0.9 µs', '134.6 ms', '2.5 s')
+    """
+    unit, size = next(((unit, size) for unit, size in _UNITS if nanoseconds >= size), _UNITS[-1])
+    return f"{nanoseconds / size:,.1f} {unit}"
 
 
 def _trouble(runtime: Runtime) -> Iterator[str]:

@@ -11,9 +11,8 @@ from mitmproxy import http
 
 from hushlist.decide.decision import Judgement
 from hushlist.errors import logger_of, without_user
-from hushlist.proxy.page.explanation import Explanation, Unblock, Verdict
-from hushlist.proxy.page.pages import HEADERS, page, security_policy
-from hushlist.proxy.page.template import Template
+from hushlist.proxy.page.pages import HEADERS, Explanation, Unblock, Verdict, page
+from hushlist.proxy.page.template import Template, security_policy
 
 logger = logger_of(__name__)
 
@@ -88,13 +87,13 @@ def _ending(target: bytes) -> bytes:
     return name.rpartition(b".")[2].lower() if b"." in name else b""
 
 
-def explanation_of(judgement: Judgement, kind: Verdict = Verdict.BLOCKED, zone: tzinfo | None = None) -> Explanation:
+def explanation_of(judgement: Judgement, zone: tzinfo, kind: Verdict = Verdict.BLOCKED) -> Explanation:
     """The explanation of a decision; times are in ``zone``."""
-    decision, reference = judgement.decision, judgement.reference
+    decision, reference, original = judgement.decision, judgement.reference, judgement.original
     # an unreadable URL is shown as it was sent, and may have user information in it
     url = str(without_user(decision.url.decode("ascii", "backslashreplace")))
     if decision.winner is None:
-        return Explanation(url, fault=decision.fault, reference=reference, kind=kind)
+        return Explanation(url, fault=decision.fault, reference=reference, kind=kind, original=original)
     rule, until = decision.winner.rule, decision.winner.until
     terms = rule.terms
     return Explanation(
@@ -107,6 +106,7 @@ def explanation_of(judgement: Judgement, kind: Verdict = Verdict.BLOCKED, zone: 
         until=None if until is None else until.astimezone(zone),
         reference=reference,
         kind=kind,
+        original=original,
     )
 
 
@@ -135,8 +135,15 @@ def block_response(
     response = http.Response.make(STATUS, body, headers | _end(request))
     if request.method.upper() == "HEAD":
         response.raw_content = b""
-        response.headers["Content-Length"] = str(len(body))
     return response
+
+
+LOOP = "the proxy would ask itself for it"
+
+
+def loop_response(request: http.Request) -> http.Response:
+    """The response to a request of the proxy to itself."""
+    return block_response(request, Explanation("", fault=LOOP))
 
 
 def failure(request: http.Request) -> http.Response:
@@ -149,7 +156,7 @@ def failure(request: http.Request) -> http.Response:
             return block_response(request, Explanation("", kind=Verdict.FAILED))
     except Exception as error:
         logger.debug("hushlist: no page for the failure: %r", error)
-    headers = _headers("text/plain; charset=utf-8") | _end(request)
+    headers = _headers(_TEXT) | _end(request)
     return http.Response.make(STATUS, b"The filter failed; nothing passes it unseen.\n", headers)
 
 
@@ -163,19 +170,17 @@ def _headers(content_type: str) -> dict[str, str]:
     return {"Content-Type": content_type, **HEADERS, "Content-Security-Policy": security_policy()}
 
 
+_TEXT = "text/plain; charset=utf-8"
+_EMPTY = {AnswerKind.SCRIPT: "text/javascript; charset=utf-8", AnswerKind.STYLE: "text/css; charset=utf-8"}
+
+
 def _body(kind: AnswerKind, explanation: Explanation) -> tuple[str, bytes]:
     """The content type and body for any kind but a page."""
     match kind:
         case AnswerKind.IMAGE:
             return "image/gif", _PIXEL
-        case AnswerKind.SCRIPT:
-            return "text/javascript; charset=utf-8", b""
-        case AnswerKind.STYLE:
-            return "text/css; charset=utf-8", b""
         case AnswerKind.DATA:
             return "application/json", json.dumps(explanation.as_dict()).encode()
         case AnswerKind.WEBSOCKET | AnswerKind.TUNNEL:
-            words = f"Blocked: {explanation.in_english()}\n"
-            return "text/plain; charset=utf-8", words.encode("utf-8", "backslashreplace")
-        case _:
-            return "text/plain; charset=utf-8", b""
+            return _TEXT, f"Blocked: {explanation.in_english()}\n".encode("utf-8", "backslashreplace")
+    return _EMPTY.get(kind, _TEXT), b""

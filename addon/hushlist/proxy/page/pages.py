@@ -8,7 +8,9 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
 from datetime import datetime
+from enum import StrEnum
 from importlib.resources import files
 from operator import attrgetter
 from typing import Any
@@ -17,9 +19,89 @@ from urllib.parse import unquote
 from markupsafe import Markup, escape
 
 from hushlist.errors import UrlError
-from hushlist.proxy.page.explanation import Explanation, Unblock, Verdict
-from hushlist.proxy.page.template import Template, shipped_template
+from hushlist.proxy.page.template import Template, security_policy, shipped_template
 from hushlist.url.hrn import parse_hrn
+
+
+class Verdict(StrEnum):
+    """What the filter did."""
+
+    BLOCKED = "blocked"
+    #: the person may click to go on
+    WARNED = "warned"
+    #: the filter itself failed
+    FAILED = "failed"
+
+
+@dataclass(frozen=True, slots=True)
+class Explanation:
+    """The explanation for a blocked person."""
+
+    #: the canonical address, without user information
+    url: str
+    #: the rule's own text, shown unchanged; ``None``: the page explains in the reader's language
+    reason: str | None = None
+    #: why the address could not be read, in English
+    fault: str | None = None
+    #: an ``hrn:`` name
+    category: str | None = None
+    list: str | None = None
+    #: the rule's place: the file's name without its folder, and the line
+    rule: str | None = None
+    expression: str | None = None
+    #: when the block ends: aware, shown in its own time zone
+    until: datetime | None = None
+    #: the number that ``hushlist log show`` looks up
+    reference: str | None = None
+    kind: Verdict = Verdict.BLOCKED
+    #: the address as sent, with its port, without user information; ``None`` if it is ``url``
+    original: str | None = None
+
+    def as_dict(self) -> dict[str, object]:
+        """For programs; ``reason`` is in English if the rule has no text of its own."""
+        return {
+            "blocked": True,
+            "kind": self.kind.value,
+            "url": self.url,
+            "original": self.original,
+            "reason": self.in_english(),
+            **{name: getattr(self, name) for name in ("category", "list", "rule", "expression")},
+            "until": None if self.until is None else self.until.isoformat(timespec="seconds"),
+            "reference": self.reference,
+        }
+
+    def in_english(self) -> str:
+        """The reason, in a sentence for programs and logs."""
+        if self.reason is not None:
+            return self.reason
+        if self.kind is Verdict.FAILED:
+            return "The filter failed." if self.fault is None else f"The filter failed: {self.fault}."
+        if self.fault is not None:
+            return f"The address cannot be read: {self.fault}."
+        verb = "warns of" if self.kind is Verdict.WARNED else "blocks"
+        return f"A rule of the filter {verb} it."
+
+
+@dataclass(frozen=True, slots=True)
+class Unblock:
+    """What a page offers: to unblock the site, or to go on after a warning.
+
+    The form sends ``token`` and, if offered, ``passphrase``, ``code``, ``scope`` and ``minutes``. It comes from a
+    sandboxed page, so its ``Origin`` is ``null``: only the token proves that it is not forged.
+    """
+
+    #: the form's target: a path on the page's own origin
+    action: str
+    token: str
+    passphrase: bool = False
+    code: bool = False
+    #: of "url", "host" and "category"; the first is the default
+    scopes: tuple[str, ...] = ()
+    #: durations; the first is the default
+    minutes: tuple[int, ...] = ()
+    #: the last try's error: "wrong", "locked" or "expired"; for any other, the page has a general message
+    message: str | None = None
+
 
 #: characters; of a longer value the beginning and the end are shown
 _LONGEST = 1000
@@ -54,26 +136,7 @@ def page(
     return text.encode("utf-8", "backslashreplace"), headers
 
 
-def security_policy(template: Template | None = None, *, has_form: bool = False) -> str:
-    """The content security policy of a page; without a template, that of any other answer.
-
-    The sandbox has no ``allow-same-origin``, so nothing on a page could run as the blocked origin. Even so, "'self'" in
-    ``form-action`` is the origin that the page came from.
-
-    Spec: Content Security Policy Level 3, 6
-    """
-    directives = ["default-src 'none'"]
-    if template is not None and template.style_sources:
-        directives.append(f"style-src {' '.join(template.style_sources)}")
-    if template is not None and template.image_sources:
-        directives.append(f"img-src {' '.join(template.image_sources)}")
-    directives += ["base-uri 'none'", f"form-action {_SELF if has_form else _NONE}", "frame-ancestors 'self'"]
-    directives.append("sandbox allow-forms" if has_form else "sandbox")
-    return "; ".join(directives)
-
-
-_SELF, _NONE = "'self'", "'none'"
-_SHOWN_AS_IT_IS = ("url", "fault", "category", "list", "rule", "expression", "reference")
+_SHOWN_AS_IT_IS = ("url", "original", "fault", "category", "list", "rule", "expression", "reference")
 
 
 def _values(explanation: Explanation, language: str, unblock: Unblock | None) -> dict[str, str]:
@@ -214,24 +277,11 @@ def _look_up(wanted: str, offered: Collection[str], default: str, refused: Colle
 
 
 def _facts(explanation: Explanation, texts: Mapping[str, str]) -> Markup:
-    rows = [
-        element("div", element("dt", texts[key]), element("dd", show(value)), class_=key)
-        for key, value, show in _known(explanation)
-        if value is not None
-    ]
-    if not rows:
-        return Markup()
-    heading = element("h2", texts["details"], id="details")
-    return element("section", heading, element("dl", *rows), aria_labelledby="details")
-
-
-def _known(explanation: Explanation) -> list[tuple[str, Any, Callable[[Any], Markup]]]:
-    """The key of each fact's label, the fact if it is known, and how it is shown.
-
-    Addresses and places run from left to right in every language, and the words of a list in its own direction.
-    """
-    return [
+    """All that is known. Addresses and places run from left to right in every language, and the words of a list in its
+    own direction."""
+    known: list[tuple[str, Any, Callable[[Any], Markup]]] = [
         ("address", explanation.url or None, _code),
+        ("original", explanation.original, _code),
         ("fault", explanation.fault, lambda fault: element("span", _shortened(fault), lang="en", dir="ltr")),
         ("category", explanation.category, _category),
         ("list", explanation.list, lambda name: element("span", _shortened(name), dir="auto")),
@@ -240,6 +290,15 @@ def _known(explanation: Explanation) -> list[tuple[str, Any, Callable[[Any], Mar
         ("until", explanation.until, _moment),
         ("reference", explanation.reference, _code),
     ]
+    rows = [
+        element("div", element("dt", texts[key]), element("dd", show(value)), class_=key)
+        for key, value, show in known
+        if value is not None
+    ]
+    if not rows:
+        return Markup()
+    heading = element("h2", texts["details"], id="details")
+    return element("section", heading, element("dl", *rows), aria_labelledby="details")
 
 
 def _moment(moment: datetime) -> Markup:
@@ -270,6 +329,8 @@ def _shortened(value: str) -> str:
 def _message(unblock: Unblock, texts: Mapping[str, str]) -> str | None:
     if unblock.message is None:
         return None
+    if unblock.message == "wrong" and unblock.code != unblock.passphrase:
+        return texts["wrong_code" if unblock.code else "wrong_passphrase"]
     return texts[unblock.message if unblock.message in _MESSAGES else "failed"]
 
 
@@ -355,14 +416,10 @@ def element(name: str, /, *content: str, **attributes: str | bool) -> Markup:
     >>> print(element("label", "a < b ", element("b", "c"), for_="x"))
     <label for="x">a &lt; b <b>c</b></label>
     """
-    written = "".join(
-        f" {_attribute(key)}" if value is True else f' {_attribute(key)}="{escape(value)}"'
-        for key, value in attributes.items()
-        if value is not False
-    )
+    written = ""
+    for key, value in attributes.items():
+        attribute = key.rstrip("_").replace("_", "-")
+        if value is not False:
+            written += f" {attribute}" if value is True else f' {attribute}="{escape(value)}"'
     rest = "" if name in _VOID else f"{''.join(map(escape, content))}</{name}>"
     return Markup(f"<{name}{written}>{rest}")  # noqa: S704 - whatever is data has been escaped
-
-
-def _attribute(key: str) -> str:
-    return key.rstrip("_").replace("_", "-")

@@ -19,14 +19,14 @@ from pathlib import Path
 from markupsafe import escape
 
 from hushlist.errors import Problem, SourceError
-from hushlist.system.files import read_regular
+from hushlist.system.files import read_regular, reason_of
 
 #: placeholders that stand for markup, and so only between elements
 MARKUP = ("facts", "form")
 #: placeholders that stand for text
 TEXT = (
     *("lang", "dir", "kind", "title", "heading", "reason", "help"),
-    *("url", "fault", "category", "category_name", "list", "rule", "expression", "until", "reference"),
+    *("url", "original", "fault", "category", "category_name", "list", "rule", "expression", "until", "reference"),
 )
 VARIABLES = (*TEXT, *MARKUP)
 #: without these, some people cannot understand the page, or cannot use what it offers
@@ -58,6 +58,24 @@ class Template:
         return self.text.substitute({name: escape(values[name]) for name in VARIABLES})
 
 
+def security_policy(template: Template | None = None, *, has_form: bool = False) -> str:
+    """The content security policy of a page; without a template, that of any other answer.
+
+    The sandbox has no ``allow-same-origin``, so nothing on a page could run as the blocked origin. Even so, "'self'" in
+    ``form-action`` is the origin that the page came from.
+
+    Spec: Content Security Policy Level 3, 6
+    """
+    directives = ["default-src 'none'"]
+    if template is not None and template.style_sources:
+        directives.append(f"style-src {' '.join(template.style_sources)}")
+    if template is not None and template.image_sources:
+        directives.append(f"img-src {' '.join(template.image_sources)}")
+    directives += ["base-uri 'none'", f"form-action '{'self' if has_form else 'none'}'", "frame-ancestors 'self'"]
+    directives.append("sandbox allow-forms" if has_form else "sandbox")
+    return "; ".join(directives)
+
+
 def load_template(path: Path) -> Template:
     """Read a template and check it.
 
@@ -68,7 +86,7 @@ def load_template(path: Path) -> Template:
         octets = read_regular(path, _MOST_OCTETS)
         return parse_template(octets.decode("utf-8-sig"), str(path))
     except OSError as error:
-        raise SourceError([Problem(str(path), 0, path.name, error.strerror or str(error))]) from error
+        raise SourceError([Problem(str(path), 0, path.name, reason_of(error))]) from error
     except UnicodeDecodeError as error:
         line = octets[: error.start].count(b"\n") + 1
         what = f"the octet 0x{octets[error.start]:02X}"

@@ -9,19 +9,29 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushlist.audit.diff.diff_job import Diff, DiffOptions, DiffSide, diff
-from hushlist.audit.diff.rule_change import ChangeKind, RuleChange
+from hushlist.audit.diff.diff_job import (
+    Diff,
+    DiffOptions,
+    DiffSide,
+    diff,
+    is_policy,
+    policy_at,
+    replaced,
+    side_of_list,
+    side_of_policy,
+)
+from hushlist.audit.diff.rule_comparison import ChangeKind, RuleChange
 from hushlist.errors import SourceError
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ListDefaults
 from hushlist.match.expressions import full_hash
-from hushlist.policy.policy_file import ListFile
+from hushlist.policy.policy_file import ListFile, Policy
 
 ALL = DiffOptions(moved=True)
 
 
 def side(path: Path, form: str) -> DiffSide:
-    return DiffSide((ListFile(path, FORMATS[form], ListDefaults()),), ("",))
+    return DiffSide((ListFile(path, FORMATS[form], ListDefaults()),), ("",), Policy(str(path), ()))
 
 
 def compared(
@@ -159,7 +169,7 @@ def test_pieces_and_processes_change_nothing(tmp_path: Path, monkeypatch: pytest
     monkeypatch.setattr("hushlist.jobs.list_chunks.PIECE", 10_000)
     monkeypatch.setattr("hushlist.jobs.list_chunks.FEW", 0)
     monkeypatch.setattr("hushlist.match.index_writer.FEW_ROWS", 100)
-    monkeypatch.setattr("hushlist.jobs.digest_runs.MOST", 50)
+    monkeypatch.setattr("hushlist.jobs.list_chunks.MOST_KEPT", 50)
     in_pieces = compared(tmp_path, old, new, jobs=2)
     assert in_pieces == expected
     kinds = {change.kind for change in expected[0]}
@@ -171,7 +181,7 @@ def test_equal_meanings_of_other_parts_are_equal(tmp_path: Path) -> None:
     changes, found = compared(tmp_path, f"rules:\n{rules}", f"rules:\n{rules[rules.index('- ', 3) :]}", "yaml")
     assert [change.kind for change in changes] == [ChangeKind.REMOVED] + [ChangeKind.MOVED] * 7
     assert changes[0].old is not None
-    assert changes[0].old.meaning.expires == date(2027, 1, 1)
+    assert changes[0].old.expires == date(2027, 1, 1)
     assert found.counts[ChangeKind.CHANGED] == 0
 
 
@@ -224,8 +234,8 @@ def test_the_changes_make_new_of_old(old: list[tuple[str, str]], new: list[tuple
     assert (found.old, found.new) == (len(_shown(old)), len(_shown(new)))
     assert found.new == found.old + found.added - found.removed
     told = [change for change in changes if change.kind is not ChangeKind.MOVED]
-    gone = {(stand.rule, stand.meaning.action.value) for change in told if (stand := change.old)}
-    came = {(stand.rule, stand.meaning.action.value) for change in told if (stand := change.new)}
+    gone = {(stand.rule, stand.action.value) for change in told if (stand := change.old)}
+    came = {(stand.rule, stand.action.value) for change in told if (stand := change.new)}
     assert gone <= _shown(old)
     assert came.isdisjoint(_shown(old) - gone)
     assert (_shown(old) - gone) | came == _shown(new)
@@ -240,3 +250,86 @@ def test_the_way_back_is_the_opposite(old: list[tuple[str, str]], new: list[tupl
     assert (there.added, there.removed) == (back.removed, back.added)
     for kind in (ChangeKind.CHANGED, ChangeKind.MOVED, ChangeKind.UNCHANGED):
         assert there.counts[kind] == back.counts[kind]
+
+
+# -- the two sides -----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    for name in ("games", "new-games", "less"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "domains").write_text("a.example\n")
+    (tmp_path / "games" / "urls").write_text("b.example/x\n")
+    (tmp_path / "new-games" / "expressions").write_text("")
+    (tmp_path / "ads.hosts").write_text("0.0.0.0 a.example\n")
+    (tmp_path / "fetched").write_text("0.0.0.0 a.example\n")
+    (tmp_path / "policy.yaml").write_text(
+        "layers:\n- {name: own, lists: [own.yaml]}\n"
+        "- {name: lists, lists: [games, {file: ads.hosts, category: 'hrn://c.example/ads'}]}\n"
+    )
+    (tmp_path / "own.yaml").write_text("reason: 'the layers'\nrules: []\n")
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+def names(path: str) -> list[str]:
+    return [str(file.path) for file in side_of_policy(policy_at(Path(path))).files]
+
+
+def test_a_policy_has_layers() -> None:
+    assert is_policy(Path("policy.yaml"))
+    assert not is_policy(Path("own.yaml"))
+    assert not is_policy(Path("ads.hosts"))
+    assert not is_policy(Path("gone.yaml"))
+
+
+def test_files_of_a_policy_are_called_by_where_they_are_from_it() -> None:
+    side = side_of_policy(policy_at(Path("policy.yaml").absolute()))
+    assert side.names == ("own.yaml", "games/domains", "games/urls", "ads.hosts")
+
+
+def test_a_list_is_a_policy_alone() -> None:
+    side = side_of_list(Path("games"), "squidguard", ListDefaults())
+    policy = side.policy
+    assert side.names == ("domains", "urls")
+    assert [file.defaults.layer for layer in policy.layers for file in layer.lists] == ["lists", "lists"]
+    assert set(policy.files) == {Path("games/domains"), Path("games/urls")}
+    assert side_of_list(Path("ads.hosts"), "hosts", ListDefaults()).names == ("",)
+    with pytest.raises(SourceError, match="gone: list: there is no such file"):
+        side_of_list(Path("gone"), "hosts", ListDefaults())
+
+
+def test_what_replaces_a_list_is_read_as_the_policy_says() -> None:
+    old, new = replaced(policy_at(Path("policy.yaml")), Path("../" + Path.cwd().name, "ads.hosts"), Path("fetched"))
+    (was,), (is_,) = old.files, new.files
+    assert (is_.path, is_.format) == (Path("fetched"), was.format)
+    assert (is_.defaults.name, is_.defaults.category, is_.defaults.layer) == ("ads", "hrn://c.example/ads", "lists")
+    assert side_of_policy(new.policy).files[-1] == is_
+    assert Path("fetched") in new.policy.files
+    assert Path("ads.hosts") not in new.policy.files
+
+
+def test_a_folder_is_replaced_as_a_whole() -> None:
+    _, new = replaced(policy_at(Path("policy.yaml")), Path("games"), Path("new-games"))
+    assert new.names == ("domains", "expressions")
+    assert {file.defaults.name for file in new.files} == {"games"}
+    assert [str(file.path) for file in new.policy.layers[1].lists] == [
+        "new-games/domains",
+        "new-games/expressions",
+        "ads.hosts",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "why"), [("fetched", "ads.hosts", "it is none of"), ("games", "gone", "nothing")]
+)
+def test_what_cannot_replace_anything_is_named(old: str, new: str, why: str) -> None:
+    with pytest.raises(SourceError, match=why):
+        replaced(policy_at(Path("policy.yaml")), Path(old), Path(new))
+
+
+def test_a_policy_that_cannot_be_used_is_named() -> None:
+    Path("policy.yaml").write_text("layers: [{name: a, lists: [gone.hosts]}]")
+    with pytest.raises(SourceError, match=r"policy.yaml:1: gone.hosts: there is no such file"):
+        names("policy.yaml")

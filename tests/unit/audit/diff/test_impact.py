@@ -8,8 +8,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushlist.audit.diff.diff_inputs import policy_of, side_of_list
-from hushlist.audit.diff.impact import Impact, ImpactCounter, ImpactEffect
+from hushlist.audit.diff.diff_job import side_of_list
+from hushlist.audit.diff.impact import (
+    CauseImpact,
+    EffectImpact,
+    Impact,
+    ImpactCounter,
+    ImpactEffect,
+    ImpactReport,
+    impact_text,
+    report_impact,
+)
 from hushlist.audit.replay.auditor import ReplayMoment
 from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest
 from hushlist.compiling.index_cache import IndexCache
@@ -25,8 +34,9 @@ def engine(folder: Path, name: str, text: str) -> Engine:
     """Of a list alone."""
     path = folder / f"{name}.yaml"
     path.write_text(text)
-    policy = policy_of(path, side_of_list(path, "yaml", ListDefaults()))
-    compiled = compile_policy(policy, cache=IndexCache(folder / "cache"), jobs=1)
+    compiled = compile_policy(
+        side_of_list(path, "yaml", ListDefaults()).policy, cache=IndexCache(folder / "cache"), jobs=1
+    )
     return Engine(compiled.policy, compiled.index)
 
 
@@ -106,6 +116,18 @@ def test_requests_are_decided_for_whom_and_when_they_were_recorded(tmp_path: Pat
     assert ImpactCounter(*engines, ReplayMoment(NOW, NOBODY)).add(records, "s", "urls").effects == {}
 
 
+def test_requests_are_decided_for_the_page_that_was_recorded(tmp_path: Path) -> None:
+    policies = []
+    for name, text in (("old", "||a.example^$third-party"), ("new", "||a.example^$~third-party")):
+        (tmp_path / f"{name}.adblock").write_text(text)
+        (tmp_path / name).write_text(f"layers: [{{name: l, lists: [{name}.adblock]}}]")
+        policies.append(load_engine(tmp_path / name))
+    pages = (b"https://a.example/", b"https://news.example/", b"https://shop.example/", None)
+    records = [RecordedRequest(URL.encode(), "s", number, page=page) for number, page in enumerate(pages)]
+    found = ImpactCounter(*policies, AT_NOW).add(records, "s", "urls")
+    assert found.effects == {ImpactEffect.BLOCKED: 1, ImpactEffect.PASSED: 2}
+
+
 def test_what_is_no_request_counts_apart(tmp_path: Path) -> None:
     comparer = ImpactCounter(engine(tmp_path, "old", NONE), engine(tmp_path, "new", BLOCK), AT_NOW)
     found = comparer.add(
@@ -152,3 +174,60 @@ def test_a_plain_loop_finds_the_same_in_whatever_pieces(old: str, new: str, urls
 
 def _counters(found: Impact) -> list[Counter[str]]:
     return [Counter(dict(own.result().counts)) for own in found.sites.values()]
+
+
+def test_of_several_rules_that_came_or_went_the_one_that_decides_is_named(tmp_path: Path) -> None:
+    both = "rules: [{expression: www.a.example, action: tag}, a.example, {expression: example, action: tag}]"
+    for old, new, kind in ((NONE, both, "added"), (both, NONE, "removed")):
+        ((_, cause),) = impact(tmp_path, old, new, URL).causes
+        changed = cause.new or cause.old
+        assert changed is not None
+        assert (cause.kind, changed.rule) == (kind, "a.example/")
+
+
+def test_the_report_for_a_person_names_effects_sites_and_rules(tmp_path: Path) -> None:
+    old, new = engine(tmp_path, "old", NONE), engine(tmp_path, "new", BLOCK)
+    found = ImpactCounter(old, new, AT_NOW).add(
+        [RecordedRequest(b"http://%d.a.example/" % number, "s", number) for number in range(1, 4)]
+        + [BrokenRecord("s", number, "why") for number in range(4, 16)]
+        + [RecordedRequest(b"http://other.example/", "s", 16)],
+        "s",
+        "urls",
+    )
+    assert [*impact_text(report_impact(found, old, new, AT_NOW, 1))] == [
+        "Another thing is done with 3 of 4 requests (75.00%)",
+        "  records that are broken: 12",
+        *(f"    s:{number}: why" for number in range(4, 14)),
+        "    and 2 more",
+        "",
+        "newly blocked: 3 (75.00%)",
+        "  sites: a.example 3",
+        f"  3 by + {tmp_path / 'new.yaml'}:1: a.example/",
+        "      http://2.a.example/ (s:2)",
+        "        old: pass: no rule fits",
+        f"        new: block: a.example/ by new ({tmp_path / 'new.yaml'}:1)",
+    ]
+
+
+def test_of_many_sites_and_rules_the_first_are_named(tmp_path: Path) -> None:
+    old = engine(tmp_path, "old", "rules: [{expression: c.example, action: warn}]")
+    new = engine(tmp_path, "new", "rules: [a.example, b.example, c.example]")
+    urls = [b"http://a.example/", b"http://a.example/", b"http://b.example/", b"http://c.example/"]
+    found = ImpactCounter(old, new, AT_NOW).add(map(RecordedRequest, urls), "s", "urls")
+    text = [*impact_text(report_impact(found, old, new, AT_NOW, 1))]
+    assert "  sites: a.example 2 and 1 more" in text
+    assert "  and by 1 more" in text
+    assert f"  1 by ~ {tmp_path / 'new.yaml'}:1: c.example/, where {tmp_path / 'old.yaml'}:1 had c.example/" in text
+
+
+def test_the_policy_itself_may_be_the_cause(tmp_path: Path) -> None:
+    report = CauseImpact(1, "policy", None, None, None)
+    effect = EffectImpact(ImpactEffect.PASSED, 1, (("", 1),), 1, [report], 1, [])
+    text = [*impact_text(ImpactReport(0, 0, {}, [], [effect]))]
+    assert text == [
+        "Another thing is done with 0 of 0 requests",
+        "",
+        f"{ImpactEffect.PASSED}: 1",
+        "  sites: (none) 1",
+        "  1 by the policy itself: no rule has changed that fits",
+    ]

@@ -1,12 +1,23 @@
-"""What would cover a pattern."""
+"""What would cover a pattern; a change as a line, and as JSON."""
 
+from datetime import date
 from ipaddress import ip_network
 
 import pytest
 
-from hushlist.audit.diff.rule_comparison import Grain, broader, grain_of
+from hushlist.audit.diff.rule_comparison import (
+    ChangeKind,
+    Grain,
+    RuleChange,
+    RuleMeaning,
+    RuleState,
+    broader,
+    differences,
+    grain_of,
+)
+from hushlist.audit.report_codec import encode
 from hushlist.match.expressions import full_hash
-from hushlist.match.rule import Expression, ExpressionHash, Pattern
+from hushlist.match.rule import Action, Expression, ExpressionHash, Pattern
 from hushlist.url.hashed_uri import HashedUri, HashKey
 
 ALL = Grain(frozenset({4, 8}), frozenset({(4, 8), (4, 24), (6, 32)}))
@@ -16,7 +27,7 @@ FULL = full_hash(b"h.example/")
 @pytest.mark.parametrize(
     ("pattern", "covers"),
     [
-        (Expression(b"h.example/"), [f"sha256:{FULL[:8].hex()}", f"sha256:{FULL[:4].hex()}"]),
+        (Expression(b"h.example/"), [f"sha256:{FULL[:8].hex()}", f"sha256:{FULL[:4].hex()}", "example/"]),
         (ExpressionHash(FULL), [f"sha256:{FULL[:8].hex()}", f"sha256:{FULL[:4].hex()}"]),
         (ExpressionHash(FULL[:8]), [f"sha256:{FULL[:4].hex()}"]),
         (ExpressionHash(FULL[:4]), []),
@@ -40,8 +51,9 @@ def test_an_address_is_covered_by_ranges() -> None:
     assert [str(own) for own in broader(Expression(b"[2001:db8::1]/"), ranges)] == ["2001:db8::/32"]
 
 
-def test_a_top_level_domain_covers_nothing() -> None:
-    assert [str(own) for own in broader(Expression(b"h.example/"), Grain())] == []
+def test_a_top_level_name_covers_what_is_below_it_and_its_hash_does_not() -> None:
+    assert [str(own) for own in broader(Expression(b"h.example/"), Grain())] == ["example/"]
+    assert [str(own) for own in broader(Expression(b"192.0.2.1/"), Grain())] == []
 
 
 @pytest.mark.parametrize(
@@ -55,3 +67,37 @@ def test_a_top_level_domain_covers_nothing() -> None:
 )
 def test_the_grain_of_a_pattern_is_its_own_length(pattern: Pattern, grain: Grain) -> None:
     assert grain_of(pattern) == grain
+
+
+ADS = RuleMeaning(Action.BLOCK, "hrn://c.example/ads", None, None, "lists", is_clear=True)
+
+
+def test_all_that_differs_is_told() -> None:
+    other = RuleMeaning(Action.WARN, None, "why", date(2027, 1, 31), "own", is_clear=False)
+    ends = RuleState("old", 1, "a.example/", *ADS[:-1]), RuleState("new", 2, "sha256:00", *other[:-1])
+    change = RuleChange(ChangeKind.CHANGED, *ends, tuple(differences(ADS, other)))
+    assert str(change) == (
+        "~ old:1 -> new:2: changed: a.example/ -> sha256:00 (action: block -> warn; category: hrn://c.example/ads -> "
+        "none; reason: none -> why; expires: none -> 2027-01-31; layer: lists -> own; now hashed)"
+    )
+
+
+def test_json_has_both_ends() -> None:
+    change = RuleChange(ChangeKind.ADDED, None, RuleState("new", 2, "co.uk/", *ADS[:-1]), (), "it is broad")
+    assert str(change) == "+ new:2: co.uk/: broad: it is broad"
+    assert encode(change) == {
+        "kind": "added",
+        "old": None,
+        "new": {
+            "source": "new",
+            "line": 2,
+            "rule": "co.uk/",
+            "action": "block",
+            "category": "hrn://c.example/ads",
+            "reason": None,
+            "expires": None,
+            "layer": "lists",
+        },
+        "how": [],
+        "broad": "it is broad",
+    }

@@ -9,7 +9,7 @@ import pytest
 from hushlist.audit.lint.findings import Finding, FindingKind
 from hushlist.audit.lint.lint_job import Linted, lint
 from hushlist.errors import SourceError
-from hushlist.jobs import digest_runs, list_chunks
+from hushlist.jobs import list_chunks
 from hushlist.lists.list_formats import list_format_of
 from hushlist.lists.list_source import ListDefaults
 from hushlist.match.expressions import full_hash
@@ -139,6 +139,31 @@ def test_what_is_broad_is_found(files: Files) -> None:
     assert summary.counts == {FindingKind.BROAD: 3, FindingKind.REFUSED: 0}
 
 
+def test_hashes_of_what_is_broad_are_found(files: Files) -> None:
+    names = (
+        b"co.uk/",
+        b"popular.example/",
+        b"www.popular.example/",
+        b"below.www.popular.example/",
+        b"popular.example/x",
+    )
+    suffix, covering, popular, *others = (full_hash(name).hex() for name in names)
+    rules = [suffix, suffix[:16], covering[:10], popular, *others]
+    texts = {"l.sha256": "".join(f"{rule}\n" for rule in rules)}
+    found, summary = linted(files(texts), popular=[b"www.popular.example"])
+    assert [one.partition(" the rule")[0] for one in found] == [
+        f"l.sha256:1: broad: sha256:{suffix}: it is the hash of co.uk/: it is a public suffix (ICANN section):",
+        f"l.sha256:2: broad: sha256:{suffix[:16]}: it begins the hash of co.uk/: it is a public suffix (ICANN "
+        "section):",
+        f"l.sha256:3: broad: sha256:{covering[:10]}: it begins the hash of popular.example/: it covers "
+        "www.popular.example, number 1 of the popular domains",
+        f"l.sha256:4: broad: sha256:{popular}: it is the hash of www.popular.example/: it is number 1 of the popular "
+        "domains",
+    ]
+    assert summary.counts[FindingKind.BROAD] == 4
+    assert linted(files({"l.sha256": covering}))[0] == []
+
+
 def test_refused_entries_are_what_the_reader_says_and_all_are_counted(files: Files) -> None:
     found, summary = linted(files({"ads.hosts": "0.0.0.0 a_b|c\n" * 50}))
     assert found[0] == "ads.hosts:1: refused: a_b|c: left out: '|' and '^' have no meaning here"
@@ -208,7 +233,7 @@ def test_a_squidguard_folder_is_linted_as_its_files(files: Files, tmp_path: Path
     found, summary = linted(list_files(own[0].path.parent, None, ListDefaults()))
     assert [one.split(": ")[:2] for one in found] == [
         ["urls:1", "covered"],  # once, though it stands for a page and for a folder
-        ["urls:2", "spelling"],
+        ["urls:2", "refused"],
         ["expressions:1", "refused"],
     ]
     assert (summary.lists, summary.counts[FindingKind.COVERED]) == (3, 1)
@@ -227,7 +252,7 @@ def test_pieces_and_what_is_in_memory_change_nothing(
 ) -> None:
     expected = linted(files(MANY))
     monkeypatch.setattr(list_chunks, "PIECE", piece)
-    monkeypatch.setattr(digest_runs, "MOST", most)
+    monkeypatch.setattr(list_chunks, "MOST_KEPT", most)
     assert linted(files(MANY)) == expected
     assert {one.split(": ")[1] for one in expected[0]} == {"duplicate", "covered", "broad", "refused", "spelling"}
 

@@ -16,6 +16,10 @@ from hushlist.audit.lint.findings import odd_lines, oddities
         ("http://h.example:0/x", "h.example/x", "port 0"),
         ("  - expression: 'h.example/a#b'", "h.example/a", "'#'"),
         ('1,"gopher://h.example/x",3', "h.example/x", "'gopher:'"),
+        ("http://h.example%2Fx", "h.example/x/", "encoded delimiter"),
+        ("http://h.example/\u200fx", "h.example/%E2%80%8Fx", "character 18 is U+200F, which nobody sees"),
+        ("\u202ah.example", "%E2%80%AAh.example/", "character 1 is U+202A"),
+        ("- h.example%3fx", "h.example/?x/", "encoded delimiter"),
     ],
 )
 def test_what_is_in_no_request_is_found(line: str, rule: str, why: str) -> None:
@@ -29,6 +33,7 @@ def test_what_is_in_no_request_is_found(line: str, rule: str, why: str) -> None:
     [
         *("h.example", "https://h.example:8443/x", "wss://h.example/", "h.example # see http://x.example/#a"),
         *("0.0.0.0 h.example", "# a comment", "HTTP://H.example/", "h.example/a?b=c:d", "[2001:db8::1]/"),
+        *("h.example/%2F", "h%65.example/%2f", "h.example?%40"),
     ],
 )
 def test_what_is_as_it_looks_is_not(line: str) -> None:

@@ -10,7 +10,7 @@ from hushlist.audit.lint.findings import why_unmatchable
 from hushlist.errors import UrlError
 from hushlist.lists.patterns import parse_expression
 from hushlist.match.expressions import full_hash
-from hushlist.match.rule import Expression, ExpressionHash
+from hushlist.match.rule import Expression, ExpressionHash, WholeUrl
 from hushlist.url.hashed_uri import ALGORITHMS, HashedUri, HashKey
 from hushlist.url.request import canonical_host
 
@@ -30,6 +30,7 @@ from hushlist.url.request import canonical_host
 )
 def test_a_host_that_no_resolver_takes_is_dead(text: str, why: str) -> None:
     assert why in (why_unmatchable(parse_expression(text)) or "")
+    assert why in (why_unmatchable(WholeUrl(f"http://{text.removesuffix('/x')}/".encode(), "scheme")) or "")
 
 
 @pytest.mark.parametrize(

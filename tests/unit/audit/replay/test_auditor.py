@@ -9,11 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from hushlist.audit.replay.audit_report import recorded, shown_record
 from hushlist.audit.replay.auditor import Auditor, ReplayMoment, host_of_url
+from hushlist.audit.replay.report_details import explain_record
 from hushlist.audit.replay.tally import MOST_EXAMPLES, POPULAR, Hits, ListKey, RuleKey, SourceCount
-from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest, SkippedRecord
+from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest, ResourceType, SkippedRecord
 from hushlist.decide.engine import Engine, load_engine
 from hushlist.match.public_suffixes import public_suffixes
+from hushlist.match.rule import Action
 from hushlist.policy.groups import NOBODY, Client
 from hushlist.url.request import Request
 from unit.audit.samples import AT_NOW, NOW, RECORDS, tally_of, write_policy
@@ -45,16 +48,16 @@ def test_every_record_counts_for_its_decision_kind_and_site(engine: Engine) -> N
 def test_lists_categories_and_rules_are_told_apart_by_what_they_do(engine: Engine, tmp_path: Path) -> None:
     tally = tally_of(engine, [*RECORDS])
     ads, more, own = (key(tmp_path, name) for name in ("ads.yaml", "more.domains", "own.yaml"))
-    assert tally.lists == {
+    assert tally.hits_of(ListKey) == {
         own: Hits(fits=1, decided=1),
         ads: Hits(fits=9, decided=8, stopped=7, alone=5, breaks=3),
         more: Hits(fits=4, decided=2, stopped=2, alone=4 - 2),
     }
     assert tally.overlaps == {(ads, more): 2}
-    assert tally.categories["hrn://c.example/ads"] == tally.lists[ads]
-    assert tally.rules[RuleKey(*ads, 3, "ads.example/")] == Hits(fits=3, decided=2, stopped=2, alone=2)
-    assert tally.rules[RuleKey(*ads, 4, "both.example/")] == Hits(fits=2, decided=2, stopped=2, breaks=1)
-    assert tally.rules[RuleKey(*more, 1, "both.example/")] == Hits(fits=2)
+    assert tally.hits["hrn://c.example/ads"] == tally.hits[ads]
+    assert tally.hits[RuleKey(*ads, 3, "ads.example/")] == Hits(fits=3, decided=2, stopped=2, alone=2)
+    assert tally.hits[RuleKey(*ads, 4, "both.example/")] == Hits(fits=2, decided=2, stopped=2, breaks=1)
+    assert tally.hits[RuleKey(*more, 1, "both.example/")] == Hits(fits=2)
     assert {rule.rule for rule in tally.rule_categories} == {
         "ads.example/", "both.example/", "page.example/own.js", "page.example/own.css", "tagged.example/",
     }  # fmt: skip
@@ -71,7 +74,7 @@ def test_popular_domains_count_what_is_stopped_at_or_below_them(engine: Engine) 
     popular = {b"www.page.example": 3, b"page.example": 2, b"more.example": 1, b"clean.example": 4}
     tally = tally_of(engine, [*RECORDS], popular=popular)
     assert tally.popular == {"page.example": 3, "more.example": 2}
-    assert tally.rules[next(rule for rule in tally.rules if rule.rule == "more.example/")].popular == 2
+    assert tally.hits[next(rule for rule in tally.hits_of(RuleKey) if rule.rule == "more.example/")].popular == 2
     assert len(tally.break_examples[POPULAR]) == 5
 
 
@@ -88,8 +91,9 @@ def test_a_host_that_is_called_as_a_local_scheme_is_asked_for(engine: Engine) ->
 
 def test_examples_tell_no_user_information(engine: Engine) -> None:
     tally = tally_of(engine, [*RECORDS])
-    assert b"secret" not in b"".join(record.url for _, record in tally.list_examples)
-    assert b"http://***@more.example/" in [record.url for _, record in tally.list_examples]
+    shown = [record.url for key in tally.hits for record in tally.examples_of(key)[key]]
+    assert b"secret" not in b"".join(shown)
+    assert b"http://***@more.example/" in shown
 
 
 def test_the_slowest_decisions_are_kept_once_for_each_url(engine: Engine) -> None:
@@ -167,7 +171,7 @@ def test_examples_are_the_fitting_requests_with_the_smallest_hashes(engine: Engi
     tally = tally_of(engine, [*records])
     by_hash = sorted(records, key=lambda record: record.ranked[0])
     ads = key(tmp_path, "ads.yaml")
-    assert tally.list_examples[ads] == by_hash[:MOST_EXAMPLES]
+    assert tally.other_examples[ads] == by_hash[:MOST_EXAMPLES]
     assert tally.rule_examples[RuleKey(*ads, 3, "ads.example/")] == by_hash[:1]
 
 
@@ -176,3 +180,34 @@ def test_examples_are_the_fitting_requests_with_the_smallest_hashes(engine: Engi
 )
 def test_a_url_s_host_is_canonical(url: bytes, host: bytes | None) -> None:
     assert host_of_url(url) == host
+
+
+def test_a_request_is_decided_for_the_page_and_type_that_were_recorded(tmp_path: Path) -> None:
+    (tmp_path / "l.adblock").write_text("||ads.example^$third-party\n/banner.$image,domain=news.example\n")
+    (tmp_path / "policy.yaml").write_text("layers: [{name: l, lists: [l.adblock]}]")
+    engine = load_engine(tmp_path / "policy.yaml")
+    ads, banner = b"https://ads.example/x", b"https://cdn.example/banner.1"
+    news, own = b"https://www.news.example/", b"https://www.ads.example/"
+    image, script = ResourceType.IMAGE, ResourceType.SCRIPT
+    records = [
+        *(RecordedRequest(ads, kind=script, page=page) for page in (news, own, None)),
+        *(RecordedRequest(banner, kind=kind, page=news) for kind in (image, script)),
+        *(RecordedRequest(banner, kind=image, page=page) for page in (own, None)),
+        RecordedRequest(ads, kind=ResourceType.DOCUMENT, page=news),
+    ]
+    records = [record._replace(number=number) for number, record in enumerate(records)]
+    tally = tally_of(engine, records)
+    assert tally.actions == {"block": 2, "pass": 6}
+    assert tally.stopped_kinds == {"script": 1, "image": 1}
+    for record, is_blocked in ((records[0], True), (records[1], False), (records[3], True), (records[4], False)):
+        explained = explain_record(engine, recorded(shown_record(record)), AT_NOW)
+        assert (explained.decision.action is Action.BLOCK) is is_blocked
+
+
+def test_a_recorded_flow_is_decided_by_its_headers(tmp_path: Path) -> None:
+    (tmp_path / "l.adblock").write_text("||ads.example^$third-party\n")
+    (tmp_path / "policy.yaml").write_text("layers: [{name: l, lists: [l.adblock]}]")
+    sites = (b"cross-site", b"same-site")
+    requests = [Request(b"https", (b"ads.example",), 443, b"/", fields=((b"Sec-Fetch-Site", site),)) for site in sites]
+    tally = tally_of(load_engine(tmp_path / "policy.yaml"), [RecordedRequest(asked) for asked in requests])
+    assert tally.actions == {"block": 1, "pass": 1}

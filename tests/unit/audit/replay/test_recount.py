@@ -11,8 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.audit.replay.audit_workers import ReplayWork, audit
 from hushlist.audit.replay.auditor import ReplayMoment
+from hushlist.audit.replay.replay_job import ReplayWork, audit
+from hushlist.audit.replay.tally import ListKey, RuleKey
 from hushlist.decide.engine import load_engine
 from hushlist.policy.groups import NOBODY
 from shared import SHARED
@@ -72,9 +73,9 @@ def test_the_numbers_of_an_audit_are_those_of_a_plain_recount(policy: Path) -> N
 
     assert tally.records == len(chosen) == actions.total()
     assert tally.actions == {action.value: number for action, number in actions.items()}  # type: ignore[attr-defined]
-    assert {key.source: hits.fits for key, hits in tally.lists.items()} == fits
-    assert {key.source: hits.decided for key, hits in tally.lists.items() if hits.decided} == decided
-    assert {key.source: hits.alone for key, hits in tally.lists.items() if hits.alone} == alone
+    assert {key.source: hits.fits for key, hits in tally.hits_of(ListKey).items()} == fits
+    assert {key.source: hits.decided for key, hits in tally.hits_of(ListKey).items() if hits.decided} == decided
+    assert {key.source: hits.alone for key, hits in tally.hits_of(ListKey).items() if hits.alone} == alone
     assert {tuple(sorted(own.source for own in pair)): number for pair, number in tally.overlaps.items()} == pairs
-    assert {(key.source, key.line, key.rule): hits.fits for key, hits in tally.rules.items()} == rules
+    assert {(key.source, key.line, key.rule): hits.fits for key, hits in tally.hits_of(RuleKey).items()} == rules
     assert actions["block"] > 1000  # there is something to count

@@ -43,13 +43,14 @@ def test_rules_of_every_kind_are_known_again(tmp_path: Path) -> None:
     uri = HashedUri(HashKey("sha1", "n", False, True), bytes.fromhex("87ed28009f511ed7ef630180a229ba257180a481"))
     digest = full_hash(b"hash.example/").hex()
     rules = [f"sha256: '{digest}'", f"sha256: '{digest[:10]}'", "address: 10.0.0.0/8", f"'{uri}'", "clear.example"]
+    rules += [f"{{expression: 'http://clear.example/{page}', match: syntax}}" for page in ("%7Ex", "y")]
     text = "rules:\n" + "".join(f"- {rule}\n" for rule in rules)
     policy = "layers:\n- {name: lists, lists: [ads.yaml]}\n"
     engine = load_engine(write_policy(tmp_path, policy, **{"ads.yaml": text}))
-    urls = [b"http://hash.example/", b"http://10.1.2.3/", b"http://clear.example/"]
+    urls = [b"http://hash.example/", b"http://10.1.2.3/", b"http://clear.example/", b"http://clear.example/~x"]
     state = facts(engine, [RecordedRequest(url) for url in urls])["ads.yaml"]
-    assert (state.rules, state.fired) == (5, 4)
-    assert [own.line for own in state.unused_first] == [5]
+    assert (state.rules, state.fired) == (7, 5)
+    assert [own.line for own in state.unused_first] == [5, 8]
 
 
 def test_a_line_with_several_rules_has_fired_where_one_has(tmp_path: Path) -> None:

@@ -40,6 +40,8 @@ def test_every_part_is_there(engine: Engine) -> None:
         "10 would be stopped: 71.4%",
         "1 could not be decided: it names no host",
         "ads.yaml and more.domains",
+        "What is decrypted of 2 requests by https to 1 hosts",
+        "100.0%                    0  decrypt: where-needed",
         "What breaks a page: 1 document, 1 script, 1 style",
         "7: - never.example",
         "Popular domains",

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from hushlist.audit.sources.har import read_har
+from hushlist.audit.sources.browser_files import read_har
 from hushlist.audit.sources.recorded_request import BrokenRecord, ReadRecord, RecordedRequest, ResourceType
 from shared import SHARED
 

@@ -7,8 +7,19 @@ from io import BytesIO
 import pytest
 
 from hushlist.audit.sources import line_sources as module
-from hushlist.audit.sources.line_sources import ReadLine, read_common, read_lines, read_request, read_squid, read_url
+from hushlist.audit.sources.line_sources import (
+    ReadLine,
+    read_common,
+    read_decision,
+    read_lines,
+    read_request,
+    read_squid,
+    read_url,
+)
 from hushlist.audit.sources.recorded_request import BrokenRecord, ReadRecord, RecordedRequest, ResourceType
+from hushlist.decide.decision import Decision
+from hushlist.journal.log_record import LogRecord, Privacy, lost_record, to_line
+from hushlist.match.rule import Action
 from hushlist.policy.groups import Client
 
 
@@ -58,7 +69,7 @@ def test_only_so_many_octets_are_read() -> None:
         (b"http://h.example/\t\t\tbrave", ResourceType.UNKNOWN, None),
         (b"http://h.example/\thttp://h.example/\tdocument\tx", ResourceType.DOCUMENT, b"http://h.example/"),
         (b"http://h.example/\thttp://p.example/\tdocument\tx", ResourceType.FRAME, b"http://p.example/"),
-        (b"http://h.example/\t\tping", ResourceType.OTHER, None),
+        (b"http://h.example/\t\tping", ResourceType.PING, None),
     ],
 )
 def test_tables_tell_page_and_kind(line: bytes, kind: ResourceType, page: bytes | None) -> None:
@@ -155,3 +166,40 @@ def test_at_the_calendar_s_ends_a_time_is_not_known(time: bytes) -> None:
     record = read_squid(b"9" * 400 + b".1 1 ::1 A/200 1 GET http://h.example/ - A/b", "s", 1)
     assert record is not None
     assert (record.url, record.time) == (b"http://h.example/", None)
+
+
+# -- the decision log --------------------------------------------------------------------------------------------------
+
+
+def test_the_filters_own_log_is_read_as_it_is_written() -> None:
+    decision = Decision(Action.BLOCK, asked=b"http://h.example/a?b")
+    written = LogRecord("003F8KQ71Z", 1_798_151_400.25, decision, "10.0.0.7", "mia", method="GET")
+    lines = to_line(written.fields(Privacy())) + to_line(lost_record("003F8KQ720", 1_798_151_401, 7)) + b"\n"
+    assert read(lines, read_decision) == [
+        RecordedRequest(
+            b"http://h.example/a?b",
+            "s",
+            1,
+            time=1_798_151_400.25,
+            client=Client("10.0.0.7", "mia"),
+            method="GET",
+        )
+    ]
+
+
+@pytest.mark.parametrize(
+    ("line", "why"),
+    [
+        (b"nonsense", "it is no line of the decision log"),
+        (b"[1]", "it is no line of the decision log"),
+        (b'{"reference": "1"}', "it is no line of the decision log"),
+        (b'{"url": 7}', "it is no line of the decision log"),
+        (b'{"url": "http://h.example/", "client": []}', "it is no line of the decision log"),
+        (b'{"url": "http://h.example/", "time": 7}', "it is no line of the decision log"),
+        (b'{"url": "http://h.example/", "time": "soon"}', "it is no line of the decision log"),
+        (b"[" * 100_000, "it is no line of the decision log"),
+        (b'{"url": "http://h.example/' + b"a" * 4096 + b'..."}', "the log has only the beginning of its URL"),
+    ],
+)
+def test_a_line_that_is_no_decision_is_broken(line: bytes, why: str) -> None:
+    assert read(line, read_decision) == [BrokenRecord("s", 1, why)]

@@ -6,8 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest, time_of
-from hushlist.url.request import Request
+from hushlist.audit.sources.recorded_request import (
+    BrokenRecord,
+    RecordedRequest,
+    ResourceType,
+    resource_type_of_media,
+    resource_type_of_name,
+    time_of,
+)
+from hushlist.match.context import KINDS
+from hushlist.url.request import Request, Told
 
 
 @pytest.mark.parametrize(
@@ -22,6 +30,13 @@ from hushlist.url.request import Request
 )
 def test_a_url_is_shown_with_its_fragment_but_without_user_information(asked: bytes | Request, url: bytes) -> None:
     assert RecordedRequest(asked).url == url
+
+
+def test_a_source_tells_page_type_and_method_as_filters_name_them() -> None:
+    record = RecordedRequest(b"http://h.example/", kind=ResourceType.XHR, page=b"http://p.example/", method="POST")
+    assert record.told == Told(b"http://p.example/", "xmlhttprequest", b"POST")
+    kinds = {RecordedRequest(b"", kind=kind).told.kind for kind in ResourceType}
+    assert kinds == {"", *KINDS}
 
 
 def test_a_key_stands_for_the_url_at_its_place() -> None:
@@ -51,3 +66,46 @@ def test_a_time_is_one_in_the_calendar_in_every_time_zone(value: float, parts: f
     if seconds is not None:
         moment = datetime.fromtimestamp(seconds, UTC)
         assert all(moment.astimezone(timezone(timedelta(hours=hours))).year >= 999 for hours in (-23, 23))
+
+
+@pytest.mark.parametrize(
+    ("kind", "names"),
+    [
+        ("document", "document main_frame mainframe Document"),
+        ("frame", "subdocument sub_frame subframe iframe frame"),
+        ("script", "script"),
+        ("style", "style stylesheet css"),
+        ("image", "image imageset"),
+        ("xhr", "xhr xmlhttprequest fetch eventsource empty"),
+        ("font", "font"),
+        ("media", "media audio video"),
+        ("websocket", "websocket WebSocket"),
+        ("ping", "ping beacon"),
+        ("object", "object object_subrequest embed"),
+        ("other", "csp_report manifest"),
+    ],
+)
+def test_every_name_that_browsers_and_lists_use_is_known(kind: str, names: str) -> None:
+    assert {name: resource_type_of_name(name) for name in names.split()} == dict.fromkeys(
+        names.split(), ResourceType(kind)
+    )
+
+
+@pytest.mark.parametrize(
+    ("kind", "media_types"),
+    [
+        ("document", "text/html application/xhtml+xml"),
+        ("style", "text/css"),
+        ("script", "text/javascript application/javascript application/x-javascript"),
+        ("script", "application/ecmascript text/ecmascript"),
+        ("xhr", "application/json text/event-stream"),
+        ("font", "application/font-woff application/font-woff2 application/x-font-woff"),
+        ("font", "application/x-font-ttf application/vnd.ms-fontobject font/woff2"),
+        ("media", "application/vnd.apple.mpegurl application/dash+xml audio/ogg video/webm"),
+        ("image", "image/png image/svg+xml"),
+        ("other", "text/plain application/octet-stream"),
+    ],
+)
+def test_a_response_s_media_type_tells_what_was_asked_for(kind: str, media_types: str) -> None:
+    found = {name: resource_type_of_media(name) for name in media_types.split()}
+    assert found == dict.fromkeys(media_types.split(), ResourceType(kind))

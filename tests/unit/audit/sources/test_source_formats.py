@@ -21,6 +21,7 @@ from hushlist.audit.sources.source_formats import FORMATS, source_format_of
         ("common", b'127.0.0.1 - frank [10/Oct/2000:13:55:36 -0700] "GET http://h.example/ HTTP/1.0" 200 2326\n'),
         ("squid", b"/ - NONE/- -\n1286536309.450 180 ::1 TCP_MISS/200 38 GET http://h.example/ - NONE/- -\n"),
         ("common", b'h.example:80 ::1 - - [10/Oct/2000:13:55:36 -0700] "GET / HTTP/1.0" 200 5 "-" "curl"\n'),
+        ("decisions", b'{"reference": "003F8KQ71Z", "time": "2026-12-24T22:30:00.250Z", "client": "10.0.0.7"'),
         ("requests", b"http://h.example/\t\t\tbrave\n"),
         ("urls", b"http://h.example/\n"),
         ("urls", b""),

@@ -8,6 +8,7 @@ import logging
 from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from mitmproxy import exceptions, http
@@ -338,8 +339,28 @@ def test_a_url_is_explained_for_somebody_at_some_time(hushlist: Hushlist, use: C
 
 
 @pytest.mark.parametrize(
+    "typed",
+    [
+        "<http://www.Blocked.example/>",
+        '"http://www.blocked.example/"',
+        "URL: www.blocked.example",
+        "<www.bloc\nked.example>",
+    ],
+)
+def test_what_delimits_a_typed_url_is_no_part_of_it(hushlist: Hushlist, use: Callable[..., None], typed: str) -> None:
+    """RFC 3986, Appendix C."""
+    use()
+    status, found = explained(hushlist, f"url={quote(typed)}")
+    assert (status, found["decision"]["action"]) == (200, "block")
+    assert found["forms"][0]["expressions"][-1]["expression"] == "blocked.example/"
+
+
+@pytest.mark.parametrize(
     ("query", "why"),
     [
+        ("url=%3Chttp://a.example", "< stands on one side alone"),
+        ("url=%2568ttp://blocked.example/", "no scheme has an escape"),
+        ("url=%3C%3E", "a URL has"),
         ("", "a URL has"),
         ("url=" + "a" * 9000, "a URL has"),
         ("url=mailto:me", "it cannot be read"),
@@ -384,3 +405,86 @@ def test_where_nothing_was_decided_the_end_says_nothing(
     with caplog.at_level(logging.INFO):
         hushlist.done()
     assert "decided" not in caplog.text
+
+
+def test_the_data_of_the_page_are_all_there(hushlist: Hushlist, context: taddons.context, tmp_path: Path) -> None:
+    (tmp_path / "ads.yaml").write_text(
+        "title: Ads\nrules:\n- {expression: blocked.example, category: 'hrn://c.example/x'}\n- www.blocked.example\n"
+    )
+    (tmp_path / "policy.yaml").write_text(
+        "log: {folder: log}\ngroups: [{name: tried, clients: [10.0.0.8], mode: tag}]\n"
+        "layers:\n- {name: lists, lists: [ads.yaml]}\n"
+    )
+    context.configure(hushlist, hushlist_policy=str(tmp_path / "policy.yaml"), hushlist_mode="block")
+    decide(hushlist, "http://www.blocked.example/a")
+    decide(hushlist, "http://blocked.example/b", "10.0.0.8")
+    decide(hushlist, "http://fine.example/")
+    unreadable = flow_of("http://fine.example/", client="10.0.0.7")
+    unreadable.request.data.host = "a%2fb"
+    hushlist.requestheaders(unreadable)
+    plain = data(hushlist)
+    rules = str(tmp_path / "ads.yaml")
+    counts, policy, durations = plain["counts"], plain["policy"], plain["durations"]
+    assert counts == {
+        "total": 4,
+        "actions": {"block": 3, "pass": 1},
+        "would_block": 1,
+        "faults": 1,
+        "lists": [{"list": "Ads", "file": rules, "action": "block", "count": 2}],
+        "categories": [{"category": "hrn://c.example/x", "action": "block", "count": 1}],
+        "clients": [
+            {"client": "10.0.0.7", "user": None, "count": 3},
+            {"client": "10.0.0.8", "user": None, "count": 1},
+        ],
+        "hosts": [{"host": host, "count": 1} for host in ("www.blocked.example", "blocked.example")],
+        "rules": [
+            {"rule": f"{rules}:4", "pattern": "www.blocked.example/", "count": 1},
+            {"rule": f"{rules}:3", "pattern": "blocked.example/", "count": 1},
+        ],
+    }
+    assert policy | {"index": "", "octets": 0, "zone": "", "lists": [], "reading": {}} == {
+        "file": str(tmp_path / "policy.yaml"),
+        "mode": "block",
+        "rules": 2,
+        "index": "",
+        "octets": 0,
+        "zone": "",
+        "groups": [{"name": "tried", "mode": "tag"}, {"name": "default", "mode": "block"}],
+        "lists": [],
+        "problem": None,
+        "reading": {},
+        "readings": {"used": 1, "refused": 0},
+        "store_fault": None,
+    }
+    (own,) = policy["lists"]
+    assert own | {"modified": 0} == {
+        "file": rules,
+        "title": "Ads",
+        "format": "yaml",
+        "layer": "lists",
+        "read": 2,
+        "rules": 2,
+        "duplicates": 0,
+        "refused": 0,
+        "covered": 0,
+        "modified": 0,
+        "size": (tmp_path / "ads.yaml").stat().st_size,
+        "warnings": [],
+        "held": None,
+    }
+    assert own["modified"] == pytest.approx((tmp_path / "ads.yaml").stat().st_mtime)
+    assert plain["log"] | {"waiting": 0} == {
+        "is_on": True,
+        "folder": str(tmp_path / "log"),
+        "waiting": 0,
+        "fault": None,
+        "queries": "keep",
+        "clients": "keep",
+    }
+    assert sum(durations["histogram"]) == 4
+    assert durations["bounds"][:4] == [1, 2, 5, 10]
+    assert set(durations["quantiles"]) == {"0.5", "0.9", "0.99"}
+    assert durations["slowest"]["duration"] == max(one["duration"] for one in plain["decisions"])
+    assert durations["quantiles"]["0.99"] == durations["slowest"]["duration"]
+    assert (plain["failures"], len(plain["decisions"])) == (0, 4)
+    assert plain["started"] <= plain["now"]

@@ -95,6 +95,7 @@ def test_all_figures_can_be_read_and_count_what_was_decided(runtime: Runtime) ->
     assert of_list.labels["list"] == 'Ga"m\\e\ns'
     assert of_list.labels["file"].endswith('odd "folder"/games.yaml')
     assert values["hushlist_rules", "lists"] == 1
+    assert values["hushlist_list_held_back", of_list.labels["file"]] == 0
     assert values["hushlist_readings_total", "used"] == 1
     assert values["hushlist_last_reading_used",] == 1
     assert values["hushlist_mode", "block"] == 1

@@ -15,8 +15,8 @@ from hushlist.proxy.page.block_response import (
     explanation_of,
     failure,
 )
-from hushlist.proxy.page.explanation import Explanation, Unblock, Verdict
-from hushlist.url.request import request_of
+from hushlist.proxy.page.pages import Explanation, Unblock, Verdict
+from hushlist.url.request import Request, request_of
 from unit.hostile import engine_of, judgement_of
 
 
@@ -80,7 +80,8 @@ def test_the_answer_fits_where_it_would_be_used(asked: http.Request, kind: Answe
     assert answer_kind_of(asked) is kind
 
 
-UNTIL = datetime(2026, 12, 24, 22, 30, tzinfo=timezone(timedelta(hours=1)))
+ZONE = timezone(timedelta(hours=1))
+UNTIL = datetime(2026, 12, 24, 22, 30, tzinfo=ZONE)
 EXPLANATION = Explanation(
     url="http://h.example/",
     reason="It is bad",
@@ -147,6 +148,7 @@ def test_programs_are_told_in_json() -> None:
         "blocked": True,
         "kind": "blocked",
         "url": "http://h.example/",
+        "original": None,
         "reason": "It is bad",
         "category": "hrn://c.example/x",
         "list": "ads",
@@ -177,9 +179,9 @@ def test_a_decision_is_explained_without_the_folders_of_its_files() -> None:
     decision = engine.decide(request_of("http://www.h.example/a"))
     assert decision.winner is not None
     decision = decision._replace(winner=decision.winner._replace(until=UNTIL.astimezone(UTC)))
-    explanation = explanation_of(judgement_of(decision, reference="7"), Verdict.WARNED, UNTIL.tzinfo)
+    explanation = explanation_of(judgement_of(decision, reference="7"), ZONE, Verdict.WARNED)
     assert explanation.until is not None
-    assert explanation.until.tzinfo is UNTIL.tzinfo
+    assert explanation.until.tzinfo is ZONE
     assert explanation == Explanation(
         url="http://www.h.example/a",
         reason="Because",
@@ -195,11 +197,11 @@ def test_a_decision_is_explained_without_the_folders_of_its_files() -> None:
 
 def test_a_rule_without_a_reason_and_a_request_that_cannot_be_read_are_explained() -> None:
     judgement = judgement_of(engine_of("rules: [h.example]").decide(request_of("h.example")))
-    assert explanation_of(judgement).reason is None
-    assert explanation_of(judgement).in_english() == "A rule of the filter blocks it."
-    assert explanation_of(judgement, Verdict.WARNED).in_english() == "A rule of the filter warns of it."
+    assert explanation_of(judgement, UTC).reason is None
+    assert explanation_of(judgement, UTC).in_english() == "A rule of the filter blocks it."
+    assert explanation_of(judgement, UTC, Verdict.WARNED).in_english() == "A rule of the filter warns of it."
     unreadable = Decision(Action.BLOCK, b"http://me:secret@\xff/", fault="it names no host")
-    unread = explanation_of(judgement_of(unreadable))
+    unread = explanation_of(judgement_of(unreadable)._replace(request=Request(b"http", (b"\xff",), 80, b"/")), UTC)
     assert unread == Explanation("http://\\xff/", fault="it names no host")
     assert unread.as_dict()["reason"] == "The address cannot be read: it names no host."
 
@@ -238,3 +240,27 @@ def test_a_failure_is_told_even_where_no_page_can_be_made(monkeypatch: pytest.Mo
     response = failure(request())
     assert response.status_code == 403
     assert response.content == b"The filter failed; nothing passes it unseen.\n"
+
+
+def test_a_head_gets_the_headers_of_the_page_without_the_page() -> None:
+    page, head = (
+        block_response(request(method=method), Explanation("http://h.example/")) for method in ("GET", "HEAD")
+    )
+    assert page.content
+    assert head.raw_content == b""
+    assert head.headers["content-length"] == page.headers["content-length"] == str(len(page.content))
+
+
+@pytest.mark.parametrize(
+    ("explanation", "text"),
+    [
+        (Explanation("u", "Ads", kind=Verdict.FAILED), "Ads"),
+        (Explanation("u", kind=Verdict.FAILED), "The filter failed."),
+        (Explanation("u", fault="why", kind=Verdict.FAILED), "The filter failed: why."),
+        (Explanation("u", fault="why"), "The address cannot be read: why."),
+        (Explanation("u"), "A rule of the filter blocks it."),
+        (Explanation("u", kind=Verdict.WARNED), "A rule of the filter warns of it."),
+    ],
+)
+def test_programs_are_told_why_in_a_sentence(explanation: Explanation, text: str) -> None:
+    assert explanation.in_english() == explanation.as_dict()["reason"] == text

@@ -77,9 +77,9 @@ def test_whatever_stands_in_the_header_there_is_a_language(header: str) -> None:
 
 @pytest.mark.parametrize("part", ["a-", "de,", ",", ";", "de;q=0.5,", "q=", "-x", "*,", " "])
 def test_a_long_header_costs_nothing(part: str) -> None:
-    started = time.perf_counter()
+    started = time.process_time()
     negotiate(part * (256 * 1024 // len(part)))
-    assert time.perf_counter() - started < 0.5
+    assert time.process_time() - started < 0.5
 
 
 @pytest.mark.parametrize("language", TEXTS)

@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.proxy.page.explanation import Explanation, Unblock, Verdict
-from hushlist.proxy.page.pages import TEXTS, local_time, page
+from hushlist.proxy.page.pages import TEXTS, Explanation, Unblock, Verdict, local_time, page
 from hushlist.proxy.page.template import MARKUP, VARIABLES, parse_template, shipped_template
 
 EXPLANATION = Explanation(
@@ -230,6 +229,14 @@ def test_what_went_wrong_is_told_first_and_the_form_is_open(message: str, key: s
     assert [paragraph["role"] for paragraph in found.of("p") if "role" in paragraph] == ["alert"]
     assert "open" in found.of("details")[0]
     assert [field.get("aria-invalid") for field in found.of("input")[1:3]] == ["true" if key == "wrong" else None] * 2
+
+
+@pytest.mark.parametrize("field", ["passphrase", "code"])
+def test_only_what_was_asked_for_is_called_wrong(field: str) -> None:
+    offered = Unblock("/x", "t", passphrase=field == "passphrase", code=field == "code", message="wrong")
+    found = seen(EXPLANATION, "en", offered)
+    assert f"That {field} is not right" in found.text
+    assert "passphrase or code" not in found.text
 
 
 def test_a_warning_has_a_button_to_go_on() -> None:

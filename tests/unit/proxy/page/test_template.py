@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 
 from hushlist.errors import SourceError
-from hushlist.proxy.page.explanation import Explanation, Unblock
-from hushlist.proxy.page.pages import page
+from hushlist.proxy.page.pages import Explanation, Unblock, page
 from hushlist.proxy.page.template import NEEDED, VARIABLES, load_template, parse_template, shipped_template
 from unit.hostile import seconds
 

@@ -290,6 +290,28 @@ function popular() {
     examples(report.popular_examples) || null);
 }
 
+// -- decryption -------------------------------------------------------------------------------------------------------
+
+function decryption() {
+  const every = report.decryption.https;
+  if (!every) return;
+  const rows = Object.entries(report.settings).map(([key, name]) => ({ name, key, ...report.decryption[key] }));
+  const share = (head, name) => ({ head, of: (row) => row[name], show: (row) => `${percent(row[name], every[name])} (${number(row[name])})` });
+  section("decryption", "Decryption", "What is decrypted",
+    `Which of ${count(every.requests, "request")} by https to ${count(every.hosts, "host")} each setting of decrypt decrypts. A connection is counted for each host on each page. Decided otherwise: stopped, or not, because nobody looks inside.`,
+    table({
+      caption: "Settings", rows,
+      columns: [
+        { head: "Setting", of: (row) => row.name },
+        share("Hosts", "hosts"),
+        share("Connections", "connections"),
+        share("Requests", "requests"),
+        { head: "Decrypted requests", kind: "wide", of: (row) => row.requests, show: (row) => bar([[row.requests, "alone"]], every.requests) },
+        { head: "Decided otherwise", of: (row) => (row.key === "page" ? "" : row.otherwise) },
+      ],
+    }));
+}
+
 // -- the rest ---------------------------------------------------------------------------------------------------------
 
 function slowest() {
@@ -351,4 +373,4 @@ function about() {
     element("h3", {}, "What the words mean"), words);
 }
 
-for (const part of [asked, figures, actions, breaks, lists, overlaps, categories, rules, sites, popular, unused, slowest, broken, about]) part();
+for (const part of [asked, figures, actions, breaks, lists, overlaps, categories, rules, sites, popular, decryption, unused, slowest, broken, about]) part();

@@ -99,7 +99,7 @@ function prepare(decision) {
   decision.shown = decision.would_block ? `would ${decision.action}` : decision.action;
   decision.who = [decision.user, decision.client].filter(Boolean).join(" · ");
   decision.words = [
-    ...[decision.who, decision.shown, decision.url, decision.expression, decision.rule, decision.label, decision.list],
+    ...[decision.who, decision.shown, decision.url, decision.original, decision.expression, decision.rule, decision.label, decision.list],
     ...[decision.category, decision.reason, decision.fault, decision.group, decision.method, decision.reference],
   ].filter(Boolean).join(" ").toLowerCase();
   return decision;
@@ -114,7 +114,7 @@ function fits(decision) {
 
 function row(decision, isFresh) {
   const ask = () => {
-    byId("explain-url").value = decision.url;
+    byId("explain-url").value = decision.original ?? decision.url;
     byId("explain-client").value = /^[0-9a-f.:]+$/.test(decision.client ?? "") ? decision.client : "";
     byId("explain-user").value = decision.user ?? "";
     byId("explain-at").value = "";
@@ -129,7 +129,7 @@ function row(decision, isFresh) {
     make("td", {role: "cell"}, time),
     make("td", {role: "cell"}, ...(decision.who ? [decision.who] : []), ...(decision.group && decision.group !== "default" ? [make("small", {}, decision.group)] : [])),
     make("td", {role: "cell"}, chip(decision.shown), ...(decision.grant ? [make("small", {}, "unblocked")] : [])),
-    make("td", {role: "cell"}, url, ...(why ? [make("small", {dir: "auto"}, why)] : [])),
+    make("td", {role: "cell"}, url, ...(decision.original ? [make("small", {dir: "ltr"}, `as sent: ${decision.original}`)] : []), ...(why ? [make("small", {dir: "auto"}, why)] : [])),
     make("td", {role: "cell"}, ...(decision.expression ? [decision.expression, make("small", {}, decision.rule)] : [])),
     make("td", {role: "cell"}, decision.label ?? ""),
     make("td", {role: "cell"}, decision.category ?? ""),
@@ -279,6 +279,9 @@ function showPolicy(data) {
   const groups = policy.groups.map((one) => (one.mode === "block" ? one.name : `${one.name} (${one.mode})`)).join(", ");
   say(byId("policy"), policy.file ? `${policy.file} · ${whole.format(policy.rules)} rules · mode ${policy.mode}` : "There is no policy that can be used.");
   say(byId("zone"), policy.zone ? `(${policy.zone})` : "");
+  const held = policy.lists.filter((one) => one.held).map((one) => `${one.file}: ${one.held}`);
+  byId("held").hidden = !held.length;
+  say(byId("held"), [...new Set(held)].join("\n"));
   const problem = byId("problem");
   problem.hidden = !policy.problem;
   say(problem, policy.problem ? `The last change of the policy is not used, what was good before stays in force:\n${policy.problem}` : "");

@@ -1,0 +1,55 @@
+"""``hushlist import``: makes a policy out of another filter's configuration."""
+
+from __future__ import annotations
+
+import argparse
+from pathlib import Path
+
+from hushlist.cli.common import FOUND, GOOD, Commands, add_command, complain, print_line, print_lines
+from hushlist.errors import number_of
+from hushlist.importing.adguard_home import read_adguard_home
+from hushlist.importing.e2guardian import read_e2guardian
+from hushlist.importing.pihole import read_pihole
+from hushlist.importing.squidguard import read_squidguard
+
+#: filter -> its reader
+_READERS = {
+    "pihole": read_pihole,
+    "adguardhome": read_adguard_home,
+    "squidguard": read_squidguard,
+    "e2guardian": read_e2guardian,
+}
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    text = "make a policy out of another filter's configuration, and say what it could not take over"
+    epilog = "Exit codes: 0 everything was taken over; 1 something was not, or not exactly; 2 wrong usage or bad input."
+    parser = add_command(commands, "import", import_policy, text, epilog)
+    parser.add_argument("filter", choices=tuple(_READERS), metavar="FILTER", help=f"one of {', '.join(_READERS)}")
+    parser.add_argument(
+        "file",
+        type=Path,
+        metavar="FILE",
+        help="a Teleporter archive or gravity.db, AdGuardHome.yaml, squidGuard.conf or ufdbGuard.conf, e2guardian.conf",
+    )
+    parser.add_argument(
+        "--output", type=Path, default=Path("imported"), metavar="FOLDER", help="where it goes (default: imported)"
+    )
+    parser.add_argument("--force", action="store_true", help="replace files of a folder that is not empty")
+
+
+def import_policy(arguments: argparse.Namespace) -> int:
+    """Write the folder; print what is different, and what there is."""
+    policy = _READERS[arguments.filter](arguments.file)
+    folder = arguments.output
+    try:
+        found = policy.write(folder, may_replace=arguments.force)
+    except OSError as error:
+        return complain(error)
+    print_lines([*policy.warnings, *found])
+    layers = number_of(len(policy.layers), "layer", "layers")
+    files = number_of(len(policy.files), "list", "lists")
+    groups = number_of(len(policy.groups), "group", "groups")
+    print_line(f"{folder / 'policy.yaml'}: {layers}, {files}, {groups}")
+    return FOUND if policy.warnings or found else GOOD

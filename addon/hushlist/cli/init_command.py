@@ -1,0 +1,137 @@
+"""``hushlist init``: writes a policy to start with."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from hushlist.cli.common import GOOD, Commands, add_command, complain, print_line
+from hushlist.errors import Problem, SourceError
+from hushlist.policy.catalogue import read_catalogue, shipped_catalogue
+from hushlist.system.files import reason_of
+
+#: subject -> its list in the catalogue
+_SUBJECTS = {
+    "malware": "hagezi-tif",
+    "phishing": "phishing-database",
+    "ads": "hagezi-light",
+    "adult": "stevenblack-porn",
+    "gambling": "stevenblack-gambling",
+    "social": "stevenblack-social",
+    "doh": "hagezi-doh",
+    "bypass": "hagezi-bypass",
+}
+_OVERRIDES = """# Your own rules, which beat every list, such as:
+#   - {expression: shop.example, action: allow}
+rules: []
+"""
+
+
+class _Place(NamedTuple):
+    """Where a filter runs: the subjects that are blocked there by default, and whether searches are safe."""
+
+    subjects: tuple[str, ...]
+    is_safe: bool
+
+
+_PLACES = {
+    "family": _Place(("malware", "phishing", "ads", "adult", "gambling", "bypass"), is_safe=True),
+    "school": _Place(("malware", "phishing", "ads", "adult", "gambling", "social", "bypass"), is_safe=True),
+    "company": _Place(("malware", "phishing", "doh"), is_safe=False),
+}
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    text = "write a policy to start with, of public lists that fit a family, a school or a company"
+    parser = add_command(commands, "init", init, text)
+    help_ = f"where the filter runs: {', '.join(_PLACES)} (asked for at a terminal)"
+    parser.add_argument("place", nargs="?", choices=_PLACES, metavar="PLACE", help=help_)
+    parser.add_argument(
+        "--block",
+        nargs="+",
+        action="extend",
+        choices=_SUBJECTS,
+        metavar="SUBJECT",
+        help=f"what is blocked, of {', '.join(_SUBJECTS)} (default: what fits; asked for at a terminal)",
+    )
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        default=Path("policy.yaml"),
+        metavar="FILE",
+        help="a new file (default: %(default)s)",
+    )
+
+
+def init(arguments: argparse.Namespace) -> int:
+    """Write the policy, and a list of one's own beside it; neither in the place of another file."""
+    policy: Path = arguments.output
+    own = policy.with_name("overrides.yaml")
+    if policy.resolve() == own.resolve():
+        return complain(f"{own} is the list of your own rules: give the policy another name")
+    if there := next((path for path in (policy, own) if path.is_symlink() or path.exists()), None):
+        return complain(f"{there} is there already, and is not written over: name another folder with -o")
+    is_asked = is_terminal()
+    if arguments.place is None and not is_asked:
+        return complain(f"say where the filter runs: {', '.join(_PLACES)}")
+    try:
+        place = _PLACES[arguments.place or _ask_place()]
+        subjects = arguments.block or ([*_ask_subjects(place)] if is_asked else place.subjects)
+    except EOFError:
+        return complain("there was no answer: nothing is written")
+    _write(policy, "".join(f"{line}\n" for line in _lines(place, [*dict.fromkeys(subjects)])))
+    try:
+        _write(own, _OVERRIDES)
+    except SourceError:
+        policy.unlink()
+        raise
+    print_line(f"{policy}: a policy, which you can change; {own}: your own rules")
+    print_line(f"next: hushlist update --policy {policy}")
+    return GOOD
+
+
+def is_terminal() -> bool:
+    """Whether somebody can be asked."""
+    return sys.stdin.isatty() and sys.stdout.isatty()
+
+
+def _ask_place() -> str:
+    while (answer := input(f"Where does the filter run ({', '.join(_PLACES)})? ").strip().lower()) not in _PLACES:
+        pass
+    return answer
+
+
+def _ask_subjects(place: _Place) -> Iterator[str]:
+    catalogue = read_catalogue(shipped_catalogue())
+    for subject, name in _SUBJECTS.items():
+        default = "Y/n" if subject in place.subjects else "y/N"
+        answer = input(f"Block {subject} ({catalogue[name].purpose})? [{default}] ").strip().lower()
+        if answer[:1] == "y" or (not answer and subject in place.subjects):
+            yield subject
+
+
+def _lines(place: _Place, subjects: list[str]) -> Iterator[str]:
+    catalogue = read_catalogue(shipped_catalogue())
+    yield "# The first layer that has a rule decides. Every key: rules/README.md; a whole example: examples/."
+    yield from ("layers:", "  - name: overrides    # your own rules", "    lists: [overrides.yaml]")
+    yield from ("  - name: checks", "    checks: {rare-ipv4: block, misleading-user: block}", "  - name: lists")
+    yield "    lists:" if subjects else "    lists: []"
+    for subject in subjects:
+        entry = catalogue[_SUBJECTS[subject]]
+        yield f"      - catalogue: {entry.name}    # {entry.purpose}"
+    if place.is_safe:
+        yield "safe-search: strict"
+    yield "unblock: {codes: on}    # a code from 'hushlist override code' opens one page or site for a time"
+
+
+def _write(path: Path, text: str) -> None:
+    try:
+        with path.open("x", encoding="utf-8") as file:
+            file.write(text)
+    except (OSError, ValueError) as error:  # ValueError: no file can have that name
+        raise SourceError([Problem(str(path), 0, "output", reason_of(error))]) from error

@@ -1,0 +1,323 @@
+"""``hushlist lint`` prints problems of lists; ``hushlist diff`` prints what an update changes, and can be its gate."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
+from datetime import UTC, datetime
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import NamedTuple
+
+from hushlist.audit.diff.diff_job import (
+    Diff,
+    DiffOptions,
+    DiffSide,
+    diff,
+    is_policy,
+    policy_at,
+    replaced,
+    side_of_list,
+    side_of_policy,
+)
+from hushlist.audit.diff.impact import Impact, ImpactCounter, ImpactReport, impact_text, report_impact
+from hushlist.audit.diff.rule_comparison import ChangeKind
+from hushlist.audit.lint.findings import Finding, FindingKind
+from hushlist.audit.lint.lint_job import Linted, lint
+from hushlist.audit.replay.auditor import ReplayMoment
+from hushlist.audit.replay.replay_job import ReplayWork, count_in_processes
+from hushlist.audit.report_codec import encode
+from hushlist.audit.sources.source_formats import FORMATS
+from hushlist.cli.command_options import (
+    add_as_recorded,
+    add_jobs,
+    add_key_file,
+    add_list_options,
+    add_popular,
+    add_seal,
+    add_who_and_when,
+    files_of,
+    list_defaults,
+    popular_domains,
+    seal_key,
+    who_and_when,
+)
+from hushlist.cli.common import (
+    BAD,
+    FOUND,
+    GOOD,
+    Commands,
+    add_command,
+    complain,
+    expand_folders,
+    parse_number,
+    print_json,
+    print_line,
+    print_lines,
+    shown_progress,
+)
+from hushlist.compiling.index_cache import IndexCache
+from hushlist.compiling.policy_compiler import compile_policy
+from hushlist.decide.engine import Engine
+from hushlist.errors import number_of
+from hushlist.lists.list_formats import list_format_of
+from hushlist.publish.key_table import KeyEntry, read_key_table, revealed
+
+
+def add_to(commands: Commands) -> None:
+    """Add the commands."""
+    _add_lint(commands)
+    _add_diff(commands)
+
+
+# -- lint --------------------------------------------------------------------------------------------------------------
+
+
+def _add_lint(commands: Commands) -> None:
+    text = "look through lists for what is wrong with them, each for itself and all together"
+    epilog = "Exit codes: 0 nothing was found; 1 something was; 2 wrong usage, or a list that cannot be used."
+    parser = add_command(commands, "lint", lint_lists, text, epilog)
+    parser.add_argument("lists", nargs="+", type=Path, metavar="LIST", help="a list: a file, or a squidGuard folder")
+    add_list_options(parser)
+    add_seal(parser)
+    add_popular(parser, ", to warn of")
+    add_key_file(parser)
+    parser.add_argument(
+        "--json", action="store_true", help="print a JSON object a line: each finding, and last a summary"
+    )
+
+
+def lint_lists(arguments: argparse.Namespace) -> int:
+    """Print the findings, and their number by kind."""
+    key = seal_key(arguments)
+    files = files_of(arguments.lists, arguments, key)
+    popular = popular_domains(arguments.popular)
+    table = read_key_table(arguments.key_file)
+    show = partial(_finding_as_json if arguments.json else _finding_as_text, table)
+    with shown_progress() as progress:
+        linted = lint(files, show, datetime.now(UTC), popular=popular, key=key, progress=progress)
+    if arguments.json:
+        print_json({"summary": linted.as_dict()})
+    else:
+        print_lines(_lint_summary(linted))
+    return BAD if linted.counts[FindingKind.ERROR] else FOUND if linted.counts.total() else GOOD
+
+
+def _finding_as_text(table: Mapping[str, KeyEntry], source: str, finding: Finding) -> None:
+    place = f"{source}:{finding.line}" if finding.line else source
+    print_line(f"{place}: {finding.kind}: {revealed(finding.what, table)}: {finding.why}")
+
+
+def _finding_as_json(table: Mapping[str, KeyEntry], source: str, finding: Finding) -> None:
+    print_json({"source": source, **finding._replace(what=revealed(finding.what, table))._asdict()})
+
+
+def _lint_summary(linted: Linted) -> Iterator[str]:
+    """Lines for a person."""
+    for own in linted.prefixes:
+        yield f"{own.source}: {own}"
+    counts = [f"{linted.counts[kind]:,} {kind}" for kind in FindingKind if linted.counts[kind]]
+    files = f"{number_of(linted.rules, 'rule', 'rules')} in {number_of(linted.lists, 'file', 'files')}"
+    yield f"{files}: {', '.join(counts) or 'nothing found'}"
+
+
+# -- diff --------------------------------------------------------------------------------------------------------------
+
+
+class Limit(NamedTuple):
+    """A limit: a number, or a share in percent."""
+
+    text: str
+    number: float
+    is_share: bool
+
+    def is_less_than(self, number: int, of: int) -> bool:
+        """Whether a number, out of so many, exceeds the limit."""
+        return number * 100 > self.number * of if self.is_share else number > self.number
+
+
+def _limit_of(text: str) -> Limit:
+    try:
+        number = float(text.removesuffix("%"))
+    except ValueError:
+        number = -1
+    if not 0 <= number < float("inf"):
+        raise argparse.ArgumentTypeError(f"{text!r} is neither a number nor a share such as 0.5%")
+    return Limit(text, number, text.endswith("%"))
+
+
+_EPILOG = (
+    "Exit codes: 0 nothing is more than it may be, whatever has changed; 1 something is; 2 wrong usage, or a list, "
+    "policy or source that cannot be used."
+)
+
+
+def _add_diff(commands: Commands) -> None:
+    text = "compare two states of a list, or two policies: their rules, and what is done with recorded requests"
+    parser = add_command(commands, "diff", diff_sides, text, _EPILOG)
+    for name in ("old", "new"):
+        parser.add_argument(name, type=Path, metavar=name.upper(), help="a list, a squidGuard folder, or a policy file")
+    add_list_options(parser)
+    add_seal(parser)
+    parser.add_argument(
+        "--policy",
+        type=Path,
+        metavar="FILE",
+        help="a policy that has OLD as a list: compare decisions by it, with OLD and with NEW in its place "
+        "(default: decisions by the list alone)",
+    )
+    parser.add_argument(
+        "--against",
+        nargs="+",
+        action="extend",
+        default=[],
+        metavar="SOURCE",
+        help="recorded requests, as 'hushlist audit' reads them",
+    )
+    parser.add_argument("--source-format", choices=FORMATS, help="of all sources (default: told by what is in each)")
+    add_popular(parser, ": new rules that cover one are called out")
+    parser.add_argument(
+        "--limit",
+        type=_limit,
+        default=20,
+        metavar="N",
+        help="of each kind of change, so many are shown (default: 20); 'all' for all",
+    )
+    parser.add_argument("--moved", action="store_true", help="show rules that have only moved, too")
+    add_jobs(parser)
+    parser.add_argument(
+        "--json", action="store_true", help="print a JSON object a line: each change, and last a summary"
+    )
+    gates = parser.add_argument_group("what an update may change: beyond, the exit code is 1")
+    for name, what in (
+        ("impact", "requests with which something else is done, tags not counted; needs --against"),
+        ("added", "rules that came, of those that OLD has"),
+        ("removed", "rules that are gone, of those that OLD has"),
+        ("broad", "rules that came and cover a public suffix, a popular domain or a whole address range"),
+    ):
+        gates.add_argument(
+            f"--max-{name}", type=_limit_of, metavar="N", help=f"{what}: a number, or a share such as 0.5%%"
+        )
+    add_who_and_when(parser)
+    add_as_recorded(parser)
+
+
+def _limit(text: str) -> int | None:
+    return None if text == "all" else parse_number(text)
+
+
+def _sides(arguments: argparse.Namespace) -> tuple[DiffSide, DiffSide]:
+    """The sides that the arguments name.
+
+    Raises:
+        SourceError: a side cannot be used.
+    """
+    old, new = arguments.old, arguments.new
+    if arguments.policy is not None:
+        return replaced(policy_at(arguments.policy), old, new)
+    if arguments.format is None and is_policy(old) and is_policy(new):
+        return side_of_policy(policy_at(old)), side_of_policy(policy_at(new))
+    key = seal_key(arguments)
+    defaults = list_defaults(arguments, key)
+    # A list that was just fetched may have a name without a format; then it has the other side's format.
+    forms = [
+        arguments.format or list_format_of(path) or ("squidguard" if path.is_dir() else None) for path in (old, new)
+    ]
+    known = forms[0] or forms[1]
+    return side_of_list(old, known, defaults, key), side_of_list(new, forms[1] or known, defaults, key)
+
+
+def diff_sides(arguments: argparse.Namespace) -> int:
+    """Print the changes as they are found, and a summary."""
+    if arguments.max_impact is not None and not arguments.against:
+        return complain("--max-impact needs --against: the requests to decide")
+    old, new = _sides(arguments)
+    wanted = DiffOptions(arguments.limit, arguments.moved, popular_domains(arguments.popular))
+    show = (lambda change: print_json(encode(change))) if arguments.json else print_line
+    with shown_progress() as progress:
+        found = diff(old, new, show, wanted, jobs=arguments.jobs, progress=progress)
+    if not arguments.json:
+        print_lines(_diff_summary(found, wanted))
+    impact, report = (None, None) if not arguments.against else _impact(arguments, (old, new))
+    exceeded = list(_exceeded(arguments, found, impact))
+    if arguments.json:
+        print_json({"summary": {**found.as_dict(), "impact": encode(report), "exceeded": exceeded}})
+    elif report is not None:
+        print_lines(("", *impact_text(report)))
+    for text in exceeded:
+        complain(text)
+    if impact is not None and _is_useless(arguments, impact):
+        return BAD
+    return FOUND if exceeded else GOOD
+
+
+def _impact(arguments: argparse.Namespace, sides: Sequence[DiffSide]) -> tuple[Impact, ImpactReport]:
+    """The changes for recorded requests."""
+    with TemporaryDirectory() as name, ExitStack() as stack, shown_progress() as show:
+        # Not the proxy's own cache, but for a policy in use: it keeps few indexes, and others may never be used again.
+        cache = IndexCache(Path(name))
+        caches = None if arguments.policy is not None else cache, cache
+        compiled = [
+            compile_policy(side.policy, cache=kept, jobs=arguments.jobs, progress=show)
+            for side, kept in zip(sides, caches, strict=True)
+        ]
+        for one in compiled:
+            stack.callback(one.let_go)
+        old, new = (Engine(one.policy, one.index) for one in compiled)
+        at, client = who_and_when(arguments, new)
+        moment = ReplayMoment(at, client, arguments.as_recorded)
+        was, is_ = ((one.policy, Path(one.index.source)) for one in compiled)
+        work = ReplayWork(
+            expand_folders(arguments.against), moment, FORMATS.get(arguments.source_format), jobs=arguments.jobs
+        )
+        impact, _ = count_in_processes(
+            ImpactCounter(old, new, moment), partial(ImpactCounter.open, was, is_, moment), work, show
+        )
+        return impact, report_impact(impact, old, new, moment, arguments.limit)
+
+
+def _is_useless(arguments: argparse.Namespace, impact: Impact) -> bool:
+    """Whether sources cannot be read; or, if they are to decide about the update, have no request."""
+    unread = [broken for broken in impact.broken if not broken.number]
+    for broken in unread:
+        complain(broken)
+    if not unread and arguments.max_impact is not None and not impact.requests:
+        complain("the sources have no request that could tell the impact")
+        return True
+    return bool(unread)
+
+
+def _exceeded(arguments: argparse.Namespace, found: Diff, impact: Impact | None) -> Iterator[str]:
+    """The limits that are exceeded."""
+    requests, changed = (0, 0) if impact is None else (impact.requests, impact.changed)
+    numbers = [
+        ("impact", changed, requests, "request changes", "requests change"),
+        ("added", found.added, found.old, "rule came", "rules came"),
+        ("removed", found.removed, found.old, "rule is gone", "rules are gone"),
+        ("broad", found.broad, found.new, "rule that came is broad", "rules that came are broad"),
+    ]
+    for name, number, of, one, many in numbers:
+        most: Limit | None = getattr(arguments, f"max_{name}")
+        if most is not None and most.is_less_than(number, of):
+            share = f" ({number / of:.2%} of {of:,})" if of else ""
+            yield f"{number_of(number, one, many)}{share}: more than --max-{name} {most.text}"
+
+
+def _diff_summary(found: Diff, wanted: DiffOptions) -> Iterator[str]:
+    """Lines for a person."""
+    listed = [
+        kind
+        for kind in ChangeKind
+        if kind is not ChangeKind.UNCHANGED and (wanted.moved or kind is not ChangeKind.MOVED)
+    ]
+    rest = [f"{number:,} {kind}" for kind in listed if (number := found.counts[kind] - found.shown[kind]) > 0]
+    if rest:
+        yield f"  and {', '.join(rest)} that are not shown (--limit)"
+    counts = ", ".join(f"{found.counts[kind]:,} {kind}" for kind in ChangeKind if found.counts[kind])
+    yield f"{found.old:,} -> {number_of(found.new, 'rule', 'rules')}: {counts or 'none'}"
+    if found.broad:
+        yield f"{number_of(found.broad, 'rule that came is', 'rules that came are')} broad"
+    if found.old_refused or found.new_refused:
+        yield f"entries of which no rule could be made: {found.old_refused:,} -> {found.new_refused:,} (see lint)"

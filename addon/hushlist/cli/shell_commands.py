@@ -1,0 +1,177 @@
+"""``hushlist completion`` and ``man``: what a shell completes, and manual pages; both are made from the parsers.
+
+Spec: bash, "Programmable Completion"; fish, "complete"; man(7), "macro reference"
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from shlex import quote
+from typing import NamedTuple
+
+from hushlist import __version__
+from hushlist.cli.common import GOOD, Commands, add_command, print_line, print_lines
+from hushlist.errors import Problem, SourceError
+from hushlist.system.files import reason_of
+
+
+def add_to(commands: Commands) -> None:
+    """Add the commands."""
+    parser = add_command(commands, "completion", print_completion, "print what makes a shell complete commands")
+    parser.add_argument("shell", choices=_SHELLS, help="for bash and zsh, as in: source <(hushlist completion bash)")
+    parser = add_command(commands, "man", write_pages, "write the manual pages, one for each command")
+    parser.add_argument("folder", type=Path, metavar="FOLDER", help="such as ~/.local/share/man/man1")
+
+
+class _Shown(NamedTuple):
+    """A command, and what can stand behind it."""
+
+    #: the words behind ``hushlist``
+    path: tuple[str, ...]
+    parser: argparse.ArgumentParser
+    arguments: list[argparse.Action]
+    commands: dict[str, argparse.ArgumentParser]
+
+
+def _walk(parser: argparse.ArgumentParser, *path: str) -> Iterator[_Shown]:
+    """A command, and then all that belong to it."""
+    groups = [own for own in parser._actions if isinstance(own, argparse._SubParsersAction)]
+    commands = {name: own for group in groups for name, own in group.choices.items()}
+    yield _Shown(path, parser, [own for own in parser._actions if own not in groups], commands)
+    for name, own in commands.items():
+        yield from _walk(own, *path, name)
+
+
+def _all() -> list[_Shown]:
+    from hushlist.cli import make_parser  # it imports this module, too
+
+    return list(_walk(make_parser()))
+
+
+def _about(action: argparse.Action) -> str:
+    return (action.help or "") % vars(action)
+
+
+# -- completion --------------------------------------------------------------------------------------------------------
+
+
+def print_completion(arguments: argparse.Namespace) -> int:
+    """Print the shell's script."""
+    print_lines(_SHELLS[arguments.shell]())
+    return GOOD
+
+
+def _bash() -> Iterator[str]:
+    """A function that finds the command among the words before, and what may follow it; if nothing, files may."""
+    shown = _all()
+    yield "_hushlist() {"
+    yield '  local cur="${COMP_WORDS[COMP_CWORD]}" prev="${COMP_WORDS[COMP_CWORD-1]}" path="" words="" word i'
+    yield "  for ((i = 1; i < COMP_CWORD; i++)); do"
+    yield '    word="${COMP_WORDS[i]}"'
+    every = "|".join(quote(" ".join(one.path)) for one in shown[1:])
+    yield f'    case "${{path:+$path }}$word" in {every}) path="${{path:+$path }}$word" ;; esac'
+    yield "  done"
+    yield '  case "$path $prev" in'
+    for one in shown:
+        for own in one.arguments:
+            if own.option_strings and own.nargs != 0:
+                names = "|".join(quote(f"{' '.join(one.path)} {name}") for name in own.option_strings)
+                yield f"    {names}) words={quote(' '.join(map(str, own.choices or ())))} ;;"
+    yield '    *) case "$path" in'
+    for one in shown:
+        words = [word for own in one.arguments for word in own.option_strings or map(str, own.choices or ())]
+        yield f"      {quote(' '.join(one.path))}) words={quote(' '.join((*one.commands, *words)))} ;;"
+    yield "    esac ;;"
+    yield "  esac"
+    yield '  COMPREPLY=($(compgen -W "$words" -- "$cur"))'
+    yield "}"
+    yield "complete -o default -F _hushlist hushlist"
+
+
+def _zsh() -> Iterator[str]:
+    yield "autoload -U +X compinit bashcompinit && { (( $+functions[compdef] )) || compinit; } && bashcompinit"
+    yield from _bash()
+
+
+def _fish() -> Iterator[str]:
+    for one in _all():
+        tests = [f"__fish_seen_subcommand_from {name}" for name in one.path] or ["true"]
+        none = [f"not __fish_seen_subcommand_from {' '.join(one.commands)}"] * bool(one.commands)
+        here = quote("; and ".join(tests + none))
+        for name, own in one.commands.items():
+            yield f"complete -c hushlist -f -n {here} -a {name} -d {quote(own.description or '')}"
+        for action in one.arguments:
+            names = [f"-{'l' if name.startswith('--') else 's'} {name.lstrip('-')}" for name in action.option_strings]
+            value = f"-x -a {quote(' '.join(map(str, action.choices)))}" if action.choices else "-r"
+            more = [] if action.nargs == 0 else [value]
+            if names or action.choices:
+                yield " ".join(("complete -c hushlist -n", here, *names, *more, "-d", quote(_about(action))))
+
+
+_SHELLS = {"bash": _bash, "zsh": _zsh, "fish": _fish}
+
+# -- manual pages ------------------------------------------------------------------------------------------------------
+
+
+def write_pages(arguments: argparse.Namespace) -> int:
+    """Write the pages, and print their names.
+
+    Raises:
+        SourceError: the folder cannot be written.
+    """
+    date = time.strftime("%Y-%m-%d", time.gmtime(float(os.environ.get("SOURCE_DATE_EPOCH", time.time()))))
+    for one in _all():
+        path = arguments.folder / f"{'-'.join(('hushlist', *one.path))}.1"
+        try:
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text("\n".join(_page(one, date)) + "\n", encoding="utf-8")
+        except OSError as error:
+            raise SourceError([Problem(str(path), 0, "man", reason_of(error))]) from error
+        print_line(path)
+    return GOOD
+
+
+def _page(one: _Shown, date: str) -> Iterator[str]:
+    name = "-".join(("hushlist", *one.path))
+    about = one.parser.description or ""
+    yield f'.TH {_roff(name.upper())} 1 {date} "Hushlist {__version__}" "Hushlist"'
+    yield from (".ad l", ".SH NAME", f"{_roff(name)} \\- {_roff(about[:1].lower() + about[1:].removesuffix('.'))}")
+    usage = " ".join(one.parser.format_usage().removeprefix("usage: ").split())
+    yield from (".SH SYNOPSIS", _roff(usage))
+    yield from (".SH DESCRIPTION", _roff(about))
+    entries = [(f"\\fB{_roff(word)}\\fR", own.description or "") for word, own in one.commands.items()]
+    yield from _section("COMMANDS", entries)
+    yield from _section("OPTIONS", [(_term(own), _about(own)) for own in one.arguments])
+    if one.parser.epilog:
+        yield from (".SH NOTES", _roff(one.parser.epilog))
+    if one.path or one.commands:
+        others = [f"hushlist-{'-'.join((*one.path, word))}" for word in one.commands] or ["hushlist"]
+        yield from (".SH SEE ALSO", ", ".join(f"\\fB{_roff(other)}\\fR(1)" for other in others))
+
+
+def _section(title: str, entries: list[tuple[str, str]]) -> Iterator[str]:
+    if entries:
+        yield f".SH {title}"
+    for term, about in entries:
+        yield from (".TP", term, _roff(about))
+
+
+def _term(action: argparse.Action) -> str:
+    named = action.metavar or ("|".join(map(str, action.choices)) if action.choices else action.dest)
+    value = "" if action.nargs == 0 else f"\\fI{_roff(named if isinstance(named, str) else ' '.join(named))}\\fR"
+    names = ", ".join(f"\\fB{_roff(name)}\\fR" for name in action.option_strings)
+    return f"{names} {value}".strip()
+
+
+def _roff(text: str) -> str:
+    r"""Text that roff prints as it stands; it does not begin a line with a request.
+
+    >>> print(_roff(r"--at \n"), _roff(".SH"))
+    \-\-at \en \&.SH
+    """
+    text = text.replace("\\", "\\e").replace("-", "\\-")
+    return f"\\&{text}" if text.startswith((".", "'")) else text

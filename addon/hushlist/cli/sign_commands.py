@@ -1,0 +1,187 @@
+"""``hushlist keypair``, ``sign`` and ``verify``: signatures of lists, as minisign makes them; ``sealkey``."""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import TypeVar
+
+from hushlist.cli.common import FOUND, GOOD, Commands, add_command, complain, complain_of, print_line, without_end
+from hushlist.errors import Problem, SourceError, printable
+from hushlist.match.seal import SealKey
+from hushlist.minisign import (
+    LONGEST_ARMOR,
+    PublicKey,
+    SecretKey,
+    SignatureError,
+    is_encrypted,
+    signature_path,
+    verify_file,
+)
+from hushlist.system.files import LONGEST_LIST, open_regular, read_regular, reason_of, replace_file, write_private
+
+_Result = TypeVar("_Result")
+_PUBLIC_ENDING = ".pub"
+_PASSWORD = "its password is asked for at the terminal, or is the first line of standard input"  # noqa: S105
+
+
+def add_to(commands: Commands) -> None:
+    """Add the commands."""
+    text = "make a key pair to sign lists with, in the format of minisign"
+    pair = add_command(commands, "keypair", make_pair, text)
+    pair.add_argument("secret", type=Path, metavar="SECRET", help="a new file for the secret key, which is private")
+    pair.add_argument(
+        "--public", type=Path, metavar="FILE", help=f"a file for the public key (default: SECRET{_PUBLIC_ENDING})"
+    )
+    pair.add_argument(
+        "--no-password", action="store_true", help=f"do not encrypt the secret key; without this, {_PASSWORD}"
+    )
+    text = "make a key to seal lists with, which their author and the proxies that use them share"
+    seal = add_command(commands, "sealkey", make_seal_key, text)
+    seal.add_argument("key", type=Path, metavar="KEY", help="a new file for the key, which is private")
+    sign = add_command(commands, "sign", sign_files, "sign files: the signature of FILE is FILE.minisig")
+    sign.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a list, or any other file")
+    sign.add_argument("--key", required=True, type=Path, metavar="SECRET", help=f"the secret key; {_PASSWORD}")
+    sign.add_argument(
+        "--comment", metavar="TEXT", help="what is signed beside the file (default: the time and the file's name)"
+    )
+    text = "check that files are what was signed with a key, and print what was signed beside them"
+    epilog = "Exit codes: 0 all are; 1 one is not; 2 wrong usage, or a file, key or signature that cannot be read."
+    check = add_command(commands, "verify", verify_files, text, epilog)
+    check.add_argument("files", nargs="+", type=Path, metavar="FILE", help="a list, or any other file")
+    check.add_argument("--key", required=True, metavar="PUBLIC", help="the public key: its file, or its text")
+    check.add_argument(
+        "--signature", type=Path, metavar="FILE", help="the signature, of one file (default: FILE.minisig)"
+    )
+
+
+# -- keys --------------------------------------------------------------------------------------------------------------
+
+
+def make_pair(arguments: argparse.Namespace) -> int:
+    """Write both keys, and print the public one."""
+    secret: Path = arguments.secret
+    public = arguments.public or secret.with_name(secret.name + _PUBLIC_ENDING)
+    if secret.resolve() == public.resolve():
+        return complain("the two keys need two files")
+    for path in (secret, public):
+        if path.exists():
+            return complain_of([Problem(str(path), 0, "key", "there is a file of that name already")])
+    password = None if arguments.no_password else _password(is_new=True)
+    key = SecretKey.generate()
+    text = _done(secret, lambda: key.text(password))
+    _done(secret, lambda: write_private(secret, text.encode()))
+    try:
+        _done(public, lambda: replace_file(public, key.public.text.encode()))
+    except SourceError:
+        secret.unlink()  # half a pair is of no use
+        raise
+    print_line(f"{secret}: the secret key: keep it, and show it to nobody")
+    print_line(f"{public}: the public key: {key.public.line}")
+    return GOOD
+
+
+def make_seal_key(arguments: argparse.Namespace) -> int:
+    """Write a key, and print its fingerprint."""
+    key = SealKey.generate()
+    _done(arguments.key, lambda: write_private(arguments.key, key.text.encode()))
+    print_line(f"{arguments.key}: the key {key.fingerprint}: give it to your proxies, and to nobody else")
+    return GOOD
+
+
+def _password(*, is_new: bool = False) -> bytes:
+    """The password for a secret key."""
+    if sys.stdin.isatty():
+        from getpass import getpass
+
+        text = getpass("Password: ").encode()
+        if is_new and getpass("Once more: ").encode() != text:
+            raise SignatureError("the two are not the same")
+    else:
+        text = without_end(sys.stdin.buffer.readline(1 << 10))
+    if is_new and not text:
+        raise SignatureError("the password is empty: give one, or --no-password")
+    return text
+
+
+def secret_key(path: Path) -> SecretKey:
+    """The secret key in a file; asks for its password if it has one.
+
+    Raises:
+        SourceError: it cannot be read, or the password is wrong.
+    """
+    text = _done(path, lambda: read_regular(path, LONGEST_ARMOR))
+    return _done(path, lambda: SecretKey.parse(text, _password() if is_encrypted(text) else None))
+
+
+def public_key(text: str) -> PublicKey:
+    """The public key that an argument gives, or the file that it names; ``SourceError`` if it is neither."""
+    try:
+        return PublicKey.parse(text)
+    except SignatureError:
+        path = Path(text)
+        return _done(path, lambda: PublicKey.parse(read_regular(path, LONGEST_ARMOR)))
+
+
+def _done(path: Path, step: Callable[[], _Result]) -> _Result:
+    """What a step with a key's file gives; ``SourceError``, which names the file, if it fails."""
+    try:
+        return step()
+    except (SignatureError, OSError, ValueError) as error:  # ValueError: no file can have that name
+        why = str(error) if isinstance(error, SignatureError) else reason_of(error)
+        raise SourceError([Problem(str(path), 0, "key", why)]) from error
+
+
+# -- signatures --------------------------------------------------------------------------------------------------------
+
+
+def sign_files(arguments: argparse.Namespace) -> int:
+    """Sign each file; one that cannot be read is reported, and the others follow."""
+    key = secret_key(arguments.key)
+    code = GOOD
+    for path in arguments.files:
+        try:
+            sign_file(path, key, arguments.comment)
+        except SourceError as error:
+            code = complain_of(error.problems)
+    return code
+
+
+def sign_file(path: Path, key: SecretKey, comment: str | None = None) -> None:
+    """Write a file's signature beside it, and print where it is; ``SourceError`` if that cannot be done."""
+    if comment is None:
+        # as minisign writes it
+        comment = f"timestamp:{int(time.time())}\tfile:{printable(path.name)}\thashed"
+    try:
+        with open_regular(path, LONGEST_LIST) as file:
+            text = key.sign(file, comment)
+        replace_file(signature_path(path), text.encode())
+    except (SignatureError, OSError, ValueError) as error:
+        why = str(error) if isinstance(error, SignatureError) else reason_of(error)
+        raise SourceError([Problem(str(path), 0, "sign", why)]) from error
+    print_line(f"{signature_path(path)}: signed with {key.public.name}")
+
+
+def verify_files(arguments: argparse.Namespace) -> int:
+    """Verify each file."""
+    if arguments.signature is not None and len(arguments.files) > 1:
+        return complain("--signature is that of one file")
+    key = public_key(arguments.key)
+    codes = [_verified(path, key, arguments.signature) for path in arguments.files]
+    return max(codes)
+
+
+def _verified(path: Path, key: PublicKey, signature: Path | None) -> int:
+    try:
+        comment = verify_file(path, key, signature)
+    except SignatureError as error:
+        print_line(f"{path}: bad: {error}")
+        return FOUND
+    except (OSError, ValueError) as error:  # ValueError: no file can have that name
+        named = getattr(error, "filename", None) or path
+        return complain_of([Problem(str(named), 0, "verify", reason_of(error))])
+    print_line(f"{path}: good, signed with {key.name}: {'  '.join(comment.split(chr(9)))}")
+    return GOOD

@@ -1,0 +1,267 @@
+"""``hushlist update`` and ``lists``: fetch the lists of a policy, accept them or go back; what is known of them.
+
+Exit codes: 0 good; 1 a list failed, is held back, or has no copy; 2 wrong usage or bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from hushlist.cli.common import (
+    FOUND,
+    GOOD,
+    Commands,
+    add_command,
+    add_policy,
+    complain,
+    complain_of,
+    print_json,
+    print_line,
+    remark,
+    shown_progress,
+)
+from hushlist.errors import Problem, SourceError, number_of
+from hushlist.lists.list_source import ProblemReport
+from hushlist.policy import shipped_policy
+from hushlist.policy.catalogue import read_catalogue, shipped_catalogue
+from hushlist.policy.policy_file import Policy, read_policy
+from hushlist.policy.subscription import SubscribedList
+from hushlist.system.files import reason_of
+from hushlist.system.list_store import ListState, ListStore, Version
+
+_EPILOG = "Exit codes: 0 good; 1 a list failed, is held back, or has no copy; 2 wrong usage or bad input."
+
+
+def add_to(commands: Commands) -> None:
+    """Add the commands."""
+    text = "fetch the lists of a policy that have a url, and say what became of each"
+    parser = add_command(commands, "update", run_update, text, _EPILOG)
+    add_policy(parser)
+    how = parser.add_mutually_exclusive_group()
+    how.add_argument("--accept", action="store_true", help="use the version of a list that is held back")
+    how.add_argument(
+        "--rollback", action="store_true", help="go back to the version before; the newer one is held back from now on"
+    )
+    help_ = "a list's url, or the last part of it, its file, name or title (default: all that have a url)"
+    parser.add_argument("lists", nargs="*", metavar="LIST", help=help_)
+    text = "show the lists of a policy: rules, age, when each is fetched next, and what is wrong with it"
+    parser = add_command(commands, "lists", run_lists, text, _EPILOG)
+    add_policy(parser)
+    parser.add_argument(
+        "--catalogue", action="store_true", help="show well-kept public lists instead, which a policy can name"
+    )
+    parser.add_argument("--json", action="store_true", help="print one JSON object a line")
+
+
+@dataclass(frozen=True, slots=True)
+class _List:
+    """A list of a policy, and its copies."""
+
+    source: str
+    layer: str
+    store: ListStore
+    #: ``None``: a file
+    subscribed: SubscribedList | None
+    #: what people may call it
+    names: tuple[str | None, ...]
+
+    def is_called(self, name: str) -> bool:
+        return name in self.names or (self.subscribed is None and Path(name).absolute() == Path(self.source).absolute())
+
+
+def _read(path: Path) -> tuple[Policy, ProblemReport, list[_List]]:
+    """A policy, what is wrong with it, and its lists; ``SourceError`` if nothing of it can be read."""
+    report = ProblemReport(str(path))
+    policy = read_policy(path, report)
+    if policy is None:
+        raise SourceError(report.errors)
+    lists = []
+    for own in policy.subscribed:
+        url, defaults = own.subscription.url, own.defaults
+        names = url, url.rstrip("/").rpartition("/")[2], defaults.name, defaults.title
+        lists.append(_List(url, defaults.layer or "", own.store, own, names))
+    for file in (file for layer in policy.layers for file in layer.lists if file.url is None):
+        defaults, name = file.defaults, os.path.abspath(file.path)  # noqa: PTH100  a link may be led elsewhere
+        names = str(file.path), file.path.name, defaults.name, defaults.title
+        lists.append(_List(str(file.path), defaults.layer or "", ListStore(path, name), None, names))
+    return policy, report, lists
+
+
+def _chosen(policy: Policy, lists: Iterable[_List], names: Iterable[str]) -> list[_List]:
+    """The lists that are called so."""
+    known, found = tuple(lists), []
+    for name in names:
+        called = [own for own in known if own.is_called(name)]
+        if not called:
+            has = ", ".join(sorted({own.source for own in known})) or "none"
+            raise SourceError([Problem(policy.source, 0, name, f"it is none of the policy's lists ({has})")])
+        found += called
+    return found
+
+
+# -- update ------------------------------------------------------------------------------------------------------------
+
+
+def run_update(arguments: argparse.Namespace) -> int:
+    """Fetch, accept or roll back; a line for each list."""
+    path = arguments.policy or shipped_policy()
+    policy, report, lists = _read(path)
+    chosen = _chosen(policy, lists, arguments.lists)
+    if arguments.accept or arguments.rollback:
+        if not chosen:
+            return complain("name the lists that are to be accepted or rolled back")
+        return max(_change(own, is_back=arguments.rollback) for own in chosen)
+    files = [own.source for own in chosen if own.subscribed is None]
+    if files:
+        return complain(f"{files[0]}: it is a file, and has no url to fetch it from")
+    wanted = {own.store.folder: own.subscribed for own in chosen or lists if own.subscribed is not None}
+    if not wanted and not report.errors:
+        remark(f"{policy.source}: none of its lists has a url")
+    return _fetch(path, tuple(wanted.values()))
+
+
+def _fetch(path: Path, wanted: tuple[SubscribedList, ...]) -> int:
+    from hushlist.compiling.list_update import Outcome, update_lists
+
+    code, failed = GOOD, set()
+    with shown_progress() as progress:
+        show = None if progress is None else lambda _, done, total: progress("fetch", done, total)
+        for update in update_lists(path, wanted, progress=show):
+            change = f"+{update.added:,} -{update.removed:,} lines" if update.outcome is Outcome.UPDATED else update.why
+            print_line(f"{update.outcome:<9}  {update.url}  {change}".rstrip(), word=update.outcome)
+            if not update.is_good:
+                code = FOUND
+                failed.add(update.url)
+    _, report, _ = _read(path)
+    others = [problem for problem in report.errors if problem.what not in failed]
+    return max(code, complain_of(others)) if others else code
+
+
+def _change(own: _List, *, is_back: bool) -> int:
+    """Accept or roll back one list."""
+    try:
+        with own.store.locked():
+            version = own.store.roll_back() if is_back else own.store.accept()
+    except OSError as error:
+        return complain(f"{own.source}: {reason_of(error)}")
+    if version is None:
+        why = "there is no version before the one in force" if is_back else "no version of it is held back"
+        return complain(f"{own.source}: {why}")
+    what = "rolled back to what came into force" if is_back else "accepted; in force since"
+    print_line(f"{own.source}: {what} {time.strftime('%Y-%m-%d %H:%M', time.localtime(version.since))}")
+    return GOOD
+
+
+# -- lists -------------------------------------------------------------------------------------------------------------
+
+
+def _show_catalogue(*, as_json: bool) -> int:
+    """Show the public lists that a policy can name."""
+    for entry in read_catalogue(shipped_catalogue()).values():
+        if as_json:
+            print_json(entry._asdict())
+        else:
+            print_line(f"{entry.name:<20}  {entry.purpose}")
+            print_line(f"{'':<20}  {entry.publisher}, {entry.licence}: {entry.url}")
+    return GOOD
+
+
+def run_lists(arguments: argparse.Namespace) -> int:
+    """Show every list, with a line for each trouble."""
+    if arguments.catalogue:
+        return _show_catalogue(as_json=arguments.json)
+    path = arguments.policy or shipped_policy()
+    _, report, lists = _read(path)
+    rules = _rules(path) if not report.errors else {}
+    now, code, rows = time.time(), GOOD, []
+    for own in lists:
+        state, versions = own.store.state(), own.store.versions()
+        trouble = list(_troubles(own, state, versions))
+        code = max(code, FOUND if trouble else GOOD)
+        row = _row(own, state, versions, rules, now)
+        if arguments.json:
+            print_json({**row, "troubles": trouble})
+        else:
+            rows.append((_texts(row, now), own.source, trouble))
+    if rows:
+        columns = zip(_HEADS, *(texts for texts, _, _ in rows), strict=True)
+        widths = [max(map(len, column)) for column in columns]
+        print_line("  ".join((*map(str.rjust, _HEADS, widths), "list")))
+        for texts, source, trouble in rows:
+            print_line("  ".join((*map(str.rjust, texts, widths), source)))
+            for line in trouble:
+                print_line(f"    {line}")
+    known = {own.source for own in lists}
+    others = [problem for problem in report.errors if problem.what not in known]
+    return complain_of(others) if others else code
+
+
+_HEADS = ("rules", "age", "next try", "versions")
+
+
+def _rules(path: Path) -> dict[str, int]:
+    """How many rules each list has."""
+    from hushlist.compiling.compile_report import CompileReport
+    from hushlist.compiling.stat_cache import load_policy
+
+    try:
+        return {own.source: own.kept for own in CompileReport.of(load_policy(path)[1]).lists}
+    except SourceError:  # which `hushlist compile` tells
+        return {}
+
+
+def _row(
+    own: _List, state: ListState, versions: tuple[Version, ...], rules: dict[str, int], now: float
+) -> dict[str, object]:
+    is_url = own.subscribed is not None
+    since = versions[0].since if versions else None
+    if not is_url:
+        try:
+            since = Path(own.source).stat().st_mtime
+        except OSError:
+            since = None
+    return {
+        "list": own.source,
+        "layer": own.layer,
+        "rules": rules.get(own.source),
+        "since": since,
+        "checked": state.checked or None,
+        "next_try": (now if state.is_due(now) else state.next_try) if is_url else None,
+        "versions": len(versions),
+        "fault": state.fault or None,
+        "held_back": list(state.reasons) if state.held else None,
+    }
+
+
+def _texts(row: dict[str, object], now: float) -> tuple[str, ...]:
+    rules, since, following = row["rules"], row["since"], row["next_try"]
+    return (
+        f"{rules:,}" if isinstance(rules, int) else "-",
+        _span(now - since) if isinstance(since, float) else "-",
+        "-" if not isinstance(following, float) else "now" if following <= now else _span(following - now),
+        str(row["versions"] or "-"),
+    )
+
+
+def _span(seconds: float) -> str:
+    """A time, roughly.
+
+    >>> _span(30), _span(4000), _span(200_000)
+    ('0m', '1h', '2d')
+    """
+    minutes = max(int(seconds), 0) // 60
+    return f"{minutes // 1440}d" if minutes >= 1440 else f"{minutes // 60}h" if minutes >= 60 else f"{minutes}m"
+
+
+def _troubles(own: _List, state: ListState, versions: tuple[Version, ...]) -> Iterator[str]:
+    if own.subscribed is not None and not versions:
+        yield "there is no copy of it yet: run 'hushlist update'"
+    if state.fault:
+        yield f"failed {number_of(state.faults, 'time', 'times')}: {state.fault}"
+    if state.held:
+        yield f"held back: {'; '.join(state.reasons)}"

@@ -1,0 +1,239 @@
+"""Compares a list with what it was before: how many of its rules it loses, and what it newly covers.
+
+    read both -> compare the rules of each range of keys -> where many are lost: do broader ones stand in their place?
+
+A rule is lost if no rule of the new list has its pattern and its action, or is the prefix of a hash that fits it. One
+that has expired is none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from functools import partial, reduce
+from ipaddress import IPv4Network, IPv6Network
+from pathlib import Path
+from typing import NamedTuple
+
+from hushlist.jobs.list_chunks import ChunkedList, LoadedChunk, collect_rules, read_lists
+from hushlist.jobs.worker_processes import Workers
+from hushlist.match.context import Context
+from hushlist.match.index import Index
+from hushlist.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms, key_length, seal_of
+from hushlist.match.index_table import PLACE
+from hushlist.match.index_writer import CollectedPart, assemble, key_ranges, merge_all, rows_in_range, unspill
+from hushlist.match.network_filter import Asked, NetworkFilter
+from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, RuleBlock
+from hushlist.match.rule_anomalies import BreadthTest, breadth_test, find_shadowed
+
+#: broad rules that are told
+_MOST_BROAD = 20
+
+
+class BroadRule(NamedTuple):
+    """A rule that covers more than its author probably means."""
+
+    line: int
+    what: str
+    why: str
+
+
+class ListChange(NamedTuple):
+    """What became of a list; each rule is counted once."""
+
+    old: int
+    new: int
+    #: old rules that are lost
+    lost: int
+    #: the first of the new rules that are broad
+    broad: list[BroadRule]
+
+
+class BroadKinds(NamedTuple):
+    """Which new rules are too broad: those that cover a public suffix or more, or one of these domains."""
+
+    suffixes: bool
+    popular: tuple[bytes, ...]
+
+    def why(self, breadth: BreadthTest, expression: bytes) -> str | None:
+        """Why an expression is, for people; ``None`` if it is not."""
+        return breadth.of_expression(expression) if self.suffixes or breadth.is_popular(expression) else None
+
+
+class _Side(NamedTuple):
+    """The parts of a list, and its rules that may be broad."""
+
+    parts: list[CollectedPart]
+    broad: list[Rule]
+
+
+def compare_lists(
+    old: ChunkedList | None, new: ChunkedList, kinds: BroadKinds, most_lost: int, folder: Path, workers: Workers
+) -> ListChange | None:
+    """Compare, or look at a list that has no old one; ``None`` if it has errors, which are in its report.
+
+    What covers lost rules matters only where these are more than ``most_lost`` of a hundred.
+    """
+    sides = now, before = _Side([], []), _Side([], [])
+    collect = partial(_collect, popular=kinds.popular, folder=folder)
+    for at, (part, own) in read_lists([new] if old is None else [new, old], workers, collect):
+        sides[at].parts.append(part)
+        sides[at].broad.extend(own)
+    if new.report.errors:
+        return None
+    rows = sum(run.starts[-1] for part in (*now.parts, *before.parts) for run in part.runs.values())
+    compare = partial(_compare, now=now.parts, before=before.parts, kinds=kinds)
+    change = reduce(_joined, workers.map("compared", compare, key_ranges(rows)))
+    lost = change.lost
+    if change.new and lost * 100 > most_lost * change.old:
+        lost -= _covered(now.parts, before.parts, folder, workers)
+    broad = sorted([*change.broad, *_newly_broad(now.broad, before.broad, kinds)])
+    return change._replace(lost=lost, broad=broad[:_MOST_BROAD])
+
+
+def _joined(one: ListChange, other: ListChange) -> ListChange:
+    """The change of two ranges of keys."""
+    return ListChange(one.old + other.old, one.new + other.new, one.lost + other.lost, [*one.broad, *other.broad])
+
+
+def _collect(chunk: LoadedChunk, popular: tuple[bytes, ...], folder: Path) -> tuple[CollectedPart, list[Rule]]:
+    filters = list[Rule]()
+    part, broad = collect_rules(
+        chunk, _noting_broad(chunk.rule_blocks, breadth_test(popular), filters), popular, folder
+    )
+    return part, [rule for rule, _ in broad] + filters
+
+
+def _noting_broad(
+    rules: Iterable[Rule | RuleBlock], breadth: BreadthTest, filters: list[Rule]
+) -> Iterator[Rule | RuleBlock]:
+    """The rules; the network filters among them that are broad are noted."""
+    for rule in rules:
+        if isinstance(rule, Rule) and isinstance(rule.pattern, NetworkFilter) and _why_broad(rule.pattern, breadth):
+            filters.append(rule)
+        yield rule
+
+
+#: URLs that nobody has a filter for: what fits one fits nearly all of their top-level domain
+_INVENTED = [
+    Asked(b"%b://" % scheme + host + path, host, Context(), may_guess=True)
+    for host in (b"qzxkvj.wvqzjx.com", b"jqvzkx.org", b"xkqjzv.net", b"zvjqxk.de", b"vkzxqj.co.uk")
+    for scheme, path in ((b"https", b"/"), (b"http", b"/zqjx/kvwq.xqz?vq=zk"))
+]
+
+
+def _why_broad(own: NetworkFilter, breadth: BreadthTest) -> str | None:
+    """Why a filter is broad, on pages of any site.
+
+    >>> from hushlist.match.network_filter import parse_filter
+    >>> own = ("@@||com^", "@@*$script", "@@.org^", "@@||a.example^", "@@*$domain=a.example", "/ads/*")
+    >>> [_why_broad(parse_filter(text), BreadthTest()) is not None for text in own]
+    [True, True, True, False, False, False]
+    """
+    if own.is_badfilter or (own.pages and own.pages.only):
+        return None
+    if own.host:
+        return breadth.of_expression(own.host + b"/")
+    return "it fits hosts that nobody has named" if any(map(own.fits, _INVENTED)) else None
+
+
+def _newly_broad(now: Iterable[Rule], before: Iterable[Rule], kinds: BroadKinds) -> Iterator[BroadRule]:
+    """The rules in the clear, and for addresses, that were not there before."""
+    known = {(rule.pattern, rule.terms.action) for rule in before}
+    breadth = breadth_test(kinds.popular)
+    for rule in now:
+        pattern, why = rule.pattern, None
+        if isinstance(pattern, Expression):
+            why = kinds.why(breadth, pattern.value)
+        elif isinstance(pattern, NetworkFilter):
+            is_asked = kinds.suffixes or breadth.is_popular(pattern.host + b"/")
+            why = _why_broad(pattern, breadth) if is_asked else None
+        elif isinstance(pattern, IPv4Network | IPv6Network) and kinds.suffixes:
+            why = breadth.of_range(pattern)
+        if why and (pattern, rule.terms.action) not in known:
+            yield BroadRule(rule.line, str(pattern), why)
+
+
+def broad_hashes(part: CollectedPart, popular: tuple[bytes, ...]) -> Iterator[BroadRule]:
+    """The hashes of public suffixes and popular domains in a part."""
+    breadth = breadth_test(popular)
+    for name in part.runs if part.has_hashes else ():
+        if name.startswith(EXPRESSION_TABLE) and not seal_of(name):
+            size, terms = key_length(name), [decode_terms(own) for own in part.terms]
+            for row in rows_in_range([part.runs[name]], size + PLACE.size, 0, 256):
+                expression = breadth.hashed(row[:size])
+                _, line, number = PLACE.unpack_from(row, size)
+                if not expression or number == GUIDE or terms[number][0]:
+                    continue
+                if why := breadth.of_hash(ExpressionHash(row[:size])):
+                    yield BroadRule(line, f"sha256:{row[:size].hex()}", why)
+
+
+#: by table: a rule's key, and an octet for its action -> its line if it is a hash, or -1
+_Keys = dict[str, dict[bytes, int]]
+_ACTIONS = {action: bytes((number,)) for number, action in enumerate(Action)}
+#: how a row ends that is none of a rule
+_GUIDE = PLACE.pack(0, 0, GUIDE)[-4:]
+
+
+def _compare(
+    keys: tuple[int, int], now: Sequence[CollectedPart], before: Sequence[CollectedPart], kinds: BroadKinds
+) -> ListChange:
+    """Compare the rules whose keys begin with an octet from the first to before the last."""
+    new, old = (_keys_of(parts, *keys) for parts in (now, before))
+    lengths = {name: key_length(name) for name in new if name.startswith(EXPRESSION_TABLE)}
+    lost = 0
+    for name, own in old.items():
+        gone = own.keys() - new.get(name, {}).keys()
+        seal = seal_of(name) if name.startswith(EXPRESSION_TABLE) else None
+        wider = [(new[of], size) for of, size in lengths.items() if size < key_length(name) and seal_of(of) == seal]
+        lost += sum(not any(key[:length] + key[-1:] in hashes for hashes, length in wider) for key in gone)
+    breadth, broad = breadth_test(kinds.popular), list[BroadRule]()
+    for name, size in lengths.items():
+        known = old.get(name, {})
+        for key, line in new[name].items():
+            hashed = None if line < 0 or key in known or seal_of(name) else breadth.hashed(key[:size])
+            if hashed and (why := kinds.why(breadth, hashed)):
+                broad.append(BroadRule(line, f"sha256:{key[:size].hex()}", f"the hash of {hashed.decode()}: {why}"))
+    return ListChange(sum(map(len, old.values())), sum(map(len, new.values())), lost, broad[:_MOST_BROAD])
+
+
+def _keys_of(parts: Sequence[CollectedPart], first: int, last: int) -> _Keys:
+    terms = {part.number: [decode_terms(own) for own in part.terms] for part in parts}
+    moment = datetime.now(UTC)
+    kinds = {(is_clear, said.action, said.holds_at(moment)) for own in terms.values() for is_clear, said in own}
+    found: _Keys = {}
+    for name in {name for part in parts for name in part.runs}:
+        size = key_length(name)
+        rows = rows_in_range([part.runs[name] for part in parts if name in part.runs], size + PLACE.size, first, last)
+        if len(kinds) == 1 and (True, action := next(iter(kinds))[1], True) in kinds:  # as in most lists
+            octet = _ACTIONS[action]
+            found[name] = dict.fromkeys([row[:size] + octet for row in rows if row[-4:] != _GUIDE], -1)
+            continue
+        own = found[name] = {}
+        for row in rows:
+            part, line, number = PLACE.unpack_from(row, size)
+            if number != GUIDE:
+                is_clear, said = terms[part][number]
+                if said.holds_at(moment):
+                    own[row[:size] + _ACTIONS[said.action]] = -1 if is_clear else line
+    return found
+
+
+def _covered(now: Sequence[CollectedPart], before: Sequence[CollectedPart], folder: Path, workers: Workers) -> int:
+    """How many old rules in the clear are gone, with a broader one in the clear in their place."""
+    target = folder / "now"
+    merged = merge_all(now, partial(workers.map, "sorted"), folder)
+    with target.open("wb") as file:
+        assemble(file, now, merged)
+    found = workers.map("covered", partial(_shadowed, path=target), before)
+    return len(set[tuple[bytes, Action]]().union(*found))
+
+
+def _shadowed(part: CollectedPart, path: Path) -> set[tuple[bytes, Action]]:
+    """The same for a part: the rules themselves."""
+    candidates, _ = unspill(part.candidates)
+    index = Index.open(path)
+    found = {(value, action) for (value, _, action), _ in find_shadowed(index, part.layer, candidates)}
+    rules, _ = index.clear_rules([value for value, _ in found])
+    return found - {(value, rule.terms.action) for value, own in rules.items() for rule in own}

@@ -1,0 +1,202 @@
+"""The context of a request: the page that asks for it, and what for. Filters of Adblock lists may depend on it.
+
+Only what decides such filters comes from here, since a client may say what it likes: a lie never opens what another
+rule blocks. What is said twice and differs, or cannot be read, is not said.
+
+Spec: Fetch Metadata Request Headers; Fetch, 3.1 (Origin) and 2.2.5 (destination); RFC 9110, 10.1.3 (Referer)
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from functools import lru_cache
+from typing import NamedTuple
+
+from hushlist.errors import UrlError
+from hushlist.url.host import LONGEST_NAME
+from hushlist.url.parts import split_web_authority
+from hushlist.url.request import Request, Told, canonical_host
+
+
+class Context(NamedTuple):
+    """Who asks, and what for."""
+
+    #: canonical host of the page that asks; empty where it is not known
+    page: str = ""
+    #: one of ``KINDS``; empty where it is not known
+    kind: str = ""
+    #: whether the page's registrable domain is another than the request's; ``None`` where it is not known
+    is_third_party: bool | None = None
+    #: in upper case; empty where it is not known
+    method: str = ""
+
+    def __str__(self) -> str:
+        """For people: what was assumed."""
+        page = f" for {self.page}" if self.page else " for an unknown page"
+        party = {None: "", True: ", third party", False: ", first party"}[self.is_third_party]
+        return (self.kind or "unknown type") + page + party
+
+
+#: resource types, as Adblock's options name them
+KINDS = (
+    *("document", "subdocument", "script", "stylesheet", "image", "font", "media", "object"),
+    *("xmlhttprequest", "websocket", "ping", "other"),
+)
+
+_READ = frozenset((
+    *(b"referer", b"origin", b"sec-fetch-site", b"sec-fetch-dest", b"sec-fetch-mode", b"accept", b"upgrade"),
+    *(b"x-requested-with", b"ping-to"),
+))  # fmt: skip
+_SIZES = frozenset(map(len, _READ))
+#: in which letters may be of either case
+_WITH_CASE = (b"referer", b"origin")
+
+
+def context_of(request: Request, host: bytes) -> Context:
+    """The context of a request by one of its hosts, which is canonical. Never raises; in time linear in the head.
+
+    >>> asked = Request(b"https", (b"cdn.example",), 443, b"/a.js", method=b"GET", fields=(
+    ...     (b"Referer", b"https://www.news.example/today"), (b"Sec-Fetch-Dest", b"script")))
+    >>> context_of(asked, b"cdn.example")
+    Context(page='www.news.example', kind='script', is_third_party=True, method='GET')
+    """
+    said, told = _said(request.fields), request.told or _NOTHING
+    method = (told.method or request.method)[:_LONGEST_TOKEN].decode("ascii", "replace").upper()
+    kind = told.kind or _kind(said, request.target)
+    if told.page is not None:
+        page = host if kind == "document" else host_of_page(told.page)
+        return _context(page, kind, is_third_party(page, host), method)
+    site = said.get(b"sec-fetch-site", b"")
+    if kind == "document" or site in (b"none", b"same-origin"):
+        return _context(host, kind, is_third_party=False, method=method)
+    pages = ((said.get(name, b""), _WEB_URL) for name in (b"origin", b"referer"))
+    url, page = next(((url, page) for url, form in pages if (page := host_of_page(url, form))), (b"", b""))
+    differs = is_third_party(page, host)
+    says = _PARTIES.get(site)
+    if says is None or says is differs or (says and page and _scheme(url) != request.scheme):
+        return _context(page, kind, differs, method)  # "cross-site" is also from http to https of one site
+    return _context(b"", kind, says, method)  # the Referer is that of a stylesheet in the page, or is not true
+
+
+def _context(page: bytes, kind: str, is_third_party: bool | None, method: str) -> Context:
+    return Context(page.decode("ascii", "replace"), kind, is_third_party, method)
+
+
+_NOTHING = Told()
+#: Spec: Fetch Metadata, 2.3
+_PARTIES = {b"cross-site": True, b"same-site": False}
+_LONGEST_TOKEN = 64
+#: octets of a header's value that are read: of a Referer, its origin is enough
+_LONGEST_VALUE = 2 * LONGEST_NAME
+
+
+def _said(fields: Sequence[Sequence[bytes]]) -> dict[bytes, bytes]:
+    """The header fields that say something; one that says two things says nothing."""
+    said: dict[bytes, bytes] = {}
+    for name, whole in fields:
+        if len(name) in _SIZES and (lower := name.lower()) in _READ:
+            value = whole[:_LONGEST_VALUE].strip()
+            value = value if lower in _WITH_CASE else value.lower()
+            said[lower] = value if said.get(lower, value) == value else b""
+    return said
+
+
+_WEB_URL = re.compile(rb"https?://([^/?#\\]+)", re.IGNORECASE)
+_URL_OR_HOST = re.compile(rb"(?:https?://|(?!\w+:/))([^/?#\\]+)", re.IGNORECASE)
+
+
+@lru_cache(maxsize=1 << 12)
+def host_of_page(url: bytes, form: re.Pattern[bytes] = _URL_OR_HOST) -> bytes:
+    """The canonical host of a page's URL, or of a host; empty if there is none.
+
+    >>> host_of_page(b"https://WWW.news.example:8443/a"), host_of_page(b"news.example"), host_of_page(b"about:blank")
+    (b'www.news.example', b'news.example', b'')
+    """
+    found = form.match(url[:_LONGEST_VALUE])
+    if found is None:
+        return b""
+    _, host, port = split_web_authority(found[1])
+    try:
+        return canonical_host(host) if not port or port.isdigit() else b""
+    except UrlError:
+        return b""
+
+
+def _scheme(url: bytes) -> bytes:
+    return url.partition(b":")[0].lower()
+
+
+def is_third_party(page: bytes, host: bytes) -> bool | None:
+    """Whether two hosts have different registrable domains; ``None`` where there is no page."""
+    if not page or page == host:
+        return False if page else None
+    return _registrable_domain(page) != _registrable_domain(host)
+
+
+@lru_cache(maxsize=1 << 12)
+def _registrable_domain(host: bytes) -> bytes:
+    from hushlist.match.public_suffixes import public_suffixes  # who asks no filter starts faster without it
+
+    return public_suffixes().registrable_domain(host)
+
+
+_KINDS_OF_DESTINATIONS = {
+    destination: kind
+    for kind, destinations in {
+        "document": (b"document",),
+        "subdocument": (b"iframe", b"frame", b"fencedframe"),
+        "script": (
+            *(b"script", b"worker", b"sharedworker", b"serviceworker"),
+            *(b"audioworklet", b"paintworklet"),
+        ),
+        "stylesheet": (b"style",),
+        "image": (b"image",),
+        "font": (b"font",),
+        "media": (b"audio", b"video", b"track"),
+        "object": (b"object", b"embed"),
+        "other": (b"manifest", b"report", b"xslt", b"json", b"webidentity"),
+    }.items()
+    for destination in destinations
+}
+#: beginnings of Accept, of browsers that send no Sec-Fetch-Dest
+_KINDS_OF_ACCEPT = (
+    (b"text/html", "document"),
+    (b"text/css", "stylesheet"),
+    (b"image/", "image"),
+    (b"audio/", "media"),
+    (b"video/", "media"),
+    (b"application/font-", "font"),
+    (b"font/", "font"),
+    (b"application/json", "xmlhttprequest"),
+    (b"text/event-stream", "xmlhttprequest"),
+)
+_ENDINGS = {
+    ending: kind
+    for kind, endings in {
+        "script": (b"js", b"mjs"),
+        "stylesheet": (b"css",),
+        "image": (b"png", b"jpg", b"jpeg", b"gif", b"webp", b"avif", b"svg", b"ico", b"bmp"),
+        "font": (b"woff", b"woff2", b"ttf", b"otf", b"eot"),
+        "media": (b"mp4", b"webm", b"mp3", b"ogg", b"m4a", b"m4v", b"mov", b"wav"),
+        "object": (b"swf",),
+    }.items()
+    for ending in endings
+}
+
+
+def _kind(said: dict[bytes, bytes], target: bytes) -> str:
+    mode, destination = said.get(b"sec-fetch-mode"), said.get(b"sec-fetch-dest")
+    if b"websocket" in (said.get(b"upgrade"), mode):
+        return "websocket"
+    if destination in _KINDS_OF_DESTINATIONS:
+        return _KINDS_OF_DESTINATIONS[destination]
+    if b"ping-to" in said:
+        return "ping"
+    if destination == b"empty" or said.get(b"x-requested-with") == b"xmlhttprequest":
+        return "xmlhttprequest"
+    accept = said.get(b"accept", b"")
+    for beginning, kind in _KINDS_OF_ACCEPT:
+        if accept.startswith(beginning):
+            return kind
+    return _ENDINGS.get(target.partition(b"?")[0].rpartition(b".")[2].lower(), "")

@@ -1,0 +1,60 @@
+"""The policy's ``gate``: how much a list may change before it is held back, for all lists or for one."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, replace
+
+from hushlist.lists.list_source import ProblemReport
+from hushlist.lists.yaml_nodes import MappingReader, YamlNode
+from hushlist.policy.groups import SWITCH, read_switch
+
+_KEYS = ("format", "loses", "suffixes")
+_PERCENT = re.compile(r"([0-9]{1,2})%")
+
+
+@dataclass(frozen=True, slots=True)
+class GateLimits:
+    """The limits of one list; immutable."""
+
+    #: whether it has to be a list of its format
+    format: bool = True
+    #: the percentage of its rules that it may lose; ``None``: all of them
+    loses: int | None = 50
+    #: whether the policy says ``loses`` itself: then it holds for short lists, too
+    is_own: bool = False
+    #: whether it must not newly cover a public suffix, or a popular domain
+    suffixes: bool = True
+    popular: bool = True
+
+    @property
+    def is_off(self) -> bool:
+        """Whether it may change as it likes."""
+        return self == replace(_OFF, is_own=self.is_own)
+
+
+_OFF = GateLimits(format=False, loses=None, suffixes=False, popular=False)
+
+
+def read_gate(
+    node: YamlNode | None, before: GateLimits, report: ProblemReport, *, is_of_list: bool = False
+) -> tuple[GateLimits, MappingReader | None]:
+    """The limits, and the mapping that has them, if one does.
+
+    A key that is not given is as ``before``. Of a list, ``popular`` is a switch; else it names a file.
+    """
+    if node is None:
+        return before, None
+    fields = read_switch(node, "gate", (*_KEYS, "popular"), report)
+    if isinstance(fields, bool):
+        return before if fields else _OFF, None
+    switches = ("format", "suffixes", "popular") if is_of_list else ("format", "suffixes")
+    said = {key: word == "on" for key in switches if (word := fields.choice(key, SWITCH)) is not None}
+    limits = replace(before, **said)
+    text = fields.text("loses")
+    if text is not None:
+        percent = _PERCENT.fullmatch(text)
+        if percent is None and text != "off":
+            report.error(fields.line_of("loses"), f"loses: {text}", "expected a percentage such as 50%, or off")
+        limits = replace(limits, loses=int(percent[1]) if percent else None, is_own=True)
+    return limits, fields

@@ -1,0 +1,139 @@
+"""Lists that are fetched: where from, how often, and what proves that they are the publisher's.
+
+>>> from hushlist.lists.yaml_nodes import YamlNode
+>>> entry = {"url": YamlNode(3, "https://lists.example/ads.hosts"), "every": YamlNode(4, "6h")}
+>>> fields = MappingReader(YamlNode(3, entry), ("url", *SUBSCRIPTION_KEYS), ProblemReport("policy.yaml"))
+>>> read_subscription(fields, ProblemReport("policy.yaml"), lambda name, line: None).every
+21600
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hushlist.lists.list_source import ListDefaults, ProblemReport
+from hushlist.lists.yaml_nodes import MappingReader
+from hushlist.policy.gate_limits import GateLimits
+from hushlist.policy.schedule import seconds_of
+
+if TYPE_CHECKING:
+    from hushlist.minisign import PublicKey
+    from hushlist.system.list_store import ListStore
+
+SUBSCRIPTION_KEYS = ("every", "sha256", "key", "signature", "optional")
+_LEAST, _MOST = 15 * 60, 30 * 86400
+_SHA256 = re.compile("[0-9A-Fa-f]{64}")
+#: octets that a URL may have on the wire
+_URL = re.compile(r"https?://[\x21-\x7e]{1,2000}", re.IGNORECASE)
+#: what can only be the line of a public key
+_KEY = re.compile("RW[A-Za-z0-9+/]{54}")
+
+
+@dataclass(frozen=True, slots=True)
+class Subscription:
+    """What a policy says of a list that is fetched."""
+
+    url: str
+    #: seconds between two fetches; ``None``: what the list says itself, or a day
+    every: int | None = None
+    #: of the only content that it may have, in hexadecimal
+    sha256: str | None = None
+    #: of its publisher, and where the signature is
+    key: PublicKey | None = None
+    signature: str = ""
+    #: whether the policy is used without it until there is a copy
+    is_optional: bool = False
+    #: the line of the policy that names it
+    line: int = 0
+
+    @property
+    def identity(self) -> str:
+        """What names its copies: those that another key or digest proved, or none, are not taken for its own."""
+        return "\n".join((self.url, self.sha256 or "", self.key.line if self.key else ""))
+
+
+@dataclass(frozen=True, slots=True)
+class SubscribedList:
+    """A list that is fetched, whether or not there is a copy: its subscription, how it is read, and its copies."""
+
+    subscription: Subscription
+    #: ``None``: the content tells it
+    form: str | None
+    defaults: ListDefaults
+    gate: GateLimits
+    store: ListStore
+
+
+def read_subscription(
+    fields: MappingReader, report: ProblemReport, read_beside: Callable[[str, int], tuple[Path, bytes] | None]
+) -> Subscription | None:
+    """The subscription in the mapping of a list; ``None`` if it has no URL that can be fetched."""
+    url, signature, text = (fields.text(key) for key in ("url", "signature", "sha256"))
+    every = fields.converted("every", _every, "expected a time from 15m to 30d, such as 12h or 1d12h")
+    if text is not None and not _SHA256.fullmatch(text):
+        report.error(fields.line_of("sha256"), f"sha256: {text}", "expected 64 hexadecimal digits")
+    key = _key(fields, report, read_beside)
+    if signature is not None and "key" not in fields:
+        report.error(fields.line_of("signature"), "signature", "without a key, nothing is verified")
+    for name, own in (("url", url), ("signature", signature)):
+        if own is not None and (why := _fault_of(own)):
+            report.error(fields.line_of(name), f"{name}: {own}", why)
+            return None
+    is_optional = fields.choice("optional", ("true", "false")) == "true"
+    if url is None:
+        return None
+    if not url.lower().startswith("https:") and "sha256" not in fields and "key" not in fields:
+        why = "over http, anybody on the way can change it: use https, or give its sha256 or the key of its publisher"
+        report.error(fields.line_of("url"), f"url: {url}", why)
+        return None
+    digest = text.lower() if text else None
+    return Subscription(url, every, digest, key, signature or f"{url}.minisig", is_optional, fields.line_of("url"))
+
+
+def _every(text: str) -> int | None:
+    seconds = seconds_of(text)
+    return seconds if seconds is not None and _LEAST <= seconds <= _MOST else None
+
+
+def _fault_of(url: str) -> str | None:
+    """Why a URL cannot be fetched."""
+    if not _URL.fullmatch(url):
+        return "expected an address with https:// or http://, as a browser sends it: A-labels, and escapes for the rest"
+    from urllib.parse import urlsplit  # most policies start faster without it
+
+    try:
+        parts = urlsplit(url)
+        is_good = bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        is_good = False
+    if not is_good:
+        return "it names no host and port"
+    if "@" in parts.netloc:
+        return "a name and a password in an address would be shown: they cannot be used"
+    return "what is behind # is never sent" if parts.fragment else None
+
+
+def _key(
+    fields: MappingReader, report: ProblemReport, read_beside: Callable[[str, int], tuple[Path, bytes] | None]
+) -> PublicKey | None:
+    text = fields.text("key")
+    if text is None:
+        return None
+    from hushlist.minisign import PublicKey, SignatureError
+
+    line = fields.line_of("key")
+    octets: bytes | str = text.strip()
+    if not _KEY.fullmatch(text.strip()) and "\n" not in text.strip():
+        found = read_beside(text, line)
+        if found is None:
+            return None
+        octets = found[1]
+    try:
+        return PublicKey.parse(octets)
+    except SignatureError as error:
+        report.error(line, f"key: {text}", str(error))
+        return None

@@ -1,0 +1,204 @@
+"""Starts mitmdump from a process that has imported mitmproxy already: of a start, that takes most of the time.
+
+The process knows nothing of Hushlist, and runs nothing of mitmproxy: a fork of it does what the command does after its
+imports, with arguments, environment and folder of its own. What would begin otherwise, as with another ``PYTHONPATH``,
+is started as a command.
+"""
+
+from __future__ import annotations
+
+import atexit
+import gc
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any
+
+try:
+    import resource
+except ImportError:  # Windows
+    resource = None  # type: ignore[assignment]
+
+#: what an interpreter, a library of C, or mitmproxy reads while it starts
+_READ_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "MALLOC", "TZ", "MITMPROXY")
+_LONGEST = 1 << 20
+
+
+class Forked:
+    """A fork, as ``subprocess.Popen`` shows a process."""
+
+    def __init__(self, pid: int, stdout: Any, ended: socket.socket) -> None:
+        self.pid, self.stdout, self.returncode = pid, stdout, None
+        self._ended = ended
+
+    def poll(self) -> int | None:
+        """The exit code, once it has ended."""
+        try:
+            return self.wait(0)
+        except subprocess.TimeoutExpired:
+            return None
+
+    def wait(self, timeout: float | None = None) -> int:
+        """The exit code, when it has ended.
+
+        Raises: subprocess.TimeoutExpired
+        """
+        if self.returncode is None:
+            self._ended.settimeout(timeout)
+            try:
+                self.returncode = json.loads(self._ended.recv(_LONGEST))
+            except (TimeoutError, BlockingIOError):
+                raise subprocess.TimeoutExpired("mitmdump", timeout or 0) from None
+            self._ended.close()
+        return self.returncode
+
+    def send_signal(self, number: int) -> None:
+        if self.poll() is None:
+            with suppress(ProcessLookupError):  # it has ended just now
+                os.kill(self.pid, number)
+
+    def kill(self) -> None:
+        self.send_signal(signal.SIGKILL)
+
+
+class _Preloaded:
+    """The process that has imported mitmproxy, from the first start on."""
+
+    def __init__(self) -> None:
+        self._start = _start_of(os.environ)
+        self._lock = threading.Lock()
+        self._asks: socket.socket | None = None
+
+    def fits(self, environment: Mapping[str, str]) -> bool:
+        """Whether a fork begins as a command does with this environment."""
+        return hasattr(os, "fork") and _start_of(environment) == self._start
+
+    def start(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Forked:
+        read, write = os.pipe()
+        ended, tells = socket.socketpair()
+        with self._lock:
+            asks = self._asks = self._asks or self._run(environment)
+            words = json.dumps([[*map(str, command)], str(folder), dict(environment)])
+            asks.sendall(len(words.encode()).to_bytes(4))
+            socket.send_fds(asks, [b"."], [write, tells.fileno()])
+            asks.sendall(words.encode())
+        os.close(write)
+        tells.close()
+        pid = json.loads(ended.recv(_LONGEST))
+        return Forked(pid, os.fdopen(read, encoding="utf-8", errors="backslashreplace"), ended)
+
+    def _run(self, environment: Mapping[str, str]) -> socket.socket:
+        ours, its = socket.socketpair()
+        command = [sys.executable, __file__, str(its.fileno())]
+        process = subprocess.Popen(command, pass_fds=[its.fileno()], stdin=subprocess.DEVNULL, env=environment)
+        its.close()
+
+        def end() -> None:
+            ours.close()
+            process.wait()
+
+        atexit.register(end)
+        return ours
+
+
+def _start_of(environment: Mapping[str, str]) -> object:
+    """What decides how a process begins, besides its arguments."""
+    variables = {name: value for name, value in environment.items() if name.startswith(_READ_AT_START)}
+    limits = resource and [resource.getrlimit(number) for number in (resource.RLIMIT_FSIZE, resource.RLIMIT_NOFILE)]
+    return variables | {"PYTHONUNBUFFERED": "1"}, limits
+
+
+_PRELOADED = _Preloaded()
+
+
+def start_mitmdump(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Any:
+    """A mitmdump with these arguments; what it prints is its ``stdout``."""
+    if _PRELOADED.fits(environment):
+        return _PRELOADED.start(command, folder, environment)
+    return start_command(command, folder, environment)
+
+
+def start_command(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> subprocess.Popen[str]:
+    """A mitmdump by a command as a user writes it."""
+    return subprocess.Popen(
+        command,
+        cwd=folder,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        encoding="utf-8",
+        errors="backslashreplace",
+        env=environment,
+    )
+
+
+# -- the process -------------------------------------------------------------------------------------------------------
+
+
+def _serve(asked: socket.socket) -> list[str] | None:
+    """Fork whenever that is asked for: in a fork, what its arguments are; ``None`` when nobody can ask any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGCHLD, _reap)
+    while size := _received(asked, 4):
+        _, (output, tells), _, _ = socket.recv_fds(asked, 1, 2)
+        command, folder, environment = json.loads(_received(asked, int.from_bytes(size)))
+        if not os.fork():
+            asked.close()
+            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+            if pid := os.fork():
+                os.close(output)
+                _tell_end(pid, tells)
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+            os.close(tells)
+            os.dup2(output, 1)
+            os.dup2(output, 2)
+            os.close(output)
+            os.environ.clear()
+            os.environ.update(environment)
+            os.chdir(folder)
+            time.tzset()
+            return command
+        os.close(output)
+        os.close(tells)
+    return None
+
+
+def _reap(*_: object) -> None:
+    """Let those go that waited for a mitmdump; its processor time counts as a child's."""
+    with suppress(ChildProcessError):
+        while os.waitpid(-1, os.WNOHANG)[0]:
+            pass
+
+
+def _tell_end(pid: int, tells: int) -> None:
+    """Tell the process's id, and how it has ended when it has."""
+    os.write(tells, json.dumps(pid).encode())
+    _, status = os.waitpid(pid, 0)
+    os.write(tells, json.dumps(os.waitstatus_to_exitcode(status)).encode())
+    os._exit(0)
+
+
+def _received(asked: socket.socket, size: int) -> bytes:
+    octets = b""
+    while len(octets) < size and (more := asked.recv(size - len(octets))):
+        octets += more
+    return octets
+
+
+if __name__ == "__main__":
+    from mitmproxy.tools import dump, main  # noqa: F401  # the command imports the first when it is run
+
+    gc.collect()
+    gc.freeze()
+    if arguments := _serve(socket.socket(fileno=int(sys.argv[1]))):
+        sys.argv = arguments
+        sys.path[0] = str(Path(arguments[0]).parent)
+        sys.exit(main.mitmdump())

@@ -1,0 +1,81 @@
+"""``hushlist import``: what it writes, says and refuses."""
+
+from pathlib import Path
+
+import pytest
+
+from unit.cli.running import Run
+
+CONF = "dns: {port: 53}\nuser_rules:\n- '||ads.example^'\n"
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "AdGuardHome.yaml").write_text(CONF)
+    return tmp_path
+
+
+def names(folder: Path) -> list[str]:
+    return sorted(str(path.relative_to(folder)) for path in folder.rglob("*") if path.is_file())
+
+
+def test_what_is_taken_over_as_a_whole_is_good(run: Run, folder: Path) -> None:
+    assert run("import", "adguardhome", "AdGuardHome.yaml") == (
+        0,
+        "imported/policy.yaml: 1 layer, 2 lists, 0 groups\n",
+        "",
+    )
+    assert names(folder) == [
+        "AdGuardHome.yaml",
+        "imported/lists/lists-user-rules.txt",
+        "imported/overrides.yaml",
+        "imported/policy.yaml",
+    ]
+    code, out, _ = run("check", "--policy", "imported/policy.yaml", "http://x.ads.example/")
+    assert (code, out[:5]) == (1, "block")
+    assert run("compile", "--policy", "imported/policy.yaml")[0] == 0
+
+
+def test_what_is_left_out_is_printed_with_file_and_line(run: Run) -> None:
+    Path("AdGuardHome.yaml").write_text(CONF + "- /a\x7fb/\n".replace("\x7f", "") + "- '||x.example^$client=a'\n")
+    assert run("import", "adguardhome", "AdGuardHome.yaml", "--output", "out") == (
+        1,
+        "AdGuardHome.yaml:4: /ab/: left out: a filter for more than a domain\n"
+        "AdGuardHome.yaml:5: ||x.example^$client=a: left out: $client is not for a proxy\n"
+        "out/policy.yaml: 1 layer, 2 lists, 0 groups\n",
+        "",
+    )
+
+
+def test_a_folder_with_files_is_left_alone(run: Run, folder: Path) -> None:
+    (folder / "imported").mkdir()
+    (folder / "imported/mine.yaml").write_text("rules: []\n")
+    code, out, err = run("import", "adguardhome", "AdGuardHome.yaml")
+    assert (code, out) == (2, "")
+    assert err == "hushlist: imported: it is not empty: name another folder, or replace files with --force\n"
+    assert names(folder / "imported") == ["mine.yaml"]
+
+
+def test_with_force_files_are_replaced_and_named(run: Run, folder: Path) -> None:
+    (folder / "imported").mkdir()
+    for name in ("mine.yaml", "policy.yaml"):
+        (folder / "imported" / name).write_text("rules: []\n")
+    code, out, _ = run("import", "adguardhome", "AdGuardHome.yaml", "--force")
+    assert (code, out.splitlines()[0]) == (1, "imported/policy.yaml: replaced")
+    assert (folder / "imported/mine.yaml").read_text() == "rules: []\n"
+    assert "ads" in (folder / "imported/lists/lists-user-rules.txt").read_text()
+
+
+def test_bad_input_writes_nothing(run: Run, folder: Path) -> None:
+    code, out, err = run("import", "squidguard", "none.conf")
+    assert (code, out, err) == (2, "", "none.conf: No such file or directory\n")
+    assert run("import", "pihole", "AdGuardHome.yaml")[0] == 2
+    assert names(folder) == ["AdGuardHome.yaml"]
+
+
+def test_a_place_that_cannot_be_written_is_said(run: Run, folder: Path) -> None:
+    code, out, err = run("import", "adguardhome", "AdGuardHome.yaml", "--output", "AdGuardHome.yaml/out")
+    assert (code, out) == (2, "")
+    assert "AdGuardHome.yaml" in err
+    assert names(folder) == ["AdGuardHome.yaml"]

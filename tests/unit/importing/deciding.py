@@ -1,0 +1,32 @@
+"""What an imported policy decides, after it has been written and compiled."""
+
+from datetime import datetime
+from pathlib import Path
+
+from hushlist.decide.engine import Engine, load_engine
+from hushlist.importing.imported_policy import ImportedPolicy
+from hushlist.policy.groups import Client
+
+
+class Written:
+    """A policy in a folder, and its engine."""
+
+    def __init__(self, policy: ImportedPolicy, folder: Path) -> None:
+        self.folder = folder
+        self.found = [str(problem) for problem in (*policy.warnings, *policy.write(folder))]
+        self.engine: Engine = load_engine(folder / "policy.yaml")
+
+    def __call__(self, url: str, client: str = "", at: str = "2026-11-23T12:00", user: str | None = None) -> str:
+        """The action; the moment, a Monday's noon, is by the policy's clock."""
+        moment = datetime.fromisoformat(at).replace(tzinfo=self.engine.policy.zone)
+        return str(self.engine.decide_url(f"http://{url}/".encode(), moment, Client(client, user)).action)
+
+    def uncomment(self) -> None:
+        """Use the lists that are comments, as the policy asks for."""
+        path = self.folder / "policy.yaml"
+        path.write_text(path.read_text().replace("# - {", "- {").replace("# lists:", "lists:"))
+        self.engine = load_engine(path)
+
+    def told(self, *words: str) -> list[str]:
+        """What is said of something."""
+        return [line for line in self.found if all(word in line for word in words)]

@@ -1,0 +1,138 @@
+"""The table of network filters: what it finds is what fits, and what it reads is no more than is asked for."""
+
+import gzip
+from collections.abc import Iterable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from hushlist.match.context import KINDS, Context
+from hushlist.match.index import Host, Index
+from hushlist.match.index_file import FILTERED, IndexFileError
+from hushlist.match.index_writer import index_of
+from hushlist.match.network_filter import Asked, parse_filter
+from hushlist.match.rule import Action, Rule, Terms
+from shared import SHARED
+
+_EASYLIST = SHARED / "data" / "adblock" / "easylist.txt.gz"
+
+
+def index_with(filters: Iterable[str], layer: str = "") -> Index:
+    rules = []
+    for line, text in enumerate(filters, 1):
+        action = Action.ALLOW if text.startswith("@@") else Action.BLOCK
+        rules.append(Rule(parse_filter(text), Terms(action, "list", "file", layer=layer), line))
+    return index_of(rules)
+
+
+UNKNOWN = Context()
+
+
+def found(index: Index, url: str, context: Context = UNKNOWN, *, is_stopped: bool = True) -> list[str]:
+    name = url.partition("://")[2].partition("/")[0].encode()
+    host = index.on_host(name)
+    asked = Asked(url.encode(), name, context)
+    matches = (*host.matches, *index.find_filters(asked, host, is_stopped=is_stopped))
+    return sorted(str(match.rule.pattern) for match in matches)
+
+
+HOSTS = ["a.example", "b.a.example", "ads.example", "x.net"]
+PATHS = ["/", "/ads/a.js", "/b/ads.js?x=1", "/banner", "/a.example/x", "/ADS/"]
+FILTERS = st.builds(
+    "{}{}{}".format,
+    st.sampled_from(["", "@@"]),
+    st.sampled_from([
+        *("||a.example^", "||ads.example/", "||a.example/ads/", "/ads/", "ads", "|https://ads.", ".js|", "/ads^*x=",
+          "||x.net^$important", "/(ads|b)\\/a/", "||*.example^", "||a.example^*.js", "banner"), "^b^",
+    ]),
+    st.sampled_from(["", "$script", "$~image", "$3p", "$domain=x.net", "$domain=~x.net", "$domain=x.*|ads.example",
+                     "$to=a.example", "$match-case", "$badfilter", "$document"]),
+).filter(lambda own: own.count("$") < 2)  # fmt: skip
+
+
+@given(st.lists(FILTERS, max_size=12), st.sampled_from(HOSTS), st.sampled_from(PATHS), st.sampled_from(["", *HOSTS]),
+       st.sampled_from(["", *KINDS]), st.sampled_from([None, True, False]))  # fmt: skip
+def test_what_is_found_is_what_fits(
+    filters: list[str], host: str, path: str, page: str, kind: str, party: bool | None
+) -> None:
+    context = Context(page, kind, party, "GET")
+    asked = Asked(f"https://{host}{path}".encode(), host.encode(), context)
+    parsed = list(map(parse_filter, filters))
+    taken_back = {own.digest for own in parsed if own.is_badfilter}
+    whole = Asked(f"http://{host}/".encode(), host.encode(), context)
+    fitting = {own.digest for own in parsed if not own.is_badfilter and own.fits(whole if own.is_of_hosts else asked)}
+    expected = fitting - {own.digest for own in parsed if own.badfilter_digest in taken_back}
+    texts = found(index_with(filters), f"https://{host}{path}", context)
+    assert {parse_filter(text).digest for text in texts} == expected
+
+
+def test_exceptions_are_looked_for_only_where_something_stops() -> None:
+    index = index_with(["@@/ads/$script", "||a.example/ads/x"])
+    script = Context("x.net", "script", True, "GET")
+    assert found(index, "https://x.net/ads/", script, is_stopped=False) == []
+    assert found(index, "https://x.net/ads/", script) == ["@@/ads/$script"]
+    assert len(found(index, "https://a.example/ads/x", script, is_stopped=False)) == 2
+
+
+def test_one_takes_back_only_those_of_its_own_layer() -> None:
+    text = "||a.example/ads/"
+    rules = [
+        Rule(parse_filter(own), Terms(Action.BLOCK, "list", "file", layer=layer), 1)
+        for layer, own in (("one", text), ("two", text), ("two", f"{text}$badfilter"))
+    ]
+    index = index_of(rules)
+    asked = Asked(b"https://a.example/ads/", b"a.example", Context())
+    matches = index.find_filters(asked, index.on_host(b"a.example"), is_stopped=False)
+    assert [match.rule.terms.layer for match in matches] == ["one"]
+
+
+def test_a_filter_that_is_in_two_lists_is_found_in_both() -> None:
+    terms = [Terms(Action.BLOCK, name, name) for name in ("one", "two")]
+    index = index_of(
+        [Rule(parse_filter("/ads/$script,image"), terms[0], 3), Rule(parse_filter("/ads/$image,script"), terms[1], 5)]
+    )
+    asked = Asked(b"https://a.example/ads/", b"a.example", Context("", "image"))
+    matches = index.find_filters(asked, Host((), ()), is_stopped=False)
+    assert [(match.rule.terms.list, match.rule.line) for match in matches] == [("one", 3), ("two", 5)]
+
+
+def test_a_host_knows_whether_filters_are_below_it() -> None:
+    index = index_with(["||ads.example/x", "@@||b.example/x"])
+    assert not index.has_general_filters
+    assert index.on_host(b"www.ads.example").bits == FILTERED
+    assert index.on_host(b"www.ads.example").has_rules_below
+    assert index.on_host(b"b.example").bits & ~FILTERED
+    assert not index.on_host(b"other.example").bits
+    assert index_with(["/ads/"]).has_general_filters
+    assert not index_with(["@@||a.example^"]).has_general_filters
+
+
+def test_a_broken_table_is_refused() -> None:
+    index = index_with(["||ads.example/x"])
+    section = index.directory.sections["words texts"]
+    octets = bytearray(index._octets[:])
+    octets[section.offset + 4 : section.offset + 8] = b"####"
+    with pytest.raises(IndexFileError, match="cannot be read"):
+        found(Index(bytes(octets)), "https://ads.example/x")
+    del index.directory.sections["words fan"]
+    with pytest.raises(IndexFileError, match="its filters cannot be read"):
+        index._filter_table()
+
+
+@pytest.mark.skipif(not _EASYLIST.exists(), reason="no adblock/easylist.txt.gz in HUSHLIST_SHARED")
+def test_of_a_real_list_little_is_read_for_a_request() -> None:
+    filters = []
+    for line in gzip.decompress(_EASYLIST.read_bytes()).decode().splitlines():
+        if line and line[0] not in "![" and "#" not in line:
+            try:
+                filters.append(str(parse_filter(line)))
+            except ValueError:
+                continue
+    index = index_with(filters)
+    assert len(index) > 40_000
+    context = Context("www.news.example", "script", True, "GET")
+    assert found(index, "https://static.doubleclick.net/instream/ad_status.js", context)
+    assert found(index, "https://www.news.example/today/index.html", context, is_stopped=False) == []
+    assert index.filters is not None
+    assert len(index.filters._filters) < 200
