@@ -183,7 +183,9 @@ def mitmdump(
         *(("-w", str(save)) if save else ()),
     ]
     with running(arguments, folder, start_mitmdump) as (process, log):
-        port = int(log.wait_for(rf"listening at {re.escape(LOOPBACK)}:(\d+)")[1])
+        # modes start side by side: any of them may be told of first
+        kind = r"HTTP\(S\) proxy " if proxy_mode == "regular" else ""
+        port = int(log.wait_for(rf"{kind}listening at {re.escape(LOOPBACK)}:(\d+)")[1])
         log.wait_for("mitmproxy has started")
         yield Proxy(process, log, port, folder / "mitmproxy-ca-cert.pem")
 
