@@ -26,7 +26,7 @@ from hushlist.audit.replay.partition import audit_partition, merge_reports
 from hushlist.audit.replay.report_details import add_details
 from hushlist.audit.replay.report_text import report_text
 from hushlist.audit.report_codec import encode
-from hushlist.decide.engine import load_engine
+from hushlist.compiling.stat_cache import load_engine
 from hushlist.policy.groups import NOBODY
 
 

@@ -81,7 +81,7 @@ def compile_policy(policy: Path) -> Path:
 def load(policy: Path) -> Decide:
     """What decides one URL by the policy."""
     os.environ.update(environment(policy))
-    from hushlist.decide.engine import load_engine
+    from hushlist.compiling.stat_cache import load_engine
 
     return load_engine(policy).decide_url
 
@@ -90,7 +90,7 @@ def decrypted_hosts(policy: Path, hosts: Iterable[str]) -> tuple[set[str], set[s
     """The hosts whose TLS ``decrypt: where-needed`` decrypts: to show that they are blocked, and to look inside."""
     os.environ.update(environment(policy))
     from hushlist.audit.replay.decryption import TlsUse, tls_host
-    from hushlist.decide.engine import load_engine
+    from hushlist.compiling.stat_cache import load_engine
     from hushlist.policy.groups import NOBODY
 
     engine = load_engine(policy)
@@ -109,7 +109,7 @@ def hashed_uri(url: bytes, algorithm: str, variant: str, *, is_flagged: bool) ->
 def time_requests(policy: Path) -> float:
     """Seconds of processor time for one decision, where each request is new."""
     os.environ.update(environment(policy))
-    from hushlist.decide.engine import load_engine
+    from hushlist.compiling.stat_cache import load_engine
     from hushlist.errors import UrlError
     from hushlist.url.request import request_of
 
@@ -142,7 +142,7 @@ WORST_UNITS = (
 def time_longest(policy: Path) -> float:
     """Seconds of processor time for the longest decision of a target of 64 KiB, by one host and by four."""
     os.environ.update(environment(policy))
-    from hushlist.decide.engine import load_engine
+    from hushlist.compiling.stat_cache import load_engine
     from hushlist.url.request import LONGEST_TARGET, Request
 
     engine, longest = load_engine(policy), 0.0

@@ -18,8 +18,9 @@ from urllib.parse import unquote
 from hushlist.audit.sources.browser_files import read_har
 from hushlist.audit.sources.line_sources import read_lines, read_request
 from hushlist.audit.sources.recorded_request import RecordedRequest
+from hushlist.compiling.stat_cache import load_engine
 from hushlist.decide.decision import Decision
-from hushlist.decide.engine import Engine, load_engine
+from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError
 from hushlist.match.context import context_of, host_of_page
 from hushlist.match.rule import Action

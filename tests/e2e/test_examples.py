@@ -17,7 +17,7 @@ from mitmproxy.test.tflow import tflow
 from documentation import without_times
 from e2e.proxy import CHECKOUT, MITMDUMP, running
 from hushlist import cli
-from hushlist.decide.engine import load_engine
+from hushlist.compiling.stat_cache import load_engine
 
 EXAMPLES = CHECKOUT / "examples"
 

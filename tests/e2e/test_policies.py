@@ -35,7 +35,7 @@ from e2e.origin import LOOPBACK, Origin
 from e2e.proxy import CHECKOUT, PATIENCE, Answer, Proxy, mitmdump
 from e2e.tables import EXAM_PORT, ROLES, ROWS, TABLES, ZONES, Role, Row
 from hushlist import cli
-from hushlist.decide.engine import load_engine
+from hushlist.compiling.stat_cache import load_engine
 from hushlist.lists.list_formats import FORMATS
 from hushlist.policy.groups import Client
 from hushlist.unblock.overrides import Overrides

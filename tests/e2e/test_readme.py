@@ -31,7 +31,7 @@ from documentation import (
 )
 from e2e.proxy import MITMDUMP, Proxy, running
 from hushlist.compiling.policy_compiler import compile_policy
-from hushlist.decide.engine import load_engine
+from hushlist.compiling.stat_cache import load_engine
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.yaml_rules import read_yaml
 from hushlist.match.seal import SealKey

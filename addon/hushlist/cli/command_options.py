@@ -11,7 +11,8 @@ from pathlib import Path
 
 from hushlist.cli.common import checked, parse_number, print_warnings, remark
 from hushlist.compiling.compile_report import CompileReport, ineffective_schedules
-from hushlist.decide.engine import Engine, load_engine
+from hushlist.compiling.stat_cache import load_engine
+from hushlist.decide.engine import Engine
 from hushlist.errors import Problem, SourceError
 from hushlist.lists.list_formats import FOLDERS, FORMATS, list_format_of
 from hushlist.lists.list_source import ListDefaults, ProblemReport, read_seal_key

@@ -26,11 +26,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hushlist.compiling.index_cache import IndexCache
+from hushlist.decide.engine import Engine
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.index import Index
 from hushlist.match.index_file import IndexFileError
 from hushlist.policy.policy_file import Fingerprint, Policy, read_policy
 from hushlist.system.files import read_regular
+from hushlist.url.comparison import RedirectMemory
 
 if TYPE_CHECKING:
     from hushlist.compiling.policy_compiler import Compiled
@@ -65,6 +67,11 @@ def load_policy(path: Path) -> tuple[Policy, Index]:
     compiled = compile_policy(path).let_go()
     _record(path, state, compiled, cache)
     return compiled.policy, compiled.index
+
+
+def load_engine(path: Path, redirect_memory: RedirectMemory | None = None) -> Engine:
+    """An engine for a policy file; the rest is as for ``load_policy``."""
+    return Engine(*load_policy(path), redirect_memory)
 
 
 def compile_recorded(path: Path, compile_lists: Callable[[], Compiled]) -> Compiled:

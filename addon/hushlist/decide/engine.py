@@ -11,11 +11,9 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
-from pathlib import Path
 from time import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from hushlist.compiling.stat_cache import load_policy
 from hushlist.decide.decision import STOPPING, Decision, EffectivePolicy, strictest
 from hushlist.errors import UrlError
 from hushlist.match.checks import Check, CheckedRequest, may_fail
@@ -82,14 +80,6 @@ class _GroupCache(NamedTuple):
     known: BoundedCache[bytes, _HostMatches]
     #: why every connection is to be decrypted, whatever its host
     needs_all: str | None
-
-
-def load_engine(path: Path, redirect_memory: RedirectMemory | None = None) -> Engine:
-    """An engine for a policy file; compiles the lists if the cache does not have them.
-
-    Raises ``PolicyError`` with every problem of every file.
-    """
-    return Engine(*load_policy(path), redirect_memory)
 
 
 class Engine:

@@ -8,7 +8,8 @@ from pathlib import Path
 from hushlist.audit.replay.auditor import Auditor, ReplayMoment
 from hushlist.audit.replay.tally import AuditTally
 from hushlist.audit.sources.recorded_request import ReadRecord, RecordedRequest, ResourceType
-from hushlist.decide.engine import Engine, load_engine
+from hushlist.compiling.stat_cache import load_engine
+from hushlist.decide.engine import Engine
 from hushlist.policy.groups import NOBODY
 
 NOW = datetime(2026, 11, 21, 12, tzinfo=UTC)

@@ -18,7 +18,7 @@ from hushlist.cli import main
 from hushlist.compiling import list_fetch, list_update
 from hushlist.compiling.list_update import ListUpdate, Outcome, subscribed_lists, update_lists
 from hushlist.compiling.policy_compiler import compile_policy
-from hushlist.decide.engine import load_engine
+from hushlist.compiling.stat_cache import load_engine
 from hushlist.minisign import SecretKey
 from hushlist.policy.policy_file import PolicyError
 from hushlist.system.list_store import ListStore

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.decide.engine import load_engine
+from hushlist.compiling.stat_cache import load_engine
 
 _POLICY = """
 timezone: Europe/Berlin

@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushlist.decide.engine import Engine, load_engine
+from hushlist.compiling.stat_cache import load_engine
+from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError
 from hushlist.lists.filter_lists import read_adblock
 from hushlist.lists.list_source import ListDefaults, ProblemReport

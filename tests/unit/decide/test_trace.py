@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.decide.engine import Engine, load_engine
+from hushlist.compiling.stat_cache import load_engine
+from hushlist.decide.engine import Engine
 from hushlist.decide.trace import LayerAsked, trace
 from hushlist.errors import UrlError
 from hushlist.match.rule import Action

@@ -3,7 +3,8 @@
 from datetime import datetime
 from pathlib import Path
 
-from hushlist.decide.engine import Engine, load_engine
+from hushlist.compiling.stat_cache import load_engine
+from hushlist.decide.engine import Engine
 from hushlist.importing.imported_policy import ImportedPolicy
 from hushlist.policy.groups import Client
 

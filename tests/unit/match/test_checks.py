@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from hushlist.decide.engine import Engine, load_engine
+from hushlist.compiling.stat_cache import load_engine
+from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError
 from hushlist.match.checks import CHECKS, Check, CheckedRequest, may_fail
 from hushlist.match.rule import Action

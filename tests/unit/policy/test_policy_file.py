@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hushlist.compiling.policy_compiler import compile_policy
-from hushlist.decide.engine import load_engine
+from hushlist.compiling.stat_cache import load_engine
 from hushlist.errors import SourceError
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.yaml_nodes import DEFAULTS_KEYS

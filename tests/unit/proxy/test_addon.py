@@ -11,8 +11,9 @@ from mitmproxy import flow as mitmproxy_flow
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.test import taddons, tflow
 
+from hushlist.compiling.stat_cache import load_engine
 from hushlist.decide.decision import Decision
-from hushlist.decide.engine import Engine, load_engine
+from hushlist.decide.engine import Engine
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import Client, Group
 from hushlist.policy.policy_file import POLICY_KEYS, PolicyError

@@ -13,7 +13,8 @@ from mitmproxy.net.http import url as mitmproxy_url
 from mitmproxy.test import taddons
 
 from hushlist.compiling.compile_report import CompileReport
-from hushlist.decide.engine import Engine, load_engine
+from hushlist.compiling.stat_cache import load_engine
+from hushlist.decide.engine import Engine
 from hushlist.match.rule import Action
 from hushlist.policy.policy_file import fingerprint
 from hushlist.proxy import policy_watch

@@ -53,7 +53,8 @@ from hushlist.audit.replay.tally import (
 )
 from hushlist.audit.report_codec import ReportError
 from hushlist.audit.sources.recorded_request import RecordedRequest
-from hushlist.decide.engine import Engine, load_engine
+from hushlist.compiling.stat_cache import load_engine
+from hushlist.decide.engine import Engine
 from hushlist.errors import Problem, SourceError
 from hushlist.jobs.worker_processes import Progress
 from hushlist.lists.list_source import ProblemReport as SourceReport

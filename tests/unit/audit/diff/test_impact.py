@@ -23,8 +23,9 @@ from hushlist.audit.replay.auditor import ReplayMoment
 from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest
 from hushlist.compiling.index_cache import IndexCache
 from hushlist.compiling.policy_compiler import compile_policy
+from hushlist.compiling.stat_cache import load_engine
 from hushlist.decide.decision import STOPPING
-from hushlist.decide.engine import Engine, load_engine
+from hushlist.decide.engine import Engine
 from hushlist.lists.list_source import ListDefaults
 from hushlist.policy.groups import NOBODY, Client
 from unit.audit.samples import AT_NOW, NOW

@@ -21,7 +21,8 @@ from hushlist.audit.replay.partition import merge_reports, tallied_report
 from hushlist.audit.replay.report_details import add_details
 from hushlist.audit.report_codec import ReportError, encode
 from hushlist.audit.sources.recorded_request import BrokenRecord, ReadRecord, RecordedRequest, ResourceType
-from hushlist.decide.engine import Engine, load_engine
+from hushlist.compiling.stat_cache import load_engine
+from hushlist.decide.engine import Engine
 from hushlist.policy.groups import Client
 from hushlist.url.request import Request
 from unit.audit import samples

@@ -14,7 +14,8 @@ from hushlist.audit.replay.auditor import Auditor, ReplayMoment, host_of_url
 from hushlist.audit.replay.report_details import explain_record
 from hushlist.audit.replay.tally import MOST_EXAMPLES, POPULAR, Hits, ListKey, RuleKey, SourceCount
 from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest, ResourceType, SkippedRecord
-from hushlist.decide.engine import Engine, load_engine
+from hushlist.compiling.stat_cache import load_engine
+from hushlist.decide.engine import Engine
 from hushlist.match.public_suffixes import public_suffixes
 from hushlist.match.rule import Action
 from hushlist.policy.groups import NOBODY, Client

@@ -14,8 +14,9 @@ from hushlist.audit.replay.auditor import ReplayMoment
 from hushlist.audit.replay.decryption import MOST_DISTINCT, DistinctNames, SettingCounts, TlsUse, tls_host
 from hushlist.audit.replay.partition import tallied_report
 from hushlist.audit.sources.recorded_request import RecordedRequest
+from hushlist.compiling.stat_cache import load_engine
 from hushlist.decide.decision import STOPPING
-from hushlist.decide.engine import Engine, load_engine
+from hushlist.decide.engine import Engine
 from hushlist.match.index_writer import index_of
 from hushlist.match.rule import Action, ExpressionHash
 from hushlist.policy.groups import NOBODY, Client

@@ -14,7 +14,7 @@ from hushlist.audit.replay.audit_report import AuditReport
 from hushlist.audit.replay.partition import audit_partition, merge_reports
 from hushlist.audit.replay.report_details import add_details
 from hushlist.audit.report_codec import ReportError
-from hushlist.decide.engine import load_engine
+from hushlist.compiling.stat_cache import load_engine
 from hushlist.errors import SourceError
 from unit.audit.samples import AT_NOW, MORE, write_policy
 

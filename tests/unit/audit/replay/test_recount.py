@@ -14,7 +14,7 @@ import pytest
 from hushlist.audit.replay.auditor import ReplayMoment
 from hushlist.audit.replay.replay_job import ReplayWork, audit
 from hushlist.audit.replay.tally import ListKey, RuleKey
-from hushlist.decide.engine import load_engine
+from hushlist.compiling.stat_cache import load_engine
 from hushlist.policy.groups import NOBODY
 from shared import SHARED
 from unit.audit.samples import NOW

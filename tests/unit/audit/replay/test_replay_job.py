@@ -116,7 +116,7 @@ _SPAWNED = """
 import sys
 from pathlib import Path
 from hushlist.audit.replay import replay_job as module
-from hushlist.decide.engine import load_engine
+from hushlist.compiling.stat_cache import load_engine
 from hushlist.jobs import worker_processes
 from unit.audit.samples import AT_NOW
 
@@ -250,7 +250,7 @@ import sys
 from pathlib import Path
 from multiprocessing import active_children
 from hushlist.audit.replay import replay_job as module
-from hushlist.decide.engine import load_engine
+from hushlist.compiling.stat_cache import load_engine
 from unit.audit.samples import AT_NOW
 
 if __name__ == "__main__":

@@ -10,7 +10,8 @@ from hushlist.audit.replay.partition import tallied_report
 from hushlist.audit.replay.report_details import add_details, digest_policy, explain_record
 from hushlist.audit.report_codec import encode
 from hushlist.audit.sources.recorded_request import RecordedRequest
-from hushlist.decide.engine import Engine, load_engine
+from hushlist.compiling.stat_cache import load_engine
+from hushlist.decide.engine import Engine
 from hushlist.match.expressions import full_hash
 from hushlist.url.hashed_uri import HashedUri, HashKey
 from unit.audit.samples import AT_NOW, NOW, RECORDS, tally_of, write_policy

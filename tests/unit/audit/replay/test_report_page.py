@@ -30,7 +30,7 @@ from hushlist.audit.replay.report_page import page_data, report_page
 from hushlist.audit.replay.tally import AuditTally
 from hushlist.audit.report_codec import encode
 from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest, ResourceType
-from hushlist.decide.engine import load_engine
+from hushlist.compiling.stat_cache import load_engine
 from unit.audit.samples import ADS, AT_NOW, NOW, RECORDS, tally_of, write_policy
 
 MADE = datetime(2026, 11, 21, 13, tzinfo=UTC)
