@@ -11,6 +11,9 @@ from mitmproxy import http
 
 from hushlist.decide.decision import Judgement
 from hushlist.errors import logger_of, without_user
+from hushlist.match.checks import Check
+from hushlist.match.index import Match
+from hushlist.match.rule import Anything
 from hushlist.proxy.page.pages import HEADERS, Explanation, Unblock, Verdict, page
 from hushlist.proxy.page.template import Template, security_policy
 
@@ -107,7 +110,17 @@ def explanation_of(judgement: Judgement, zone: tzinfo, kind: Verdict = Verdict.B
         reference=reference,
         kind=kind,
         original=original,
+        text=_text_key(decision.winner),
     )
+
+
+def _text_key(winner: Match) -> str | None:
+    """The key of a page's text for a reason in the filter's own words."""
+    if isinstance(winner.rule.pattern, Check):
+        return f"check_{winner.rule.pattern.code}"
+    if isinstance(winner.rule.pattern, Anything):
+        return "default_reason" if winner.until is None else "default_reason_now"
+    return None
 
 
 #: one transparent pixel

@@ -56,6 +56,8 @@ class Explanation:
     kind: Verdict = Verdict.BLOCKED
     #: the address as sent, with its port, without user information; ``None`` if it is ``url``
     original: str | None = None
+    #: key of the text that says ``reason`` in the reader's language, if the words are the filter's own
+    text: str | None = None
 
     def as_dict(self) -> dict[str, object]:
         """For programs; ``reason`` is in English if the rule has no text of its own."""
@@ -156,13 +158,15 @@ def _values(explanation: Explanation, language: str, unblock: Unblock | None) ->
         "help": _help(explanation, texts),
         **{name: getattr(explanation, name) or "" for name in _SHOWN_AS_IT_IS},
         "category_name": category_name(explanation.category) or "",
-        "until": "" if explanation.until is None else local_time(explanation.until),
+        "until": "" if explanation.until is None else local_time(explanation.until, texts),
         "facts": _facts(explanation, texts),
         "form": Markup() if unblock is None else _form(unblock, kind, texts),
     }
 
 
 def _reason(explanation: Explanation, texts: Mapping[str, str]) -> str:
+    if explanation.text is not None:
+        return texts[explanation.text]
     if explanation.reason is not None:
         return explanation.reason
     if explanation.fault is not None and explanation.kind is not Verdict.FAILED:
@@ -192,16 +196,18 @@ def category_name(category: str | None) -> str | None:
     return unquote(hrn.names[-1]).replace("-", " ").replace("_", " ")
 
 
-def local_time(moment: datetime) -> str:
-    """A moment as every reader understands it, in its own time zone.
+def local_time(moment: datetime, texts: Mapping[str, str]) -> str:
+    """A moment as readers of a language write it, in its own time zone.
 
     >>> from datetime import timedelta, timezone
-    >>> local_time(datetime(2026, 12, 24, 22, 30, 9, tzinfo=timezone(timedelta(hours=1))))
-    '2026-12-24 22:30 (UTC+01:00)'
+    >>> moment = datetime(2026, 12, 4, 22, 30, 9, tzinfo=timezone(timedelta(hours=1)))
+    >>> local_time(moment, TEXTS["en"]), local_time(moment, TEXTS["ja"])
+    ('4 December 2026, 22:30 (UTC+01:00)', '2026年12月4日 22:30 (UTC+01:00)')
     """
-    written = moment.replace(tzinfo=None).isoformat(" ", "minutes")
-    offset = moment.isoformat(timespec="minutes").removeprefix(written.replace(" ", "T"))
-    return f"{written} (UTC{'' if offset == '+00:00' else offset})"
+    month = texts["months"].split()[moment.month - 1]
+    shown = texts["moment"].format(day=moment.day, month=month, year=moment.year, time=f"{moment:%H:%M}")
+    offset = moment.isoformat(timespec="minutes").removeprefix(moment.replace(tzinfo=None).isoformat("T", "minutes"))
+    return f"{shown} (UTC{'' if offset == '+00:00' else offset})"
 
 
 # -- the language ------------------------------------------------------------------------------------------------------
@@ -236,11 +242,11 @@ def negotiate(header: str, offered: Collection[str] = TEXTS.keys(), default: str
 
     Spec: RFC 9110, 12.5.4, and RFC 4647, 3.4 (lookup)
     """
-    weighted = list(_ranges(header))
+    # sorting is stable: of two with the same weight the first one comes first
+    weighted = _with_script(sorted(_ranges(header), key=lambda item: -item[1]))
     # 'a value of 0 means "not acceptable"'
     refused = {wanted for wanted, weight in weighted if weight == 0}
-    # sorting is stable: of two with the same weight the first one comes first
-    for wanted, weight in sorted(weighted, key=lambda item: -item[1]):
+    for wanted, weight in weighted:
         if weight > 0 and (found := _look_up(wanted, offered, default, refused)) is not None:
             return found
     # RFC 9110, 12.5.4: where nothing fits, "the origin server can either disregard the header field by treating the
@@ -257,6 +263,38 @@ def _ranges(header: str) -> Iterator[tuple[str, float]]:
         weights = [_WEIGHT.fullmatch(parameter) for parameter in parameters]
         if _RANGE.fullmatch(wanted) and len(weights) <= 1 and None not in weights:
             yield wanted, next((float(found[1]) for found in weights if found), 1.0)
+
+
+#: regions where Chinese is mostly written in traditional characters (likely subtags of Unicode's CLDR)
+_TRADITIONAL = frozenset({"hant", "tw", "hk", "mo"})
+_SIMPLIFIED = frozenset({"hans", "cn", "sg", "my"})
+
+
+def _with_script(weighted: list[tuple[str, float]]) -> list[tuple[str, float]]:
+    """The ranges, with the script of Chinese written out; ``zh`` alone means that of the reader's other ranges.
+
+    Browsers send ``zh-TW, zh;q=0.9``: whoever reads traditional characters does not ask for simplified ones by that.
+    """
+    first = next((script for wanted, weight in weighted if weight > 0 and (script := _script_of(wanted))), "hans")
+    return [
+        (f"zh-{_script_of(wanted) or first}" if wanted.split("-")[0] == "zh" else wanted, weight)
+        for wanted, weight in weighted
+    ]
+
+
+def _script_of(wanted: str) -> str | None:
+    """The script that a range for Chinese means; ``None``: it does not say.
+
+    >>> _script_of("zh-hant-cn"), _script_of("zh-sg"), _script_of("zh"), _script_of("de-tw")
+    ('hant', 'hans', None, None)
+    """
+    language, *subtags = wanted.split("-")
+    for subtag in subtags if language == "zh" else ():
+        if subtag in _TRADITIONAL:
+            return "hant"
+        if subtag in _SIMPLIFIED:
+            return "hans"
+    return None
 
 
 def _look_up(wanted: str, offered: Collection[str], default: str, refused: Collection[str]) -> str | None:
@@ -287,7 +325,7 @@ def _facts(explanation: Explanation, texts: Mapping[str, str]) -> Markup:
         ("list", explanation.list, lambda name: element("span", _shortened(name), dir="auto")),
         ("rule", explanation.rule, _code),
         ("expression", explanation.expression, _code),
-        ("until", explanation.until, _moment),
+        ("until", explanation.until, lambda moment: _moment(moment, texts)),
         ("reference", explanation.reference, _code),
     ]
     rows = [
@@ -301,8 +339,8 @@ def _facts(explanation: Explanation, texts: Mapping[str, str]) -> Markup:
     return element("section", heading, element("dl", *rows), aria_labelledby="details")
 
 
-def _moment(moment: datetime) -> Markup:
-    return element("time", local_time(moment), datetime=moment.isoformat(timespec="minutes"), dir="ltr")
+def _moment(moment: datetime, texts: Mapping[str, str]) -> Markup:
+    return element("time", local_time(moment, texts), datetime=moment.isoformat(timespec="minutes"), dir=texts["dir"])
 
 
 def _category(category: str) -> Markup:

@@ -7,7 +7,9 @@ import pytest
 from mitmproxy import http
 
 from hushlist.decide.decision import Decision
-from hushlist.match.rule import Action
+from hushlist.match.checks import Check
+from hushlist.match.index import Match
+from hushlist.match.rule import Action, Anything, Rule, Terms
 from hushlist.proxy.page.block_response import (
     AnswerKind,
     answer_kind_of,
@@ -15,7 +17,7 @@ from hushlist.proxy.page.block_response import (
     explanation_of,
     failure,
 )
-from hushlist.proxy.page.pages import Explanation, Unblock, Verdict
+from hushlist.proxy.page.pages import Explanation, Unblock, Verdict, page
 from hushlist.url.request import Request, request_of
 from unit.hostile import engine_of, judgement_of
 
@@ -193,6 +195,24 @@ def test_a_decision_is_explained_without_the_folders_of_its_files() -> None:
         reference="7",
         kind=Verdict.WARNED,
     )
+
+
+@pytest.mark.parametrize(
+    ("pattern", "until", "german"),
+    [
+        (Anything(), None, "Nur was erlaubt ist, wird durchgelassen."),
+        (Anything(), UNTIL, "Zurzeit wird nur durchgelassen, was erlaubt ist."),
+        (Check("rare-ipv4"), None, "Die Adresse ist eine IPv4-Adresse in seltener Schreibweise."),
+    ],
+)
+def test_a_reason_in_the_filter_s_own_words_is_in_the_reader_s_language(
+    pattern: Anything | Check, until: datetime | None, german: str
+) -> None:
+    match = Match(Rule(pattern, Terms(Action.BLOCK, "policy", "p", reason="In English"), 1), b"*", (0, 0), until=until)
+    judgement = judgement_of(Decision(Action.BLOCK, b"http://h.example/", (match,), match))
+    explanation = explanation_of(judgement, UTC)
+    assert german in page(explanation, "de")[0].decode()
+    assert explanation.in_english() == "In English"
 
 
 def test_a_rule_without_a_reason_and_a_request_that_cannot_be_read_are_explained() -> None:

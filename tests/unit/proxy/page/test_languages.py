@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushlist.match.checks import CHECKS
 from hushlist.proxy.page.pages import DEFAULT_LANGUAGE, TEXTS, negotiate
 
 OFFERED = ["en", "de", "fr", "pt", "zh-hant"]
@@ -34,6 +35,12 @@ OFFERED = ["en", "de", "fr", "pt", "zh-hant"]
         ("zh-Hans, fr", "fr"),
         ("zh-Hant-CN-x-private1-private2", "zh-hant"),
         ("de-x-a", "de"),
+        # of Chinese, the script counts, and a region tells it
+        ("zh-HK, fr", "zh-hant"),
+        ("zh-CN, fr", "fr"),
+        ("zh-CN, zh;q=0.9, fr;q=0.8", "fr"),
+        ("zh-TW;q=0.5, zh", "zh-hant"),
+        ("zh, fr", "fr"),
         # "*" is the default, and comes in its turn
         ("*", "en"),
         ("tlh, *", "en"),
@@ -68,6 +75,27 @@ def test_the_language_is_the_one_that_the_reader_wants_most(header: str, languag
     assert negotiate(header, OFFERED, "en") == language
 
 
+@pytest.mark.parametrize(
+    ("header", "language"),
+    [
+        ("nl-BE, en;q=0.5", "nl"),
+        ("ja-JP", "ja"),
+        ("zh", "zh-hans"),
+        ("zh-CN,zh;q=0.9,en;q=0.8", "zh-hans"),
+        ("zh-Hans-HK", "zh-hans"),
+        ("zh-SG", "zh-hans"),
+        # nobody gets simplified characters who asks for traditional ones
+        ("zh-TW,zh;q=0.9,en-US;q=0.8,en;q=0.7", "en"),
+        ("zh-Hant-CN, ja;q=0.5", "ja"),
+        ("zh;q=0.9, zh-HK, de;q=0.1", "de"),
+        ("zh-TW, zh-CN;q=0.5", "zh-hans"),
+        ("zh-CN;q=0, zh, de;q=0.1", "de"),
+    ],
+)
+def test_dutch_japanese_and_chinese_are_found(header: str, language: str) -> None:
+    assert negotiate(header) == language
+
+
 @given(
     st.text() | st.lists(st.sampled_from(["de", "-", ",", ";", "q", "=", "0", ".", "1", "*", " ", "x"])).map("".join)
 )
@@ -91,11 +119,17 @@ def test_every_language_is_whole(language: str) -> None:
         assert "<" not in text, key
         assert text.count("{}") == english[key].count("{}") == (key in ("minutes", "hours")), key
         # a sentence stays one
-        assert english[key].endswith(".") is bool(re.search(r"[.।]$", text)) or key in ("minutes", "hours"), key
+        assert english[key].endswith(".") is bool(re.search(r"[.।。]$", text)) or key in ("minutes", "hours"), key
+    assert len(texts["months"].split()) == len(set(texts["months"].split())) == 12
     assert texts["dir"] == ("rtl" if language == "ar" else "ltr")
 
 
 def test_the_languages_that_are_promised_are_there() -> None:
-    assert {"en", "de", "fr", "es", "hi", "ar"} <= set(TEXTS)
+    assert sorted(TEXTS) == ["ar", "de", "en", "es", "fr", "hi", "it", "ja", "nl", "pl", "pt", "tr", "uk", "zh-hans"]
     reasons = [texts["blocked_reason"] for texts in TEXTS.values()]
     assert len(set(reasons)) == len(reasons)
+
+
+def test_every_check_has_a_sentence_in_every_language() -> None:
+    for texts in TEXTS.values():
+        assert {key for key in texts if key.startswith("check_")} == {f"check_{code}" for code in CHECKS}
