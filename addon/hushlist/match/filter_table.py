@@ -38,8 +38,8 @@ _LENGTH = Struct("=I")
 _MARKS = 16
 #: words with their filters that are kept
 MOST_KNOWN = 1 << 15
-#: what it takes to read a filter, and to look up the words of a URL, in octets that are compared
-_READING, _WORDS = 1 << 12, 100
+#: what it takes to read a filter and each of its octets, and to look up the words of a URL, in octets that are compared
+_READING, _READING_OCTET, _WORDS = 1 << 13, 1 << 7, 100
 #: words that most URLs have: their filters are better found by another
 _COMMON = frozenset(b"http https www com net org js html htm php css png jpg jpeg gif svg json images static".split())
 _VERY_COMMON = 1 << 20
@@ -126,8 +126,8 @@ class FilterTable:
             raise ValueError("the words of its filters are not as many as it says")
         if self._fan[0] or 2 * self._fan[-1] != len(self._keys):
             raise ValueError("the fan-out of its filters does not count them")
-        #: hash of a word -> its filters; place of a text -> the filter
-        self._known: dict[int, tuple[_Known, ...]] = {}
+        #: hash of a word -> what it takes to read its filters, and these; place of a text -> the filter
+        self._known: dict[int, tuple[int, tuple[_Known, ...]]] = {}
         self._filters: dict[int, _Known] = {}
 
     def of_hosts(self, asked: Asked) -> list[NetworkFilter]:
@@ -151,23 +151,24 @@ class FilterTable:
         """Requests spend much of their time in this loop, so it calls few functions."""
         marks, mask, known = self._marks, self._mask, self._known
         low, kinds, parties = asked.low, asked.kinds, asked.parties
-        found, work, each = [], asked.work, len(low) + _READING
-        work.spend(asked.url, _WORDS * len(low))
+        found, work, length = [], asked.work, len(low)
+        work.spend(asked.url, _WORDS * length)
         for key in keys:
             if marks[key & mask]:
-                filters = known.get(key)
-                if filters is None:
-                    filters = self._load(key, asked)
-                work.left -= each * len(filters)
+                reading, filters = known.get(key) or self._load(key, asked)
+                work.left -= reading + length * len(filters)
                 if work.left < 0:
                     work.spend(asked.url, 0)
                 for literal, own_kinds, own_parties, own in filters:
                     if literal in low and own_kinds & kinds and own_parties & parties and own.fits(asked):
                         found.append(own)
-        return found if len(found) < 2 else list(dict.fromkeys(found))
+        if len(found) < 2:
+            return found
+        work.spend(asked.url, _READING * len(found))
+        return list(dict.fromkeys(found))
 
-    def _load(self, key: int, asked: Asked) -> tuple[_Known, ...]:
-        """The filters of a hash, which are then known; ``UrlError`` if they are too many to be read."""
+    def _load(self, key: int, asked: Asked) -> tuple[int, tuple[_Known, ...]]:
+        """The filters of a hash, which are then known; ``UrlError`` if they take too long to be read."""
         if len(self._known) >= MOST_KNOWN or len(self._filters) >= MOST_KNOWN:
             self._known.clear()
             self._filters.clear()
@@ -175,15 +176,23 @@ class FilterTable:
             bucket = key & self._bucket
             pairs = range(2 * self._fan[bucket], 2 * self._fan[bucket + 1], 2)
             places = [self._keys[own + 1] for own in pairs if self._keys[own] == key]
-            if len(places) * (len(asked.low) + _READING) > asked.work.left:
-                asked.work.spend(asked.url, asked.work.left + 1)
-            filters = tuple(map(self._filter_at, places))
+            filters = tuple(self._filters_at(places, asked))
         except UrlError:
             raise
         except (LookupError, ValueError, StructError) as error:
             raise IndexFileError(self._source, "a filter cannot be read") from error
-        self._known[key] = filters
-        return filters
+        reading = sum(_READING + _READING_OCTET * len(own.text) for *_, own in filters)
+        self._known[key] = reading, filters
+        return reading, filters
+
+    def _filters_at(self, places: Sequence[int], asked: Asked) -> Iterator[_Known]:
+        """The filters at these places; those that are read are no more than may be."""
+        left = asked.work.left - len(places) * (len(asked.low) + _READING)
+        for place in places:
+            if left < 0:
+                asked.work.spend(asked.url, asked.work.left + 1)
+            yield (known := self._filter_at(place))
+            left -= _READING_OCTET * len(known[-1].text)
 
     def _filter_at(self, place: int) -> _Known:
         known = self._filters.get(place)

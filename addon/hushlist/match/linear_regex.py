@@ -4,6 +4,7 @@ Python's engine tries again where a try fails, so time can grow with a power of 
 expression is taken if all of this holds; then each place of the text is looked at a bounded number of times:
 
 - it has no look-around and no back-reference, and repeats without bound only single characters;
+- its groups are not deep, so that it can be read wherever it is asked for, however deep the caller is;
 - all else together can be read in few ways, and has few characters;
 - between two unbounded repeats, something has to stand that the first one cannot be, and something that the second one
   cannot be; so does something before the first one, unless the expression begins with ``^``.
@@ -19,11 +20,14 @@ from dataclasses import dataclass, field
 from re import _constants as sre  # type: ignore[attr-defined]
 from re import _parser  # type: ignore[attr-defined]
 from typing import Any
+from warnings import catch_warnings, simplefilter
 
 #: ways in which all but the unbounded repeats can be read; characters of it
 MOST_WAYS = 1 << 8
 MOST_CHARACTERS = 1 << 11
 _LONGEST = 1 << 11
+#: EasyList's have up to 9
+_MOST_GROUPS = 64
 #: a step of a search takes as long as a look for literal text in so many octets
 _STEP = 4
 _EVERY = frozenset(range(256))
@@ -60,9 +64,13 @@ def linear_regex(source: str, *, match_case: bool) -> tuple[re.Pattern[bytes], b
     """
     if len(source) > _LONGEST or not source.isascii():
         raise ValueError("a regular expression that is too long, or has other letters than those of URLs")
+    if source.count("(") > _MOST_GROUPS:
+        raise ValueError("a regular expression with too many groups")
     octets, flags = source.encode(), 0 if match_case else re.IGNORECASE
     try:
-        nodes = list(_parser.parse(octets, flags))
+        with catch_warnings():  # "[[" may mean something else in a later Python
+            simplefilter("error", FutureWarning)
+            nodes = list(_parser.parse(octets, flags))
         shape = _Shape()
         _read(nodes, shape, is_mandatory=True, is_last=True)
     except (re.error, OverflowError, RecursionError, FutureWarning) as error:

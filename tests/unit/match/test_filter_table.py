@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushlist.errors import UrlError
 from hushlist.match.context import KINDS, Context
 from hushlist.match.index import Host, Index
 from hushlist.match.index_file import FILTERED, IndexFileError
@@ -106,6 +107,21 @@ def test_a_host_knows_whether_filters_are_below_it() -> None:
     assert not index.on_host(b"other.example").bits
     assert index_with(["/ads/"]).has_general_filters
     assert not index_with(["@@||a.example^"]).has_general_filters
+
+
+_NAMES = "|".join(f"x{number}.example" for number in range(600))
+
+
+@pytest.mark.parametrize(("text", "number"), [("ads$image,domain=~d{}.example", 16_000),
+                                              (f"/ads/x$image,domain=d{{}}.example|{_NAMES}", 200)],
+                         ids=["many", "long"])  # fmt: skip
+def test_a_list_can_make_a_request_take_only_so_long(text: str, number: int) -> None:
+    index = index_with(map(text.format, range(number)))
+    for _ in range(2):  # what is read is kept, and that changes nothing
+        with pytest.raises(UrlError, match="too many filters would have to be compared"):
+            found(index, "https://a.example/ads/x", Context("", "image"))
+    assert index.filters is not None
+    assert len(index.filters._filters) < number
 
 
 def test_a_broken_table_is_refused() -> None:

@@ -45,10 +45,24 @@ def test_one_that_may_take_long_is_refused(source: str) -> None:
         linear_regex(source, match_case=False)
 
 
-@pytest.mark.parametrize("source", ["(", "a{2,1}", "[", "é", "a" * 5000])
+@pytest.mark.parametrize("source", ["(", "a{2,1}", "[", "[[a]/", "é", "a" * 5000])
 def test_one_that_cannot_be_read_is_refused(source: str) -> None:
     with pytest.raises(ValueError, match="a regular expression that is"):
         linear_regex(source, match_case=False)
+
+
+@pytest.mark.parametrize("source", ["(" * 200 + "a" + ")" * 200, "(?:" * 65 + "a" + "){1}" * 65])
+def test_one_is_refused_wherever_it_is_read_or_nowhere(source: str) -> None:
+    with pytest.raises(ValueError, match="too many groups"):
+        linear_regex(source, match_case=False)
+    own = "(" * 64 + "a" + ")" * 64
+    assert linear_regex(own, match_case=False)[1] == b"a*"
+
+
+@pytest.mark.filterwarnings("ignore")
+def test_what_is_read_does_not_depend_on_what_becomes_of_warnings() -> None:
+    with pytest.raises(ValueError, match="not valid"):
+        linear_regex("[[a]/", match_case=False)
 
 
 @pytest.mark.parametrize("source", TAKEN)

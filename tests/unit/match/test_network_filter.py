@@ -185,3 +185,9 @@ def test_a_filter_goes_to_other_processes_as_it_is() -> None:
 def test_a_filter_that_is_too_long_is_refused() -> None:
     with pytest.raises(ValueError, match="too long"):
         parse_filter("/ads/$domain=" + "|".join(f"d{number}.example" for number in range(1000)))
+
+
+def test_a_pattern_with_more_wildcards_than_any_has_is_refused() -> None:
+    assert fits("/v1*" + "*".join("ad.js") + "$script")
+    with pytest.raises(ValueError, match="too many wildcards"):
+        parse_filter("*".join("ad" * 20))
