@@ -27,7 +27,7 @@ SCRIPTS = Path(__file__).parent / "scripts"
 MITMDUMP = Path(sysconfig.get_path("scripts")) / "mitmdump"
 
 #: seconds within which anything that is waited for has to happen, on a busy machine too
-PATIENCE = 30.0
+PATIENCE = 60.0
 
 
 @dataclass(frozen=True)

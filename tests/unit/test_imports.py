@@ -16,6 +16,9 @@ import pytest
 
 import hushlist
 
+#: tests that read all sources share what they have parsed
+pytestmark = pytest.mark.xdist_group("sources")
+
 PACKAGE = Path(hushlist.__file__).parent
 MODULES = {
     ".".join(("hushlist", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path

@@ -5,6 +5,8 @@ and every other one is refused, but to an upstream proxy, or where ``upstream_ot
 of loopback. One name, self.test, leads to loopback, whatever the port.
 This sits below mitmproxy, so that the filter sees what it would see with real names. (A ``server_connect`` hook would
 have to change ``server.address``, and the next request through the same tunnel would then seem to be for 127.0.0.1.)
+
+The filter looks more often than by itself whether files have changed, so that no test waits long for that.
 """
 
 from __future__ import annotations
@@ -16,6 +18,8 @@ from typing import Any
 from mitmproxy import ctx
 from mitmproxy.addonmanager import Loader
 
+from hushlist.proxy import policy_watch
+
 _open_connection = asyncio.open_connection
 
 
@@ -26,6 +30,7 @@ class Upstream:
         loader.add_option("upstream_proxy", int, 0, "Loopback port of another proxy, which is reached as it is.")
         loader.add_option("upstream_others", bool, False, "Every other port of any host is that of loopback.")
         asyncio.open_connection = self.open_connection
+        policy_watch.INTERVAL, policy_watch.DUE_INTERVAL = 0.1, 0.5
 
     async def open_connection(self, host: str, port: int, **_: Any) -> Any:
         plain, tls = ctx.options.upstream_http, ctx.options.upstream_https

@@ -79,7 +79,10 @@ CALLS: dict[str, list[list[str]]] = {
         ["bad.yaml"],
         [ARGUMENT],
     ],
-    "keypair": [["--no-password", ARGUMENT], ["bad.yaml"], [f"{ARGUMENT}/x"], ["--public", ARGUMENT, "new"]],
+    "keypair": [
+        *(["--no-password", *own] for own in ([ARGUMENT], [f"{ARGUMENT}/x"], ["--public", ARGUMENT, "new"])),
+        ["bad.yaml"],
+    ],
     "sealkey": [[ARGUMENT], ["bad.yaml"]],
     "sign": [["--key", "secret.key", LIST, ARGUMENT], ["--key", ARGUMENT, LIST], ["--key", "bad.yaml", LIST]],
     "verify": [[LIST, "--key", "secret.key.pub"], [LIST, "--key", ARGUMENT], [ARGUMENT, "--key", "secret.key.pub"]],
@@ -232,6 +235,7 @@ def test_wrong_usage_quotes_nothing_as_it_is(command: str, capsys: pytest.Captur
         assert "\nFORGED" not in err
 
 
+@pytest.mark.xdist_group("sources")
 def test_only_one_module_prints_and_only_one_makes_loggers() -> None:
     found: dict[str, set[str]] = {"print": set(), "getLogger": set(), "write": set()}
     for path in MODULES.values():

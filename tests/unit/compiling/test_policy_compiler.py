@@ -576,15 +576,17 @@ def _recounted(found: Compiled) -> Iterator[tuple[int, int, int]]:
         covered = 0
         for pattern, _ in own:
             assert isinstance(pattern, Expression)
-            broader = expressions(split_web(b"http://" + pattern.value))
-            covered += any(text != pattern.value and text in every for text in broader)
+            labels = pattern.value.partition(b"/")[0].split(b".")
+            above = (b".".join(labels[at:]) + b"/" for at in range(1, len(labels) - 1))
+            broader = {*expressions(split_web(b"http://" + pattern.value)), *above}
+            covered += not every.isdisjoint(broader - {pattern.value})
         yield len(own), len(rules) - len(own), covered
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not UT1.is_dir() or not HOSTS.is_file(), reason="no ../shared/data; see HUSHLIST_SHARED")
 def test_real_lists_are_counted_as_a_slow_recount_does(tmp_path: Path, cache: IndexCache) -> None:
-    folders = sorted({path.parent for path in UT1.rglob("domains")})
+    folders = sorted(path.parent for path in UT1.rglob("domains") if path.stat().st_size < 300_000)
     policy = write_policy(tmp_path, *(f"'{folder}'" for folder in folders), f"'{HOSTS}'")
     found = compile_policy(policy, cache=cache, popular=POPULAR if POPULAR.is_file() else None)
     assert len(found.report.lists) >= 2

@@ -42,6 +42,8 @@ from unit.match.plain_index import SEAL, STEADY, Given, given_rules, octets_of
 from unit.plain_engine import PlainEngine, told
 
 TERMS = Terms(Action.BLOCK, "list", "file")
+#: for tests of which each example asks for a whole policy's decisions
+FEW = settings(STEADY, max_examples=settings.default.max_examples // 2)
 
 
 def request(*hosts: bytes, target: bytes = b"/", scheme: bytes = b"http") -> Request:
@@ -567,7 +569,7 @@ def spellings(parts: Parts) -> st.SearchStrategy[Request]:
     )
 
 
-@STEADY
+@FEW
 @given(st.data(), given_rules(LAYERS), st.sets(st.sampled_from(CHECK_RULES)), st.booleans(), st.booleans())
 def test_an_engine_that_remembers_decides_as_one_that_does_not(
     data: st.DataObject, given: Given, checks: set[Rule], has_uris: bool, has_learned: bool
@@ -639,7 +641,7 @@ def test_a_url_that_looks_plain_is_decided_as_its_request(more: str, unparsable:
     engine = engine_of(text, unparsable=unparsable)
     plain = PlainEngine(engine.policy, rules_of(text, "first.yaml", "first"))
 
-    @settings(STEADY, max_examples=2 * settings.default.max_examples)
+    @FEW
     @given(st.lists(plain_looking() | urls(), min_size=1, max_size=3), st.sampled_from(DAYS))
     def compare(arrived: list[bytes], now: datetime) -> None:
         for url in (*_PLAIN_LOOKING, *arrived, *arrived):  # the hosts are known before the second time, if ever
@@ -798,7 +800,7 @@ def recategorized(rule: Rule, category: str | None, *, warns: bool) -> Rule:
     return rule._replace(terms=replace(rule.terms, category=category, action=action))
 
 
-@STEADY
+@FEW
 @given(st.data(), given_rules(LAYERS), groups(), group_settings(), st.booleans())
 def test_groups_schedules_and_grants_are_as_if_nothing_were_remembered(
     data: st.DataObject, given: Given, some_groups: tuple[Group, ...], for_all: GroupSettings, has_more: bool
@@ -1161,7 +1163,7 @@ def connection(*hosts: bytes, port: int = 443, destination: bytes | None = None)
     return Request(b"https", hosts, port, b"/", destination=destination)
 
 
-@STEADY
+@FEW
 @given(st.data(), given_rules(LAYERS), groups(), group_settings(), st.booleans(), st.booleans())
 def test_a_connection_that_need_not_be_decrypted_is_decided_as_each_request_in_it(
     data: st.DataObject,

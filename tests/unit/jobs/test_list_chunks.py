@@ -34,7 +34,7 @@ def test_no_more_of_a_line_is_read_than_tells_that_it_is_too_long(
     tmp_path: Path, before: int, length: int, behind: bytes
 ) -> None:
     path = tmp_path / "list"
-    path.write_bytes(b"# x\n" * (before // 4) + b"a ".ljust(length, b"a") + behind)
+    path.write_bytes(b"# x\n".rjust(128) * (before // 128) + b"a ".ljust(length, b"a") + behind)
     found = chunk_list(listed(path))
     assert max(chunk.length for chunk in found.chunks) <= list_chunks.PIECE + LONGEST_LINE + 1
     rules = []
@@ -42,7 +42,7 @@ def test_no_more_of_a_line_is_read_than_tells_that_it_is_too_long(
         loaded = load_chunk(0, found.file, chunk)
         rules += [rule.line for rule in loaded.rules]
         found.report.merge(loaded.report)
-    first = before // 4 + 1
+    first = before // 128 + 1
     warnings = [(problem.line, problem.why) for problem in found.report.warnings]
     assert rules == ([first + 1] if b"b" in behind else [])
     assert warnings[0][0] == first

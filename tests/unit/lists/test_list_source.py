@@ -5,7 +5,7 @@ from itertools import pairwise
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushlist.errors import Problem, SourceError
@@ -148,6 +148,7 @@ def pieces(octets: bytes, cuts: list[bool]) -> list[tuple[int, bytes]]:
 
 
 @pytest.mark.parametrize("name", BY_LINE)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(
     lines=st.lists(
         st.tuples(

@@ -4,7 +4,7 @@ import re
 from collections.abc import Callable, Iterator
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushlist.errors import Problem
@@ -201,6 +201,7 @@ def lists(draw: st.DrawFn) -> bytes:
 
 
 @pytest.mark.parametrize("form", SPLIT, ids=lambda form: form.read.__name__)
+@settings(max_examples=settings.default.max_examples // 2)
 @given(octets=lists(), defaults=st.sampled_from((ListDefaults(), ListDefaults(action=Action.TAG))))
 def test_lines_that_are_read_at_once_are_read_as_each_alone_is(
     form: ListFormat, octets: bytes, defaults: ListDefaults

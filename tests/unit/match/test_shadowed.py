@@ -174,7 +174,7 @@ def actions(rules: Sequence[Rule], asked: Sequence[Parts] = ASKED) -> list[Actio
 
 
 #: enough for the test to fail when one of the conditions is left out
-ROUNDS = 200
+ROUNDS = 80
 
 
 def some_rules(dice: Random, final: Sequence[Action]) -> list[Rule]:

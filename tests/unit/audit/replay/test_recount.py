@@ -34,7 +34,7 @@ def urls() -> Iterator[bytes]:
 
 @pytest.fixture
 def policy(tmp_path: Path) -> Path:
-    folders = sorted({path.parent for path in (DATA / "ut1").rglob("domains")})
+    folders = sorted(path.parent for path in (DATA / "ut1").rglob("domains") if path.stat().st_size < 300_000)
     lists = [*folders, *sorted((DATA / "hosts").glob("*.hosts"))]
     path = tmp_path / "policy.yaml"
     path.write_text("layers:\n- name: lists\n  lists:\n" + "".join(f"  - '{own}'\n" for own in lists))

@@ -85,9 +85,9 @@ def report_of(folder: Path, policy: str = "policy.yaml", **files: str) -> AuditR
     return add_details(made, engine, AT_NOW)
 
 
-@pytest.fixture
-def report(tmp_path: Path) -> AuditReport:
-    return report_of(tmp_path)
+@pytest.fixture(scope="module")
+def report(tmp_path_factory: pytest.TempPathFactory) -> AuditReport:
+    return report_of(tmp_path_factory.mktemp("report"))
 
 
 def test_a_page_has_the_report_s_figures(report: AuditReport) -> None:
@@ -191,8 +191,9 @@ def test_a_page_is_utf_8_whatever_octets_are_in_urls(report: AuditReport) -> Non
     assert page.data["policy"]["path"] == odd.path
 
 
+@pytest.mark.xdist_group("large report page")
 class TestSize:
-    @pytest.fixture
+    @pytest.fixture(scope="class")
     def large(self, report: AuditReport) -> AuditReport:
         """A report of 100,000 rules and as many sites, with long URLs."""
         rule, first = report.rules[0], report.lists[0]
@@ -215,6 +216,10 @@ class TestSize:
             lists=(first._replace(facts=facts), *report.lists[1:]),
         )
 
+    @pytest.fixture(scope="class")
+    def shown(self, large: AuditReport) -> dict[str, Any]:
+        return page_data(large, MADE)["records_shown"]
+
     def test_a_page_stays_small_and_says_what_is_left_out(self, large: AuditReport) -> None:
         text = report_page(large, MADE)
         assert len(text) < 12 << 20
@@ -231,15 +236,14 @@ class TestSize:
         assert len(data["lists"][0]["unused_first"]) == 20
         assert {row[10] for row in data["rules"]} <= {None, *data["records_shown"]}
 
-    def test_long_texts_are_cut_and_say_how_long_they_were(self, large: AuditReport) -> None:
-        urls = [own["url"] for own in page_data(large, MADE)["records_shown"].values()]
+    def test_long_texts_are_cut_and_say_how_long_they_were(self, shown: dict[str, Any]) -> None:
+        urls = [own["url"] for own in shown.values()]
         cut = [url for url in urls if len(url) > 2000]
         assert cut
         assert all(re.fullmatch(r".{2000}… \([0-9,]+ characters\)", url) for url in cut)
 
-    def test_what_breaks_pages_is_explained_before_all_else(self, large: AuditReport) -> None:
-        kept = page_data(large, MADE)["records_shown"]
-        assert {key for own in large.breaks.values() for key in own.examples} <= kept.keys()
+    def test_what_breaks_pages_is_explained_before_all_else(self, large: AuditReport, shown: dict[str, Any]) -> None:
+        assert {key for own in large.breaks.values() for key in own.examples} <= shown.keys()
 
     def test_the_matrix_has_the_lists_that_overlap_most(self, large: AuditReport) -> None:
         overlaps = tuple(Overlap((place, place + 1), place) for place in range(0, 100, 2))
