@@ -60,16 +60,16 @@ def start_chromium(options: ChromeOptions) -> Chrome:
 
 
 @contextmanager
-def chromium(proxy: Proxy | None, folder: Path, *more: str) -> Iterator[Chrome]:
+def chromium(proxy: Proxy | None, folder: Path, *more: str, trusts_all: bool = True) -> Iterator[Chrome]:
     """One that knows no names but by the proxy, until the block ends; ``folder`` takes what it keeps.
 
-    ``more`` are arguments for its command line; the last of a name counts.
+    ``more`` are arguments for its command line; the last of a name counts. ``trusts_all``: it accepts any certificate.
 
     Without a proxy it opens files only, and logs what it asks for, and what its console says.
     """
     options = ChromeOptions()
     options.binary_location = BROWSER or ""
-    options.accept_insecure_certs = True
+    options.accept_insecure_certs = trusts_all
     for argument in (
         "--headless=new",
         "--no-sandbox",

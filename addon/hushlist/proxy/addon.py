@@ -20,7 +20,13 @@ from hushlist.proxy.alternative_services import keep_here
 from hushlist.proxy.bounded_input import bound_input
 from hushlist.proxy.certificate_pinning import CertificatePinning
 from hushlist.proxy.commands import Commands
-from hushlist.proxy.dashboard.dashboard_server import DashboardServer, hide_dashboard_flow, is_asked
+from hushlist.proxy.dashboard.dashboard_server import (
+    DashboardServer,
+    answer_onboarding,
+    hide_dashboard_flow,
+    is_asked,
+    is_onboarding,
+)
 from hushlist.proxy.dashboard.metrics import summary
 from hushlist.proxy.dns_queries import DnsQueries, ask_filter_first
 from hushlist.proxy.flow_outcome import Bodies
@@ -61,6 +67,8 @@ class Hushlist:
         self._dashboard = DashboardServer(self.runtime, own)
         #: the option's value; mitmproxy copies a value each time it is read
         self._learns = True
+        #: the host of mitmproxy's own page
+        self._onboarding: str | None = None
         self._is_running = False
         self._options_before: dict[str, object] = {}
         # mitmproxy's hooks that one part handles alone; the others are methods below
@@ -126,6 +134,8 @@ class Hushlist:
         finally:
             # After the error, mitmproxy restores the options, and calls again.
             self.runtime.mode, self._learns = ctx.options.hushlist_mode, ctx.options.hushlist_learn
+            is_there = "onboarding" in ctx.options and ctx.options.onboarding
+            self._onboarding = ctx.options.onboarding_host if is_there else None
 
     def _configure(self, updated: set[str]) -> None:
         if not self._is_running:
@@ -184,6 +194,8 @@ class Hushlist:
         """mitmproxy's hook: decide before any of the body, which may be streamed, goes on."""
         if is_asked(flow):
             return self._dashboard.answer(flow)
+        if is_onboarding(flow, self._onboarding):
+            return answer_onboarding(flow)
         self._requests.filter(flow, again=True)
         return None
 

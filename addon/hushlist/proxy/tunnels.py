@@ -326,7 +326,9 @@ class Tunnels:
         if request.port < _WELL_KNOWN and request.port not in _WEB_PORTS:
             return False
         if decrypt == NEVER or (
-            decrypt == WITHOUT_PAGES and self._runtime.engine.why_decrypt(request, client=judgement.client) is None
+            decrypt == WITHOUT_PAGES
+            and _own_pages().isdisjoint(host.lower() for host in request.hosts)
+            and self._runtime.engine.why_decrypt(request, client=judgement.client) is None
         ):
             return False
         host = request.hosts[0]

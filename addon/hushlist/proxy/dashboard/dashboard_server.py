@@ -17,7 +17,7 @@ from http import HTTPStatus
 from importlib.resources import files
 from urllib.parse import parse_qs
 
-from mitmproxy import exceptions, http
+from mitmproxy import ctx, exceptions, http
 
 from hushlist.decide.trace import trace
 from hushlist.errors import UrlError, logger_of
@@ -26,12 +26,14 @@ from hushlist.policy.proxy_settings import LOOPBACK
 from hushlist.policy.recurrence import parse_moment
 from hushlist.proxy.dashboard.dashboard_data import privacy_of, recent, view
 from hushlist.proxy.dashboard.metrics import CONTENT_TYPE, metrics
+from hushlist.proxy.dashboard.setup_page import SetupPage, is_direct, is_setup_path
 from hushlist.proxy.flow_outcome import is_open, refuse
 from hushlist.proxy.flow_request import SelfConnections, client_of_flow, request_of_flow
 from hushlist.proxy.page import block_response
 from hushlist.proxy.page.pages import Explanation
 from hushlist.proxy.runtime import Runtime
 from hushlist.url.host import is_address
+from hushlist.url.http_head import tells_body
 from hushlist.url.parts import as_typed
 from hushlist.url.request import canonical_host
 
@@ -75,10 +77,45 @@ _HEADERS = {
 
 def is_asked(flow: http.HTTPFlow) -> bool:
     """Whether a client asks for the page, and still waits; without a proxy setting, it asks by its Host header."""
+    return (asked_name(flow) == HOST or is_direct(flow)) and is_open(flow)
+
+
+def asked_name(flow: http.HTTPFlow) -> str:
+    """The host that is asked for, in lower case: the Host header's where the destination is an address."""
     name = flow.request.data.host
     if name and (name[-1].isdigit() or ":" in name):
         name = flow.request.pretty_host
-    return name.lower() == HOST and is_open(flow)
+    return name.lower()
+
+
+def is_onboarding(flow: http.HTTPFlow, host: str | None) -> bool:
+    """Whether a client asks for mitmproxy's own page at ``host``, which offers the certificate; it sends no body."""
+    request = flow.request
+    return (
+        host is not None
+        and asked_name(flow) == host
+        and request.method in ("GET", "HEAD")
+        and is_open(flow)
+        and not request.stream
+        and not tells_body(request.headers.fields)
+        and is_exact(flow, host)
+    )
+
+
+async def answer_onboarding(flow: http.HTTPFlow) -> None:
+    """Have mitmproxy's own page answer, under every policy; the request goes on to no origin of that name.
+
+    Raises:
+        AddonHalt: always, by ``hide_dashboard_flow``.
+    """
+    flow.metadata[_HIDDEN] = True
+    flow.request.raw_content = b""  # mitmproxy would ask for it when the body is there
+    try:
+        await ctx.master.addons.get("onboarding").request(flow)
+    except Exception:
+        logger.exception("hushlist: mitmproxy's own page failed")
+    refuse(flow, lambda request: block_response.block_response(request, Explanation(request.url)))
+    hide_dashboard_flow(flow)
 
 
 def hide_dashboard_flow(flow: http.HTTPFlow) -> None:
@@ -95,7 +132,7 @@ class DashboardServer:
     """Serves the page."""
 
     def __init__(self, runtime: Runtime, own: SelfConnections) -> None:
-        self._runtime, self._own = runtime, own
+        self._runtime, self._own, self._setup = runtime, own, SetupPage(HOST)
         folder = files("hushlist.proxy.dashboard").joinpath("live_page")
         self._files = {path: (folder.joinpath(name).read_bytes(), kind) for path, (name, kind) in _FILES.items()}
         #: functions that answer at once, or later
@@ -123,13 +160,10 @@ class DashboardServer:
         hide_dashboard_flow(flow)
 
     async def _respond(self, flow: http.HTTPFlow) -> http.Response:
-        request = flow.request
-        if (
-            self._own.has(flow.client_conn, flow.server_conn)
-            or not self._may_see(client_of_flow(flow))
-            or not _is_exact(flow)
-            or _is_foreign(request)
-        ):
+        request, is_loop = flow.request, self._own.has(flow.client_conn, flow.server_conn)
+        if not is_loop and is_setup_path(request) and (is_direct(flow) or is_exact(flow, HOST)):
+            return self._setup.respond(flow)
+        if is_loop or not self._may_see(client_of_flow(flow)) or not is_exact(flow, HOST) or _is_foreign(request):
             return block_response.block_response(request, Explanation(request.url))
         path = request.path.partition("?")[0]
         if path not in self._files and path not in self._paths:
@@ -199,11 +233,11 @@ class DashboardServer:
 # -- who asks ----------------------------------------------------------------------------------------------------------
 
 
-def _is_exact(flow: http.HTTPFlow) -> bool:
-    """Whether the request has the page's name and port, and no other name but addresses."""
+def is_exact(flow: http.HTTPFlow, host: str) -> bool:
+    """Whether the request has a page's name and port, and no other name but addresses."""
     request = request_of_flow(flow)
     names = [host for host in request.hosts if not _is_address(host)]
-    is_ours = bool(names) and all(name.lower() == HOST.encode() for name in names)
+    is_ours = bool(names) and all(name.lower() == host.encode() for name in names)
     return is_ours and request.port == _PORTS.get(request.scheme) and request.userinfo is None and request.fault is None
 
 

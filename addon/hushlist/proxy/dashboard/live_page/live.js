@@ -209,7 +209,7 @@ function counter(id, title, columns) {
   const table = make("table", {id}, make("thead", {}, make("tr", {}, ...heads)), make("tbody"));
   const heading = make("h2", {id: `${id}-heading`}, title);
   const empty = make("p", {class: "soft"}, "Nothing yet.");
-  const scroll = make("div", {class: "scroll", tabindex: "0", role: "region", "aria-labelledby": `${id}-heading`}, table);
+  const scroll = make("div", {class: "scroll", tabindex: "0", role: "group", "aria-labelledby": `${id}-heading`}, table);
   byId("counts").append(make("section", {class: "panel counted", "aria-labelledby": `${id}-heading`}, heading, scroll, empty));
   let rows = [];
   let sort = {key: "count", direction: -1};
@@ -314,7 +314,7 @@ function showPolicy(data) {
 // -- explaining ---------------------------------------------------------------------------------------------------------
 
 function table(name, heads, rows) {
-  return make("div", {class: "scroll", tabindex: "0", role: "region", "aria-label": name}, make("table", {},
+  return make("div", {class: "scroll", tabindex: "0", role: "group", "aria-label": name}, make("table", {},
     make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", {scope: "col"}, head)))),
     make("tbody", {}, ...rows)));
 }
