@@ -1,6 +1,7 @@
 """The gate: a list that has changed is compared with its last good copy before it holds, and held back if it is worse.
 
-    a changed list -> what ``list_comparison`` finds -> the reasons to hold it back -> its copy is compiled in its place
+    a changed list -> what ``list_comparison`` finds, and ``logged_visits`` -> the reasons to hold it back
+                   -> its copy is compiled in its place
 
 ``hushlist.system.list_store`` keeps the copies, and what is held back. A list without a copy has nothing to be
 compared with.
@@ -11,7 +12,7 @@ from __future__ import annotations
 import hashlib
 import json
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field, replace
 from itertools import count, product, takewhile
@@ -19,13 +20,16 @@ from pathlib import Path
 from shutil import rmtree
 
 from hushlist.compiling.index_cache import IndexCache
+from hushlist.compiling.line_changes import shorten
 from hushlist.compiling.list_comparison import BroadKinds, ListChange, compare_lists
+from hushlist.compiling.logged_visits import FEWEST, LoggedRequest, changed_requests, logged_requests
 from hushlist.errors import Problem, number_of
 from hushlist.jobs.list_chunks import ChunkedList, chunk_list, list_workers
-from hushlist.jobs.worker_processes import Progress, Workers
+from hushlist.jobs.worker_processes import Progress
 from hushlist.lists.format_detection import detect_format
 from hushlist.lists.list_formats import FOLDERS, FORMATS, UNTOLD
 from hushlist.lists.list_source import ProblemReport
+from hushlist.match.index import Index
 from hushlist.policy.gate_limits import GateLimits
 from hushlist.policy.policy_file import Fingerprint, ListFile, Policy, PolicyError, fingerprint
 from hushlist.system.list_store import Version, forget_others
@@ -34,6 +38,8 @@ from hushlist.system.list_store import Version, forget_others
 _FEW = 100
 #: with fewer than these, so is all of it; in YAML, where no message is a list, of any with fewer than ``_FEW``
 _VERY_FEW = 10
+#: octets from which on the lines that differ are looked at first
+_LONG = 1 << 16
 
 
 @dataclass(slots=True)
@@ -44,6 +50,8 @@ class Gate:
     cache: IndexCache
     #: what the result depends on besides the lists and their limits
     code: str
+    #: compiles a policy in memory, without a gate
+    compile: Callable[[Policy], Index]
     jobs: int | None = None
     progress: Progress | None = None
     #: whether anything can be written
@@ -65,7 +73,7 @@ class Gate:
         self.held, self.pointers = {}, self.cache.pointers(self.policy)
         if problems := list(self._gone()):
             raise PolicyError(problems, {**self.policy.files, **{Path(own.source): None for own in problems}})
-        return [self._passed(own, popular, drafts) for own in lists]
+        return self._weighed([self._passed(own, popular, drafts) for own in lists], popular)
 
     def _gone(self) -> Iterator[Problem]:
         """The files that are gone out of a folder that is a list; others would be missed by the policy's reader."""
@@ -97,19 +105,45 @@ class Gate:
         elif state.held == own.digest and state.judged in ("", judged):
             reasons, is_list = state.reasons, store.held() is not None
         else:
-            with drafts.writing() as name, list_workers([good, own], self.jobs, self.progress) as workers:
-                reasons, is_list = judge(good, own, popular, Path(name), workers)
+            with drafts.writing() as name:
+                reasons, is_list = judge(good, own, popular, Path(name), self.jobs, self.progress)
             if is_list and state.accepted == own.digest:
                 reasons = ()
-            if reasons and self.keeps:
-                with store.locked():
-                    if is_list:
-                        store.hold_back(store.keep(own.file.path), reasons)
-                    store.note(held=own.digest, reasons=reasons, judged=judged)
+            if reasons:
+                self._keep_back(own, reasons, judged, is_list=is_list)
         if not reasons:
             return replace(own, report=ProblemReport(str(own.file.path))) if own.digest else own
         self.held[own.file.path] = _told(self.policy.source, own.file.path, reasons, is_list=is_list)
         return good
+
+    def _keep_back(self, own: ChunkedList, reasons: tuple[str, ...], judged: str, *, is_list: bool) -> None:
+        if self.keeps:
+            store = self.cache.store_of(self.policy, own.file.path)
+            with store.locked():
+                if is_list:
+                    store.hold_back(store.keep(own.file.path), reasons)
+                store.note(held=own.digest, reasons=reasons, judged=judged)
+
+    def _weighed(self, lists: list[ChunkedList], popular: tuple[bytes, ...]) -> list[ChunkedList]:
+        """The lists, with the good copies of those that change too much of the last week's requests."""
+        changed = {}
+        for at, own in enumerate(lists):
+            if own.file.url or own.file.copy or not own.digest or own.file.gate.requests is None:
+                continue
+            store = self.cache.store_of(self.policy, own.file.path)
+            current = store.current()
+            if current is not None and own.digest not in (current.digest, store.state().accepted):
+                changed[at] = current, self._good(own.file, current)
+        requests = logged_requests(self.policy.log) if changed else []
+        good_files = [own.file for own in lists] + [good.file for _, good in changed.values()]
+        before = with_copies(self.policy, good_files)
+        for at, (current, good) in changed.items():
+            own = lists[at]
+            if why := weigh(before, own.file, requests, self.compile):
+                self._keep_back(own, why, self._key(own, current, popular), is_list=True)
+                self.held[own.file.path] = _told(self.policy.source, own.file.path, why, is_list=True)
+                lists[at] = good
+        return lists
 
     def _good(self, file: ListFile, current: Version) -> ChunkedList:
         """The good copy of a list, under the name of its file."""
@@ -167,17 +201,72 @@ class Gate:
 
 
 def judge(
-    good: ChunkedList, own: ChunkedList, popular: tuple[bytes, ...], folder: Path, workers: Workers
+    good: ChunkedList,
+    own: ChunkedList,
+    popular: tuple[bytes, ...],
+    folder: Path,
+    jobs: int | None,
+    progress: Progress | None,
 ) -> tuple[tuple[str, ...], bool]:
     """The reasons to hold a list back, and whether it can be read at all; ``good`` is its copy that is in force."""
-    limits = own.file.gate
+    limits, is_known = own.file.gate, good.digest and good.file.defaults == own.file.defaults
+    if is_known and good.file.format is own.file.format and own.file.format.is_by_line and own.length > _LONG:
+        short = shorten(good.file.read_from, own.file.read_from, folder)
+        if short is not None:
+            was, now = (chunk_list(replace(own.file, copy=path)) for path in short)
+            strict = replace(limits, is_own=True)
+            if _compared(was, now, popular, strict, folder, 1, None) == () and now.report.bad <= was.report.bad:
+                return (), True
+    why = _compared(good, own, popular, limits, folder, jobs, progress)
+    return (_unreadable(own.report, limits), False) if why is None else (why, True)
+
+
+def _compared(
+    good: ChunkedList,
+    own: ChunkedList,
+    popular: tuple[bytes, ...],
+    limits: GateLimits,
+    folder: Path,
+    jobs: int | None,
+    progress: Progress | None,
+) -> tuple[str, ...] | None:
+    """The reasons to hold a list back; ``None`` if it cannot be read."""
     kinds = BroadKinds(limits.suffixes, popular if limits.popular else ())
     most_lost = 100 if limits.loses is None else limits.loses
-    change = compare_lists(good, own, kinds, most_lost, folder, workers)
-    if change is None:
-        return _unreadable(own.report, limits), False
+    with list_workers([good, own], jobs, progress) as workers:
+        change = compare_lists(good, own, kinds, most_lost, folder, workers)
     is_written = own.file.format is FORMATS["yaml"]
-    return tuple(reasons(change, limits, (good.report.bad, own.report.bad), is_written=is_written)), True
+    bad = good.report.bad, own.report.bad
+    return None if change is None else tuple(reasons(change, limits, bad, is_written=is_written))
+
+
+def weigh(
+    before: Policy, new: ListFile, requests: Sequence[LoggedRequest], compile_lists: Callable[[Policy], Index]
+) -> tuple[str, ...]:
+    """The reasons to hold a list back, which a policy has in another version: too many requests are decided otherwise.
+
+    What cannot be compiled is not weighed: that is told elsewhere.
+    """
+    if new.gate.requests is None or len(requests) < FEWEST:
+        return ()
+    after = with_copies(before, [new])
+    try:
+        change = changed_requests((before, compile_lists(before)), (after, compile_lists(after)), requests)
+    except PolicyError:
+        return ()
+    return tuple(change.reasons(new.gate.requests))
+
+
+def with_copies(policy: Policy, files: Iterable[ListFile]) -> Policy:
+    """A policy that reads some of its lists as they are given."""
+    given = {file.path: file for file in files}
+
+    def read_so(file: ListFile) -> ListFile:
+        own = given.get(file.path, file)
+        return replace(file, format=own.format, copy=own.copy)
+
+    layers = (replace(layer, lists=tuple(map(read_so, layer.lists))) for layer in policy.layers)
+    return replace(policy, layers=tuple(layers))
 
 
 def _unreadable(report: ProblemReport, limits: GateLimits) -> tuple[str, ...]:
@@ -191,15 +280,16 @@ def reasons(change: ListChange, limits: GateLimits, bad: tuple[int, int], *, is_
 
     ``is_written``: it is in the format in which people write rules of their own.
     """
-    old, new, lost, broad = change
+    old, new, lost, broad, opened = change
     is_useless = limits.format and old > 0 and not new and not is_written
     if is_useless:
         yield f"nothing in it can be used, and it had {number_of(old, 'rule', 'rules')}"
     elif limits.format and bad[1] > new and bad[0] <= old:
         yield f"it is no list of its format: {bad[1]:,} of {bad[1] + new:,} entries cannot be read"
     counts = limits.is_own or old >= _FEW or (lost == old >= _VERY_FEW and not is_written)
-    if limits.loses is not None and not is_useless and counts and lost * 100 > limits.loses * old:
-        yield f"it loses {lost:,} of {number_of(old, 'rule', 'rules')}, more than {limits.loses} %"
+    if limits.loses is not None and not is_useless and counts and (lost + opened) * 100 > limits.loses * old:
+        more = f", and {number_of(opened, 'new one takes', 'new ones take')} others back" if opened else ""
+        yield f"it loses {lost:,} of {number_of(old, 'rule', 'rules')}{more}, more than {limits.loses} %"
     if broad:
         line, what, why = broad[0]
         more = f", and {number_of(len(broad) - 1, 'other', 'others')}" if len(broad) > 1 else ""

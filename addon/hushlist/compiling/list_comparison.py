@@ -1,9 +1,9 @@
-"""Compares a list with what it was before: how many of its rules it loses, and what it newly covers.
+"""Compares a list with what it was before: how many of its rules it loses and takes back, and what it newly covers.
 
     read both -> compare the rules of each range of keys -> where many are lost: do broader ones stand in their place?
 
 A rule is lost if no rule of the new list has its pattern and its action, or is the prefix of a hash that fits it. One
-that has expired is none.
+that has expired is none. A new exception, rule that allows, or ``badfilter`` takes rules back: it counts as one.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from functools import partial, reduce
 from ipaddress import IPv4Network, IPv6Network
+from itertools import chain
 from pathlib import Path
 from typing import NamedTuple
 
@@ -47,6 +48,8 @@ class ListChange(NamedTuple):
     lost: int
     #: the first of the new rules that are broad
     broad: list[BroadRule]
+    #: new rules that take others back
+    opened: int = 0
 
 
 class BroadKinds(NamedTuple):
@@ -65,52 +68,61 @@ class _Side(NamedTuple):
 
     parts: list[CollectedPart]
     broad: list[Rule]
+    badfilters: set[bytes]
 
 
 def compare_lists(
-    old: ChunkedList | None, new: ChunkedList, kinds: BroadKinds, most_lost: int, folder: Path, workers: Workers
+    old: ChunkedList, new: ChunkedList, kinds: BroadKinds, most_lost: int, folder: Path, workers: Workers
 ) -> ListChange | None:
-    """Compare, or look at a list that has no old one; ``None`` if it has errors, which are in its report.
+    """Compare; ``None`` if the new one has errors, which are in its report.
 
     What covers lost rules matters only where these are more than ``most_lost`` of a hundred.
     """
-    sides = now, before = _Side([], []), _Side([], [])
+    sides = now, before = _Side([], [], set()), _Side([], [], set())
     collect = partial(_collect, popular=kinds.popular, folder=folder)
-    for at, (part, own) in read_lists([new] if old is None else [new, old], workers, collect):
+    for at, (part, own, badfilters) in read_lists([new, old], workers, collect):
         sides[at].parts.append(part)
         sides[at].broad.extend(own)
+        sides[at].badfilters.update(badfilters)
     if new.report.errors:
         return None
     rows = sum(run.starts[-1] for part in (*now.parts, *before.parts) for run in part.runs.values())
     compare = partial(_compare, now=now.parts, before=before.parts, kinds=kinds)
     change = reduce(_joined, workers.map("compared", compare, key_ranges(rows)))
-    lost = change.lost
-    if change.new and lost * 100 > most_lost * change.old:
+    lost, opened = change.lost, 0
+    if new.file.defaults.action is not Action.ALLOW:
+        opened = change.opened + len(now.badfilters - before.badfilters)
+    if change.new and (lost + opened) * 100 > most_lost * change.old:
         lost -= _covered(now.parts, before.parts, folder, workers)
     broad = sorted([*change.broad, *_newly_broad(now.broad, before.broad, kinds)])
-    return change._replace(lost=lost, broad=broad[:_MOST_BROAD])
+    return ListChange(change.old, change.new, lost, broad[:_MOST_BROAD], opened)
 
 
 def _joined(one: ListChange, other: ListChange) -> ListChange:
     """The change of two ranges of keys."""
-    return ListChange(one.old + other.old, one.new + other.new, one.lost + other.lost, [*one.broad, *other.broad])
+    broad = [*one.broad, *other.broad]
+    return ListChange(one.old + other.old, one.new + other.new, one.lost + other.lost, broad, one.opened + other.opened)
 
 
-def _collect(chunk: LoadedChunk, popular: tuple[bytes, ...], folder: Path) -> tuple[CollectedPart, list[Rule]]:
-    filters = list[Rule]()
-    part, broad = collect_rules(
-        chunk, _noting_broad(chunk.rule_blocks, breadth_test(popular), filters), popular, folder
-    )
-    return part, [rule for rule, _ in broad] + filters
+def _collect(
+    chunk: LoadedChunk, popular: tuple[bytes, ...], folder: Path
+) -> tuple[CollectedPart, list[Rule], list[bytes]]:
+    filters, badfilters = list[Rule](), list[bytes]()
+    rules = _noting(chunk.rule_blocks, breadth_test(popular), filters, badfilters)
+    part, broad = collect_rules(chunk, rules, popular, folder)
+    return part, [rule for rule, _ in broad] + filters, badfilters
 
 
-def _noting_broad(
-    rules: Iterable[Rule | RuleBlock], breadth: BreadthTest, filters: list[Rule]
+def _noting(
+    rules: Iterable[Rule | RuleBlock], breadth: BreadthTest, filters: list[Rule], badfilters: list[bytes]
 ) -> Iterator[Rule | RuleBlock]:
-    """The rules; the network filters among them that are broad are noted."""
+    """The rules; the network filters among them that are broad or take others back are noted."""
     for rule in rules:
-        if isinstance(rule, Rule) and isinstance(rule.pattern, NetworkFilter) and _why_broad(rule.pattern, breadth):
-            filters.append(rule)
+        if isinstance(rule, Rule) and isinstance(rule.pattern, NetworkFilter):
+            if rule.pattern.is_badfilter:
+                badfilters.append(rule.pattern.digest)
+            elif _why_broad(rule.pattern, breadth):
+                filters.append(rule)
         yield rule
 
 
@@ -130,7 +142,7 @@ def _why_broad(own: NetworkFilter, breadth: BreadthTest) -> str | None:
     >>> [_why_broad(parse_filter(text), BreadthTest()) is not None for text in own]
     [True, True, True, False, False, False]
     """
-    if own.is_badfilter or (own.pages and own.pages.only):
+    if own.pages and own.pages.only:
         return None
     if own.host:
         return breadth.of_expression(own.host + b"/")
@@ -195,7 +207,10 @@ def _compare(
             hashed = None if line < 0 or key in known or seal_of(name) else breadth.hashed(key[:size])
             if hashed and (why := kinds.why(breadth, hashed)):
                 broad.append(BroadRule(line, f"sha256:{key[:size].hex()}", f"the hash of {hashed.decode()}: {why}"))
-    return ListChange(sum(map(len, old.values())), sum(map(len, new.values())), lost, broad[:_MOST_BROAD])
+    numbers = sum(map(len, old.values())), sum(map(len, new.values()))
+    has_allowing = any(Action.ALLOW in part.actions for part in now)
+    came = chain.from_iterable(own.keys() - old.get(name, {}).keys() for name, own in new.items() if has_allowing)
+    return ListChange(*numbers, lost, broad[:_MOST_BROAD], sum(key[-1:] == _ACTIONS[Action.ALLOW] for key in came))
 
 
 def _keys_of(parts: Sequence[CollectedPart], first: int, last: int) -> _Keys:

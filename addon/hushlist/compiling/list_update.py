@@ -21,17 +21,23 @@ from enum import StrEnum
 from functools import partial
 from io import BufferedWriter, BytesIO
 from pathlib import Path
+from threading import Lock
+from typing import NamedTuple
 
-from hushlist.compiling.gate import judge
+from hushlist.compiling.gate import judge, weigh
 from hushlist.compiling.index_cache import IndexCache
+from hushlist.compiling.line_changes import count_changes
 from hushlist.compiling.list_fetch import LONGEST_FETCH, Fetched, FetchError, fetch
+from hushlist.compiling.logged_visits import logged_requests
+from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.errors import SourceError
-from hushlist.jobs.list_chunks import ChunkedList, chunk_list, list_workers, load_chunk
+from hushlist.jobs.list_chunks import ChunkedList, chunk_list, load_chunk
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.plain_lists import read_popular_file
+from hushlist.match.index import Index
 from hushlist.minisign import LONGEST_ARMOR, SignatureError, verify
-from hushlist.policy.policy_file import ListError, list_files, read_policy
+from hushlist.policy.policy_file import ListError, Policy, list_files, read_policy
 from hushlist.policy.subscription import SubscribedList
 from hushlist.system.files import LONGEST_LIST, open_regular, reason_of
 from hushlist.system.list_store import ROLLED_BACK, ListState, ListStore, Version, forget_others
@@ -44,9 +50,10 @@ _EXPIRES = re.compile(rb"^[!#][ \t]*Expires:[ \t]*([0-9]{1,4})[ \t]*(d|h|$)", re
 _HEAD = 1 << 12
 #: lists that are fetched at once
 _AT_ONCE = 4
-#: octets of lines that are compared at once
-COMPARED = 1 << 25
 _TIMESTAMP = re.compile(r"timestamp:([0-9]{1,12})\b")
+
+#: compiling a policy takes much memory
+_WEIGHING = Lock()
 
 #: what, how much is done, and of how much
 Progress = Callable[[str, int, int], object]
@@ -87,14 +94,19 @@ def subscribed_lists(policy: Path) -> tuple[SubscribedList, ...]:
     return tuple({own.store.folder: own for own in (known.subscribed if known else ())}.values())
 
 
-def _popular(policy: Path) -> tuple[bytes, ...]:
-    """The popular domains that the policy names."""
-    known = read_policy(policy, ProblemReport(str(policy)))
-    if known is None or known.popular is None:
-        return ()
-    with suppress(SourceError):  # without them, the policy cannot be used
-        return read_popular_file(known.popular, ProblemReport(str(known.popular)))
-    return ()
+class _Known(NamedTuple):
+    """What new versions are judged by, besides the copies in force: the policy, and its popular domains."""
+
+    policy: Policy | None
+    popular: tuple[bytes, ...]
+
+
+def _known(path: Path) -> _Known:
+    policy = read_policy(path, ProblemReport(str(path)))
+    if policy is not None and policy.popular is not None:
+        with suppress(SourceError):  # without them, the policy cannot be used
+            return _Known(policy, read_popular_file(policy.popular, ProblemReport(str(policy.popular))))
+    return _Known(policy, ())
 
 
 def _forget_others(policy: Path) -> None:
@@ -117,8 +129,8 @@ def update_lists(
     """Update lists, some at once, and say of each what became of it; with ``only_due``, of those that are due."""
     ports = tuple(own_ports)
     chosen = [own for own in lists if not only_due or own.store.state().is_due(time.time())]
-    popular = _popular(policy) if chosen else ()
-    update = partial(_update, only_due=only_due, own_ports=ports, progress=progress, popular=popular)
+    known = _known(policy) if chosen else _Known(None, ())
+    update = partial(_update, only_due=only_due, own_ports=ports, progress=progress, known=known)
     with ThreadPoolExecutor(_AT_ONCE, "hushlist: fetch") as threads:
         yield from (update for update in threads.map(update, chosen) if update is not None)
     _forget_others(policy)
@@ -130,7 +142,7 @@ def _update(
     only_due: bool,
     own_ports: Sequence[int],
     progress: Progress | None,
-    popular: tuple[bytes, ...],
+    known: _Known,
 ) -> ListUpdate | None:
     store, url = own.store, own.subscription.url
     failed = partial(ListUpdate, url, Outcome.FAILED)
@@ -139,7 +151,7 @@ def _update(
             if only_due and not store.state().is_due(time.time()):
                 return None  # another process has just updated it
             try:
-                return _locked_update(own, own_ports, progress, popular)
+                return _locked_update(own, own_ports, progress, known)
             except (FetchError, OSError) as error:
                 why = reason_of(error) if isinstance(error, OSError) else str(error)
                 state, now = store.state(), time.time()
@@ -154,7 +166,7 @@ def _update(
 
 
 def _locked_update(
-    own: SubscribedList, own_ports: Sequence[int], progress: Progress | None, popular: tuple[bytes, ...]
+    own: SubscribedList, own_ports: Sequence[int], progress: Progress | None, known: _Known
 ) -> ListUpdate:
     """Fetch a list whose lock is held, and use it unless something is wrong with it."""
     store, subscription = own.store, own.subscription
@@ -177,7 +189,7 @@ def _locked_update(
             found = replace(found, etag=state.etag, last_modified=state.last_modified)
         else:
             digest, signed = _prove(own, Path(draft.name), in_force, state.signed, ask)
-        outcome, why, change = _judged(own, draft, digest, current, state, popular)
+        outcome, why, change = _judged(own, draft, digest, current, state, known)
     now = time.time()
     period = _period(own, _head(store.path(digest)))
     store.note(
@@ -201,7 +213,7 @@ def _judged(
     digest: str,
     current: Version | None,
     state: ListState,
-    popular: tuple[bytes, ...],
+    known: _Known,
 ) -> tuple[Outcome, str, tuple[int, int]]:
     """What becomes of a list with this digest, which the draft has if it is another: it is used, or held back."""
     store, same = own.store, (0, 0)
@@ -213,9 +225,9 @@ def _judged(
         return Outcome.UNCHANGED, "", same
     if digest == state.held and ROLLED_BACK in state.reasons:
         return Outcome.HELD, ROLLED_BACK, same
-    known = store.path(digest)
-    source = known if store.has(digest) else draft
-    doubts, is_list = _doubts(own, known if source is known else Path(draft.name), current, popular)
+    kept = store.path(digest)
+    source = kept if store.has(digest) else draft
+    doubts, is_list = _doubts(own, kept if source is kept else Path(draft.name), current, known)
     if is_list and digest == state.accepted:
         doubts = ()
     if doubts and is_list:
@@ -225,7 +237,7 @@ def _judged(
     if doubts:
         return Outcome.HELD, "; ".join(doubts), same
     version = store.keep(source)
-    change = _change(current.path if current else None, version.path)
+    change = count_changes(current.path if current else None, version.path)
     store.use(version)
     return Outcome.UPDATED, "", change
 
@@ -295,17 +307,18 @@ def _prove(own: SubscribedList, path: Path, in_force: str, signed: int, ask: Cal
 # -- what is doubtful about it -----------------------------------------------------------------------------------------
 
 
-def _doubts(
-    own: SubscribedList, path: Path, current: Version | None, popular: tuple[bytes, ...]
-) -> tuple[tuple[str, ...], bool]:
+def _doubts(own: SubscribedList, path: Path, current: Version | None, known: _Known) -> tuple[tuple[str, ...], bool]:
     """Why a list is held back, and whether it can be read at all."""
     try:
         new, old = _chunked(own, path), None if current is None else _chunked(own, current.path)
     except ListError as error:
         return (str(error),), False
     if old is not None and not old.report.errors:
-        with IndexCache().writing() as name, list_workers([old, new], 1, None) as workers:
-            reasons, is_list = judge(old, new, popular, Path(name), workers)
+        with IndexCache().writing() as name:
+            reasons, is_list = judge(old, new, known.popular, Path(name), 1, None)
+        if is_list and not reasons and known.policy is not None and (requests := logged_requests(known.policy.log)):
+            with _WEIGHING:
+                reasons = weigh(known.policy, replace(new.file, path=old.file.path, copy=path), requests, _compiled)
         if reasons and is_list:
             return reasons, True
     else:
@@ -322,30 +335,10 @@ def _doubts(
     return (), True
 
 
+def _compiled(policy: Policy) -> Index:
+    return compile_policy(policy, jobs=1).let_go().index
+
+
 def _chunked(own: SubscribedList, path: Path) -> ChunkedList:
     (file,) = list_files(path, own.form, own.defaults)
     return chunk_list(replace(file, url=own.subscription.url, gate=own.gate))
-
-
-# -- what changed ------------------------------------------------------------------------------------------------------
-
-
-def _change(old: Path | None, new: Path) -> tuple[int, int]:
-    """How many lines are new, and how many are gone; comments, empty lines and repetitions do not count.
-
-    Lines are compared by a hash, one part of all hashes after the other, so that long lists need little memory.
-    """
-    parts = 1 + max(path.stat().st_size for path in (old, new) if path is not None) // COMPARED
-    added = removed = 0
-    for part in range(parts):
-        before, after = (set() if path is None else _hashes(path, part, parts) for path in (old, new))
-        added += len(after - before)
-        removed += len(before - after)
-    return added, removed
-
-
-def _hashes(path: Path, part: int, parts: int) -> set[int]:
-    with open_regular(path) as file:
-        lines = (line.strip() for line in file)
-        hashes = (hash(line) for line in lines if line and line[0] not in b"#!;")
-        return {own for own in hashes if own % parts == part}

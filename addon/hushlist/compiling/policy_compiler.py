@@ -99,12 +99,16 @@ def compile_policy(
         path = Path(own.source)
         raise PolicyError(own.errors, {path: fingerprint(path)})
     compile_into = partial(_compile, policy, own, jobs, popular or policy.popular, progress)
+
+    def in_memory(other: Policy) -> Index:
+        return compile_policy(other, cache=cache, jobs=jobs, popular=popular, progress=progress).let_go().index
+
     gate: Gate | None = None
     try:
         try:
             place = cache or IndexCache()
             # a policy in memory is an audit's: that compares what it is asked to
-            gate = None if isinstance(source, Policy) else Gate(policy, place, _code(), jobs, progress)
+            gate = None if isinstance(source, Policy) else Gate(policy, place, _code(), in_memory, jobs, progress)
             return compile_into(gate, place)
         except (OSError, RuntimeError) as error:
             if cache is not None or not may_do_without:

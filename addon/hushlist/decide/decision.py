@@ -36,6 +36,8 @@ if TYPE_CHECKING:
 
 #: actions that keep a request from its origin
 STOPPING = (Action.BLOCK, Action.WARN)
+#: how much these stop; whatever else is decided, 0
+SEVERITY = {Action.WARN: 1, Action.BLOCK: 2}
 #: when the names or path interpretations of one request disagree, the strictest action holds
 _STRICTEST_FIRST = (Action.BLOCK, Action.WARN, Action.ALLOW, Action.TAG, Action.PASS)
 

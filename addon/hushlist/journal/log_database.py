@@ -16,7 +16,7 @@ from collections import Counter
 from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
-from itertools import islice
+from itertools import islice, takewhile
 from pathlib import Path
 from typing import BinaryIO
 
@@ -30,6 +30,8 @@ _VERSION = 1
 #: seconds to wait for a lock
 _PATIENCE = 0.3
 _SECONDS_A_DAY = 24 * 60 * 60
+#: lines that are read where there is no SQLite
+_MOST_LINES = 1 << 19
 _NAMED = ("reference", "time", "client", "user", "action", "category", "list", "title", "rule")
 _COLUMNS = (*_NAMED, "host", "record")
 _INSERT = f"INSERT INTO decisions ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
@@ -266,6 +268,23 @@ def top_values(folder: Path, by: str, filters: LogFilters, number: int) -> list[
     names = (counted_value(fields, by) for fields in _newest_first(folder) if filters.fits(fields))
     counts = Counter(name for name in names if name is not None)
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:number]
+
+
+def sampled_records(folder: Path, since: str, most: int) -> list[LogFields]:
+    """At most so many of the records since a moment, spread evenly over all of them."""
+    counted = _ask(folder, "SELECT 'all', count(*) FROM decisions WHERE time >= ?", [since])
+    if counted is not None:
+        step = max(1, -(-counted[0][1] // most))
+        question = "SELECT record, number FROM decisions WHERE time >= ? AND number % ? = 0 ORDER BY number LIMIT ?"
+        return _of_rows(_ask(folder, question, [since, step, most]) or ())
+    found, step = list[LogFields](), 1
+    records = takewhile(lambda fields: str(fields.get("time", "")) >= since, _newest_first(folder))
+    for at, fields in enumerate(islice(records, _MOST_LINES)):
+        if at % step == 0:
+            found.append(fields)
+        if len(found) > most:
+            found, step = found[::2], step * 2
+    return found[::-1]
 
 
 def find_records(folder: Path, reference: str) -> list[LogFields]:

@@ -9,7 +9,7 @@ from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.policy.groups import SWITCH, read_switch
 
-_KEYS = ("format", "loses", "suffixes")
+_KEYS = ("format", "loses", "suffixes", "requests")
 _PERCENT = re.compile(r"([0-9]{1,2})%")
 
 
@@ -26,6 +26,9 @@ class GateLimits:
     #: whether it must not newly cover a public suffix, or a popular domain
     suffixes: bool = True
     popular: bool = True
+    #: the percentage of the last week's requests that it may open, and of visits that it may stop, by the decision log;
+    #: ``None``: all of them
+    requests: int | None = 1
 
     @property
     def is_off(self) -> bool:
@@ -33,7 +36,7 @@ class GateLimits:
         return self == replace(_OFF, is_own=self.is_own)
 
 
-_OFF = GateLimits(format=False, loses=None, suffixes=False, popular=False)
+_OFF = GateLimits(format=False, loses=None, suffixes=False, popular=False, requests=None)
 
 
 def read_gate(
@@ -51,10 +54,17 @@ def read_gate(
     switches = ("format", "suffixes", "popular") if is_of_list else ("format", "suffixes")
     said = {key: word == "on" for key in switches if (word := fields.choice(key, SWITCH)) is not None}
     limits = replace(before, **said)
-    text = fields.text("loses")
-    if text is not None:
-        percent = _PERCENT.fullmatch(text)
-        if percent is None and text != "off":
-            report.error(fields.line_of("loses"), f"loses: {text}", "expected a percentage such as 50%, or off")
-        limits = replace(limits, loses=int(percent[1]) if percent else None, is_own=True)
+    if "loses" in fields:
+        limits = replace(limits, loses=_percentage(fields, "loses", report), is_own=True)
+    if "requests" in fields:
+        limits = replace(limits, requests=_percentage(fields, "requests", report))
     return limits, fields
+
+
+def _percentage(fields: MappingReader, key: str, report: ProblemReport) -> int | None:
+    """A percentage; ``None`` if it is off."""
+    text = fields.text(key)
+    percent = None if text is None else _PERCENT.fullmatch(text)
+    if percent is None and text not in (None, "off"):
+        report.error(fields.line_of(key), f"{key}: {text}", "expected a percentage such as 50%, or off")
+    return int(percent[1]) if percent else None

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hushlist.cli import main
-from hushlist.compiling import list_fetch, list_update
+from hushlist.compiling import line_changes, list_fetch, list_update
 from hushlist.compiling.list_update import ListUpdate, Outcome, subscribed_lists, update_lists
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.compiling.stat_cache import load_engine
@@ -93,9 +93,9 @@ def test_long_lists_are_compared_in_parts(tmp_path: Path, monkeypatch: pytest.Mo
     before, after = tmp_path / "before", tmp_path / "after"
     before.write_text("".join(f"{at}.example\n" for at in range(3000)))
     after.write_text("".join(f"{at}.example\n" for at in range(1000, 3500)))
-    monkeypatch.setattr(list_update, "COMPARED", 1000)
-    assert list_update._change(before, after) == (500, 1000)
-    assert list_update._change(None, after) == (2500, 0)
+    monkeypatch.setattr(line_changes, "COMPARED", 1000)
+    assert line_changes.count_changes(before, after) == (500, 1000)
+    assert line_changes.count_changes(None, after) == (2500, 0)
 
 
 def test_what_has_not_changed_is_not_sent_again(policy: Path, origin: HttpsOrigin) -> None:

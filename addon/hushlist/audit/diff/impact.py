@@ -23,7 +23,7 @@ from hushlist.audit.replay.auditor import ReplayMoment, decide_recorded, rule_of
 from hushlist.audit.replay.tally import Examples, HeavyHitters, RecordCounter, RuleKey, SourceTally, is_local
 from hushlist.audit.report_codec import Flat
 from hushlist.audit.sources.recorded_request import RecordedRequest
-from hushlist.decide.decision import Decision
+from hushlist.decide.decision import SEVERITY, Decision
 from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError, number_of
 from hushlist.jobs.list_chunks import digest_of
@@ -204,11 +204,10 @@ _EFFECTS = {
     (1, 2): ImpactEffect.HARDER,
     (2, 1): ImpactEffect.SOFTER,
 }
-_DONE = {Action.WARN: 1, Action.BLOCK: 2}
 
 
 def _effect(old: _Fits, new: _Fits) -> ImpactEffect | None:
-    before, after = (_DONE.get(own.decision.action, 0) for own in (old, new))
+    before, after = (SEVERITY.get(own.decision.action, 0) for own in (old, new))
     if before != after:
         return _EFFECTS[before, after]
     if _final(old) != _final(new) or old.decision.fault != new.decision.fault:
