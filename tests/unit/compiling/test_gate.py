@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from hushlist.compiling import list_comparison, policy_compiler
 from hushlist.compiling.gate import reasons
 from hushlist.compiling.index_cache import IndexCache
-from hushlist.compiling.list_comparison import BroadRule, ListChange
+from hushlist.compiling.list_comparison import BroadRule, ListChange, compare_lists
 from hushlist.compiling.policy_compiler import Compiled, compile_policy
 from hushlist.errors import Problem
 from hushlist.lists.list_source import ProblemReport
@@ -531,3 +531,50 @@ def test_rules_that_are_made_to_expire_are_lost(lists: Lists) -> None:
     lists.compile(text(""))
     assert lists.why(text(", expires: 2001-01-01")) is not None
     assert lists.why(text(", expires: 9999-01-01")) is None
+
+
+@pytest.mark.parametrize("new", ["@@||{}^", "@@||{}^$important", "||{}^$badfilter", "@@*$domain={}"])
+def test_what_takes_too_many_others_back_is_held_back(lists: Lists, new: str) -> None:
+    lists.write_policy("{file: bad.txt, format: adblock}")
+    old = "".join(f"||h{number}.example^\n" for number in range(200))
+
+    def opening(number: int) -> str:
+        return old + "".join(new.format(f"h{own}.example") + "\n" for own in range(number))
+
+    lists.compile(opening(1))
+    why = lists.why(opening(150))
+    assert why == "it loses 0 of 201 rules, and 149 new ones take others back, more than 50 %"
+    assert rules_of(lists.compile(), "h100.example") == {"h100.example"}
+    assert lists.why(opening(90)) is None
+
+
+def test_a_list_that_allows_may_allow_more(lists: Lists) -> None:
+    lists.write_policy("{file: bad.txt, format: domains, action: allow}")
+    lists.compile(hosts(*range(100)))
+    assert lists.why(hosts(*range(300))) is None
+
+
+@pytest.mark.parametrize(
+    ("new", "why"),
+    [
+        (hosts(*range(9, 20_000)), None),
+        (hosts(*range(9, 20_000)) + "co.uk\n", f"{BROAD}: line 19992: co.uk/: it is a public suffix"),
+        (hosts(*range(11_000, 20_000)), "it loses 11,000 of 20,000 rules, more than 50 %"),
+        (hosts(*range(20_000)) + "no host\n" * 20_001, "it is no list of its format: 20,001 of 40,001 entries"),
+        (PAGE + hosts(*range(20_000)), "it cannot be read: bad.txt:1: <!DOCTYPE html>: the file begins as a web page"),
+    ],
+    ids=["few lines", "a public suffix", "half of them", "bad entries", "a page"],
+)
+def test_a_long_list_is_judged_by_the_lines_that_differ_or_as_a_whole(
+    lists: Lists, new: str, why: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lists.compile(hosts(*range(20_000)))
+    compared = []
+    look = "hushlist.compiling.gate.compare_lists"
+    monkeypatch.setattr(look, lambda *given: (compared.append(given), compare_lists(*given))[1])
+    found = lists.why(new)
+    assert (found or "").startswith(why or "")
+    assert bool(found) is bool(why)
+    (first, *_), *others = compared
+    assert bool(others) is bool(why)
+    assert why or first.length < 20_000

@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from hushlist.cli import main
-from hushlist.compiling import line_changes, list_fetch, list_update
+from hushlist.compiling import list_fetch, list_update
 from hushlist.compiling.list_update import ListUpdate, Outcome, subscribed_lists, update_lists
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.compiling.stat_cache import load_engine
@@ -23,6 +23,7 @@ from hushlist.minisign import SecretKey
 from hushlist.policy.policy_file import PolicyError
 from hushlist.system.list_store import ListStore
 from unit.compiling.https_origin import Handler, HttpsOrigin, Page
+from unit.compiling.test_logged_visits import record, write_log
 
 OLD, NEW = b"old.example\nboth.example\n", b"# a comment\nnew.example\nboth.example\nmore.example\n"
 HTML = b"<!DOCTYPE html>\n<html><head><title>Sorry</title></head>\n<body><p>Gone</p></body></html>\n"
@@ -87,15 +88,6 @@ def test_an_update_is_told_by_its_lines(policy: Path, origin: HttpsOrigin) -> No
     found = update(policy)
     assert (found.outcome, found.added, found.removed) == (Outcome.UPDATED, 2, 1)
     assert (in_force(policy), decides(policy, "new.example"), decides(policy, "old.example")) == (NEW, "block", "pass")
-
-
-def test_long_lists_are_compared_in_parts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    before, after = tmp_path / "before", tmp_path / "after"
-    before.write_text("".join(f"{at}.example\n" for at in range(3000)))
-    after.write_text("".join(f"{at}.example\n" for at in range(1000, 3500)))
-    monkeypatch.setattr(line_changes, "COMPARED", 1000)
-    assert line_changes.count_changes(before, after) == (500, 1000)
-    assert line_changes.count_changes(None, after) == (2500, 0)
 
 
 def test_what_has_not_changed_is_not_sent_again(policy: Path, origin: HttpsOrigin) -> None:
@@ -315,6 +307,17 @@ def test_what_the_gate_doubts_is_held_back(tmp_path: Path, origin: HttpsOrigin) 
     assert update(policy).why.startswith("a new rule covers too much: line 201: popular.example/: ")
     assert len(in_force(policy) or b"") == sum(map(len, names))
     policy.write_text(f"{text}gate: off\n")
+    assert update(policy).outcome is Outcome.UPDATED
+
+
+def test_what_opens_too_many_of_the_last_week_s_requests_is_held_back(policy: Path, origin: HttpsOrigin) -> None:
+    policy.write_text(f"log: {{folder: {policy.parent / 'log'}}}\n{policy.read_text()}")
+    write_log(policy.parent / "log", [record("old.example") for _ in range(200)])
+    update(policy)
+    origin.pages["/list"] = Page(NEW)
+    assert update(policy).why == "it opens 200 of 200 of the last week's requests that the log has, more than 1 %"
+    assert (in_force(policy), decides(policy, "old.example")) == (OLD, "block")
+    origin.pages["/list"] = Page(b"old.example\nmore.example\n")
     assert update(policy).outcome is Outcome.UPDATED
 
 
