@@ -7,8 +7,7 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 
 from hushlist.errors import Problem, number_of
@@ -100,29 +99,6 @@ class CompileReport:
             for name in _COLUMNS:
                 setattr(total, name, getattr(total, name) + getattr(own, name))
         return total
-
-    @property
-    def rules(self) -> dict[str, int]:
-        """How many rules each file has, duplicates included."""
-        rules = Counter[str]()
-        for own in self.lists:
-            rules[own.source] += own.kept + own.duplicates
-        return rules
-
-    def emptied(self, before: Mapping[str, int]) -> Iterator[Problem]:
-        """The files that had rules and have none now; ``before`` gives the former numbers.
-
-        That is hardly intended. Most likely, something else was downloaded in place of the list.
-        """
-        rules = self.rules
-        for source, number in before.items():
-            if number and rules.get(source) == 0:
-                first = next((own for own in self.warnings if own.source == source and own.line), None)
-                found = f" ({first.why})" if first else ""
-                why = (
-                    f"it had rules ({number:,}), and has none now{found}; to do without them, take it out of the policy"
-                )
-                yield Problem(source, first.line if first else 1, first.what if first else "list", why)
 
     def table(self) -> Iterator[str]:
         """Lines for people: the counts of every file, formats that content told, and examples of covered rules."""

@@ -136,15 +136,11 @@ class _Watched:
     def __exit__(self, *_: object) -> None:
         self._is_over.set()
 
-    def connect(self, connection: HTTPConnection, connect: Callable[[], None], *, is_outside: bool) -> None:
-        """Connect; if ``is_outside``, to no private address: nobody may ask there by a redirect of theirs."""
+    def connect(self, connection: HTTPConnection, connect: Callable[[], None]) -> None:
+        """Connect."""
         self._connections.append(connection)
         connect()
         self._sockets.append(connection.sock)  # urllib takes it from the connection
-        address = str(connection.sock.getpeername()[0]).partition("%")[0]
-        if is_outside and not ip_address(address).is_global:
-            connection.close()
-            raise FetchError(f"it redirects to the address {address}, which is not one of the internet")
 
     def _watch(self) -> None:
         pause = self._deadline
@@ -164,8 +160,9 @@ def _opener(url: str, watched: _Watched, proxies: dict[str, str]) -> OpenerDirec
     def connect(kind: type[HTTPConnection], host: str, *, of: Request, **options: object) -> HTTPConnection:
         connection = kind(host, **options)  # type: ignore[arg-type]  # those of urllib
         is_by_proxy = of.has_proxy() or getattr(of, "_tunnel_host", None) is not None
-        is_outside = not is_by_proxy and urlsplit(of.full_url).hostname != named
-        connect = partial(watched.connect, connection, connection.connect, is_outside=is_outside)
+        if not is_by_proxy and urlsplit(of.full_url).hostname != named:
+            connection._create_connection = _connect_outside  # type: ignore[attr-defined]
+        connect = partial(watched.connect, connection, connection.connect)
         connection.connect = connect  # type: ignore[method-assign]
         return connection
 
@@ -190,6 +187,21 @@ def _opener(url: str, watched: _Watched, proxies: dict[str, str]) -> OpenerDirec
     ):
         opener.add_handler(handler)
     return opener
+
+
+def _connect_outside(address: tuple[str, int], timeout: float, _: object = None) -> socket.socket:
+    """Connect to no private address: nobody may ask there by a redirect of theirs. Names are resolved once."""
+    found = [place[:2] for *_, place in socket.getaddrinfo(*address, type=socket.SOCK_STREAM)]
+    for own, _ in found:
+        if not ip_address(str(own).partition("%")[0]).is_global:
+            raise FetchError(f"it redirects to the address {own}, which is not one of the internet")
+    fault = OSError("its name has no address")
+    for place in found:
+        try:
+            return socket.create_connection(cast(tuple[str, int], place), timeout)
+        except OSError as error:
+            fault = error
+    raise fault
 
 
 class _Statuses(HTTPErrorProcessor):

@@ -23,7 +23,6 @@ from hushlist.compiling.background_compiler import BackgroundCompiler
 from hushlist.compiling.compile_report import CompileReport, ineffective_schedules
 from hushlist.decide.engine import Engine
 from hushlist.errors import Lines, SourceError, logger_of, number_of, printable
-from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.index import Index
 from hushlist.policy.policy_file import Fingerprint, Policy, PolicyError, fingerprint, read_policy
@@ -127,8 +126,6 @@ class PolicyWatch:
         self._path: Path | None = None
         #: files to watch: the files of the policy in use, or of the broken one
         self._files: _Files = {}
-        #: how many rules each file had when last in use
-        self._rules: dict[str, int] = {}
         #: whether reading the same files again may succeed
         self._may_pass = False
         #: the ports on which the proxy listens
@@ -279,28 +276,20 @@ class PolicyWatch:
         """Make sure that a compiled policy can be used; returns the administrator's own block page, and the report.
 
         Raises:
-            PolicyError: its template has mistakes, or a list lost all its rules.
+            PolicyError: its template has mistakes.
         """
         try:
             template = None if policy.block_page is None else load_template(policy.block_page)
         except SourceError as error:
             raise PolicyError(error.problems, policy.files) from None
-        # "rules: []" in a YAML list says that no rules are meant.
-        files = (file for layer in policy.layers for file in layer.lists)
-        written = {file.source for file in files if file.format is FORMATS["yaml"] or file.gate.is_off}
-        before = {source: number for source, number in self._rules.items() if source not in written}
         for problem in ineffective_schedules(policy, index):
             logger.warning("hushlist: %s", problem)
-        report = CompileReport.of(index)
-        if problems := list(report.emptied(before)):
-            raise PolicyError(problems, policy.files)
-        return template, report
+        return template, CompileReport.of(index)
 
     def _use(self, update: PolicyUpdate) -> None:
         engine = update.engine
         self._runtime.use(engine, update.template)
         self._files, self._may_pass = engine.policy.watched, False
-        self._rules = update.report.rules
         for problem in (*engine.policy.held_back, *update.report.warnings):
             logger.warning("hushlist: %s", problem)
         rules = number_of(len(engine.index), "rule", "rules")

@@ -33,20 +33,6 @@ def test_the_table_has_a_line_for_each_file_and_one_for_all(report: CompileRepor
     ]
 
 
-def test_files_that_had_rules_and_have_none_are_named(report: CompileReport) -> None:
-    after = CompileReport(
-        [ListReport("ads.hosts", read=2, refused=2), ListReport("a/folder/own.yaml"), ListReport("new.hosts")],
-        [Problem("ads.hosts", 0, "list", "is its format right?"), *report.warnings],
-    )
-    assert report.rules == {"ads.hosts": 1_234_565, "a/folder/own.yaml": 3}
-    assert [*map(str, after.emptied(report.rules))] == [
-        "ads.hosts:7: a b: it had rules (1,234,565), and has none now (left out: there is white space in it); "
-        "to do without them, take it out of the policy",
-        "a/folder/own.yaml:1: list: it had rules (3), and has none now; to do without them, take it out of the policy",
-    ]
-    assert [*report.emptied(report.rules), *CompileReport().emptied(report.rules), *after.emptied({})] == []
-
-
 def test_json_gives_the_same_report(report: CompileReport) -> None:
     plain = json.loads(report.to_json())
     assert plain == report.as_dict()

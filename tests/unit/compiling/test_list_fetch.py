@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 import zstandard
@@ -165,6 +166,48 @@ def test_a_redirect_leads_to_no_private_address_that_the_policy_does_not_name(
     assert fault(f"{origin.url}/list") == why
     assert [path for path, _ in origin.requests] == ["/list"]
     assert fetched(inside)[0] == LIST  # which the policy itself may
+
+
+@pytest.mark.parametrize("private", ["127.0.0.1", "10.1.2.3", "fe80::1%lo", "::ffff:192.168.0.1"])
+def test_a_private_address_is_refused_before_anything_is_sent_there(
+    origin: HttpsOrigin, monkeypatch: pytest.MonkeyPatch, private: str
+) -> None:
+    resolve, connect, asked = socket.getaddrinfo, socket.create_connection, []
+
+    def resolved(host: str, *rest: Any, **more: Any) -> Any:
+        return [(2, 1, 6, "", (private, 443))] if host == "outside.test" else resolve(host, *rest, **more)
+
+    def connected(address: tuple[str, int], *rest: Any, **more: Any) -> socket.socket:
+        asked.append(address[0])
+        return connect(address, *rest, **more)
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    monkeypatch.setattr(socket, "create_connection", connected)
+    origin.pages["/list"] = Page(status=302, headers={"Location": "https://outside.test/list"})
+    why = f"it redirects to the address {private}, which is not one of the internet"
+    assert fault(f"{origin.url}/list") == why
+    assert asked in ([], ["localhost"])
+
+
+def test_a_redirect_connects_to_the_address_that_was_checked(
+    origin: HttpsOrigin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve, connect, asked = socket.getaddrinfo, socket.create_connection, []
+
+    def resolved(host: str, *rest: Any, **more: Any) -> Any:
+        return [(2, 1, 6, "", ("192.88.99.7", 443))] if host == "outside.test" else resolve(host, *rest, **more)
+
+    def refused(address: tuple[str, int], *rest: Any, **more: Any) -> socket.socket:
+        if address[0] == "localhost":
+            return connect(address, *rest, **more)
+        asked.append(address)
+        raise ConnectionRefusedError(111, "Connection refused")
+
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    monkeypatch.setattr(socket, "create_connection", refused)
+    origin.pages["/list"] = Page(status=302, headers={"Location": "https://outside.test/list"})
+    assert fault(f"{origin.url}/list") == "no connection: Connection refused"
+    assert asked == [("192.88.99.7", 443)]
 
 
 # -- bounds ------------------------------------------------------------------------------------------------------------
