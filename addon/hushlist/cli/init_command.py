@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -91,8 +92,20 @@ def init(arguments: argparse.Namespace) -> int:
         policy.unlink()
         raise
     print_line(f"{policy}: a policy, which you can change; {own}: your own rules")
-    print_line(f"next: hushlist update --policy {policy}")
+    for line in _next_steps(policy):
+        print_line(line)
     return GOOD
+
+
+def _next_steps(policy: Path) -> Iterator[str]:
+    """From the policy to a device that is filtered."""
+    script = Path(__file__).parent.parent.parent / "filter.py"
+    if not script.is_file():  # a package is installed without it
+        script = Path("filter.py")
+        yield f"next: write {script}, of one line: from hushlist.proxy.addon import Hushlist; addons = [Hushlist()]"
+    yield f"next: {shlex.join(('hushlist', 'update', '--policy', str(policy)))}"
+    yield f"then: {shlex.join(('mitmdump', '-s', str(script), '--set', f'hushlist_policy={policy}'))}"
+    yield "then, on each device: set its proxy to this machine, port 8080, and open http://mitm.it/ there to trust it"
 
 
 def is_terminal() -> bool:

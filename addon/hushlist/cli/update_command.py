@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import shlex
 import time
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -132,8 +133,8 @@ def _fetch(path: Path, wanted: tuple[SubscribedList, ...]) -> int:
     with shown_progress() as progress:
         show = None if progress is None else lambda _, done, total: progress("fetch", done, total)
         for update in update_lists(path, wanted, progress=show):
-            change = f"+{update.added:,} -{update.removed:,} lines" if update.outcome is Outcome.UPDATED else update.why
-            print_line(f"{update.outcome:<9}  {update.url}  {change}".rstrip(), word=update.outcome)
+            change = f"+{update.added:,} -{update.removed:,} lines  " if update.outcome is Outcome.UPDATED else ""
+            print_line(f"{update.outcome:<9}  {update.url}  {change}{update.why}".rstrip(), word=update.outcome)
             if not update.is_good:
                 code = FOUND
                 failed.add(update.url)
@@ -178,10 +179,11 @@ def run_lists(arguments: argparse.Namespace) -> int:
     path = arguments.policy or shipped_policy()
     _, report, lists = _read(path)
     rules = _rules(path) if not report.errors else {}
+    command = shlex.join(("hushlist", "update", *(() if arguments.policy is None else ("--policy", str(path)))))
     now, code, rows = time.time(), GOOD, []
     for own in lists:
         state, versions = own.store.state(), own.store.versions()
-        trouble = list(_troubles(own, state, versions))
+        trouble = list(_troubles(own, state, versions, command))
         code = max(code, FOUND if trouble else GOOD)
         row = _row(own, state, versions, rules, now)
         if arguments.json:
@@ -258,9 +260,9 @@ def _span(seconds: float) -> str:
     return f"{minutes // 1440}d" if minutes >= 1440 else f"{minutes // 60}h" if minutes >= 60 else f"{minutes}m"
 
 
-def _troubles(own: _List, state: ListState, versions: tuple[Version, ...]) -> Iterator[str]:
+def _troubles(own: _List, state: ListState, versions: tuple[Version, ...], command: str) -> Iterator[str]:
     if own.subscribed is not None and not versions:
-        yield "there is no copy of it yet: run 'hushlist update'"
+        yield f"there is no copy of it yet: run '{command}'"
     if state.fault:
         yield f"failed {number_of(state.faults, 'time', 'times')}: {state.fault}"
     if state.held:

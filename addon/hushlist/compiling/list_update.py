@@ -46,7 +46,8 @@ from hushlist.system.list_store import ROLLED_BACK, ListState, ListStore, Versio
 A_DAY, _PAUSE = 86400.0, 15 * 60.0
 #: what a list may say of its own age
 _LEAST, _MOST = 3600.0, 14 * A_DAY
-_EXPIRES = re.compile(rb"^[!#][ \t]*Expires:[ \t]*([0-9]{1,4})[ \t]*(d|h|$)", re.IGNORECASE | re.MULTILINE)
+_EXPIRES = re.compile(rb"^[!#][ \t]*Expires:[ \t]*([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
+_SPAN = re.compile(rb"([0-9]{1,4})[ \t]*(d|h|$)", re.IGNORECASE)
 _HEAD = 1 << 12
 #: lists that are fetched at once
 _AT_ONCE = 4
@@ -191,7 +192,8 @@ def _locked_update(
             digest, signed = _prove(own, Path(draft.name), in_force, state.signed, ask)
         outcome, why, change = _judged(own, draft, digest, current, state, known)
     now = time.time()
-    period = _period(own, _head(store.path(digest)))
+    head = _head(store.path(digest))
+    period = _period(own, head)
     store.note(
         origin=subscription.url,
         checked=now,
@@ -204,7 +206,7 @@ def _locked_update(
         fault="",
         faults=0,
     )
-    return ListUpdate(subscription.url, outcome, why, *change)
+    return ListUpdate(subscription.url, outcome, why or _odd_hint(own, head), *change)
 
 
 def _judged(
@@ -258,10 +260,20 @@ def _period(own: SubscribedList, head: bytes) -> float:
     """
     if own.subscription.every is not None:
         return own.subscription.every
-    match = _EXPIRES.search(head)
-    if match is None:
+    hint = _EXPIRES.search(head)
+    span = None if hint is None else _SPAN.match(hint[1])
+    if span is None:
         return A_DAY
-    return min(max(int(match[1]) * (3600.0 if match[2].lower() == b"h" else A_DAY), _LEAST), _MOST)
+    return min(max(int(span[1]) * (3600.0 if span[2].lower() == b"h" else A_DAY), _LEAST), _MOST)
+
+
+def _odd_hint(own: SubscribedList, head: bytes) -> str:
+    """What a list's head says of its age that cannot be read, for people."""
+    hint = None if own.subscription.every is not None else _EXPIRES.search(head)
+    if hint is None or _SPAN.match(hint[1]):
+        return ""
+    text = hint[1][:40].decode("utf-8", "replace")
+    return f"its head says 'Expires: {text}', which is no time such as '4 days': it is asked for once a day"
 
 
 def _shower(url: str, progress: Progress | None) -> Callable[[int, int], object]:

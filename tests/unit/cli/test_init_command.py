@@ -4,12 +4,14 @@ from pathlib import Path
 
 import pytest
 
+import hushlist
 from hushlist.lists.list_source import ProblemReport
 from hushlist.policy.catalogue import read_catalogue, shipped_catalogue
 from hushlist.policy.policy_file import read_policy
 from unit.cli.running import Run
 
 CATALOGUE = read_catalogue(shipped_catalogue())
+SCRIPT = Path(hushlist.__file__).parent.parent / "filter.py"
 FORMS = {"domains": "blocked.example\n", "hosts": "0.0.0.0 blocked.example\n"}
 
 
@@ -43,9 +45,12 @@ def test_what_is_written_is_a_policy_that_blocks(run: Run, arguments: list[str],
     assert run("init", *arguments) == (
         0,
         "policy.yaml: a policy, which you can change; overrides.yaml: your own rules\n"
-        "next: hushlist update --policy policy.yaml\n",
+        "next: hushlist update --policy policy.yaml\n"
+        f"then: mitmdump -s {SCRIPT} --set hushlist_policy=policy.yaml\n"
+        "then, on each device: set its proxy to this machine, port 8080, and open http://mitm.it/ there to trust it\n",
         "",
     )
+    assert SCRIPT.is_file()
     assert subjects_of(Path("policy.yaml")) == subjects
     code, out, _ = run("compile", "--policy", "policy.yaml")
     assert (code, len(subjects) + 1) == (0, out.count(" 0        0  ") - 1)

@@ -79,7 +79,7 @@ def test_without_a_copy_commands_say_what_to_do_and_fetch_nothing(run: Run, list
         assert f"policy.yaml:4: {origin.url}/ads.txt: there is no copy of it yet: run 'hushlist update" in err
     code, out, _ = lists()
     assert code == 1
-    assert "    there is no copy of it yet: run 'hushlist update'\n" in out
+    assert "    there is no copy of it yet: run 'hushlist update --policy policy.yaml'\n" in out
     assert origin.requests == []
 
 

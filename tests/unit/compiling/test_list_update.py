@@ -135,6 +135,15 @@ def test_the_policy_says_how_often_or_else_the_list(
     assert pause_after(policy_of(tmp_path, origin, more), monkeypatch) == seconds
 
 
+def test_a_hint_that_cannot_be_read_is_told(policy: Path, origin: HttpsOrigin) -> None:
+    origin.pages["/list"] = Page(b"! Expires: tomorrow\r\n" + OLD)
+    why = "its head says 'Expires: tomorrow', which is no time such as '4 days': it is asked for once a day"
+    assert str(update(policy)) == f"{origin.url}/list: updated +2 -0 lines: {why}"
+    assert str(update(policy)) == f"{origin.url}/list: unchanged: {why}"
+    policy.write_text(policy.read_text().replace("format:", "every: 1d, format:"))
+    assert update(policy).why == ""
+
+
 def test_a_fault_is_tried_again_later_and_later(
     policy: Path, origin: HttpsOrigin, monkeypatch: pytest.MonkeyPatch
 ) -> None:
