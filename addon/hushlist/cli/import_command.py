@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import argparse
+import shlex
 from pathlib import Path
 
 from hushlist.cli.common import FOUND, GOOD, Commands, add_command, complain, print_line, print_lines
@@ -52,4 +53,8 @@ def import_policy(arguments: argparse.Namespace) -> int:
     files = number_of(len(policy.files), "list", "lists")
     groups = number_of(len(policy.groups), "group", "groups")
     print_line(f"{folder / 'policy.yaml'}: {layers}, {files}, {groups}")
+    if any(one.is_url for layer in policy.layers.values() for one in layer.lists):
+        print_line(
+            f"next, to fetch its lists: {shlex.join(('hushlist', 'update', '--policy', str(folder / 'policy.yaml')))}"
+        )
     return FOUND if policy.warnings or found else GOOD

@@ -13,14 +13,13 @@ from pathlib import Path
 
 from hushlist.errors import SourceError
 from hushlist.importing.imported_policy import (
+    BY_COMMAND,
     NO_ADDRESSES,
-    SUBSCRIBED,
     ImportedGroup,
     ImportedList,
     ImportedPolicy,
     by_network,
     clock,
-    fetching,
     network_of,
     shown,
     weekday,
@@ -129,13 +128,14 @@ class _Reader:
             for node in _items(_of(self._root, key)):
                 if _is_on(_of(node, "enabled")):
                     address, number = _text(_of(node, "url")), shown(_text(_of(node, "id"))) or str(node.line)
+                    title, line = shown(_text(_of(node, "name"))) or shown(address) or "list", _of(node, "url").line
+                    if "://" in address:
+                        policy.subscribe(layer, address, title, action, self._report, line)
+                        continue
                     file = f"lists/subscribed-{re.sub('[^0-9]', '', number) or node.line}.txt"
-                    command = fetching(address, file)
-                    if "://" not in address:
-                        command = f"mkdir -p lists && cp -- {shlex.quote(address)} {file}"
-                    title = shown(_text(_of(node, "name"))) or shown(address) or "list"
+                    command = f"mkdir -p lists && cp -- {shlex.quote(address)} {file}"
                     policy.layer(layer).append(ImportedList(file, "adblock-hosts", title, action, command))
-                    self._report.leave_out(_of(node, "url").line, address, SUBSCRIBED)
+                    self._report.leave_out(line, address, BY_COMMAND)
         return names
 
     def _rule(self, text: str, line: int) -> Iterator[tuple[str, str]]:

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import re
-import shlex
 import shutil
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
@@ -25,6 +24,7 @@ from hushlist.lists.plain_lists import read_addresses
 from hushlist.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from hushlist.policy.groups import DEFAULT
 from hushlist.policy.schedule import read_schedules, read_timezone
+from hushlist.policy.subscription import SUBSCRIPTION_KEYS, read_subscription
 from hushlist.system.files import LONGEST_DOCUMENT, LONGEST_LIST, check_length, open_regular
 
 #: what a key of a policy says: text, or a list or mapping of such
@@ -42,12 +42,12 @@ _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _Who = TypeVar("_Who")
 #: why something is left out
 NO_ADDRESSES = "Hushlist gives names no addresses: leave them to the name server that the proxy asks"
-SUBSCRIBED = "a subscribed list: policy.yaml has the command that fetches it"
+BY_COMMAND = "a list that is made elsewhere: policy.yaml has the command that fetches it"
 
 
 @dataclass(frozen=True, slots=True)
 class ImportedList:
-    """An entry of a layer. With a command, its file is not there yet, and the entry is a comment."""
+    """An entry of a layer, a file or a URL. With a command, its file is not there yet, and the entry is a comment."""
 
     file: str
     format: str
@@ -55,10 +55,14 @@ class ImportedList:
     action: str = "block"
     #: what fetches the file, in a shell in the policy's folder
     command: str = ""
+    #: whether ``file`` is the address that the proxy fetches it from
+    is_url: bool = False
 
-    def lines(self) -> Iterator[str]:
-        """The entry in YAML."""
-        entry = f"- {_flow({'file': self.file, 'format': self.format, 'title': self.title, 'action': self.action})}"
+    def lines(self, *, may_lack: bool = False) -> Iterator[str]:
+        """The entry in YAML; ``may_lack``: what is to be fetched need not be there."""
+        optional = {"optional": "true"} if may_lack and self.is_url else {}
+        place = {"url" if self.is_url else "file": self.file, **optional}
+        entry = f"- {_flow({**place, 'format': self.format, 'title': self.title, 'action': self.action})}"
         if self.command:
             yield "# Not here yet. Fetch it, see which format it has, and take the '#' from the line behind:"
             yield f"#   {printable(self.command)}"
@@ -150,6 +154,16 @@ class ImportedPolicy:
             file = self.file(name or title, "".join(f"{line}\n" for line in lines).encode(), ".txt")
             self.layer(layer).append(ImportedList(file, "domains", title, action))
 
+    def subscribe(self, layer: str, address: str, title: str, action: str, report: ProblemReport, line: int) -> None:
+        """Give a layer a list that the proxy is to fetch; it is left out where the proxy would not."""
+        own = ProblemReport(report.source)
+        node = YamlNode(line, {"url": YamlNode(line, address)})
+        read_subscription(MappingReader(node, ("url", *SUBSCRIPTION_KEYS), own), own, lambda *_: None)
+        for problem in own.errors:
+            report.leave_out(line, shown(address), problem.why)
+        if not own.errors:
+            self.layer(layer).append(ImportedList(address, "adblock-hosts", title, action, is_url=True))
+
     def file(self, name: str, content: bytes | Path, ending: str = "") -> str:
         """Give the folder a file, and return its name there."""
         name = self.folder(name, ending)
@@ -229,11 +243,11 @@ class ImportedPolicy:
 
     # -- its text ------------------------------------------------------------------------------------------------------
 
-    def text(self) -> str:
-        """The policy file."""
-        return "\n".join(self._lines()) + "\n"
+    def text(self, *, may_lack: bool = False) -> str:
+        """The policy file; ``may_lack``: it can be used without the lists that are to be fetched."""
+        return "\n".join(self._lines(may_lack=may_lack)) + "\n"
 
-    def _lines(self) -> Iterator[str]:
+    def _lines(self, *, may_lack: bool) -> Iterator[str]:
         yield f"# Made by 'hushlist import' of {printable(self.path.name)}."
         full = [name for name, layer in self.layers.items() if layer.lists]
         own = [name for name in dict.fromkeys(self.everybody.layers) if name in full]
@@ -255,7 +269,7 @@ class ImportedPolicy:
             yield f"  - name: {_flow(name)}"
             yield from ([f"    during: {_flow(during)}"] if during else [])
             yield "    lists:" if any(not one.command for one in layer.lists) else "    # lists:"
-            yield from (f"      {line}" for one in layer.lists for line in one.lines())
+            yield from (f"      {line}" for one in layer.lists for line in one.lines(may_lack=may_lack))
         yield ""
         yield from (f"{key}: {_flow(value)}" for key, value in self.everybody.settings.items())
         if self.groups:
@@ -283,7 +297,7 @@ class ImportedPolicy:
         folder.parent.mkdir(parents=True, exist_ok=True)
         with TemporaryDirectory(prefix=f".{folder.name}.", dir=folder.parent) as scratch:
             made = Path(scratch) / "policy"
-            for name, content in {**self.files, "policy.yaml": self.text().encode()}.items():
+            for name, content in {**self.files, "policy.yaml": self.text(may_lack=True).encode()}.items():
                 (made / name).parent.mkdir(parents=True, exist_ok=True)
                 _put(content, made / name)
             try:
@@ -293,6 +307,7 @@ class ImportedPolicy:
             warnings = (one for one in compiled.report.warnings if not one.source.endswith(ADDRESSES))
             found = _renamed(dict.fromkeys(warnings), made, folder)
             compiled.let_go()
+            (made / "policy.yaml").write_text(self.text(), encoding="utf-8")
             for file in sorted(file for file in made.rglob("*") if file.is_file()):
                 target = folder / file.relative_to(made)
                 if target.exists():
@@ -364,12 +379,6 @@ def weekday(number: int) -> str:
 def clock(minutes: int) -> str:
     """Minutes since midnight as schedules have them."""
     return f"{minutes // 60:02}:{minutes % 60:02}"
-
-
-def fetching(address: str, file: str) -> str:
-    """The command of a shell that fetches a list."""
-    url = str(without_user(address))
-    return f"curl --fail --location --create-dirs --output {shlex.quote(file)} --globoff -- {shlex.quote(url)}"
 
 
 def shown(text: str) -> str:

@@ -24,11 +24,8 @@ from urllib.parse import quote
 from hushlist.errors import Problem, SourceError
 from hushlist.importing.imported_policy import (
     NO_ADDRESSES,
-    SUBSCRIBED,
-    ImportedList,
     ImportedPolicy,
     by_network,
-    fetching,
     network_of,
     shown,
 )
@@ -183,7 +180,8 @@ class _Reader:
         names = {_number(row, "id"): _text(row, "name") for row in tables["group"] if row.get("enabled", 1)}
         self._names = names if tables["group"] else {_DEFAULT_GROUP: "Default"}
         #: address of a subscribed list -> its file
-        self._subscribed_files: dict[str, str] = {}
+        #: the subscribed lists that were taken over, or left out
+        self._seen = set[int]()
 
     def read(self) -> ImportedPolicy:
         policy = self._policy
@@ -250,23 +248,15 @@ class _Reader:
         for kind, at, title, action in kinds:
             policy.add_domains(layers[at], f"{title} (Pi-hole)", found[kind], action, title + behind)
         by_group = self._groups_of("adlist")
-        policy.layer(layers[1]).extend(
-            self._subscribed(row)
-            for row_id, row in self._enabled("adlist")
-            if by_group.get(row_id, frozenset()) & groups
-        )
+        for row_id, row in self._enabled("adlist"):
+            if by_group.get(row_id, frozenset()) & groups:
+                address, is_first = _text(row, "address"), row_id not in self._seen
+                self._seen.add(row_id)
+                title = shown(_text(row, "comment")) or shown(address) or "list"
+                action = "allow" if _number(row, "type") == 1 else "block"
+                report = self._report("adlist") if is_first else ProblemReport("adlist")
+                policy.subscribe(layers[1], address, title, action, report, row_id)
         return layers
-
-    def _subscribed(self, row: _Row) -> ImportedList:
-        """A list that Pi-hole fetches."""
-        address, number = _text(row, "address"), _number(row, "id")
-        if address not in self._subscribed_files:
-            self._subscribed_files[address] = f"lists/subscribed-{number}.txt"
-            self._report("adlist").leave_out(number, shown(address), SUBSCRIBED)
-        file = self._subscribed_files[address]
-        title = shown(_text(row, "comment")) or shown(address) or "list"
-        action = "allow" if _number(row, "type") == 1 else "block"
-        return ImportedList(file, "hosts", title, action, fetching(address, file))
 
     def _expressions(self, row: _Row) -> list[str]:
         """The domains of a record, as rules have them."""

@@ -6,7 +6,9 @@ from pathlib import Path
 from hushlist.compiling.stat_cache import load_engine
 from hushlist.decide.engine import Engine
 from hushlist.importing.imported_policy import ImportedPolicy
+from hushlist.lists.list_source import ProblemReport
 from hushlist.policy.groups import Client
+from hushlist.policy.policy_file import read_policy
 
 
 class Written:
@@ -15,12 +17,22 @@ class Written:
     def __init__(self, policy: ImportedPolicy, folder: Path) -> None:
         self.folder = folder
         self.found = [str(problem) for problem in (*policy.warnings, *policy.write(folder))]
-        self.engine: Engine = load_engine(folder / "policy.yaml")
+        self.engine: Engine = self.fetched()
 
     def __call__(self, url: str, client: str = "", at: str = "2026-11-23T12:00", user: str | None = None) -> str:
         """The action; the moment, a Monday's noon, is by the policy's clock."""
         moment = datetime.fromisoformat(at).replace(tzinfo=self.engine.policy.zone)
         return str(self.engine.decide_url(f"http://{url}/".encode(), moment, Client(client, user)).action)
+
+    def fetched(self, **texts: str) -> Engine:
+        """The engine, as if each list that is to be fetched had the text that is given for the last of its address."""
+        known = read_policy(self.folder / "policy.yaml", ProblemReport(""))
+        assert known is not None
+        for own in known.subscribed:
+            with own.store.locked():
+                own.store.use(own.store.keep(texts.get(own.subscription.url.rpartition("/")[2], "").encode()))
+        self.engine = load_engine(self.folder / "policy.yaml")
+        return self.engine
 
     def uncomment(self) -> None:
         """Use the lists that are comments, as the policy asks for."""

@@ -130,9 +130,8 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
     made = Written(read_adguard_home(saved(folder, CONF)), folder / "out")
     for service in ("youtube", "roblox"):
         (made.folder / f"lists/service-{service}.txt").write_text(f"||{service}.example^\n")
-    (made.folder / "lists/subscribed-1.txt").write_text(
-        "||listed.example^\n||good.example^\n||hosts.example^\n0.0.0.0 sunken.example\nbare.example\n"
-    )
+    listed = "||listed.example^\n||good.example^\n||hosts.example^\n0.0.0.0 sunken.example\nbare.example\n"
+    made.fetched(**{"filter_1.txt": listed})
     (made.folder / "lists/subscribed-3.txt").write_text("||good.example^\n")
     made.uncomment()
     return made
@@ -206,7 +205,6 @@ def lines_of(word: str) -> int:
     [
         ("- phone", "by its address"),
         ("aa:bb", "by its address"),
-        ("filter_1.txt", "the command that fetches it"),
         ("own list.txt", "the command that fetches it"),
         ("$client", "not for a proxy"),
         ("192.0.2.4 nas", "gives names no addresses"),

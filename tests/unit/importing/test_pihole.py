@@ -42,12 +42,14 @@ ROWS = {
         (11, 0, "kids-only.ads.example", 1, None),
     ],
     "adlist": [
-        (1, 0, "https://user:secret@lists.example/hosts;x", 1, "Steven"),
+        (1, 0, "https://lists.example/hosts;x", 1, "Steven"),
         (2, 0, "https://off.example/hosts", 0, None),
-        (3, 1, "https://allow.example/", 1, None),
+        (3, 1, "https://allow.example/good", 1, None),
+        (4, 0, "https://user:secret@lists.example/x", 1, None),
+        (5, 0, "http://lists.example/plain", 1, None),
     ],
     "client": [(1, "10.0.0.0/8", None), (2, "10.0.0.7", None), (3, "aa:bb:cc:dd:ee:ff", None), (4, "10.0.0.9", None)],
-    "adlist_by_group": [(1, 0), (1, 1), (2, 0), (3, 0)],
+    "adlist_by_group": [(1, 0), (1, 1), (2, 0), (3, 0), (4, 0), (4, 1), (5, 0)],
     "domainlist_by_group": [
         *((number, 0) for number in (1, 2, 3, 4, 5, 6, 9, 10)),
         *((number, 1) for number in (4, 7, 11)),
@@ -146,7 +148,8 @@ def test_decisions_are_those_of_pihole(written: Written, url: str, client: str, 
         ("domainlist:5:", "left out", "regular expression"),
         ("domainlist:10:", "querytype", "left out"),
         ("client:3:", "aa:bb:cc:dd:ee:ff", "left out"),
-        ("adlist:1:", "https://lists.example/hosts;x", "the command that fetches it"),
+        ("adlist:4:", "https://lists.example/x", "left out: a name and a password in an address would be shown"),
+        ("adlist:5:", "http://lists.example/plain", "left out: over http, anybody on the way can change it"),
     ],
 )
 def test_what_is_left_out_is_named_with_its_record(written: Written, words: tuple[str, ...]) -> None:
@@ -166,27 +169,25 @@ def test_lists_whose_addresses_begin_alike_are_fetched_each(tmp_path: Path) -> N
     made.commit()
     made.close()
     text = read_pihole(path).text()
-    for number, name in ((8, "one"), (9, "two")):
-        assert f"--output lists/subscribed-{number}.txt --globoff -- {begin}/{name}\n" in text
+    for name in ("one", "two"):
+        assert f'url: "{begin}/{name}"' in text
 
 
-def test_a_subscribed_list_is_a_comment_that_can_be_used(written: Written) -> None:
+def test_a_subscribed_list_is_fetched_from_now_on(written: Written) -> None:
     text = (written.folder / "policy.yaml").read_text()
-    command = "curl --fail --location --create-dirs --output lists/subscribed-1.txt --globoff -- "
-    command += "'https://lists.example/hosts;x'"
-    assert f"\n      #   {command}\n" in text
+    assert '- {url: "https://lists.example/hosts;x", format: adblock-hosts, title: Steven, action: block}' in text
+    assert "optional" not in text
     assert "secret" not in text
-    (written.folder / "lists/subscribed-1.txt").write_text("0.0.0.0 listed.example\n0.0.0.0 ad.good.example\n")
-    (written.folder / "lists/subscribed-3.txt").write_text("0.0.0.0 bad.good.example\n")
-    before = (written.folder / "policy.yaml").read_text()
-    written.uncomment()
+    assert len(written.told("adlist:4:")) == 1
+    listed = {"hosts;x": "0.0.0.0 listed.example\n0.0.0.0 ad.good.example\n", "good": "0.0.0.0 bad.good.example\n"}
+    written.fetched(**listed)
     try:
         assert (written("listed.example"), written("listed.example", "10.0.0.7")) == ("block", "block")
         # an exact domain that is allowed does not pass what a list names below it
         assert (written("good.example"), written("ad.good.example")) == ("allow", "block")
         assert written("bad.good.example") == "allow"
     finally:
-        (written.folder / "policy.yaml").write_text(before)
+        written.fetched()
 
 
 def test_addresses_that_are_given_to_names_are_left_out(tmp_path: Path) -> None:
