@@ -74,7 +74,7 @@ DRAWN = {
     "proxy": {"compiling"},
     "__main__": {"cli"},
     "cli": {"compiling", "squid", "audit", "importing", "publish"},
-    "squid": {"compiling"},
+    "squid": {"decide"},
     "audit": {"compiling"},
     "journal": {"decide"},
     "importing": {"compiling"},
