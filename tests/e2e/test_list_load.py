@@ -19,6 +19,7 @@ from threading import Event
 from e2e.origin import Origin
 from e2e.proxy import PATIENCE, Proxy
 from e2e.test_subscriptions import make_due, policy_of, publisher  # noqa: F401  a fixture
+from hushlist.cli import main
 from unit.compiling.https_origin import HttpsOrigin, Page
 
 SECONDS = float(os.environ.get("HUSHLIST_LOAD_SECONDS", "4"))
@@ -43,6 +44,7 @@ def test_no_request_is_lost_or_undecided_while_a_long_list_updates_itself(
 ) -> None:
     publisher.pages["/list"] = list_of(0)
     policy = policy_of(tmp_path, publisher, gate={"requests": "off"})
+    assert main(["update", "--policy", str(policy)]) == main(["compile", "--policy", str(policy)]) == 0
     proxy, stop = start(policy=policy, scripts=["hurrying.py"]), Event()
 
     def ask() -> tuple[Counter[tuple[str, int]], list[float]]:

@@ -13,6 +13,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
+import zstandard
 
 from hushlist.cli import main
 from hushlist.compiling import list_fetch, list_update
@@ -181,6 +182,12 @@ def drip(handler: Handler) -> None:
         time.sleep(0.05)
 
 
+def endless(handler: Handler) -> None:
+    handler.wfile.write(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n")
+    while True:
+        handler.wfile.write(b"2710\r\n" + b"h.example\n" * 1000 + b"\r\n")
+
+
 FAULTS = [
     (Page(b"", 404), Outcome.FAILED, "the server says 404 Not Found"),
     (Page(b"", 500), Outcome.FAILED, "the server says 500 Internal Server Error"),
@@ -199,6 +206,14 @@ FAULTS = [
         "it was cut off: 98 octets are missing",
     ),
     (Page(gzip.compress(bytes(5_000_000))), Outcome.FAILED, "it is longer than 1,000,000 octets"),
+    (Page(zstandard.compress(bytes(5_000_000))), Outcome.FAILED, "it is longer than 1,000,000 octets"),
+    (Page(write=endless), Outcome.FAILED, "it is longer than 1,000,000 octets"),
+    (
+        Page(status=302, headers={"Location": "https://127.0.0.1/"}),
+        Outcome.FAILED,
+        "it redirects to the address 127.0.0.1, which is not one of the internet",
+    ),
+    (Page(gzip.compress(NEW)[:-9]), Outcome.FAILED, ""),
     (Page(HTML), Outcome.HELD, "it cannot be read: line 1: the file begins as a web page does (HTML), and is no list"),
     (Page(b"# nothing\n"), Outcome.HELD, "nothing in it can be used"),
     (Page(b""), Outcome.HELD, "nothing in it can be used"),
@@ -218,13 +233,9 @@ def test_a_fault_leaves_the_last_good_list_in_force(
 ) -> None:
     if not is_first:
         update(policy)
-    monkeypatch.setattr(
-        list_update,
-        "fetch",
-        lambda *args, **options: list_fetch.fetch(
-            *args, **{**options, "longest": min(options["longest"], 1_000_000), "deadline": 1.0}
-        ),
-    )
+    bounds = {"longest": 1_000_000, **({"deadline": 1.0} if page.write is drip else {})}
+    bounded = lambda *args, **options: list_fetch.fetch(*args, **{**options, **bounds})  # noqa: E731
+    monkeypatch.setattr(list_update, "fetch", bounded)
     origin.pages["/list"] = page
     found = update(policy)
     assert found.outcome is outcome
@@ -236,6 +247,7 @@ def test_a_fault_leaves_the_last_good_list_in_force(
     assert not list(store_of(policy).folder.glob("draft*"))
     if not is_first:
         assert decides(policy, "old.example") == "block"
+    bounds.pop("deadline", None)
     origin.pages["/list"] = Page(NEW)
     assert update(policy).outcome is Outcome.UPDATED
     assert in_force(policy) == NEW
