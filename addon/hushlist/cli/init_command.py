@@ -105,7 +105,7 @@ def _next_steps(policy: Path) -> Iterator[str]:
         yield f"next: write {script}, of one line: from hushlist.proxy.addon import Hushlist; addons = [Hushlist()]"
     yield f"next: {shlex.join(('hushlist', 'update', '--policy', str(policy)))}"
     yield f"then: {shlex.join(('mitmdump', '-s', str(script), '--set', f'hushlist_policy={policy}'))}"
-    yield "then, on each device: set its proxy to this machine, port 8080, and open http://mitm.it/ there to trust it"
+    yield "then, on each device: open http://ADDRESS-OF-THIS-MACHINE:8080/setup, which says how to set it up"
 
 
 def is_terminal() -> bool:

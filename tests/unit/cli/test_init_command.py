@@ -47,7 +47,7 @@ def test_what_is_written_is_a_policy_that_blocks(run: Run, arguments: list[str],
         "policy.yaml: a policy, which you can change; overrides.yaml: your own rules\n"
         "next: hushlist update --policy policy.yaml\n"
         f"then: mitmdump -s {SCRIPT} --set hushlist_policy=policy.yaml\n"
-        "then, on each device: set its proxy to this machine, port 8080, and open http://mitm.it/ there to trust it\n",
+        "then, on each device: open http://ADDRESS-OF-THIS-MACHINE:8080/setup, which says how to set it up\n",
         "",
     )
     assert SCRIPT.is_file()
