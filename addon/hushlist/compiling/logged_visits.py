@@ -28,7 +28,7 @@ from hushlist.policy.proxy_settings import LogSettings
 from hushlist.system.files import state_folder
 
 #: seconds of the log that count; records that are decided again
-_WEEK, _MOST = 7 * 86400, 20_000
+_WEEK, MOST_RECORDS = 7 * 86400, 20_000
 #: with fewer requests, or visits, a share of them says nothing
 FEWEST = 100
 
@@ -67,7 +67,7 @@ def logged_requests(settings: LogSettings | None) -> list[LoggedRequest]:
         return []
     try:
         since = time_text(time.time() - _WEEK)
-        records = sampled_records(settings.folder or state_folder(), since, _MOST)
+        records = sampled_records(settings.folder or state_folder(), since, MOST_RECORDS)
     except (OSError, RuntimeError):  # it is another user's; or the user has no home
         return []
     return [own for fields in records if (own := _request_of(fields)) is not None]

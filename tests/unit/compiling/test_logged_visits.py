@@ -147,7 +147,7 @@ def test_a_log_that_cannot_be_read_is_none(tmp_path: Path, write: Callable[[Path
 
 @pytest.mark.parametrize("rows", [0, 10**6])
 def test_records_are_taken_evenly(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rows: int) -> None:
-    monkeypatch.setattr("hushlist.compiling.logged_visits._MOST", 50)
+    monkeypatch.setattr("hushlist.compiling.logged_visits.MOST_RECORDS", 50)
     log = [record(f"h{number}.example", ago=1000 - number) for number in range(500)]
     found = logged_requests(write_log(tmp_path, log, rows=rows))
     assert 25 <= len(found) <= 50
