@@ -22,7 +22,7 @@ from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.wait import WebDriverWait
 
-from e2e.origin import LOOPBACK
+from e2e.origin import LOOPBACK, free_ports
 from e2e.proxy import PATIENCE, Proxy
 
 BROWSER = which("chromium") or which("chromium-browser") or which("google-chrome")
@@ -151,9 +151,7 @@ def firefox(folder: Path, certificates: Sequence[Path], settings: Mapping[str, o
     for certificate in certificates:
         named = ["-n", str(certificate), "-t", "CTP,,", "-i", str(certificate)]
         subprocess.run([CERTUTIL or "", "-A", "-d", store, *named], check=True)
-    with socket.socket() as free:
-        free.bind((LOOPBACK, 0))
-        port = free.getsockname()[1]
+    (port,) = free_ports(1)
     lines = (f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in settings.items())
     (folder / "user.js").write_text("".join((f'user_pref("marionette.port", {port});\n', *lines)))
     command = [FIREFOX or "", "--headless", "--marionette", "--no-remote", "--profile", str(folder)]

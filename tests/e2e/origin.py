@@ -27,6 +27,8 @@ from hypercorn.asyncio import serve
 from hypercorn.config import Config, Sockets
 
 LOOPBACK = "127.0.0.1"
+#: seconds within which anything that is waited for has to happen, on a busy machine too
+PATIENCE = 60.0
 
 Scope = dict[str, Any]
 Receive = Callable[[], Awaitable[dict[str, Any]]]
@@ -103,7 +105,7 @@ class Listener(socket.socket):
         with socket.create_connection((LOOPBACK, self.port)) as fence:
             name = fence.getsockname()
             with self._accepted:
-                if not self._accepted.wait_for(lambda: name in self._peers[before:], timeout=20):
+                if not self._accepted.wait_for(lambda: name in self._peers[before:], timeout=PATIENCE):
                     raise TimeoutError("the origin accepts no connections")
                 del self._peers[self._peers.index(name, before)]
                 return len(self._peers)
@@ -148,7 +150,7 @@ class Origin:
 
     def __exit__(self, *_: object) -> None:
         self._loop.call_soon_threadsafe(self._stop.set)
-        self._thread.join(timeout=20)
+        self._thread.join(timeout=PATIENCE)
         self._plain.close()
         self._tls.close()
 

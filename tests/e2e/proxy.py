@@ -18,16 +18,13 @@ from pathlib import Path
 
 import httpx
 
-from e2e.origin import LOOPBACK, Origin
+from e2e.origin import LOOPBACK, PATIENCE, Origin
 from e2e.preloaded import Forked, start_command, start_mitmdump
 
 CHECKOUT = Path(__file__).parents[2]
 FILTER = CHECKOUT / "addon" / "filter.py"
 SCRIPTS = Path(__file__).parent / "scripts"
 MITMDUMP = Path(sysconfig.get_path("scripts")) / "mitmdump"
-
-#: seconds within which anything that is waited for has to happen, on a busy machine too
-PATIENCE = 60.0
 
 
 @dataclass(frozen=True)

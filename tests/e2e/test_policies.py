@@ -428,18 +428,17 @@ def test_a_check_sees_an_address_that_is_written_oddly(running: Callable[[str], 
 
 def test_a_group_is_found_by_ipv6_on_the_wire(tmp_path: Path, origin: Origin) -> None:
     try:
-        with socket.create_server(("::1", 0), family=socket.AF_INET6) as server:
-            port = server.getsockname()[1]
+        socket.create_server(("::1", 0), family=socket.AF_INET6).close()
     except OSError:
         pytest.skip("this machine has no IPv6")
     copytree(EXAMPLES / "school", tmp_path / "school")
     policy = tmp_path / "school" / "policy.yaml"
     text = policy.read_text(encoding="utf-8").replace("2001:db8:30::/48", "::1/128")
     policy.write_text(text, encoding="utf-8")
-    with mitmdump(tmp_path, origin, policy=policy, more_modes=[f"regular@::1:{port}"], scripts=["clock.py"]) as proxy:
+    with mitmdump(tmp_path, origin, policy=policy, more_modes=["regular@::1:0"], scripts=["clock.py"]) as proxy:
         proxy.get("http://clock.test/?at=2026-11-16T09:35%2B01:00")
-        over_ipv6 = httpx.Client(proxy=f"http://[::1]:{port}", trust_env=False)
-        with over_ipv6 as client:
+        port = proxy.log.wait_for(r"listening at \[?::1\]?:(\d+)")[1]
+        with httpx.Client(proxy=f"http://[::1]:{port}", trust_env=False, timeout=PATIENCE) as client:
             assert client.get("http://social.example/").status_code == 200  # own devices, in a break
         assert proxy.get("http://social.example/").status_code == 403  # a stranger
 

@@ -77,6 +77,19 @@ def test_an_encrypted_key_needs_its_password() -> None:
         SecretKey.parse(text)
 
 
+def test_a_key_without_password_tells_of_no_work_to_decrypt_it() -> None:
+    assert base64.b64decode(KEY.text(None).splitlines()[1])[38:54] == bytes(16)
+
+
+def test_only_work_that_minisign_might_ask_for_is_done(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(minisign.hashlib, "scrypt", lambda *_, dklen, **__: bytes(dklen))
+    text = KEY.text(b"secret", operations=1 << 28, memory=1 << 30)
+    assert SecretKey.parse(text, b"secret") == KEY
+    for operations, memory in (((1 << 28) + 1, 1 << 30), (1 << 28, (1 << 30) + 1)):
+        with pytest.raises(SignatureError, match="more time or memory"):
+            KEY.text(b"secret", operations=operations, memory=memory)
+
+
 def resealed(change: Callable[[bytearray], object]) -> str:
     comment, line = KEY.text(None).splitlines()
     octets = bytearray(base64.b64decode(line))
@@ -166,6 +179,22 @@ def test_no_character_of_a_signature_can_be_changed_but_in_the_first_line(at: in
 def test_whatever_is_no_signature_is_an_error_of_ours(octets: bytes) -> None:
     with pytest.raises(SignatureError):
         verified(octets)
+
+
+@pytest.mark.parametrize(("line", "what"), [(1, "a signature has 74"), (3, "the signature of a comment has 64")])
+def test_which_line_of_a_signature_is_broken_is_told(line: int, what: str) -> None:
+    lines = SIGNATURE.splitlines()
+    lines[line] = "AAAA"
+    with pytest.raises(SignatureError, match=f"^{what} octets in base64, not 3$"):
+        verified("\n".join(lines))
+
+
+def test_no_more_of_a_signature_is_read_than_minisign_s_have(tmp_path: Path) -> None:
+    path = tmp_path / "list.txt"
+    path.write_bytes(LIST)
+    signature_path(path).write_text(SIGNATURE.ljust(16_385, "\n"))
+    with pytest.raises(OSError, match="longer than 16,384 octets"):
+        verify_file(path, KEY.public)
 
 
 def test_a_signature_of_the_comment_of_another_file_is_refused() -> None:

@@ -35,13 +35,6 @@ def full_hash(expression: bytes) -> bytes:
     return sha256(expression).digest()
 
 
-def hash_prefix(full: bytes, length: int) -> bytes:
-    """The most significant ``length`` octets of a full hash; ``ValueError`` if ``length`` is not 4 to 32."""
-    if not SHORTEST_PREFIX <= length <= FULL_LENGTH:
-        raise ValueError(f"a hash prefix has {SHORTEST_PREFIX} to {FULL_LENGTH} octets, not {length}")
-    return full[:length]
-
-
 # "Up to four hostnames formed by starting with the last five components and successively removing the leading
 # component. The top-level domain can be skipped."
 DEEPEST_HOST = 5
