@@ -486,7 +486,8 @@ class SquidHelper:
         """The decision of the proxy for the same request; ``UrlError`` if it names no host, or its port is none."""
         if _PLAIN.fullmatch(url):
             return self._engine.decide_url(url)
-        return self._engine.decide(request_of_target(url_to_decide(url)))
+        request = request_of_target(url_to_decide(url))
+        return self._engine.decide_host(request) if _TUNNEL.fullmatch(url) else self._engine.decide(request)
 
     def _fail(self, error: Exception) -> bytes:
         """Answer for any error: a missing answer would shift or stop all later ones."""

@@ -18,6 +18,7 @@ from hushlist.decide.decision import Decision
 from hushlist.decide.engine import Engine
 from hushlist.match.checks import Check
 from hushlist.match.index_writer import index_of
+from hushlist.match.network_filter import parse_filter
 from hushlist.match.rule import Action, Rule, Terms
 from hushlist.policy.groups import NOBODY, Client, Group, GroupSettings
 from hushlist.policy.policy_file import Layer, Policy
@@ -163,6 +164,16 @@ def test_a_fragment_that_was_sent_hides_nothing(channel: bytes, fragment: bytes)
         for url in (b"http://find.example/find?q=secret", b"http://page.example/page"):
             assert helper.answer(channel + url + sent).startswith(channel + b"OK ")
         assert helper.answer(channel + b"http://page.example/other" + sent) == channel + b"ERR"
+
+
+def test_of_filters_only_those_for_whole_hosts_decide_tunnels() -> None:
+    filters = ["||own.example/", "*$~script", "||blocked.example^$important"]
+    rules = [Rule(parse_filter(text), Terms(Action.BLOCK, "list", "file", layer="first"), 1) for text in filters]
+    policy = Policy("policy.yaml", (Layer("first"),))
+    acl = answerer(AccessList(), Engine(policy, index_of(rules)))
+    assert acl.answer(b"own.example:443 -") == b"ERR"
+    assert acl.answer(b"http://own.example/ -").startswith(b"OK ")
+    assert acl.answer(b"www.blocked.example:443 -").startswith(b"OK ")
 
 
 def test_a_hashed_uri_of_the_home_page_neither_blocks_nor_opens_a_tunnel() -> None:

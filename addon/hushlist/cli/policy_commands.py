@@ -41,7 +41,7 @@ from hushlist.policy.pass_through import ALL, BY_NEED
 from hushlist.unblock import default_path
 from hushlist.url.hashed_uri import HashedUri
 from hushlist.url.parts import split_web
-from hushlist.url.request import Request
+from hushlist.url.request import Request, without_userinfo
 
 if TYPE_CHECKING:
     from hushlist.decide.trace import Trace
@@ -117,14 +117,16 @@ def run_check(arguments: argparse.Namespace) -> int:
     for url in urls_of(arguments):
         if not url and "-" in arguments.urls:
             continue
-        decision = engine.decide_url(url, moment, client, told_of(arguments))
+        decision, shown = engine.decide_url(url, moment, client, told_of(arguments)), without_userinfo(url)
+        if decision.fault is not None:
+            decision = decision._replace(canonical=without_userinfo(decision.url))
         if arguments.json:
-            print_json({"url": readable(url), "mode": mode, **decision.as_dict()})
+            print_json({"url": readable(shown), "mode": mode, **decision.as_dict()})
         else:
             needs = _needs_inside(engine, decision, moment, client)
-            _print_text(readable(url), decision, settings, needs, engine.policy.zone)
+            _print_text(readable(shown), decision, settings, needs, engine.policy.zone)
         if decision.fault is not None:
-            code = complain(UrlError(url, decision.fault))
+            code = complain(UrlError(shown, decision.fault))
         elif decision.action in STOPPING and mode == "block":
             code = max(code, FOUND)
     return code

@@ -413,7 +413,7 @@ class Engine:
             matches += find_checks(self._checks, _asked(request, host))
         if self._redirect_memory is not None:
             matches += self._by_redirect(self._redirect_memory, request, known, form, matches, memo, is_first=is_first)
-        if self.index.filters is not None:
+        if self.index.filters is not None and request.scheme in WEB:
             return self._by_filters(request, known, form, matches, now, work or Work(), is_first=is_first)
         return _by_matches(known, matches, now)
 

@@ -8,10 +8,11 @@ from datetime import datetime
 
 from hushlist.decide.decision import Decision, EffectivePolicy
 from hushlist.decide.engine import Engine
+from hushlist.errors import UrlError
 from hushlist.match.expressions import expressions, full_hash
 from hushlist.match.rule import Action
 from hushlist.policy.groups import Client
-from hushlist.url.request import Told, canonical_forms, cut, request_of
+from hushlist.url.request import Told, canonical_forms, cut, request_of, without_userinfo
 from hushlist.url.safebrowsing import SAFEBROWSING
 
 
@@ -78,19 +79,22 @@ class Trace:
 
 def trace(engine: Engine, url: bytes, moment: datetime, client: Client, told: Told | None = None) -> Trace:
     """Decide a URL, and show how; ``moment`` has a time zone. Raises ``UrlError`` if it cannot be read at all."""
-    request = request_of(url, told)
+    try:
+        request = request_of(url, told)
+    except UrlError as error:
+        raise UrlError(without_userinfo(url), error.reason) from None
     decision = engine.decide(request, moment, client)
     is_read = request.fault is None and decision.fault is None
     changes = SAFEBROWSING.changes(url) if request.fault is None else ()
     forms = canonical_forms(request, request.hosts[0]) if is_read else ()
     view = engine.view(client, moment)
     return Trace(
-        url=cut(url),
-        steps=tuple((change.step, change.after) for change in changes),
+        url=cut(without_userinfo(url)),
+        steps=tuple((change.step, without_userinfo(change.after)) for change in changes),
         forms=tuple(
             Form(form.join(), tuple((found, full_hash(found)) for found in expressions(form))) for form in forms
         ),
-        decision=decision,
+        decision=decision if is_read else decision._replace(canonical=without_userinfo(decision.url)),
         group=view.group.name,
         mode=view.group.settings.mode,
         until=None if view.until is None else view.until.astimezone(engine.policy.zone),

@@ -49,6 +49,8 @@ from hushlist.system.files import check_length, open_regular, reason_of
 
 #: octets of a source that one process reads at a time
 PIECE = 1 << 21
+#: readers of lists in which a rule for a host is a filter
+ADBLOCK_READERS = ("read_adblock", "read_adblock_hosts")
 #: with fewer octets than this in all lists, starting other processes takes longer than it saves
 FEW = 1 << 21
 
@@ -242,7 +244,8 @@ def collect_rules(
 
     ``popular`` are domains that no rule may cover.
     """
-    collector = RunCollector(chunk.number, chunk.file.defaults.layer or "")
+    is_of_filters = chunk.file.format.reader in ADBLOCK_READERS
+    collector = RunCollector(chunk.number, chunk.file.defaults.layer or "", is_of_filters=is_of_filters)
     breadth = breadth_test(popular)
     collector.add(rules, breadth.suspects)
     broad = [(rule, why) for rule in collector.broad if (why := breadth.of_rule(rule))]

@@ -103,7 +103,8 @@ def split_adblock(
                 continue
             if not kind:
                 try:
-                    yield Rule(parse_filter(entry), exception if is_exception else terms, line)
+                    own = parse_filter(entry)
+                    yield Rule(own, exception if is_exception and not own.is_badfilter else terms, line)
                     continue
                 except ValueError as error:
                     kind = str(error)

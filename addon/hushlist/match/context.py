@@ -1,7 +1,8 @@
 """The context of a request: the page that asks for it, and what for. Filters of Adblock lists may depend on it.
 
-Only what decides such filters comes from here, since a client may say what it likes: a lie never opens what another
-rule blocks. What is said twice and differs, or cannot be read, is not said.
+Only what decides such filters comes from here, since a client may say what it likes. A lie gets past a filter that
+depends on it, and makes an exception fit, which lifts what stops in its layer; other layers hold for liars, too. What
+is said twice and differs, or cannot be read, is not said.
 
 Spec: Fetch Metadata Request Headers; Fetch, 3.1 (Origin) and 2.2.5 (destination); RFC 9110, 10.1.3 (Referer)
 """

@@ -6,7 +6,8 @@
 
 A step needs memory for one part or one piece, not for all rules. Its result can be in files.
 
-A *duplicate* repeats a rule of the same list, with the same pattern and the same terms. It is left out.
+A *duplicate* repeats a rule of the same list, with the same pattern and the same terms. It is left out. So is
+a rule for a host that an Adblock list has, and that a ``badfilter`` of any Adblock list in its layer takes back.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import zlib
 from array import array
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
 from hashlib import sha256
@@ -174,6 +175,9 @@ class CollectedPart:
     #: its network filters with their words; whether some may fit on any host
     filters: Stored = b""
     has_general_filters: bool = False
+    #: whether its rules for hosts are filters; keys of such rules that its filters take back, in all parts of the layer
+    is_of_filters: bool = False
+    taken_back: set[bytes] = field(default_factory=set)
     actions: set[Action] = field(default_factory=set)
     #: the collector's candidates, and its rules for address ranges
     candidates: Stored = b""
@@ -182,9 +186,10 @@ class CollectedPart:
 class RunCollector:
     """Turns the rules of one part into rows; a part has one layer."""
 
-    def __init__(self, number: int, layer: str = "") -> None:
+    def __init__(self, number: int, layer: str = "", *, is_of_filters: bool = False) -> None:
         """``number``: the part's number in the order of the sources, below ``MOST_PARTS``."""
         self._part = CollectedPart(number, layer, {}, [], 0, DEEPEST_HOST, DEEPEST_PATH, has_hashes=False)
+        self._part.is_of_filters = is_of_filters
         self._rows: dict[str, list[bytes]] = {EXPRESSIONS: []}
         #: host -> bits of the rules below it
         self._guides: dict[bytes, int] = {}
@@ -300,6 +305,8 @@ class RunCollector:
 
     def _add_filter(self, pattern: NetworkFilter, terms: Terms) -> None:
         if pattern.is_badfilter:
+            if (host := pattern.whole_host) and not (pattern.is_exception or pattern.is_important):
+                self._part.taken_back.add(full_hash(host + b"/"))
             return
         self._filters.append(worded(pattern))
         if pattern.is_of_hosts:
@@ -373,6 +380,8 @@ class MergeTask(NamedTuple):
     identities: tuple[array[int], ...]
     #: octets of the whole filter
     marks: int
+    #: part -> the keys of those of its rules that are taken back
+    taken_back: Mapping[int, Set[bytes]]
 
 
 def merge_tasks(parts: Sequence[CollectedPart]) -> dict[str, list[MergeTask]]:
@@ -383,11 +392,16 @@ def merge_tasks(parts: Sequence[CollectedPart]) -> dict[str, list[MergeTask]]:
     runs = {name: tuple(part.runs[name] for part in parts if name in part.runs) for name in names}
     counts = {name: sum(run.starts[-1] for run in own) for name, own in runs.items()}
     marks = filter_length(sum(counts.values()))
+    by_layer: dict[str, set[bytes]] = {}
+    for part in parts:
+        by_layer.setdefault(part.layer, set()).update(part.taken_back)
+    taken_back = {part.number: own for part in parts if part.is_of_filters and (own := by_layer[part.layer])}
     found: dict[str, list[MergeTask]] = {}
     for name, rows in counts.items():
         shape = Shape(rows, key_length(name), bits_for(rows))
         # A piece begins and ends where a bucket does, and an octet of the filter.
-        found[name] = [MergeTask(runs[name], shape, first, last, identities, marks) for first, last in key_ranges(rows)]
+        task = MergeTask(runs[name], shape, 0, 0, identities, marks, taken_back if name == EXPRESSIONS else {})
+        found[name] = [task._replace(first=first, last=last) for first, last in key_ranges(rows)]
     return found
 
 
@@ -398,16 +412,16 @@ def sorted_rows(task: MergeTask) -> list[bytes]:
 
 def merge_runs(task: MergeTask, folder: Path | None = None) -> TablePiece:
     """Merge a task's rows into a piece, in a file of the folder if one is given."""
-    _, shape, first, last, identities, length = task
+    _, shape, first, last, identities, length, taken_back = task
     size = shape.key
     rows = sorted_rows(task)
     firsts = Struct(f">{len(rows)}I").unpack(_column(b"".join(rows), shape.width, 0, 4))
     duplicates: Counter[int] = Counter()
     kept = bytearray(b"\1") * len(rows)
-    for position in _duplicates(rows, firsts, size, identities):
-        kept[position] = 0
+    for position in chain(_duplicates(rows, firsts, size, identities), _taken_back(rows, size, taken_back)):
         part, _, terms = PLACE.unpack_from(rows[position], size)
-        duplicates[part] += terms != GUIDE
+        duplicates[part] += kept[position] and terms != GUIDE
+        kept[position] = 0
     octets = b"".join(compress(rows, kept))
     numbers = tuple(compress(firsts, kept))
     shift = 32 - shape.bits
@@ -466,6 +480,17 @@ def _duplicates(
         if identity in seen:
             yield position
         seen.add(identity)
+
+
+def _taken_back(rows: Sequence[bytes], size: int, taken_back: Mapping[int, Set[bytes]]) -> Iterator[int]:
+    """The positions of rows that filters take back."""
+    for key in set().union(*taken_back.values()):
+        for position in range(bisect_left(rows, key), len(rows)):
+            if not rows[position].startswith(key):
+                break
+            part, _, terms = PLACE.unpack_from(rows[position], size)
+            if terms != GUIDE and key in taken_back.get(part, ()):
+                yield position
 
 
 class Merged(NamedTuple):

@@ -22,7 +22,7 @@ from ipaddress import IPv4Network, IPv6Network
 from typing import NamedTuple, TypeVar
 
 from hushlist.errors import Problem
-from hushlist.jobs.list_chunks import LoadedChunk, chunk_list, raise_errors, read_lists
+from hushlist.jobs.list_chunks import ADBLOCK_READERS, LoadedChunk, chunk_list, raise_errors, read_lists
 from hushlist.jobs.worker_processes import Progress, Workers
 from hushlist.lists.list_source import MOST_KEPT
 from hushlist.match.expressions import DEEPEST_HOST, DEEPEST_PATH, FULL_LENGTH, SHORTEST_PREFIX, full_hash
@@ -175,12 +175,17 @@ class _Collector:
         self._hashes: dict[HiddenTerms, dict[bytes, _Origin]] = {}
         self._of_hosts: set[bytes] = set()
         self._uris: dict[HiddenTerms, dict[HashedUri, _Origin]] = {}
+        #: whole hosts whose rules, or exceptions, the Adblock lists take back; these lists
+        self._taken_back: set[tuple[bool, bytes]] = set()
+        self._of_filters: set[str] = set()
         self._list = HiddenList(kind, seal="" if key is None else key.fingerprint)
         #: reason -> the first problem, and how many there are
         self._changed: dict[str, tuple[Problem, int]] = {}
 
     def add(self, chunk: LoadedChunk) -> None:
         """Add a chunk's rules."""
+        if chunk.file.format.reader in ADBLOCK_READERS:
+            self._of_filters.add(chunk.file.source)
         for some in chunk.rule_blocks:
             terms = HiddenTerms(some.terms.action, some.terms.category, some.terms.reason, some.terms.expires)
             if isinstance(some, RuleBlock):
@@ -207,7 +212,9 @@ class _Collector:
                 self._uris.setdefault(terms, {}).setdefault(pattern, (None, source, line))
             case IPv4Network() | IPv6Network():
                 why = _RANGE if pattern.prefixlen < pattern.max_prefixlen else _NO_PAGE
-            case NetworkFilter() if (host := pattern.whole_host) and pattern.is_exception:
+            case NetworkFilter() if pattern.is_badfilter and pattern.whole_host and not pattern.is_important:
+                self._taken_back.add((pattern.is_exception, pattern.whole_host + b"/"))
+            case NetworkFilter() if (host := pattern.whole_host) and pattern.is_exception and not pattern.is_badfilter:
                 self._clear((host + b"/",), (line,), terms, chunk)
             case NetworkFilter():
                 why = _FILTER
@@ -262,6 +269,11 @@ class _Collector:
     def finish(self, prefix_length: int | None) -> HiddenList:
         """The list, sorted."""
         hidden = self._list
+        for terms, own in self._hashes.items() if self._taken_back else ():
+            is_exception = terms.action is Action.ALLOW
+            for value, (plaintext, source, _) in [*own.items()]:
+                if source in self._of_filters and (is_exception, plaintext) in self._taken_back:
+                    del own[value]
         if self._kind is HashKind.PREFIX:
             number = sum(len(own) for terms, own in self._hashes.items() if terms.action is not Action.ALLOW)
             hidden.prefix_length = prefix_length or default_prefix_length(number)

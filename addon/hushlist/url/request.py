@@ -102,6 +102,28 @@ def request_of(url: bytes | str, told: Told | None = None) -> Request:
     return request
 
 
+#: of a URL that cannot be read: where user information may stand, with or without escapes
+_MAY_BE_USER = re.compile(rb"\A.*(?:@|%(?:25)*40)", re.DOTALL)
+
+
+def without_userinfo(url: bytes) -> bytes:
+    """A URL as somebody typed it, to be shown: without its user information, whatever its spelling.
+
+    >>> without_userinfo(b"https:/\\\\me:secret@h.example/@x"), without_userinfo(b"me%3Asecret%40h.example/x")
+    (b'https:/\\\\h.example/@x', b'h.example/x')
+    """
+    try:
+        request = request_of(url)
+        canonical_host(request.hosts[0])
+    except UrlError:
+        return _MAY_BE_USER.sub(b"", url)
+    if request.userinfo is None:
+        return url
+    octets = safebrowsing.remove_tab_cr_lf(safebrowsing.strip_spaces(url))
+    before, _, after = octets.partition(request.userinfo + b"@")
+    return before + after
+
+
 def request_as_written(octets: bytes, fragment: bytes | None = None) -> Request:
     """The same for a URL as written, octet by octet; the fragment is already split off."""
     parts = split_web(octets)

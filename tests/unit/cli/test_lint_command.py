@@ -108,3 +108,21 @@ def test_a_raw_list_without_the_length_of_its_hashes_is_bad_input(run: Run) -> N
     Path("raw").write_bytes(b"aaaabbbb")
     assert run("lint", "--format", "safebrowsing-raw", "raw")[0] == 2
     assert run("lint", "--format", "safebrowsing-raw", "--prefix-length", "4", "raw")[0] == 0
+
+
+def test_filters_that_never_fit_and_those_that_another_one_of_the_list_covers_are_named(run: Run) -> None:
+    Path("a.adblock").write_text(
+        "||a.example^\n||ads.a.example/x$script\n-ad-\n||b.example/-ad-$image\n||1.2.3.4.5/x$script\n"
+        "@@||a.example/y$script\n||c.example/x$image,~image\n||c.example/y$script\n"
+    )
+    Path("b.adblock").write_text("||c.example^\n||d.example/(-ad-)$script\n")
+    code, out, err = run("lint", "a.adblock", "b.adblock")
+    assert (code, err) == (1, "")
+    assert out.splitlines() == [
+        "a.adblock:2: covered: ||ads.a.example/x$script: a.example/ covers it (line 1)",
+        "a.adblock:4: covered: ||b.example/-ad-$image: -ad- covers it (line 3)",
+        "a.adblock:5: dead: ||1.2.3.4.5/x$script: a name that ends in a number is no address and cannot be resolved: "
+        "browsers refuse it",
+        "a.adblock:7: dead: ||c.example/x$image,~image: its options exclude every type",
+        "10 rules in 2 files: 2 covered, 2 dead",
+    ]

@@ -209,6 +209,17 @@ def test_explain_names_what_cannot_be_read(run: Run, policy: Path) -> None:
     assert out.endswith("Decision     block (there is a delimiter in the host)\n")
 
 
+@pytest.mark.parametrize("url", ["http://me:secret@blocked.example/", "http:/\\me:secret@x.example/",
+                                 "me:secret@x.example", "http://me:se\tcret@x.example/", "http://me:secret@x.example:99999/",
+                                 "http://me%3Asecret%40x.example/", "http://me:secret@a%2fb.example/"])  # fmt: skip
+def test_what_stands_before_the_host_is_a_password_and_not_shown(run: Run, policy: Path, url: str) -> None:
+    Path("ads.adblock").write_text("||blocked.example/$~image\n/x/*$script\n")
+    policy.write_text("layers:\n- {name: lists, checks: {user-information: tag}, lists: [ads.adblock]}\n")
+    for command in (["check"], ["check", "--json"], ["explain"]):
+        _, out, err = run(*command, "--policy", policy, url)
+        assert "cret" not in out + err
+
+
 # -- both --------------------------------------------------------------------------------------------------------------
 
 

@@ -597,6 +597,21 @@ def test_real_lists_are_counted_as_a_slow_recount_does(tmp_path: Path, cache: In
     assert found.report.total.kept > 1000
 
 
+def test_a_badfilter_takes_back_rules_for_hosts_of_the_adblock_lists_of_its_layer(
+    compiled: Callable[..., Compiled],
+) -> None:
+    hosts = "||a.example^\n||a.example^\n||sub.a.example^\n||b.example^\n||c.example^$all\n||d.example^\n"
+    back = (
+        "||a.example^$badfilter\n||b.example^$badfilter,important\n@@||d.example^$badfilter\n||e.example^$badfilter\n"
+    )
+    found = compiled({"a.adblock": hosts, "b.adblock": f"{back}||c.example^$badfilter\n", "c.hosts": "0 e.example\n"})
+    index, (own, *_) = found.index, found.report.lists
+    blocked = [host for host in "abcde" if index.on_host(f"{host}.example".encode()).matches]
+    assert (blocked, index.on_host(b"sub.a.example").matches != ()) == (["b", "d", "e"], True)
+    assert (own.read, own.kept, own.duplicates) == (6, 3, 3)
+    assert len(index) == sum(line.kept for line in found.report.lists)
+
+
 def test_exceptions_that_were_left_out_are_told_apart_with_what_is_too_broad(compiled: Callable[..., Compiled]) -> None:
     text = (
         "||a.example^\n||b.example/x/\n||tag.example^\n@@||www.a.example/y.js$script,app=z.example\n"

@@ -1350,6 +1350,16 @@ def asked(url: str, told: Told | None = _SCRIPT) -> Request:
         (["@@||a.example^", "||a.example^"], "https://a.example/", Action.BLOCK),
         (["||a.example^\n@@||a.example^", "||a.example/x"], "https://a.example/x", Action.BLOCK),
         (["||a.example^", "@@||a.example^"], "https://a.example/", Action.BLOCK),
+        (
+            ["@@||news.example^$document\n@@*$domain=news.example\n||a.example^$badfilter", "||a.example^"],
+            "https://a.example/",
+            Action.BLOCK,
+        ),
+        (
+            ["||a.example/x$script\n||a.example/x$script,badfilter", "||a.example/x$script"],
+            "https://a.example/x",
+            Action.BLOCK,
+        ),
         (["||a.example^\n@@||a.example^", "||b.example^"], "https://a.example/", Action.ALLOW),
         (["@@||a.example^"], "https://a.example/", Action.PASS),
         # the query and the port count, as sent
@@ -1413,6 +1423,15 @@ def test_a_connection_is_decided_by_filters_for_whole_hosts_and_decrypted_for_ot
 def test_a_name_with_exceptions_below_it_is_not_refused_as_a_whole() -> None:
     engine = filtering("||a.example^\n@@||a.example/ok$script\n||b.example^")
     assert (engine.allows_below(b"a.example"), engine.allows_below(b"b.example")) == (True, False)
+
+
+@pytest.mark.parametrize("unknown", [Action.PASS, Action.BLOCK])
+def test_a_name_is_decided_by_filters_for_whole_hosts_alone(unknown: Action) -> None:
+    engine = filtering("||a.example/\n||b.example^$third-party\n.com^\n||c.example^$important", unknown=unknown)
+    for host, action in ((b"a.example", Action.PASS), (b"b.example", Action.PASS), (b"c.com", Action.PASS),
+                         (b"www.c.example", Action.BLOCK)):  # fmt: skip
+        assert engine.decide(Request(b"dns", (host,), 53, b"/")).action is action
+        assert engine.decide_host(connection(host)).action is action
 
 
 def test_a_grant_for_a_host_covers_its_filters() -> None:

@@ -84,7 +84,7 @@ def test_everything_else_is_left_out_by_kind(line: str, kind: str) -> None:
             "/ad[0-9]+/$script",
             "||x.example/y|",
         ),
-        *("||x.example^$important,badfilter", "||[2001:db8::1]:80^", "||bücher.example/ä", "*$script,domain=x.example"),
+        *("||x.example^$important", "||[2001:db8::1]:80^", "||bücher.example/ä", "*$script,domain=x.example"),
     ],
 )
 def test_every_other_filter_for_requests_is_a_rule_as_it_is_written(line: str) -> None:
@@ -139,3 +139,9 @@ def test_a_host_on_a_line_of_its_own_means_that_host_where_the_format_says_so() 
         "9: 192.0.2.7 g.example: left out: white space or a fragment, which no URL that is asked for has",
         "10: j.example##.ad: left out: cosmetic",
     ]
+
+
+def test_what_takes_back_an_exception_allows_nothing() -> None:
+    lines = b"@@||a.example^$script\n@@||a.example^$script,badfilter\n||a.example^$badfilter"
+    actions = [rule.terms.action for rule in read_adblock(lines, ListDefaults(), ProblemReport("f"))]
+    assert actions == [Action.ALLOW, Action.BLOCK, Action.BLOCK]

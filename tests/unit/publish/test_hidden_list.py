@@ -153,6 +153,15 @@ def test_prefixes_have_the_default_length_and_exceptions_are_full(tmp_path: Path
     assert hidden_of(tmp_path, "a.adblock", lines[0], HashKind.PREFIX, prefix_length=7).prefix_length == 7
 
 
+def test_what_a_badfilter_takes_back_is_not_hidden(tmp_path: Path) -> None:
+    lines = ("||a.example^", "||b.example^", "@@||c.example^", "||c.example^", "||a.example^$badfilter",
+             "@@||c.example^$badfilter", "||b.example^$badfilter,important", "@@||d.example^$badfilter")  # fmt: skip
+    hidden = hidden_of(tmp_path, "a.adblock", "\n".join(lines))
+    assert {(rule.terms.action, rule.plaintext) for rule in hidden.rules} == {
+        (Action.BLOCK, b"b.example/"), (Action.BLOCK, b"c.example/")
+    }  # fmt: skip
+
+
 # -- broad rules -------------------------------------------------------------------------------------------------------
 
 

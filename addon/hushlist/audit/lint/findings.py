@@ -22,12 +22,14 @@ from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import NamedTuple
 
+from hushlist.audit.lint.filter_findings import why_never
 from hushlist.errors import UrlError
 from hushlist.jobs.list_chunks import LoadedChunk, collect_rules
 from hushlist.lists.patterns import parse_expression
 from hushlist.lists.plain_lists import read_safebrowsing_raw
 from hushlist.match.expressions import full_hash
 from hushlist.match.index_writer import CollectedPart
+from hushlist.match.network_filter import NetworkFilter
 from hushlist.match.rule import Expression, ExpressionHash, Pattern, Rule, WholeUrl
 from hushlist.match.rule_anomalies import BreadthTest, breadth_test
 from hushlist.match.seal import SealKey
@@ -133,6 +135,8 @@ def why_unmatchable(pattern: Pattern) -> str | None:
             return _NOTHING if value == _OF_NOTHING[: len(value)] else None
         case HashedUri(key, digest):
             return _NOTHING if digest == ALGORITHMS[key.algorithm](b"") else None
+        case NetworkFilter():
+            return why_never(pattern) or (_host(pattern.guide) if pattern.guide else None)
         case IPv4Network() | IPv6Network() as network:
             return "all its addresses are for multicast: no site has one" if network.is_multicast else None
     return None

@@ -19,6 +19,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import NamedTuple
 
+from hushlist.audit.lint.filter_findings import covered_filters
 from hushlist.audit.lint.findings import Finding, FindingKind, lint_chunk
 from hushlist.jobs.list_chunks import ChunkedList, SpillByPart, chunk_lists, list_workers, load_chunk, read_lists
 from hushlist.jobs.worker_processes import Progress, Workers
@@ -147,7 +148,7 @@ class _Lint:
         with target.open("wb") as file:
             assemble(file, self._parts, merged)
         tasks = [
-            ShadowTask(own.number, self._names[file], own.layer, own.candidates)
+            ShadowTask(own.number, self._names[file], own.layer, own.candidates, own.filters)
             for own, file in zip(self._parts, self._files, strict=True)
         ]
         for part, findings in enumerate(self._workers.map("covered", partial(lint_shadowed, file=target), tasks)):
@@ -319,13 +320,19 @@ class ShadowTask(NamedTuple):
     source: str
     layer: str
     candidates: Stored
+    filters: Stored
 
 
 def lint_shadowed(look: ShadowTask, file: Path) -> list[Finding]:
     """The shadowed rules of one part; the file is an index with all rules."""
     candidates, ranges = unspill(look.candidates)
     index = Index.open(file)
-    return [*_expressions(index, look, candidates), *_ranges(index, look, ranges)]
+    found = [*_expressions(index, look, candidates), *_ranges(index, look, ranges)]
+    filters = (own.text.decode() for own in (unspill(look.filters) if look.filters else ()))
+    for rule, cover in covered_filters(index, filters):
+        if rule.terms.source == look.source:
+            found.append(_finding(rule.line, str(rule.pattern), look.source, cover))
+    return found
 
 
 def _expressions(index: Index, look: ShadowTask, candidates: Iterable[Candidates]) -> Iterator[Finding]:
