@@ -11,8 +11,9 @@ from ipaddress import IPv6Address, ip_address
 from hushlist.decide.decision import Decision, decide, strictest
 from hushlist.errors import UrlError
 from hushlist.match.checks import Check, CheckedRequest
-from hushlist.match.index import Match, find_checks
+from hushlist.match.index import find_checks
 from hushlist.match.rule import Action, Anything, ExpressionHash, Rule, Terms
+from hushlist.match.rule_match import Match
 from hushlist.policy.groups import NOBODY, Client, Group
 from hushlist.policy.policy_file import Policy
 from hushlist.policy.recurrence import Schedule

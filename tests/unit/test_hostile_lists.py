@@ -12,8 +12,8 @@ from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.errors import Problem
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ListDefaults, ProblemReport
-from hushlist.match.index import Match
 from hushlist.match.rule import Action, Expression, Rule, Terms
+from hushlist.match.rule_match import Match
 from hushlist.policy.policy_file import PolicyError
 
 INCLUDES = [

@@ -19,9 +19,9 @@ from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, NamedTuple
 
 from hushlist.errors import UrlError, printable, without_user
-from hushlist.match.index import Match
 from hushlist.match.network_filter import NetworkFilter
 from hushlist.match.rule import FINAL, Action, Anything, ExpressionHash, Rule, Terms
+from hushlist.match.rule_match import Match
 from hushlist.policy.groups import DEFAULT_LAYER, Client, Group, GroupSettings, LayerUse
 from hushlist.policy.recurrence import Schedule
 from hushlist.policy.schedule import ScheduledAction

@@ -15,13 +15,14 @@ from time import time
 from typing import TYPE_CHECKING, NamedTuple
 
 from hushlist.decide.decision import STOPPING, Decision, EffectivePolicy, strictest
+from hushlist.decide.filter_decisions import FilteredRequest
 from hushlist.errors import UrlError
 from hushlist.match.checks import Check, CheckedRequest, may_fail
-from hushlist.match.context import context_of, is_third_party
-from hushlist.match.index import Host, Index, Match, find_checks
+from hushlist.match.context import is_third_party
+from hushlist.match.index import Host, Index, find_checks
 from hushlist.match.index_file import ALLOWING, CATEGORIZED, FILTERED
-from hushlist.match.network_filter import Asked, Work
 from hushlist.match.rule import Action, Anything
+from hushlist.match.rule_match import Match
 from hushlist.policy.groups import NOBODY, Client, Group, group_of
 from hushlist.policy.pass_through import WITHOUT_PAGES
 from hushlist.policy.policy_file import Policy
@@ -42,7 +43,6 @@ from hushlist.url.request import (
     canonical_forms,
     canonical_host,
     cut,
-    filtered_urls,
     is_plain_target,
     plain_target,
     request_of,
@@ -106,6 +106,9 @@ class Engine:
         self._caches: dict[str, _GroupCache] = {}
         #: the one cache, if the policy is the same for everybody at every moment
         self._only: _GroupCache | None = None
+        asks_more = self._checks or index.has_uris or index.has_urls or index.filters
+        #: whether host, path and query of a plain URL decide it
+        self._asks_little = not asks_more and redirect_memory is None
         if index.filters is not None:
             is_third_party(b"a.example", b"b.example")  # reads the public suffixes, so that no request waits for it
         if not policy.groups:
@@ -143,16 +146,16 @@ class Engine:
                 if len(forms.forms) == 1 and forms.fault is None:
                     form = forms.forms[0]
             if form is not None:
-                decision = self._by_form(request, hosts[0], known, form, now)
+                decision = self._by_form(request, hosts[0], known, form, now, self._filtered(request))
                 return self._apply_grants(decision.of(request), known, client, now)
         every, fault = forms or target_forms(request.scheme, request.target, len(set(hosts)))
         memo: StringMemo = {}
-        work = Work()
+        filtered = self._filtered(request)
 
         def by_forms(host: bytes, known: _HostMatches) -> Iterator[Decision]:
             told: list[Decision] = []
             for place, form in enumerate(every):
-                decision = self._by_form(request, host, known, form, now, memo, work, is_first=not place)
+                decision = self._by_form(request, host, known, form, now, filtered, memo, is_first=not place)
                 if self._overrides is None or decision.action not in STOPPING:
                     if any(decision is own for own in told):
                         continue  # the rules for the whole host decide, as for an earlier form
@@ -229,9 +232,8 @@ class Engine:
                 decision = known.decision if not self._checks else None
                 if decision is not None and (self._overrides is None or decision.action not in STOPPING):
                     return decision.of(url)
-                target = plain_target(url, plain.end())
-                asks_more = self._checks or self.index.has_uris or self.index.has_urls or self.index.filters
-                if target and not asks_more and self._redirect_memory is None:
+                target = plain_target(url, plain.end()) if self._asks_little else None
+                if target:
                     decision = _by_matches(known, self.index.find_paths(known.host, *target), now)
                     return self._apply_grants(decision.of(url), known, client, now)
             except UrlError:
@@ -388,8 +390,8 @@ class Engine:
         known: _HostMatches,
         form: Parts,
         now: datetime | None,
+        filtered: FilteredRequest | None,
         memo: StringMemo | None = None,
-        work: Work | None = None,
         *,
         is_first: bool = True,
     ) -> Decision:
@@ -413,18 +415,25 @@ class Engine:
             matches += find_checks(self._checks, _asked(request, host))
         if self._redirect_memory is not None:
             matches += self._by_redirect(self._redirect_memory, request, known, form, matches, memo, is_first=is_first)
-        if self.index.filters is not None and request.scheme in WEB:
-            return self._by_filters(request, known, form, matches, now, work or Work(), is_first=is_first)
+        if filtered is not None:
+            return self._by_filters(filtered, request, known, form, matches, now, is_first=is_first)
         return _by_matches(known, matches, now)
+
+    def _filtered(self, request: Request) -> FilteredRequest | None:
+        """The request as network filters see it, if there are some."""
+        filters = self.index.filters
+        if filters is None or request.scheme not in WEB:
+            return None
+        return FilteredRequest(filters, request, may_guess=self.policy.unknown_context is Action.BLOCK)
 
     def _by_filters(
         self,
+        filtered: FilteredRequest,
         request: Request,
         known: _HostMatches,
         form: Parts,
         own: Sequence[Match],
         now: datetime | None,
-        work: Work,
         *,
         is_first: bool,
     ) -> Decision:
@@ -432,19 +441,16 @@ class Engine:
 
         The policy's ``unparsable`` decides, too, if that would take too long.
         """
-        host, may_guess = known.canonical, self.policy.unknown_context is Action.BLOCK
-        context = context_of(request, host)
-        is_stopped = any(match.rule.terms.action in STOPPING for match in (*known.host.matches, *own))
+        is_named, others = known.host.bits & FILTERED != 0, (*known.host.matches, *own)
+        is_stopped = bool(others) and any(match.rule.terms.action in STOPPING for match in others)
         decisions: list[Decision] = []
-        is_named = known.host.bits & FILTERED != 0
-        for url, only_named in filtered_urls(request, host, form, context.kind, is_first=is_first, is_named=is_named):
-            asked = Asked(url, host, context, may_guess=may_guess, work=work)
-            try:
-                found = self.index.find_filters(asked, known.host, is_stopped=is_stopped, only_named=only_named)
-            except UrlError as error:
-                decisions += _by_matches(known, own, now), self._unparsable(request, error.reason)
-                break
-            decisions.append(_by_matches(known, [*own, *found], now))
+        try:
+            for found in filtered.matches(
+                known.canonical, form, is_first=is_first, is_named=is_named, is_stopped=is_stopped
+            ):
+                decisions.append(_by_matches(known, [*own, *found], now))
+        except UrlError as error:
+            decisions += _by_matches(known, own, now), self._unparsable(request, error.reason)
         return strictest(decisions)
 
     def _find_uris(
@@ -501,8 +507,11 @@ def _by_matches(known: _HostMatches, below: Sequence[Match], now: datetime | Non
     """The decision by the rules for a whole host, and by other matches."""
     if not below and known.alone is not None:
         return known.alone
-    now = (now or datetime.now(UTC)).astimezone(UTC)
-    return known.view.decide([match for match in (*known.host.matches, *below) if match.rule.terms.holds_at(now)])
+    found: Sequence[Match] = (*known.host.matches, *below)
+    if any(map(_expires, found)):
+        now = (now or datetime.now(UTC)).astimezone(UTC)
+        found = [match for match in found if match.rule.terms.holds_at(now)]
+    return known.view.decide(found)
 
 
 def _why_decrypt(known: _HostMatches) -> str | None:

@@ -62,26 +62,65 @@ def context_of(request: Request, host: bytes) -> Context:
     >>> context_of(asked, b"cdn.example")
     Context(page='www.news.example', kind='script', is_third_party=True, method='GET')
     """
-    said, told = _said(request.fields), request.told or _NOTHING
-    method = (told.method or request.method)[:_LONGEST_TOKEN].decode("ascii", "replace").upper()
-    kind = told.kind or _kind(said, request.target)
-    if told.page is not None:
-        page = host if kind == "document" else host_of_page(told.page)
-        return _context(page, kind, is_third_party(page, host), method)
-    site = said.get(b"sec-fetch-site", b"")
-    if kind == "document" or site in (b"none", b"same-origin"):
-        return _context(host, kind, is_third_party=False, method=method)
-    pages = ((said.get(name, b""), _WEB_URL) for name in (b"origin", b"referer"))
-    url, page = next(((url, page) for url, form in pages if (page := host_of_page(url, form))), (b"", b""))
-    differs = is_third_party(page, host)
-    says = _PARTIES.get(site)
-    if says is None or says is differs or (says and page and _scheme(url) != request.scheme):
-        return _context(page, kind, differs, method)  # "cross-site" is also from http to https of one site
-    return _context(b"", kind, says, method)  # the Referer is that of a stylesheet in the page, or is not true
+    return Telling(request).context_by(host)
 
 
-def _context(page: bytes, kind: str, is_third_party: bool | None, method: str) -> Context:
-    return Context(page.decode("ascii", "replace"), kind, is_third_party, method)
+class Telling:
+    """What a request tells of its context, for all its hosts and forms; each thing is worked out when it is needed."""
+
+    __slots__ = ("_contexts", "_kind", "_request", "_said", "_told")
+
+    def __init__(self, request: Request) -> None:
+        self._request, self._told = request, request.told or _NOTHING
+        self._said = _said(request.fields) if request.fields else {}
+        self._kind: str | None = self._told.kind or None
+        #: by host
+        self._contexts: dict[bytes, Context] = {}
+
+    @property
+    def kind(self) -> str:
+        """One of ``KINDS``; empty where it is not known."""
+        if self._kind is None:
+            self._kind = _kind(self._said, self._request.target)
+        return self._kind
+
+    @property
+    def is_websocket(self) -> bool:
+        """Whether the connection becomes a websocket."""
+        return self._kind == "websocket" if self._kind is not None else _is_websocket(self._said)
+
+    def page_by(self, host: bytes) -> bytes:
+        """The canonical host of the page that asks, by one of the request's hosts; empty where it is not known."""
+        told = self._told.page
+        if told is None or self.kind == "document":
+            return self.context_by(host).page.encode()
+        return host_of_page(told)
+
+    def context_by(self, host: bytes) -> Context:
+        """The whole context, by one of the request's hosts."""
+        known = self._contexts.get(host)
+        if known is None:
+            page, party = self._page_and_party(host)
+            method = (self._told.method or self._request.method)[:_LONGEST_TOKEN].decode("ascii", "replace").upper()
+            known = self._contexts[host] = Context(page.decode("ascii", "replace"), self.kind, party, method)
+        return known
+
+    def _page_and_party(self, host: bytes) -> tuple[bytes, bool | None]:
+        """The page, and whether it is a third party."""
+        said, told = self._said, self._told
+        if told.page is not None:
+            page = host if self.kind == "document" else host_of_page(told.page)
+            return page, is_third_party(page, host)
+        site = said.get(b"sec-fetch-site", b"")
+        if self.kind == "document" or site in (b"none", b"same-origin"):
+            return host, False
+        pages = ((said.get(name, b""), _WEB_URL) for name in (b"origin", b"referer"))
+        url, page = next(((url, page) for url, form in pages if (page := host_of_page(url, form))), (b"", b""))
+        differs = is_third_party(page, host)
+        says = _PARTIES.get(site)
+        if says is None or says is differs or (says and page and _scheme(url) != self._request.scheme):
+            return page, differs  # "cross-site" is also from http to https of one site
+        return b"", says  # the Referer is that of a stylesheet in the page, or is not true
 
 
 _NOTHING = Told()
@@ -186,10 +225,14 @@ _ENDINGS = {
 }
 
 
+def _is_websocket(said: dict[bytes, bytes]) -> bool:
+    return b"websocket" in (said.get(b"upgrade"), said.get(b"sec-fetch-mode"))
+
+
 def _kind(said: dict[bytes, bytes], target: bytes) -> str:
-    mode, destination = said.get(b"sec-fetch-mode"), said.get(b"sec-fetch-dest")
-    if b"websocket" in (said.get(b"upgrade"), mode):
+    if _is_websocket(said):
         return "websocket"
+    destination = said.get(b"sec-fetch-dest")
     if destination in _KINDS_OF_DESTINATIONS:
         return _KINDS_OF_DESTINATIONS[destination]
     if b"ping-to" in said:

@@ -1,17 +1,18 @@
 """The network filters of an index, by words: sections of the index file, mapped and shared.
 
 A filter is found by the host that it names; if it names none, or many name it, by one of its *words*: a run of letters
-and digits that each URL has that it fits, the one that fewest filters have. A filter without a word is found by the
-pages in its option ``domain``; one without these is looked at for each URL. The sections are:
+and digits that each URL has that it fits, or two in a row, the one that fewest filters have. A filter without a word
+is found by the pages in its option ``domain``; one without these is looked at for each URL. The sections are:
 
-``words marks``
-    an octet for each of many hashes of words: 0 if no filter has such a word
+``words of filters``, ``words of exceptions`` and ``words of hosts``
+    each word, page or host by which one of these is found; those of hosts depend on nothing else
 ``words fan`` and ``words keys``
-    for each hash, by its lowest bits, the places of its filters in ``words texts``
+    for the hash of each of them, by its lowest bits, the places of its filters in ``words texts``
 ``words texts``
-    the filters as written; the table of rows (``match/index_table.py``) has where each is from
+    the filters as written, each behind a literal part of it; the table of rows (``match/index_table.py``) has where
+    each is from
 
-A filter is read when a URL has its word, and kept for the next one.
+A filter is read when a URL has its word and its literal part, and kept for the next one.
 """
 
 from __future__ import annotations
@@ -19,27 +20,31 @@ from __future__ import annotations
 from array import array
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import lru_cache
-from itertools import accumulate, repeat
-from struct import Struct
-from struct import error as StructError  # noqa: N812
+from functools import lru_cache, partial
+from itertools import accumulate
 from typing import NamedTuple
 from zlib import crc32
 
-from hushlist.errors import UrlError
+from hushlist.match.context import Context
 from hushlist.match.index_file import IndexFileError
-from hushlist.match.network_filter import Asked, NetworkFilter, find_words, names_of, parse_filter
+from hushlist.match.network_filter import Asked, NetworkFilter, names_of, parse_filter, words_of
+from hushlist.match.rule import Rule
 
-#: what a hash begins with: filters and exceptions, by words of URLs, by pages, by hosts; those for whole hosts
-_BLOCKS, _EXCEPTIONS, _BY_PAGE, _BY_HOST, _OF_HOSTS = 0, 1, 2, 4, 6
-SECTIONS = tuple(f"words {name}" for name in ("marks", "fan", "keys", "texts"))
-_LENGTH = Struct("=I")
-#: marks for each bucket of the fan-out
-_MARKS = 16
-#: words with their filters that are kept
+#: what is looked for apart from each other: its number is that of its words in ``SECTIONS``
+FILTERS, EXCEPTIONS, OF_HOSTS = range(3)
+SECTIONS = tuple(f"words {name}" for name in ("of filters", "of exceptions", "of hosts", "fan", "keys", "texts"))
+#: what is not a word: what a page begins with, and a host
+_PAGE, _HOST = b"@", b"|"
+#: of each filter in the keys: hash, place and length
+_COLUMNS = 3
+#: words that are kept in memory; where there are more, each word of a URL is looked up
+MOST_WORDS = 1 << 17
+#: words with their filters that are kept; pages and hosts with their keys
 MOST_KNOWN = 1 << 15
-#: what it takes to read a filter and each of its octets, and to look up the words of a URL, in octets that are compared
-_READING, _READING_OCTET, _WORDS = 1 << 13, 1 << 7, 100
+_MOST_NAMES = 1 << 12
+#: what it takes to compare a filter, to read one and each of its octets, and to look up the words of a URL, in octets
+#: that are compared
+_COMPARING, _READING, _READING_OCTET, _WORDS = 1 << 12, 1 << 13, 1 << 7, 100
 #: words that most URLs have: their filters are better found by another
 _COMMON = frozenset(b"http https www com net org js html htm php css png jpg jpeg gif svg json images static".split())
 _VERY_COMMON = 1 << 20
@@ -52,7 +57,8 @@ class WordedFilter(NamedTuple):
 
     key: bytes
     text: bytes
-    seed: int
+    literal: bytes
+    family: int
     words: tuple[bytes, ...]
     host: bytes
     pages: tuple[bytes, ...]
@@ -60,11 +66,11 @@ class WordedFilter(NamedTuple):
 
 def worded(pattern: NetworkFilter) -> WordedFilter:
     """A filter with that by which it can be found."""
-    seed = _OF_HOSTS if pattern.is_of_hosts else _EXCEPTIONS if pattern.is_exception else _BLOCKS
+    family = OF_HOSTS if pattern.is_of_hosts else EXCEPTIONS if pattern.is_exception else FILTERS
     words, pages = tuple(dict.fromkeys(pattern.words)), pattern.pages.only if pattern.pages is not None else ()
     host = b"" if pattern.is_of_hosts else pattern.guide
     named = tuple(own.encode() for own in sorted(pages))
-    return WordedFilter(pattern.digest, pattern.text.encode(), seed, words, host, named)
+    return WordedFilter(pattern.digest, pattern.text.encode(), pattern.literal, family, words, host, named)
 
 
 def table_sections(filters: Iterable[WordedFilter]) -> dict[str, bytes]:
@@ -73,131 +79,175 @@ def table_sections(filters: Iterable[WordedFilter]) -> dict[str, bytes]:
     hosts = Counter(own.host for own in distinct)
     counts = Counter(word for own in distinct for word in own.words)
     counts.update(dict.fromkeys(_COMMON, _VERY_COMMON))
-    pairs: list[tuple[int, int]] = []
+    words: list[set[bytes]] = [set(), set(), set()]
+    rows: list[tuple[int, int, int]] = []
     texts = bytearray()
     for own in distinct:
-        pairs += ((key, len(texts)) for key in _keys(own, hosts, counts))
-        texts += _LENGTH.pack(len(own.text)) + own.text
-    bits = len(pairs).bit_length()
+        octets = own.literal + b"\n" + own.text
+        for key in _keys(own, hosts, counts):
+            words[own.family].add(key)
+            rows.append((crc32(key, own.family), len(texts), len(octets)))
+        texts += octets
+    bits = len(rows).bit_length()
     mask = (1 << bits) - 1
-    pairs.sort(key=lambda pair: (pair[0] & mask, pair))
-    buckets = Counter(key & mask for key, _ in pairs)
+    rows.sort(key=lambda row: (row[0] & mask, row))
+    buckets = Counter(row[0] & mask for row in rows)
     fan = array("I", accumulate((buckets[own] for own in range(1 << bits)), initial=0))
-    marks = bytearray(_MARKS << bits)
-    for key, _ in pairs:
-        marks[key & len(marks) - 1] = 1
-    keys = array("I", (number for pair in pairs for number in pair))
-    return dict(zip(SECTIONS, (bytes(marks), fan.tobytes(), keys.tobytes(), bytes(texts)), strict=True))
+    keys = array("I", (number for row in rows for number in row))
+    every = (
+        *(b"".join(word + b"\n" for word in sorted(own)) for own in words),
+        fan.tobytes(),
+        keys.tobytes(),
+        bytes(texts),
+    )
+    return dict(zip(SECTIONS, every, strict=True))
 
 
-def _keys(own: WordedFilter, hosts: Mapping[bytes, int], counts: Mapping[bytes, int]) -> Iterator[int]:
-    """The hashes by which a filter is found."""
+def _keys(own: WordedFilter, hosts: Mapping[bytes, int], counts: Mapping[bytes, int]) -> Iterator[bytes]:
+    """What a filter is found by."""
     best = min(own.words, key=lambda word: (counts[word], -len(word)), default=b"")
     is_rare = bool(best) and counts[best] < _VERY_COMMON
     if own.host and (hosts[own.host] <= _MOST_OF_HOST or not is_rare):
-        yield crc32(own.host, own.seed + _BY_HOST)
+        yield _HOST + own.host
     elif own.pages and not is_rare:
-        yield from (crc32(page, own.seed + _BY_PAGE) for page in own.pages)
+        yield from (_PAGE + page for page in own.pages)
     else:
-        yield crc32(best, own.seed)
+        yield best
 
 
-@lru_cache(maxsize=1 << 14)
-def _keys_of_names(name: str, seed: int) -> tuple[int, ...]:
-    return tuple(crc32(own.encode(), seed) for own in names_of(name))
+class FilterRules(NamedTuple):
+    """The rules with a filter, and what is the same for each match of it: see ``Match``."""
+
+    rules: Sequence[Rule]
+    specificity: tuple[int, int]
+    via: str
+    names_context: bool
 
 
-#: a filter, and before it what every URL has that it fits, and its kinds and parties: these rule out most candidates
-_Known = tuple[bytes, int, int, NetworkFilter]
+class StoredFilter:
+    """A filter of the table, which is read when it is first asked for."""
+
+    __slots__ = ("_own", "_source", "_text", "place", "reading", "rules")
+
+    def __init__(self, text: bytes, place: int, source: str) -> None:
+        self._own: NetworkFilter | None = None
+        self._text, self._source = text, source
+        #: what it takes, whether or not it has been read: the decision must not depend on that
+        self.reading = _READING + _READING_OCTET * len(text)
+        #: filters are stored in the order of the lists
+        self.place = place
+        #: kept with it by who looks for them
+        self.rules: FilterRules | None = None
+
+    def read(self) -> NetworkFilter:
+        """The filter."""
+        if self._own is None:
+            try:
+                self._own = parse_filter(self._text.decode())
+            except ValueError as error:
+                raise IndexFileError(self._source, "a filter cannot be read") from error
+        return self._own
+
+
+#: filters, each behind its literal part
+_Found = tuple[tuple[bytes, StoredFilter], ...]
 
 
 class FilterTable:
     """Looks up filters. The octets must not change while the table is in use."""
 
-    def __init__(self, sections: Sequence[Sequence[int]], read_text: Callable[[int, int], bytes], source: str) -> None:
-        """``sections``: marks, fan and keys; ``read_text``: octets of the texts, by offset and length.
+    def __init__(
+        self,
+        words: Iterable[bytes],
+        fan: Sequence[int],
+        keys: Sequence[int],
+        read_text: Callable[[int, int], bytes],
+        source: str,
+    ) -> None:
+        """``read_text``: octets of the texts, by offset and length; the others are the sections.
 
         Raises ``ValueError`` if the lengths do not fit each other.
         """
-        self._marks, self._fan, self._keys = sections
-        self._read_text, self._source = read_text, source
-        self._mask, self._bucket = len(self._marks) - 1, len(self._fan) - 2
-        if len(self._marks) != _MARKS * (self._bucket + 1) or (self._marks and self._mask & len(self._marks)):
-            raise ValueError("the words of its filters are not as many as it says")
-        if self._fan[0] or 2 * self._fan[-1] != len(self._keys):
+        self._fan, self._keys, self._read_text, self._source = fan, keys, read_text, source
+        self._bucket = len(fan) - 2
+        if fan[0] or _COLUMNS * fan[-1] != len(keys) or self._bucket & (self._bucket + 1):
             raise ValueError("the fan-out of its filters does not count them")
-        #: hash of a word -> what it takes to read its filters, and these; place of a text -> the filter
-        self._known: dict[int, tuple[int, tuple[_Known, ...]]] = {}
-        self._filters: dict[int, _Known] = {}
+        self._words = [set(own.split(b"\n")[:-1]) if own.count(b"\n") < MOST_WORDS else None for own in words]
+        #: a word -> its filters; place of a text -> the filter
+        self._known: list[dict[bytes, _Found]] = [{}, {}, {}]
+        self._filters: dict[int, tuple[bytes, StoredFilter]] = {}
+        #: of pages, and of hosts: a name -> by what its filters are found
+        self._pages, self._hosts = (
+            [lru_cache(_MOST_NAMES)(partial(self._keys_of, family, mark)) for family in (FILTERS, EXCEPTIONS)]
+            for mark in (_PAGE, _HOST)
+        )
 
-    def of_hosts(self, asked: Asked) -> list[NetworkFilter]:
+    def of_host(self, host: bytes) -> list[StoredFilter]:
         """The filters for whole hosts that fit."""
-        return self._find(asked, (_OF_HOSTS, *map(crc32, find_words(asked.host), repeat(_OF_HOSTS))))
+        keys = self._among(OF_HOSTS, words_of(host))
+        return self._find(OF_HOSTS, Asked(b"http://" + host + b"/", host, Context()), keys) if keys else []
 
-    def find(self, asked: Asked, words: Iterable[bytes], *, is_named: bool, exceptions: bool) -> list[NetworkFilter]:
-        """The other filters that fit, or the exceptions.
+    def find(self, asked: Asked, *, is_named: bool, exceptions: bool) -> list[StoredFilter]:
+        """The other filters that fit, or the exceptions; ``is_named``: whether some name its host or a domain above it.
 
-        ``words``: those of the URL in lower case; ``is_named``: whether filters name its host, or a domain above it.
+        ``UrlError`` if that would take too long.
         """
-        seed = _EXCEPTIONS if exceptions else _BLOCKS
-        keys = [seed, *map(crc32, words, repeat(seed))]
-        if page := asked.context.page:
-            keys += _keys_of_names(page, seed + _BY_PAGE)
+        family = EXCEPTIONS if exceptions else FILTERS
+        keys = self._among(family, asked.words)
+        if asked.page:
+            keys.update(self._pages[family](asked.page))
         if is_named:
-            keys += _keys_of_names(asked.host.decode("ascii", "replace"), seed + _BY_HOST)
-        return self._find(asked, keys)
+            keys.update(self._hosts[family](asked.host))
+        return self._find(family, asked, keys)
 
-    def _find(self, asked: Asked, keys: Iterable[int]) -> list[NetworkFilter]:
-        """Requests spend much of their time in this loop, so it calls few functions."""
-        marks, mask, known = self._marks, self._mask, self._known
-        low, kinds, parties = asked.low, asked.kinds, asked.parties
-        found, work, length = [], asked.work, len(low)
-        work.spend(asked.url, _WORDS * length)
-        for key in keys:
-            if marks[key & mask]:
-                reading, filters = known.get(key) or self._load(key, asked)
-                work.left -= reading + length * len(filters)
-                if work.left < 0:
-                    work.spend(asked.url, 0)
-                for literal, own_kinds, own_parties, own in filters:
-                    if literal in low and own_kinds & kinds and own_parties & parties and own.fits(asked):
-                        found.append(own)
-        if len(found) < 2:
-            return found
-        work.spend(asked.url, _READING * len(found))
-        return list(dict.fromkeys(found))
+    def _among(self, family: int, words: Iterable[bytes]) -> set[bytes]:
+        """The words by which filters are found."""
+        known = self._words[family]
+        return set(words) if known is None else known.intersection(words)
 
-    def _load(self, key: int, asked: Asked) -> tuple[int, tuple[_Known, ...]]:
-        """The filters of a hash, which are then known; ``UrlError`` if they take too long to be read."""
-        if len(self._known) >= MOST_KNOWN or len(self._filters) >= MOST_KNOWN:
-            self._known.clear()
+    def _keys_of(self, family: int, mark: bytes, host: bytes) -> set[bytes]:
+        return self._among(family, [mark + own.encode() for own in names_of(host.decode("ascii", "replace"))])
+
+    def _find(self, family: int, asked: Asked, keys: set[bytes]) -> list[StoredFilter]:
+        """Requests spend much of their time here, so that what is done for each filter is little."""
+        known, low = self._known[family], asked.low
+        if missing := keys.difference(known):
+            self._load(family, asked, missing if len(known) + len(missing) <= MOST_KNOWN else keys)
+        groups = [*map(known.__getitem__, keys)]
+        work = asked.work
+        work.left -= (len(low) + _COMPARING) * sum(map(len, groups)) + _WORDS * len(low)
+        if work.left < 0:
+            work.spend(asked.url, 0)
+        near = [own for group in groups for literal, own in group if literal in low]
+        if not near:
+            return near
+        work.spend(asked.url, sum([own.reading for own in near]))
+        found = [own for own in near if own.read().fits(asked)]
+        return found if len(found) < 2 else [own for _, own in sorted({own.place: own for own in found}.items())]
+
+    def _load(self, family: int, asked: Asked, keys: set[bytes]) -> None:
+        """Have the filters of keys known; ``UrlError`` if they are too many to be read."""
+        known = self._known[family]
+        if len(known) + len(keys) > MOST_KNOWN or len(self._filters) > MOST_KNOWN:
+            known.clear()
             self._filters.clear()
-        try:
-            bucket = key & self._bucket
-            pairs = range(2 * self._fan[bucket], 2 * self._fan[bucket + 1], 2)
-            places = [self._keys[own + 1] for own in pairs if self._keys[own] == key]
-            filters = tuple(self._filters_at(places, asked))
-        except UrlError:
-            raise
-        except (LookupError, ValueError, StructError) as error:
-            raise IndexFileError(self._source, "a filter cannot be read") from error
-        reading = sum(_READING + _READING_OCTET * len(own.text) for *_, own in filters)
-        self._known[key] = reading, filters
-        return reading, filters
-
-    def _filters_at(self, places: Sequence[int], asked: Asked) -> Iterator[_Known]:
-        """The filters at these places; those that are read are no more than may be."""
-        left = asked.work.left - len(places) * (len(asked.low) + _READING)
-        for place in places:
+        left = asked.work.left // (len(asked.low) + _COMPARING)
+        for key in keys:
+            digest = crc32(key, family)
+            bucket = digest & self._bucket
+            rows = range(_COLUMNS * self._fan[bucket], _COLUMNS * self._fan[bucket + 1], _COLUMNS)
+            own = [row for row in rows if self._keys[row] == digest]
+            left -= len(own)
             if left < 0:
                 asked.work.spend(asked.url, asked.work.left + 1)
-            yield (known := self._filter_at(place))
-            left -= _READING_OCTET * len(known[-1].text)
+            known[key] = tuple([self._filter_at(self._keys[row + 1], self._keys[row + 2]) for row in own])
 
-    def _filter_at(self, place: int) -> _Known:
+    def _filter_at(self, place: int, length: int) -> tuple[bytes, StoredFilter]:
         known = self._filters.get(place)
         if known is None:
-            (length,) = _LENGTH.unpack(self._read_text(place, _LENGTH.size))
-            own = parse_filter(self._read_text(place + _LENGTH.size, length).decode())
-            known = self._filters[place] = own.literal, own.kinds, own.parties, own
+            try:
+                literal, _, text = self._read_text(place, length).partition(b"\n")
+            except ValueError as error:
+                raise IndexFileError(self._source, "a filter cannot be read") from error
+            known = self._filters[place] = literal, StoredFilter(text, place, self._source)
         return known

@@ -11,7 +11,6 @@ Invariants: a look-up never changes the index; rules with the same pattern keep 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from datetime import datetime
 from functools import partial
 from hashlib import sha256
 from ipaddress import ip_network
@@ -20,9 +19,8 @@ from mmap import mmap
 from struct import error as StructError  # noqa: N812
 from typing import NamedTuple
 
-from hushlist.errors import printable, without_user
+from hushlist.errors import without_user
 from hushlist.match.checks import Check, CheckedRequest
-from hushlist.match.context import Context
 from hushlist.match.expressions import (
     DEEPEST_HOST,
     DEEPEST_PATH,
@@ -32,6 +30,7 @@ from hushlist.match.expressions import (
     path_prefixes,
     suffixes_with_top_level,
 )
+from hushlist.match.filter_index import FilterIndex
 from hushlist.match.filter_table import SECTIONS, FilterTable
 from hushlist.match.index_file import (
     EXPRESSION_TABLE,
@@ -54,8 +53,8 @@ from hushlist.match.index_file import (
     table_key,
 )
 from hushlist.match.index_table import MARKS, IndexTable, Shape, TableRow, filter_length, first_bits
-from hushlist.match.network_filter import Asked, NetworkFilter, find_words
 from hushlist.match.rule import RUNGS, Action, Expression, ExpressionHash, Rule, Terms, WholeUrl
+from hushlist.match.rule_match import Match
 from hushlist.match.seal import SealKey
 from hushlist.url.hashed_uri import ALGORITHMS, HashedUri, HashKey, StringMemo, matching_strings, web_strings
 from hushlist.url.host import parse_address
@@ -66,53 +65,6 @@ MOST_TERMS = 4096
 #: folders in the cache, and octets of one
 MOST_FOLDERS = 4096
 _LONGEST_FOLDER = 256
-
-
-class Match(NamedTuple):
-    """One rule that fits a request."""
-
-    rule: Rule
-    #: the expression, URI or address that it fits, in the clear, from the request
-    expression: bytes
-    #: octets of the host, then of the path; the larger, the more specific, as in "the order in which the expressions
-    #: are generated". A check is above everything, a whole URI above every expression, and an address range below, by
-    #: its prefix length.
-    specificity: tuple[int, int]
-    #: where the expression comes from, if not from the request's own URL; and the policy's rule that set the action
-    via: str | None = None
-    #: when a schedule ends the action
-    until: datetime | None = None
-
-    def __str__(self) -> str:
-        """For people: the expression, the list, file and line, and the reason."""
-        terms = self.rule.terms
-        reason = f": {terms.reason}" if terms.reason else ""
-        via = f", {self.via}" if self.via else ""
-        return printable(f"{self.text} by {terms.label} ({terms.source}:{self.rule.line}{via}){reason}")
-
-    @property
-    def text(self) -> str:
-        """The expression as text."""
-        return self.expression.decode("utf-8", "backslashreplace")
-
-    def as_dict(self) -> dict[str, str | int | None]:
-        """Plain types for JSON and mitmproxy's metadata."""
-        pattern, terms, line = self.rule
-        return {
-            "expression": self.text,
-            "rule": str(pattern),
-            "action": terms.action.value,
-            "category": terms.category,
-            "reason": terms.reason,
-            "expires": None if terms.expires is None else terms.expires.isoformat(),
-            "list": terms.list,
-            "title": terms.title,
-            "source": terms.source,
-            "line": line,
-            "layer": terms.layer,
-            "via": self.via,
-            "until": None if self.until is None else self.until.isoformat(),
-        }
 
 
 _WHOLE_REQUEST = 1 << 33
@@ -202,12 +154,12 @@ class Index(IndexFile):
         self._filter = memoryview(octets)[own.offset : own.offset + own.length]
         self._filter_shift = 33 - own.length.bit_length()
         self._ranges = tables.get(RANGES)
-        self.filters: FilterTable | None = None
-        self._filter_rules: dict[NetworkFilter, Sequence[Rule]] = {}
+        #: the network filters; ``None`` if there are none, or all take back others
+        self.filters: FilterIndex | None = None
+        if SECTIONS[0] in self.directory.sections:
+            self.filters = self._open_filters(tables)
         #: whether there are filters that may fit on any host
         self.has_general_filters = self.directory.has_general_filters
-        if FILTER_TABLE in tables:
-            self.filters, self._filter_rows = self._filter_table(), tables[FILTER_TABLE]
         self._deepest_host, self._deepest_path = self.directory.deepest_host, self.directory.deepest_path
         has_top_level = self.directory.has_top_level
         #: "a top-level name is a rule in the clear": it is looked up only if there is one
@@ -224,16 +176,13 @@ class Index(IndexFile):
             raise IndexFileError(self.source, f"the fan-out of table {name!r} does not count its keys")
         return table
 
-    def _filter_table(self) -> FilterTable | None:
-        """The network filters; ``None`` if all that there is takes back others."""
-        if SECTIONS[0] not in self.directory.sections:
-            return None
+    def _open_filters(self, tables: Mapping[str, IndexTable]) -> FilterIndex:
         try:
             *own, texts = (self.directory.sections[name] for name in SECTIONS)
             views = [memoryview(self._octets)[section.offset : section.offset + section.length] for section in own]
-            return FilterTable(
-                [views[0], *(view.cast("I") for view in views[1:])], partial(self._within, texts), self.source
-            )
+            words, (fan, keys) = map(bytes, views[:-2]), (view.cast("I") for view in views[-2:])
+            table = FilterTable(words, fan, keys, partial(self._within, texts), self.source)
+            return FilterIndex(table, tables[FILTER_TABLE], self._terms_of)
         except (LookupError, ValueError, TypeError) as error:
             raise IndexFileError(self.source, f"its filters cannot be read: {error}") from error
 
@@ -273,8 +222,7 @@ class Index(IndexFile):
         host = self._on_host(name)
         if self.filters is None or not name:
             return host
-        asked = Asked(b"http://" + name + b"/", name, Context())
-        own = self._filter_matches(self.filters.of_hosts(asked), asked)
+        own = self.filters.on_host(name)
         return host._replace(matches=(*host.matches, *own)) if own else host
 
     def _on_host(self, name: bytes) -> Host:
@@ -449,44 +397,6 @@ class Index(IndexFile):
                 rule = Rule(WholeUrl(normal, rung), self._terms_of(row)[1], row.line)
                 above = len(RUNGS) - tuple(RUNGS).index(rung)
                 yield Match(rule, to_bytes(without_user(normal)), (_WHOLE_URI + above, len(normal)), via)
-
-    def find_filters(self, asked: Asked, host: Host, *, is_stopped: bool, only_named: bool = False) -> list[Match]:
-        """Network filters that fit a URL in its context; exceptions only if one of them, or another rule, stops it.
-
-        ``only_named``: only those that name their host, and exceptions.
-        """
-        if self.filters is None:
-            return []
-        words, is_named = set(find_words(asked.low)), host.bits & FILTERED != 0
-        filters = self.filters.find(asked, words, is_named=is_named, exceptions=False)
-        if only_named:
-            filters = [own for own in filters if own.guide]
-        found = self._filter_matches(filters, asked) if filters else []
-        if is_stopped or found:
-            knowing = asked.knowing()
-            filters = self.filters.find(knowing, words, is_named=is_named, exceptions=True)
-            found += self._filter_matches(filters, knowing)
-        return found
-
-    def _filter_matches(self, found: Iterable[NetworkFilter], asked: Asked) -> list[Match]:
-        matches: list[Match] = []
-        for own in found:
-            via = f"filter {own}, for {asked.context}" if own.names_context else f"filter {own}"
-            for rule in self._rules_of(own):
-                matches.append(Match(rule, asked.url, own.specificity, via))
-        return matches
-
-    def _rules_of(self, own: NetworkFilter) -> Sequence[Rule]:
-        """The rules with a filter, but for those that another one of the same layer takes back; they are remembered."""
-        rules = self._filter_rules.get(own)
-        if rules is None:
-            taken_back = {self._terms_of(row)[1].layer for row in self._filter_rows.find(own.badfilter_digest)}
-            found = ((self._terms_of(row)[1], row.line) for row in self._filter_rows.find(own.digest))
-            rules = [Rule(own, terms, line) for terms, line in found if terms.layer not in taken_back]
-            if len(self._filter_rules) >= MOST_TERMS:
-                self._filter_rules.clear()
-            self._filter_rules[own] = rules
-        return rules
 
     def categories(self) -> dict[str, set[Action]]:
         """The categories of all rules, and what these do; takes longer, the more different terms there are."""

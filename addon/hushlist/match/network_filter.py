@@ -19,10 +19,11 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
+from operator import add
 from typing import NamedTuple
 
 from hushlist.errors import UrlError
-from hushlist.match.context import KINDS, Context
+from hushlist.match.context import KINDS, Context, Telling
 from hushlist.match.filter_patterns import Test, Text, pattern_test, regex_test, shape_of, text_of
 from hushlist.match.linear_regex import linear_regex
 from hushlist.url.host import is_address, to_ascii
@@ -36,7 +37,18 @@ _EVERY_KIND = 2 * _UNKNOWN - 1
 _DEFAULT = _EVERY_KIND - _BITS["document"]
 _THIRD, _FIRST, _UNKNOWN_PARTY = 1, 2, 4
 _EVERY_PARTY = 7
-find_words = re.compile(rb"[a-z0-9]{2,}").findall
+#: letters in lower case, digits, and a space for anything else
+_WORDS = bytes(octet if octet in b"abcdefghijklmnopqrstuvwxyz0123456789" else 32 for octet in bytes(range(256)).lower())
+
+
+def words_of(url: bytes) -> list[bytes]:
+    """Runs of letters and digits, and two in a row without what is between; and nothing, which each URL has.
+
+    >>> words_of(b"ads.Example/x")
+    [b'ads', b'example', b'x', b'adsexample', b'examplex', b'']
+    """
+    words = url.translate(_WORDS).split()
+    return [*words, *map(add, words, words[1:]), b""]
 
 
 @lru_cache(maxsize=1 << 12)
@@ -85,28 +97,53 @@ class Work:
 class Asked:
     """A URL as a browser sends it, and its context."""
 
-    __slots__ = ("_text", "context", "end", "host", "kinds", "low", "may_guess", "parties", "start", "url", "work")
+    __slots__ = (
+        *("_context", "_kinds", "_parties", "_text", "end", "host", "low", "may_guess", "page", "start", "url"),
+        *("words", "work"),
+    )
 
     def __init__(
-        self, url: bytes, host: bytes, context: Context, *, may_guess: bool = False, work: Work | None = None
+        self, url: bytes, host: bytes, context: Context | Telling, *, may_guess: bool = False, work: Work | None = None
     ) -> None:
         """``host``: as in the URL; ``may_guess``: whether an option fits what is not known of the context."""
-        self.url, self.host, self.context, self.may_guess = url, host, context, may_guess
+        self.url, self.host, self._context, self.may_guess = url, host, context, may_guess
         self.work = work or Work()
         self.low = url.lower()
+        self.words = words_of(url)
+        #: the host of the page that asks, which is known before the rest of the context
+        self.page = context.page.encode() if isinstance(context, Context) else context.page_by(host)
         self._text: Text | None = None
         self.start = url.find(b"://") + 3
         self.end = self.start + len(host)
-        self.kinds = _BITS.get(context.kind, _UNKNOWN)
-        party = context.is_third_party
-        self.parties = _UNKNOWN_PARTY if party is None else _THIRD if party else _FIRST
-        if may_guess:
-            self.kinds = _EVERY_KIND if self.kinds == _UNKNOWN else self.kinds
-            self.parties = _EVERY_PARTY if party is None else self.parties
+        self._kinds = self._parties = 0
+
+    @property
+    def context(self) -> Context:
+        """The whole context: most URLs are decided without it."""
+        if not isinstance(self._context, Context):
+            self._context = self._context.context_by(self.host)
+        return self._context
+
+    @property
+    def kinds(self) -> int:
+        """The bits of its type."""
+        if not self._kinds:
+            own = _BITS.get(self._context.kind, _UNKNOWN)
+            self._kinds = _EVERY_KIND if own == _UNKNOWN and self.may_guess else own
+        return self._kinds
+
+    @property
+    def parties(self) -> int:
+        """The bits of its party."""
+        if not self._parties:
+            is_third = self.context.is_third_party
+            unknown = _EVERY_PARTY if self.may_guess else _UNKNOWN_PARTY
+            self._parties = unknown if is_third is None else _THIRD if is_third else _FIRST
+        return self._parties
 
     def knowing(self) -> Asked:
         """The same for exceptions: what is not known fits none of their options."""
-        return Asked(self.url, self.host, self.context, work=self.work) if self.may_guess else self
+        return Asked(self.url, self.host, self._context, work=self.work) if self.may_guess else self
 
     def text(self, *, match_case: bool) -> Text:
         """The URL as patterns are compared with it."""
@@ -178,7 +215,7 @@ class NetworkFilter:
 
     def fits(self, asked: Asked) -> bool:
         """Whether it fits a URL in its context."""
-        if not (self.kinds & asked.kinds and self.parties & asked.parties):
+        if not self.kinds & asked.kinds or (self.parties != _EVERY_PARTY and not self.parties & asked.parties):
             return False
         if self.host:  # as most filters
             if not (asked.host == self.host or asked.host.endswith(b"." + self.host)):
@@ -256,10 +293,15 @@ class NetworkFilter:
 
     @property
     def words(self) -> list[bytes]:
-        """Runs of letters and digits that each URL has that it fits."""
+        """Runs of letters and digits that each URL has that it fits; and two in a row, without what is between."""
         pattern = self._literal_pattern
         padded = b"*" * (not pattern.startswith(b"|")) + pattern + b"*" * (not pattern.endswith(b"|"))
-        return [found[1] for found in _WORD.finditer(padded)]
+        found: list[bytes] = []
+        for piece in padded.split(b"*"):
+            runs = _RUN.findall(piece)
+            found += (own for own in runs if len(own) > 1)
+            found += map(add, runs, runs[1:])
+        return found
 
     @property
     def literal(self) -> bytes:
@@ -273,7 +315,7 @@ _EXCEPTION = 1 << 31
 #: with "*" only before it: behind "*", the path counts, too
 _HOST = re.compile(rb"\|\|((?:\*\.)?[a-z0-9_.-]+|\[[0-9a-f:.]+\])\^")
 _GUIDED = re.compile(rb"\|\|([a-z0-9_-]+(?:\.[a-z0-9_-]+)+)(?=[/^:?]|\|$)")
-_WORD = re.compile(rb"(?<![a-z0-9*])([a-z0-9]{2,})(?![a-z0-9*])")
+_RUN = re.compile(rb"(?<=[^a-z0-9])[a-z0-9]+(?=[^a-z0-9])")
 
 
 # -- reading -----------------------------------------------------------------------------------------------------------

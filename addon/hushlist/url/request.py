@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -96,7 +96,12 @@ def request_of(url: bytes | str, told: Told | None = None) -> Request:
     >>> request_of("https://me@www.example.com:8443/p?q#f").hosts
     (b'www.example.com',)
     """
-    octets = safebrowsing.remove_tab_cr_lf(safebrowsing.strip_spaces(to_bytes(url)))
+    octets = to_bytes(url)
+    plain = _PLAIN_REQUEST.fullmatch(octets)
+    if plain is not None:  # as nearly every URL
+        scheme, host, target = plain.groups()
+        return Request(scheme, (host,), DEFAULT_PORTS[scheme], target, told=told)
+    octets = safebrowsing.remove_tab_cr_lf(safebrowsing.strip_spaces(octets))
     request = request_as_written(*safebrowsing.split_fragment(octets))
     request.told = told
     return request
@@ -203,6 +208,8 @@ def is_plain_target(target: bytes) -> bool:
 
 #: a URL whose host is plain: nothing after it can change it. The groups are scheme and host.
 PLAIN_URL = re.compile(rb"(https?://)([a-z0-9._-]+)(?::[0-9]{1,4})?(?=[/?]|\Z)")
+#: one without port, of which nothing is removed
+_PLAIN_REQUEST = re.compile(rb"(https?)://([a-z0-9._-]+)(/[^\x00-\x20#]*+)")
 #: schemes of the web
 WEB = (b"http", b"https")
 _SCHEME = re.compile(rb"[A-Za-z][A-Za-z0-9+.-]*")
@@ -242,11 +249,12 @@ def target_forms(scheme: bytes, target: bytes, names: int = 1) -> Forms:
 
 #: what no browser sends in a target as it is
 _UNSENT = re.compile(rb"[\x00-\x20\x7f-\xff\"<>]")
+_UNSENT_OCTETS = bytes(octet for octet in range(256) if _UNSENT.match(bytes((octet,))))
 
 
 def filtered_urls(
-    request: Request, host: bytes, form: Parts, kind: str, *, is_first: bool, is_named: bool
-) -> Iterator[tuple[bytes, bool]]:
+    request: Request, host: bytes, form: Parts, *, is_websocket: bool, is_first: bool, is_named: bool
+) -> list[tuple[bytes, bool]]:
     """The URLs that network filters are compared with, by a canonical host; each with whether only for filters with it.
 
     As sent, as a browser writes it: with the port where it is not the default, nothing unescaped in path and query.
@@ -255,30 +263,33 @@ def filtered_urls(
 
     >>> request = request_of(b"http://H.example:81/%61?u=%2F")
     >>> (form,) = canonical_forms(request, b"h.example")
-    >>> for url, _ in filtered_urls(request, b"h.example", form, "", is_first=True, is_named=True): print(url.decode())
+    >>> found = filtered_urls(request, b"h.example", form, is_websocket=False, is_first=True, is_named=True)
+    >>> for url, _ in found: print(url.decode())
     http://h.example:81/%61?u=%2F
     http://h.example/%61?u=%2F
     http://h.example/a?u=%2F
     http://h.example/a?u=/
     """
-    scheme = request.scheme
-    if kind == "websocket":
+    scheme, target = request.scheme, request.target
+    if is_websocket:
         scheme = {b"http": b"ws", b"https": b"wss"}.get(scheme, scheme)
-    path, mark, query = request.target.partition(b"?")
-    query = mark + query
-    if _UNSENT.search(request.target):
-        path, query = (_UNSENT.sub(lambda found: b"%%%02X" % ord(found[0]), own) for own in (path, query))
-    begin = scheme + b"://" + host
+    if len(target.translate(None, _UNSENT_OCTETS)) < len(target):
+        target = _UNSENT.sub(lambda found: b"%%%02X" % ord(found[0]), target)
+    path, mark, query = target.partition(b"?")
+    begin, query = scheme + b"://" + host, mark + query
+    urls = []
     if is_first:
         sent = rooted(path) + query
         if request.port != DEFAULT_PORTS.get(request.scheme):
-            yield begin + b":%d" % request.port + sent, False
-        yield begin + sent, False
+            urls.append((begin + b":%d" % request.port + sent, False))
+        urls.append((begin + sent, False))
     if not is_first or form.path != path:
-        yield begin + form.path + query, False
-    canonical = b"" if form.query is None else b"?" + form.query
-    if is_named and canonical != query:
-        yield begin + form.path + canonical, True
+        urls.append((begin + form.path + query, False))
+    if is_named:
+        canonical = b"" if form.query is None else b"?" + form.query
+        if canonical != query:
+            urls.append((begin + form.path + canonical, True))
+    return urls
 
 
 def canonical_url(asked: Request | bytes) -> bytes:

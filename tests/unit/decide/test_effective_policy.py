@@ -9,8 +9,8 @@ import pytest
 from hushlist.decide.decision import Decision, EffectivePolicy
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import MappingReader, YamlNode
-from hushlist.match.index import Match
 from hushlist.match.rule import Action, Expression, ExpressionHash, Pattern, Rule, Terms
+from hushlist.match.rule_match import Match
 from hushlist.policy.groups import Group, GroupSettings, LayerUse
 from hushlist.policy.recurrence import RecurringDates, RecurringSpans, Schedule
 from hushlist.policy.schedule import ScheduledAction

@@ -11,9 +11,10 @@ from hypothesis import settings
 from hypothesis import strategies as st
 
 from hushlist.match.expressions import expressions, full_hash
-from hushlist.match.index import Index, Match
+from hushlist.match.index import Index
 from hushlist.match.index_file import key_length, table_key
 from hushlist.match.rule import RUNGS, Action, Expression, ExpressionHash, Pattern, Rule, Terms, WholeUrl
+from hushlist.match.rule_match import Match
 from hushlist.match.seal import SealKey
 from hushlist.url.hashed_uri import ALGORITHMS, VARIANTS, HashedUri, HashKey, hashed_string
 from hushlist.url.host import is_address, parse_address

@@ -10,11 +10,12 @@ import pytest
 from hypothesis import given
 
 from hushlist.match.expressions import expressions, full_hash, host_suffixes, suffixes_with_top_level
-from hushlist.match.index import Index, Match
+from hushlist.match.index import Index
 from hushlist.match.index_file import IndexFileError
 from hushlist.match.index_table import IndexTable
 from hushlist.match.index_writer import index_of
 from hushlist.match.rule import Action, Expression, ExpressionHash, Pattern, Rule, Terms, WholeUrl
+from hushlist.match.rule_match import Match
 from hushlist.match.seal import SealKey
 from hushlist.url.hashed_uri import HashedUri
 from hushlist.url.parts import split_generic

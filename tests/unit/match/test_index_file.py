@@ -15,10 +15,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.match import index_file
-from hushlist.match.index import Index, Match
+from hushlist.match.index import Index
 from hushlist.match.index_file import CRC, HEADER, MAGIC, SECTIONS_AT, VERSION, IndexFileError
 from hushlist.match.index_writer import index_of
 from hushlist.match.rule import Action, Expression, Rule, Terms
+from hushlist.match.rule_match import Match
 from hushlist.url.parts import Parts
 from unit.hostile import octets, rules_of
 from unit.match.plain_index import STEADY, canonical, octets_of

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from hushlist.decide.decision import Decision
 from hushlist.journal.log_record import LogRecord
-from hushlist.match.index import Match
 from hushlist.match.rule import Action, Expression, Rule, Terms
+from hushlist.match.rule_match import Match
 from hushlist.proxy import statistics as module
 from hushlist.proxy.statistics import BOUNDS, MOST_RECENT, Asker, ListName, NameCounts, Outcome, Statistics
 from hushlist.url.request import request_of

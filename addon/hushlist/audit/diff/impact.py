@@ -27,8 +27,9 @@ from hushlist.decide.decision import SEVERITY, Decision
 from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError, number_of
 from hushlist.jobs.list_chunks import digest_of
-from hushlist.match.index import Index, Match
+from hushlist.match.index import Index
 from hushlist.match.rule import Action
+from hushlist.match.rule_match import Match
 from hushlist.policy.groups import Client
 from hushlist.policy.policy_file import Policy
 from hushlist.system.memory import BoundedCache

@@ -17,9 +17,11 @@ from collections.abc import Iterable, Iterator
 from hushlist.errors import UrlError
 from hushlist.match.context import Context
 from hushlist.match.filter_patterns import shape_of
-from hushlist.match.index import Index, Match
+from hushlist.match.index import Index
+from hushlist.match.index_file import FILTERED
 from hushlist.match.network_filter import Asked, Names, NetworkFilter, parse_filter
 from hushlist.match.rule import Rule
+from hushlist.match.rule_match import Match
 
 _BEGINNINGS = (b"http://", b"https://", b"ws://", b"wss://")
 _CAPITAL = re.compile(rb"[^/^*:?]*[A-Z]")
@@ -72,6 +74,9 @@ def _is_part(wide: NetworkFilter, own: NetworkFilter) -> bool:
 
 def covered_filters(index: Index, texts: Iterable[str]) -> Iterator[tuple[Rule, Match]]:
     """The rules with these filters that another rule of the same list covers, each with that one."""
+    filters = index.filters
+    if filters is None:
+        return
     for text in texts:
         own = parse_filter(text)
         url = _example(own)
@@ -81,7 +86,8 @@ def covered_filters(index: Index, texts: Iterable[str]) -> Iterator[tuple[Rule, 
             continue
         try:
             below = index.on_host(host)
-            found = [*below.matches, *index.find_filters(asked, below, is_stopped=False)]
+            is_named = below.bits & FILTERED != 0
+            found = [*below.matches, *filters.find(asked, is_named=is_named, is_stopped=False)]
         except UrlError:  # it would take too long
             continue
         for match in found:

@@ -27,7 +27,7 @@ from hushlist.lists.list_source import ProblemReport, without_comment
 from hushlist.lists.plain_lists import read_safebrowsing_raw
 from hushlist.lists.rpz import read_rpz
 from hushlist.match.expressions import FULL_LENGTH
-from hushlist.match.index import Index, Match
+from hushlist.match.index import Index
 from hushlist.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms, key_length, seal_of
 from hushlist.match.index_table import PLACE
 from hushlist.match.index_writer import (
@@ -43,6 +43,7 @@ from hushlist.match.index_writer import (
 )
 from hushlist.match.rule import FINAL, Action, ExpressionHash, Rule, Terms
 from hushlist.match.rule_anomalies import Prefixes, find_shadowed
+from hushlist.match.rule_match import Match
 from hushlist.match.seal import SealKey
 from hushlist.policy.policy_file import ListFile
 

@@ -32,8 +32,8 @@ from hushlist.decide.decision import STOPPING, Decision
 from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError
 from hushlist.match.expressions import host_suffixes
-from hushlist.match.index import Match
 from hushlist.match.public_suffixes import public_suffixes
+from hushlist.match.rule_match import Match
 from hushlist.policy.groups import Client
 from hushlist.system.memory import BoundedCache
 from hushlist.url.host import is_plain_name

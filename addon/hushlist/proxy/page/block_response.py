@@ -12,8 +12,8 @@ from mitmproxy import http
 from hushlist.decide.decision import Judgement
 from hushlist.errors import logger_of, without_user
 from hushlist.match.checks import Check
-from hushlist.match.index import Match
 from hushlist.match.rule import Anything
+from hushlist.match.rule_match import Match
 from hushlist.proxy.page.pages import HEADERS, Explanation, Unblock, Verdict, page
 from hushlist.proxy.page.template import Template, security_policy
 

@@ -1,0 +1,40 @@
+"""What network filters of Adblock lists say of a request: for each URL that it may be for them.
+
+They are compared with other URLs than the rest of the rules, and in the context of the request.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from hushlist.match.context import Telling
+from hushlist.match.filter_index import FilterIndex
+from hushlist.match.network_filter import Asked, Work
+from hushlist.match.rule_match import Match
+from hushlist.url.parts import Parts
+from hushlist.url.request import Request, filtered_urls
+
+
+class FilteredRequest:
+    """A request as network filters see it, with all its hosts and forms."""
+
+    __slots__ = ("_filters", "_may_guess", "_request", "_telling", "_work")
+
+    def __init__(self, filters: FilterIndex, request: Request, *, may_guess: bool) -> None:
+        """``may_guess``: whether a filter fits what is not known of the context."""
+        self._filters, self._request, self._may_guess = filters, request, may_guess
+        self._telling, self._work = Telling(request), Work()
+
+    def matches(
+        self, host: bytes, form: Parts, *, is_first: bool, is_named: bool, is_stopped: bool
+    ) -> Iterator[list[Match]]:
+        """The matches for each URL that one form has by one canonical host.
+
+        ``is_named``: whether filters name the host or a domain above it; ``is_stopped``: whether another rule stops it.
+        ``UrlError`` if more would have to be compared than may be for the request.
+        """
+        is_websocket = self._telling.is_websocket
+        urls = filtered_urls(self._request, host, form, is_websocket=is_websocket, is_first=is_first, is_named=is_named)
+        for url, only_named in urls:
+            asked = Asked(url, host, self._telling, may_guess=self._may_guess, work=self._work)
+            yield self._filters.find(asked, is_named=is_named, is_stopped=is_stopped, only_named=only_named)
