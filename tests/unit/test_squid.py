@@ -201,6 +201,11 @@ def location(answer: bytes) -> dict[str, str]:
     return {name: value for name, (value,) in parse_qs(urlsplit(found[1].decode()).query, strict_parsing=True).items()}
 
 
+def test_a_value_in_a_redirect_is_no_longer_than_servers_read(redirector: SquidHelper) -> None:
+    url = "http://blocked.example/" + "x" * 5000
+    assert location(redirector.answer(url.encode()))["u"] == url[:1000]
+
+
 @pytest.mark.parametrize(
     ("line", "url", "client", "user"),
     [
@@ -431,6 +436,11 @@ def test_a_line_that_is_too_long_is_answered_and_the_next_ones_too(
     for size in (65_536, 4_099, len(stream)):
         reads = [stream[start : start + size] for start in range(0, len(stream), size)]
         assert told(acl, *reads) == [channel + answer for answer in expected]
+
+
+def test_lines_of_which_one_is_too_long_get_an_answer_each(acl: SquidHelper) -> None:
+    lines = [b"http://blocked.example/", b"http://other.example/".ljust(helper_module.LONGEST_TARGET + 1, b"x")]
+    assert acl.answers(lines * 2) == b"".join(acl.answer(line) + b"\n" for line in lines * 2)
 
 
 def test_a_line_without_an_end_takes_no_more_memory_than_a_line() -> None:
