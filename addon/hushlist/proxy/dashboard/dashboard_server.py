@@ -75,9 +75,9 @@ _HEADERS = {
 }
 
 
-def is_asked(flow: http.HTTPFlow) -> bool:
-    """Whether a client asks for the page, and still waits; without a proxy setting, it asks by its Host header."""
-    return (asked_name(flow) == HOST or is_direct(flow)) and is_open(flow)
+def is_asked(flow: http.HTTPFlow, name: str) -> bool:
+    """Whether a client asks for the page, and still waits; ``name`` is that of ``asked_name``."""
+    return (name == HOST or is_direct(flow)) and is_open(flow)
 
 
 def asked_name(flow: http.HTTPFlow) -> str:
@@ -88,17 +88,15 @@ def asked_name(flow: http.HTTPFlow) -> str:
     return name.lower()
 
 
-def is_onboarding(flow: http.HTTPFlow, host: str | None) -> bool:
-    """Whether a client asks for mitmproxy's own page at ``host``, which offers the certificate; it sends no body."""
+def is_onboarding(flow: http.HTTPFlow, name: str) -> bool:
+    """Whether a request for the host of mitmproxy's own page, which offers the certificate, can be for that page."""
     request = flow.request
     return (
-        host is not None
-        and asked_name(flow) == host
-        and request.method in ("GET", "HEAD")
+        request.method in ("GET", "HEAD")
         and is_open(flow)
         and not request.stream
         and not tells_body(request.headers.fields)
-        and is_exact(flow, host)
+        and is_exact(flow, name)
     )
 
 
