@@ -41,7 +41,8 @@ _RUN = """
 def proxy(tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> Iterator[Proxy]:
     folder = tmp_path_factory.mktemp("accessible")
     write_list(folder / "ads.yaml", "ads.test/", title="Ads", category="hrn://example.org/web/ads", reason="Ads")
-    with mitmdump(tmp_path_factory.mktemp("mitmdump"), origin, policy=write_policy(folder, ["ads.yaml"])) as running:
+    policy = write_policy(folder, ["ads.yaml"], log={"folder": "log"})
+    with mitmdump(tmp_path_factory.mktemp("mitmdump"), origin, policy=policy) as running:
         running.get("http://ads.test/one")
         yield running
 
@@ -75,6 +76,13 @@ def findings(browser: Chrome) -> Any:
 def test_the_live_page(shown: Chrome) -> None:
     shown.get(f"http://{HOST}/")
     wait_for_words(shown, "http://ads.test/one")
+    assert findings(shown) == []
+
+
+@pytest.mark.parametrize("span", ["day", "month"])
+def test_the_history(shown: Chrome, span: str) -> None:
+    shown.get(f"http://{HOST}/history?of={span}")
+    wait_for_words(shown, "ads.test")
     assert findings(shown) == []
 
 

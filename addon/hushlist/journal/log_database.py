@@ -287,6 +287,18 @@ def sampled_records(folder: Path, since: str, most: int) -> list[LogFields]:
     return found[::-1]
 
 
+def counts_over_time(folder: Path, since: str) -> list[tuple[str, int]] | None:
+    """How many records each minute since a time has: the minute (in UTC), a space and the action, with their number.
+
+    ``None`` if SQLite cannot answer: to read all lines for it would take too long.
+    """
+    question = (
+        "SELECT substr(time, 1, 16) || ' ' || action, count(*) FROM decisions "
+        "WHERE time >= ? AND action != 'lost' GROUP BY 1 ORDER BY 1"
+    )
+    return _ask(folder, question, [since])
+
+
 def find_records(folder: Path, reference: str) -> list[LogFields]:
     """The records with a reference: nearly always one."""
     question = "SELECT record, number FROM decisions WHERE reference = ? ORDER BY number"

@@ -23,6 +23,7 @@ from hushlist.proxy.commands import Commands
 from hushlist.proxy.dashboard.dashboard_server import (
     DashboardServer,
     answer_onboarding,
+    asked_name,
     hide_dashboard_flow,
     is_asked,
     is_onboarding,
@@ -192,9 +193,10 @@ class Hushlist:
 
     def requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook: decide before any of the body, which may be streamed, goes on."""
-        if is_asked(flow):
+        name = asked_name(flow)
+        if is_asked(flow, name):
             return self._dashboard.answer(flow)
-        if is_onboarding(flow, self._onboarding):
+        if name == self._onboarding and is_onboarding(flow, name):
             return answer_onboarding(flow)
         self._requests.filter(flow, again=True)
         return None

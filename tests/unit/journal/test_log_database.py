@@ -13,6 +13,7 @@ from hushlist.journal.log_database import (
     COUNTED,
     Database,
     LogFilters,
+    counts_over_time,
     find_records,
     follow,
     has_log,
@@ -175,3 +176,14 @@ def test_a_compressed_file_that_is_damaged_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "decisions-20261224T000000-000.jsonl.gz").write_bytes(gzip.compress(b'{"reference": "1"}\n')[:-9])
     with pytest.raises(OSError, match=r"000\.jsonl\.gz"):
         newest_records(tmp_path, LogFilters(), 1)
+
+
+def test_records_are_counted_by_the_minute_and_lost_ones_are_none(tmp_path: Path) -> None:
+    assert counts_over_time(tmp_path, "") is None
+    times = ["2026-12-01T00:00:59.999Z", "2026-12-01T00:01:00.000Z", "2026-12-01T00:01:30.000Z"]
+    records: list[LogFields] = [{"reference": "a", "time": time, "action": "block"} for time in times]
+    records += [{"reference": "b", "time": times[2], "action": "pass"}, {"time": times[2], "action": "lost"}]
+    keep(tmp_path, records)
+    wanted = [("2026-12-01T00:00 block", 1), ("2026-12-01T00:01 block", 2), ("2026-12-01T00:01 pass", 1)]
+    assert counts_over_time(tmp_path, "") == wanted
+    assert counts_over_time(tmp_path, times[1]) == wanted[1:]

@@ -25,6 +25,7 @@ from hushlist.policy.groups import Client
 from hushlist.policy.proxy_settings import LOOPBACK
 from hushlist.policy.recurrence import parse_moment
 from hushlist.proxy.dashboard.dashboard_data import privacy_of, recent, view
+from hushlist.proxy.dashboard.history_page import History, history, history_csv, history_page
 from hushlist.proxy.dashboard.metrics import CONTENT_TYPE, metrics
 from hushlist.proxy.dashboard.setup_page import SetupPage, is_direct, is_setup_path
 from hushlist.proxy.flow_outcome import is_open, refuse
@@ -75,9 +76,9 @@ _HEADERS = {
 }
 
 
-def is_asked(flow: http.HTTPFlow) -> bool:
-    """Whether a client asks for the page, and still waits; without a proxy setting, it asks by its Host header."""
-    return (asked_name(flow) == HOST or is_direct(flow)) and is_open(flow)
+def is_asked(flow: http.HTTPFlow, name: str) -> bool:
+    """Whether a client asks for the page, and still waits; ``name`` is that of ``asked_name``."""
+    return (name == HOST or is_direct(flow)) and is_open(flow)
 
 
 def asked_name(flow: http.HTTPFlow) -> str:
@@ -88,17 +89,15 @@ def asked_name(flow: http.HTTPFlow) -> str:
     return name.lower()
 
 
-def is_onboarding(flow: http.HTTPFlow, host: str | None) -> bool:
-    """Whether a client asks for mitmproxy's own page at ``host``, which offers the certificate; it sends no body."""
+def is_onboarding(flow: http.HTTPFlow, name: str) -> bool:
+    """Whether a request for the host of mitmproxy's own page, which offers the certificate, can be for that page."""
     request = flow.request
     return (
-        host is not None
-        and asked_name(flow) == host
-        and request.method in ("GET", "HEAD")
+        request.method in ("GET", "HEAD")
         and is_open(flow)
         and not request.stream
         and not tells_body(request.headers.fields)
-        and is_exact(flow, host)
+        and is_exact(flow, name)
     )
 
 
@@ -132,6 +131,8 @@ class DashboardServer:
     """Serves the page."""
 
     def __init__(self, runtime: Runtime, own: SelfConnections) -> None:
+        #: one question to the log at a time
+        self._asks_log = asyncio.Lock()
         self._runtime, self._own, self._setup = runtime, own, SetupPage(HOST)
         folder = files("hushlist.proxy.dashboard").joinpath("live_page")
         self._files = {path: (folder.joinpath(name).read_bytes(), kind) for path, (name, kind) in _FILES.items()}
@@ -140,6 +141,8 @@ class DashboardServer:
             "/data": self._data,
             "/explain": self._explain,
             "/metrics": self._metrics,
+            "/history": self._history,
+            "/history.csv": self._history,
         }
 
     async def answer(self, flow: http.HTTPFlow) -> None:
@@ -228,6 +231,17 @@ class DashboardServer:
 
     def _metrics(self, request: http.Request) -> http.Response:
         return _response(HTTPStatus.OK, metrics(self._runtime).encode(), CONTENT_TYPE)
+
+    async def _history(self, request: http.Request) -> http.Response:
+        """What the log has of a day, a week or a month, as a page or as CSV."""
+        async with self._asks_log:
+            found = await asyncio.to_thread(history, self._runtime, _query(request, "of"), datetime.now(UTC))
+        if not isinstance(found, History):
+            return _plain(HTTPStatus.NOT_FOUND, found)
+        if request.path.startswith("/history.csv"):
+            saved = {"Content-Disposition": f"attachment; filename=hushlist-{found.span}.csv"}
+            return _response(HTTPStatus.OK, history_csv(found), "text/csv; charset=utf-8", **saved)
+        return _response(HTTPStatus.OK, history_page(found), "text/html; charset=utf-8")
 
 
 # -- who asks ----------------------------------------------------------------------------------------------------------

@@ -30,7 +30,7 @@ from mitmproxy.proxy.mode_specs import RegularMode, Socks5Mode, UpstreamMode
 from hushlist.proxy.page.pages import HEADERS, TEXTS, element, negotiate
 
 _TEST = "/setup/trusted"
-_WPAD = "/wpad.dat"
+_WPAD, _WPAD_TARGET = "/wpad.dat", b"/wpad.dat"
 _CERTIFICATES = ("/ca.cer", "/ca.mobileconfig", "/ca.p12", "/ca.pem")
 _PATHS = frozenset({"/setup", "/setup.css", "/setup.js", _TEST, "/proxy.pac", _WPAD, *_CERTIFICATES})
 _HEADERS = {**HEADERS, "Cross-Origin-Resource-Policy": "same-origin", "X-Frame-Options": "DENY"}
@@ -109,7 +109,7 @@ def is_direct(flow: http.HTTPFlow) -> bool:
     makes sense; a stranger's, at a name such as ``wpad.example``, would lead past the filter.
     """
     data, own = flow.request.data, flow.client_conn.sockname
-    if data.path == _WPAD.encode() and data.host.lower().partition(".")[0] == "wpad":
+    if data.path == _WPAD_TARGET and data.host.lower().partition(".")[0] == "wpad":
         return True
     return (
         own is not None

@@ -1,0 +1,144 @@
+"""The history: what the log has of a span, as numbers, as CSV and as a page."""
+
+from __future__ import annotations
+
+import asyncio
+import csv
+import io
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import pytest
+from mitmproxy import exceptions, http
+from mitmproxy.test import tflow
+
+from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.dashboard.dashboard_server import HOST
+from hushlist.proxy.dashboard.history_page import History, history, history_csv, history_page
+from unit.mitmproxied import mitmproxied
+
+Start = Callable[..., Hushlist]
+
+
+@pytest.fixture
+def start(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Start]:
+    """The addon by a policy with a log, after three requests, of which two are stopped."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    addon = Hushlist()
+
+    def start(log: str = "{what: all}") -> Hushlist:
+        (tmp_path / "ads.yaml").write_text(
+            "title: '=Ads <b>'\nrules: [{expression: ads.example, category: 'hrn://c.example/ads'}]\n"
+        )
+        layers = "layers: [{name: lists, lists: [ads.yaml]}]"
+        (tmp_path / "policy.yaml").write_text(f"timezone: Asia/Kathmandu\nlog: {log}\n{layers}\n")
+        context.configure(addon, hushlist_policy=str(tmp_path / "policy.yaml"), hushlist_mode="block")
+        for url in ("http://ads.example/a?secret", "http://www.ads.example/", "http://fine.example/"):
+            flow = flow_of(url, "10.9.8.7")
+            addon.requestheaders(flow)
+        assert addon.runtime.journal is None or addon.runtime.journal.flush(30)
+        return addon
+
+    with mitmproxied(addon) as context:
+        yield start
+
+
+def flow_of(url: str, client: str = "127.0.0.1", **headers: str) -> http.HTTPFlow:
+    flow = tflow.tflow(req=http.Request.make("GET", url))
+    flow.request.headers.update({name.replace("_", "-"): value for name, value in headers.items()})
+    flow.client_conn.peername = (client, 50000)
+    return flow
+
+
+def get(hushlist: Hushlist, path: str, **more: str) -> http.Response:
+    flow = flow_of(f"http://{HOST}{path}", **more)
+
+    async def whole() -> None:
+        awaited = hushlist.requestheaders(flow)
+        assert awaited is not None
+        await awaited
+
+    with pytest.raises(exceptions.AddonHalt):
+        asyncio.run(whole())
+    assert flow.response is not None
+    return flow.response
+
+
+def found(hushlist: Hushlist, span: str, now: datetime | None = None) -> History:
+    told = history(hushlist.runtime, span, now or datetime.now(UTC))
+    assert isinstance(told, History)
+    return told
+
+
+@pytest.mark.parametrize(("span", "bars"), [("day", 24), ("week", 7), ("month", 30), ("?", 24)])
+def test_every_record_is_in_one_bar_and_what_is_stopped_is_counted_by_each_kind(
+    start: Start, span: str, bars: int
+) -> None:
+    told = found(start(), span)
+    assert bars <= len(told.times) <= bars + 1
+    assert sum(every for _, every, _ in told.times) == 3
+    assert sum(stopped for *_, stopped in told.times) == 2
+    assert told.zone == "Asia/Kathmandu"
+    assert told.stopped == {
+        "client": [("10.9.8.7", 2)],
+        "category": [("hrn://c.example/ads", 2)],
+        "host": [("ads.example", 1), ("www.ads.example", 1)],
+        "list": [("ads", 2)],
+    }
+
+
+def test_a_day_later_nothing_is_left_of_a_day(start: Start) -> None:
+    hushlist, later = start(), datetime.now(UTC) + timedelta(days=1, minutes=1)
+    assert {every for _, every, _ in found(hushlist, "day", later).times} == {0}
+    assert sum(every for _, every, _ in found(hushlist, "week", later).times) == 3
+    assert found(hushlist, "day", later).stopped["host"] == []
+
+
+def test_the_bars_go_by_the_clock_of_the_policy(start: Start) -> None:
+    told = found(start(), "day")
+    (busy,) = (label for label, every, _ in told.times if every)
+    wanted = datetime.now(UTC) + timedelta(hours=5, minutes=45)
+    assert busy in {f"{wanted - timedelta(minutes=late):%Y-%m-%d %H}:00" for late in range(10)}
+
+
+@pytest.mark.parametrize("path", ["/history", "/history?of=week", "/history.csv?of=month"])
+def test_it_has_no_more_than_the_log(start: Start, path: str) -> None:
+    text = get(start("{clients: drop, queries: drop}"), path).text
+    assert "ads.example" in text
+    for secret in ("10.9.8.7", "secret", "client"):
+        assert secret not in text.lower()
+
+
+@pytest.mark.parametrize(("log", "why"), [("off", "there is no log"), ("{rows: 0}", "no database")])
+def test_without_a_database_it_says_so(start: Start, log: str, why: str) -> None:
+    answer = get(start(log), "/history")
+    assert answer.status_code == 404
+    assert why in answer.text
+
+
+def test_as_csv_no_value_is_a_formula() -> None:
+    told = History("day", "UTC", [("2026-12-24 22:00", 3, 2)], {"list": [("=1+1", 4), ('a"b,c', 1)], "host": []})
+    rows = list(csv.reader(io.StringIO(history_csv(told).decode())))
+    assert rows == [
+        ["kind", "value", "records", "stopped"],
+        ["time", "2026-12-24 22:00", "3", "2"],
+        ["list", "'=1+1", "", "4"],
+        ["list", 'a"b,c', "", "1"],
+    ]
+
+
+def test_on_the_page_every_value_is_text() -> None:
+    told = History("day", "UTC", [("22:00", 1234, 2)], {"list": [("<script>", 4)], "host": [("\ud800", 1)]})
+    page = history_page(told).decode()
+    assert "&lt;script&gt;" in page
+    assert "<script" not in page
+    assert "1,234" in page
+
+
+@pytest.mark.parametrize("path", ["/history", "/history.csv"])
+def test_whoever_may_not_see_the_live_page_does_not_see_it(start: Start, path: str) -> None:
+    hushlist = start()
+    assert get(hushlist, path).status_code == 200
+    assert get(hushlist, path, client="10.9.8.7").status_code == 403
+    assert get(hushlist, path, sec_fetch_site="cross-site").status_code == 403
