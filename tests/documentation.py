@@ -15,6 +15,7 @@ REFERENCE = (
     "rules/lists.md",
     "rules/groups.md",
     "rules/unblocking.md",
+    "rules/quotas.md",
     "rules/log.md",
     "rules/network.md",
     "rules/failures.md",

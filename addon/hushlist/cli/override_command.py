@@ -7,8 +7,10 @@ from __future__ import annotations
 
 import argparse
 import getpass
+import math
 import sys
 import time
+from contextlib import closing
 from dataclasses import asdict
 from datetime import datetime, tzinfo
 from functools import partial
@@ -35,6 +37,7 @@ from hushlist.unblock.credentials import hash_passphrase, tidied_code
 from hushlist.unblock.grants import Grant, canonical_target
 from hushlist.unblock.overrides import CODE_VALID, LONGEST_UNBLOCK, Overrides
 from hushlist.unblock.store import GrantEvent, StoreError, is_open_elsewhere
+from hushlist.unblock.use_minutes import UseMinutes
 
 _HOW = "command line"
 #: least characters: guesses at the proxy are limited, but somebody with the policy can guess without limits
@@ -57,6 +60,11 @@ def parse_whom(text: str) -> str:
         return parse_client(text)
     except argparse.ArgumentTypeError as error:
         raise argparse.ArgumentTypeError(f"{error}; a user is written user:NAME") from None
+
+
+def parse_sharer(text: str) -> str:
+    """The client of a quota: as of an unblock, or ``group:`` and the name of a group."""
+    return text if text.startswith("group:") and text != "group:" else parse_whom(text)
 
 
 def add_to(commands: Commands) -> None:
@@ -87,6 +95,19 @@ def add_to(commands: Commands) -> None:
             metavar="TIME",
             help="how long a code can be used (default: 1d)",
         )
+    more = _add(own, "extend", extend, "add minutes to a quota in its present day or week, at once")
+    more.add_argument(
+        "--by", dest="seconds", type=parse_duration, required=True, metavar="TIME", help="how much: 30m, 1h"
+    )
+    more.add_argument(
+        "--client",
+        type=parse_sharer,
+        metavar="CLIENT",
+        help="for whom: an address, user:NAME, or group:NAME of a quota that a group shares (default: everybody)",
+    )
+    more.add_argument(
+        "category", metavar="CATEGORY", help="the quota's category, or one above it: an hrn: name as in the policy"
+    )
     listed = _add(own, "list", list_grants, "list what is unblocked now, the newest first")
     listed.add_argument("--json", action="store_true", help="print one JSON object a line; times in seconds since 1970")
     _add(own, "revoke", revoke, "end grants, or make codes worthless").add_argument(
@@ -102,7 +123,7 @@ def add_to(commands: Commands) -> None:
 
 def _add(commands: Commands, name: str, command: Command, text: str) -> argparse.ArgumentParser:
     parser = add_command(commands, name, command, text)
-    if command not in (passphrase, revoke):
+    if command not in (passphrase, revoke, extend):
         add_clock(parser)
     if command is not passphrase:
         parser.add_argument(
@@ -176,6 +197,21 @@ def say_where(store: Path) -> None:
         remark(f"in the store {store}, which no proxy has open now; that of another user's proxy is named by --store")
     else:
         remark(f"in the store {store}{', which a proxy has open' if is_used else ''}")
+
+
+def extend(arguments: argparse.Namespace) -> int:
+    """Add minutes to a quota."""
+    minutes = math.ceil(arguments.seconds / 60)
+    store = arguments.store or default_path()
+    try:
+        category = canonical_target("category", arguments.category)
+        with closing(UseMinutes(store, time.time)) as counted:
+            found = counted.extend(category, minutes, client=arguments.client, by=_user())
+    except ValueError as error:
+        return complain(error)
+    print_line(f"{found.minutes} more minutes of {found.category}  for {found.client or 'everybody'}")
+    say_where(store)
+    return GOOD
 
 
 def _warn_of_suffix(scope: str, target: str | None) -> None:

@@ -183,6 +183,28 @@ def _by_fragment(decision: Decision) -> Iterator[str]:
 # -- explain -----------------------------------------------------------------------------------------------------------
 
 
+def _quotas(engine: Engine, decision: Decision, moment: datetime, client: Client) -> Iterator[str]:
+    """What is left of the quotas that a decision counts for, as this user's proxies have written it."""
+    group = engine.group(client)
+    if not group.settings.quotas:
+        return
+    from hushlist.decide.quota_meter import QuotaMeter, quotas_of
+    from hushlist.unblock.use_minutes import UseMinutes
+
+    path = default_path()
+    minutes = UseMinutes(path, time.time)
+    try:
+        if path.exists():
+            minutes.exchange()
+    except HushlistError as error:
+        print_warnings([f"what was used is not known: {error}"])
+    finally:
+        minutes.close()
+    found = [quota for quota, _ in quotas_of(group.settings.quotas, decision)]
+    for use in QuotaMeter(minutes, moment.timestamp).uses(found, client, group.name):
+        yield use.told_in(engine.policy.zone)
+
+
 _WRITTEN = "    rule as written: "
 
 
@@ -208,6 +230,7 @@ def run_explain(arguments: argparse.Namespace) -> int:
         print_lines(f"Undecrypted  {told}" for told in _undecrypted(decision, settings, needs))
         print_lines(f"Decrypted    {why}" for why in filter(None, [needs]))
         print_lines(f"Fragment     {told}" for told in _by_fragment(decision))
+        print_lines(f"Quota        {told}" for told in _quotas(engine, decision, moment, client))
         if decision.grant is not None:
             print_line(f"Exception    {decision.grant.told_in(engine.policy.zone)}")
         fault = f" ({decision.fault})" if decision.fault else ""

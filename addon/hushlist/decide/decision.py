@@ -262,6 +262,8 @@ class EffectivePolicy:
         self._layers = {use.name: self._change(use.during) for use in asked}
         self.layers = (*self._layers, DEFAULT_LAYER)
         self._default = self._default_match(group.settings.default)
+        #: categories that have a quota
+        self._quotas = frozenset(quota.category for quota in group.settings.quotas)
         #: category -> what is said of it now
         self._nearest = BoundedCache(self._timed, _MOST_CATEGORIES)
         #: whether it is the same at every moment, past moments included
@@ -312,9 +314,14 @@ class EffectivePolicy:
         if action is None:
             return match if until is None else match._replace(until=until)
         if action is Action.PASS or (action is Action.ALLOW and not _may_allow(match)):
-            return None
+            if not self._has_quota(terms.category):
+                return None
+            action = Action.TAG  # it passes, and its minutes count
         says = f"category by {timed}" if match.via is None else f"{match.via}, category by {timed}"
         return match._replace(rule=Rule(pattern, replace(terms, action=action), line), via=says, until=until)
+
+    def _has_quota(self, category: str) -> bool:
+        return bool(self._quotas) and any(name in self._quotas for name in parse_hrn(category).levels())
 
     def _timed(self, category: str) -> _Said:
         """What is said now of a category or its nearest superordinate that has an action.

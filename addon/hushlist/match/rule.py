@@ -90,6 +90,25 @@ class Anything:
         return "default"
 
 
+@dataclass(frozen=True, slots=True)
+class TimeLimit(Anything):
+    """The pattern of a quota: what is used of it."""
+
+    #: minutes in one period, with those that were added
+    limit: int
+    used: int
+    #: ``day`` or ``week``
+    per: str
+
+    @property
+    def left(self) -> int:
+        """Minutes."""
+        return max(0, self.limit - self.used)
+
+    def __str__(self) -> str:
+        return f"{self.used} of {self.limit} minutes a {self.per} used"
+
+
 Pattern = (
     Expression | WholeUrl | ExpressionHash | HashedUri | NetworkFilter | IPv4Network | IPv6Network | Check | Anything
 )

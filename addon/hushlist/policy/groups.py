@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from datetime import tzinfo
 from functools import lru_cache
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, ip_network
 from typing import Any, NamedTuple
@@ -22,6 +23,7 @@ from hushlist.policy.pass_through import (
     read_always_decrypted,
     read_pass_through,
 )
+from hushlist.policy.quotas import Quota, read_quotas
 from hushlist.policy.recurrence import Schedule
 from hushlist.policy.safe_search import read_safe_search
 from hushlist.policy.schedule import (
@@ -46,6 +48,7 @@ _FIELDS = {
     "decrypt": "decrypt",
     "always-decrypt": "always_decrypted",
     "relayed": "relayed",
+    "quotas": "quotas",
 }
 #: keys that a policy can have for everybody, and for each group
 SETTINGS_KEYS = ("categories", *_FIELDS)
@@ -131,6 +134,8 @@ class GroupSettings:
     always_decrypted: AlwaysDecrypted = AlwaysDecrypted()  # noqa: RUF009  it is immutable
     #: what becomes of open connections that are not decrypted, and would be blocked or decrypted now
     relayed: str = END
+    #: how long categories may be used
+    quotas: tuple[Quota, ...] = ()
 
     def under(self, option: str) -> GroupSettings:
         """The settings with the effective mode: the group's, or that of mitmproxy's option if it does less.
@@ -214,7 +219,11 @@ def group_of(groups: Sequence[Group], client: Client) -> Group:
 
 
 def read_settings(
-    fields: MappingReader, schedules: Mapping[str, Schedule], report: ProblemReport, read_file: ReadFile
+    fields: MappingReader,
+    schedules: Mapping[str, Schedule],
+    zone: tzinfo,
+    report: ProblemReport,
+    read_file: ReadFile,
 ) -> GroupSettings:
     """The settings in a mapping, for a group or for everybody."""
     keys = ("default", "safe-search", "unblock", "pass-through", "always-decrypt")
@@ -231,6 +240,7 @@ def read_settings(
         decrypt=fields.choice("decrypt", DECRYPTION) or ALL,
         always_decrypted=AlwaysDecrypted() if always is None else read_always_decrypted(always, report, read_file),
         relayed=fields.choice("relayed", RELAYED) or END,
+        quotas=read_quotas(fields, zone, report),
     )
 
 
@@ -290,6 +300,7 @@ def read_group(
     layers: Sequence[LayerUse],
     settings: GroupSettings,
     schedules: Mapping[str, Schedule],
+    zone: tzinfo,
     report: ProblemReport,
     read_file: ReadFile,
 ) -> Group:
@@ -302,7 +313,7 @@ def read_group(
         report.error(node.line, name or "group", f"it says for nobody: expected one of {', '.join(_WHO_KEYS)}")
     for key in _WHO_KEYS:
         refuse_empty(fields, key, f"expected some {key}", report)  # otherwise it would fit everybody
-    own = read_settings(fields, schedules, report, read_file)
+    own = read_settings(fields, schedules, zone, report, read_file)
     return Group(
         name=name or "",
         layers=tuple(_read_layers(fields, layers, schedules, report)) if "layers" in fields else tuple(layers),

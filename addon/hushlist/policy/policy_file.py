@@ -274,10 +274,10 @@ class _PolicyReader:
             report.error(document.line, "layers", "the policy has none")
         layers = tuple(self._layer(node) for node in fields.items("layers"))
         self._check_names(fields, "layer", layers, DEFAULT_LAYER, "this name stands for what no layer decides")
-        settings = read_settings(fields, self._schedules, report, self._read_beside)
+        settings = read_settings(fields, self._schedules, zone, report, self._read_beside)
         uses = uses_of(layers)
         groups = tuple(
-            read_group(node, uses, settings, self._schedules, report, self._read_beside)
+            read_group(node, uses, settings, self._schedules, zone, report, self._read_beside)
             for node in fields.items("groups")
         )
         self._check_names(fields, "group", groups, DEFAULT, "this is the name of the group of everybody who is in none")

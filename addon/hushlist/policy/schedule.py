@@ -22,15 +22,16 @@ from hushlist.url.hrn import parse_hrn
 # Each entry of a schedule may refer to every entry of the next, so each step multiplies the time of an answer.
 _DEEPEST = 4
 _KEYS = ("days", "dates", "times", "except")
-_WEEKDAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
-_WEEKDAY = {name[:length]: number for number, name in enumerate(_WEEKDAYS) for length in (3, len(name))}
+_DAYS = ("monday", "tuesday", "wednesday", "thursday", "friday", "saturday", "sunday")
+#: names of weekdays, whole or of three letters -> from 0 for Monday
+WEEKDAYS = {name[:length]: number for number, name in enumerate(_DAYS) for length in (3, len(name))}
 # the pattern cannot begin within white space, which would take quadratic time
 _DASH = re.compile(r"(?<!\s)\s*[-‐‑–—]\s*")
 _DAY = re.compile(r"([0-9]{4})-([0-9]{2})-([0-9]{2})")
 _TIME = re.compile(r"([0-9]{1,2}):([0-9]{2})")
 _NAME = re.compile(r"[^,]*[^\W\d_][^,]*")
 _EXPECTED = {
-    "days": f"days such as mon-fri or Saturday (one of {', '.join(name[:3] for name in _WEEKDAYS)}, or a whole name)",
+    "days": f"days such as mon-fri or Saturday (one of {', '.join(name[:3] for name in _DAYS)}, or a whole name)",
     "dates": "a date such as 2026-12-24, or a range such as 2026-12-21..2027-01-06",
     "times": "a span such as 08:00-12:30 or 21:00-06:30, from 00:00 to 24:00",
     "except": "the name of a schedule, a date such as 2026-12-24, or a range such as 2026-12-21..2027-01-06",
@@ -180,7 +181,7 @@ def _weekdays(text: str) -> frozenset[int]:
     >>> sorted(_weekdays("Fri-monday"))
     [0, 4, 5, 6]
     """
-    days = [_WEEKDAY.get(name) for name in _DASH.split(text.casefold())]
+    days = [WEEKDAYS.get(name) for name in _DASH.split(text.casefold())]
     match days:
         case [int(day)]:
             return frozenset((day,))
@@ -215,7 +216,7 @@ def _span(text: str) -> tuple[int, int]:
     >>> _span("21:00-06:30"), _span("8:00 - 24:00")
     ((1260, 1830), (480, 1440))
     """
-    match [_minutes(part) for part in _DASH.split(text)]:
+    match [parse_time(part) for part in _DASH.split(text)]:
         case [int(begin), int(end)] if begin == end:
             raise ValueError("it ends when it begins: expected two times; a whole day is 00:00-24:00")
         case [int(begin), int(end)] if begin < A_DAY:
@@ -223,7 +224,12 @@ def _span(text: str) -> tuple[int, int]:
     raise ValueError(f"expected {_EXPECTED['times']}")
 
 
-def _minutes(text: str) -> int | None:
+def parse_time(text: str) -> int | None:
+    """Minutes since the day's beginning, of a time up to 24:00; ``None`` if it is no such time.
+
+    >>> parse_time("6:30"), parse_time("24:01")
+    (390, None)
+    """
     found = _TIME.fullmatch(text)
     if found is None or int(found[2]) > 59:
         return None

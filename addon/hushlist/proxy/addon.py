@@ -32,6 +32,7 @@ from hushlist.proxy.dashboard.metrics import summary
 from hushlist.proxy.dns_queries import DnsQueries, ask_filter_first
 from hushlist.proxy.flow_outcome import Bodies
 from hushlist.proxy.flow_request import SelfConnections
+from hushlist.proxy.metered_use import MeteredUse
 from hushlist.proxy.policy_watch import PolicyWatch
 from hushlist.proxy.relayed_connections import RelayedConnections
 from hushlist.proxy.request_handler import RequestHandler
@@ -62,8 +63,9 @@ class Hushlist:
         own, names, pinning = SelfConnections(), DnsQueries(self.runtime), CertificatePinning(self.runtime)
         self._forms = UnblockHandler(self.runtime)
         bodies = Bodies()
-        self._requests = RequestHandler(self.runtime, own, self._forms, bodies)
-        self._relayed = RelayedConnections(self.runtime)
+        self._metered = MeteredUse(self.runtime)
+        self._requests = RequestHandler(self.runtime, own, self._forms, bodies, self._metered)
+        self._relayed = RelayedConnections(self.runtime, self._metered)
         self._tunnels = Tunnels(self.runtime, own, self._relayed)
         self._dashboard = DashboardServer(self.runtime, own)
         #: the option's value; mitmproxy copies a value each time it is read
@@ -211,6 +213,7 @@ class Hushlist:
         """mitmproxy's hook: remove headers that lead past the filter, before a body that may be streamed."""
         assert flow.response is not None
         keep_here(flow, flow.response.headers, self.runtime)
+        self._metered.answered(flow)
 
     def response(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: remove the same from trailers; learn from an origin's redirects."""

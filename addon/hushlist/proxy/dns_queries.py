@@ -115,7 +115,7 @@ class DnsQueries:
 
     def _judge(self, request: Request, client: Client) -> Judgement | None:
         """The judgement of the names as whole hosts; ``None`` while the filter is off for the client."""
-        judgement, engine = self._runtime.judge(request, client), self._runtime.engine
+        judgement, engine = self._runtime.judge(request, client, is_lookup=True), self._runtime.engine
         if judgement is None or engine is None:
             return judgement
         decision = judgement.decision

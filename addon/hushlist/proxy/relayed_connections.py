@@ -11,14 +11,15 @@ from collections.abc import Callable
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from mitmproxy import connection, ctx
-from mitmproxy.proxy import events, layer
+from mitmproxy import connection
 
 from hushlist.decide.decision import Judgement
 from hushlist.errors import logger_of, printable
 from hushlist.policy.groups import GroupSettings
 from hushlist.policy.pass_through import END
+from hushlist.proxy.client_connections import end_connection
 from hushlist.proxy.flow_request import client_of_connection
+from hushlist.proxy.metered_use import MeteredUse
 from hushlist.proxy.runtime import Runtime
 from hushlist.url.request import Request
 
@@ -45,8 +46,8 @@ class _Relayed(NamedTuple):
 class RelayedConnections:
     """The connections that pass undecrypted. Only the event loop uses it."""
 
-    def __init__(self, runtime: Runtime) -> None:
-        self._runtime = runtime
+    def __init__(self, runtime: Runtime, metered: MeteredUse) -> None:
+        self._runtime, self._metered = runtime, metered
         self._relayed: WeakKeyDictionary[connection.Client, _Relayed] = WeakKeyDictionary()
         #: what the decisions of all connections go by
         self._state: object = None
@@ -56,6 +57,7 @@ class RelayedConnections:
         """Note that a client's connection passes undecrypted; what is noted first has all its names."""
         has_grant = judgement.decision.grant is not None
         self._relayed.setdefault(client, _Relayed(judgement.request, why_decrypt, has_grant))
+        self._metered.begin(client, client, judgement)
 
     def run(self) -> None:
         """Begin to look at the policy; called in the event loop."""
@@ -71,6 +73,7 @@ class RelayedConnections:
             await asyncio.sleep(INTERVAL)
             try:
                 await self.ask_again()
+                await self._metered.look()
             except Exception:
                 logger.exception("hushlist: connections that are relayed were not asked again")
 
@@ -111,8 +114,10 @@ class RelayedConnections:
             stops = not self._runtime.failure_policy.lets_pass(error, "connection")
             judgement = None
         if not stops and why is None:
+            if judgement is not None:
+                self._metered.begin(client, client, judgement)  # it may have a quota now
             return
-        _end(client)
+        end_connection(client)
         del self._relayed[client]
         if judgement is not None and stops:
             self._runtime.record_connection(judgement)
@@ -120,27 +125,3 @@ class RelayedConnections:
             names = printable(b", ".join(relayed.request.hosts).decode("ascii", "backslashreplace"))
             reason = "the filter failed" if why is None else f"it would be decrypted now: {why}"
             logger.info("hushlist: ended the connection of %s to %s: %s", who.address, names, reason)
-
-
-class _Silent(layer.Layer):
-    """Drops whatever comes."""
-
-    def _handle_event(self, _: events.Event) -> layer.CommandGenerator[None]:
-        yield from ()
-
-
-def _end(client: connection.Client) -> None:
-    """End a client's connection as mitmproxy does one on which nothing happens.
-
-    A datagram that comes later would begin a connection of which no name is known. So the client's end of UDP stays,
-    without a server, until nothing has come for a while.
-    """
-    handler = ctx.master.addons.get("proxyserver").connections.get(client.id)
-    if handler is None:
-        return
-    if client.transport_protocol != "udp":
-        handler.close_connection(client)
-        return
-    handler.layer = _Silent(handler.layer.context)
-    for other in set(handler.transports) - {client}:
-        handler.close_connection(other)

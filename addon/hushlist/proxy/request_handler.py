@@ -25,6 +25,7 @@ from hushlist.proxy.flow_request import (
     request_of_flow,
     seen_of_flow,
 )
+from hushlist.proxy.metered_use import MeteredUse
 from hushlist.proxy.page import block_response
 from hushlist.proxy.page.block_response import LOOP
 from hushlist.proxy.runtime import Runtime
@@ -56,8 +57,16 @@ class RequestHandler:
     was already blocked is refused in any case.
     """
 
-    def __init__(self, runtime: Runtime, own: SelfConnections, unblocker: UnblockHandler, bodies: Bodies) -> None:
+    def __init__(
+        self,
+        runtime: Runtime,
+        own: SelfConnections,
+        unblocker: UnblockHandler,
+        bodies: Bodies,
+        metered: MeteredUse,
+    ) -> None:
         self._runtime, self._own, self._unblocker, self._bodies = runtime, own, unblocker, bodies
+        self._metered = metered
         #: the decided request of each flow
         self._decided: WeakKeyDictionary[http.HTTPFlow, _DecidedRequest] = WeakKeyDictionary()
         #: by client connection: host -> host to connect to instead
@@ -114,6 +123,8 @@ class RequestHandler:
             elif is_open(flow):
                 self._ask_the_name(flow, request)
                 self._search_safely(flow, recorded)
+                if recorded.settings.quotas:
+                    self._metered.begin(flow, flow.client_conn, recorded)
         except Exception as error:
             self._runtime.failure_policy.act(flow, error, is_blocked=is_blocked)
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from contextlib import ExitStack
+from collections.abc import Callable
+from contextlib import ExitStack, suppress
 from datetime import UTC, tzinfo
 from time import perf_counter_ns, time
 from typing import NamedTuple
 
 from hushlist.decide.decision import Decision, Judgement
 from hushlist.decide.engine import Engine
+from hushlist.decide.quota_meter import QuotaMeter, QuotaUse
 from hushlist.errors import Lines, logger_of, number_of, printable
 from hushlist.journal.log_record import LogRecord
 from hushlist.journal.log_writer import LogWriter
@@ -23,6 +25,7 @@ from hushlist.unblock import default_path
 from hushlist.unblock.credentials import Tokens
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.store import StoreError
+from hushlist.unblock.use_minutes import UseMinutes
 from hushlist.url.comparison import RedirectMemory
 from hushlist.url.request import Request
 
@@ -61,6 +64,11 @@ class Runtime:
         self.journal: LogWriter | None = None
         #: the administrator's own block page
         self.template: Template | None = None
+        #: counts what quotas limit; ``None`` until a policy has one
+        self.quotas: QuotaMeter | None = None
+        self._minutes: UseMinutes | None = None
+        #: seconds since the epoch, for quotas
+        self.clock: Callable[[], float] = time
         self.redirect_memory = RedirectMemory()
         #: what to do if the filter fails
         self.failure_policy = FailurePolicy()
@@ -95,10 +103,13 @@ class Runtime:
         """Whether the media types that a request names can change a decision."""
         return self.engine is not None and self.engine.asks_media
 
-    def judge(self, request: Request, client: Client, *, is_connection: bool = False) -> Judgement | None:
+    def judge(
+        self, request: Request, client: Client, *, is_connection: bool = False, is_lookup: bool = False
+    ) -> Judgement | None:
         """Decide a request; ``None`` while the filter is off for its client.
 
-        ``is_connection``: only hosts and port are known. Without a policy, nothing passes, unless a policy said so.
+        ``is_connection``: only hosts and port are known. ``is_lookup``: a name is looked up, which no quota is about.
+        Without a policy, nothing passes, unless a policy said so.
         """
         engine, group = self.engine, self._group(client)
         settings = group.settings.under(self.mode)
@@ -111,7 +122,15 @@ class Runtime:
         else:
             decide = engine.decide_host if is_connection else engine.decide
             decision = decide(request, client=client, group=group)
-        return Judgement(request, client, settings, decision, perf_counter_ns() - start)
+        judgement = Judgement(request, client, settings, decision, perf_counter_ns() - start)
+        if settings.quotas and self.quotas is not None and not is_lookup:
+            return self.quotas.limited(judgement, self.overrides)
+        return judgement
+
+    def quota_uses(self, client: Client) -> list[QuotaUse]:
+        """What a client has used of the quotas of its group, and what is left."""
+        group = self._group(client)
+        return [] if self.quotas is None else self.quotas.uses(group.settings.quotas, client, group.name)
 
     def record(self, judgement: Judgement, method: str, *, is_live: bool = True, is_counted: bool = True) -> Judgement:
         """Count a decision, and log it; returns it with its canonical URL, and its reference in the log.
@@ -156,6 +175,8 @@ class Runtime:
         before = None if self.engine is None else self.engine.policy.log
         self.engine, self.template, self.problem = engine, template, None
         self.failure_policy.on_failure = engine.policy.on_failure
+        if self.quotas is None and any(group.settings.quotas for group in engine.policy.all_groups):
+            self._open_quotas()
         if engine.policy.log != before:
             self._open_journal(engine.policy.log)
 
@@ -195,9 +216,21 @@ class Runtime:
         else:
             self.overrides, self._no_overrides = overrides, None
 
+    def _open_quotas(self) -> None:
+        """Count from now on, going on from what the store has; without a store, from nothing, with a warning."""
+        path = None
+        with suppress(RuntimeError):
+            path = default_path()
+        self._minutes = UseMinutes(path, lambda: self.clock())
+        self.quotas = QuotaMeter(self._minutes, lambda: self.clock())
+        self._minutes.start()
+
     def close(self) -> None:
         """Stop all threads, and write all data."""
         self.statistics.close()
+        if self._minutes is not None:
+            self._minutes.close()
+            self.quotas = self._minutes = None
         self._open_journal(None)
         if self.overrides is not None:
             self.overrides.close()
@@ -206,7 +239,8 @@ class Runtime:
     @property
     def store_fault(self) -> str | None:
         """Why nothing can be unblocked, if so."""
-        return self._no_overrides if self.overrides is None else self.overrides.fault
+        fault = self._no_overrides if self.overrides is None else self.overrides.fault
+        return fault or (None if self._minutes is None else self._minutes.fault)
 
     def without_policy(self) -> str:
         """What becomes of requests while no policy can be used, for people."""

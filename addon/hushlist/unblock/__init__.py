@@ -1,7 +1,7 @@
-"""Temporary unblocks: who may pass a block, with which code or passphrase, and until when.
+"""Temporary unblocks: who may pass a block, with which code or passphrase, and until when; and minutes of use.
 
-In: a grant, a code or a passphrase. Out: the ``Grant`` that covers a request. One SQLite file, shared
-by the proxies and the command line, keeps all data. Open first: ``overrides``.
+In: a grant, a code or a passphrase; a minute. Out: the ``Grant`` that covers a request; how many minutes were used. One
+SQLite file, shared by the proxies and the command line, keeps all data. Open first: ``overrides``.
 """
 
 from __future__ import annotations

@@ -27,7 +27,8 @@ def time() -> float:
 
 def running() -> None:
     engine.datetime, engine.time = Clock, time
-    ctx.master.addons.get("hushlist").runtime.overrides._clock = time
+    runtime = ctx.master.addons.get("hushlist").runtime
+    runtime.overrides._clock = runtime.clock = time
 
 
 def requestheaders(flow: http.HTTPFlow) -> None:

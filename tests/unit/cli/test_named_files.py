@@ -73,7 +73,7 @@ OTHERS = {
     ("man", "folder"),
     ("audit", "html"),
     *((command, "folder") for command in ("log tail", "log top", "log show")),
-    *((f"override {name}", "store") for name in ("grant", "code", "list", "revoke", "history")),
+    *((f"override {name}", "store") for name in ("grant", "code", "extend", "list", "revoke", "history")),
 }
 LONG = {("extract", "files"), ("compile", "popular"), ("lint", "lists"), ("diff", "old"), ("audit", "merge")}
 

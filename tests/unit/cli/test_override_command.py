@@ -9,6 +9,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -19,6 +20,7 @@ from hushlist.cli.override_command import parse_duration
 from hushlist.unblock import default_path
 from hushlist.unblock.credentials import parse_stored, verify_passphrase
 from hushlist.unblock.overrides import Overrides
+from hushlist.unblock.use_minutes import UseMinutes
 from unit.cli.running import process
 
 NOW = 1_800_000_000.0
@@ -324,3 +326,39 @@ def test_a_user_without_a_name_is_named_by_the_way(run: Run, monkeypatch: pytest
     monkeypatch.setattr(getpass, "getuser", fail)
     assert run("grant", "--for", "1h", "games.example")[0] == 0
     assert "command line" in run("history")[1]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "whom", "client"),
+    [
+        ((), "everybody", None),
+        (("--client", "user:jo"), "user:jo", "user:jo"),
+        (("--client", "group:kids"), "group:kids", "group:kids"),
+        (("--client", "2001:DB8::7"), "2001:db8::7", "2001:db8::7"),
+    ],
+)
+def test_a_quota_is_extended(
+    run: Run, overrides: Overrides, arguments: tuple[str, ...], whom: str, client: str
+) -> None:
+    line = f"30 more minutes of hrn://c.example/games  for {whom}\n"
+    assert run("extend", "--by", "29m1s", *arguments, "HRN://C.example/games") == (0, line, "")
+    with closing(UseMinutes(default_path(), time.time)) as minutes:
+        minutes.exchange()
+        assert minutes.extended((client or "192.0.2.7",), "hrn://c.example/games", 0, int(NOW)) == 30
+        assert minutes.extended(("192.0.2.8",), "hrn://c.example/games", 0, int(NOW)) == (0 if client else 30)
+    (event,) = overrides.history()
+    assert (event.what, event.client, event.how, event.by) == ("extended", client, "30 more minutes", "jo")
+    said = f"extended  category hrn://c.example/games  for {whom}  (30 more minutes; jo)"
+    assert run("history")[1].endswith(f"  {said}\n")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "why"),
+    [
+        (("--by", "8d", "hrn://c.example"), "11520 minutes: expected 1 to 10080"),
+        (("--by", "1m", "games"), "games"),
+    ],
+)
+def test_what_cannot_be_extended_says_why(run: Run, arguments: tuple[str, ...], why: str) -> None:
+    code, out, err = run("extend", *arguments)
+    assert (code, out, why in err) == (2, "", True)

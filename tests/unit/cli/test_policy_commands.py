@@ -5,7 +5,8 @@ import os
 import subprocess
 import sys
 import time
-from datetime import datetime
+from contextlib import closing
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -17,6 +18,7 @@ from hushlist.match.expressions import full_hash
 from hushlist.policy import shipped_policy
 from hushlist.unblock import default_path
 from hushlist.unblock.overrides import Overrides
+from hushlist.unblock.use_minutes import UseMinutes
 from unit.cli.running import COMMAND, NO_HOST, Run, environment, into_a_closed_pipe, process
 from unit.test_squid import ADS, EXTRAS, RULES
 
@@ -185,6 +187,29 @@ def test_explain_marks_the_one_match_that_decides(run: Run, policy: Path) -> Non
         "  layer lists: block x.blocked.example/ by ads (ads.yaml:1)  <- decides",
         "  layer lists: block blocked.example/ by ads (ads.yaml:1)",
     ]
+
+
+def test_explain_says_what_is_left_of_a_quota(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    games = "hrn://c.example/games"
+    (tmp_path / "games.yaml").write_text(f"category: {games}\naction: tag\nrules: [game.example]\n")
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(f"layers: [{{name: games, lists: [games.yaml]}}]\nquotas: {{{games}: 2}}\n")
+    moment = datetime.now(UTC).replace(hour=12, minute=0)
+    asked = ("explain", "--policy", policy, "--user", "jo", "--at", moment.isoformat(), "game.example")
+
+    def told() -> list[str]:
+        return [line for line in run(*asked)[1].splitlines() if line.startswith("Quota ")]
+
+    until = f"until {moment + timedelta(days=1):%Y-%m-%d} 00:00 UTC ({policy}:2)"
+    assert told() == [f"Quota        {games}: 2 of 2 minutes a day left, {until}"]
+    assert not default_path().exists()
+    with closing(UseMinutes(default_path(), time.time)) as minutes:
+        for earlier in (1, 2):
+            minutes.note("user:jo", games, int(moment.timestamp() // 60) - earlier)
+        minutes.exchange()
+    assert told() == [f"Quota        {games}: 0 of 2 minutes a day left, so that it is blocked, {until}"]
+    assert run("check", *asked[1:])[0] == 0
 
 
 def test_explain_counts_the_rules_of_each_layer_checks_among_them(run: Run, policy: Path) -> None:

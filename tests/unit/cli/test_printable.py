@@ -113,6 +113,7 @@ CALLS: dict[str, list[list[str]]] = {
         ["--for", ARGUMENT],
     ],
     "override code": [["--for", "1h"], ["--for", "1h", "--scope", "url", URL], ["--store", ARGUMENT, "--for", "1h"]],
+    "override extend": [["--by", "30m", "--client", f"user:{ARGUMENT}", "hrn://x.example"], ["--by", "1m", ARGUMENT]],
     "override list": [[], ["--store", ARGUMENT]],
     "override revoke": [[ARGUMENT]],
     "override history": [[], ["--store", ARGUMENT]],

@@ -1,5 +1,6 @@
 """Who is in which group, and what holds for it."""
 
+from datetime import UTC
 from ipaddress import ip_network
 
 import pytest
@@ -105,8 +106,8 @@ def read(text: str, everybody: str = "{mode: block}") -> tuple[Group, list[str]]
     assert for_all is not None
     assert node is not None
     keys = ("categories", "default", "mode", "safe-search", "unblock", "pass-through")
-    settings = read_settings(MappingReader(for_all, keys, report), schedules, report, no_file)
-    found = read_group(node, tuple(map(LayerUse, LAYERS)), settings, schedules, report, no_file)
+    settings = read_settings(MappingReader(for_all, keys, report), schedules, UTC, report, no_file)
+    found = read_group(node, tuple(map(LayerUse, LAYERS)), settings, schedules, UTC, report, no_file)
     return found, list(map(str, report.errors))
 
 

@@ -225,7 +225,9 @@ class DashboardServer:
         if client.address and not _is_address(client.address.encode("utf-8", "replace")):
             return _wrong("a client is an address such as 192.168.1.7")
         try:
-            return _json(HTTPStatus.OK, {**trace(engine, url, moment, client).as_dict(), "option": self._runtime.mode})
+            found = trace(engine, url, moment, client).as_dict()
+            quotas = [use.as_dict() for use in self._runtime.quota_uses(client)]
+            return _json(HTTPStatus.OK, {**found, "option": self._runtime.mode, "quotas": quotas})
         except UrlError as error:
             return _wrong(f"it cannot be read: {error.reason}")
 

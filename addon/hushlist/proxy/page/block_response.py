@@ -12,7 +12,7 @@ from mitmproxy import http
 from hushlist.decide.decision import Judgement
 from hushlist.errors import logger_of, without_user
 from hushlist.match.checks import Check
-from hushlist.match.rule import Anything
+from hushlist.match.rule import Anything, TimeLimit
 from hushlist.match.rule_match import Match
 from hushlist.proxy.page.pages import HEADERS, Explanation, Unblock, Verdict, page
 from hushlist.proxy.page.template import Template, security_policy
@@ -111,6 +111,7 @@ def explanation_of(judgement: Judgement, zone: tzinfo, kind: Verdict = Verdict.B
         kind=kind,
         original=original,
         text=_text_key(decision.winner),
+        limit=rule.pattern if isinstance(rule.pattern, TimeLimit) else None,
     )
 
 

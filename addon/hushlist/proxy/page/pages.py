@@ -19,6 +19,7 @@ from urllib.parse import unquote
 from markupsafe import Markup, escape
 
 from hushlist.errors import UrlError
+from hushlist.match.rule import TimeLimit
 from hushlist.proxy.page.template import Template, security_policy, shipped_template
 from hushlist.url.hrn import parse_hrn
 
@@ -58,6 +59,8 @@ class Explanation:
     original: str | None = None
     #: key of the text that says ``reason`` in the reader's language, if the words are the filter's own
     text: str | None = None
+    #: the quota that decided
+    limit: TimeLimit | None = None
 
     def as_dict(self) -> dict[str, object]:
         """For programs; ``reason`` is in English if the rule has no text of its own."""
@@ -165,6 +168,11 @@ def _values(explanation: Explanation, language: str, unblock: Unblock | None) ->
 
 
 def _reason(explanation: Explanation, texts: Mapping[str, str]) -> str:
+    limit = explanation.limit
+    if limit is not None and explanation.kind is Verdict.WARNED:
+        return texts["ending_reason"].replace("{}", _duration(limit.left, texts))
+    if limit is not None:
+        return texts["used_up_reason"].replace("{}", _duration(limit.limit, texts))
     if explanation.text is not None:
         return texts[explanation.text]
     if explanation.reason is not None:

@@ -338,6 +338,13 @@ def test_a_url_is_explained_for_somebody_at_some_time(hushlist: Hushlist, use: C
     assert data(hushlist)["counts"]["total"] == 0
 
 
+def test_it_says_what_is_left_of_the_quotas_of_a_client(hushlist: Hushlist, use: Callable[..., None]) -> None:
+    use("quotas: {hrn://c.example/games: 60}")
+    _, found = explained(hushlist, "url=http%3A%2F%2Fa.example%2F&client=10.0.0.7")
+    (quota,) = found["quotas"]
+    assert (quota["category"], quota["left"], quota["limit"]) == ("hrn://c.example/games", 60, 60)
+
+
 @pytest.mark.parametrize(
     "typed",
     [

@@ -333,7 +333,8 @@ function explained(found) {
     ...(winner?.reason ? [make("small", {dir: "auto"}, winner.reason)] : []),
     ...(decision.grant ? [make("small", {}, decision.grant)] : []),
     ...(stops && passes ? [make("small", {}, `It passes all the same: mode ${passes}.`)] : []),
-    make("small", {}, `For the group ${found.group}${found.until ? `, until ${until(found.until)}` : ""}.`))];
+    make("small", {}, `For the group ${found.group}${found.until ? `, until ${until(found.until)}` : ""}.`),
+    ...found.quotas.map((one) => make("small", {}, `Quota of ${one.category} now: ${one.left} of ${one.limit} minutes a ${one.per} left, until ${until(one.reset)} (${one.source}:${one.line})`)))];
   if (decision.matches.length) {
     parts.push(make("h3", {}, "Rules that fit"), table("Rules that fit", ["Layer", "Action", "Expression", "Rule as written", "Where", "Category"],
       decision.matches.map((match) => make("tr", {class: isWinner(match) ? "wins" : null}, ...cells(

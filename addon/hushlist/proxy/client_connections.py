@@ -1,0 +1,43 @@
+"""A client's connection as mitmproxy's proxy server has it: when something happened on it, and its end."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from mitmproxy import connection, ctx
+from mitmproxy.proxy import events, layer
+
+
+class _Silent(layer.Layer):
+    """Drops whatever comes."""
+
+    def _handle_event(self, _: events.Event) -> layer.CommandGenerator[None]:
+        yield from ()
+
+
+def _handler(client: connection.Client) -> Any:
+    server = ctx.master.addons.get("proxyserver")
+    return None if server is None else server.connections.get(client.id)
+
+
+def last_activity(client: connection.Client) -> float:
+    """A number that is another one whenever octets have flowed, in either direction."""
+    handler = _handler(client)
+    return 0.0 if handler is None else float(handler.timeout_watchdog.last_activity)
+
+
+def end_connection(client: connection.Client) -> None:
+    """End a client's connection as mitmproxy does one on which nothing happens.
+
+    A datagram that comes later would begin a connection of which no name is known. So the client's end of UDP stays,
+    without a server, until nothing has come for a while.
+    """
+    handler = _handler(client)
+    if handler is None:
+        return
+    if client.transport_protocol != "udp":
+        handler.close_connection(client)
+        return
+    handler.layer = _Silent(handler.layer.context)
+    for other in set(handler.transports) - {client}:
+        handler.close_connection(other)
