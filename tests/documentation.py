@@ -16,6 +16,7 @@ REFERENCE = (
     "rules/groups.md",
     "rules/unblocking.md",
     "rules/log.md",
+    "rules/admin.md",
     "rules/network.md",
     "rules/failures.md",
     "rules/decisions.md",
