@@ -169,7 +169,7 @@ class AdminApi:
             return found
         more = {"policy": policy} if _takes(function, "policy") else {}
         done: Done = function(account, **more, **values)
-        logger.info("hushlist: %s at %s: %s %s", account.name, account.client, call.does, done.result)
+        logger.info("hushlist: %s at %s: %s (record %d)", account.name, account.client, call.does, done.recorded)
         return done._asdict()
 
     def _look(self, what: str, engine: Engine, values: dict[str, Any]) -> dict[str, object]:

@@ -63,6 +63,7 @@ _FOR_VIEWERS = ("/data", "/explain")
 _FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/live.css": ("live.css", "text/css; charset=utf-8"),
+    "/admin.js": ("admin.js", "text/javascript; charset=utf-8"),
     "/live.js": ("live.js", "text/javascript; charset=utf-8"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
