@@ -5,9 +5,11 @@ from __future__ import annotations
 import asyncio
 import json
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from time import time
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 from hypothesis import HealthCheck, given, settings
@@ -19,9 +21,10 @@ from mitmproxy.test import taddons, tflow
 from hushlist.admin.admin_store import AdminStore, default_path
 from hushlist.policy.admin import Role
 from hushlist.proxy.addon import Hushlist
-from hushlist.proxy.dashboard import admin_api
+from hushlist.proxy.dashboard import admin_api, dashboard_server
 from hushlist.proxy.dashboard.api_description import BASE, CALLS, ApiCall, openapi
 from hushlist.proxy.dashboard.dashboard_server import HOST
+from hushlist.system.list_store import ListStore
 from hushlist.unblock import credentials
 from unit.clock import Clock
 from unit.mitmproxied import mitmproxied
@@ -29,6 +32,7 @@ from unit.mitmproxied import mitmproxied
 PEOPLE = {"vera": "view", "anna": "approve", "max": "manage"}
 PASSPHRASE = "correct horse"
 #: whatever stands in it must stay text
+LIST = "https://lists.example/a.domains"
 MARKUP = "<img src=x onerror=alert(1)>"
 
 
@@ -53,7 +57,7 @@ def use(
     monkeypatch.setattr(credentials, "SCRYPT_N", 2)
     stored = credentials.hash_passphrase(PASSPHRASE)
 
-    def use(more: str = "", people: dict[str, str] | None = None) -> Path:
+    def use(more: str = "", people: dict[str, str] | None = None, lists: str = "ads.yaml") -> Path:
         named = PEOPLE if people is None else people
         lines = [f"- {{name: {name}, passphrase: '{stored}', role: {role}}}" for name, role in named.items()]
         admin = "\n".join(["admin:", *lines]) if lines else ""
@@ -61,7 +65,8 @@ def use(
         own = tmp_path / "own.yaml"
         if not own.exists():
             own.write_text("# mine\nrules:\n  - mine.example  # keep\n\n# the end\n")
-        layers = "- {name: overrides, lists: [own.yaml]}\n- {name: lists, lists: [ads.yaml]}\n"
+        layers = "- {name: overrides, lists: [own.yaml]}\n"
+        layers += f"- {{name: lists, lists: [{lists}]}}\n"
         live = "live: {clients: [0.0.0.0/0, '::/0']}"
         (tmp_path / "policy.yaml").write_text(f"{live}\n{admin}\n{more}\nlayers:\n{layers}")
         context.configure(hushlist, hushlist_policy="")
@@ -537,6 +542,72 @@ def test_a_rule_that_was_changed_since_is_not_undone_and_can_be_later(manager: B
     assert manager.call("POST", f"/record/{number}/undo", {})[0] == 200
 
 
+@pytest.fixture
+def store(hushlist: Hushlist, use: Callable[..., Path], browser: Browser) -> ListStore:
+    """The store of a list that is fetched, of which a version is in force, and another one held back."""
+    use(lists=f"{{url: '{LIST}', format: domains, optional: true}}")
+    assert browser.sign_in("max") == 200
+    assert hushlist.runtime.engine is not None
+    (own,) = hushlist.runtime.engine.policy.subscribed
+    with own.store.locked():
+        own.store.use(own.store.keep(b"a.example\n# note\nb.example\n"))
+        own.store.hold_back(own.store.keep(f"b.example\n{MARKUP}\n".encode()), ["it is odd"])
+    return own.store
+
+
+def test_what_is_held_back_of_a_list_is_looked_at_and_accepted_and_that_is_undone(
+    browser: Browser, store: ListStore
+) -> None:
+    query = f"?url={quote(LIST)}"
+    first, (shown,) = store.current(), browser.call("GET", "/lists")[1]["lists"]
+    assert first is not None
+    assert (shown["url"], shown["reasons"], len(shown["versions"])) == (LIST, ["it is odd"], 1)
+    held = browser.call("GET", f"/lists/held{query}")[1]
+    assert (held["added_lines"], held["removed_lines"]) == ([MARKUP], ["a.example"])
+    assert browser.call("POST", "/lists/accept", {"url": LIST, "digest": "0" * 64})[0] == 404
+    done = browser.call("POST", "/lists/accept", {"url": LIST, "digest": held["digest"]})[1]
+    assert store.current() != first
+    assert browser.call("GET", f"/lists/held{query}")[0] == 404
+    assert browser.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+    assert store.current() == first
+
+
+def test_a_list_goes_back_to_the_version_before_and_forth_again(browser: Browser, store: ListStore) -> None:
+    assert browser.call("POST", "/lists/rollback", {"url": LIST})[0] == 404
+    with store.locked():
+        store.accept()
+    second = store.current()
+    assert second is not None
+    done = browser.call("POST", "/lists/rollback", {"url": LIST})[1]
+    assert store.current() != second
+    assert browser.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+    now = store.current()
+    assert now is not None
+    assert now.digest == second.digest
+
+
+def test_a_list_is_fetched_when_somebody_asks_for_it(browser: Browser, store: ListStore) -> None:
+    with store.locked():
+        store.note(tried=time() - 60, next_try=time() + 3600)
+    assert not store.state().is_due(time())
+    assert browser.call("POST", "/lists/update", {"url": LIST})[0] == 200
+    assert store.state().is_due(time())
+    assert browser.call("POST", "/lists/update", {"url": "https://lists.example/none"})[0] == 404
+
+
+def test_an_update_that_another_process_is_at_is_told(
+    browser: Browser, store: ListStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def busy(*_: object) -> Iterator[None]:
+        raise BlockingIOError("another process is at it")
+        yield
+
+    monkeypatch.setattr(ListStore, "locked", busy)
+    status, plain = browser.call("POST", "/lists/update", {"url": LIST})
+    assert (status, plain) == (400, {"error": "the list cannot be changed: another process is at it"})
+
+
 def test_what_holds_for_a_client_is_told(hushlist: Hushlist, use: Callable[..., Path], browser: Browser) -> None:
     use(
         "schedules: {night: {times: 22:00-06:00}}\n"
@@ -581,6 +652,35 @@ def test_markup_that_others_wrote_stays_text(manager: Browser) -> None:
     assert response.headers["content-type"] == "application/json"
     assert response.headers["x-content-type-options"] == "nosniff"
     assert json.loads(response.content or b"")["grants"][0]["client"] == f"user:{MARKUP}"
+
+
+def test_of_many_open_pages_few_wait_and_all_are_answered(
+    manager: Browser, hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dashboard_server, "PATIENCE", 60)
+    of = json.loads(manager.send("GET", "/data").content or b"")["of"]
+
+    async def ask() -> None:
+        flow = tflow.tflow(req=http.Request.make("GET", f"http://{HOST}/data?since=9&of={of}"))
+        flow.request.headers.update({"X-Hushlist": "live", "Cookie": f"hushlist={manager.cookies['hushlist']}"})
+        flow.client_conn.peername = ("127.0.0.1", 50000)
+        awaited = hushlist.requestheaders(flow)
+        assert awaited is not None
+        with pytest.raises(exceptions.AddonHalt):
+            await awaited
+
+    async def ask_often() -> int:
+        tasks = [asyncio.ensure_future(ask()) for _ in range(200)]
+        done: set[asyncio.Future[None]] = set()
+        while len(done) < 200 - 16:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED, timeout=0.05)
+        waiting = hushlist.runtime.statistics.waiting
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return waiting
+
+    assert asyncio.run(ask_often()) <= 16
 
 
 # -- as it is described ------------------------------------------------------------------------------------------------
