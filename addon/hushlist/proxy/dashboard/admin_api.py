@@ -97,28 +97,20 @@ class AdminApi:
         """The answer, always as JSON."""
         try:
             plain, headers = await self._answer(request, client)
-        except RefusedError as error:
-            response = _json(error.status, {"error": error.why})
-            response.headers.update({name.replace("_", "-"): text for name, text in error.headers.items()})
-            return response
-        except StoreError as error:
-            logger.warning("hushlist: the live page: %s", error)
-            return _json(
-                HTTPStatus.SERVICE_UNAVAILABLE, {"error": "the store cannot be used: see the proxy's messages"}
-            )
+        except (RefusedError, StoreError) as error:
+            return _refusal(error)
         response = _json(HTTPStatus.OK, plain)
         response.headers.update(headers)
         return response
 
-    async def check_view(self, request: http.Request, client: Client) -> None:
-        """Whether somebody may see what the page shows.
-
-        Raises:
-            RefusedError: they may not.
-            StoreError: nobody can tell.
-        """
-        if self._people:
-            await self._account(request, client, Role.VIEW)
+    async def refusal(self, request: http.Request, client: Client) -> http.Response | None:
+        """What is answered to somebody who may not see what the page shows."""
+        try:
+            if self._people:
+                await self._account(request, client, Role.VIEW)
+        except (RefusedError, StoreError) as error:
+            return _refusal(error)
+        return None
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
@@ -360,6 +352,15 @@ def _body(request: http.Request) -> dict[str, object]:
     if not isinstance(plain, dict):
         raise InputError("the body is no JSON object")
     return plain
+
+
+def _refusal(error: RefusedError | StoreError) -> http.Response:
+    if isinstance(error, StoreError):
+        logger.warning("hushlist: the live page: %s", error)
+        error = RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "its file cannot be used: see the messages of the proxy")
+    response = _json(error.status, {"error": error.why})
+    response.headers.update({name.replace("_", "-"): text for name, text in error.headers.items()})
+    return response
 
 
 def _json(status: int, plain: Mapping[str, object]) -> http.Response:

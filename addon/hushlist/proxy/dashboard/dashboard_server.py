@@ -25,7 +25,7 @@ from hushlist.errors import UrlError, logger_of
 from hushlist.policy.groups import Client
 from hushlist.policy.proxy_settings import LOOPBACK
 from hushlist.policy.recurrence import parse_moment
-from hushlist.proxy.dashboard.admin_api import AdminApi, RefusedError
+from hushlist.proxy.dashboard.admin_api import AdminApi
 from hushlist.proxy.dashboard.api_description import BASE
 from hushlist.proxy.dashboard.dashboard_data import privacy_of, recent, view
 from hushlist.proxy.dashboard.metrics import CONTENT_TYPE, metrics
@@ -163,7 +163,6 @@ class DashboardServer:
         """
         flow.metadata[_HIDDEN] = True
         if flow.request.method in ("POST", "DELETE") and _path(flow.request).startswith(f"{BASE}/"):
-            flow.request.stream = False
             response = _plain(HTTPStatus.BAD_REQUEST, "its body has not arrived")
             self._waiting.add(flow)
         else:
@@ -209,10 +208,10 @@ class DashboardServer:
             octets, kind = self._files[path]
             return _response(HTTPStatus.OK, octets, kind)
         if path in _FOR_VIEWERS:
-            try:
-                await self._api.check_view(request, client_of_flow(flow))
-            except RefusedError as error:
-                return _json(error.status, {"error": error.why})
+            refusal = await self._api.refusal(request, client_of_flow(flow))
+            if refusal is not None:
+                refusal.headers.update(_HEADERS)
+                return refusal
         found = self._paths[path](request)
         return found if isinstance(found, http.Response) else await found
 

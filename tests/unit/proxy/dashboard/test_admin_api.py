@@ -304,6 +304,22 @@ def test_of_many_who_sign_in_at_once_some_are_told_to_wait(
     assert Browser(hushlist).sign_in("max") == 503
 
 
+def test_where_the_file_cannot_be_used_nobody_is_signed_in(
+    browser: Browser, use: Callable[..., Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    use()
+    assert browser.sign_in("max") == 200
+    for path in default_path().parent.glob("admin.sqlite*"):
+        path.unlink()
+    default_path().write_bytes(b"no database at all, but quite long enough to be taken for one" * 100)
+    assert browser.call("GET", "/grants")[0] == browser.send("GET", "/data").status_code == 503
+    assert browser.sign_in("max") == 503
+    assert "admin.sqlite: file is not a database" in caplog.text
+    default_path().unlink()
+    assert browser.send("GET", "/data").status_code == 401
+    assert browser.sign_in("max") == 200
+
+
 # -- other sites, and other roles --------------------------------------------------------------------------------------
 
 GRANT = {"scope": "host", "target": "blocked.example", "minutes": 5}
