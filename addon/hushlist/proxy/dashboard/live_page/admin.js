@@ -31,6 +31,17 @@ function tell(text, isWrong = false) {
   say(place, text);
 }
 
+/** Ask for something; say only what went wrong. */
+async function ask(path) {
+  tell("");
+  try {
+    return await call("GET", path);
+  } catch (error) {
+    tell(error.message, true);
+    return null;
+  }
+}
+
 /** Do something, say what came of it, and show what is so now. */
 async function act(words, what) {
   try {
@@ -159,7 +170,7 @@ async function showUpdates() {
 }
 
 async function look(url, name) {
-  const found = await act("", () => call("GET", `/lists/held?url=${encodeURIComponent(url)}`));
+  const found = await ask(`/lists/held?url=${encodeURIComponent(url)}`);
   if (!found) return;
   const lines = (title, number, some) => [make("h3", {}, `${title}: ${whole.format(number)}`),
     make("pre", {tabindex: "0", "aria-label": title}, some.join("\n") + (number > some.length ? "\n…" : ""))];
@@ -234,7 +245,7 @@ async function submitAct(event) {
 async function previewRule() {
   const form = byId("act");
   const query = new URLSearchParams({scope: value(form, "scope"), target: value(form, "target")});
-  const found = await act("", () => call("GET", `/preview?${query}`));
+  const found = await ask(`/preview?${query}`);
   if (!found) return;
   const actions = Object.entries(found.actions).map(([action, number]) => `${whole.format(number)} ${action}`).join(", ");
   const part = found.is_all ? "" : " (of the 10,000 newest records)";
@@ -253,7 +264,7 @@ async function submitHolds(event) {
   event.preventDefault();
   const form = event.target;
   const query = new URLSearchParams(["client", "user", "url"].map((name) => [name, value(form, name)]));
-  const found = await act("", () => call("GET", `/client?${query}`));
+  const found = await ask(`/client?${query}`);
   if (!found) return;
   const {decision} = found;
   const changes = (one) => `${one.name}: ${one.is_on ? "on" : "off"}${one.until ? `, until ${moment(one.until)}` : ""}`;
