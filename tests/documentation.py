@@ -17,6 +17,7 @@ REFERENCE = (
     "rules/unblocking.md",
     "rules/quotas.md",
     "rules/log.md",
+    "rules/admin.md",
     "rules/network.md",
     "rules/failures.md",
     "rules/decisions.md",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from time import monotonic
@@ -18,6 +19,7 @@ from e2e.origin import Origin
 from e2e.policies import write_list, write_policy
 from e2e.proxy import Proxy, mitmdump
 from hushlist.proxy.dashboard.dashboard_server import HOST
+from hushlist.unblock.credentials import hash_passphrase
 
 pytestmark = pytest.mark.xdist_group("chromium")
 needs_browser = pytest.mark.skipif(not BROWSER or not DRIVER, reason="there is no Chromium with chromedriver on PATH")
@@ -227,4 +229,33 @@ def test_its_flows_are_in_no_file_and_the_end_says_what_the_session_came_to(
     assert b"ads.test" in saved
     assert HOST.encode() not in saved
     assert "1 request decided: 1 blocked" in proxy.log.text()
+    assert "Traceback" not in proxy.log.text()
+
+
+@pytest.mark.parametrize("streamed", [None, "1"])
+@pytest.mark.parametrize("http2", [False, True])
+def test_no_call_of_an_administrator_reaches_an_origin_however_its_body_comes(
+    start: Callable[..., Proxy], origin: Origin, tmp_path: Path, streamed: str | None, http2: bool
+) -> None:
+    write_list(tmp_path / "ads.yaml", "ads.test/")
+    people = [{"name": "max", "passphrase": hash_passphrase("correct horse"), "role": "manage"}]
+    policy = write_policy(tmp_path, ["ads.yaml"], admin=people, **{"on-failure": "open"})
+    proxy = start(policy=policy, options={"stream_large_bodies": streamed} if streamed else {})
+    body = json.dumps({"name": "max", "passphrase": "correct horse"}).encode()
+    url, headers = f"https://{HOST}/api/v1/session", {"X-Hushlist": "live", "Content-Type": "application/json"}
+
+    def status(method: str, content: bytes | Iterator[bytes] = b"") -> int:
+        """0: the connection ended, since mitmproxy would have streamed the body."""
+        try:
+            with proxy.client(http2=http2) as client:
+                return client.request(method, url, content=content, headers=headers).status_code
+        except httpx.HTTPError:
+            return 0
+
+    with origin.watch() as arrived:
+        told = [status("POST", body), status("POST", iter([body[:5], body[5:]])), status("POST", b" " * (1 << 17))]
+        assert told == ([0, 0, 0] if streamed else [200, 200, 413])
+        assert {status(method, b"x") for method in ("PUT", "PATCH", "OPTIONS")} <= {0, 403, 405}
+    assert arrived.connections == 0
+    assert "correct horse" not in proxy.log.text()
     assert "Traceback" not in proxy.log.text()

@@ -71,9 +71,10 @@ def test_every_room_is_in_a_table() -> None:
 
 #: the arrows of the drawing
 DRAWN = {
-    "proxy": {"compiling"},
+    "proxy": {"compiling", "admin"},
+    "admin": {"journal"},
     "__main__": {"cli"},
-    "cli": {"compiling", "squid", "audit", "importing", "publish"},
+    "cli": {"compiling", "admin", "squid", "audit", "importing", "publish"},
     "squid": {"decide"},
     "audit": {"compiling"},
     "journal": {"decide"},

@@ -45,10 +45,11 @@ ALLOWED = {
     "compiling": {"errors", "system", "url", "match", "lists", "policy", "jobs", "minisign", "decide", "journal"},
     "importing": {"errors", "system", "url", "match", "lists", "policy", "compiling"},
     "publish": {"errors", "system", "url", "match", "lists", "policy", "jobs"},
-    "proxy": _CORE,
+    "admin": _CORE - {"jobs", "compiling"},
+    "proxy": _CORE | {"admin"},
     "audit": _CORE,
     "squid": _CORE - {"journal"},
-    "cli": _CORE | {"audit", "importing", "minisign", "publish", "squid"},
+    "cli": _CORE | {"admin", "audit", "importing", "minisign", "publish", "squid"},
     "__main__": {"cli"},
 }
 #: rooms and modules that open files

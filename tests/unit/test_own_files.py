@@ -9,12 +9,14 @@ from pathlib import Path
 
 import pytest
 
+from hushlist.admin.admin_store import AdminStore
 from hushlist.compiling.index_cache import IndexCache
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.decide.decision import Decision
 from hushlist.journal.log_record import LogRecord
 from hushlist.journal.log_writer import LogWriter
 from hushlist.match.rule import Action
+from hushlist.policy.admin import Role
 from hushlist.policy.proxy_settings import LoggedClients, LoggedRequests, LogSettings
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.store import StoreError
@@ -55,9 +57,13 @@ def compile_something(folder: Path) -> None:
 def test_all_that_is_written_is_private_and_so_are_the_folders_that_are_made(tmp_path: Path) -> None:
     own = tmp_path / "own"
     compile_something(tmp_path)
-    with Overrides(own / "share" / "state.sqlite", time.time) as overrides:
+    with (
+        Overrides(own / "share" / "state.sqlite", time.time) as overrides,
+        AdminStore(own / "share" / "admin.sqlite", time.time) as store,
+    ):
         overrides.grant("host", "a.example", 60, how="test", by="test")
         overrides.tokens()
+        store.make_bearer("a", Role.VIEW, 60, by="test")
         log_something(own, 200)
         log_something(own, 5)
         found = {path: path.stat().st_mode & 0o777 for root in (own, tmp_path / "home") for path in root.rglob("*")}

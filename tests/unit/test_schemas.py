@@ -129,6 +129,7 @@ MAPPINGS = [
     ("policy", "dns: {odd: 1}", "$defs/dns"),
     ("policy", "on-failure: {odd: 1}", "$defs/on-failure/anyOf/1"),
     ("policy", "live: {odd: 1}", "$defs/live/anyOf/1"),
+    ("policy", "admin: [{odd: 1}]", "$defs/admin/items"),
     ("policy", "gate: {odd: 1}", "$defs/gate/anyOf/1"),
     ("policy", "layers: [{lists: [{file: list.txt, gate: {odd: 1}}]}]", "$defs/list-gate/anyOf/1"),
     ("list", "{odd: 1, rules: []}", ""),
@@ -191,6 +192,7 @@ WORDS = [
         for key in ("what", "queries", "clients")
     ),
     ("policy", "on-failure: odd", "$defs/failure"),
+    ("policy", "admin: [{role: odd}]", "$defs/admin/items/properties/role"),
     ("catalogue", "lists: [{format: odd}]", "properties/lists/items/properties/format"),
     ("list", "{action: odd, rules: []}", "properties/action"),
     ("list", "{variant: odd, rules: []}", "properties/variant"),
@@ -278,6 +280,7 @@ _TIMED = ("### Actions by time", 0)
         ("policy", "$defs/dns", [("## Names of DNS", 0)]),
         ("policy", "$defs/on-failure/anyOf/1", [("## The causes", 0)]),
         ("policy", "$defs/live/anyOf/1", [("## The live page", 0)]),
+        ("policy", "$defs/admin/items", [("## Signing in", 0)]),
         ("catalogue", "properties/lists/items", [("## The catalogue", 0)]),
         ("policy", "$defs/gate/anyOf/1", [("## Changes", 0)]),
         ("policy", "$defs/list-gate/anyOf/1", [("## Changes", 0)]),

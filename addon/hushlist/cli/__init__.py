@@ -29,6 +29,7 @@ _COMMANDS = {
     "update_command": ("update", "lists"),
     "log_command": ("log",),
     "override_command": ("override",),
+    "admin_command": ("admin",),
     "list_commands": ("lint", "diff"),
     "audit_command": ("audit",),
     "leak_command": ("leak",),

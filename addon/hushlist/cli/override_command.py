@@ -178,9 +178,9 @@ def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
         with _overrides(arguments, may_be_new=True) as overrides:
             if by_code or target is None:
                 valid_for = arguments.valid_for
-                made = overrides.make_code(scope, seconds, target, client, valid_for=valid_for, by=_user())
+                made = overrides.make_code(scope, seconds, target, client, valid_for=valid_for, by=acting_user())
             else:
-                grant = overrides.grant(scope, target, seconds, client=client, how=_HOW, by=_user())
+                grant = overrides.grant(scope, target, seconds, client=client, how=_HOW, by=acting_user())
                 made = _grant_line(grant, zone)
     except ValueError as error:
         return complain(error)
@@ -206,7 +206,7 @@ def extend(arguments: argparse.Namespace) -> int:
     try:
         category = canonical_target("category", arguments.category)
         with closing(UseMinutes(store, time.time)) as counted:
-            found = counted.extend(category, minutes, client=arguments.client, by=_user())
+            found = counted.extend(category, minutes, client=arguments.client, by=acting_user())
     except ValueError as error:
         return complain(error)
     print_line(f"{found.minutes} more minutes of {found.category}  for {found.client or 'everybody'}")
@@ -251,8 +251,8 @@ def revoke(arguments: argparse.Namespace) -> int:
 def _revoke(overrides: Overrides, what: str) -> bool:
     # A code may have only digits, but it has twelve, more than any grant's number.
     if tidied_code(what) is not None:
-        return overrides.withdraw_code(what, by=_user())
-    return what.isdecimal() and overrides.revoke(int(what[:18]), by=_user())
+        return overrides.withdraw_code(what, by=acting_user())
+    return what.isdecimal() and overrides.revoke(int(what[:18]), by=acting_user())
 
 
 def history(arguments: argparse.Namespace) -> int:
@@ -287,7 +287,8 @@ def passphrase(_: argparse.Namespace) -> int:
     return GOOD
 
 
-def _user() -> str:
+def acting_user() -> str:
+    """Who runs the command."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):  # in a container the user may have no name
@@ -296,15 +297,16 @@ def _user() -> str:
 
 def _grant_line(found: Grant, zone: tzinfo | None) -> str:
     client = found.client or "everybody"
-    return f"{found.id}  {found.scope} {found.target}  for {client}  until {_moment(found.until, zone)}"
+    return f"{found.id}  {found.scope} {found.target}  for {client}  until {local_moment(found.until, zone)}"
 
 
 def _event_line(event: GrantEvent, zone: tzinfo | None) -> str:
     number = "" if event.id is None else f" {event.id}"
     target = "" if event.scope is None else f"  {event.scope} {event.target or 'of its choice'}"
     client = event.client or "everybody"
-    return f"{_moment(event.at, zone)}  {event.what}{number}{target}  for {client}  ({event.how}; {event.by})"
+    return f"{local_moment(event.at, zone)}  {event.what}{number}{target}  for {client}  ({event.how}; {event.by})"
 
 
-def _moment(seconds: float, zone: tzinfo | None) -> str:
+def local_moment(seconds: float, zone: tzinfo | None) -> str:
+    """A time, to the second, by a clock."""
     return datetime.fromtimestamp(seconds).astimezone(zone).isoformat(" ", "seconds")

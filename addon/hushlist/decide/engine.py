@@ -327,7 +327,8 @@ class Engine:
                 break
             is_warning = terms.action is Action.WARN
             categories = () if terms.category is None else (terms.category,)
-            asked = client.names, known.canonical, decision.url, categories, moment
+            names = (*client.names, f"group:{decision.group}")
+            asked = names, known.canonical, decision.url, categories, moment
             grant = None if isinstance(pattern, Check) else self._overrides.covering(*asked, is_warning=is_warning)
             if grant is None:
                 return decision._replace(action=terms.action, winner=match)

@@ -20,6 +20,7 @@ from hushlist.match.checks import CHECKS, Check
 from hushlist.match.expressions import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.match.rule import Action, Rule, Terms
 from hushlist.match.seal import SealKey
+from hushlist.policy.admin import AdminPerson, read_admin
 from hushlist.policy.gate_limits import GateLimits, read_gate
 from hushlist.policy.groups import (
     DEFAULT,
@@ -114,6 +115,8 @@ class Policy:
     on_failure: OnFailure = OnFailure()  # noqa: RUF009  it is immutable
     #: who may see the live page; ``None``: nobody
     live: ClientConditions | None = LOOPBACK
+    #: who may sign in to it; if there is nobody, the page only shows
+    admin: tuple[AdminPerson, ...] = ()
     #: what to do where a filter of an Adblock list depends on a context that is not known: block or pass
     unknown_context: Action = Action.PASS
     #: the keys of sealed lists, by their fingerprints
@@ -240,7 +243,7 @@ def _check(code: str, node: YamlNode, layer: str, report: ProblemReport) -> Rule
 
 POLICY_KEYS = (
     *("unparsable", "unknown-context", "timezone", "schedules", "layers", *SETTINGS_KEYS, "groups"),
-    *("log", "block-page", "dns", "on-failure", "live", "gate"),
+    *("log", "block-page", "dns", "on-failure", "live", "gate", "admin"),
 )
 _BLOCK_OR_PASS = (Action.BLOCK, Action.PASS)
 _LIST_KEYS = (
@@ -294,6 +297,7 @@ class _PolicyReader:
             name_answers=NameAnswers() if dns is None else read_name_answers(dns, report),
             on_failure=read_on_failure(fields, report),
             live=LOOPBACK if live is None else read_live(live, report),
+            admin=read_admin(fields, report),
             unknown_context=unknown_context,
             seals=self._seals,
             popular=popular,

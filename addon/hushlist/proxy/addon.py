@@ -189,6 +189,7 @@ class Hushlist:
             logger.info("hushlist: %s", Lines(words))
         self._relayed.close()
         self.policy_watch.close()
+        self._dashboard.close()
         self.runtime.close()
 
     # -- traffic -------------------------------------------------------------------------------------------------
@@ -205,6 +206,8 @@ class Hushlist:
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook: decide again if the request has changed; take a page's form."""
+        if (answer := self._dashboard.take(flow)) is not None:
+            return answer
         hide_dashboard_flow(flow)
         self._requests.filter(flow, again=False)
         return self._forms.take(flow)

@@ -12,6 +12,8 @@ from hushlist.system.files import state_folder
 
 #: what a grant can be for
 SCOPES = ("host", "url", "category")
+#: what a grant of an administrator can be for besides: whatever rules stop
+EVERYTHING = "everything"
 
 
 def default_path() -> Path:

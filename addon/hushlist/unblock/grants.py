@@ -18,7 +18,7 @@ from functools import lru_cache
 from hushlist.errors import UrlError
 from hushlist.lists.patterns import parse_expression
 from hushlist.match.public_suffixes import public_suffixes
-from hushlist.unblock import SCOPES
+from hushlist.unblock import EVERYTHING, SCOPES
 from hushlist.url.host import is_address
 from hushlist.url.hrn import parse_hrn
 from hushlist.url.parts import as_typed
@@ -37,11 +37,12 @@ class Grant:
     #: never used again
     id: int
     #: ``host``: a canonical host and those below it in the same registrable domain; ``url``: one canonical URL with its
-    #: query, exactly as it stands; ``category``: an `hrn:` name and what is subordinate to it
+    #: query, exactly as it stands; ``category``: an `hrn:` name and what is subordinate to it; ``everything``: whatever
+    #: rules stop
     scope: str
     #: ASCII
     target: str
-    #: an address, or a name such as ``user:jo``; ``None`` for everybody
+    #: an address, or a name such as ``user:jo`` or ``group:kids``; ``None`` for everybody
     client: str | None
     #: when it ends
     until: float
@@ -113,6 +114,7 @@ class GrantTable:
                 for level in category_levels(category):
                     if level in by_category:
                         yield by_category[level]
+        yield from self._found.get(EVERYTHING, {}).values()
 
 
 def _lasting(grant: Grant) -> tuple[float, int]:
@@ -206,7 +208,7 @@ def check_target(scope: str, target: str | None) -> None:
     Raises:
         ValueError: the scope is unknown, or the target is empty, too long or not in ASCII.
     """
-    if scope not in SCOPES:
+    if scope not in (*SCOPES, EVERYTHING):
         raise ValueError(f"{scope!r}: the scope is one of {', '.join(SCOPES)}")
     if target is not None and not is_target(target):
         raise ValueError(f"{target[:80]!r}: a target is 1 to {LONGEST_TARGET} characters of ASCII")

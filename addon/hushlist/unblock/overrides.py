@@ -226,15 +226,24 @@ class Overrides:
 
     def withdraw_code(self, code: str, *, by: str) -> bool:
         """Make an unused code invalid; whether there was one."""
-        key = self.key()
+        return self.withdraw_hash(hash_code(self.key(), code), by=by)
+
+    def withdraw_hash(self, hashed: bytes, *, by: str) -> bool:
+        """The same for the hash of a code, which is all that is known of it once it was shown."""
         with self._writing() as (database, now):
-            found = _find_code(database, hash_code(key, code))
+            found = _find_code(database, hashed)
             if found is None or found.used is not None:
                 return False
             database.execute("DELETE FROM codes WHERE hash = ?", (found.hash,))
             event = GrantEvent(now, "code withdrawn", found.client, found.scope, found.target, "code", by)
             record_event(database, event)
         return True
+
+    def codes(self) -> list[Code]:
+        """The codes that can still be used, the newest first."""
+        with self._store.reading() as database:
+            query = "SELECT * FROM codes WHERE used IS NULL AND until > ? ORDER BY rowid DESC"
+            return [Code(*row) for row in database.execute(query, (self._clock(),))]
 
     # -- tries ---------------------------------------------------------------------------------------------------------
 

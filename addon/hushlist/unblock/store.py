@@ -84,15 +84,15 @@ class Store:
     All methods raise ``StoreError`` if the file cannot be read or written.
     """
 
-    def __init__(self, path: Path) -> None:
-        """Creates a missing file and its folder, readable for the owner alone.
+    def __init__(self, path: Path, package: str = "hushlist.unblock") -> None:
+        """Creates a missing file and its folder, readable for the owner alone; ``package`` has its tables.
 
         Raises:
             StoreError: it cannot be made or read, or is another program's, or a newer Hushlist's.
         """
         self.path = path
-        self._patient = _Connection(path, _PATIENCE)
-        self._hasty = _Connection(path, 0.0)
+        self._patient = _Connection(path, package, _PATIENCE)
+        self._hasty = _Connection(path, package, 0.0)
         with self._hasty.held():
             pass
 
@@ -126,8 +126,8 @@ class Store:
 class _Connection:
     """A connection that several threads use in turn; if its path leads to another file, it opens that."""
 
-    def __init__(self, path: Path, patience: float) -> None:
-        self._path, self._patience = path, patience
+    def __init__(self, path: Path, package: str, patience: float) -> None:
+        self._path, self._package, self._patience = path, package, patience
         self._lock = Lock()
         self._database: sqlite3.Connection | None = None
         self.identity: tuple[int, int] | None = None
@@ -159,7 +159,7 @@ class _Connection:
             except (OSError, ValueError) as error:  # ValueError: the name is not valid for a file
                 raise StoreError(self._path, reason_of(error)) from error
             self.identity = _identity(self._path)
-            self._database = _connect(self._path, self._patience)
+            self._database = _connect(self._path, self._package, self._patience)
             finalize(self, self._database.close)  # in case nobody closes it
         return self._database
 
@@ -182,10 +182,10 @@ def _make(path: Path) -> None:
         raise OSError(ELOOP, "it is a link, which is not followed", str(path))
 
 
-def _connect(path: Path, patience: float) -> sqlite3.Connection:
+def _connect(path: Path, package: str, patience: float) -> sqlite3.Connection:
     database = sqlite3.connect(path, timeout=_PATIENCE, isolation_level=None, check_same_thread=False)
     try:
-        _check_version(path, database)
+        _check_version(path, package, database)
         database.execute("PRAGMA synchronous = FULL")  # a used code stays used after a power failure
         database.execute(f"PRAGMA busy_timeout = {int(1000 * patience)}")
     except BaseException:
@@ -194,10 +194,10 @@ def _connect(path: Path, patience: float) -> sqlite3.Connection:
     return database
 
 
-def _check_version(path: Path, database: sqlite3.Connection) -> None:
+def _check_version(path: Path, package: str, database: sqlite3.Connection) -> None:
     if not _number(database, "SELECT count(*) FROM sqlite_master"):
         _write_ahead(database)
-        _create(database)
+        _create(database, package)
     if _number(database, "PRAGMA application_id") != _APPLICATION:
         raise StoreError(path, "a database of another program")
     version = _number(database, "PRAGMA user_version")
@@ -205,10 +205,10 @@ def _check_version(path: Path, database: sqlite3.Connection) -> None:
         raise StoreError(path, f"its version is {version}, and this Hushlist knows {_VERSION} only")
 
 
-def _create(database: sqlite3.Connection) -> None:
+def _create(database: sqlite3.Connection, package: str) -> None:
     with _transaction(database, "BEGIN IMMEDIATE"):
         if not _number(database, "SELECT count(*) FROM sqlite_master"):  # another process may have been faster
-            schema = files("hushlist.unblock").joinpath("store_schema.sql").read_text(encoding="utf-8")
+            schema = files(package).joinpath("store_schema.sql").read_text(encoding="utf-8")
             for statement in filter(str.strip, schema.split(";")):
                 database.execute(statement)
             database.execute(f"PRAGMA application_id = {_APPLICATION}")

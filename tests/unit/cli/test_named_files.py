@@ -58,6 +58,7 @@ CALLS: dict[tuple[str, str], tuple[str, ...]] = {
     ("override code", "policy"): ("override", "code", "--for", "1m", "--policy", "{}"),
     ("override list", "policy"): ("override", "list", "--policy", "{}"),
     ("override history", "policy"): ("override", "history", "--policy", "{}"),
+    ("admin token list", "policy"): ("admin", "token", "list", "--policy", "{}"),
     ("helper", "policy"): ("helper", "--policy", "{}", "--acl"),
 }
 #: what is written, is a folder, or is a database that SQLite opens
@@ -74,6 +75,7 @@ OTHERS = {
     ("audit", "html"),
     *((command, "folder") for command in ("log tail", "log top", "log show")),
     *((f"override {name}", "store") for name in ("grant", "code", "extend", "list", "revoke", "history")),
+    *((f"admin token {name}", "store") for name in ("make", "list", "revoke")),
 }
 LONG = {("extract", "files"), ("compile", "popular"), ("lint", "lists"), ("diff", "old"), ("audit", "merge")}
 

@@ -13,10 +13,12 @@ from pathlib import Path
 import pytest
 
 from hushlist import cli
+from hushlist.admin.admin_store import AdminStore
 from hushlist.errors import printable
 from hushlist.journal.log_database import COUNTED
 from hushlist.journal.log_writer import LogWriter
 from hushlist.minisign import SecretKey, signature_path
+from hushlist.policy.admin import Role
 from hushlist.policy.proxy_settings import LoggedRequests, LogSettings
 from hushlist.policy.subscription import Subscription
 from hushlist.system.list_store import ListStore
@@ -118,6 +120,13 @@ CALLS: dict[str, list[list[str]]] = {
     "override revoke": [[ARGUMENT]],
     "override history": [[], ["--store", ARGUMENT]],
     "override passphrase": [[]],
+    "admin token make": [
+        ["--role", "view", "a"],
+        ["--role", "view", ARGUMENT],
+        ["--store", ARGUMENT, "--role", "view", "a"],
+    ],
+    "admin token list": [[], ["--store", ARGUMENT]],
+    "admin token revoke": [["a"], [ARGUMENT]],
 }
 
 
@@ -193,6 +202,8 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     journal.close()
     with Overrides(tmp_path / "hushlist" / "overrides.sqlite", time.time) as overrides:
         overrides.grant("host", "a.example", 3600.0, client=f"user:{FORGED}", how=FORGED, by=FORGED)
+    with AdminStore(tmp_path / "hushlist" / "admin.sqlite", time.time) as store:
+        store.make_bearer(FORGED, Role.VIEW, 3600.0, by=FORGED)
     return tmp_path
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import partial
 
+from hushlist.admin.rule_edits import with_rule
 from hushlist.lists.list_formats import FOLDERS, FORMATS, ListReader
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.plain_lists import read_popular
 from hushlist.match.public_suffixes import parse_public_suffixes
 from hushlist.match.rule import Action
-from hushlist.proxy.commands import add_rule
 from unit.parsers.table import ROOT, Parser, check_problems, put
 
 PARSERS: dict[str, Parser] = {}
@@ -94,5 +94,5 @@ def _suffixes(octets: bytes) -> None:
 @add("list edit", "# mine\nrules:\n  - a.example  # x\n  - {expression: b.example}\nreason: x\n", "rules: []\r\n")
 def _edit(octets: bytes) -> None:
     rule = {"expression": "c.example/", "action": "allow"}
-    edited = add_rule(octets.decode("utf-8", "replace"), rule)
-    assert add_rule(edited, rule) == edited
+    edited = with_rule(octets.decode("utf-8", "replace"), rule)
+    assert with_rule(edited, rule) == edited

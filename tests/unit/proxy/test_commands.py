@@ -10,7 +10,6 @@ from mitmproxy import exceptions, http
 from mitmproxy.test import taddons, tflow
 
 from hushlist.proxy.addon import Hushlist
-from hushlist.proxy.commands import EditError, add_rule
 from hushlist.proxy.flow_outcome import SAFE_SEARCH
 from unit.mitmproxied import mitmproxied
 
@@ -170,119 +169,6 @@ def test_without_a_policy_there_is_an_error(command: str) -> None:
         assert context.master.commands.call("hushlist.status") == "no policy that can be used: every request is refused"
         hushlist.done()
         context.master.event_loop.close()
-
-
-# -- adding a rule -----------------------------------------------------------------------------------------------------
-
-RULE = {"expression": "new.example/", "action": "allow"}
-ITEM = '{expression: "new.example/", action: "allow"}'
-LINE = f"- {ITEM}"
-
-
-@pytest.mark.parametrize(
-    ("before", "after"),
-    [
-        ("rules:\n- a.example\n", f"rules:\n- a.example\n{LINE}\n"),
-        ("rules:\n- a.example", f"rules:\n- a.example\n{LINE}\n"),
-        ("rules:\n    - a.example  # mine\n", f"rules:\n    - a.example  # mine\n    {LINE}\n"),
-        (
-            "# all\nrules:  # mine\n\n  # first\n  - a.example\n",
-            f"# all\nrules:  # mine\n\n  # first\n  - a.example\n  {LINE}\n",
-        ),
-        ("rules: []\n", f"rules:\n  {LINE}\n"),
-        ("rules: []", f"rules:\n  {LINE}\n"),
-        ("rules: [ ]   # none yet\n", f"rules:   # none yet\n  {LINE}\n"),
-        ("rules: []\ntitle: own\n", f"rules:\n  {LINE}\ntitle: own\n"),
-        ("rules:\n- a.example\n\n\ntitle: own\n", f"rules:\n- a.example\n{LINE}\n\n\ntitle: own\n"),
-        ("rules:\r\n  - a.example\r\n\r\ntitle: own\r\n", f"rules:\r\n  - a.example\r\n  {LINE}\r\n\r\ntitle: own\r\n"),
-        ("rules: []\r\n", f"rules:\r\n  {LINE}\r\n"),
-        (
-            "rules:\n  - expression: a.example\n    reason: |\n      - one\n      rules:\n  - b.example\n",
-            f"rules:\n  - expression: a.example\n    reason: |\n      - one\n      rules:\n  - b.example\n  {LINE}\n",
-        ),
-        ("rules:\n- é.example\n", f"rules:\n- é.example\n{LINE}\n"),
-        # comments behind the last rule belong to what follows, or to nobody
-        (
-            "rules:\n- a.example  # 1\n# 2\n\n# 3\ntitle: own\n",
-            f"rules:\n- a.example  # 1\n{LINE}\n# 2\n\n# 3\ntitle: own\n",
-        ),
-        ("rules:  # 1\n  # 2\n  []  # 3\n", f"rules:  # 1\n  # 2  # 3\n  {LINE}\n"),
-        # rules of several lines
-        (
-            "rules:\n- {expression: a.example,\n   action: allow}  # 1\n",
-            f"rules:\n- {{expression: a.example,\n   action: allow}}  # 1\n{LINE}\n",
-        ),
-        (
-            "rules:\n- expression: a.example\n  reason: long\n    and longer\n",
-            f"rules:\n- expression: a.example\n  reason: long\n    and longer\n{LINE}\n",
-        ),
-        (
-            "rules:\n- expression: a.example\n  reason: |\n    # none\n\ntitle: own",
-            f"rules:\n- expression: a.example\n  reason: |\n    # none\n{LINE}\n\ntitle: own",
-        ),
-        ("rules:\n-   expression:  a.example\n", f"rules:\n-   expression:  a.example\n{LINE}\n"),
-        # in brackets
-        ("rules: [a.example]\n", f"rules: [a.example, {ITEM}]\n"),
-        (
-            "rules:\n  [ a.example ,\n    b.example,  # mine\n  ]\ntitle:  own\n",
-            f"rules:\n  [ a.example ,\n    b.example, {ITEM},  # mine\n  ]\ntitle:  own\n",
-        ),
-        ("rules: [\n  # none yet\n]\n", f"rules: [{ITEM}\n  # none yet\n]\n"),
-        ("{rules: []}\n", f"{{rules: [{ITEM}]}}\n"),
-        ("rules: [{expression: a.example}]\n", f"rules: [{{expression: a.example}}, {ITEM}]\n"),
-        # however the key is written
-        ('"rules":\n- a.example\n', f'"rules":\n- a.example\n{LINE}\n'),
-        ("? rules\n: - a.example\n", f"? rules\n: - a.example\n  {LINE}\n"),
-        ("---\n  title: own\n  rules: []\n...\n", f"---\n  title: own\n  rules:\n    {LINE}\n...\n"),
-        ("title: own\nrules:    []\nreason: a\n", f"title: own\nrules:\n  {LINE}\nreason: a\n"),
-        ("\ufeffrules:\n- é.example\n", f"\ufeffrules:\n- é.example\n{LINE}\n"),
-        ("rules:\t# mine\n- a.example\t# x\n", f"rules:\t# mine\n- a.example\t# x\n{LINE}\n"),
-    ],
-)
-def test_a_rule_is_added_and_everything_else_stays_as_a_person_wrote_it(before: str, after: str) -> None:
-    assert add_rule(before, RULE) == after
-
-
-@pytest.mark.parametrize(
-    ("text", "why"),
-    [
-        # lines that the last reason keeps, and that would be behind the new rule
-        ("rules:\n- expression: a.example\n  reason: |+\n    x\n\n\n", "none can be added to"),
-        ("rules:\n", "line 1: rules"),
-        ("rules:\n- a.example\n- colour: red\n", "line 3: colour"),
-        ("- a.example\n", "line 1"),
-        ("", "line 1"),
-        ("rules: [\n", "line 2"),
-    ],
-)
-def test_what_cannot_be_changed_with_care_is_refused_with_the_reason(text: str, why: str) -> None:
-    with pytest.raises(EditError, match=why.replace("[", r"\[")):
-        add_rule(text, RULE)
-
-
-@pytest.mark.parametrize("expression", ["a b.example/", "", "http://"])
-def test_what_is_no_rule_is_refused(expression: str) -> None:
-    with pytest.raises(EditError):
-        add_rule("rules: []\n", {"expression": expression, "action": "allow"})
-
-
-@pytest.mark.parametrize("reason", ['by "me"', "a: b # c", "- x\ny", "'", "\\", "é \u202e", "{}", "%", "[", "*a"])
-def test_no_value_becomes_anything_else(reason: str) -> None:
-    text = add_rule("rules: []\n", {**RULE, "reason": reason})
-    assert text.count("\n") == 2
-    assert add_rule(text, {**RULE, "expression": "b.example/"}).startswith(text)
-
-
-def test_a_rule_that_is_there_is_not_added_again() -> None:
-    text = add_rule("rules: []\n", RULE)
-    assert add_rule(text, {**RULE, "reason": "again"}) == text
-
-
-def test_a_block_that_an_allowance_would_beat_is_refused_with_its_line() -> None:
-    with pytest.raises(EditError, match=r"line 2 allows new\.example/; remove that first"):
-        add_rule(add_rule("rules: []\n", RULE), {**RULE, "action": "block"})
-    both = add_rule(add_rule("rules: []\n", {**RULE, "action": "block"}), RULE)
-    assert both.count("new.example") == 2
 
 
 def test_explain_tells_of_safe_search(context: taddons.context) -> None:

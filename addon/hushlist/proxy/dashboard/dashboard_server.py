@@ -1,4 +1,4 @@
-"""The live page: current decisions, numbers, and search with explanation.
+"""The live page: current decisions, numbers, search with explanation, and what administrators do.
 
 The addon answers at its own host name; no such request goes on to an origin. For clients that the policy does not
 allow, the page does not exist.
@@ -16,6 +16,7 @@ from datetime import UTC, datetime
 from http import HTTPStatus
 from importlib.resources import files
 from urllib.parse import parse_qs
+from weakref import WeakSet
 
 from mitmproxy import ctx, exceptions, http
 
@@ -24,6 +25,8 @@ from hushlist.errors import UrlError, logger_of
 from hushlist.policy.groups import Client
 from hushlist.policy.proxy_settings import LOOPBACK
 from hushlist.policy.recurrence import parse_moment
+from hushlist.proxy.dashboard.admin_api import AdminApi
+from hushlist.proxy.dashboard.api_description import BASE
 from hushlist.proxy.dashboard.dashboard_data import privacy_of, recent, view
 from hushlist.proxy.dashboard.history_page import History, history, history_csv, history_page
 from hushlist.proxy.dashboard.metrics import CONTENT_TYPE, metrics
@@ -56,9 +59,12 @@ _OWN_HEADER = "x-hushlist"
 #: key in a flow's metadata
 _HIDDEN = "hushlist_live"
 
+#: what only people see who are signed in, where the policy names some
+_FOR_VIEWERS = ("/data", "/explain")
 _FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/live.css": ("live.css", "text/css; charset=utf-8"),
+    "/admin.js": ("admin.js", "text/javascript; charset=utf-8"),
     "/live.js": ("live.js", "text/javascript; charset=utf-8"),
     "/icon.svg": ("icon.svg", "image/svg+xml"),
 }
@@ -144,14 +150,41 @@ class DashboardServer:
             "/history": self._history,
             "/history.csv": self._history,
         }
+        self._api = AdminApi(runtime)
+        #: flows whose body has still to arrive
+        self._waiting: WeakSet[http.HTTPFlow] = WeakSet()
+
+    def close(self) -> None:
+        """Close the administrators' file."""
+        self._api.close()
 
     async def answer(self, flow: http.HTTPFlow) -> None:
-        """Answer a client.
+        """Answer a client; a call with a body is answered by ``take``, and meanwhile has an answer that says no.
 
         Raises:
             AddonHalt: always, by ``hide_dashboard_flow``.
         """
         flow.metadata[_HIDDEN] = True
+        if flow.request.method in ("POST", "DELETE") and _path(flow.request).startswith(f"{BASE}/"):
+            response = _plain(HTTPStatus.BAD_REQUEST, "its body has not arrived")
+            self._waiting.add(flow)
+        else:
+            response = await self._answer(flow)
+        refuse(flow, lambda _: response)
+        hide_dashboard_flow(flow)
+
+    def take(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """Answer a call whose body has arrived; ``None`` for other requests."""
+        if flow not in self._waiting:
+            return None
+        self._waiting.discard(flow)
+        return self._take(flow)
+
+    async def _take(self, flow: http.HTTPFlow) -> None:
+        flow.response = await self._answer(flow)
+        hide_dashboard_flow(flow)
+
+    async def _answer(self, flow: http.HTTPFlow) -> http.Response:
         try:
             response = await self._respond(flow)
         except Exception:
@@ -159,8 +192,7 @@ class DashboardServer:
             response = _plain(HTTPStatus.INTERNAL_SERVER_ERROR, "it failed: see the messages of the proxy")
         if flow.request.scheme == "https":  # browsers ignore it over http, with a warning
             response.headers["Cross-Origin-Opener-Policy"] = "same-origin"
-        refuse(flow, lambda _: response)
-        hide_dashboard_flow(flow)
+        return response
 
     async def _respond(self, flow: http.HTTPFlow) -> http.Response:
         request, is_loop = flow.request, self._own.has(flow.client_conn, flow.server_conn)
@@ -168,7 +200,9 @@ class DashboardServer:
             return self._setup.respond(flow)
         if is_loop or not self._may_see(client_of_flow(flow)) or not is_exact(flow, HOST) or _is_foreign(request):
             return block_response.block_response(request, Explanation(request.url))
-        path = request.path.partition("?")[0]
+        path = _path(request)
+        if path.startswith(f"{BASE}/"):
+            return await self._call(flow)
         if path not in self._files and path not in self._paths:
             return _plain(HTTPStatus.NOT_FOUND, "there is no such page")
         if request.method != "GET":
@@ -176,8 +210,22 @@ class DashboardServer:
         if path in self._files:
             octets, kind = self._files[path]
             return _response(HTTPStatus.OK, octets, kind)
+        if path in _FOR_VIEWERS:
+            refusal = await self._api.refusal(request, client_of_flow(flow))
+            if refusal is not None:
+                refusal.headers.update(_HEADERS)
+                return refusal
         found = self._paths[path](request)
         return found if isinstance(found, http.Response) else await found
+
+    async def _call(self, flow: http.HTTPFlow) -> http.Response:
+        request = flow.request
+        is_public = _path(request) == f"{BASE}/openapi.json"
+        if not is_public and _OWN_HEADER not in request.headers and "authorization" not in request.headers:
+            return _json(HTTPStatus.FORBIDDEN, {"error": f"the header {_OWN_HEADER} is missing"})
+        response = await self._api.answer(request, client_of_flow(flow))
+        response.headers.update(_HEADERS)
+        return response
 
     def _may_see(self, client: Client) -> bool:
         engine = self._runtime.engine
@@ -284,6 +332,10 @@ def _is_foreign(request: http.Request) -> bool:
 def _name_of(started: float) -> str:
     """A name that distinguishes one session's numbers from another's."""
     return f"{started:.3f}"
+
+
+def _path(request: http.Request) -> str:
+    return request.path.partition("?")[0]
 
 
 def _query(request: http.Request, key: str) -> str:

@@ -114,7 +114,19 @@ def test_it_is_there_where_there_is_no_policy(hushlist: Hushlist) -> None:
     assert data(hushlist)["policy"]["file"] is None
 
 
-ALL_PATHS = ("/", "/live.js", "/live.css", "/icon.svg", "/data", "/explain?url=a.example", "/metrics", "/none")
+ALL_PATHS = (
+    "/",
+    "/live.js",
+    "/admin.js",
+    "/api/v1/session",
+    "/api/v1/openapi.json",
+    "/live.css",
+    "/icon.svg",
+    "/data",
+    "/explain?url=a.example",
+    "/metrics",
+    "/none",
+)
 
 
 @pytest.mark.parametrize("path", ALL_PATHS)

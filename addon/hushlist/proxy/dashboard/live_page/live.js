@@ -92,6 +92,7 @@ function compare(key, direction) {
 
 let decisions = []; // the newest first
 let isPaused = false;
+let isLocked = false; // nobody is signed in who may see it
 let order = {key: "number", direction: -1};
 
 function prepare(decision) {
@@ -128,13 +129,19 @@ function row(decision, isFresh) {
   return make("tr", {role: "row", class: isFresh ? "fresh" : null, "data-number": decision.number},
     make("td", {role: "cell"}, time),
     make("td", {role: "cell"}, ...(decision.who ? [decision.who] : []), ...(decision.group && decision.group !== "default" ? [make("small", {}, decision.group)] : [])),
-    make("td", {role: "cell"}, chip(decision.shown), ...(decision.grant ? [make("small", {}, "unblocked")] : [])),
+    make("td", {role: "cell"}, chip(decision.shown), ...(decision.grant ? [make("small", {}, "unblocked")] : []), " ",
+      make("button", {type: "button", class: "small act", "aria-label": `Act on ${decision.url}`, onclick: () => choose(decision)}, "Act")),
     make("td", {role: "cell"}, url, ...(decision.original ? [make("small", {dir: "ltr"}, `as sent: ${decision.original}`)] : []), ...(why ? [make("small", {dir: "auto"}, why)] : [])),
     make("td", {role: "cell"}, ...(decision.expression ? [decision.expression, make("small", {}, decision.rule)] : [])),
     make("td", {role: "cell"}, decision.label ?? ""),
     make("td", {role: "cell"}, decision.category ?? ""),
     make("td", {role: "cell", class: "number"}, short.format(decision.duration)),
   );
+}
+
+/** Hand something to whoever acts on it. */
+function choose(detail) {
+  document.dispatchEvent(new CustomEvent("chosen", {detail}));
 }
 
 function showDecisions(fresh = new Set()) {
@@ -216,7 +223,9 @@ function counter(id, title, columns) {
   const cell = (one, [, key, kind]) => {
     if (kind === "number") return make("td", {class: "number"}, whole.format(one[key]));
     if (kind === "rule") return make("td", {}, one[key], make("small", {}, one.rule));
-    return make("td", {}, kind === "action" ? chip(one[key]) : one[key] ?? "");
+    const act = kind === "chosen" && one[key]
+      ? [make("button", {type: "button", class: "small act", "aria-label": `Act on ${one[key]}`, onclick: () => choose(one)}, "Act")] : [];
+    return make("td", {}, kind === "action" ? chip(one[key]) : one[key] ?? "", ...(act.length ? [" ", ...act] : []));
   };
   const draw = () => {
     const sorted = [...rows].sort(compare(sort.key, sort.direction));
@@ -238,8 +247,8 @@ let showCounts = () => {};
 function makeCounters() {
   const lists = counter("top-lists", "By list", [["List", "list"], ["Action", "action", "action"], ["Times", "count", "number"]]);
   const categories = counter("top-categories", "By category", [["Category", "category"], ["Action", "action", "action"], ["Times", "count", "number"]]);
-  const clients = counter("top-clients", "By client", [["Client", "client"], ["User", "user"], ["Times", "count", "number"]]);
-  const hosts = counter("top-hosts", "Hosts that are stopped", [["Host", "host"], ["Times", "count", "number"]]);
+  const clients = counter("top-clients", "By client", [["Client", "client", "chosen"], ["User", "user"], ["Times", "count", "number"]]);
+  const hosts = counter("top-hosts", "Hosts that are stopped", [["Host", "host", "chosen"], ["Times", "count", "number"]]);
   const rules = counter("top-rules", "Rules that hit", [["Rule", "pattern", "rule"], ["Times", "count", "number"]]);
   showCounts = ({counts, log}) => {
     lists(counts.lists);
@@ -397,12 +406,17 @@ function take(data, session) {
 async function follow() {
   const session = {of: "", last: 0};
   for (;;) {
-    if (isPaused || document.hidden) {
+    if (isPaused || isLocked || document.hidden) {
       await sleep(CALM);
       continue;
     }
     try {
       const response = await fetch(`/data?since=${session.last}&of=${session.of}`, {headers: {"X-Hushlist": "live"}});
+      if (response.status === 401 || response.status === 403) {
+        isLocked = true;
+        document.dispatchEvent(new Event("locked"));
+        continue;
+      }
       if (!response.ok) throw new Error(String(response.status));
       const data = await response.json();
       if (isPaused) continue; // it is asked for again

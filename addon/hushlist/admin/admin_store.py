@@ -1,0 +1,251 @@
+"""The administrators' file: who is signed in, tokens of programs, and the record of what was done.
+
+Of sessions and tokens, it keeps hashes alone: whoever reads the file cannot act by it. They are random, so a fast hash
+does. A session ends at its time, when somebody ends it, and when its person's passphrase or name in the policy changes.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import secrets
+import sqlite3
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import NamedTuple
+
+from hushlist.errors import HushlistError
+from hushlist.policy.admin import AdminPerson, Role
+from hushlist.system.files import state_folder
+from hushlist.unblock.store import Store
+
+#: seconds that a session lasts
+SESSION = 12 * 3600.0
+#: how the token of a program begins, so that people and scanners know it
+BEARER = "hushlist_"
+#: most sessions of one person, most tokens, and most rows of the record
+MOST_SESSIONS = 20
+MOST_BEARERS = 1000
+MOST_RECORDED = 10_000
+
+
+class Account(NamedTuple):
+    """Who acts."""
+
+    #: a person's name, or ``token:`` and that of a program's token
+    name: str
+    role: Role
+    #: the address
+    client: str
+
+
+class Session(NamedTuple):
+    """Somebody who is signed in."""
+
+    id: int
+    name: str
+    client: str
+    made: float
+    until: float
+
+
+class Bearer(NamedTuple):
+    """A program's token; only its maker has seen it."""
+
+    id: int
+    name: str
+    role: str
+    by: str
+    made: float
+    until: float
+
+
+class RecordedAction(NamedTuple):
+    """Something that was done."""
+
+    id: int
+    at: float
+    who: str
+    client: str
+    what: str
+    detail: dict[str, object]
+    #: the role that may undo it, and how; ``None`` if it cannot be undone
+    role: Role | None
+    undo: dict[str, object] | None
+    undone: float | None
+    undone_by: str | None
+
+
+class AccountError(HushlistError):
+    """A token cannot be made."""
+
+
+def default_path() -> Path:
+    """The file of the proxies and the command line."""
+    return state_folder() / "admin.sqlite"
+
+
+class AdminStore:
+    """The file; its methods wait for the disk, and raise ``StoreError`` if it cannot be read or written."""
+
+    def __init__(self, path: Path, clock: Callable[[], float]) -> None:
+        """``clock`` returns seconds since the epoch."""
+        self._store, self._clock = Store(path, "hushlist.admin"), clock
+
+    def __enter__(self) -> AdminStore:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Close the file."""
+        self._store.close()
+
+    # -- people --------------------------------------------------------------------------------------------------------
+
+    def sign_in(self, person: AdminPerson, client: str, *, is_secure: bool) -> str:
+        """A new session's token, which only the return value contains; ``is_secure``: it is for https alone."""
+        token = secrets.token_urlsafe(32)
+        with self._store.writing() as database:
+            now = self._clock()
+            database.execute("DELETE FROM sessions WHERE until <= ?", (now,))
+            row = (_hash(token), person.name, _proof(person), is_secure, client, now, now + SESSION)
+            database.execute("INSERT INTO sessions VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", row)
+            database.execute(
+                "DELETE FROM sessions WHERE name = ? AND id <="
+                " (SELECT id FROM sessions WHERE name = ? ORDER BY id DESC LIMIT 1 OFFSET ?)",
+                (person.name, person.name, MOST_SESSIONS),
+            )
+        return token
+
+    def account(self, token: str, people: Iterable[AdminPerson], client: str, *, is_secure: bool) -> Account | None:
+        """Whose session a token is of; ``None`` if it is of none that holds."""
+        query = "SELECT name, proof FROM sessions WHERE hash = ? AND is_secure = ? AND until > ? AND made <= ?"
+        with self._store.reading() as database:
+            now = self._clock()
+            row = database.execute(query, (_hash(token), is_secure, now, now + 60)).fetchone()
+        person = next((one for one in people if row is not None and one.name == row[0]), None)
+        if person is None or not secrets.compare_digest(_proof(person), row[1]):
+            return None
+        return Account(person.name, person.role, client)
+
+    def sign_out(self, token: str) -> None:
+        """End a session."""
+        with self._store.writing() as database:
+            database.execute("DELETE FROM sessions WHERE hash = ?", (_hash(token),))
+
+    def sessions(self) -> list[Session]:
+        """Who is signed in, the newest first."""
+        query = "SELECT id, name, client, made, until FROM sessions WHERE until > ? ORDER BY id DESC"
+        with self._store.reading() as database:
+            return [Session(*row) for row in database.execute(query, (self._clock(),))]
+
+    def end_session(self, number: int) -> bool:
+        """End a session by its number; whether there was one."""
+        with self._store.writing() as database:
+            return database.execute("DELETE FROM sessions WHERE id = ?", (number,)).rowcount == 1
+
+    # -- programs ------------------------------------------------------------------------------------------------------
+
+    def make_bearer(self, name: str, role: Role, seconds: float, *, by: str) -> str:
+        """A new token for a program, which only the return value contains.
+
+        Raises:
+            AccountError: another one has this name, or there are too many.
+        """
+        token = BEARER + secrets.token_urlsafe(32)
+        with self._store.writing() as database:
+            now = self._clock()
+            database.execute("DELETE FROM bearers WHERE until <= ?", (now,))
+            (number,) = database.execute("SELECT count(*) FROM bearers").fetchone()
+            if number >= MOST_BEARERS:
+                raise AccountError(f"there are {number} tokens already")
+            try:
+                row = (_hash(token), name, role.value, by, now, now + seconds)
+                database.execute("INSERT INTO bearers VALUES (NULL, ?, ?, ?, ?, ?, ?)", row)
+            except sqlite3.IntegrityError as error:
+                raise AccountError(f"{name!r}: a token has this name; revoke it first") from error
+        return token
+
+    def bearer(self, token: str, client: str) -> Account | None:
+        """Whose token it is; ``None`` if it is none."""
+        with self._store.reading() as database:
+            query = "SELECT name, role FROM bearers WHERE hash = ? AND until > ?"
+            row = database.execute(query, (_hash(token), self._clock())).fetchone()
+        return None if row is None else Account(f"token:{row[0]}", Role(row[1]), client)
+
+    def bearers(self) -> list[Bearer]:
+        """The tokens that can be used, the newest first."""
+        query = "SELECT id, name, role, by, made, until FROM bearers WHERE until > ? ORDER BY id DESC"
+        with self._store.reading() as database:
+            return [Bearer(*row) for row in database.execute(query, (self._clock(),))]
+
+    def revoke_bearer(self, name: str) -> bool:
+        """Make a token worthless; whether there was one of that name."""
+        with self._store.writing() as database:
+            return database.execute("DELETE FROM bearers WHERE name = ?", (name,)).rowcount == 1
+
+    # -- the record ----------------------------------------------------------------------------------------------------
+
+    def record(
+        self,
+        account: Account,
+        what: str,
+        detail: Mapping[str, object],
+        role: Role | None = None,
+        undo: Mapping[str, object] | None = None,
+    ) -> int:
+        """Write down what was done; its number. The oldest rows go if there are too many."""
+        plain = json.dumps(detail), role, None if undo is None else json.dumps(undo)
+        with self._store.writing() as database:
+            row = (self._clock(), account.name, account.client, what, *plain)
+            number = database.execute(
+                "INSERT INTO record VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)", row
+            ).lastrowid
+            assert number is not None
+            database.execute("DELETE FROM record WHERE id <= ?", (number - MOST_RECORDED,))
+        return number
+
+    def recorded(self, limit: int = 200) -> list[RecordedAction]:
+        """What was done, the newest first."""
+        with self._store.reading() as database:
+            query = "SELECT * FROM record ORDER BY id DESC LIMIT ?"
+            return [_recorded(row) for row in database.execute(query, (limit,))]
+
+    def recorded_action(self, number: int) -> RecordedAction | None:
+        """One of them."""
+        with self._store.reading() as database:
+            row = database.execute("SELECT * FROM record WHERE id = ?", (number,)).fetchone()
+        return None if row is None else _recorded(row)
+
+    def mark_undone(self, number: int, by: str) -> bool:
+        """Note that something is undone; false if it was so before."""
+        with self._store.writing() as database:
+            query = "UPDATE record SET undone = ?, undone_by = ? WHERE id = ? AND undone IS NULL"
+            return database.execute(query, (self._clock(), by, number)).rowcount == 1
+
+    def unmark_undone(self, number: int) -> None:
+        """Take that back: it could not be undone."""
+        with self._store.writing() as database:
+            database.execute("UPDATE record SET undone = NULL, undone_by = NULL WHERE id = ?", (number,))
+
+
+def _recorded(row: tuple[object, ...]) -> RecordedAction:
+    number, at, who, client, what, detail, role, undo, undone, undone_by = row
+    return RecordedAction(
+        *(number, at, who, client, what),  # type: ignore[arg-type]  # the table's own types
+        json.loads(str(detail)),
+        None if role is None else Role(str(role)),
+        None if undo is None else json.loads(str(undo)),
+        *(undone, undone_by),  # type: ignore[arg-type]
+    )
+
+
+def _hash(token: str) -> bytes:
+    return hashlib.sha256(token.encode("utf-8", "replace")).digest()
+
+
+def _proof(person: AdminPerson) -> bytes:
+    """What changes with a person's passphrase."""
+    return hashlib.sha256(person.passphrase.encode()).digest()

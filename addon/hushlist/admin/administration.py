@@ -1,0 +1,441 @@
+"""Each thing that an administrator does, as a function: the live page and its interface call the same ones.
+
+Who may do what is said where they are called. Each is recorded: who, what, when and from where; and how to undo it,
+where that can be.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+from time import time
+from typing import NamedTuple
+
+from hushlist.admin.admin_store import Account, AdminStore, RecordedAction
+from hushlist.admin.rule_edits import EditError, change_list, own_list, read_rules, rule_text, with_rule, without_rule
+from hushlist.errors import HushlistError, UrlError
+from hushlist.lists.patterns import parse_expression
+from hushlist.policy.admin import Role
+from hushlist.policy.groups import address_text
+from hushlist.policy.policy_file import Policy
+from hushlist.policy.subscription import SubscribedList
+from hushlist.system.files import LONGEST_DOCUMENT, LONGEST_WHOLE, open_regular, read_regular, reason_of
+from hushlist.unblock import EVERYTHING
+from hushlist.unblock.grants import Grant, canonical_target
+from hushlist.unblock.overrides import Overrides
+from hushlist.url.host import is_address
+from hushlist.url.parts import as_typed
+from hushlist.url.request import canonical_host
+
+#: how grants of an administrator are told of
+HOW = "administrator"
+_MINUTE = 60.0
+#: lines of each side of a difference that are shown
+_SHOWN = 200
+
+
+class ActionError(HushlistError):
+    """Something cannot be done; says why."""
+
+
+class MissingError(ActionError):
+    """What is to be changed is not there."""
+
+
+class Done(NamedTuple):
+    """Something that was done, and its number in the record."""
+
+    recorded: int
+    result: dict[str, object]
+
+
+class Administration:
+    """All that administrators do; the methods wait for the disk, and raise ``ActionError`` or ``StoreError``."""
+
+    def __init__(self, store: AdminStore, overrides: Overrides) -> None:
+        self.store, self._overrides = store, overrides
+
+    # -- grants and codes ----------------------------------------------------------------------------------------------
+
+    def grants(self) -> dict[str, object]:
+        """What is unblocked now."""
+        return {"grants": [_plain_grant(grant) for grant in self._overrides.active(time())]}
+
+    def grant(self, account: Account, policy: Policy, scope: str, target: str, minutes: int, client: str) -> Done:
+        """Allow something for a while, for a client, a user, a group, or for everybody, which is an empty text."""
+        whom, canonical = _whom(policy, client), _target(scope, target)
+        return self._granted(account, "granted", scope, canonical, minutes * _MINUTE, whom)
+
+    def pause(self, account: Account, policy: Policy, group: str, minutes: int) -> Done:
+        """Let everything pass that rules stop for a group; checks of requests stay."""
+        whom = _whom(policy, f"group:{group}")
+        return self._granted(account, "paused", EVERYTHING, "*", minutes * _MINUTE, whom)
+
+    def _granted(self, account: Account, what: str, scope: str, target: str, seconds: float, whom: str | None) -> Done:
+        try:
+            grant = self._overrides.grant(scope, target, seconds, client=whom, how=HOW, by=account.name)
+        except ValueError as error:
+            raise ActionError(str(error)) from error
+        undo = {"kind": "grant", "id": grant.id}
+        plain = _plain_grant(grant)
+        return Done(self.store.record(account, what, plain, Role.APPROVE, undo), plain)
+
+    def revoke(self, account: Account, number: int) -> Done:
+        """End a grant."""
+        found = [grant for grant in self._overrides.active(time()) if grant.id == number]
+        if not found or not self._overrides.revoke(number, by=account.name):
+            raise MissingError("there is no such grant, or it has ended")
+        plain = _plain_grant(found[0])
+        # a pause that was ended is for those to make again who may pause
+        role = Role.MANAGE if found[0].scope == EVERYTHING else Role.APPROVE
+        undo = {"kind": "revoked", **plain}
+        return Done(self.store.record(account, "revoked", plain, role, undo), plain)
+
+    def codes(self) -> dict[str, object]:
+        """The codes that can still be used; of none, what it is."""
+        return {
+            "codes": [
+                {
+                    "id": code.hash.hex(),
+                    "scope": code.scope,
+                    "target": code.target,
+                    "client": code.client,
+                    "minutes": int(code.seconds // _MINUTE),
+                    "until": code.until,
+                    "by": code.by,
+                }
+                for code in self._overrides.codes()
+            ]
+        }
+
+    def make_code(
+        self, account: Account, policy: Policy, scope: str, target: str, minutes: int, client: str, hours: int
+    ) -> Done:
+        """Make a single-use code; only the result has it. An empty target or client is whatever its user has."""
+        whom = _whom(policy, client)
+        if whom is not None and whom.startswith("group:"):
+            raise ActionError("a code is for a client, a user, or whoever uses it first")
+        canonical = _target(scope, target) if target else None
+        try:
+            before = {code.hash for code in self._overrides.codes()}
+            code = self._overrides.make_code(
+                scope, minutes * _MINUTE, canonical, whom, valid_for=hours * 60 * _MINUTE, by=account.name
+            )
+        except ValueError as error:
+            raise ActionError(str(error)) from error
+        made = next((one.hash.hex() for one in self._overrides.codes() if one.hash not in before), "")
+        plain: dict[str, object] = {"scope": scope, "target": canonical, "client": whom, "minutes": minutes}
+        recorded = self.store.record(account, "made a code", plain, Role.APPROVE, {"kind": "code", "id": made})
+        return Done(recorded, {**plain, "id": made, "code": code})
+
+    def withdraw_code(self, account: Account, identity: str) -> Done:
+        """Make a code worthless."""
+        try:
+            is_there = self._overrides.withdraw_hash(bytes.fromhex(identity), by=account.name)
+        except ValueError:
+            is_there = False
+        if not is_there:
+            raise MissingError("there is no such code that can still be used")
+        return Done(self.store.record(account, "withdrew a code", {"id": identity}), {"id": identity})
+
+    # -- rules ---------------------------------------------------------------------------------------------------------
+
+    def rules(self, policy: Policy) -> dict[str, object]:
+        """The administrator's own rules."""
+        path = _own_list(policy)
+        try:
+            rules = read_rules(read_regular(path, LONGEST_DOCUMENT).decode("utf-8"))
+        except (OSError, UnicodeError, EditError) as error:
+            raise ActionError(f"{path}: {error}") from error
+        return {
+            "file": str(path),
+            "rules": [
+                {
+                    "line": rule.line,
+                    "expression": str(rule.pattern),
+                    "action": None if rule.terms.action is None else rule.terms.action.value,
+                    "reason": rule.terms.reason,
+                    "expires": None if rule.terms.expires is None else rule.terms.expires.isoformat(),
+                }
+                for rule in rules
+            ],
+        }
+
+    def add_rule(
+        self, account: Account, policy: Policy, action: str, scope: str, target: str, days: int, reason: str
+    ) -> Done:
+        """Allow or block a host or a page for everybody: for good, or to the end of a day of UTC with ``days``."""
+        path, now = _own_list(policy), datetime.now(UTC)
+        rule = {"expression": _expression(scope, target), "action": action}
+        if reason:
+            rule["reason"] = _one_line(reason)
+        if days:
+            rule["expires"] = str(now.date() + timedelta(days=days - 1))
+        comment = f"{_one_line(account.name)}, {now:%Y-%m-%d %H:%M} UTC"
+        try:
+            is_new = change_list(path, lambda text: with_rule(text, rule, comment))
+        except EditError as error:
+            raise ActionError(str(error)) from error
+        if not is_new:
+            raise ActionError("there is such a rule already")
+        plain: dict[str, object] = {**rule, "file": str(path)}
+        undo = {"kind": "rule", "file": str(path), "item": rule_text(rule)}
+        return Done(self.store.record(account, "added a rule", plain, Role.MANAGE, undo), plain)
+
+    # -- lists ---------------------------------------------------------------------------------------------------------
+
+    def lists(self, policy: Policy) -> dict[str, object]:
+        """The lists that are fetched, and what is known of each."""
+        return {"lists": [_plain_list(own) for own in _subscribed(policy).values()]}
+
+    def update_list(self, account: Account, policy: Policy, url: str) -> Done:
+        """Have a list fetched; the proxy does so within seconds."""
+        own = _list_of(policy, url)
+        with _locked(own):
+            own.store.note(next_try=0.0)
+        return Done(self.store.record(account, "asked for an update", {"url": url}), _plain_list(own))
+
+    def accept_list(self, account: Account, policy: Policy, url: str, digest: str) -> Done:
+        """Put the version that is held back into force, if it is the one that was looked at."""
+        own = _list_of(policy, url)
+        with _locked(own):
+            held = own.store.held()
+            if held is None or held.stem != digest:
+                raise MissingError("no such version of it is held back any more")
+            own.store.accept()
+        return self._changed_list(account, "accepted a list", own, digest)
+
+    def roll_back_list(self, account: Account, policy: Policy, url: str) -> Done:
+        """Go back to the version before the one in force, which is held back from then on."""
+        own = _list_of(policy, url)
+        with _locked(own):
+            version = own.store.roll_back()
+        if version is None:
+            raise MissingError("there is no version before the one in force")
+        return self._changed_list(account, "rolled a list back", own, version.digest)
+
+    def _changed_list(self, account: Account, what: str, own: SubscribedList, digest: str) -> Done:
+        url = own.subscription.url
+        detail: dict[str, object] = {"url": url, "digest": digest}
+        kind = "accepted" if what.startswith("accepted") else "rolled back"
+        undo = {"kind": kind, "url": url, "digest": digest}
+        return Done(self.store.record(account, what, detail, Role.MANAGE, undo), _plain_list(own))
+
+    def held_back(self, policy: Policy, url: str) -> dict[str, object]:
+        """What would change with the version that is held back: lines that are new, and lines that would be gone."""
+        own = _list_of(policy, url)
+        held, current = own.store.held(), own.store.current()
+        if held is None:
+            raise MissingError("no version of it is held back")
+        new, old = _lines(held), set() if current is None else _lines(current.path)
+        added, removed = sorted(new - old), sorted(old - new)
+        return {
+            "url": url,
+            "digest": held.stem,
+            "reasons": list(own.store.state().reasons),
+            "added": len(added),
+            "removed": len(removed),
+            "added_lines": [_text(line) for line in added[:_SHOWN]],
+            "removed_lines": [_text(line) for line in removed[:_SHOWN]],
+        }
+
+    # -- who is signed in ----------------------------------------------------------------------------------------------
+
+    def sessions(self) -> dict[str, object]:
+        """Who is signed in."""
+        return {"sessions": [one._asdict() for one in self.store.sessions()]}
+
+    def end_session(self, account: Account, number: int) -> Done:
+        """Sign somebody out."""
+        found = [one._asdict() for one in self.store.sessions() if one.id == number]
+        if not found or not self.store.end_session(number):
+            raise MissingError("there is no such session, or it has ended")
+        return Done(self.store.record(account, "ended a session", found[0]), found[0])
+
+    # -- the record ----------------------------------------------------------------------------------------------------
+
+    def record(self) -> dict[str, object]:
+        """What was done, the newest first."""
+        return {"record": [_plain_record(one) for one in self.store.recorded()]}
+
+    def undo(self, account: Account, policy: Policy, number: int) -> Done:
+        """Undo something that was done, once."""
+        found = self.store.recorded_action(number)
+        if found is None or found.undo is None or found.role is None:
+            raise MissingError("there is no such thing that can be undone")
+        if not account.role.may(found.role):
+            raise PermissionError(found.role.value)
+        if not self.store.mark_undone(number, account.name):
+            raise ActionError("it is undone already")
+        try:
+            self._undo(account, policy, found.undo)
+        except BaseException:
+            self.store.unmark_undone(number)
+            raise
+        detail: dict[str, object] = {"undone": number, "what": found.what, **found.detail}
+        return Done(self.store.record(account, "undid", detail), detail)
+
+    def _undo(self, account: Account, policy: Policy, how: dict[str, object]) -> None:
+        kind = how["kind"]
+        if kind == "grant":
+            if not self._overrides.revoke(int(str(how["id"])), by=account.name):
+                raise MissingError("the grant has ended")
+        elif kind == "revoked":
+            seconds = float(str(how["until"])) - time()
+            if seconds <= 0:
+                raise MissingError("the grant would have ended by now")
+            whom = None if how["client"] is None else str(how["client"])
+            self._overrides.grant(str(how["scope"]), str(how["target"]), seconds, client=whom, how=HOW, by=account.name)
+        elif kind == "code":
+            if not self._overrides.withdraw_hash(bytes.fromhex(str(how["id"])), by=account.name):
+                raise MissingError("the code was used, or is too old")
+        elif kind == "rule":
+            path = _own_list(policy)
+            if str(path) != how["file"]:
+                raise MissingError("the policy has another list of own rules now")
+            try:
+                change_list(path, lambda text: without_rule(text, str(how["item"])))
+            except EditError as error:
+                raise ActionError(str(error)) from error
+        else:
+            self._undo_list(policy, how)
+
+    def _undo_list(self, policy: Policy, how: dict[str, object]) -> None:
+        own, is_back = _list_of(policy, str(how["url"])), how["kind"] == "rolled back"
+        with _locked(own):
+            current = own.store.current()
+            if current is None or current.digest != how["digest"]:
+                raise MissingError("another version of the list is in force by now")
+            done = own.store.accept() if is_back else own.store.roll_back()
+        if done is None:
+            raise MissingError("there is no version to go back to")
+
+
+# -- what was said, in the form that is stored -------------------------------------------------------------------------
+
+
+def _whom(policy: Policy, client: str) -> str | None:
+    """Whom a grant is for: an address, a user, a group, or everybody."""
+    if not client:
+        return None
+    kind, _, name = client.partition(":")
+    if kind == "group":
+        if name not in {group.name for group in policy.all_groups}:
+            raise ActionError(f"the policy has no group {name!r}")
+        return client
+    if kind == "user" and name:
+        return client
+    try:
+        if is_address(canonical_host(client.encode("utf-8", "replace"))):
+            return address_text(client)
+    except UrlError:
+        pass
+    raise ActionError(f"{client!r}: expected an address, user:NAME or group:NAME")
+
+
+def _target(scope: str, target: str) -> str:
+    try:
+        return canonical_target(scope, target)
+    except UrlError as error:
+        raise ActionError(str(error)) from error
+
+
+def _expression(scope: str, target: str) -> str:
+    try:
+        if scope == "host":
+            return f"{canonical_target(scope, target)}/"
+        return str(parse_expression(as_typed(target).decode("utf-8", "surrogateescape")))
+    except UrlError as error:
+        raise ActionError(str(error)) from error
+
+
+def _one_line(text: str) -> str:
+    """Text that neither ends a line nor steers how it is shown."""
+    return "".join(one if one.isprintable() else " " for one in text).strip()
+
+
+def _own_list(policy: Policy) -> Path:
+    try:
+        return own_list(policy)
+    except EditError as error:
+        raise ActionError(str(error)) from error
+
+
+def _subscribed(policy: Policy) -> dict[str, SubscribedList]:
+    return {own.subscription.url: own for own in policy.subscribed}
+
+
+def _list_of(policy: Policy, url: str) -> SubscribedList:
+    try:
+        return _subscribed(policy)[url]
+    except KeyError:
+        raise MissingError("the policy fetches no such list") from None
+
+
+@contextmanager
+def _locked(own: SubscribedList) -> Iterator[None]:
+    try:
+        with own.store.locked():
+            yield
+    except OSError as error:
+        raise ActionError(f"the list cannot be changed: {reason_of(error)}") from error
+
+
+def _lines(path: Path) -> set[bytes]:
+    try:
+        with open_regular(path, LONGEST_WHOLE) as file:
+            stripped = (line.strip() for line in file)
+            return {line for line in stripped if line and line[0] not in b"#!;"}
+    except OSError as error:
+        raise ActionError(f"it cannot be compared here: {reason_of(error)}; 'hushlist diff' can") from error
+
+
+def _text(line: bytes) -> str:
+    return line[:200].decode("utf-8", "backslashreplace")
+
+
+# -- plain data --------------------------------------------------------------------------------------------------------
+
+
+def _plain_grant(grant: Grant) -> dict[str, object]:
+    return {
+        "id": grant.id,
+        "scope": grant.scope,
+        "target": grant.target,
+        "client": grant.client,
+        "until": grant.until,
+        "how": grant.how,
+        "by": grant.by,
+        "made": grant.made,
+    }
+
+
+def _plain_list(own: SubscribedList) -> dict[str, object]:
+    state, versions, held = own.store.state(), own.store.versions(), own.store.held()
+    return {
+        "url": own.subscription.url,
+        "title": own.defaults.title,
+        "layer": own.defaults.layer,
+        "versions": [{"digest": one.digest, "since": one.since} for one in versions],
+        "checked": state.checked or None,
+        "next_try": state.next_try or None,
+        "fault": state.fault or None,
+        "held": None if held is None else held.stem,
+        "reasons": list(state.reasons) if state.held else [],
+    }
+
+
+def _plain_record(one: RecordedAction) -> dict[str, object]:
+    return {
+        "id": one.id,
+        "at": one.at,
+        "who": one.who,
+        "client": one.client,
+        "what": one.what,
+        "detail": one.detail,
+        "can_undo": one.undo is not None and one.undone is None,
+        "undone": one.undone,
+        "undone_by": one.undone_by,
+    }

@@ -1,0 +1,193 @@
+"""Adds rules to an administrator's own list, and removes them again.
+
+Everything else in the file stays as it is, to the octet. Only the brackets of an empty list are removed, since its
+first rule takes a line of its own. YAML's parser tells where the rules are, and the new one is inserted there into the
+text. A library that writes the whole document, even one that keeps comments, would wrap lines differently and lose
+comments inside brackets. Whatever is written is read again before it takes the file's place.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from threading import Lock
+from typing import Any
+
+import yaml
+
+from hushlist.errors import HushlistError
+from hushlist.lists.list_formats import FORMATS
+from hushlist.lists.list_source import ListDefaults, ProblemReport
+from hushlist.lists.yaml_nodes import LOADER
+from hushlist.lists.yaml_rules import read_yaml
+from hushlist.match.rule import Action, Rule
+from hushlist.policy.policy_file import Policy
+from hushlist.system.files import LONGEST_DOCUMENT, read_regular, replace_file
+
+#: the layer that an administrator's own rules are in
+_OVERRIDES = "overrides"
+#: one change at a time
+_CHANGING = Lock()
+
+
+class EditError(HushlistError):
+    """A list of rules cannot be changed; says why."""
+
+
+def own_list(policy: Policy) -> Path:
+    """The file of the administrator's rules: the first YAML list of the layer ``overrides``.
+
+    Raises:
+        EditError: the policy has no such list.
+    """
+    for layer in policy.layers:
+        for file in layer.lists if layer.name == _OVERRIDES else ():
+            if file.format is FORMATS["yaml"] and file.url is None:
+                return file.path
+    raise EditError(f"the policy has no YAML list in a layer {_OVERRIDES!r}")
+
+
+def change_list(path: Path, edit: Callable[[str], str]) -> bool:
+    """Replace a list's text by what ``edit`` makes of it; whether that is another one.
+
+    Raises:
+        EditError: the file cannot be changed.
+    """
+    try:
+        with _CHANGING:
+            text = read_regular(path, LONGEST_DOCUMENT).decode("utf-8")  # whose ends of lines stay
+            edited = edit(text)
+            if edited == text:
+                return False
+            replace_file(path.resolve(), edited.encode("utf-8"))
+    except (OSError, UnicodeError, EditError) as error:
+        raise EditError(f"{path} cannot be changed: {error}") from error
+    return True
+
+
+def rule_text(rule: Mapping[str, str]) -> str:
+    """A rule as it stands in a list.
+
+    >>> rule_text({"expression": "b.example/", "action": "allow"})
+    '{expression: "b.example/", action: "allow"}'
+    """
+    return f"{{{', '.join(f'{name}: {json.dumps(value, ensure_ascii=False)}' for name, value in rule.items())}}}"
+
+
+def with_rule(text: str, rule: Mapping[str, str], comment: str = "") -> str:
+    """The text of a YAML list with one more rule, behind the others; the same text where it has that rule already.
+
+    A comment follows it where it has a line of its own.
+
+    >>> print(with_rule("rules:\\n  - a.example  # mine\\n", {"expression": "b.example/", "action": "allow"}), end="")
+    rules:
+      - a.example  # mine
+      - {expression: "b.example/", action: "allow"}
+
+    Raises:
+        EditError: the file or the rule cannot be read, or the rule would change nothing.
+    """
+    before = read_rules(text)
+    (wanted,) = read_rules(f"rules: [{rule_text(rule)}]")
+    for other in before:
+        if other.pattern == wanted.pattern and other.terms.expires is None:
+            if other.terms.action is wanted.terms.action:
+                return text
+            if other.terms.action is Action.ALLOW:  # "at the same expression allow beats block"
+                raise EditError(f"line {other.line} allows {wanted.pattern}; remove that first")
+    body = text.removeprefix("\ufeff")  # the parser does not count a byte order mark
+    added = text[: len(text) - len(body)] + _insert(body, rule_text(rule), comment)
+    after = read_rules(added)
+    is_kept = [one.terms for one in after[:-1]] == [one.terms for one in before]
+    if not is_kept or [one.pattern for one in after] != [one.pattern for one in (*before, wanted)]:
+        raise EditError("its rules are written in a way that none can be added to")
+    return added
+
+
+def without_rule(text: str, item: str) -> str:
+    """The text without the last rule that is written so, as ``rule_text`` writes it; a comment behind it goes, too.
+
+    >>> item = rule_text({"expression": "b.example/"})
+    >>> without_rule(f"rules:\\n  - a.example  # mine\\n  - {item}  # by jo\\n", item)
+    'rules:\\n  - a.example  # mine\\n'
+
+    Raises:
+        EditError: there is no such rule, or it is written together with others.
+    """
+    before = read_rules(text)
+    body = text.removeprefix("\ufeff")
+    nodes = _rules_of(yaml.compose(body, LOADER)).value
+    places = [place for place, node in enumerate(nodes) if body[node.start_mark.index : _end(node)] == item]
+    if not places:
+        raise EditError("the rule is not there any more, or was changed since")
+    place = places[-1]
+    removed = text[: len(text) - len(body)] + _remove(body, nodes, place)
+    expected = [(one.pattern, one.terms) for number, one in enumerate(before) if number != place]
+    if len(before) != len(nodes) or [(one.pattern, one.terms) for one in read_rules(removed)] != expected:
+        raise EditError("its rules are written in a way that none can be removed from")
+    return removed
+
+
+def _remove(text: str, nodes: list[Any], place: int) -> str:
+    start, end = nodes[place].start_mark.index, _end(nodes[place])
+    line_start = text.rfind("\n", 0, start) + 1
+    rest = re.match(r"[ \t]*(?:#[^\r\n]*)?(?:\r?\n|$)", text[end:])
+    if text[line_start:start].strip() == "-" and rest is not None:
+        if len(nodes) == 1:  # an empty list has brackets
+            before = text[:line_start].rstrip()
+            return (
+                f"{before if before.endswith(':') else text[:line_start]} []{_line_end(text)}{text[end + rest.end() :]}"
+            )
+        return text[:line_start] + text[end + rest.end() :]
+    if place:
+        return text[: _end(nodes[place - 1])] + text[end:]
+    return text[:start] + (text[nodes[1].start_mark.index :] if len(nodes) > 1 else text[end:])
+
+
+def _insert(text: str, item: str, comment: str) -> str:
+    """The text with one more item in its list of rules; the text is a list that can be read."""
+    document: Any = yaml.compose(text, LOADER)
+    rules = _rules_of(document)
+    start, end, indent = rules.start_mark.index, _end(rules), rules.start_mark.column
+    if rules.flow_style and (rules.value or document.flow_style or "#" in text[start:end]):
+        place = _end(rules.value[-1]) if rules.value else start + 1
+        return f"{text[:place]}{', ' if rules.value else ''}{item}{text[place:]}"
+    if rules.flow_style:  # an empty list: the brackets go, and the rules begin on a line of their own
+        head = text[:start].rstrip()
+        text, end, indent = head + text[end:], len(head), document.start_mark.column + 2
+    place = len(text[:end].rstrip())
+    place += len(re.split("\r?\n", text[place:], maxsplit=1)[0])  # behind a comment
+    line_end = _line_end(text)
+    own = f"{item}  # {comment}" if comment else item
+    return f"{text[:place]}{line_end}{' ' * indent}- {own}{text[place:] or line_end}"
+
+
+def _rules_of(document: Any) -> Any:
+    return next(value for key, value in document.value if key.value == "rules")
+
+
+def _line_end(text: str) -> str:
+    return "\r\n" if "\r\n" in text else "\n"
+
+
+def _end(node: Any) -> int:
+    """The index behind a node; the parser's own mark of a block collection is behind the comments that follow it."""
+    if isinstance(node, yaml.ScalarNode) or node.flow_style:
+        return int(node.end_mark.index)
+    last = node.value[-1]
+    return _end(last[1] if isinstance(last, tuple) else last)
+
+
+def read_rules(text: str) -> list[Rule]:
+    """The rules of a list in YAML.
+
+    Raises:
+        EditError: the text is no list.
+    """
+    report = ProblemReport("list")
+    rules = list(read_yaml(text.encode("utf-8", "backslashreplace"), ListDefaults(), report))
+    if report.errors:
+        raise EditError(f"line {report.errors[0].line}: {report.errors[0].what}: {report.errors[0].why}")
+    return rules

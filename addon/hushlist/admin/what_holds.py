@@ -1,0 +1,96 @@
+"""What holds for a client at a moment, and what a rule would have covered: both for administrators to look at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+from hushlist.decide.decision import Decision
+from hushlist.decide.engine import Engine
+from hushlist.errors import UrlError
+from hushlist.journal.log_database import LogFilters, newest_records
+from hushlist.journal.log_record import time_text
+from hushlist.policy.groups import Client, Group
+from hushlist.policy.recurrence import Schedule
+from hushlist.policy.schedule import ScheduledAction
+from hushlist.url.parts import as_typed
+
+#: most records of the log that a preview reads, and how old they may be
+MOST_PREVIEWED = 10_000
+_WEEK = timedelta(days=7)
+#: addresses that it shows
+_SHOWN = 20
+
+
+def what_holds(engine: Engine, client: Client, url: str, now: datetime) -> dict[str, object]:
+    """A client's group, its schedules and categories; and the decision for a URL, unless that is empty."""
+    group = engine.group(client)
+    decision: Decision | None = None
+    if url:
+        try:
+            decision = engine.decide_url(as_typed(url), now, client)
+        except UrlError as error:
+            decision = Decision(engine.policy.unparsable, b"", fault=error.reason)
+    default = group.settings.default
+    return {
+        "group": group.name,
+        "mode": group.settings.mode,
+        "layers": [{"name": use.name, "is_on": use.during is None or use.during.is_on(now)} for use in group.layers],
+        "schedules": [_plain_schedule(one, now) for one in _schedules(group)],
+        "categories": [
+            {"category": name, "action": _action_at(timed, now)}
+            for name, timed in sorted(group.settings.categories.items())
+        ],
+        "default": None if default is None else _action_at(default, now),
+        "decision": None if decision is None else {**decision.as_dict(), "why": str(decision)},
+    }
+
+
+def _action_at(timed: ScheduledAction, now: datetime) -> str | None:
+    found = (one.at(now) for one in timed.chain())
+    return next((action.value for action in found if action is not None), None)
+
+
+def _schedules(group: Group) -> Iterator[Schedule]:
+    """Every schedule that the group goes by, once."""
+    default = group.settings.default
+    timed = [*group.settings.categories.values(), *([] if default is None else [default])]
+    every = [use.during for use in group.layers] + [one.during for own in timed for one in own.chain()]
+    yield from {one.name: one for one in every if one is not None}.values()
+
+
+def _plain_schedule(schedule: Schedule, now: datetime) -> dict[str, object]:
+    change = schedule.next_change(now)
+    return {
+        "name": schedule.name,
+        "is_on": schedule.is_on(now),
+        "until": None if change is None else change.timestamp(),
+    }
+
+
+def preview(folder: Path, host: str, page: str, now: datetime) -> dict[str, object]:
+    """What a rule would have covered in the last week, by what was done with it: the newest records of the log.
+
+    ``page`` is an expression; empty for the whole host.
+    """
+    since = time_text((now.astimezone(UTC) - _WEEK).timestamp())
+    records = newest_records(folder, LogFilters(host=host, since=since), MOST_PREVIEWED)
+    fitting = [one for one in records if not page or _is_below(str(one.get("url", "")), page)]
+    addresses = Counter((str(one.get("url", "")), str(one.get("action", ""))) for one in fitting)
+    return {
+        "requests": len(fitting),
+        "is_all": len(records) < MOST_PREVIEWED,
+        "actions": dict(Counter(str(one.get("action", "")) for one in fitting)),
+        "clients": len({(one.get("client"), one.get("user")) for one in fitting}),
+        "addresses": [
+            {"url": url, "action": action, "count": number} for (url, action), number in addresses.most_common(_SHOWN)
+        ],
+    }
+
+
+def _is_below(url: str, page: str) -> bool:
+    """Whether a canonical URL is that of an expression, or below it."""
+    rest = url.partition("://")[2]
+    return rest == page or rest.startswith(page if page.endswith("/") else (f"{page}/", f"{page}?"))

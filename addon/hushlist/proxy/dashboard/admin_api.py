@@ -1,0 +1,367 @@
+"""The interface of the live page: who asks, whether they may, and the answer as JSON.
+
+People sign in with their passphrase, and a cookie then names their session; programs send a token. Only over https, or
+on the machine itself: what is sent over a network in the clear, others read. Whatever changes something by a cookie
+needs a second token, which only a script of the page itself can know; and JSON, which no form sends.
+
+Spec: RFC 6265bis, 4.1.3.2 (``__Host-``); RFC 6750, 2.1 (bearer tokens)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+from collections.abc import Mapping
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from http import HTTPStatus
+from math import ceil
+from threading import Lock
+from time import time
+from typing import Any
+from urllib.parse import parse_qsl
+
+from mitmproxy import http
+
+from hushlist.admin.admin_store import BEARER, SESSION, Account, AdminStore, default_path
+from hushlist.admin.administration import ActionError, Administration, Done, MissingError
+from hushlist.admin.what_holds import preview, what_holds
+from hushlist.decide.engine import Engine
+from hushlist.errors import UrlError, logger_of
+from hushlist.lists.patterns import parse_expression
+from hushlist.policy.admin import AdminPerson, Role
+from hushlist.policy.groups import Client
+from hushlist.policy.proxy_settings import LOOPBACK
+from hushlist.proxy.dashboard.api_description import (
+    BASE,
+    ApiCall,
+    InputError,
+    call_of,
+    checked,
+    openapi,
+    whole_numbers,
+)
+from hushlist.proxy.runtime import Runtime
+from hushlist.unblock.credentials import verify_passphrase
+from hushlist.unblock.grants import canonical_target
+from hushlist.unblock.store import LockedError, StoreError
+from hushlist.url.parts import as_typed
+
+logger = logger_of(__name__)
+
+#: most octets of a body
+LONGEST_BODY = 1 << 15
+#: passphrases that are checked (one at a time) or wait for that
+MOST_SIGN_INS = 16
+#: the session's cookie over https, and on the machine itself
+_COOKIES = {True: "__Host-hushlist", False: "hushlist"}
+#: the header with the session's second token
+TOKEN_HEADER = "x-hushlist-token"  # noqa: S105
+#: of nobody: an unknown name takes as long as a wrong passphrase
+_NOBODY = f"scrypt$n=32768,r=8,p=1${'A' * 43}${'A' * 43}"
+_NOT_HERE = "sign in over https, or on the machine of the proxy itself"
+
+
+class RefusedError(Exception):
+    """A call is refused."""
+
+    def __init__(self, status: HTTPStatus, why: str, **headers: str) -> None:
+        self.status, self.why, self.headers = status, why, headers
+        super().__init__(why)
+
+
+class AdminApi:
+    """Answers what is asked below ``/api/v1``, and says who may see the page."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._does: Administration | None = None
+        self._opening = Lock()
+        self._one_by_one = ThreadPoolExecutor(1, "hushlist: sign in")
+        self._sign_ins = 0
+
+    def close(self) -> None:
+        """Close the file."""
+        self._one_by_one.shutdown(wait=False)
+        if self._does is not None:
+            self._does.store.close()
+
+    @property
+    def _people(self) -> tuple[AdminPerson, ...]:
+        engine = self._runtime.engine
+        return () if engine is None else engine.policy.admin
+
+    async def answer(self, request: http.Request, client: Client) -> http.Response:
+        """The answer, always as JSON."""
+        try:
+            plain, headers = await self._answer(request, client)
+        except (RefusedError, StoreError) as error:
+            return _refusal(error)
+        response = _json(HTTPStatus.OK, plain)
+        response.headers.update(headers)
+        return response
+
+    async def refusal(self, request: http.Request, client: Client) -> http.Response | None:
+        """What is answered to somebody who may not see what the page shows."""
+        try:
+            if self._people:
+                await self._account(request, client, Role.VIEW)
+        except (RefusedError, StoreError) as error:
+            return _refusal(error)
+        return None
+
+    # -- calls -------------------------------------------------------------------------------------------------------
+
+    async def _answer(self, request: http.Request, client: Client) -> tuple[Mapping[str, object], dict[str, str]]:
+        path, _, query = request.path.partition("?")
+        path = path.removeprefix(BASE)
+        if path == "/openapi.json" and request.method == "GET":
+            return openapi(f"{request.scheme}://{request.pretty_host}"), {}
+        found = call_of(request.method, path)
+        if not isinstance(found[0], ApiCall):
+            allowed = ", ".join(str(method) for method in found)
+            if allowed:
+                raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "it cannot be called so", Allow=allowed)
+            raise RefusedError(HTTPStatus.NOT_FOUND, "there is no such call")
+        call, named = found
+        assert isinstance(named, dict)
+        account = None if call.role is None else await self._account(request, client, call.role)
+        values = _values(call, request, query, named)
+        if call.does == "session":
+            return await self._session(request, client), {}
+        if call.does == "sign_in":
+            return await self._sign_in(request, client, values)
+        assert account is not None
+        if call.does == "sign_out":
+            return await self._sign_out(request, client)
+        try:
+            given = await asyncio.to_thread(self._do, call, account, values)
+        except MissingError as error:
+            raise RefusedError(HTTPStatus.NOT_FOUND, str(error)) from error
+        except ActionError as error:
+            raise RefusedError(HTTPStatus.BAD_REQUEST, str(error)) from error
+        except PermissionError as error:
+            raise RefusedError(HTTPStatus.FORBIDDEN, f"that is for the role {error}") from error
+        return given, {}
+
+    def _do(self, call: ApiCall, account: Account, values: dict[str, Any]) -> Mapping[str, object]:
+        does, engine = self._administration(), self._runtime.engine
+        if engine is None:
+            raise ActionError("the filter has no policy that it can use")
+        policy = engine.policy
+        if call.does in ("preview", "what_holds"):
+            return self._look(call.does, engine, values)
+        function = getattr(does, call.does)
+        if call.method == "GET":
+            found: Mapping[str, object] = function(
+                **({"policy": policy} if _takes(function, "policy") else {}), **values
+            )
+            return found
+        more = {"policy": policy} if _takes(function, "policy") else {}
+        done: Done = function(account, **more, **values)
+        logger.info("hushlist: %s at %s: %s (record %d)", account.name, account.client, call.does, done.recorded)
+        return done._asdict()
+
+    def _look(self, what: str, engine: Engine, values: dict[str, Any]) -> dict[str, object]:
+        now = datetime.now(UTC)
+        if what == "what_holds":
+            who = Client(values["client"].strip(), values["user"].strip() or None)
+            return what_holds(engine, who, values["url"].strip(), now)
+        if self._runtime.journal is None:
+            raise ActionError("the policy keeps no log, so nothing tells what was asked for")
+        try:
+            page = "" if values["scope"] == "host" else str(parse_expression(_typed(values["target"])))
+            host = page.partition("/")[0] or canonical_target("host", values["target"])
+        except UrlError as error:
+            raise ActionError(str(error)) from error
+        return preview(self._runtime.journal.folder, host, page, now)
+
+    def _administration(self) -> Administration:
+        """All that can be done; the file is opened when it is first needed.
+
+        Raises:
+            StoreError: it cannot be used, or that of temporary unblocks cannot.
+        """
+        with self._opening:
+            overrides = self._runtime.overrides
+            if overrides is None:
+                raise StoreError(default_path(), "temporary unblocks cannot be used")
+            if self._does is None:
+                self._does = Administration(AdminStore(default_path(), time), overrides)
+            return self._does
+
+    # -- who asks ----------------------------------------------------------------------------------------------------
+
+    async def _account(self, request: http.Request, client: Client, needed: Role) -> Account:
+        if not self._people:
+            raise RefusedError(HTTPStatus.FORBIDDEN, "the policy names nobody who may sign in (admin)")
+        if not _is_private(request, client):
+            raise RefusedError(HTTPStatus.FORBIDDEN, _NOT_HERE)
+        account = await asyncio.to_thread(self._known, request, client)
+        if account is None:
+            raise RefusedError(HTTPStatus.UNAUTHORIZED, "nobody is signed in", WWW_Authenticate="Bearer")
+        if _bearer(request) is None and request.method != "GET":
+            given = request.headers.get(TOKEN_HEADER, "")
+            if not hmac.compare_digest(given.encode("utf-8", "replace"), _second_token(_cookie(request)).encode()):
+                raise RefusedError(HTTPStatus.FORBIDDEN, f"the header {TOKEN_HEADER} is missing or wrong")
+        if not account.role.may(needed):
+            raise RefusedError(HTTPStatus.FORBIDDEN, f"that is for the role {needed.value}")
+        return account
+
+    def _known(self, request: http.Request, client: Client) -> Account | None:
+        bearer, cookie = _bearer(request), _cookie(request)
+        if bearer is not None:
+            return self._administration().store.bearer(bearer, client.address)
+        if not cookie:
+            return None
+        is_secure = request.scheme == "https"
+        return self._administration().store.account(cookie, self._people, client.address, is_secure=is_secure)
+
+    async def _session(self, request: http.Request, client: Client) -> dict[str, object]:
+        is_private = _is_private(request, client)
+        account = await asyncio.to_thread(self._known, request, client) if self._people and is_private else None
+        return self._told(request, client, account, _cookie(request))
+
+    def _told(self, request: http.Request, client: Client, account: Account | None, token: str) -> dict[str, object]:
+        return {
+            "needed": bool(self._people),
+            "possible": bool(self._people) and _is_private(request, client),
+            "name": None if account is None else account.name,
+            "role": None if account is None else account.role.value,
+            "token": None if account is None or not token else _second_token(token),
+        }
+
+    async def _sign_in(
+        self, request: http.Request, client: Client, values: dict[str, Any]
+    ) -> tuple[dict[str, object], dict[str, str]]:
+        if not self._people:
+            raise RefusedError(HTTPStatus.FORBIDDEN, "the policy names nobody who may sign in (admin)")
+        if not _is_private(request, client):
+            raise RefusedError(HTTPStatus.FORBIDDEN, _NOT_HERE)
+        if self._sign_ins >= MOST_SIGN_INS:
+            raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "too many are signing in: try again", Retry_After="5")
+        self._sign_ins += 1
+        try:
+            loop = asyncio.get_running_loop()
+            is_secure, before = request.scheme == "https", _cookie(request)
+            person, token = await loop.run_in_executor(
+                self._one_by_one, self._check, values["name"], values["passphrase"], client, is_secure, before
+            )
+        except LockedError as error:
+            seconds = max(1, ceil(error.until - time()))
+            why = "too many wrong tries: try again later"
+            raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, why, Retry_After=str(seconds)) from error
+        finally:
+            self._sign_ins -= 1
+        account = Account(person.name, person.role, client.address)
+        return self._told(request, client, account, token), {"Set-Cookie": _cookie_line(is_secure, token)}
+
+    def _check(
+        self, name: str, passphrase: str, client: Client, is_secure: bool, before: str
+    ) -> tuple[AdminPerson, str]:
+        """The person, and a new session's token; the one that the browser had before ends."""
+        does, overrides = self._administration(), self._runtime.overrides
+        assert overrides is not None
+        person = next((one for one in self._people if one.name == name), None)
+        stored = _NOBODY if person is None else person.passphrase
+        is_right = overrides.attempt(
+            f"admin:{client.address}", "sign in", lambda: verify_passphrase(passphrase, stored), {}
+        )
+        if person is None or not is_right:
+            raise RefusedError(
+                HTTPStatus.UNAUTHORIZED, "the name or the passphrase is wrong", WWW_Authenticate="Bearer"
+            )
+        if before:
+            does.store.sign_out(before)
+        token = does.store.sign_in(person, client.address, is_secure=is_secure)
+        does.store.record(Account(person.name, person.role, client.address), "signed in", {})
+        return person, token
+
+    async def _sign_out(self, request: http.Request, client: Client) -> tuple[dict[str, object], dict[str, str]]:
+        await asyncio.to_thread(self._administration().store.sign_out, _cookie(request))
+        is_secure = request.scheme == "https"
+        return self._told(request, client, None, ""), {"Set-Cookie": _cookie_line(is_secure, "", 0)}
+
+
+def _takes(function: Any, name: str) -> bool:
+    return name in function.__code__.co_varnames[: function.__code__.co_argcount]
+
+
+def _typed(text: str) -> str:
+    return as_typed(text).decode("utf-8", "surrogateescape")
+
+
+def _is_private(request: http.Request, client: Client) -> bool:
+    """Whether nobody on the way can read it: it is encrypted, or does not leave the machine."""
+    return request.scheme == "https" or LOOPBACK.fits(client)
+
+
+def _cookie(request: http.Request) -> str:
+    """The session's token; empty if there is none, or more than one: somebody else may have set the other."""
+    given = request.cookies.get_all(_COOKIES[request.scheme == "https"])
+    return given[0] if len(given) == 1 and len(given[0]) < 200 else ""
+
+
+def _cookie_line(is_secure: bool, token: str, seconds: float = SESSION) -> str:
+    secure = "; Secure" if is_secure else ""
+    return f"{_COOKIES[is_secure]}={token}; Path=/; Max-Age={int(seconds)}; HttpOnly; SameSite=Strict{secure}"
+
+
+def _bearer(request: http.Request) -> str | None:
+    """The token that a program has sent."""
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    return token.strip() if kind.lower() == "bearer" and token.startswith(BEARER) and len(token) < 200 else None
+
+
+def _second_token(cookie: str) -> str:
+    """What a request that changes something has in its header: made of the cookie, which no script can read."""
+    return hashlib.sha256(b"hushlist form:" + cookie.encode("utf-8", "replace")).hexdigest()
+
+
+def _values(call: ApiCall, request: http.Request, query: str, named: dict[str, str]) -> dict[str, Any]:
+    """What a call is given: in its path, and in the query or the body.
+
+    Raises:
+        RefusedError: it is not what the call takes.
+    """
+    in_path = {name: schema for name, schema in call.takes.items() if name in call.named}
+    others = {name: schema for name, schema in call.takes.items() if name not in call.named}
+    try:
+        if call.method == "GET":
+            pairs = parse_qsl(query, keep_blank_values=True, errors="surrogateescape", max_num_fields=20)
+            given = whole_numbers(others, dict(pairs))
+        else:
+            given = _body(request) if call.method == "POST" else {}
+        return {**checked(others, given), **checked(in_path, whole_numbers(in_path, named))}
+    except (InputError, ValueError) as error:
+        raise RefusedError(HTTPStatus.BAD_REQUEST, str(error)) from error
+
+
+def _body(request: http.Request) -> dict[str, object]:
+    if request.headers.get("content-type", "").partition(";")[0].strip().lower() != "application/json":
+        raise RefusedError(HTTPStatus.UNSUPPORTED_MEDIA_TYPE, "the body has to be application/json")
+    content = request.raw_content or b""
+    if len(content) > LONGEST_BODY:
+        raise RefusedError(HTTPStatus.REQUEST_ENTITY_TOO_LARGE, f"the body has more than {LONGEST_BODY:,} octets")
+    try:
+        plain = json.loads(content)
+    except (ValueError, RecursionError) as error:
+        raise InputError("the body is no JSON") from error
+    if not isinstance(plain, dict):
+        raise InputError("the body is no JSON object")
+    return plain
+
+
+def _refusal(error: RefusedError | StoreError) -> http.Response:
+    if isinstance(error, StoreError):
+        logger.warning("hushlist: the live page: %s", error)
+        error = RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "its file cannot be used: see the messages of the proxy")
+    response = _json(error.status, {"error": error.why})
+    response.headers.update({name.replace("_", "-"): text for name, text in error.headers.items()})
+    return response
+
+
+def _json(status: int, plain: Mapping[str, object]) -> http.Response:
+    return http.Response.make(status, json.dumps(plain).encode(), {"Content-Type": "application/json"})

@@ -1,0 +1,317 @@
+// Lets administrators sign in and act, by the page's own interface. As in live.js, every text is set as text.
+"use strict";
+
+const ROLES = ["view", "approve", "manage"];
+let session = {needed: false, possible: false, name: null, role: null, token: null};
+const may = (role) => ROLES.indexOf(session.role) >= ROLES.indexOf(role);
+
+/** Call the interface; its answer, or an error that says why not. */
+async function call(method, path, body) {
+  const headers = {"X-Hushlist": "live"};
+  if (method !== "GET") headers["X-Hushlist-Token"] = session.token ?? "";
+  if (body) headers["Content-Type"] = "application/json";
+  let response;
+  try {
+    response = await fetch(`/api/v1${path}`, {method, headers, body: body && JSON.stringify(body)});
+  } catch {
+    throw new Error("The proxy does not answer.");
+  }
+  const found = await response.json().catch(() => ({}));
+  if (!response.ok) {
+    if (response.status === 401 && path !== "/session") await learn();
+    throw new Error(found.error ?? `It answers ${response.status}.`);
+  }
+  return found;
+}
+
+/** Say what came of something; a screen reader reads it out. */
+function tell(text, isWrong = false) {
+  const place = byId("told");
+  place.className = isWrong ? "alert" : "soft";
+  say(place, text);
+}
+
+/** Ask for something; say only what went wrong. */
+async function ask(path) {
+  tell("");
+  try {
+    return await call("GET", path);
+  } catch (error) {
+    tell(error.message, true);
+    return null;
+  }
+}
+
+/** Do something, say what came of it, and show what is so now. */
+async function act(words, what) {
+  try {
+    const found = await what();
+    tell(words);
+    return found;
+  } catch (error) {
+    tell(error.message, true);
+    return null;
+  } finally {
+    if (session.name) await showAll();
+  }
+}
+
+const value = (form, name) => form.elements[name].value.trim();
+const button = (text, label, onclick) => make("button", {type: "button", class: "small", "aria-label": label, onclick}, text);
+
+/** Fill a table's body; a row is a list of cells: text, or elements. */
+function fill(id, rows, none) {
+  const body = byId(id).tBodies[0];
+  const width = byId(id).tHead.rows[0].cells.length;
+  const shown = rows.length ? rows : [[make("span", {class: "soft"}, none)]];
+  body.replaceChildren(...shown.map((cells) =>
+    make("tr", {role: "row"}, ...cells.map((cell) => make("td", {role: "cell", colspan: rows.length ? null : width, dir: "auto"}, cell ?? "")))));
+}
+
+// -- who is signed in ---------------------------------------------------------------------------------------------------
+
+function showSession() {
+  isLocked = session.needed && !session.name;
+  byId("sign-in").hidden = !isLocked;
+  byId("sign-in-form").hidden = !session.possible;
+  byId("not-here").hidden = session.possible;
+  byId("seen").hidden = isLocked;
+  byId("administration").hidden = !session.name;
+  byId("who").hidden = !session.name;
+  say(byId("who-name"), session.name ? `${session.name} (${session.role})` : "");
+  say(byId("footer-words"), session.needed ? "Whatever is done here is recorded." : "Nothing can be changed here.");
+  document.body.dataset.role = session.role ?? "";
+  for (const element of document.querySelectorAll("[data-for]")) element.hidden = !may(element.dataset.for);
+  if (isLocked) {
+    status("paused", "Signed out");
+    say(byId("policy"), "");
+  }
+}
+
+async function learn() {
+  try {
+    session = await call("GET", "/session");
+  } catch {
+    return; // the page says that there is no answer
+  }
+  showSession();
+  if (session.name) await showAll();
+}
+
+async function signIn(event) {
+  event.preventDefault();
+  const form = event.target;
+  const alert = byId("sign-in-alert");
+  alert.hidden = true;
+  try {
+    session = await call("POST", "/session", {name: value(form, "name"), passphrase: form.elements.passphrase.value});
+    form.reset();
+    showSession();
+    byId("who-name").focus();
+    await showAll();
+  } catch (error) {
+    say(alert, error.message);
+    alert.hidden = false;
+    form.elements.passphrase.value = "";
+    form.elements.passphrase.focus();
+  }
+}
+
+async function signOut() {
+  try {
+    session = await call("DELETE", "/session");
+    location.reload(); // nothing that was shown stays
+  } catch (error) {
+    tell(error.message, true);
+  }
+}
+
+// -- what there is ------------------------------------------------------------------------------------------------------
+
+const whom = (client) => client ?? "everybody";
+const what = (one) => (one.scope === "everything" ? "everything that rules stop" : `${one.scope} ${one.target ?? "of the user's choice"}`);
+
+async function showGrants() {
+  const {grants} = await call("GET", "/grants");
+  fill("grants", grants.map((one) => [what(one), whom(one.client), moment(one.until), `${one.how}, ${one.by}`,
+    may("approve") ? button("End", `End: ${what(one)} for ${whom(one.client)}`, () => act("Ended.", () => call("DELETE", `/grants/${one.id}`))) : ""]),
+  "Nothing is unblocked now.");
+}
+
+async function showCodes() {
+  if (!may("approve")) return;
+  const {codes} = await call("GET", "/codes");
+  fill("codes", codes.map((one) => [what(one), one.client ?? "whoever uses it first", `${whole.format(one.minutes)} min`, moment(one.until), one.by,
+    button("Withdraw", `Withdraw the code for ${what(one)}`, () => act("Withdrawn.", () => call("DELETE", `/codes/${one.id}`)))]),
+  "There is no code that can be used.");
+}
+
+async function showRules() {
+  const {file, rules} = await call("GET", "/rules").catch((error) => ({file: error.message, rules: []}));
+  say(byId("rules-file"), file);
+  fill("rules", rules.map((one) => [whole.format(one.line), chip(one.action ?? "block"), one.expression, one.reason, one.expires ? `to the end of ${one.expires}` : "for good"]),
+    "There is no rule.");
+}
+
+async function showUpdates() {
+  const {lists: found} = await call("GET", "/lists");
+  const post = (path, url, more = {}) => call("POST", `/lists/${path}`, {url, ...more});
+  fill("updates", found.map((one) => {
+    const name = one.title ?? one.url;
+    const state = [one.fault && `failed: ${one.fault}`, one.held && `held back: ${one.reasons.join("; ")}`].filter(Boolean).join("\n") || "in force";
+    const actions = [];
+    if (one.held) actions.push(button("Look", `What is held back of ${name}`, () => look(one.url, name)));
+    if (may("manage")) {
+      actions.push(button("Update", `Update ${name} now`, () => act("It is fetched within seconds.", () => post("update", one.url))));
+      if (one.versions.length > 1) actions.push(button("Go back", `Go back to the version of ${name} before`, () => act("The version before is in force.", () => post("rollback", one.url))));
+    }
+    return [make("span", {}, name, ...(one.title ? [make("small", {}, one.url)] : [])), state, one.checked ? moment(one.checked) : "never", String(one.versions.length), make("span", {class: "actions"}, ...actions)];
+  }), "The policy fetches no list.");
+}
+
+async function look(url, name) {
+  const found = await ask(`/lists/held?url=${encodeURIComponent(url)}`);
+  if (!found) return;
+  const lines = (title, number, some) => [make("h3", {}, `${title}: ${whole.format(number)}`),
+    make("pre", {tabindex: "0", "aria-label": title}, some.join("\n") + (number > some.length ? "\n…" : ""))];
+  const accept = () => act("It is in force.", async () => {
+    await call("POST", "/lists/accept", {url, digest: found.digest});
+    byId("difference").replaceChildren();
+  });
+  byId("difference").replaceChildren(make("h3", {tabindex: "-1"}, `Held back of ${name}`), make("p", {}, found.reasons.join("; ")),
+    ...lines("Lines that are new", found.added, found.added_lines), ...lines("Lines that would be gone", found.removed, found.removed_lines),
+    ...(may("manage") ? [make("p", {}, button("Accept", `Accept what is held back of ${name}`, accept))] : []));
+  byId("difference").firstChild.focus();
+}
+
+async function showRecord() {
+  const {record} = await call("GET", "/record");
+  const told = (detail) => Object.entries(detail).filter(([, text]) => text !== null && typeof text !== "object").map(([name, text]) =>
+    `${name}: ${["until", "made"].includes(name) ? moment(text) : text}`).join(", ");
+  fill("record", record.map((one) => [moment(one.at), one.who, one.client, make("span", {}, one.what, make("small", {}, told(one.detail))),
+    one.undone ? `undone by ${one.undone_by}` : one.can_undo && may("approve")
+      ? button("Undo", `Undo: ${one.what}, ${moment(one.at)}`, () => act("Undone.", () => call("POST", `/record/${one.id}/undo`, {}))) : ""]),
+  "Nothing was done yet.");
+}
+
+async function showSessions() {
+  if (!may("manage")) return;
+  const {sessions} = await call("GET", "/sessions");
+  fill("sessions", sessions.map((one) => [one.name, one.client, moment(one.made), moment(one.until),
+    button("End", `End the session of ${one.name} at ${one.client}`, () => act("Ended.", () => call("DELETE", `/sessions/${one.id}`)))]), "Nobody.");
+}
+
+async function showAll() {
+  try {
+    await Promise.all([showGrants(), showCodes(), showRules(), showUpdates(), showRecord(), showSessions()]);
+  } catch (error) {
+    if (session.name) tell(error.message, true);
+  }
+}
+
+// -- what is done -------------------------------------------------------------------------------------------------------
+
+/** What the form cannot say together is switched off. */
+function fit() {
+  const form = byId("act");
+  const isGrant = form.elements.what.value === "allow";
+  const isCode = form.elements.what.value === "code";
+  for (const element of form.querySelectorAll("[data-of]")) {
+    element.hidden = !element.dataset.of.split(" ").includes(isGrant ? "allow" : isCode ? "code" : "rule");
+  }
+  const category = form.elements.scope.querySelector("[value=category]");
+  category.disabled = !isGrant && !isCode;
+  if (category.disabled && category.selected) form.elements.scope.value = "host";
+  form.elements.target.required = !isCode;
+}
+
+async function submitAct(event) {
+  event.preventDefault();
+  const form = event.target;
+  const chosen = value(form, "what");
+  const minutes = Number(value(form, "minutes"));
+  const place = {scope: value(form, "scope"), target: value(form, "target")};
+  if (chosen === "allow") {
+    await act("It is allowed.", () => call("POST", "/grants", {...place, minutes, client: value(form, "client")}));
+  } else if (chosen === "code") {
+    const made = await act("A code was made.", () => call("POST", "/codes", {...place, minutes, client: value(form, "client")}));
+    if (made) tell(`The code, which is shown this once: ${made.result.code}`);
+  } else {
+    const [action, days] = chosen.split(" ");
+    await act("The rule is there; it holds within seconds.", () => call("POST", "/rules", {...place, action, days: Number(days), reason: value(form, "reason")}));
+  }
+}
+
+async function previewRule() {
+  const form = byId("act");
+  const query = new URLSearchParams({scope: value(form, "scope"), target: value(form, "target")});
+  const found = await ask(`/preview?${query}`);
+  if (!found) return;
+  const actions = Object.entries(found.actions).map(([action, number]) => `${whole.format(number)} ${action}`).join(", ");
+  const part = found.is_all ? "" : " (of the 10,000 newest records)";
+  byId("preview").replaceChildren(
+    make("p", {}, `In the last week it would have covered${part}: requests ${whole.format(found.requests)}, clients ${whole.format(found.clients)}${actions ? `; ${actions}` : ""}.`),
+    make("ul", {}, ...found.addresses.map((one) => make("li", {}, chip(one.action), ` ${one.url} (${whole.format(one.count)})`))));
+}
+
+async function submitPause(event) {
+  event.preventDefault();
+  const form = event.target;
+  await act("The group is paused.", () => call("POST", "/pauses", {group: value(form, "group"), minutes: Number(value(form, "minutes"))}));
+}
+
+async function submitHolds(event) {
+  event.preventDefault();
+  const form = event.target;
+  const query = new URLSearchParams(["client", "user", "url"].map((name) => [name, value(form, name)]));
+  const found = await ask(`/client?${query}`);
+  if (!found) return;
+  const {decision} = found;
+  const changes = (one) => `${one.name}: ${one.is_on ? "on" : "off"}${one.until ? `, until ${moment(one.until)}` : ""}`;
+  const list = make("dl", {class: "facts"});
+  facts(list, [
+    ["Group", `${found.group} (mode ${found.mode})`],
+    ["Layers", found.layers.map((one) => (one.is_on ? one.name : `${one.name} (off now)`)).join(", ")],
+    ["Schedules", found.schedules.map(changes).join("\n") || "none"],
+    ["Categories", found.categories.map((one) => `${one.category}: ${one.action ?? "as the lists say"}`).join("\n") || "as the lists say"],
+    ["What no rule decides", found.default ?? "pass"],
+    ...(decision ? [["This address", `${decision.action}: ${decision.why || "no rule fits"}`]] : []),
+  ]);
+  byId("holding").replaceChildren(list);
+}
+
+/** A decision, a host or a client that somebody chose elsewhere on the page. */
+document.addEventListener("chosen", ({detail}) => {
+  if (!session.name) return;
+  const isClient = !detail.url && !detail.host;
+  const form = byId(isClient ? "holds" : "act");
+  const address = /^[0-9a-f.:]+$/.test(detail.client ?? "") ? detail.client : "";
+  if (isClient) {
+    form.elements.client.value = address;
+    form.elements.user.value = detail.user ?? "";
+  } else {
+    form.elements.scope.value = "host";
+    form.elements.target.value = detail.host ?? detail.url.replace(/^[a-z+.-]+:\/\//, "").split(/[/?]/, 1)[0];
+    form.elements.client.value = detail.user ? `user:${detail.user}` : address;
+    form.dataset.url = detail.url ?? "";
+    form.dataset.category = detail.category ?? "";
+    byId("preview").replaceChildren();
+  }
+  form.scrollIntoView({block: "center"});
+  form.elements[isClient ? "url" : "what"].focus();
+});
+byId("act").elements.scope.addEventListener("change", ({target}) => {
+  const {url, category} = byId("act").dataset;
+  const chosen = {url, category}[target.value];
+  if (chosen) byId("act").elements.target.value = chosen;
+});
+document.addEventListener("locked", learn);
+byId("sign-in-form").addEventListener("submit", signIn);
+byId("sign-out").addEventListener("click", signOut);
+byId("act").addEventListener("submit", submitAct);
+byId("act").elements.what.addEventListener("change", fit);
+byId("preview-rule").addEventListener("click", previewRule);
+byId("pause-group").addEventListener("submit", submitPause);
+byId("holds").addEventListener("submit", submitHolds);
+fit();
+learn();

@@ -1,0 +1,192 @@
+"""Administrators at the live page: they sign in, act and undo it, in headless Chromium through a real proxy."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
+
+from e2e.browser import BROWSER, DRIVER, chromium, wait_for_words, wait_until
+from e2e.origin import Origin
+from e2e.policies import write_list, write_policy
+from e2e.proxy import Proxy, mitmdump
+from hushlist.proxy.dashboard.dashboard_server import HOST
+from hushlist.unblock.credentials import hash_passphrase
+
+pytestmark = [
+    pytest.mark.xdist_group("chromium"),
+    pytest.mark.skipif(not BROWSER or not DRIVER, reason="there is no Chromium with chromedriver on PATH"),
+]
+#: whatever stands in it must stay text
+SCRIPT = "<img src=x onerror=document.title='owned'>"
+PASSPHRASE = "correct horse battery staple"
+OWN = "# mine\nrules:\n- mine.test  # keep\n"
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("administration")
+
+
+@pytest.fixture(scope="module")
+def page(folder: Path, tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> Iterator[Proxy]:
+    """A proxy of this module's own, with people who may act."""
+    (folder / "own.yaml").write_text(OWN)
+    write_list(folder / "ads.yaml", "ads.test/", title=f"List {SCRIPT}", category="hrn://c.test/ads")
+    people = [{"name": "max", "passphrase": hash_passphrase(PASSPHRASE), "role": "manage"}]
+    people.append({"name": "vera", "passphrase": hash_passphrase(PASSPHRASE), "role": "view"})
+    policy = write_policy(folder, ["own.yaml"], ["ads.yaml"], admin=people, log={"what": "all", "folder": "log"})
+    policy.write_text(policy.read_text().replace("layer 1", "overrides"))
+    with mitmdump(tmp_path_factory.mktemp("mitmdump"), origin, policy=policy) as running:
+        yield running
+
+
+@pytest.fixture
+def browser(page: Proxy, tmp_path: Path) -> Iterator[Chrome]:
+    with chromium(page, tmp_path) as running:
+        yield running
+
+
+def sign_in(browser: Chrome, name: str, scheme: str = "http") -> None:
+    browser.get(f"{scheme}://{HOST}/")
+    wait_for_words(browser, "Passphrase")
+    browser.find_element(By.ID, "sign-in-name").send_keys(name, Keys.TAB, PASSPHRASE, Keys.ENTER)
+    wait_for_words(browser, f"{name} (")
+
+
+def told(browser: Chrome, words: str) -> None:
+    wait_until(browser, lambda one: words in one.find_element(By.ID, "told").text, words)
+
+
+def fill(browser: Chrome, **values: str) -> None:
+    """Fill the form of what is done."""
+    browser.execute_script(
+        "const form = document.getElementById('act'); for (const [name, value] of Object.entries(arguments[0])) {"
+        "form.elements[name].value = value; form.elements[name].dispatchEvent(new Event('change')); }",
+        values,
+    )
+
+
+def test_who_is_not_signed_in_sees_nothing_and_who_may_only_look_does_nothing(browser: Chrome, page: Proxy) -> None:
+    page.get("http://ads.test/secret")
+    browser.get(f"http://{HOST}/")
+    wait_for_words(browser, "Signed out")
+    assert "ads.test" not in browser.page_source
+    browser.find_element(By.ID, "sign-in-name").send_keys("vera", Keys.TAB, "wrong", Keys.ENTER)
+    wait_for_words(browser, "the name or the passphrase is wrong")
+    sign_in(browser, "vera")
+    wait_for_words(browser, "http://ads.test/secret")
+    shown = "return [...document.querySelectorAll('#act, #pause-group, .act')].filter((one) => one.offsetParent).length"
+    assert browser.execute_script(shown) == 0
+    status = browser.execute_async_script(
+        "fetch('/api/v1/session', {headers: {'X-Hushlist': 'live'}}).then((one) => one.json()).then((one) => "
+        "fetch('/api/v1/pauses', {method: 'POST', body: '{\"group\": \"default\", \"minutes\": 5}', headers: "
+        "{'X-Hushlist': 'live', 'X-Hushlist-Token': one.token, 'Content-Type': 'application/json'}}))"
+        ".then((one) => arguments[0](one.status))"
+    )
+    assert status == 403
+    assert browser.execute_script("return document.cookie") == ""
+    browser.find_element(By.ID, "sign-out").click()
+    wait_for_words(browser, "Signed out")
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_a_site_is_allowed_from_its_row_and_blocked_again(browser: Chrome, page: Proxy, scheme: str) -> None:
+    sign_in(browser, "max", scheme)
+    page.get(f"http://ads.test/{scheme}")
+    wait_for_words(browser, f"http://ads.test/{scheme}")
+    row = f"[...document.querySelectorAll('#rows .act')].find((one) => one.ariaLabel.endsWith('/{scheme}'))"
+    browser.execute_script(f"{row}.click()")
+    target = browser.find_element(By.ID, "act-target")
+    assert target.get_attribute("value") == "ads.test"
+    target.send_keys(Keys.ENTER)
+    told(browser, "It is allowed.")
+    assert page.get("http://ads.test/").status_code == 200
+    wait_until(browser, lambda one: "ads.test" in one.find_element(By.ID, "grants").text)
+    browser.execute_script("document.querySelector('#record').closest('details').open = true")
+    browser.find_element(By.CSS_SELECTOR, "#record button").send_keys(Keys.ENTER)
+    told(browser, "Undone.")
+    assert page.get("http://ads.test/").status_code == 403
+
+
+def test_a_lasting_rule_is_previewed_added_and_undone(browser: Chrome, page: Proxy, folder: Path) -> None:
+    sign_in(browser, "max")
+    assert page.get("http://fine.test/page").status_code == 200
+    fill(browser, what="block 0", target="fine.test", reason=SCRIPT)
+    wait_until(browser, lambda one: one.find_element(By.ID, "preview-rule").is_displayed())
+
+    def preview(one: Chrome) -> bool:  # the log is written by a thread of its own
+        one.find_element(By.ID, "preview-rule").click()
+        return "fine.test/page" in one.find_element(By.ID, "preview").text
+
+    wait_until(browser, preview)
+    browser.execute_script("document.getElementById('act').requestSubmit()")
+    told(browser, "The rule is there")
+    assert (folder / "own.yaml").read_text().startswith(f'{OWN}- {{expression: "fine.test/", action: "block"')
+    wait_until(browser, lambda _: page.get("http://fine.test/").status_code == 403)
+    assert SCRIPT in browser.execute_script("return document.getElementById('rules').textContent")
+    assert browser.title == "Hushlist live"
+    browser.execute_script("document.querySelector('#record').closest('details').open = true")
+    browser.find_element(By.CSS_SELECTOR, "#record button").click()
+    told(browser, "Undone.")
+    assert (folder / "own.yaml").read_text() == OWN
+    wait_until(browser, lambda _: page.get("http://fine.test/").status_code == 200)
+
+
+def test_a_code_is_shown_once_and_what_holds_is_told(browser: Chrome) -> None:
+    sign_in(browser, "max")
+    fill(browser, what="code", target="")
+    browser.execute_script("document.getElementById('act').requestSubmit()")
+    told(browser, "shown this once")
+    browser.find_element(By.ID, "holds-client").send_keys(
+        "10.0.0.7", Keys.TAB, Keys.TAB, "http://ads.test/", Keys.ENTER
+    )
+    wait_until(browser, lambda one: "block: ads.test/" in one.find_element(By.ID, "holding").text)
+
+
+def test_the_page_fits_a_phone_and_every_field_and_button_has_a_name(browser: Chrome) -> None:
+    sign_in(browser, "max")
+    browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
+    for width in (1400, 390):
+        browser.set_window_size(width, 800)
+        assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
+    nameless = browser.execute_script(
+        "return [...document.querySelectorAll('input, select, button')].filter((one) => "
+        "!(one.labels?.length || one.ariaLabel || one.textContent.trim())).map((one) => one.id)"
+    )
+    assert nameless == []
+    used = browser.execute_script(
+        "return performance.getEntriesByType('resource').map((one) => new URL(one.name).host)"
+    )
+    assert set(used) == {HOST}
+
+
+def test_another_site_s_page_does_nothing_with_the_session(browser: Chrome, page: Proxy, origin: Origin) -> None:
+    sign_in(browser, "max")
+    origin.pages["/attack"] = ("text/html", b"<!doctype html><title>Attack</title>")
+    browser.get("http://evil.test/attack")
+    attack = """
+        const [page, done] = arguments;
+        const body = '{"group": "default", "minutes": 60}';
+        const own = {method: "POST", credentials: "include", body};
+        const send = (more) => fetch(page + "/api/v1/pauses", {...own, ...more}).then((one) => one.status, () => -1);
+        const headers = {"Content-Type": "application/json", "X-Hushlist": "live", "X-Hushlist-Token": "0"};
+        Promise.all([send({}), send({mode: "no-cors"}), send({headers})]).then(done);
+    """
+    assert not {200, 204} & set(browser.execute_async_script(attack, f"http://{HOST}"))
+    form = """
+        const form = Object.assign(document.createElement("form"), {method: "post", action: arguments[0]});
+        const [name, value] = ['{"group": "default", "minutes": 60, "a', '": 1}'];
+        form.append(Object.assign(document.createElement("input"), {name, value}));
+        form.enctype = "text/plain";
+        document.body.append(form);
+        form.submit();
+    """
+    browser.execute_script(form, f"http://{HOST}/api/v1/pauses")
+    wait_until(browser, lambda one: HOST in one.current_url)
+    browser.get(f"http://{HOST}/")
+    wait_for_words(browser, "Nothing is unblocked now.")

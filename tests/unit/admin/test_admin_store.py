@@ -1,0 +1,93 @@
+"""The administrators' file: sessions, tokens and the record, and how much of each it keeps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hushlist.admin import admin_store
+from hushlist.admin.admin_store import MOST_SESSIONS, SESSION, Account, AccountError, AdminStore
+from hushlist.policy.admin import AdminPerson, Role
+from unit.clock import Clock
+
+ANNA, MAX = (AdminPerson(name, f"scrypt${name}", Role.MANAGE) for name in ("anna", "max"))
+ACCOUNT = Account("anna", Role.MANAGE, "192.0.2.7")
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def store(tmp_path: Path, clock: Clock) -> Iterator[AdminStore]:
+    with AdminStore(tmp_path / "admin.sqlite", clock) as opened:
+        yield opened
+
+
+def test_a_person_has_so_many_sessions_and_the_oldest_ends(store: AdminStore) -> None:
+    other = store.sign_in(MAX, "", is_secure=True)
+    tokens = [store.sign_in(ANNA, "", is_secure=True) for _ in range(MOST_SESSIONS + 1)]
+    assert len(set(tokens)) == len(tokens)
+    held = [store.account(token, [ANNA, MAX], "", is_secure=True) is not None for token in (*tokens, other)]
+    assert held == [False, *[True] * (MOST_SESSIONS + 1)]
+
+
+def test_sessions_that_are_over_are_removed_and_a_clock_that_was_set_back_opens_none(
+    store: AdminStore, clock: Clock
+) -> None:
+    token = store.sign_in(ANNA, "192.0.2.7", is_secure=True)
+    clock.now -= SESSION
+    assert store.account(token, [ANNA], "", is_secure=True) is None
+    clock.now += 2 * SESSION
+    assert store.sessions() == []
+    store.sign_in(MAX, "192.0.2.8", is_secure=True)
+    assert [one.name for one in store.sessions()] == ["max"]
+
+
+@pytest.mark.parametrize("token", ["", "x", "\udcff", "\0", "hushlist_" + "a" * 43])
+def test_what_is_no_token_is_nobody_s(store: AdminStore, token: str) -> None:
+    store.make_bearer("a", Role.VIEW, 60, by="me")
+    assert store.bearer(token, "") is None
+    assert store.account(token, [ANNA], "", is_secure=True) is None
+
+
+def test_tokens_end_at_their_time_and_are_so_many(
+    store: AdminStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    token = store.make_bearer("a", Role.VIEW, 60, by="me")
+    assert store.bearer(token, "192.0.2.7") == Account("token:a", Role.VIEW, "192.0.2.7")
+    with pytest.raises(AccountError, match="a token has this name"):
+        store.make_bearer("a", Role.VIEW, 60, by="me")
+    clock.now += 60
+    assert store.bearer(token, "") is None
+    assert store.bearers() == []
+    store.make_bearer("a", Role.VIEW, 60, by="me")
+    monkeypatch.setattr(admin_store, "MOST_BEARERS", 1)
+    with pytest.raises(AccountError, match="there are 1 tokens already"):
+        store.make_bearer("b", Role.VIEW, 60, by="me")
+
+
+def test_the_record_keeps_the_newest_and_something_is_undone_once(
+    store: AdminStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(admin_store, "MOST_RECORDED", 2)
+    numbers = [store.record(ACCOUNT, what, {"n": what}, Role.VIEW, {"kind": what}) for what in ("a", "b", "c")]
+    assert [one.what for one in store.recorded()] == ["c", "b"]
+    assert store.recorded_action(numbers[0]) is None
+    assert store.mark_undone(numbers[2], "max")
+    assert not store.mark_undone(numbers[2], "max")
+    found = store.recorded_action(numbers[2])
+    assert found is not None
+    assert (found.undone, found.undone_by, found.undo, found.role) == (clock.now, "max", {"kind": "c"}, Role.VIEW)
+    store.unmark_undone(numbers[2])
+    assert store.mark_undone(numbers[2], "anna")
+
+
+def test_nothing_in_the_file_is_a_token(store: AdminStore, tmp_path: Path) -> None:
+    tokens = [store.sign_in(ANNA, "", is_secure=True), store.make_bearer("a", Role.VIEW, 60, by="me")]
+    octets = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    assert not [token for token in tokens if token.encode() in octets]
+    assert ANNA.passphrase.encode() not in octets

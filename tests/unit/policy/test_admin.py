@@ -1,0 +1,52 @@
+"""The key ``admin`` of the policy."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from hushlist.lists.list_source import ProblemReport
+from hushlist.policy.admin import AdminPerson, Role
+from hushlist.policy.policy_file import read_policy
+
+STORED = f"scrypt$n=32768,r=8,p=1${'A' * 43}${'A' * 43}"
+PERSON = f"{{name: a, passphrase: '{STORED}', role: view}}"
+
+
+def read(folder: Path, admin: str) -> tuple[tuple[AdminPerson, ...], list[str]]:
+    (folder / "policy.yaml").write_text(f"layers: []\nadmin: {admin}\n")
+    report = ProblemReport("policy.yaml")
+    policy = read_policy(folder / "policy.yaml", report)
+    assert policy is not None
+    return policy.admin, [str(problem) for problem in report.errors]
+
+
+def test_people_have_a_name_a_passphrase_and_a_role(tmp_path: Path) -> None:
+    people, errors = read(tmp_path, f"[{{name: Anna Ö, passphrase: '{STORED}', role: approve}}]")
+    assert people == (AdminPerson("Anna Ö", STORED, Role.APPROVE),)
+    assert errors == []
+
+
+@pytest.mark.parametrize(
+    ("admin", "why"),
+    [
+        ("[]", "expected 1 to 1000 people"),
+        ("[{name: a, role: view}]", "a person has no passphrase"),
+        (f"[{{passphrase: '{STORED}', role: view}}]", "a person has no name"),
+        (f"[{{name: a, passphrase: '{STORED}'}}]", "a person has no role"),
+        (f"[{{name: a, passphrase: '{STORED}', role: root}}]", "expected one of view, approve, manage"),
+        ("[{name: a, passphrase: secret, role: view}]", "hushlist override passphrase"),
+        (f"[{{name: ' a', passphrase: '{STORED}', role: view}}]", "characters that can be shown"),
+        (f"[{{name: 'a{'b' * 100}', passphrase: '{STORED}', role: view}}]", "characters that can be shown"),
+        (f'[{{name: "a\\u202e", passphrase: "{STORED}", role: view}}]', "characters that can be shown"),
+        (f"[{PERSON}, {PERSON}]", "more than one person"),
+        ("on", "admin"),
+        ("[anna]", "expected a mapping with name, passphrase, role"),
+    ],
+)
+def test_what_is_written_wrongly_is_reported_with_its_line(tmp_path: Path, admin: str, why: str) -> None:
+    people, errors = read(tmp_path, admin)
+    assert [error for error in errors if why in error and "policy.yaml:2" in error], errors
+    assert people == () or "more than one" in why
+    assert "secret" not in "".join(errors)

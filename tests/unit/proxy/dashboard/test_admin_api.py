@@ -1,0 +1,755 @@
+"""What administrators do by the live page and its interface: who may, how it is asked, and what comes of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from time import time
+from typing import Any
+from urllib.parse import quote
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+from jsonschema import Draft202012Validator
+from mitmproxy import exceptions, http
+from mitmproxy.test import taddons, tflow
+
+from hushlist.admin.admin_store import AdminStore, default_path
+from hushlist.policy.admin import Role
+from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.dashboard import admin_api, dashboard_server
+from hushlist.proxy.dashboard.api_description import BASE, CALLS, ApiCall, openapi
+from hushlist.proxy.dashboard.dashboard_server import HOST
+from hushlist.system.list_store import ListStore
+from hushlist.unblock import credentials
+from unit.clock import Clock
+from unit.mitmproxied import mitmproxied
+
+PEOPLE = {"vera": "view", "anna": "approve", "max": "manage"}
+PASSPHRASE = "correct horse"
+#: whatever stands in it must stay text
+LIST = "https://lists.example/a.domains"
+MARKUP = "<img src=x onerror=alert(1)>"
+
+
+@pytest.fixture
+def hushlist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hushlist:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return Hushlist()
+
+
+@pytest.fixture
+def context(hushlist: Hushlist) -> Iterator[taddons.context]:
+    with mitmproxied(hushlist) as context:
+        yield context
+
+
+@pytest.fixture
+def use(
+    context: taddons.context, hushlist: Hushlist, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., Path]:
+    """Put a policy in force, whose own rules are in a file; returns that."""
+    monkeypatch.setattr(credentials, "SCRYPT_N", 2)
+    stored = credentials.hash_passphrase(PASSPHRASE)
+
+    def use(more: str = "", people: dict[str, str] | None = None, lists: str = "ads.yaml") -> Path:
+        named = PEOPLE if people is None else people
+        lines = [f"- {{name: {name}, passphrase: '{stored}', role: {role}}}" for name, role in named.items()]
+        admin = "\n".join(["admin:", *lines]) if lines else ""
+        (tmp_path / "ads.yaml").write_text("rules: [{expression: blocked.example, category: 'hrn://c.example/ads'}]\n")
+        own = tmp_path / "own.yaml"
+        if not own.exists():
+            own.write_text("# mine\nrules:\n  - mine.example  # keep\n\n# the end\n")
+        layers = "- {name: overrides, lists: [own.yaml]}\n"
+        layers += f"- {{name: lists, lists: [{lists}]}}\n"
+        live = "live: {clients: [0.0.0.0/0, '::/0']}"
+        (tmp_path / "policy.yaml").write_text(f"{live}\n{admin}\n{more}\nlayers:\n{layers}")
+        context.configure(hushlist, hushlist_policy="")
+        context.configure(hushlist, hushlist_policy=str(tmp_path / "policy.yaml"), hushlist_mode="block")
+        return own
+
+    return use
+
+
+def reload(hushlist: Hushlist, context: taddons.context, tmp_path: Path) -> None:
+    context.configure(hushlist, hushlist_policy="")
+    context.configure(hushlist, hushlist_policy=str(tmp_path / "policy.yaml"))
+
+
+class Browser:
+    """A client of the page, which keeps cookies as browsers do."""
+
+    def __init__(self, hushlist: Hushlist, address: str = "127.0.0.1", scheme: str = "http") -> None:
+        self.hushlist, self.address, self.scheme = hushlist, address, scheme
+        self.cookies: dict[str, str] = {}
+        self.token = ""
+
+    def send(self, method: str, path: str, body: object = None, **headers: str) -> http.Response:
+        """What is answered; a header with an empty value is left out."""
+        content = body if isinstance(body, bytes) else b"" if body is None else json.dumps(body).encode()
+        flow = tflow.tflow(req=http.Request.make(method, f"{self.scheme}://{HOST}{path}", content))
+        own = {"X-Hushlist": "live", "X-Hushlist-Token": self.token}
+        if method == "POST":
+            own["Content-Type"] = "application/json"
+        if self.cookies:
+            own["Cookie"] = "; ".join(f"{name}={value}" for name, value in self.cookies.items())
+        own |= {name.replace("_", "-"): value for name, value in headers.items()}
+        flow.request.headers.update({name: value for name, value in own.items() if value})
+        flow.client_conn.peername = (self.address, 50000)
+        flow.client_conn.sni = HOST if self.scheme == "https" else None
+
+        async def whole() -> None:
+            awaited = self.hushlist.requestheaders(flow)
+            assert awaited is not None
+            with pytest.raises(exceptions.AddonHalt):
+                await awaited
+            assert flow.response is not None  # nothing goes on to an origin while the body arrives
+            with pytest.raises(exceptions.AddonHalt):
+                await self._request(flow)
+
+        asyncio.run(whole())
+        assert flow.response is not None
+        assert flow.response.headers["content-security-policy"] if path.startswith(BASE) else True
+        for line in flow.response.headers.get_all("set-cookie"):
+            name, _, value = line.partition(";")[0].partition("=")
+            self.cookies[name] = value
+        return flow.response
+
+    async def _request(self, flow: http.HTTPFlow) -> None:
+        later = self.hushlist.request(flow)
+        if later is not None:
+            await later
+
+    def call(self, method: str, path: str, body: object = None, **headers: str) -> tuple[int, dict[str, Any]]:
+        response = self.send(method, BASE + path, body, **headers)
+        return response.status_code, json.loads(response.content or b"{}")
+
+    def sign_in(self, name: str, passphrase: str = PASSPHRASE) -> int:
+        status, plain = self.call("POST", "/session", {"name": name, "passphrase": passphrase})
+        self.token = plain.get("token") or ""
+        return status
+
+
+@pytest.fixture
+def browser(hushlist: Hushlist) -> Browser:
+    return Browser(hushlist)
+
+
+@pytest.fixture
+def manager(browser: Browser, use: Callable[..., Path]) -> Browser:
+    use()
+    assert browser.sign_in("max") == 200
+    return browser
+
+
+# -- who is signed in --------------------------------------------------------------------------------------------------
+
+
+def test_without_admin_the_page_is_as_it_was(browser: Browser, use: Callable[..., Path]) -> None:
+    use(people={})
+    assert browser.send("GET", "/data").status_code == 200
+    assert browser.call("GET", "/session")[1] == {
+        "needed": False,
+        "possible": False,
+        "name": None,
+        "role": None,
+        "token": None,
+    }
+    assert browser.sign_in("max") == 403
+    assert browser.call("GET", "/grants")[0] == 403
+
+
+@pytest.mark.parametrize(("scheme", "address"), [("http", "127.0.0.1"), ("https", "192.168.1.7"), ("https", "::1")])
+def test_with_admin_people_see_the_page_when_they_are_signed_in(
+    hushlist: Hushlist, use: Callable[..., Path], scheme: str, address: str
+) -> None:
+    use()
+    browser = Browser(hushlist, address, scheme)
+    assert browser.send("GET", "/").status_code == 200
+    assert browser.send("GET", "/data").status_code == browser.send("GET", "/explain?url=a.example").status_code == 401
+    assert browser.sign_in("vera", "wrong") == 401
+    assert browser.cookies == {}
+    assert browser.sign_in("vera") == 200
+    assert browser.send("GET", "/data").status_code == browser.send("GET", "/explain?url=a.example").status_code == 200
+    assert browser.call("GET", "/session")[1]["name"] == "vera"
+    assert browser.call("DELETE", "/session")[0] == 200
+    assert browser.send("GET", "/data").status_code == 401
+
+
+def test_nobody_signs_in_over_a_network_in_the_clear(hushlist: Hushlist, use: Callable[..., Path]) -> None:
+    use()
+    browser = Browser(hushlist, "192.168.1.7")
+    assert browser.sign_in("max") == 403
+    assert browser.call("GET", "/session")[1]["possible"] is False
+    near = Browser(hushlist)
+    assert near.sign_in("max") == 200
+    browser.cookies = near.cookies  # somebody has read it
+    assert browser.send("GET", "/data").status_code == 403
+    over = Browser(hushlist, "192.168.1.7", "https")
+    over.cookies = {"__Host-hushlist": near.cookies["hushlist"]}
+    assert over.send("GET", "/data").status_code == 401
+
+
+@pytest.mark.parametrize(("scheme", "name"), [("http", "hushlist"), ("https", "__Host-hushlist")])
+def test_the_cookie_is_kept_from_scripts_and_from_other_sites(
+    hushlist: Hushlist, use: Callable[..., Path], scheme: str, name: str
+) -> None:
+    use()
+    browser = Browser(hushlist, scheme=scheme)
+    response = browser.send("POST", f"{BASE}/session", {"name": "max", "passphrase": PASSPHRASE})
+    cookie, *parts = response.headers["set-cookie"].split("; ")
+    assert cookie.startswith(f"{name}=")
+    assert {"Path=/", "HttpOnly", "SameSite=Strict"} <= set(parts)
+    assert ("Secure" in parts) is (scheme == "https")
+    assert not [part for part in parts if part.startswith("Domain")]
+    assert cookie.partition("=")[2] not in response.text  # type: ignore[operator]
+
+
+def test_a_session_that_somebody_else_has_begun_is_none_of_whoever_signs_in(
+    hushlist: Hushlist, use: Callable[..., Path]
+) -> None:
+    use()
+    mine, theirs = Browser(hushlist), Browser(hushlist)
+    assert mine.sign_in("vera") == 200
+    given = theirs.cookies["hushlist"] = mine.cookies["hushlist"]
+    assert theirs.sign_in("max") == 200
+    assert theirs.cookies["hushlist"] != given
+    assert mine.send("GET", "/data").status_code == 401
+    theirs.cookies["hushlist"] = "chosen"
+    assert theirs.send("GET", "/data").status_code == 401
+    assert theirs.send("GET", "/data", Cookie="hushlist=a; hushlist=b").status_code == 401
+
+
+def test_a_session_that_ended_is_not_taken_again(manager: Browser, hushlist: Hushlist) -> None:
+    old, token = dict(manager.cookies), manager.token
+    assert manager.call("DELETE", "/session")[0] == 200
+    again = Browser(hushlist)
+    again.cookies, again.token = old, token
+    assert again.call("GET", "/grants")[0] == 401
+
+
+@pytest.mark.parametrize("change", ["nobody", "passphrase", "role", "another"])
+def test_a_session_goes_by_the_policy_that_is_in_force(
+    hushlist: Hushlist, use: Callable[..., Path], change: str
+) -> None:
+    use()
+    browser = Browser(hushlist)
+    assert browser.sign_in("max") == 200
+    if change == "passphrase":
+        text = hushlist.runtime.engine.policy.source  # type: ignore[union-attr]
+        policy = Path(text).read_text()
+        Path(text).write_text(policy.replace("role: manage", "role: manage").replace("$n=2", "$n=4", 3))
+        hushlist.policy_watch.load(Path(text))
+    else:
+        use(people={"nobody": {}, "role": {"max": "view"}, "another": {"anna": "manage"}}[change])
+    status = browser.call("GET", "/sessions")[0]
+    assert status == {"nobody": 403, "passphrase": 401, "role": 403, "another": 401}[change]
+
+
+def test_sessions_are_listed_and_ended_by_others(manager: Browser, hushlist: Hushlist) -> None:
+    other = Browser(hushlist, "192.168.1.9", "https")
+    assert other.sign_in("anna") == 200
+    found = manager.call("GET", "/sessions")[1]["sessions"]
+    assert [(one["name"], one["client"]) for one in found] == [("anna", "192.168.1.9"), ("max", "127.0.0.1")]
+    assert manager.call("DELETE", f"/sessions/{found[0]['id']}")[0] == 200
+    assert manager.call("DELETE", f"/sessions/{found[0]['id']}")[0] == 404
+    assert other.call("GET", "/grants")[0] == 401
+
+
+def test_a_session_ends_at_its_time(tmp_path: Path, hushlist: Hushlist, use: Callable[..., Path]) -> None:
+    use()
+    assert hushlist.runtime.engine is not None
+    (person, *_), clock = hushlist.runtime.engine.policy.admin, Clock()
+    with AdminStore(tmp_path / "own" / "admin.sqlite", clock) as store:
+        token = store.sign_in(person, "127.0.0.1", is_secure=True)
+        people = [person]
+        assert store.account(token, people, "", is_secure=True) is not None
+        assert store.account(token, people, "", is_secure=False) is None
+        clock.now += 12 * 3600
+        assert store.account(token, people, "", is_secure=True) is None
+        assert token.encode() not in b"".join(path.read_bytes() for path in (tmp_path / "own").iterdir())
+
+
+def test_wrong_tries_are_limited_and_others_can_still_sign_in(hushlist: Hushlist, use: Callable[..., Path]) -> None:
+    use()
+    guessing, other = Browser(hushlist, "192.168.1.7", "https"), Browser(hushlist)
+    assert [guessing.sign_in("max", "guess") for _ in range(6)] == [401] * 5 + [429]
+    response = guessing.send("POST", f"{BASE}/session", {"name": "max", "passphrase": PASSPHRASE})
+    assert response.status_code == 429
+    assert int(response.headers["retry-after"]) > 0
+    assert other.sign_in("max") == 200
+
+
+def test_a_name_that_nobody_has_takes_as_many_steps_as_a_wrong_passphrase(
+    browser: Browser, use: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use()
+    tried: list[str] = []
+    monkeypatch.setattr(admin_api, "verify_passphrase", lambda text, _: tried.append(text))
+    answers = {name: browser.call("POST", "/session", {"name": name, "passphrase": name}) for name in ("max", "eve")}
+    assert tried == ["max", "eve"]
+    assert answers["max"] == answers["eve"]
+
+
+def test_of_many_who_sign_in_at_once_some_are_told_to_wait(
+    hushlist: Hushlist, use: Callable[..., Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use()
+    monkeypatch.setattr(admin_api, "MOST_SIGN_INS", 0)
+    assert Browser(hushlist).sign_in("max") == 503
+
+
+def test_where_the_file_cannot_be_used_nobody_is_signed_in(
+    browser: Browser, use: Callable[..., Path], caplog: pytest.LogCaptureFixture
+) -> None:
+    use()
+    assert browser.sign_in("max") == 200
+    for path in default_path().parent.glob("admin.sqlite*"):
+        path.unlink()
+    default_path().write_bytes(b"no database at all, but quite long enough to be taken for one" * 100)
+    assert browser.call("GET", "/grants")[0] == browser.send("GET", "/data").status_code == 503
+    assert browser.sign_in("max") == 503
+    assert "admin.sqlite: file is not a database" in caplog.text
+    default_path().unlink()
+    assert browser.send("GET", "/data").status_code == 401
+    assert browser.sign_in("max") == 200
+
+
+# -- other sites, and other roles --------------------------------------------------------------------------------------
+
+GRANT = {"scope": "host", "target": "blocked.example", "minutes": 5}
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        {"Origin": "http://evil.example"},
+        {"Origin": "null"},
+        {"Origin": f"https://{HOST}"},
+        {"Sec_Fetch_Site": "cross-site"},
+        {"Sec_Fetch_Site": "same-site"},
+        {"Host": "evil.example"},
+        {"X_Hushlist": ""},
+        {"X_Hushlist_Token": ""},
+        {"X_Hushlist_Token": "0" * 64},
+        {"Content_Type": "text/plain"},
+        {"Content_Type": "application/x-www-form-urlencoded"},
+        {"Content_Type": ""},
+    ],
+)
+def test_no_other_site_s_page_does_anything(manager: Browser, headers: dict[str, str]) -> None:
+    response = manager.send("POST", f"{BASE}/grants", GRANT, **headers)
+    assert response.status_code == (415 if "Content_Type" in headers else 403)
+    assert manager.call("GET", "/grants")[1] == {"grants": []}
+    assert manager.call("POST", "/grants", GRANT)[0] == 200
+
+
+def test_the_token_of_another_session_does_not_do(manager: Browser, hushlist: Hushlist) -> None:
+    other = Browser(hushlist)
+    assert other.sign_in("max") == 200
+    assert manager.call("POST", "/grants", GRANT, X_Hushlist_Token=other.token)[0] == 403
+
+
+#: a body that each call takes
+BODIES: dict[str, dict[str, object]] = {
+    "sign_in": {"name": "max", "passphrase": PASSPHRASE},
+    "grant": GRANT,
+    "pause": {"group": "default", "minutes": 5},
+    "make_code": {"scope": "host", "minutes": 5},
+    "add_rule": {"action": "block", "scope": "host", "target": "a.example"},
+    "update_list": {"url": "https://lists.example/a"},
+    "accept_list": {"url": "https://lists.example/a", "digest": "0" * 64},
+    "roll_back_list": {"url": "https://lists.example/a"},
+}
+QUERIES = {"preview": "?scope=host&target=a.example", "held_back": "?url=https://lists.example/a"}
+
+
+def path_of(call: ApiCall) -> str:
+    path = call.path.replace("{number}", "1").replace("{identity}", "0" * 64)
+    return path + QUERIES.get(call.does, "")
+
+
+@pytest.mark.parametrize("call", [call for call in CALLS if call.role], ids=lambda call: f"{call.method} {call.path}")
+def test_each_role_may_do_what_is_for_it_and_no_more(
+    hushlist: Hushlist, use: Callable[..., Path], call: ApiCall
+) -> None:
+    own = use()
+    before = own.read_bytes()
+    assert call.role is not None
+    for name, role in PEOPLE.items():
+        browser = Browser(hushlist)
+        assert browser.sign_in(name) == 200
+        is_allowed = Role(role).may(call.role)
+        status, plain = browser.call(call.method, path_of(call), BODIES.get(call.does))
+        assert (status in (200, 400, 404)) is is_allowed, (name, plain)
+        if not is_allowed:
+            assert status == 403
+            assert own.read_bytes() == before
+    status, _ = Browser(hushlist).call(call.method, path_of(call), BODIES.get(call.does))
+    assert status == 401
+
+
+def test_who_may_not_do_something_may_not_undo_it_either(manager: Browser, hushlist: Hushlist) -> None:
+    done = manager.call("POST", "/rules", {"action": "block", "scope": "host", "target": "a.example"})[1]
+    other = Browser(hushlist)
+    assert other.sign_in("anna") == 200
+    assert other.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 403
+    assert manager.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+
+
+def test_a_program_acts_with_a_token_until_that_is_revoked(hushlist: Hushlist, use: Callable[..., Path]) -> None:
+    use()
+    browser = Browser(hushlist, "192.168.1.7", "https")
+    with AdminStore(default_path(), time) as store:
+        token = store.make_bearer("school", Role.APPROVE, 3600, by="me")
+        with_token = {"Authorization": f"Bearer {token}", "X_Hushlist": ""}
+        assert browser.call("POST", "/grants", GRANT, **with_token)[0] == 200
+        assert browser.call("POST", "/pauses", BODIES["pause"], **with_token)[0] == 403
+        assert browser.send("GET", "/data", Authorization=f"Bearer {token}").status_code == 200
+        (grant,) = browser.call("GET", "/grants", **with_token)[1]["grants"]
+        assert grant["by"] == "token:school"
+        in_clear = Browser(hushlist, "192.168.1.7")
+        assert in_clear.call("GET", "/grants", **with_token)[0] == 403
+        assert store.revoke_bearer("school")
+        assert browser.call("GET", "/grants", **with_token)[0] == 401
+    assert browser.call("GET", "/grants", Authorization="Bearer hushlist_")[0] == 401
+
+
+# -- what is done ------------------------------------------------------------------------------------------------------
+
+
+def decided(hushlist: Hushlist, url: str, client: str = "10.0.0.7") -> int | None:
+    """The status of an answer in the place of the origin's; ``None``: it passes."""
+    flow = tflow.tflow(req=http.Request.make("GET", url))
+    flow.client_conn.peername = (client, 50000)
+    hushlist.requestheaders(flow)
+    return None if flow.response is None else flow.response.status_code
+
+
+@pytest.mark.parametrize(
+    ("client", "passes"),
+    [
+        ("", {"10.0.0.7", "10.0.1.7"}),
+        ("10.0.0.7", {"10.0.0.7"}),
+        ("::ffff:10.0.0.7", {"10.0.0.7"}),
+        ("group:kids", {"10.0.1.7"}),
+        ("group:default", {"10.0.0.7"}),
+        ("user:jo", set()),
+    ],
+)
+def test_something_is_allowed_for_a_while_and_that_is_ended(
+    hushlist: Hushlist, use: Callable[..., Path], browser: Browser, client: str, passes: set[str]
+) -> None:
+    use("groups: [{name: kids, clients: [10.0.1.0/24]}]")
+    assert browser.sign_in("anna") == 200
+    status, done = browser.call("POST", "/grants", {**GRANT, "client": client})
+    assert status == 200, done
+    both = {"10.0.0.7", "10.0.1.7"}
+    assert {one for one in both if decided(hushlist, "http://www.blocked.example/", one) is None} == passes
+    assert browser.call("DELETE", f"/grants/{done['result']['id']}")[0] == 200
+    assert {one for one in both if decided(hushlist, "http://www.blocked.example/", one) is None} == set()
+    (last, first, _) = browser.call("GET", "/record")[1]["record"]
+    assert [last["what"], first["what"]] == ["revoked", "granted"]
+    assert browser.call("POST", f"/record/{last['id']}/undo", {})[0] == 200
+    assert {one for one in both if decided(hushlist, "http://www.blocked.example/", one) is None} == passes
+
+
+@pytest.mark.parametrize(
+    ("changed", "why"),
+    [
+        ({"client": "group:nobody"}, "no group"),
+        ({"client": "user:"}, "expected an address"),
+        ({"client": "somebody"}, "expected an address"),
+        ({"target": "h.example/path"}, "a host has no path"),
+        ({"target": ""}, "'target' has to be"),
+        ({"scope": "everything"}, "one of host, url, category"),
+        ({"scope": "category", "target": "ads"}, "ads"),
+        ({"minutes": 0}, "a whole number from 1"),
+        ({"minutes": True}, "a whole number from 1"),
+        ({"minutes": "5"}, "a whole number from 1"),
+        ({"odd": 1}, "'odd' is unknown"),
+    ],
+)
+def test_what_cannot_be_granted_is_refused_with_the_reason(
+    manager: Browser, changed: dict[str, object], why: str
+) -> None:
+    status, plain = manager.call("POST", "/grants", {**GRANT, **changed})
+    assert status == 400
+    assert why in plain["error"]
+
+
+@pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b"[" * 20000, b'{"url": ' + b"1" * 5000 + b"}"])
+def test_a_body_that_is_no_object_is_refused(manager: Browser, body: bytes) -> None:
+    assert manager.call("POST", "/lists/update", body)[0] == 400
+    assert manager.call("POST", "/lists/update", b" " * (1 << 16))[0] == 413
+
+
+def test_a_group_is_paused_and_checks_stay(hushlist: Hushlist, use: Callable[..., Path], browser: Browser) -> None:
+    use("groups: [{name: kids, clients: [10.0.1.0/24], default: block}]")
+    assert browser.sign_in("max") == 200
+    assert decided(hushlist, "http://any.example/", "10.0.1.7") == 403
+    done = browser.call("POST", "/pauses", {"group": "kids", "minutes": 10})[1]
+    assert decided(hushlist, "http://any.example/", "10.0.1.7") is None
+    assert decided(hushlist, "http://blocked.example/", "10.0.1.7") is None
+    assert decided(hushlist, "http://blocked.example/", "10.0.0.7") == 403
+    assert browser.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+    assert decided(hushlist, "http://any.example/", "10.0.1.7") == 403
+
+
+def test_a_code_is_made_listed_without_itself_and_withdrawn(manager: Browser) -> None:
+    made = manager.call("POST", "/codes", {"scope": "host", "target": "blocked.example", "minutes": 5})[1]["result"]
+    assert len(made["code"]) == 14
+    (code,) = manager.call("GET", "/codes")[1]["codes"]
+    assert (code["id"], code["target"]) == (made["id"], "blocked.example")
+    texts = [json.dumps(manager.call("GET", path)[1]) for path in ("/codes", "/record")]
+    assert not [text for text in texts if made["code"] in text]
+    assert manager.call("DELETE", f"/codes/{made['id']}")[0] == 200
+    assert manager.call("DELETE", f"/codes/{made['id']}")[0] == 404
+    assert manager.call("GET", "/codes")[1] == {"codes": []}
+    assert manager.call("POST", "/codes", {"scope": "host", "minutes": 5, "client": "group:default"})[0] == 400
+
+
+@pytest.mark.parametrize(
+    ("scope", "target", "expression"),
+    [
+        ("host", "HTTPS://WWW.New.example:443", "www.new.example/"),
+        ("url", "http://new.example/a/b?q", "new.example/a/b?q"),
+    ],
+)
+def test_a_rule_is_added_for_good_and_undone_to_the_octet(
+    manager: Browser, tmp_path: Path, scope: str, target: str, expression: str
+) -> None:
+    own = tmp_path / "own.yaml"
+    before = own.read_bytes()
+    body = {"action": "block", "scope": scope, "target": target, "reason": f"why\n{MARKUP}"}
+    status, done = manager.call("POST", "/rules", body)
+    assert status == 200, done
+    lines = own.read_bytes().decode().splitlines()
+    assert [line for line in lines if line not in before.decode().splitlines()] == [lines[3]]
+    assert lines[3].startswith(
+        f'  - {{expression: "{expression}", action: "block", reason: "why {MARKUP}"}}  # max, 20'
+    )
+    assert manager.call("POST", "/rules", body)[0] == 400
+    assert [rule["expression"] for rule in manager.call("GET", "/rules")[1]["rules"]] == ["mine.example/", expression]
+    assert manager.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+    assert own.read_bytes() == before
+    assert manager.call("POST", f"/record/{done['recorded']}/undo", {}) == (400, {"error": "it is undone already"})
+
+
+def test_a_rule_for_a_while_ends_with_a_day(manager: Browser) -> None:
+    body = {"action": "block", "scope": "host", "target": "a.example", "days": 1}
+    assert manager.call("POST", "/rules", body)[0] == 200
+    assert manager.call("GET", "/rules")[1]["rules"][-1]["expires"] is not None
+
+
+def test_a_rule_that_was_changed_since_is_not_undone_and_can_be_later(manager: Browser, tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    body = {"action": "block", "scope": "host", "target": "a.example"}
+    number = manager.call("POST", "/rules", body)[1]["recorded"]
+    with_rule = own.read_bytes()
+    own.write_bytes(with_rule.replace(b"a.example", b"b.example"))
+    assert manager.call("POST", f"/record/{number}/undo", {})[0] == 400
+    own.write_bytes(with_rule)
+    assert manager.call("POST", f"/record/{number}/undo", {})[0] == 200
+
+
+@pytest.fixture
+def store(hushlist: Hushlist, use: Callable[..., Path], browser: Browser) -> ListStore:
+    """The store of a list that is fetched, of which a version is in force, and another one held back."""
+    use(lists=f"{{url: '{LIST}', format: domains, optional: true}}")
+    assert browser.sign_in("max") == 200
+    assert hushlist.runtime.engine is not None
+    (own,) = hushlist.runtime.engine.policy.subscribed
+    with own.store.locked():
+        own.store.use(own.store.keep(b"a.example\n# note\nb.example\n"))
+        own.store.hold_back(own.store.keep(f"b.example\n{MARKUP}\n".encode()), ["it is odd"])
+    return own.store
+
+
+def test_what_is_held_back_of_a_list_is_looked_at_and_accepted_and_that_is_undone(
+    browser: Browser, store: ListStore
+) -> None:
+    query = f"?url={quote(LIST)}"
+    first, (shown,) = store.current(), browser.call("GET", "/lists")[1]["lists"]
+    assert first is not None
+    assert (shown["url"], shown["reasons"], len(shown["versions"])) == (LIST, ["it is odd"], 1)
+    held = browser.call("GET", f"/lists/held{query}")[1]
+    assert (held["added_lines"], held["removed_lines"]) == ([MARKUP], ["a.example"])
+    assert browser.call("POST", "/lists/accept", {"url": LIST, "digest": "0" * 64})[0] == 404
+    done = browser.call("POST", "/lists/accept", {"url": LIST, "digest": held["digest"]})[1]
+    assert store.current() != first
+    assert browser.call("GET", f"/lists/held{query}")[0] == 404
+    assert browser.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+    assert store.current() == first
+
+
+def test_a_list_goes_back_to_the_version_before_and_forth_again(browser: Browser, store: ListStore) -> None:
+    assert browser.call("POST", "/lists/rollback", {"url": LIST})[0] == 404
+    with store.locked():
+        store.accept()
+    second = store.current()
+    assert second is not None
+    done = browser.call("POST", "/lists/rollback", {"url": LIST})[1]
+    assert store.current() != second
+    assert browser.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+    now = store.current()
+    assert now is not None
+    assert now.digest == second.digest
+
+
+def test_a_list_is_fetched_when_somebody_asks_for_it(browser: Browser, store: ListStore) -> None:
+    with store.locked():
+        store.note(tried=time() - 60, next_try=time() + 3600)
+    assert not store.state().is_due(time())
+    assert browser.call("POST", "/lists/update", {"url": LIST})[0] == 200
+    assert store.state().is_due(time())
+    assert browser.call("POST", "/lists/update", {"url": "https://lists.example/none"})[0] == 404
+
+
+def test_an_update_that_another_process_is_at_is_told(
+    browser: Browser, store: ListStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    @contextmanager
+    def busy(*_: object) -> Iterator[None]:
+        raise BlockingIOError("another process is at it")
+        yield
+
+    monkeypatch.setattr(ListStore, "locked", busy)
+    status, plain = browser.call("POST", "/lists/update", {"url": LIST})
+    assert (status, plain) == (400, {"error": "the list cannot be changed: another process is at it"})
+
+
+def test_what_holds_for_a_client_is_told(hushlist: Hushlist, use: Callable[..., Path], browser: Browser) -> None:
+    use(
+        "schedules: {night: {times: 22:00-06:00}}\n"
+        "groups: [{name: kids, clients: [10.0.1.0/24], default: {action: block, during: night}, "
+        "categories: {'hrn://c.example/ads': {action: pass, during: night, otherwise: warn}}}]"
+    )
+    assert browser.sign_in("vera") == 200
+    told = browser.call("GET", "/client?client=10.0.1.7&url=http://blocked.example/")[1]
+    assert (told["group"], told["mode"]) == ("kids", "block")
+    (night,) = told["schedules"]
+    assert night["name"] == "night"
+    assert night["until"] is not None
+    assert told["categories"] == [{"category": "hrn://c.example/ads", "action": "pass" if night["is_on"] else "warn"}]
+    assert told["decision"]["action"] in ("warn", "pass", "block")
+    assert browser.call("GET", "/client?client=10.9.9.9")[1]["group"] == "default"
+
+
+def test_a_preview_counts_what_a_rule_would_have_covered(
+    hushlist: Hushlist, use: Callable[..., Path], browser: Browser, tmp_path: Path
+) -> None:
+    use()
+    assert browser.sign_in("vera") == 200
+    assert browser.call("GET", "/preview?scope=host&target=blocked.example")[0] == 400
+    use(f"log: {{what: all, folder: '{tmp_path / 'log'}'}}")
+    for path in ("a", "a/b", "ab", "c"):
+        decided(hushlist, f"http://www.blocked.example/{path}")
+    decided(hushlist, "http://fine.example/")
+    assert hushlist.runtime.journal is not None
+    assert hushlist.runtime.journal.flush(30)
+    found = browser.call("GET", "/preview?scope=host&target=blocked.example")[1]
+    assert (found["requests"], found["actions"], found["clients"], found["is_all"]) == (4, {"block": 4}, 1, True)
+    found = browser.call("GET", "/preview?scope=url&target=http://www.blocked.example/a")[1]
+    assert {one["url"] for one in found["addresses"]} == {
+        "http://www.blocked.example/a",
+        "http://www.blocked.example/a/b",
+    }
+
+
+def test_markup_that_others_wrote_stays_text(manager: Browser) -> None:
+    manager.call("POST", "/grants", {**GRANT, "client": f"user:{MARKUP}"})
+    response = manager.send("GET", f"{BASE}/grants")
+    assert response.headers["content-type"] == "application/json"
+    assert response.headers["x-content-type-options"] == "nosniff"
+    assert json.loads(response.content or b"")["grants"][0]["client"] == f"user:{MARKUP}"
+
+
+def test_of_many_open_pages_few_wait_and_all_are_answered(
+    manager: Browser, hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(dashboard_server, "PATIENCE", 60)
+    of = json.loads(manager.send("GET", "/data").content or b"")["of"]
+
+    async def ask() -> None:
+        flow = tflow.tflow(req=http.Request.make("GET", f"http://{HOST}/data?since=9&of={of}"))
+        flow.request.headers.update({"X-Hushlist": "live", "Cookie": f"hushlist={manager.cookies['hushlist']}"})
+        flow.client_conn.peername = ("127.0.0.1", 50000)
+        awaited = hushlist.requestheaders(flow)
+        assert awaited is not None
+        with pytest.raises(exceptions.AddonHalt):
+            await awaited
+
+    async def ask_often() -> int:
+        tasks = [asyncio.ensure_future(ask()) for _ in range(200)]
+        done: set[asyncio.Future[None]] = set()
+        while len(done) < 200 - 16:
+            done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED, timeout=0.05)
+        waiting = hushlist.runtime.statistics.waiting
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+        return waiting
+
+    assert asyncio.run(ask_often()) <= 16
+
+
+# -- as it is described ------------------------------------------------------------------------------------------------
+
+DOCUMENT = openapi(f"http://{HOST}")
+
+
+def test_the_description_is_served_and_names_every_call(browser: Browser, use: Callable[..., Path]) -> None:
+    use()
+    assert browser.call("GET", "/openapi.json", X_Hushlist="") == (200, DOCUMENT)
+    described = {(method.upper(), path) for path, methods in DOCUMENT["paths"].items() for method in methods}
+    assert described == {(call.method, call.path) for call in CALLS}
+    for schema in DOCUMENT["components"]["schemas"].values():
+        Draft202012Validator.check_schema(schema)
+
+
+def answers_as_described(call: ApiCall, status: int, plain: object) -> None:
+    operation = DOCUMENT["paths"][call.path][call.method.lower()]
+    schema = operation["responses"][str(status)]["content"]["application/json"]["schema"]
+    whole = {**schema, "components": DOCUMENT["components"]}
+    assert [error.message for error in Draft202012Validator(whole).iter_errors(plain)] == []
+
+
+@pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.method} {call.path}")
+def test_every_call_answers_as_it_is_described(manager: Browser, call: ApiCall) -> None:
+    for method, path, body in (
+        ("POST", "/grants", GRANT),
+        ("POST", "/codes", {"scope": "host", "minutes": 5}),
+        ("POST", "/rules", {"action": "block", "scope": "host", "target": "b.example"}),
+    ):
+        assert manager.call(method, path, body)[0] == 200
+    status, plain = manager.call(
+        call.method, path_of(call), BODIES.get(call.does, {}) if call.method == "POST" else None
+    )
+    answers_as_described(call, status, plain)
+
+
+#: values of any kind, and such as calls take
+_ANY = st.one_of(
+    st.none(),
+    st.booleans(),
+    st.integers(),
+    st.text(max_size=30),
+    st.sampled_from(["host", "url", "category", "allow", "block", "a.example", "http://a.example/", "default"]),
+    st.lists(st.integers(), max_size=2),
+)
+
+
+@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(data=st.data())
+def test_whatever_is_sent_is_answered_as_described(manager: Browser, data: st.DataObject) -> None:
+    call = data.draw(st.sampled_from([call for call in CALLS if call.method == "POST" and call.does != "sign_in"]))
+    names = st.sampled_from([*call.takes, "odd"])
+    body = data.draw(st.dictionaries(names, _ANY, max_size=6))
+    status, plain = manager.call("POST", path_of(call), body)
+    answers_as_described(call, status, plain)
