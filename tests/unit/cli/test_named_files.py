@@ -58,6 +58,8 @@ CALLS: dict[tuple[str, str], tuple[str, ...]] = {
     ("override code", "policy"): ("override", "code", "--for", "1m", "--policy", "{}"),
     ("override list", "policy"): ("override", "list", "--policy", "{}"),
     ("override history", "policy"): ("override", "history", "--policy", "{}"),
+    ("override requests", "policy"): ("override", "requests", "--policy", "{}"),
+    ("override approve", "policy"): ("override", "approve", "1", "--policy", "{}"),
     ("helper", "policy"): ("helper", "--policy", "{}", "--acl"),
 }
 #: what is written, is a folder, or is a database that SQLite opens
@@ -73,7 +75,10 @@ OTHERS = {
     ("man", "folder"),
     ("audit", "html"),
     *((command, "folder") for command in ("log tail", "log top", "log show")),
-    *((f"override {name}", "store") for name in ("grant", "code", "list", "revoke", "history")),
+    *(
+        (f"override {name}", "store")
+        for name in ("grant", "code", "list", "revoke", "history", "requests", "approve", "decline")
+    ),
 }
 LONG = {("extract", "files"), ("compile", "popular"), ("lint", "lists"), ("diff", "old"), ("audit", "merge")}
 
