@@ -71,7 +71,7 @@ def test_every_room_is_in_a_table() -> None:
 
 #: the arrows of the drawing
 DRAWN = {
-    "proxy": {"compiling"},
+    "proxy": {"compiling", "notify"},
     "__main__": {"cli"},
     "cli": {"compiling", "squid", "audit", "importing", "publish"},
     "squid": {"decide"},
@@ -81,6 +81,7 @@ DRAWN = {
     "publish": {"jobs"},
     "decide": {"policy"},
     "compiling": {"jobs", "journal"},
+    "notify": {"policy"},
     "jobs": {"policy"},
     "policy": {"unblock", "minisign"},
     "unblock": {"lists"},

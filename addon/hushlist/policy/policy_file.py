@@ -32,6 +32,7 @@ from hushlist.policy.groups import (
     read_group,
     read_settings,
 )
+from hushlist.policy.notify_channels import Channel, read_channel
 from hushlist.policy.proxy_settings import (
     LOOPBACK,
     LogSettings,
@@ -114,6 +115,8 @@ class Policy:
     on_failure: OnFailure = OnFailure()  # noqa: RUF009  it is immutable
     #: who may see the live page; ``None``: nobody
     live: ClientConditions | None = LOOPBACK
+    #: where people are told of what waits for them
+    notify: tuple[Channel, ...] = ()
     #: what to do where a filter of an Adblock list depends on a context that is not known: block or pass
     unknown_context: Action = Action.PASS
     #: the keys of sealed lists, by their fingerprints
@@ -240,7 +243,7 @@ def _check(code: str, node: YamlNode, layer: str, report: ProblemReport) -> Rule
 
 POLICY_KEYS = (
     *("unparsable", "unknown-context", "timezone", "schedules", "layers", *SETTINGS_KEYS, "groups"),
-    *("log", "block-page", "dns", "on-failure", "live", "gate"),
+    *("log", "block-page", "dns", "on-failure", "live", "gate", "notify"),
 )
 _BLOCK_OR_PASS = (Action.BLOCK, Action.PASS)
 _LIST_KEYS = (
@@ -281,6 +284,7 @@ class _PolicyReader:
             for node in fields.items("groups")
         )
         self._check_names(fields, "group", groups, DEFAULT, "this is the name of the group of everybody who is in none")
+        channels = [read_channel(node, report, self._file) for node in fields.items("notify")]
         log, dns, live = (fields.node(key) for key in ("log", "dns", "live"))
         return Policy(
             source=str(self._path),
@@ -294,6 +298,7 @@ class _PolicyReader:
             name_answers=NameAnswers() if dns is None else read_name_answers(dns, report),
             on_failure=read_on_failure(fields, report),
             live=LOOPBACK if live is None else read_live(live, report),
+            notify=tuple(channel for channel in channels if channel is not None),
             unknown_context=unknown_context,
             seals=self._seals,
             popular=popular,

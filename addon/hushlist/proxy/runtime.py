@@ -13,6 +13,7 @@ from hushlist.errors import Lines, logger_of, number_of, printable
 from hushlist.journal.log_record import LogRecord
 from hushlist.journal.log_writer import LogWriter
 from hushlist.match.rule import Action
+from hushlist.notify.notifier import Notifier
 from hushlist.policy.groups import Client, Group, GroupSettings
 from hushlist.policy.proxy_settings import FailureCause, LogSettings
 from hushlist.proxy.failure_policy import FailurePolicy
@@ -59,6 +60,8 @@ class Runtime:
         self.tokens: Tokens | None = None
         #: the log of decisions, if there is one
         self.journal: LogWriter | None = None
+        #: tells people by the policy's channels
+        self.notifier = Notifier()
         #: the administrator's own block page
         self.template: Template | None = None
         self.redirect_memory = RedirectMemory()
@@ -154,6 +157,9 @@ class Runtime:
     def use(self, engine: Engine, template: Template | None) -> None:
         """Use a policy that was read; its log is opened if its settings have changed."""
         before = None if self.engine is None else self.engine.policy.log
+        if engine.policy.notify != (() if self.engine is None else self.engine.policy.notify):
+            self.notifier.close()
+            self.notifier = Notifier(engine.policy.notify)
         self.engine, self.template, self.problem = engine, template, None
         self.failure_policy.on_failure = engine.policy.on_failure
         if engine.policy.log != before:
@@ -198,6 +204,7 @@ class Runtime:
     def close(self) -> None:
         """Stop all threads, and write all data."""
         self.statistics.close()
+        self.notifier.close()
         self._open_journal(None)
         if self.overrides is not None:
             self.overrides.close()
