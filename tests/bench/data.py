@@ -48,6 +48,21 @@ def urls() -> list[bytes]:
         return [line.split(b"\t")[0] for line in lines]
 
 
+def filter_lists() -> list[str]:
+    """EasyList and EasyPrivacy."""
+    return [gzip.decompress((DATA / "adblock" / f"{name}.txt.gz").read_bytes()).decode() for name in _LISTS]
+
+
+_LISTS = ("easylist", "easyprivacy")
+_KINDS = {"js": "script", "css": "stylesheet", "png": "image", "gif": "image", "jpg": "image", "html": "subdocument"}
+
+
+def asked_urls() -> list[tuple[bytes, bytes, str]]:
+    """The URLs, each with a page of another site and the type that its path's ending tells."""
+    endings = (url.partition(b"?")[0].rpartition(b".")[2].decode("ascii", "replace") for url in urls())
+    return [(url, b"https://page.example/", _KINDS.get(own, "other")) for url, own in zip(urls(), endings, strict=True)]
+
+
 def urls_used() -> str:
     """Which URLs these are, for people."""
     where = f"recorded in {RECORDED}" if RECORDED.is_file() else f"made up, since {RECORDED} is absent"

@@ -165,6 +165,26 @@ def decide(bench: Workbench) -> list[Row]:
     ]
 
 
+def adblock_filters(bench: Workbench) -> list[Row]:
+    """One decision by EasyList and EasyPrivacy, each URL new, beside adblock-rust with the same page and type."""
+    theirs.need_package("adblock")
+    lists, asked = data.filter_lists(), data.asked_urls()
+    folder = bench.folder / "filters"
+    folder.mkdir(parents=True, exist_ok=True)
+    files = [folder / f"{number}.adblock" for number, _ in enumerate(lists)]
+    for file, text in zip(files, lists, strict=True):
+        file.write_text(text)
+    policy = ours.compile_policy(ours.write_lists(folder, *({"file": str(file)} for file in files)))
+    own, other = in_turns(
+        bench.sizes.rounds,
+        partial(in_child, ours.time_filters, policy, asked),
+        partial(in_child, theirs.time_filters, lists, asked),
+    )
+    measure = "decide, EasyList and EasyPrivacy: first time"
+    target = at_most_times(2)
+    return [row(measure, "µs", own, scale=MICROSECONDS, peer="adblock", theirs=other, target=target)]
+
+
 def _is_there(package: str) -> bool:
     try:
         theirs.need_package(package)

@@ -39,6 +39,7 @@ from workbench import COLUMNS, FULL, QUICK, Row, Skipped, Workbench
 
 PARTS: dict[str, Callable[[Workbench], list[Row]]] = {
     "decide": decisions.decide,
+    "filters": decisions.adblock_filters,
     "hashes": decisions.hashes,
     "hashed-uris": decisions.hashed_uris,
     "shipped": decisions.shipped,

@@ -71,7 +71,7 @@ def test_every_room_is_in_a_table() -> None:
 
 #: the arrows of the drawing
 DRAWN = {
-    "proxy": {"compiling", "admin"},
+    "proxy": {"compiling", "admin", "notify"},
     "admin": {"journal"},
     "__main__": {"cli"},
     "cli": {"compiling", "admin", "squid", "audit", "importing", "publish"},
@@ -82,6 +82,7 @@ DRAWN = {
     "publish": {"jobs"},
     "decide": {"policy"},
     "compiling": {"jobs", "journal"},
+    "notify": {"policy"},
     "jobs": {"policy"},
     "policy": {"unblock", "minisign"},
     "unblock": {"lists"},

@@ -39,6 +39,7 @@ ALLOWED = {
     "lists": {"errors", "system", "url", "match"},
     "unblock": {"errors", "system", "url", "match", "lists"},
     "policy": {"errors", "system", "url", "match", "lists", "unblock", "minisign"},
+    "notify": {"errors", "system", "url", "match", "lists", "unblock", "policy"},
     "jobs": {"errors", "system", "url", "match", "lists", "policy"},
     "decide": {"errors", "system", "url", "match", "lists", "unblock", "policy"},
     "journal": {"errors", "system", "url", "match", "lists", "policy", "decide"},
@@ -46,7 +47,7 @@ ALLOWED = {
     "importing": {"errors", "system", "url", "match", "lists", "policy", "compiling"},
     "publish": {"errors", "system", "url", "match", "lists", "policy", "jobs"},
     "admin": _CORE - {"jobs", "compiling"},
-    "proxy": _CORE | {"admin"},
+    "proxy": _CORE | {"admin", "notify"},
     "audit": _CORE,
     "squid": _CORE - {"journal"},
     "cli": _CORE | {"admin", "audit", "importing", "minisign", "publish", "squid"},
@@ -174,7 +175,7 @@ _FACES = ("hushlist.__main__", *(name for name in MODULES if name.startswith("hu
 
 
 @pytest.mark.parametrize("modules", [("hushlist.decide.engine", *_FACES), ("hushlist.proxy.addon",)])
-def test_importing_reads_nothing_but_code_and_the_block_page_with_its_texts(modules: tuple[str, ...]) -> None:
+def test_importing_reads_nothing_but_code_and_the_block_page_with_its_parts(modules: tuple[str, ...]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", _WATCHED_IMPORT, *modules],
         capture_output=True,
@@ -185,7 +186,7 @@ def test_importing_reads_nothing_but_code_and_the_block_page_with_its_texts(modu
     own = [Path(event) for event in seen["events"] if str(PACKAGE) in event or "rules" in Path(event).parts]
     read = {path.name for path in own if path.suffix not in (".py", ".pyc") and ".pyc." not in path.name}
     texts = {path.name for path in (PACKAGE / "proxy" / "page" / "texts").iterdir()}
-    assert read <= ({"block_page.html", "texts", *texts} if is_proxy else set())
+    assert read <= ({"block_page.html", "waiting_page.js", "texts", *texts} if is_proxy else set())
     assert ("mitmproxy" in seen["modules"]) is is_proxy
     assert not {"socket.connect", "subprocess.Popen", "os.system"} & set(seen["events"])
 

@@ -131,6 +131,10 @@ MAPPINGS = [
     ("policy", "live: {odd: 1}", "$defs/live/anyOf/1"),
     ("policy", "admin: [{odd: 1}]", "$defs/admin/items"),
     ("policy", "gate: {odd: 1}", "$defs/gate/anyOf/1"),
+    *(
+        ("policy", f"notify: [{{{key}: [], odd: 1}}]", f"$defs/notify-channel/anyOf/{number}")
+        for number, key in enumerate(("webhook", "mail", "command"))
+    ),
     ("policy", "layers: [{lists: [{file: list.txt, gate: {odd: 1}}]}]", "$defs/list-gate/anyOf/1"),
     ("list", "{odd: 1, rules: []}", ""),
     ("catalogue", "{odd: 1, lists: []}", ""),
@@ -193,6 +197,7 @@ WORDS = [
     ),
     ("policy", "on-failure: odd", "$defs/failure"),
     ("policy", "admin: [{role: odd}]", "$defs/admin/items/properties/role"),
+    ("policy", "notify: [{mail: a@b.example, tls: odd}]", "$defs/notify-channel/anyOf/1/properties/tls"),
     ("catalogue", "lists: [{format: odd}]", "properties/lists/items/properties/format"),
     ("list", "{action: odd, rules: []}", "properties/action"),
     ("list", "{variant: odd, rules: []}", "properties/variant"),
@@ -283,6 +288,7 @@ _TIMED = ("### Actions by time", 0)
         ("policy", "$defs/admin/items", [("## Signing in", 0)]),
         ("catalogue", "properties/lists/items", [("## The catalogue", 0)]),
         ("policy", "$defs/gate/anyOf/1", [("## Changes", 0)]),
+        *(("policy", f"$defs/notify-channel/anyOf/{number}", [("## Notices", 0)]) for number in range(3)),
         ("policy", "$defs/list-gate/anyOf/1", [("## Changes", 0)]),
         ("list", "", [_HEAD]),
         ("list", "$defs/rule/anyOf/2", [_RULE]),

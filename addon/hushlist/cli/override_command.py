@@ -33,6 +33,7 @@ from hushlist.cli.common import (
 from hushlist.match.public_suffixes import public_suffixes
 from hushlist.policy.schedule import seconds_of
 from hushlist.unblock import SCOPES, default_path
+from hushlist.unblock.access_requests import AccessRequest, RequestState, UnansweredError
 from hushlist.unblock.credentials import hash_passphrase, tidied_code
 from hushlist.unblock.grants import Grant, canonical_target
 from hushlist.unblock.overrides import CODE_VALID, LONGEST_UNBLOCK, Overrides
@@ -42,6 +43,8 @@ from hushlist.unblock.use_minutes import UseMinutes
 _HOW = "command line"
 #: least characters: guesses at the proxy are limited, but somebody with the policy can guess without limits
 _SHORTEST_PASSPHRASE = 8
+#: seconds for which a request is granted, unless it is said otherwise
+_APPROVED = 3600.0
 
 
 def parse_duration(text: str) -> float:
@@ -71,9 +74,10 @@ def add_to(commands: Commands) -> None:
     """Add the command ``override`` with its own commands."""
     parser = commands.add_parser(
         "override",
-        help="unblock something for a while: grants, single-use codes, passphrases",
+        help="unblock something for a while: grants, single-use codes, passphrases, answers to who asks",
         description="Unblock something for a while. A grant unblocks a target at once; a code does so when somebody "
-        "enters it on a block page. Proxies on this machine see a change within a second.",
+        "enters it on a block page. Where the policy lets people ask, 'requests' shows what they ask for. "
+        "Proxies on this machine see a change within a second.",
     )
     own = parser.add_subparsers(required=True, metavar="COMMAND")
     given = _add(
@@ -117,13 +121,32 @@ def add_to(commands: Commands) -> None:
     happened.add_argument(
         "--limit", type=parse_number, default=100, metavar="N", help="how many lines (default: %(default)s)"
     )
+    asked = _add(own, "requests", list_requests, "list what people ask for and wait to be answered, the newest first")
+    asked.add_argument("--all", action="store_true", help="also those that were answered, or expired, lately")
+    asked.add_argument("--json", action="store_true", help="print one JSON object a line; times in seconds since 1970")
+    approved = _add(own, "approve", approve, "grant what somebody asks for; a page that waits for it opens itself")
+    approved.add_argument("id", type=parse_number, metavar="ID", help="the request's number, as 'requests' shows it")
+    approved.add_argument(
+        "--scope", choices=SCOPES, default="host", help="what of it is unblocked (default: %(default)s)"
+    )
+    approved.add_argument(
+        "--for",
+        dest="seconds",
+        type=parse_duration,
+        default=_APPROVED,
+        metavar="TIME",
+        help="how long it is unblocked: 30m, 2h, 1d, 1h30m (default: 1h)",
+    )
+    declined = _add(own, "decline", decline, "decline what somebody asks for")
+    declined.add_argument("id", type=parse_number, metavar="ID", help="the request's number, as 'requests' shows it")
+    declined.add_argument("--reason", metavar="TEXT", help="a word for the person who asked, which the page shows")
     text = "read a passphrase, twice from a terminal or once from a pipe, and print what a policy keeps of it"
     _add(own, "passphrase", passphrase, text)
 
 
 def _add(commands: Commands, name: str, command: Command, text: str) -> argparse.ArgumentParser:
     parser = add_command(commands, name, command, text)
-    if command not in (passphrase, revoke, extend):
+    if command not in (passphrase, revoke, extend, decline):
         add_clock(parser)
     if command is not passphrase:
         parser.add_argument(
@@ -267,6 +290,45 @@ def history(arguments: argparse.Namespace) -> int:
     return GOOD
 
 
+def list_requests(arguments: argparse.Namespace) -> int:
+    """Print the requests for access."""
+    zone = clock_of(arguments)
+    with _overrides(arguments) as overrides:
+        found = overrides.requests(waiting=not arguments.all)
+    for one in found:
+        if arguments.json:
+            print_json(asdict(one))
+        else:
+            print_line(_request_line(one, zone))
+    if not found:
+        remark("nobody waits for an answer; people can ask where the policy says 'unblock: {ask: on}'")
+    return GOOD
+
+
+def approve(arguments: argparse.Namespace) -> int:
+    """Grant a request, and print the grant."""
+    zone = clock_of(arguments)
+    try:
+        with _overrides(arguments) as overrides:
+            grant = overrides.approve(arguments.id, arguments.scope, arguments.seconds, by=acting_user())
+    except UnansweredError as error:
+        return complain(error)
+    _warn_of_suffix(grant.scope, grant.target)
+    print_line(_grant_line(grant, zone))
+    return GOOD
+
+
+def decline(arguments: argparse.Namespace) -> int:
+    """Decline a request."""
+    try:
+        with _overrides(arguments) as overrides:
+            overrides.decline(arguments.id, arguments.reason, by=acting_user())
+    except UnansweredError as error:
+        return complain(error)
+    print_line(f"declined {arguments.id}")
+    return GOOD
+
+
 def passphrase(_: argparse.Namespace) -> int:
     """Print the stored form of a passphrase, for a policy."""
     if sys.stdin.isatty():
@@ -298,6 +360,13 @@ def acting_user() -> str:
 def _grant_line(found: Grant, zone: tzinfo | None) -> str:
     client = found.client or "everybody"
     return f"{found.id}  {found.scope} {found.target}  for {client}  until {local_moment(found.until, zone)}"
+
+
+def _request_line(found: AccessRequest, zone: tzinfo | None) -> str:
+    times = f" ({found.times} times)" if found.times > 1 else ""
+    reason = f": {found.reason}" if found.reason else ""
+    state = "" if found.state is RequestState.WAITING else f"  {found.state}{f' by {found.by}' if found.by else ''}"
+    return f"{found.id}  {local_moment(found.asked, zone)}  {found.client} asks for {found.url}{times}{reason}{state}"
 
 
 def _event_line(event: GrantEvent, zone: tzinfo | None) -> str:

@@ -111,6 +111,8 @@ class UnblockSettings:
     #: scopes that can be unblocked; the first is the default
     scopes: tuple[str, ...] = ("host", "url")
     minutes: tuple[int, ...] = (15, 60)
+    #: whether a person can ask for access, which somebody else then grants or declines
+    ask: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,7 +268,7 @@ def refuse_empty(fields: MappingReader, key: str, expected: str, report: Problem
 
 def read_unblocking(node: YamlNode, report: ProblemReport) -> UnblockSettings | None:
     """The value of ``unblock``: ``off``, ``on`` (codes alone), or a mapping; ``None`` if nothing is offered."""
-    fields = read_switch(node, "unblock", ("passphrase", "codes", "scopes", "minutes"), report)
+    fields = read_switch(node, "unblock", ("passphrase", "codes", "scopes", "minutes", "ask"), report)
     if isinstance(fields, bool):
         return UnblockSettings() if fields else None
     passphrase = fields.text("passphrase")
@@ -279,6 +281,7 @@ def read_unblocking(node: YamlNode, report: ProblemReport) -> UnblockSettings | 
             report.error(fields.line_of("passphrase"), "passphrase", str(error))
             passphrase = None
     given: dict[str, Any] = {"passphrase": passphrase, "codes": fields.choice("codes", SWITCH) != "off"}
+    given["ask"] = fields.choice("ask", SWITCH) == "on"
     if "scopes" in fields:
         expected = f"expected some of {', '.join(SCOPES)}"
         scopes = list(fields.items("scopes"))
@@ -290,8 +293,8 @@ def read_unblocking(node: YamlNode, report: ProblemReport) -> UnblockSettings | 
     if "minutes" in fields:
         given["minutes"] = tuple(fields.numbers("minutes", MOST_MINUTES, least=1))
         refuse_empty(fields, "minutes", f"expected numbers from 1 to {MOST_MINUTES}", report)
-    if passphrase is None and not given["codes"] and "passphrase" not in fields:
-        report.error(node.line, "unblock", "it takes neither a passphrase nor codes")
+    if passphrase is None and not given["codes"] and not given["ask"] and "passphrase" not in fields:
+        report.error(node.line, "unblock", "it takes neither a passphrase nor codes, and nobody can ask")
     return UnblockSettings(**given)
 
 

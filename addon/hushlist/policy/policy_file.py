@@ -33,6 +33,7 @@ from hushlist.policy.groups import (
     read_group,
     read_settings,
 )
+from hushlist.policy.notify_channels import Channel, read_channel
 from hushlist.policy.proxy_settings import (
     LOOPBACK,
     LogSettings,
@@ -117,6 +118,8 @@ class Policy:
     live: ClientConditions | None = LOOPBACK
     #: who may sign in to it; if there is nobody, the page only shows
     admin: tuple[AdminPerson, ...] = ()
+    #: where people are told of what waits for them
+    notify: tuple[Channel, ...] = ()
     #: what to do where a filter of an Adblock list depends on a context that is not known: block or pass
     unknown_context: Action = Action.PASS
     #: the keys of sealed lists, by their fingerprints
@@ -243,7 +246,7 @@ def _check(code: str, node: YamlNode, layer: str, report: ProblemReport) -> Rule
 
 POLICY_KEYS = (
     *("unparsable", "unknown-context", "timezone", "schedules", "layers", *SETTINGS_KEYS, "groups"),
-    *("log", "block-page", "dns", "on-failure", "live", "gate", "admin"),
+    *("log", "block-page", "dns", "on-failure", "live", "gate", "admin", "notify"),
 )
 _BLOCK_OR_PASS = (Action.BLOCK, Action.PASS)
 _LIST_KEYS = (
@@ -284,6 +287,7 @@ class _PolicyReader:
             for node in fields.items("groups")
         )
         self._check_names(fields, "group", groups, DEFAULT, "this is the name of the group of everybody who is in none")
+        channels = [read_channel(node, report, self._file) for node in fields.items("notify")]
         log, dns, live = (fields.node(key) for key in ("log", "dns", "live"))
         return Policy(
             source=str(self._path),
@@ -298,6 +302,7 @@ class _PolicyReader:
             on_failure=read_on_failure(fields, report),
             live=LOOPBACK if live is None else read_live(live, report),
             admin=read_admin(fields, report),
+            notify=tuple(channel for channel in channels if channel is not None),
             unknown_context=unknown_context,
             seals=self._seals,
             popular=popular,

@@ -17,6 +17,7 @@ from hushlist.policy import shipped_policy
 from hushlist.policy.groups import MODES
 from hushlist.policy.policy_file import PolicyError
 from hushlist.proxy.alternative_services import keep_here
+from hushlist.proxy.ask_handler import answer_waiting_page
 from hushlist.proxy.bounded_input import bound_input
 from hushlist.proxy.certificate_pinning import CertificatePinning
 from hushlist.proxy.commands import Commands
@@ -201,6 +202,8 @@ class Hushlist:
             return self._dashboard.answer(flow)
         if name == self._onboarding and is_onboarding(flow, name):
             return answer_onboarding(flow)
+        if answer_waiting_page(self.runtime, flow):
+            hide_dashboard_flow(flow)
         self._requests.filter(flow, again=True)
         return None
 

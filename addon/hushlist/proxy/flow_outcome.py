@@ -31,6 +31,8 @@ logger = logger_of(__name__)
 KEY = "hushlist"
 #: key for the changes of safe search
 SAFE_SEARCH = "hushlist_safe_search"
+#: key of flows that no later addon may see: those of the live page, and of pages that wait for an answer
+HIDDEN = "hushlist_live"
 _COMMENT = "hushlist: "
 BLOCKED = ":no_entry:"
 WOULD_BLOCK = ":warning:"

@@ -15,6 +15,7 @@ from hushlist.errors import Lines, logger_of, number_of, printable
 from hushlist.journal.log_record import LogRecord
 from hushlist.journal.log_writer import LogWriter
 from hushlist.match.rule import Action
+from hushlist.notify.notifier import Notifier
 from hushlist.policy.groups import Client, Group, GroupSettings
 from hushlist.policy.proxy_settings import FailureCause, LogSettings
 from hushlist.proxy.failure_policy import FailurePolicy
@@ -62,6 +63,8 @@ class Runtime:
         self.tokens: Tokens | None = None
         #: the log of decisions, if there is one
         self.journal: LogWriter | None = None
+        #: tells people by the policy's channels
+        self.notifier = Notifier()
         #: the administrator's own block page
         self.template: Template | None = None
         #: counts what quotas limit; ``None`` until a policy has one
@@ -173,6 +176,9 @@ class Runtime:
     def use(self, engine: Engine, template: Template | None) -> None:
         """Use a policy that was read; its log is opened if its settings have changed."""
         before = None if self.engine is None else self.engine.policy.log
+        if engine.policy.notify != (() if self.engine is None else self.engine.policy.notify):
+            self.notifier.close()
+            self.notifier = Notifier(engine.policy.notify)
         self.engine, self.template, self.problem = engine, template, None
         self.failure_policy.on_failure = engine.policy.on_failure
         if self.quotas is None and any(group.settings.quotas for group in engine.policy.all_groups):
@@ -231,6 +237,7 @@ class Runtime:
         if self._minutes is not None:
             self._minutes.close()
             self.quotas = self._minutes = None
+        self.notifier.close()
         self._open_journal(None)
         if self.overrides is not None:
             self.overrides.close()

@@ -10,6 +10,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from urllib.parse import parse_qs, quote, urlencode
 from weakref import WeakKeyDictionary
 
@@ -19,9 +20,11 @@ from hushlist.decide.decision import STOPPING, Judgement
 from hushlist.errors import UrlError, logger_of
 from hushlist.match.rule import Action
 from hushlist.policy.groups import UnblockSettings
+from hushlist.proxy.ask_handler import ASK, access_offer, file_access_request
 from hushlist.proxy.page import block_response
 from hushlist.proxy.page.pages import Unblock, Verdict
 from hushlist.proxy.runtime import Runtime
+from hushlist.unblock.access_requests import AskedTooOftenError
 from hushlist.unblock.credentials import CodeError, TokenError, Tokens, verify_passphrase
 from hushlist.unblock.grants import WARNING, is_target
 from hushlist.unblock.overrides import Overrides
@@ -42,14 +45,25 @@ MOST_FORMS = 32
 _AFTER_WARNING = 3600.0
 
 
-def respond(runtime: Runtime, request: http.Request, judgement: Judgement, message: str | None = None) -> http.Response:
-    """The response that replaces the origin's; ``message``: key of a message about the last try to unblock it."""
+def respond(
+    runtime: Runtime,
+    request: http.Request,
+    judgement: Judgement,
+    message: str | None = None,
+    *,
+    is_asking: bool = False,
+) -> http.Response:
+    """The response that replaces the origin's; ``message``: key of a message about the last try to unblock it, or, with
+    ``is_asking``, to ask for access."""
     engine, action = runtime.engine, judgement.decision.action
     kind = Verdict.WARNED if action is Action.WARN else Verdict.BLOCKED
     if engine is None or action not in STOPPING:
         kind = Verdict.FAILED
     explanation = block_response.explanation_of(judgement, runtime.zone, kind)
-    unblock = None if runtime.tokens is None else offer(runtime.tokens, judgement, message)
+    unblock = None if runtime.tokens is None else offer(runtime.tokens, judgement, None if is_asking else message)
+    if unblock is not None:
+        access = access_offer(runtime, judgement, _address(judgement), message if is_asking else None)
+        unblock = replace(unblock, access=access)
     return block_response.block_response(request, explanation, unblock, runtime.template)
 
 
@@ -132,7 +146,7 @@ class UnblockHandler:
         if message is None:
             flow.response = _go_on(request)
         else:
-            flow.response = respond(self._runtime, flow.request, judgement, message)
+            flow.response = respond(self._runtime, flow.request, judgement, message, is_asking=ASK in form)
 
     async def _try_in_turn(self, overrides: Overrides, stopped: Judgement, form: Mapping[str, list[str]]) -> str | None:
         """Run ``_try`` in a thread, one at a time; refuse the form if too many wait."""
@@ -150,7 +164,11 @@ class UnblockHandler:
         decision, name = stopped.decision, _name(stopped)
         try:
             assert self._runtime.tokens is not None
-            self._runtime.tokens.check(_one(form, "token"), name, _text(decision.url), decision.action.value)
+            purpose = ASK if ASK in form else decision.action.value
+            self._runtime.tokens.check(_one(form, "token"), name, _text(decision.url), purpose)
+            if ASK in form:
+                file_access_request(self._runtime, overrides, stopped, _wanted(stopped), _one(form, "reason"))
+                return None
             if decision.action is Action.WARN:
                 overrides.grant("host", _wanted(stopped)["host"], _AFTER_WARNING, client=name, how=WARNING, by=name)
                 return None
@@ -163,7 +181,10 @@ class UnblockHandler:
             return "locked"
         except CodeError:
             return "wrong"
-        except StoreError as error:
+        except AskedTooOftenError as error:
+            logger.info("hushlist: no request for access by %s: %s", name, error)
+            return "ask_often"
+        except (StoreError, ValueError) as error:
             logger.warning("hushlist: nothing can be unblocked: %s", error)
             return "failed"
 

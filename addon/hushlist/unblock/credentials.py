@@ -272,6 +272,16 @@ class Tokens:
         octets = base64.urlsafe_b64decode(token)
         return hmac.compare_digest(octets[-32:], self._mac(b"token", octets[:-32]))
 
+    def is_for(self, token: str, client: str, url: str, purpose: str) -> bool:
+        """Whether it was made with this key for all that, even if it is old or used; it is not used up."""
+        if not self.is_ours(token):
+            return False
+        try:
+            self._compare(base64.urlsafe_b64decode(token), client, url, purpose)
+        except TokenError:
+            return False
+        return True
+
     def check(self, token: str, client: str, url: str, purpose: str) -> None:
         """Accept a token once.
 

@@ -15,9 +15,21 @@ import math
 import secrets
 import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
+from dataclasses import replace
 from pathlib import Path
 
+from hushlist.unblock.access_requests import (
+    PATIENCE,
+    AccessRequest,
+    RequestState,
+    UnansweredError,
+    answer_request,
+    file_request,
+    kept_requests,
+    newest_requests,
+    one_line,
+)
 from hushlist.unblock.credentials import CODE_KEPT, Code, CodeError, CodeFault, Tokens, code_fault, hash_code, new_code
 from hushlist.unblock.grants import WARNING, Grant, GrantTable, check_target
 from hushlist.unblock.store import (
@@ -66,6 +78,9 @@ class Overrides:
         self._version: object = None
         self._checked = -math.inf
         self._stale = True
+        #: what was asked last, and the version of the file that says so
+        self._asked: Mapping[tuple[str, str], AccessRequest] = {}
+        self._asked_at: object = None
         #: why nothing is covered: the problem of the file, since ``covering`` raises nothing
         self.fault: str | None = None
 
@@ -164,6 +179,71 @@ class Overrides:
         """The grants still valid, the newest first."""
         with self._store.reading() as database:
             return _active(database, now)
+
+    # -- requests for access -------------------------------------------------------------------------------------------
+
+    def ask(self, wanted: AccessRequest) -> AccessRequest:
+        """Store a request for access, with the time as its moment; made more than once, if it waits already.
+
+        Raises:
+            ValueError: nothing could be granted for it.
+            AskedTooOftenError: the client, or all clients, have asked too often.
+        """
+        for scope, target in wanted.targets.items():
+            check_target(scope, target)
+        with self._writing() as (database, now):
+            client, address = _name(wanted.client), _name(wanted.address)
+            asked = replace(wanted, client=client, address=address, reason=one_line(wanted.reason), asked=now)
+            filed = file_request(database, replace(asked, until=now + PATIENCE))
+            if filed.times == 1:
+                record_event(database, _answer_event(now, "asked", filed, filed.reason, filed.client))
+        return filed
+
+    def asked(self, client: str, host: str) -> AccessRequest | None:
+        """What a client last asked for a host, if a page has to tell of it; as ``covering``, it does not wait."""
+        now = self._clock()
+        self._look(now)
+        if self._asked_at != self._version:
+            # if it is busy, the last known state is probably still right
+            with suppress(BlockingIOError, StoreError), self._store.glancing() as (database, version):
+                self._asked, self._asked_at = newest_requests(database, now), version
+        found = None if self.fault is not None else self._asked.get((_name(client), host))
+        found = None if found is None else found.at(now)
+        return found if found is not None and found.is_told(now) else None
+
+    def requests(self, *, waiting: bool = True) -> list[AccessRequest]:
+        """The requests that wait for an answer, or all that are kept; the newest first."""
+        with self._store.reading() as database:
+            return list(kept_requests(database, self._clock(), waiting=waiting))
+
+    def approve(self, number: int, scope: str, seconds: float, *, by: str) -> Grant:
+        """Grant a request that waits, to the client that made it.
+
+        Raises:
+            ValueError: a grant cannot have that scope or time.
+            UnansweredError: there is no such request, it does not wait any longer, or it has no target of that scope.
+            StoreError: also if the store is full.
+        """
+        check_target(scope, None)
+        _check_seconds(seconds)
+        with self._writing() as (database, now):
+            found = answer_request(database, number, RequestState.GRANTED, now, by)
+            if scope not in found.targets:
+                raise UnansweredError(f"{number}: the rule that blocks it has no category")
+            until = now + seconds
+            return self._add(database, Grant(0, scope, found.targets[scope], found.client, until, "request", by, now))
+
+    def decline(self, number: int, word: str | None = None, *, by: str) -> AccessRequest:
+        """Decline a request that waits, perhaps with a word for the person who made it.
+
+        Raises:
+            UnansweredError: there is no such request, or it does not wait any longer.
+        """
+        told = one_line(word or "") or None
+        with self._writing() as (database, now):
+            found = answer_request(database, number, RequestState.DECLINED, now, by, told)
+            record_event(database, _answer_event(now, "declined", found, told or "", by))
+        return found
 
     # -- codes ---------------------------------------------------------------------------------------------------------
 
@@ -327,6 +407,11 @@ def _make_room(database: sqlite3.Connection, wanted: Grant) -> None:
 
 def _event(at: float, what: str, grant: Grant, by: str) -> GrantEvent:
     return GrantEvent(at, what, grant.client, grant.scope, grant.target, grant.how, by, grant.id)
+
+
+def _answer_event(at: float, what: str, found: AccessRequest, words: str, by: str) -> GrantEvent:
+    how = f"request {found.id}: {words}" if words else f"request {found.id}"
+    return GrantEvent(at, what, found.client, "host", found.host, how, by)
 
 
 def _record_refusal(

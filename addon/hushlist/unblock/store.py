@@ -12,6 +12,7 @@ its end.
 from __future__ import annotations
 
 import os
+import re
 import sqlite3
 import struct
 import sys
@@ -20,6 +21,7 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from errno import ELOOP
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from threading import Lock
@@ -203,14 +205,28 @@ def _check_version(path: Path, package: str, database: sqlite3.Connection) -> No
     version = _number(database, "PRAGMA user_version")
     if version != _VERSION:
         raise StoreError(path, f"its version is {version}, and this Hushlist knows {_VERSION} only")
+    if not _statements(package).keys() <= {name for (name,) in database.execute("SELECT name FROM sqlite_master")}:
+        _create(database, package)  # an older Hushlist made it
+
+
+#: the name of a table or an index in the schema
+_MADE = re.compile(r"^CREATE [A-Z]+ IF NOT EXISTS (\w+)", re.MULTILINE)
+
+
+@cache
+def _statements(package: str) -> dict[str, str]:
+    """What a package's schema makes, by name."""
+    schema = files(package).joinpath("store_schema.sql").read_text(encoding="utf-8")
+    return {name: statement for statement in schema.split(";") for name in _MADE.findall(statement)}
 
 
 def _create(database: sqlite3.Connection, package: str) -> None:
+    """Make what is missing; another process may be faster."""
     with _transaction(database, "BEGIN IMMEDIATE"):
-        if not _number(database, "SELECT count(*) FROM sqlite_master"):  # another process may have been faster
-            schema = files(package).joinpath("store_schema.sql").read_text(encoding="utf-8")
-            for statement in filter(str.strip, schema.split(";")):
-                database.execute(statement)
+        is_new = not _number(database, "SELECT count(*) FROM sqlite_master")
+        for statement in _statements(package).values():
+            database.execute(statement)
+        if is_new:
             database.execute(f"PRAGMA application_id = {_APPLICATION}")
             database.execute(f"PRAGMA user_version = {_VERSION}")
 

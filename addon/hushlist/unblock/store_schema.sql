@@ -1,16 +1,28 @@
 -- The tables of the store of temporary unblocks, see store.py. Times are seconds since the epoch.
-CREATE TABLE keys (name TEXT PRIMARY KEY, value BLOB NOT NULL);
-CREATE TABLE grants (
+-- A table that is added here is made in older stores, too. A table that is changed needs another version.
+CREATE TABLE IF NOT EXISTS keys (name TEXT PRIMARY KEY, value BLOB NOT NULL);
+CREATE TABLE IF NOT EXISTS grants (
     id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL, target TEXT NOT NULL, client TEXT, until REAL NOT NULL,
     how TEXT NOT NULL, by TEXT NOT NULL, made REAL NOT NULL);
-CREATE INDEX grants_by_client ON grants (client, until);
-CREATE TABLE codes (
+CREATE INDEX IF NOT EXISTS grants_by_client ON grants (client, until);
+CREATE TABLE IF NOT EXISTS codes (
     hash BLOB PRIMARY KEY, scope TEXT NOT NULL, target TEXT, client TEXT, seconds REAL NOT NULL, until REAL NOT NULL,
     by TEXT NOT NULL, used REAL);
-CREATE TABLE tries (id INTEGER PRIMARY KEY, at REAL NOT NULL, client TEXT);
-CREATE TABLE locks (client TEXT PRIMARY KEY, until REAL NOT NULL, seconds REAL NOT NULL);
-CREATE TABLE nonces (nonce BLOB PRIMARY KEY, until REAL NOT NULL);
-CREATE TABLE events (
+CREATE TABLE IF NOT EXISTS tries (id INTEGER PRIMARY KEY, at REAL NOT NULL, client TEXT);
+CREATE TABLE IF NOT EXISTS locks (client TEXT PRIMARY KEY, until REAL NOT NULL, seconds REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS nonces (nonce BLOB PRIMARY KEY, until REAL NOT NULL);
+CREATE TABLE IF NOT EXISTS events (
     id INTEGER PRIMARY KEY AUTOINCREMENT, at REAL NOT NULL, what TEXT NOT NULL, client TEXT, scope TEXT, target TEXT,
     how TEXT NOT NULL, by TEXT NOT NULL, grant_id INTEGER);
-CREATE INDEX events_by_client ON events (client, id);
+CREATE INDEX IF NOT EXISTS events_by_client ON events (client, id);
+CREATE TABLE IF NOT EXISTS access_requests (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, client TEXT NOT NULL, address TEXT NOT NULL, in_group TEXT, host TEXT NOT NULL,
+    url TEXT NOT NULL, category TEXT, reason TEXT NOT NULL, asked REAL NOT NULL, until REAL NOT NULL,
+    times INTEGER NOT NULL, state TEXT NOT NULL, decided REAL, by TEXT, word TEXT);
+CREATE INDEX IF NOT EXISTS access_requests_by_client ON access_requests (client, host, id);
+CREATE TABLE IF NOT EXISTS use_minutes (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, client TEXT NOT NULL, category TEXT NOT NULL, minute INTEGER NOT NULL,
+    UNIQUE (client, category, minute));
+CREATE TABLE IF NOT EXISTS extensions (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, client TEXT, category TEXT NOT NULL, minutes INTEGER NOT NULL,
+    minute INTEGER NOT NULL, by TEXT NOT NULL);

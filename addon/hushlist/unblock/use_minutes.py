@@ -42,12 +42,6 @@ KEPT = 9 * 1440
 #: most minutes of one extension
 LONGEST_EXTENSION = 7 * 1440
 
-_TABLES = (
-    "CREATE TABLE IF NOT EXISTS use_minutes (id INTEGER PRIMARY KEY AUTOINCREMENT, client TEXT NOT NULL,"
-    " category TEXT NOT NULL, minute INTEGER NOT NULL, UNIQUE (client, category, minute))",
-    "CREATE TABLE IF NOT EXISTS extensions (id INTEGER PRIMARY KEY AUTOINCREMENT, client TEXT,"
-    " category TEXT NOT NULL, minutes INTEGER NOT NULL, minute INTEGER NOT NULL, by TEXT NOT NULL)",
-)
 _INSERT = "INSERT OR IGNORE INTO use_minutes (client, category, minute) VALUES (?, ?, ?)"
 _TOO_MANY = (
     "DELETE FROM use_minutes WHERE id <= (SELECT max(id) FROM use_minutes) - ?"
@@ -256,8 +250,6 @@ class UseMinutes:
 
 
 def _prepare(database: sqlite3.Connection, now: float) -> None:
-    """Make the tables where they are missing, and remove what is old."""
-    for table in _TABLES:
-        database.execute(table)
+    """Remove what is old."""
     for name in ("use_minutes", "extensions"):
         database.execute(f"DELETE FROM {name} WHERE minute < ?", (int(now // 60) - KEPT,))  # noqa: S608

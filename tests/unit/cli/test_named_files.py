@@ -59,6 +59,8 @@ CALLS: dict[tuple[str, str], tuple[str, ...]] = {
     ("override list", "policy"): ("override", "list", "--policy", "{}"),
     ("override history", "policy"): ("override", "history", "--policy", "{}"),
     ("admin token list", "policy"): ("admin", "token", "list", "--policy", "{}"),
+    ("override requests", "policy"): ("override", "requests", "--policy", "{}"),
+    ("override approve", "policy"): ("override", "approve", "1", "--policy", "{}"),
     ("helper", "policy"): ("helper", "--policy", "{}", "--acl"),
 }
 #: what is written, is a folder, or is a database that SQLite opens
@@ -74,7 +76,10 @@ OTHERS = {
     ("man", "folder"),
     ("audit", "html"),
     *((command, "folder") for command in ("log tail", "log top", "log show")),
-    *((f"override {name}", "store") for name in ("grant", "code", "extend", "list", "revoke", "history")),
+    *(
+        (f"override {name}", "store")
+        for name in ("grant", "code", "extend", "list", "revoke", "history", "requests", "approve", "decline")
+    ),
     *((f"admin token {name}", "store") for name in ("make", "list", "revoke")),
 }
 LONG = {("extract", "files"), ("compile", "popular"), ("lint", "lists"), ("diff", "old"), ("audit", "merge")}

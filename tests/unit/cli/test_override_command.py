@@ -18,6 +18,7 @@ from hushlist import cli
 from hushlist.cli import override_command
 from hushlist.cli.override_command import parse_duration
 from hushlist.unblock import default_path
+from hushlist.unblock.access_requests import AccessRequest
 from hushlist.unblock.credentials import parse_stored, verify_passphrase
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.use_minutes import UseMinutes
@@ -362,3 +363,63 @@ def test_a_quota_is_extended(
 def test_what_cannot_be_extended_says_why(run: Run, arguments: tuple[str, ...], why: str) -> None:
     code, out, err = run("extend", *arguments)
     assert (code, out, why in err) == (2, "", True)
+
+
+def ask(overrides: Overrides, host: str = "games.example", **more: str) -> None:
+    """What a block page does for a person."""
+    asked = {"client": "user:jo", "reason": "", **more}
+    overrides.ask(
+        AccessRequest(0, asked["client"], "192.0.2.7", None, host, f"http://{host}/a", None, asked["reason"], 0.0, 0.0)
+    )
+
+
+def test_requests_are_listed_granted_and_declined(run: Run, overrides: Overrides) -> None:
+    none = "nobody waits for an answer; people can ask where the policy says 'unblock: {ask: on}'\n"
+    assert run("requests") == (0, "", none)
+    ask(overrides, reason="maths\x1b[2J")
+    ask(overrides, "other.example")
+    ask(overrides, "other.example")
+    first = "1  2027-01-15 08:00:00+00:00  user:jo asks for http://games.example/a: maths [2J"
+    second = "2  2027-01-15 08:00:00+00:00  user:jo asks for http://other.example/a (2 times)"
+    assert run("requests") == (0, f"{second}\n{first}\n", "")
+    assert run("approve", "1") == (0, "1  host games.example  for user:jo  until 2027-01-15 09:00:00+00:00\n", "")
+    assert run("decline", "2", "--reason", "after\ndinner") == (0, "declined 2\n", "")
+    assert run("requests") == (0, "", none)
+    assert run("requests", "--all") == (0, f"{second}  declined by jo\n{first}  granted by jo\n", "")
+    (code, out, err) = run("requests", "--all", "--json")
+    assert (code, err, [json.loads(line)["word"] for line in out.splitlines()]) == (0, "", ["after dinner", None])
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["approve", "1", "--scope", "url", "--for", "30m"], "1  url http://games.example/a  for user:jo  until"),
+        (["approve", "1", "--for", "2h"], "1  host games.example  for user:jo  until 2027-01-15 10:00:00+00:00"),
+    ],
+)
+def test_a_request_is_granted_as_it_is_said(run: Run, overrides: Overrides, arguments: list[str], told: str) -> None:
+    ask(overrides)
+    code, out, err = run(*arguments)
+    assert (code, out.startswith(told), err) == (0, True, "")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "error"),
+    [
+        (["approve", "9"], "9: there is no such request"),
+        (["decline", "9"], "9: there is no such request"),
+        (["approve", "1", "--scope", "category"], "1: the rule that blocks it has no category"),
+        (["approve", "1", "--store", "none"], "none: there is no such file"),
+    ],
+)
+def test_what_cannot_be_answered_is_told(run: Run, overrides: Overrides, arguments: list[str], error: str) -> None:
+    ask(overrides)
+    code, out, err = run(*arguments)
+    assert (code, out) == (2, "")
+    assert error in err
+    assert len(overrides.requests()) == 1
+
+
+def test_a_number_is_one(run: Run) -> None:
+    with pytest.raises(SystemExit, match="2"):
+        run("approve", "99999999999999999999")

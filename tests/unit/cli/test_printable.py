@@ -22,6 +22,7 @@ from hushlist.policy.admin import Role
 from hushlist.policy.proxy_settings import LoggedRequests, LogSettings
 from hushlist.policy.subscription import Subscription
 from hushlist.system.list_store import ListStore
+from hushlist.unblock.access_requests import AccessRequest
 from hushlist.unblock.overrides import Overrides
 from hushlist.url.comparison import PROFILES
 from unit.cli.running import Run, process
@@ -127,6 +128,9 @@ CALLS: dict[str, list[list[str]]] = {
     ],
     "admin token list": [[], ["--store", ARGUMENT]],
     "admin token revoke": [["a"], [ARGUMENT]],
+    "override requests": [[], ["--all"], ["--json"], ["--store", ARGUMENT]],
+    "override approve": [["1"], ["1"], ["7"], [ARGUMENT], ["--for", ARGUMENT, "1"]],
+    "override decline": [["2", "--reason", FORGED], ["2"], [ARGUMENT]],
 }
 
 
@@ -202,6 +206,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     journal.close()
     with Overrides(tmp_path / "hushlist" / "overrides.sqlite", time.time) as overrides:
         overrides.grant("host", "a.example", 3600.0, client=f"user:{FORGED}", how=FORGED, by=FORGED)
+        for host in ("a.example", "b.example"):
+            asked = AccessRequest(0, f"user:{FORGED}", FORGED, FORGED, host, f"http://{host}/", None, FORGED, 0.0, 0.0)
+            overrides.ask(asked)
     with AdminStore(tmp_path / "hushlist" / "admin.sqlite", time.time) as store:
         store.make_bearer(FORGED, Role.VIEW, 3600.0, by=FORGED)
     return tmp_path

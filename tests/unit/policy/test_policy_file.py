@@ -154,7 +154,10 @@ GAMES = "policy.yaml:2: games: an hrn: name must begin with 'hrn://'; for exampl
         ("layers: []\nmode: dry", ["policy.yaml:2: mode: dry: expected one of block, tag, off"]),
         (
             "layers: []\nunblock: yes",
-            ["policy.yaml:2: unblock: 'yes': expected on, off or a mapping with passphrase, codes, scopes, minutes"],
+            [
+                "policy.yaml:2: unblock: 'yes': expected on, off or a mapping with passphrase, codes, scopes, minutes, "
+                "ask"
+            ],
         ),
         ("layers: []\nblock-page: none.html", ["policy.yaml:2: none.html: there is no such file"]),
         ("layers: []\nblock-page: []", ["policy.yaml:2: block-page: expected text, not a list"]),

@@ -33,7 +33,7 @@ def test_a_passphrase_is_taken_as_it_is_printed() -> None:
     assert read(f"{{passphrase: '{stored}', codes: off}}") == (UnblockSettings(stored, codes=False), [])
 
 
-EXPECTED = "expected on, off or a mapping with passphrase, codes, scopes, minutes"
+EXPECTED = "expected on, off or a mapping with passphrase, codes, scopes, minutes, ask"
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,13 @@ EXPECTED = "expected on, off or a mapping with passphrase, codes, scopes, minute
         ("maybe", [f"p:1: unblock: 'maybe': {EXPECTED}"]),
         ("", [f"p:1: unblock: nothing: {EXPECTED}"]),
         ("[]", [f"p:1: unblock: a list: {EXPECTED}"]),
-        ("{code: on}", ["p:1: code: unknown key; did you mean 'codes'? (known: passphrase, codes, scopes, minutes)"]),
+        (
+            "{code: on}",
+            ["p:1: code: unknown key; did you mean 'codes'? (known: passphrase, codes, scopes, minutes, ask)"],
+        ),
         ("{codes: yes}", ["p:1: codes: yes: expected one of on, off"]),
-        ("{codes: off}", ["p:1: unblock: it takes neither a passphrase nor codes"]),
+        ("{codes: off}", ["p:1: unblock: it takes neither a passphrase nor codes, and nobody can ask"]),
+        ("{ask: yes}", ["p:1: ask: yes: expected one of on, off"]),
         ("{scopes: [hosts]}", ["p:1: scopes: 'hosts': expected some of host, url, category"]),
         ("{scopes: []}", ["p:1: scopes: expected some of host, url, category, not an empty list"]),
         ("{minutes: []}", ["p:1: minutes: expected numbers from 1 to 1440, not an empty list"]),

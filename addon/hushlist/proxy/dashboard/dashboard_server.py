@@ -25,13 +25,14 @@ from hushlist.errors import UrlError, logger_of
 from hushlist.policy.groups import Client
 from hushlist.policy.proxy_settings import LOOPBACK
 from hushlist.policy.recurrence import parse_moment
+from hushlist.proxy.ask_handler import requests_of
 from hushlist.proxy.dashboard.admin_api import AdminApi
 from hushlist.proxy.dashboard.api_description import BASE
 from hushlist.proxy.dashboard.dashboard_data import privacy_of, recent, view
 from hushlist.proxy.dashboard.history_page import History, history, history_csv, history_page
 from hushlist.proxy.dashboard.metrics import CONTENT_TYPE, metrics
 from hushlist.proxy.dashboard.setup_page import SetupPage, is_direct, is_setup_path
-from hushlist.proxy.flow_outcome import is_open, refuse
+from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
 from hushlist.proxy.flow_request import SelfConnections, client_of_flow, request_of_flow
 from hushlist.proxy.page import block_response
 from hushlist.proxy.page.pages import Explanation
@@ -55,9 +56,6 @@ _LONGEST_URL = 1 << 13
 #: A page's script can send this header to its own origin alone; for any other, a browser asks first, and is refused.
 #: Over http, where browsers do not send Sec-Fetch-Site, it shows that a request is not from another site.
 _OWN_HEADER = "x-hushlist"
-
-#: key in a flow's metadata
-_HIDDEN = "hushlist_live"
 
 #: what only people see who are signed in, where the policy names some
 _FOR_VIEWERS = ("/data", "/explain")
@@ -113,7 +111,7 @@ async def answer_onboarding(flow: http.HTTPFlow) -> None:
     Raises:
         AddonHalt: always, by ``hide_dashboard_flow``.
     """
-    flow.metadata[_HIDDEN] = True
+    flow.metadata[HIDDEN] = True
     flow.request.raw_content = b""  # mitmproxy would ask for it when the body is there
     try:
         await ctx.master.addons.get("onboarding").request(flow)
@@ -129,7 +127,7 @@ def hide_dashboard_flow(flow: http.HTTPFlow) -> None:
     Raises:
         AddonHalt: the flow is one of the page.
     """
-    if _HIDDEN in flow.metadata and flow.live:
+    if HIDDEN in flow.metadata and flow.live:
         raise exceptions.AddonHalt
 
 
@@ -164,7 +162,7 @@ class DashboardServer:
         Raises:
             AddonHalt: always, by ``hide_dashboard_flow``.
         """
-        flow.metadata[_HIDDEN] = True
+        flow.metadata[HIDDEN] = True
         if flow.request.method in ("POST", "DELETE") and _path(flow.request).startswith(f"{BASE}/"):
             response = _plain(HTTPStatus.BAD_REQUEST, "its body has not arrived")
             self._waiting.add(flow)
@@ -246,6 +244,7 @@ class DashboardServer:
             await asyncio.sleep(GATHER if statistics.total > number else 0)
         privacy = await asyncio.to_thread(privacy_of, self._runtime)
         plain = {**view(self._runtime, privacy), "of": _name_of(statistics.started), "last": statistics.total}
+        plain["requests"] = await asyncio.to_thread(requests_of, self._runtime, privacy)
         plain["decisions"] = await asyncio.to_thread(recent, statistics.since(number), privacy)
         return _json(HTTPStatus.OK, plain)
 

@@ -18,7 +18,7 @@ from hushlist.decide.decision import STOPPING
 from hushlist.journal.log_database import LogFilters, counts_over_time, top_values
 from hushlist.journal.log_record import time_text
 from hushlist.policy.proxy_settings import LoggedClients
-from hushlist.proxy.page.pages import element
+from hushlist.proxy.page.elements import element
 from hushlist.proxy.runtime import Runtime
 
 #: span -> how many bars it has, and how the moment of each begins

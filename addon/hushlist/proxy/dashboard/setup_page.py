@@ -27,7 +27,8 @@ from markupsafe import Markup
 from mitmproxy import connection, ctx, http
 from mitmproxy.proxy.mode_specs import RegularMode, Socks5Mode, UpstreamMode
 
-from hushlist.proxy.page.pages import HEADERS, TEXTS, element, negotiate
+from hushlist.proxy.page.elements import element
+from hushlist.proxy.page.pages import HEADERS, TEXTS, negotiate
 
 _TEST = "/setup/trusted"
 _WPAD, _WPAD_TARGET = "/wpad.dat", b"/wpad.dat"

@@ -1,6 +1,6 @@
 """The pages that people see when the filter blocks, warns or fails: in the reader's language, with their headers.
 
-A page loads nothing, runs no script, and is never cached.
+A page loads nothing and is never cached. It runs no script, but for the one of a page that waits for an answer.
 """
 
 from __future__ import annotations
@@ -16,10 +16,12 @@ from operator import attrgetter
 from typing import Any
 from urllib.parse import unquote
 
-from markupsafe import Markup, escape
+from markupsafe import Markup
 
 from hushlist.errors import UrlError
 from hushlist.match.rule import TimeLimit
+from hushlist.proxy.page.access_form import AccessOffer, access_section, script_of
+from hushlist.proxy.page.elements import element
 from hushlist.proxy.page.template import Template, security_policy, shipped_template
 from hushlist.url.hrn import parse_hrn
 
@@ -106,6 +108,8 @@ class Unblock:
     minutes: tuple[int, ...] = ()
     #: the last try's error: "wrong", "locked" or "expired"; for any other, the page has a general message
     message: str | None = None
+    #: what it offers to somebody who asks for access
+    access: AccessOffer | None = None
 
 
 #: characters; of a longer value the beginning and the end are shown
@@ -136,7 +140,9 @@ def page(
         "Content-Language": language,
         "Vary": "Accept-Language",
         **HEADERS,
-        "Content-Security-Policy": security_policy(template, has_form=unblock is not None),
+        "Content-Security-Policy": security_policy(
+            template, has_form=unblock is not None, script=script_of(None if unblock is None else unblock.access)
+        ),
     }
     return text.encode("utf-8", "backslashreplace"), headers
 
@@ -150,6 +156,8 @@ def _values(explanation: Explanation, language: str, unblock: Unblock | None) ->
     kind = explanation.kind
     title = texts[f"{kind}_title"]
     message = None if unblock is None else _message(unblock, texts)
+    if unblock is not None and unblock.access is not None:
+        message = message or unblock.access.told(texts)
     return {
         "lang": language,
         "dir": texts["dir"],
@@ -163,7 +171,7 @@ def _values(explanation: Explanation, language: str, unblock: Unblock | None) ->
         "category_name": category_name(explanation.category) or "",
         "until": "" if explanation.until is None else local_time(explanation.until, texts),
         "facts": _facts(explanation, texts),
-        "form": Markup() if unblock is None else _form(unblock, kind, texts),
+        "form": Markup() if unblock is None else _forms(unblock, kind, texts),
     }
 
 
@@ -380,6 +388,13 @@ def _message(unblock: Unblock, texts: Mapping[str, str]) -> str | None:
     return texts[unblock.message if unblock.message in _MESSAGES else "failed"]
 
 
+def _forms(unblock: Unblock, kind: Verdict, texts: Mapping[str, str]) -> Markup:
+    """What a person can do: ask somebody, and unblock it themselves."""
+    asked = Markup() if unblock.access is None else access_section(unblock.access, unblock.action, texts)
+    is_for_all = unblock.passphrase or unblock.code or kind is Verdict.WARNED
+    return asked + (_form(unblock, kind, texts) if is_for_all else Markup())
+
+
 def _form(unblock: Unblock, kind: Verdict, texts: Mapping[str, str]) -> Markup:
     """The form: open on a warning; on a block page, a click opens it."""
     message = _message(unblock, texts)
@@ -444,28 +459,3 @@ def _duration(minutes: int, texts: Mapping[str, str]) -> str:
     parts = [("hours", hours), ("minutes", rest)]
     shown = [texts[unit].replace("{}", str(number)) for unit, number in parts if number]
     return " ".join(shown) or texts["minutes"].replace("{}", "0")
-
-
-# -- elements --------------------------------------------------------------------------------------------------------
-
-_VOID = frozenset({"input"})
-
-
-def element(name: str, /, *content: str, **attributes: str | bool) -> Markup:
-    """An element; content and values that are not ``Markup`` are escaped.
-
-    ``True`` is an attribute without a value, ``False`` is none. ``aria_label`` is ``aria-label``, and an underscore at
-    the end keeps a name apart from a word of Python.
-
-    >>> print(element("input", type="text", value='"', required=True, hidden=False))
-    <input type="text" value="&#34;" required>
-    >>> print(element("label", "a < b ", element("b", "c"), for_="x"))
-    <label for="x">a &lt; b <b>c</b></label>
-    """
-    written = ""
-    for key, value in attributes.items():
-        attribute = key.rstrip("_").replace("_", "-")
-        if value is not False:
-            written += f" {attribute}" if value is True else f' {attribute}="{escape(value)}"'
-    rest = "" if name in _VOID else f"{''.join(map(escape, content))}</{name}>"
-    return Markup(f"<{name}{written}>{rest}")  # noqa: S704 - whatever is data has been escaped

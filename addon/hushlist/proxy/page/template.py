@@ -58,22 +58,30 @@ class Template:
         return self.text.substitute({name: escape(values[name]) for name in VARIABLES})
 
 
-def security_policy(template: Template | None = None, *, has_form: bool = False) -> str:
+def security_policy(template: Template | None = None, *, has_form: bool = False, script: str | None = None) -> str:
     """The content security policy of a page; without a template, that of any other answer.
 
     The sandbox has no ``allow-same-origin``, so nothing on a page could run as the blocked origin. Even so, "'self'" in
-    ``form-action`` is the origin that the page came from.
+    ``form-action`` and ``connect-src`` is the origin that the page came from. ``script``: the only one that may run.
 
     Spec: Content Security Policy Level 3, 6
     """
     directives = ["default-src 'none'"]
     if template is not None and template.style_sources:
         directives.append(f"style-src {' '.join(template.style_sources)}")
+    if script is not None:
+        directives += [f"script-src {_source(script)}", "connect-src 'self'"]
     if template is not None and template.image_sources:
         directives.append(f"img-src {' '.join(template.image_sources)}")
     directives += ["base-uri 'none'", f"form-action '{'self' if has_form else 'none'}'", "frame-ancestors 'self'"]
-    directives.append("sandbox allow-forms" if has_form else "sandbox")
+    allowed = " allow-forms" * has_form + " allow-scripts" * (script is not None)
+    directives.append(f"sandbox{allowed}")
     return "; ".join(directives)
+
+
+def _source(text: str) -> str:
+    """A style or a script, as a content security policy names it."""
+    return f"'sha256-{b64encode(sha256(text.encode()).digest()).decode()}'"
 
 
 def load_template(path: Path) -> Template:
@@ -109,10 +117,10 @@ def parse_template(text: str, source: str) -> Template:
     problems += [Problem(source, *problem) for problem in elements.problems]
     if problems:
         raise SourceError(sorted(problems, key=lambda problem: problem.line))
-    styles = (style.replace("$$", "$").encode() for style in elements.styles)
+    styles = (style.replace("$$", "$") for style in elements.styles)
     return Template(
         text=string.Template(blank.lstrip()),
-        style_sources=tuple(f"'sha256-{b64encode(sha256(style).digest()).decode()}'" for style in styles),
+        style_sources=tuple(map(_source, styles)),
         image_sources=("data:",) if elements.has_images else (),
     )
 

@@ -381,6 +381,20 @@ async function explain(event) {
   if (mine === asked) place.replaceChildren(...parts);
 }
 
+// -- requests for access ------------------------------------------------------------------------------------------------
+
+let requestsText = "";
+
+function showRequests({requests}) {
+  const text = JSON.stringify(requests);
+  if (text === requestsText) return;
+  requestsText = text;
+  byId("requests").hidden = !requests.length;
+  byId("waiting").replaceChildren(table("Waiting for an answer", ["Request", "Asked", "Who", "Address", "Reason"], requests.map((one) => make("tr", {}, ...cells(
+    String(one.id) + (one.times > 1 ? ` (${whole.format(one.times)} times)` : ""), moment(one.asked),
+    one.user ?? one.client, code(one.url), make("span", {dir: "auto"}, one.reason))))));
+}
+
 // -- asking -------------------------------------------------------------------------------------------------------------
 
 const sleep = (time) => new Promise((done) => setTimeout(done, time));
@@ -401,6 +415,7 @@ function take(data, session) {
   showFigures(data);
   showCounts(data);
   showPolicy(data);
+  showRequests(data);
 }
 
 async function follow() {

@@ -1,0 +1,135 @@
+"""Sends notices by a policy's channels: each has a thread and a bounded queue, and is tried again after a fault."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from dataclasses import dataclass, field
+from queue import Full, Queue
+from threading import Event, Lock, Thread
+from time import monotonic
+
+from hushlist.errors import logger_of
+from hushlist.notify.delivery import DeliveryError, deliver
+from hushlist.policy.notify_channels import Channel
+
+logger = logger_of(__name__)
+
+#: notices that wait for one channel; those that are sent within so many seconds: a flood must not fill a phone
+MOST_WAITING = 100
+MOST_NOTICES, WITHIN = 30, 3600.0
+#: seconds before each further try of one notice
+PAUSES = (2.0, 10.0, 60.0, 300.0)
+
+
+@dataclass(frozen=True, slots=True)
+class Notice:
+    """What people are told."""
+
+    #: one line
+    title: str
+    message: str
+    #: the same for programs, in plain types
+    details: dict[str, object] = field(default_factory=dict)
+
+    def as_dict(self) -> dict[str, object]:
+        """For JSON; a service such as ntfy knows the first two."""
+        return {"title": self.title, "message": self.message, **self.details}
+
+
+Deliver = Callable[[Channel, Notice], None]
+
+
+class Notifier:
+    """Hands notices to every channel."""
+
+    def __init__(
+        self,
+        channels: Iterable[Channel] = (),
+        send_by: Deliver | None = None,
+        *,
+        pauses: tuple[float, ...] = PAUSES,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
+        send_by = send_by or (lambda channel, notice: deliver(channel, notice.title, notice.message, notice.as_dict()))
+        self._posts = [_Post(channel, send_by, pauses) for channel in channels]
+        self._clock, self._lock = clock, Lock()
+        self._sent: deque[float] = deque(maxlen=MOST_NOTICES)
+        self._is_quiet = False
+
+    def send(self, notice: Notice) -> None:
+        """Hand a notice over; waits for nothing, and raises nothing."""
+        if not self._posts:
+            return
+        with self._lock:
+            now = self._clock()
+            if len(self._sent) == MOST_NOTICES and now - self._sent[0] < WITHIN:
+                if not self._is_quiet:
+                    logger.warning("hushlist: %d notices within an hour: for a while, no others are sent", MOST_NOTICES)
+                self._is_quiet = True
+                return
+            self._sent.append(now)
+            self._is_quiet = False
+        for post in self._posts:
+            post.take(notice)
+
+    def close(self) -> None:
+        """Stop; what still waits is not sent."""
+        for post in self._posts:
+            post.close()
+
+
+class _Post:
+    """One channel, with its queue and the thread that empties it."""
+
+    def __init__(self, channel: Channel, send_by: Deliver, pauses: tuple[float, ...]) -> None:
+        self._channel, self._send_by, self._pauses = channel, send_by, pauses
+        self._waiting: Queue[Notice | None] = Queue(MOST_WAITING)
+        self._is_over = Event()
+        self._thread: Thread | None = None
+        #: whether the log says that it does not work
+        self._is_told = False
+
+    def take(self, notice: Notice) -> None:
+        """Queue a notice; if too many wait, it is lost."""
+        try:
+            self._waiting.put_nowait(notice)
+        except Full:
+            self._tell("too many notices wait for it")
+            return
+        if self._thread is None:
+            self._thread = Thread(target=self._run, name="hushlist: notify", daemon=True)
+            self._thread.start()
+
+    def close(self) -> None:
+        self._is_over.set()
+        with suppress(Full):  # then the thread has something to wake up for
+            self._waiting.put_nowait(None)
+
+    def _run(self) -> None:
+        while not self._is_over.is_set():
+            notice = self._waiting.get()
+            if notice is not None:
+                self._send(notice)
+
+    def _send(self, notice: Notice) -> None:
+        for pause in (0.0, *self._pauses):
+            if self._is_over.wait(pause):
+                return
+            try:
+                self._send_by(self._channel, notice)
+            except DeliveryError as error:
+                self._tell(str(error))
+            except Exception as error:  # its text may quote a secret
+                self._tell(f"{type(error).__name__}")
+            else:
+                if self._is_told:
+                    logger.info("hushlist: notices go out again by %s", self._channel.name)
+                self._is_told = False
+                return
+
+    def _tell(self, why: str) -> None:
+        if not self._is_told:
+            logger.warning("hushlist: no notice goes out by %s: %s", self._channel.name, why)
+        self._is_told = True

@@ -1,0 +1,182 @@
+"""Asking for access from a block page: what the page offers, how its form is taken, and how it hears of the answer.
+
+The page asks for the answer at a path of the blocked origin, which never sees that. A token in the path proves that it
+is for this client and URL. The answer comes from memory and at once: no open page keeps a connection waiting.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from http import HTTPStatus
+from urllib.parse import parse_qs, urlencode
+
+from mitmproxy import http
+
+from hushlist.decide.decision import Judgement
+from hushlist.errors import UrlError, logger_of, without_user
+from hushlist.journal.log_record import Privacy, who
+from hushlist.match.rule import Action
+from hushlist.notify.notifier import Notice
+from hushlist.policy.groups import address_text
+from hushlist.policy.proxy_settings import LoggedQueries
+from hushlist.proxy.dashboard.dashboard_data import privacy_of
+from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
+from hushlist.proxy.flow_request import client_of_flow
+from hushlist.proxy.page.access_form import AccessOffer
+from hushlist.proxy.page.pages import HEADERS
+from hushlist.proxy.page.template import security_policy
+from hushlist.proxy.runtime import Runtime
+from hushlist.unblock.access_requests import AccessRequest
+from hushlist.unblock.overrides import Overrides
+from hushlist.unblock.store import StoreError
+from hushlist.url.request import LONGEST_TARGET, request_of
+
+logger = logger_of(__name__)
+
+ANSWER_PATH = "/.well-known/hushlist/answer"
+_ANSWER_PATH = f"{ANSWER_PATH}?".encode()
+#: most octets of the path, which contains an escaped URL
+_LONGEST_ADDRESS = 4 * LONGEST_TARGET
+#: the field that tells this form from that of a passphrase or code; also what its tokens are for
+ASK = "ask"
+_ANSWER = "answer"
+#: what a page hears when the site passes, and when there is nothing to tell
+_OPEN, _NOTHING = "open", "none"
+#: Any origin may read it: that of a page in a sandbox has no name. Only who has the token gets it.
+_HEADERS = {
+    **HEADERS,
+    "Content-Type": "application/json",
+    "Content-Security-Policy": security_policy(),
+    "Access-Control-Allow-Origin": "*",
+}
+
+
+def access_offer(
+    runtime: Runtime, judgement: Judgement, address: bytes, message: str | None = None
+) -> AccessOffer | None:
+    """What the page of a stopped request offers to somebody who asks; ``address`` is the URL to return to."""
+    unblocking, decision = judgement.settings.unblocking, judgement.decision
+    if unblocking is None or not unblocking.ask or decision.action is Action.WARN or runtime.tokens is None:
+        return None
+    name, url = judgement.client.names[-1], address.decode("ascii", "replace")
+    token = runtime.tokens.make(name, decision.url.decode("ascii", "replace"), ASK)
+    query = urlencode({"url": url, "token": runtime.tokens.make(name, url, _ANSWER)})
+    asked = _asked(runtime, judgement)
+    state, word = (None, None) if asked is None else (asked.state, asked.word)
+    return AccessOffer(token, f"{ANSWER_PATH}?{query}", state, word, message)
+
+
+def _asked(runtime: Runtime, judgement: Judgement) -> AccessRequest | None:
+    host = (judgement.host or b"").decode("ascii", "replace")
+    return None if runtime.overrides is None else runtime.overrides.asked(judgement.client.names[-1], host)
+
+
+def file_access_request(
+    runtime: Runtime, overrides: Overrides, stopped: Judgement, targets: Mapping[str, str], reason: str
+) -> None:
+    """Store a request for access, and tell those who may answer; waits for the disk.
+
+    Raises:
+        ValueError: no grant can have such a host or URL.
+        AskedTooOftenError: the client, or all clients, have asked too often.
+        StoreError: it cannot be stored.
+    """
+    client = stopped.client
+    if stopped.settings.unblocking is None or not stopped.settings.unblocking.ask:
+        raise ValueError("nobody can ask for it")
+    wanted = AccessRequest(
+        0,
+        client.names[-1],
+        address_text(client.address),
+        stopped.decision.group,
+        targets.get("host", ""),
+        targets.get("url", ""),
+        targets.get("category"),
+        reason,
+        asked=0.0,
+        until=0.0,
+    )
+    filed = overrides.ask(wanted)
+    if filed.times == 1:
+        runtime.notifier.send(notice_of(filed, privacy_of(runtime)))
+
+
+def answer_waiting_page(runtime: Runtime, flow: http.HTTPFlow) -> bool:
+    """Answer a page that asks what became of its request; whether the flow was that of such a page.
+
+    The flow is then hidden from later addons, since a page asks again and again.
+    """
+    target = flow.request.data.path
+    if not target.startswith(_ANSWER_PATH) or flow.request.data.method != b"GET" or not is_open(flow):
+        return False
+    try:
+        plain = None if len(target) > _LONGEST_ADDRESS else _answer(runtime, flow)
+    except Exception:
+        logger.exception("hushlist: a page that waits got no answer")
+        return False
+    if plain is None:
+        return False
+    flow.metadata[HIDDEN] = True
+    refuse(flow, lambda _: http.Response.make(HTTPStatus.OK, json.dumps(plain).encode(), _HEADERS))
+    return True
+
+
+def _answer(runtime: Runtime, flow: http.HTTPFlow) -> dict[str, str] | None:
+    query = parse_qs(flow.request.path.partition("?")[2])
+    url, token = (query.get(key, [""])[0] for key in ("url", "token"))
+    client = client_of_flow(flow)
+    if runtime.tokens is None or not runtime.tokens.is_for(token, client.names[-1], url, _ANSWER):
+        return None
+    try:
+        judgement = runtime.judge(request_of(url.encode("ascii", "replace")), client)
+    except UrlError:
+        return None
+    if judgement is None or not judgement.stops:
+        return {"state": _OPEN, "word": ""}
+    asked = _asked(runtime, judgement)
+    return {"state": _NOTHING, "word": ""} if asked is None else {"state": asked.state, "word": asked.word or ""}
+
+
+# -- what others see ---------------------------------------------------------------------------------------------------
+
+
+def requests_of(runtime: Runtime, privacy: Privacy) -> list[dict[str, object]]:
+    """The requests that wait, the newest first, for the live page; none if the store cannot be read."""
+    try:
+        found = [] if runtime.overrides is None else runtime.overrides.requests()
+    except StoreError:  # the live page shows that fault elsewhere
+        found = []
+    return [shown_request(one, privacy) for one in found]
+
+
+def shown_request(found: AccessRequest, privacy: Privacy) -> dict[str, object]:
+    """A request in plain types, with what the log may say of who asks and for which URL."""
+    url = str(without_user(found.url))
+    return {
+        "id": found.id,
+        "client": who("client", found.address, privacy),
+        "user": who("user", found.user, privacy),
+        "group": found.group,
+        "host": found.host,
+        "url": url if privacy.queries is LoggedQueries.KEEP else url.partition("?")[0],
+        "category": found.category,
+        "reason": found.reason,
+        "asked": found.asked,
+        "until": found.until,
+        "times": found.times,
+        "state": found.state.value,
+    }
+
+
+def notice_of(found: AccessRequest, privacy: Privacy) -> Notice:
+    """The notice of a new request."""
+    shown = shown_request(found, privacy)
+    asker = shown["user"] or shown["client"] or "somebody"
+    lines = [
+        f"{asker} asks for {shown['url']}",
+        *([f"Reason: {found.reason}"] if found.reason else []),
+        *([f"Category: {found.category}"] if found.category else []),
+        f"To answer: hushlist override approve {found.id}, or hushlist override decline {found.id}",
+    ]
+    return Notice(f"{asker} asks for {found.host}", "\n".join(lines), {"request": shown})

@@ -1,0 +1,173 @@
+"""Asking for access from a block page, by a real mitmdump and two people: who asks, and who answers."""
+
+from __future__ import annotations
+
+import html
+import json
+import os
+import re
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from urllib.parse import urljoin
+
+import httpx
+import pytest
+from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.support.expected_conditions import title_is
+
+from e2e import test_chromium
+from e2e.browser import chromium, wait_for_words, wait_until
+from e2e.origin import Origin
+from e2e.policies import replace
+from e2e.proxy import CHECKOUT, PATIENCE, Proxy, mitmdump
+from hushlist.proxy.dashboard.dashboard_server import HOST
+
+RULES = "rules:\n  - {expression: games.test/, reason: Not in the lesson}\n  - other.test/\n"
+POLICY = "unblock: {ask: on, codes: off}\nlayers:\n  - {name: lists, lists: [rules.yaml]}\n"
+
+
+@pytest.fixture
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    replace(tmp_path / "rules.yaml", RULES)
+    replace(tmp_path / "policy.yaml", POLICY)
+    return tmp_path
+
+
+def wait_for(is_so: Callable[[], bool]) -> None:
+    """Wait for what a proxy comes to see."""
+    end = time.monotonic() + PATIENCE
+    while not is_so():
+        assert time.monotonic() < end
+        time.sleep(0.02)
+
+
+def override(*arguments: str) -> str:
+    """What the administrator's command prints."""
+    command = [sys.executable, "-m", "hushlist", "override", *arguments]
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT / "addon")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PATIENCE, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+# -- two proxies, and a restart ----------------------------------------------------------------------------------------
+
+
+class Asker:
+    """A client of a proxy that sends the form of its block page."""
+
+    def __init__(self, proxy: Proxy) -> None:
+        self._proxy = proxy
+
+    def page(self, url: str) -> str:
+        return self._proxy.get(url).text
+
+    def ask(self, url: str, page: str | None = None, **form: str) -> httpx.Response:
+        page = page or self.page(url)
+        action, token = found('<form[^>]* action="([^"]*)"', page), found('"token" value="([^"]*)"', page)
+        with self._proxy.client() as client:
+            return client.post(urljoin(url, action), data={"token": token, "ask": "on", **form})
+
+    def answer(self, url: str, page: str) -> dict[str, str]:
+        """What a page that waits hears."""
+        told: dict[str, str] = self._proxy.get(urljoin(url, found('data-answer="([^"]*)"', page))).json()
+        return told
+
+
+def found(pattern: str, text: str) -> str:
+    match = re.search(pattern, text)
+    assert match, text
+    return html.unescape(match[1])
+
+
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_two_proxies_share_what_was_asked_and_a_page_waits_through_a_restart(
+    folder: Path, origin: Origin, scheme: str
+) -> None:
+    url = f"{scheme}://games.test/chess"
+    for name in ("one", "two"):
+        (folder / name).mkdir()
+    with mitmdump(folder / "two", origin, policy=folder / "policy.yaml") as second:
+        with mitmdump(folder / "one", origin, policy=folder / "policy.yaml") as first, origin.watch() as arrived:
+            assert Asker(first).ask(url, reason="maths").status_code == 303
+            waiting = Asker(first).page(url)
+            assert Asker(second).answer(url, waiting)["state"] == "waiting"
+            assert "Your request is waiting" in Asker(second).page(url)
+        assert arrived.connections == 0
+        with mitmdump(folder / "one", origin, policy=folder / "policy.yaml") as again:
+            assert Asker(again).answer(url, waiting)["state"] == "waiting"
+            override("approve", override("requests").split()[0], "--scope", "url")
+            wait_for(lambda: Asker(again).answer(url, waiting)["state"] == "open")
+            wait_for(lambda: Asker(second).answer(url, waiting)["state"] == "open")
+            assert again.get(url).text == second.get(url).text == "from the origin"
+            assert again.get(f"{scheme}://games.test/other").status_code == 403
+
+
+def test_who_looks_after_the_filter_is_told_by_a_command_and_the_live_page(
+    start: Callable[..., Proxy], folder: Path
+) -> None:
+    told = folder / "told.json"
+    new = folder / "new"
+    script = f"import os, sys; open({str(new)!r}, 'w').write(sys.stdin.read()); os.rename({str(new)!r}, {str(told)!r})"
+    replace(folder / "policy.yaml", f"{POLICY}notify: [{{command: {json.dumps([sys.executable, '-c', script])}}}]\n")
+    proxy = start(policy=folder / "policy.yaml")
+    Asker(proxy).ask("http://games.test/chess?q", reason="<b>maths")
+    wait_for(told.exists)
+    notice = json.loads(told.read_text())
+    assert (notice["title"], notice["request"]["reason"]) == ("127.0.0.1 asks for games.test", "<b>maths")
+    data = proxy.get(f"http://{HOST}/data", headers={"X-Hushlist": "live"}).json()
+    assert data["requests"] == [notice["request"]]
+
+
+def test_another_site_knows_no_token_and_hears_of_no_answer(start: Callable[..., Proxy], folder: Path) -> None:
+    proxy = start(policy=folder / "policy.yaml")
+    url = "https://games.test/"
+    page = Asker(proxy).page(url)
+    forged = re.sub('"token" value="[^"]*"', '"token" value="x"', page)
+    assert Asker(proxy).ask(url, forged, reason="x").status_code == 403
+    assert override("requests") == ""
+    assert Asker(proxy).ask(url, page).status_code == 303
+    assert Asker(proxy).ask(url, page).status_code == 403
+    answer = found('token=([^&"]*)', found('data-answer="([^"]*)"', Asker(proxy).page(url)))
+    another = f"https://other.test/.well-known/hushlist/answer?url=https://other.test/&token={answer}"
+    assert proxy.get(another).status_code == 403
+
+
+class TestInABrowser:
+    pytestmark = test_chromium.pytestmark
+
+    @pytest.fixture
+    def browser(self, start: Callable[..., Proxy], folder: Path, tmp_path: Path) -> Iterator[Chrome]:
+        proxy = start(policy=folder / "policy.yaml")
+        (tmp_path / "browser").mkdir()
+        with chromium(proxy, tmp_path / "browser") as browser:
+            yield browser
+
+    @pytest.mark.parametrize("url", ["https://games.test/chess?a=b", "http://games.test/chess"])
+    def test_a_child_asks_a_parent_approves_and_the_page_opens_by_itself(
+        self, browser: Chrome, origin: Origin, url: str
+    ) -> None:
+        origin.pages["/chess"] = origin.pages["/chess?a=b"] = ("text/html", b"<!doctype html><title>Chess</title>")
+        browser.get(url)
+        browser.find_element(By.NAME, "reason").send_keys("for <b>maths</b>")
+        browser.find_element(By.CSS_SELECTOR, "button[type=submit]").click()
+        wait_for_words(browser, "This page opens by itself")
+        line = override("requests")
+        assert "for <b>maths</b>" in line
+        override("approve", line.split()[0], "--for", "30m")
+        wait_until(browser, title_is("Chess"))
+        assert browser.current_url == url
+
+    def test_a_page_tells_that_it_was_declined_and_with_which_word(self, browser: Chrome) -> None:
+        browser.get("https://games.test/")
+        browser.find_element(By.CSS_SELECTOR, "button[type=submit]").click()
+        wait_for_words(browser, "This page opens by itself")
+        override("decline", override("requests").split()[0], "--reason", "After <i>dinner</i>")
+        wait_for_words(browser, "After <i>dinner</i>")
+        browser.refresh()
+        wait_for_words(browser, "After <i>dinner</i>")

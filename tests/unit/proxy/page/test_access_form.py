@@ -1,0 +1,87 @@
+"""The part of a page where a person asks: what it shows in each state, and what it may run."""
+
+from __future__ import annotations
+
+import re
+from base64 import b64encode
+from hashlib import sha256
+
+import pytest
+
+from hushlist.proxy.page.access_form import AccessOffer
+from hushlist.proxy.page.pages import TEXTS, Explanation, Unblock, page
+from hushlist.unblock.access_requests import RequestState
+
+EXPLANATION = Explanation("http://h.example/")
+HOSTILE = "\"'><script>alert(1)</script>&amp;</title>"
+
+
+def shown(offered: AccessOffer, language: str = "en", **more: bool) -> tuple[str, str]:
+    """The page and its content security policy."""
+    unblock = Unblock("/unblock", "token", access=offered, **more)  # type: ignore[arg-type]
+    body, headers = page(EXPLANATION, language, unblock)
+    return body.decode(), headers["Content-Security-Policy"]
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_somebody_who_has_not_asked_gets_a_form_that_needs_no_script(language: str) -> None:
+    text, policy = shown(AccessOffer("ask token", "/answer"), language)
+    assert TEXTS[language]["ask"] in text
+    assert '<input type="hidden" name="token" value="ask token">' in text
+    assert 'name="reason"' in text
+    assert "<script" not in text
+    assert "script-src" not in policy
+    assert "connect-src" not in policy
+    assert policy.endswith("sandbox allow-forms")
+
+
+def test_a_page_that_waits_runs_one_script_in_a_sandbox_without_an_origin() -> None:
+    text, policy = shown(AccessOffer("t", "/answer?a&b", RequestState.WAITING))
+    (script,) = re.findall("<script>(.*?)</script>", text, re.DOTALL)
+    digest = b64encode(sha256(script.encode()).digest()).decode()
+    assert f"script-src 'sha256-{digest}'; connect-src 'self'" in policy
+    assert policy.endswith("sandbox allow-forms allow-scripts")
+    assert 'data-answer="/answer?a&amp;b"' in text
+    assert TEXTS["en"]["ask_reload"] in text
+    assert "<title>Your request is waiting for an answer. – Blocked</title>" in text
+    assert 'name="reason"' not in text
+
+
+def test_a_declined_request_shows_the_word_and_no_form() -> None:
+    text, policy = shown(AccessOffer("t", "/answer", RequestState.DECLINED, "after dinner"))
+    assert "Your request was declined." in text
+    assert '<p class="word" dir="auto">after dinner</p>' in text
+    assert 'name="reason"' not in text
+    assert "<script" not in text + policy
+    assert 'class="word"' not in shown(AccessOffer("t", "/answer", RequestState.DECLINED))[0]
+
+
+@pytest.mark.parametrize(
+    ("offered", "key"),
+    [
+        (AccessOffer("t", "/answer", RequestState.EXPIRED), "ask_expired"),
+        (AccessOffer("t", "/answer", message="ask_often"), "ask_often"),
+        (AccessOffer("t", "/answer", message="expired"), "expired"),
+    ],
+)
+def test_what_went_wrong_is_said_before_the_form_and_in_the_title(offered: AccessOffer, key: str) -> None:
+    text, _ = shown(offered)
+    assert f'role="alert">{TEXTS["en"][key]}</p>' in text
+    assert f"<title>{TEXTS['en'][key]} – Blocked</title>" in text
+    assert 'name="reason"' in text
+
+
+@pytest.mark.parametrize("is_both", [False, True])
+def test_codes_stand_beside_it_where_they_are_taken(is_both: bool) -> None:
+    text, _ = shown(AccessOffer("t", "/answer"), code=is_both)
+    assert text.count("<form") == 1 + is_both
+    assert ('name="code"' in text) is is_both
+
+
+@pytest.mark.parametrize("state", [None, *RequestState])
+def test_no_text_becomes_markup(state: RequestState | None) -> None:
+    plain, _ = shown(AccessOffer("t", "/a", state, "word", "failed"))
+    text, policy = shown(AccessOffer(HOSTILE, HOSTILE, state, HOSTILE, "failed"))
+    tags = re.compile("<[a-z/!][^>]*")
+    assert [tag.split()[0] for tag in tags.findall(text)] == [tag.split()[0] for tag in tags.findall(plain)]
+    assert "alert(1)" not in policy
