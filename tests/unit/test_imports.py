@@ -215,13 +215,17 @@ _COSTLY = {
         "secrets",
         "hmac",
         "getpass",
+        "ssl",
+        "smtplib",
+        "urllib.request",
     ),
 }
 #: what both commands import of this package
 _NEEDED = {
     *("hushlist", "hushlist.cli", "hushlist.cli.command_options", "hushlist.cli.common", "hushlist.compiling"),
     *("hushlist.compiling.compile_report", "hushlist.compiling.index_cache", "hushlist.compiling.stat_cache"),
-    *("hushlist.decide", "hushlist.decide.decision", "hushlist.decide.engine", "hushlist.errors", "hushlist.lists"),
+    *("hushlist.decide", "hushlist.decide.decision", "hushlist.decide.engine", "hushlist.decide.filter_decisions"),
+    *("hushlist.errors", "hushlist.lists"),
     *("hushlist.lists.list_formats", "hushlist.lists.list_source", "hushlist.lists.yaml_nodes", "hushlist.system"),
     *("hushlist.system.files", "hushlist.system.list_store", "hushlist.system.memory", "hushlist.unblock"),
     *(name for name in MODULES if part_of(name) in ("match", "policy", "url")),

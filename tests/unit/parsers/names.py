@@ -83,7 +83,7 @@ def _runtime(mode: str) -> Runtime:
         mode=mode,
         engine=engine(),
         settings=lambda _client: settings,
-        judge=lambda asked, client: Judgement(asked, client, settings, engine().decide(asked, NOON, client), 0),
+        judge=lambda asked, client, **_: Judgement(asked, client, settings, engine().decide(asked, NOON, client), 0),
         record=lambda judgement, *_, **__: judgement,
         failure_policy=SimpleNamespace(act=_fail),
     )
