@@ -173,8 +173,8 @@ def test_a_group_has_its_own_layers_in_its_own_order() -> None:
         (
             "x",
             [
-                f"p:1: 'x': expected a mapping with name, {WHO}, layers, "
-                "categories, default, mode, safe-search, unblock, pass-through, decrypt, always-decrypt, relayed, quotas"
+                f"p:1: 'x': expected a mapping with name, {WHO}, layers, categories, default, mode, "
+                "safe-search, unblock, pass-through, decrypt, always-decrypt, relayed, quotas"
             ],
         ),
         *(
