@@ -1,0 +1,50 @@
+"""A request as network filters see it: every URL that it may be for them, and one bound for all of these."""
+
+from collections.abc import Iterable
+
+import pytest
+
+from hushlist.decide.filter_decisions import FilteredRequest
+from hushlist.errors import UrlError
+from hushlist.match.index_writer import index_of
+from hushlist.match.network_filter import parse_filter
+from hushlist.match.rule import Action, Rule, Terms
+from hushlist.url.request import Request, canonical_forms, request_of
+
+
+def seen(request: Request, filters: Iterable[str]) -> FilteredRequest:
+    terms = Terms(Action.BLOCK, "list", "file")
+    index = index_of([Rule(parse_filter(text), terms, line) for line, text in enumerate(filters, 1)])
+    assert index.filters
+    return FilteredRequest(index.filters, request, may_guess=False)
+
+
+def fitting(own: FilteredRequest, request: Request, host: bytes) -> list[list[str]]:
+    (form,) = canonical_forms(request, host)
+    found = own.matches(host, form, is_first=True, is_named=True, is_stopped=False)
+    return [[str(match.rule.pattern) for match in matches] for matches in found]
+
+
+def test_each_spelling_has_its_own_matches() -> None:
+    request = request_of(b"http://h.example:81/%61?u=%2F")
+    filters = [
+        "|http://h.example:81/%61",
+        "|http://h.example/a?u=%2F",
+        "||h.example/a?u=/$xmlhttprequest",
+        "/a?u=/$image",
+    ]
+    assert fitting(seen(request, filters), request, b"h.example") == [
+        ["|http://h.example:81/%61"],
+        [],
+        ["|http://h.example/a?u=%2F"],
+        [],
+    ]
+
+
+def test_all_hosts_and_spellings_have_one_bound() -> None:
+    request = request_of(b"http://h.example/ads/x")
+    own = seen(request, (f"ads$image,domain=~d{number}.example" for number in range(3_000)))
+    assert fitting(own, request, b"h.example") == [[]]
+    assert fitting(own, request, b"www.h.example") == [[]]
+    with pytest.raises(UrlError, match="too many filters would have to be compared"):
+        fitting(own, request, b"h.example")
