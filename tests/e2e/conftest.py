@@ -24,6 +24,16 @@ def origin(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Origin]:
         yield running
 
 
+@pytest.fixture(autouse=True)
+def _own_pages(request: pytest.FixtureRequest) -> Iterator[None]:
+    """What a test has the origin serve is there for this test alone."""
+    pages = request.getfixturevalue("origin").pages if "origin" in request.fixturenames else {}
+    before = dict(pages)
+    yield
+    pages.clear()
+    pages.update(before)
+
+
 @pytest.fixture(scope="session")
 def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A policy with every kind of rule; its hosts are named for what happens to them."""

@@ -492,7 +492,7 @@ class TestBrowser:
         unknown.get("http://clock.test/?at=2026-11-16T18:00%2B01:00")
         browser.get("https://shop.example/bikes")
         wait_for_words(browser, "This is a shop. Ask before you buy anything")
-        wait_for_words(browser, "2026-11-16 20:00 (UTC+01:00)")
+        wait_for_words(browser, "16 November 2026, 20:00 (UTC+01:00)")
         browser.find_element(By.TAG_NAME, "button").click()
         wait_for_words(browser, "from the origin")
         assert browser.current_url == "https://shop.example/bikes"

@@ -208,4 +208,3 @@ def test_a_download_ends_when_its_minutes_are_used_up(
                 count += len(chunk)
                 time.sleep(0.01)
     assert count < 64 << 20
-    del origin.pages["/film"]

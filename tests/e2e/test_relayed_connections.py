@@ -79,10 +79,9 @@ def is_open(tls: ssl.SSLSocket, host: str) -> bool:
 
 
 @pytest.fixture
-def large(origin: Origin) -> Iterator[str]:
+def large(origin: Origin) -> str:
     origin.pages["/large"] = "application/octet-stream", bytes(SIZE)
-    yield "/large"
-    del origin.pages["/large"]
+    return "/large"
 
 
 @pytest.mark.parametrize("host", ["video.test", "www.video.test", "video.bank.test"])
