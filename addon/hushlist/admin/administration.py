@@ -23,7 +23,7 @@ from hushlist.policy.policy_file import Policy
 from hushlist.policy.subscription import SubscribedList
 from hushlist.system.files import LONGEST_DOCUMENT, LONGEST_WHOLE, open_regular, read_regular, reason_of
 from hushlist.unblock import EVERYTHING
-from hushlist.unblock.grants import Grant, canonical_target
+from hushlist.unblock.grants import WARNING, Grant, canonical_target
 from hushlist.unblock.overrides import Overrides
 from hushlist.url.host import is_address
 from hushlist.url.parts import as_typed
@@ -287,7 +287,10 @@ class Administration:
             if seconds <= 0:
                 raise MissingError("the grant would have ended by now")
             whom = None if how["client"] is None else str(how["client"])
-            self._overrides.grant(str(how["scope"]), str(how["target"]), seconds, client=whom, how=HOW, by=account.name)
+            means = WARNING if how["how"] == WARNING else HOW  # after a click on a warning, only warnings pass
+            self._overrides.grant(
+                str(how["scope"]), str(how["target"]), seconds, client=whom, how=means, by=account.name
+            )
         elif kind == "code":
             if not self._overrides.withdraw_hash(bytes.fromhex(str(how["id"])), by=account.name):
                 raise MissingError("the code was used, or is too old")

@@ -172,11 +172,17 @@ class SelfConnections:
         is_led = naming_of(client.proxy_mode) is Naming.ADDRESS
         targets = (client.sockname, server.address if is_led else None)
         keys = ((client.transport_protocol, _end(peer), _end(target)) for target in targets if target is not None)
-        return any(made is not None and made.connected for made in map(self._made.get, keys))
+        return any(made is not None and _is_end_of(client, made) for made in map(self._made.get, keys))
 
     def is_loop(self, client: connection.Client, server: connection.Server) -> bool:
         """The same, for a proxy mode in which the client names the destination, which may again be the proxy."""
         return self.has(client, server) and naming_of(client.proxy_mode) is not Naming.ADMINISTRATOR
+
+
+def _is_end_of(client: connection.Client, made: connection.Server) -> bool:
+    """Whether a client with the ends of a connection is that, although it may be over by now, at one end or at both;
+    otherwise another client has got the port since."""
+    return made.timestamp_end is None or client.timestamp_start <= made.timestamp_end
 
 
 def _end(address: connection.Address) -> _End:

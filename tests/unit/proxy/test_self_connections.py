@@ -1,5 +1,7 @@
 """Which of its clients' connections the proxy has made itself."""
 
+from time import time
+
 import pytest
 from mitmproxy import connection
 from mitmproxy.proxy.mode_specs import ProxyMode
@@ -89,10 +91,22 @@ def test_a_connection_that_a_firewall_leads_here_is_known_by_its_address(mode: s
 def test_a_port_that_another_has_now_is_no_own_one() -> None:
     own = SelfConnections()
     server = made_from(own, "127.0.0.1", 4000)
-    server.state = connection.ConnectionState.CLOSED
-    assert not own.is_loop(*ends_from("127.0.0.1", 4000))
+    server.state, server.timestamp_end = connection.ConnectionState.CLOSED, time()
+    ends = ends_from("127.0.0.1", 4000)
+    ends[0].timestamp_start = server.timestamp_end + 1
+    assert not own.is_loop(*ends)
     del server
     assert not own.is_loop(*ends_from("127.0.0.1", 4000))
+
+
+@pytest.mark.parametrize("state", [connection.ConnectionState.CAN_READ, connection.ConnectionState.CLOSED])
+def test_a_client_that_ends_its_side_does_not_hide_who_asks(state: connection.ConnectionState) -> None:
+    own, ends = SelfConnections(), ends_from("127.0.0.1", 4000)
+    server = made_from(own, "127.0.0.1", 4000)
+    server.state = state
+    assert own.has(*ends)
+    server.timestamp_end = time()
+    assert own.has(*ends)  # what was sent before is still read
 
 
 def test_the_proxy_may_ask_a_server_that_stands_behind_itself() -> None:

@@ -58,7 +58,7 @@ _LONGEST_URL = 1 << 13
 _OWN_HEADER = "x-hushlist"
 
 #: what only people see who are signed in, where the policy names some
-_FOR_VIEWERS = ("/data", "/explain")
+_FOR_VIEWERS = ("/data", "/explain", "/history", "/history.csv")
 _FILES = {
     "/": ("index.html", "text/html; charset=utf-8"),
     "/live.css": ("live.css", "text/css; charset=utf-8"),
@@ -163,7 +163,8 @@ class DashboardServer:
             AddonHalt: always, by ``hide_dashboard_flow``.
         """
         flow.metadata[HIDDEN] = True
-        if flow.request.method in ("POST", "DELETE") and _path(flow.request).startswith(f"{BASE}/"):
+        is_call = flow.request.method in ("POST", "DELETE") and _path(flow.request).startswith(f"{BASE}/")
+        if is_call and not self._own.has(flow.client_conn, flow.server_conn):
             response = _plain(HTTPStatus.BAD_REQUEST, "its body has not arrived")
             self._waiting.add(flow)
         else:

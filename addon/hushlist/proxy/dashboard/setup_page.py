@@ -112,8 +112,10 @@ def is_direct(flow: http.HTTPFlow) -> bool:
     data, own = flow.request.data, flow.client_conn.sockname
     if data.path == _WPAD_TARGET and data.host.lower().partition(".")[0] == "wpad":
         return True
+    # where the network leads connections here, mitmproxy has the origin's address as its own
     return (
         own is not None
+        and proxy_address(flow.client_conn) is not None
         and data.port == own[1]
         and data.scheme == b"http"
         and data.host == _address(own[0])

@@ -26,6 +26,7 @@ from hushlist.proxy.dashboard.api_description import BASE, CALLS, ApiCall, opena
 from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.system.list_store import ListStore
 from hushlist.unblock import credentials
+from hushlist.unblock.grants import WARNING
 from unit.clock import Clock
 from unit.mitmproxied import mitmproxied
 
@@ -171,11 +172,13 @@ def test_with_admin_people_see_the_page_when_they_are_signed_in(
     use()
     browser = Browser(hushlist, address, scheme)
     assert browser.send("GET", "/").status_code == 200
-    assert browser.send("GET", "/data").status_code == browser.send("GET", "/explain?url=a.example").status_code == 401
+    seen = ("/data", "/explain?url=a.example", "/history", "/history.csv?of=week")
+    assert {browser.send("GET", path).status_code for path in seen} == {401}
     assert browser.sign_in("vera", "wrong") == 401
     assert browser.cookies == {}
     assert browser.sign_in("vera") == 200
-    assert browser.send("GET", "/data").status_code == browser.send("GET", "/explain?url=a.example").status_code == 200
+    # there is no log
+    assert [browser.send("GET", path).status_code for path in seen] == [200, 200, 404, 404]
     assert browser.call("GET", "/session")[1]["name"] == "vera"
     assert browser.call("DELETE", "/session")[0] == 200
     assert browser.send("GET", "/data").status_code == 401
@@ -400,6 +403,16 @@ def test_who_may_not_do_something_may_not_undo_it_either(manager: Browser, hushl
     assert other.sign_in("anna") == 200
     assert other.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 403
     assert manager.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+
+
+def test_undoing_the_end_of_a_click_on_a_warning_opens_no_more_than_that(manager: Browser, hushlist: Hushlist) -> None:
+    overrides = hushlist.runtime.overrides
+    assert overrides is not None
+    grant = overrides.grant("host", "blocked.example", 3600, client="10.0.0.7", how=WARNING, by="10.0.0.7")
+    done = manager.call("DELETE", f"/grants/{grant.id}")[1]
+    assert manager.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+    assert [one["how"] for one in manager.call("GET", "/grants")[1]["grants"]] == [WARNING]
+    assert decided(hushlist, "http://blocked.example/") is not None
 
 
 def test_a_program_acts_with_a_token_until_that_is_revoked(hushlist: Hushlist, use: Callable[..., Path]) -> None:
