@@ -14,6 +14,7 @@ from e2e.browser import BROWSER, DRIVER, chromium, wait_for_words, wait_until
 from e2e.origin import Origin
 from e2e.policies import write_list, write_policy
 from e2e.proxy import Proxy, mitmdump
+from e2e.test_asking import Asker
 from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.unblock.credentials import hash_passphrase
 
@@ -39,7 +40,14 @@ def page(folder: Path, tmp_path_factory: pytest.TempPathFactory, origin: Origin)
     write_list(folder / "ads.yaml", "ads.test/", title=f"List {SCRIPT}", category="hrn://c.test/ads")
     people = [{"name": "max", "passphrase": hash_passphrase(PASSPHRASE), "role": "manage"}]
     people.append({"name": "vera", "passphrase": hash_passphrase(PASSPHRASE), "role": "view"})
-    policy = write_policy(folder, ["own.yaml"], ["ads.yaml"], admin=people, log={"what": "all", "folder": "log"})
+    policy = write_policy(
+        folder,
+        ["own.yaml"],
+        ["ads.yaml"],
+        admin=people,
+        log={"what": "all", "folder": "log"},
+        unblock={"ask": "on", "codes": "off"},
+    )
     policy.write_text(policy.read_text().replace("layer 1", "overrides"))
     with mitmdump(tmp_path_factory.mktemp("mitmdump"), origin, policy=policy) as running:
         yield running
@@ -111,6 +119,29 @@ def test_a_site_is_allowed_from_its_row_and_blocked_again(browser: Chrome, page:
     browser.find_element(By.CSS_SELECTOR, "#record button").send_keys(Keys.ENTER)
     told(browser, "Undone.")
     assert page.get("http://ads.test/").status_code == 403
+
+
+def test_who_asks_is_let_through_by_a_button(browser: Chrome, page: Proxy) -> None:
+    for path, button, words in (("a", "Decline", "It is declined."), ("b", "Approve", "It is allowed.")):
+        host = "www.ads.test" if path == "a" else "ads.test"
+        assert Asker(page).ask(f"http://{host}/{path}", reason=SCRIPT).status_code == 303
+        sign_in(browser, "max")
+        chosen = f"[...document.querySelectorAll('#waiting button')].find((one) => one.textContent === '{button}')"
+        wait_until(browser, lambda one, chosen=chosen: one.execute_script(f"return Boolean({chosen})"))
+        assert SCRIPT in browser.find_element(By.ID, "waiting").text
+        browser.execute_script(f"document.getElementById('answer-word').value = 'After school'; {chosen}.click()")
+        told(browser, words)
+        wait_until(browser, lambda one: not one.find_element(By.ID, "requests").is_displayed())
+        browser.find_element(By.ID, "sign-out").click()
+        wait_for_words(browser, "Signed out")
+        assert ("After school" in page.get(f"http://{host}/{path}").text) is (button == "Decline")
+    assert page.get("http://ads.test/b").status_code == 200
+    sign_in(browser, "max")
+    browser.execute_script("document.querySelector('#record').closest('details').open = true")
+    wait_until(browser, lambda one: "approved a request" in one.find_element(By.ID, "record").text)
+    browser.find_element(By.CSS_SELECTOR, "#record button").click()
+    told(browser, "Undone.")
+    assert page.get("http://ads.test/b").status_code == 403
 
 
 def test_a_lasting_rule_is_previewed_added_and_undone(browser: Chrome, page: Proxy, folder: Path) -> None:

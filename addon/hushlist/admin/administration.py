@@ -23,6 +23,7 @@ from hushlist.policy.policy_file import Policy
 from hushlist.policy.subscription import SubscribedList
 from hushlist.system.files import LONGEST_DOCUMENT, LONGEST_WHOLE, open_regular, read_regular, reason_of
 from hushlist.unblock import EVERYTHING
+from hushlist.unblock.access_requests import UnansweredError
 from hushlist.unblock.grants import WARNING, Grant, canonical_target
 from hushlist.unblock.overrides import Overrides
 from hushlist.url.host import is_address
@@ -92,6 +93,24 @@ class Administration:
         role = Role.MANAGE if found[0].scope == EVERYTHING else Role.APPROVE
         undo = {"kind": "revoked", **plain}
         return Done(self.store.record(account, "revoked", plain, role, undo), plain)
+
+    def approve(self, account: Account, number: int, scope: str, minutes: int) -> Done:
+        """Grant a request for access to whoever made it."""
+        try:
+            grant = self._overrides.approve(number, scope, minutes * _MINUTE, by=account.name)
+        except UnansweredError as error:
+            raise MissingError(str(error)) from error
+        plain, undo = {**_plain_grant(grant), "request": number}, {"kind": "grant", "id": grant.id}
+        return Done(self.store.record(account, "approved a request", plain, Role.APPROVE, undo), plain)
+
+    def decline(self, account: Account, number: int, word: str) -> Done:
+        """Decline a request for access, perhaps with a word for whoever made it."""
+        try:
+            found = self._overrides.decline(number, word, by=account.name)
+        except UnansweredError as error:
+            raise MissingError(str(error)) from error
+        plain: dict[str, object] = {"request": number, "host": found.host, "word": found.word}
+        return Done(self.store.record(account, "declined a request", plain), plain)
 
     def codes(self) -> dict[str, object]:
         """The codes that can still be used; of none, what it is."""
@@ -169,8 +188,8 @@ class Administration:
         """Allow or block a host or a page for everybody: for good, or to the end of a day of UTC with ``days``."""
         path, now = _own_list(policy), datetime.now(UTC)
         rule = {"expression": _expression(scope, target), "action": action}
-        if reason:
-            rule["reason"] = _one_line(reason)
+        if shown := _one_line(reason):
+            rule["reason"] = shown
         if days:
             rule["expires"] = str(now.date() + timedelta(days=days - 1))
         comment = f"{_one_line(account.name)}, {now:%Y-%m-%d %H:%M} UTC"

@@ -34,6 +34,7 @@ from hushlist.lists.patterns import parse_expression
 from hushlist.policy.admin import AdminPerson, Role
 from hushlist.policy.groups import Client
 from hushlist.policy.proxy_settings import LOOPBACK
+from hushlist.proxy.ask_handler import requests_of
 from hushlist.proxy.dashboard.api_description import (
     BASE,
     ApiCall,
@@ -43,6 +44,7 @@ from hushlist.proxy.dashboard.api_description import (
     openapi,
     whole_numbers,
 )
+from hushlist.proxy.dashboard.dashboard_data import privacy_of
 from hushlist.proxy.runtime import Runtime
 from hushlist.unblock.credentials import verify_passphrase
 from hushlist.unblock.grants import canonical_target
@@ -151,6 +153,8 @@ class AdminApi:
         if engine is None:
             raise ActionError("the filter has no policy that it can use")
         policy = engine.policy
+        if call.does == "requests":
+            return {"requests": requests_of(self._runtime, privacy_of(self._runtime))}
         if call.does in ("preview", "what_holds"):
             return self._look(call.does, engine, values)
         function = getattr(does, call.does)
@@ -168,7 +172,8 @@ class AdminApi:
         now = datetime.now(UTC)
         if what == "what_holds":
             who = Client(values["client"].strip(), values["user"].strip() or None)
-            return what_holds(engine, who, values["url"].strip(), now)
+            quotas = [use.as_dict() for use in self._runtime.quota_uses(who)]
+            return {**what_holds(engine, who, values["url"].strip(), now), "quotas": quotas}
         if self._runtime.journal is None:
             raise ActionError("the policy keeps no log, so nothing tells what was asked for")
         try:

@@ -78,6 +78,15 @@ CALLS = (
         *("POST", "/pauses", Role.MANAGE, "Let pass what rules stop for a group, for a while", "pause", "Done"),
         {"group": _text("the group's name", minLength=1), "minutes": _whole("for how many minutes", 24 * 60)},
     ),
+    ApiCall("GET", "/requests", Role.VIEW, "What people ask for, who wait for an answer", "requests", "Requests"),
+    ApiCall(
+        *("POST", "/requests/{number}/approve", Role.APPROVE, "Grant what somebody asks for", "approve", "Done"),
+        {"number": _NUMBER, "scope": {**_SCOPE, "default": "host"}, "minutes": _MINUTES},
+    ),
+    ApiCall(
+        *("POST", "/requests/{number}/decline", Role.APPROVE, "Decline what somebody asks for", "decline", "Done"),
+        {"number": _NUMBER, "word": _text("for whom asks, as their page shows it", default="")},
+    ),
     ApiCall("GET", "/codes", Role.APPROVE, "The codes that can be used", "codes", "Codes"),
     ApiCall(
         *("POST", "/codes", Role.APPROVE, "Make a single-use code, which is shown this once", "make_code", "MadeCode"),
@@ -232,6 +241,24 @@ _GIVEN = {
             )
         )
     ),
+    "Requests": _object(
+        requests=_all(
+            _object(
+                id=_INTEGER,
+                client=_or_null(_STRING),
+                user=_or_null(_STRING),
+                group=_or_null(_STRING),
+                host=_STRING,
+                url=_STRING,
+                category=_or_null(_STRING),
+                reason=_STRING,
+                asked=_TIME,
+                until=_TIME,
+                times=_INTEGER,
+                state=_STRING,
+            )
+        )
+    ),
     "Codes": _object(
         codes=_all(
             _object(
@@ -271,6 +298,7 @@ _GIVEN = {
         schedules=_all(_object(name=_STRING, is_on=_FLAG, until=_or_null(_TIME))),
         categories=_all(_object(category=_STRING, action=_or_null(_STRING))),
         default=_or_null(_STRING),
+        quotas=_all(_OBJECT),
         decision=_or_null(_OBJECT),
     ),
     "Lists": _object(

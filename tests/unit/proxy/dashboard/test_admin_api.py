@@ -26,6 +26,7 @@ from hushlist.proxy.dashboard.api_description import BASE, CALLS, ApiCall, opena
 from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.system.list_store import ListStore
 from hushlist.unblock import credentials
+from hushlist.unblock.access_requests import AccessRequest
 from hushlist.unblock.grants import WARNING
 from unit.clock import Clock
 from unit.mitmproxied import mitmproxied
@@ -363,6 +364,7 @@ BODIES: dict[str, dict[str, object]] = {
     "sign_in": {"name": "max", "passphrase": PASSPHRASE},
     "grant": GRANT,
     "pause": {"group": "default", "minutes": 5},
+    "approve": {"minutes": 5},
     "make_code": {"scope": "host", "minutes": 5},
     "add_rule": {"action": "block", "scope": "host", "target": "a.example"},
     "update_list": {"url": "https://lists.example/a"},
@@ -500,6 +502,40 @@ def test_what_cannot_be_granted_is_refused_with_the_reason(
 def test_a_body_that_is_no_object_is_refused(manager: Browser, body: bytes) -> None:
     assert manager.call("POST", "/lists/update", body)[0] == 400
     assert manager.call("POST", "/lists/update", b" " * (1 << 16))[0] == 413
+
+
+def ask(hushlist: Hushlist, host: str) -> int:
+    """Ask for access as the form of a block page does; the request's number."""
+    assert hushlist.runtime.overrides is not None
+    url = f"http://{host}/page"
+    wanted = AccessRequest(0, "10.0.0.7", "10.0.0.7", "default", host, url, None, MARKUP, asked=0.0, until=0.0)
+    return hushlist.runtime.overrides.ask(wanted).id
+
+
+def test_requests_for_access_are_answered_once_each(manager: Browser, hushlist: Hushlist) -> None:
+    first, second = ask(hushlist, "blocked.example"), ask(hushlist, "www.blocked.example")
+    told = manager.call("GET", "/requests")[1]["requests"]
+    assert [(one["id"], one["host"], one["reason"]) for one in told] == [
+        (second, "www.blocked.example", MARKUP),
+        (first, "blocked.example", MARKUP),
+    ]
+    status, done = manager.call("POST", f"/requests/{first}/approve", {"minutes": 5})
+    assert (status, done["result"]["client"], done["result"]["how"]) == (200, "10.0.0.7", "request")
+    assert decided(hushlist, "http://blocked.example/other") is None
+    assert decided(hushlist, "http://blocked.example/", "10.0.0.8") is not None
+    assert manager.call("POST", f"/requests/{second}/decline", {"word": "after school"})[0] == 200
+    assert manager.call("GET", "/requests")[1]["requests"] == []
+    for path, body in (("approve", {"minutes": 5}), ("decline", {})):
+        assert manager.call("POST", f"/requests/{first}/{path}", body)[0] == 404
+        assert manager.call("POST", f"/requests/{1 << 52}/{path}", body)[0] == 404
+    assert manager.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+    assert decided(hushlist, "http://blocked.example/other") is not None
+
+
+def test_a_request_is_not_approved_for_what_it_does_not_have(manager: Browser, hushlist: Hushlist) -> None:
+    number = ask(hushlist, "blocked.example")
+    for scope, status in (("category", 404), ("everything", 400), ("url", 200)):
+        assert manager.call("POST", f"/requests/{number}/approve", {"minutes": 5, "scope": scope})[0] == status
 
 
 def test_a_group_is_paused_and_checks_stay(hushlist: Hushlist, use: Callable[..., Path], browser: Browser) -> None:
@@ -641,7 +677,8 @@ def test_what_holds_for_a_client_is_told(hushlist: Hushlist, use: Callable[..., 
     use(
         "schedules: {night: {times: 22:00-06:00}}\n"
         "groups: [{name: kids, clients: [10.0.1.0/24], default: {action: block, during: night}, "
-        "categories: {'hrn://c.example/ads': {action: pass, during: night, otherwise: warn}}}]"
+        "categories: {'hrn://c.example/ads': {action: pass, during: night, otherwise: warn}}, "
+        "quotas: {'hrn://c.example/ads': {minutes: 30, per: day}}}]"
     )
     assert browser.sign_in("vera") == 200
     told = browser.call("GET", "/client?client=10.0.1.7&url=http://blocked.example/")[1]
@@ -651,6 +688,7 @@ def test_what_holds_for_a_client_is_told(hushlist: Hushlist, use: Callable[..., 
     assert night["until"] is not None
     assert told["categories"] == [{"category": "hrn://c.example/ads", "action": "pass" if night["is_on"] else "warn"}]
     assert told["decision"]["action"] in ("warn", "pass", "block")
+    assert [(one["left"], one["per"]) for one in told["quotas"]] == [(30, "day")]
     assert browser.call("GET", "/client?client=10.9.9.9")[1]["group"] == "default"
 
 
@@ -734,13 +772,14 @@ def answers_as_described(call: ApiCall, status: int, plain: object) -> None:
 
 
 @pytest.mark.parametrize("call", CALLS, ids=lambda call: f"{call.method} {call.path}")
-def test_every_call_answers_as_it_is_described(manager: Browser, call: ApiCall) -> None:
+def test_every_call_answers_as_it_is_described(manager: Browser, hushlist: Hushlist, call: ApiCall) -> None:
     for method, path, body in (
         ("POST", "/grants", GRANT),
         ("POST", "/codes", {"scope": "host", "minutes": 5}),
         ("POST", "/rules", {"action": "block", "scope": "host", "target": "b.example"}),
     ):
         assert manager.call(method, path, body)[0] == 200
+    ask(hushlist, "blocked.example")
     status, plain = manager.call(
         call.method, path_of(call), BODIES.get(call.does, {}) if call.method == "POST" else None
     )

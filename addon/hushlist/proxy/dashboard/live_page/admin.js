@@ -138,6 +138,20 @@ async function showGrants() {
   "Nothing is unblocked now.");
 }
 
+async function showWaiting() {
+  showRequests(await call("GET", "/requests"));
+}
+
+answers = (one) => {
+  if (!may("approve")) return [];
+  const form = byId("answer");
+  const answer = (word, body) => call("POST", `/requests/${one.id}/${word}`, body);
+  return [
+    button("Approve", `Approve request ${one.id}: ${one.host}`, () => act("It is allowed.", () => answer("approve", {scope: value(form, "scope"), minutes: Number(value(form, "minutes"))}))),
+    button("Decline", `Decline request ${one.id}: ${one.host}`, () => act("It is declined.", () => answer("decline", {word: value(form, "word")}))),
+  ];
+};
+
 async function showCodes() {
   if (!may("approve")) return;
   const {codes} = await call("GET", "/codes");
@@ -203,7 +217,7 @@ async function showSessions() {
 
 async function showAll() {
   try {
-    await Promise.all([showGrants(), showCodes(), showRules(), showUpdates(), showRecord(), showSessions()]);
+    await Promise.all([showWaiting(), showGrants(), showCodes(), showRules(), showUpdates(), showRecord(), showSessions()]);
   } catch (error) {
     if (session.name) tell(error.message, true);
   }
@@ -275,6 +289,7 @@ async function submitHolds(event) {
     ["Schedules", found.schedules.map(changes).join("\n") || "none"],
     ["Categories", found.categories.map((one) => `${one.category}: ${one.action ?? "as the lists say"}`).join("\n") || "as the lists say"],
     ["What no rule decides", found.default ?? "pass"],
+    ...(found.quotas.length ? [["Quotas", found.quotas.map(quotaText).join("\n")]] : []),
     ...(decision ? [["This address", `${decision.action}: ${decision.why || "no rule fits"}`]] : []),
   ]);
   byId("holding").replaceChildren(list);
@@ -309,6 +324,7 @@ document.addEventListener("locked", learn);
 byId("sign-in-form").addEventListener("submit", signIn);
 byId("sign-out").addEventListener("click", signOut);
 byId("act").addEventListener("submit", submitAct);
+byId("answer").addEventListener("submit", (event) => event.preventDefault()); // it says how, and the buttons whom
 byId("act").elements.what.addEventListener("change", fit);
 byId("preview-rule").addEventListener("click", previewRule);
 byId("pause-group").addEventListener("submit", submitPause);

@@ -330,6 +330,8 @@ function table(name, heads, rows) {
 const code = (text) => make("code", {}, text);
 const cells = (...values) => values.map((value) => make("td", {}, value ?? ""));
 
+const quotaText = (one) => `Quota of ${one.category} now: ${one.left} of ${one.limit} minutes a ${one.per} left, until ${until(one.reset)} (${one.source}:${one.line})`;
+
 function explained(found) {
   const {decision} = found;
   const winner = decision.winner;
@@ -343,7 +345,7 @@ function explained(found) {
     ...(decision.grant ? [make("small", {}, decision.grant)] : []),
     ...(stops && passes ? [make("small", {}, `It passes all the same: mode ${passes}.`)] : []),
     make("small", {}, `For the group ${found.group}${found.until ? `, until ${until(found.until)}` : ""}.`),
-    ...found.quotas.map((one) => make("small", {}, `Quota of ${one.category} now: ${one.left} of ${one.limit} minutes a ${one.per} left, until ${until(one.reset)} (${one.source}:${one.line})`)))];
+    ...found.quotas.map((one) => make("small", {}, quotaText(one))))];
   if (decision.matches.length) {
     parts.push(make("h3", {}, "Rules that fit"), table("Rules that fit", ["Layer", "Action", "Expression", "Rule as written", "Where", "Category"],
       decision.matches.map((match) => make("tr", {class: isWinner(match) ? "wins" : null}, ...cells(
@@ -384,15 +386,16 @@ async function explain(event) {
 // -- requests for access ------------------------------------------------------------------------------------------------
 
 let requestsText = "";
+let answers = () => []; // the buttons of a request
 
 function showRequests({requests}) {
-  const text = JSON.stringify(requests);
+  const text = JSON.stringify([requests, document.body.dataset.role]); // who may answer has buttons
   if (text === requestsText) return;
   requestsText = text;
   byId("requests").hidden = !requests.length;
-  byId("waiting").replaceChildren(table("Waiting for an answer", ["Request", "Asked", "Who", "Address", "Reason"], requests.map((one) => make("tr", {}, ...cells(
+  byId("waiting").replaceChildren(table("Waiting for an answer", ["Request", "Asked", "Who", "Address", "Reason", "Answer"], requests.map((one) => make("tr", {}, ...cells(
     String(one.id) + (one.times > 1 ? ` (${whole.format(one.times)} times)` : ""), moment(one.asked),
-    one.user ?? one.client, code(one.url), make("span", {dir: "auto"}, one.reason))))));
+    one.user ?? one.client, code(one.url), make("span", {dir: "auto"}, one.reason), make("span", {class: "actions"}, ...answers(one)))))));
 }
 
 // -- asking -------------------------------------------------------------------------------------------------------------
