@@ -23,7 +23,6 @@ from hushlist.policy.quotas import Quota
 from hushlist.unblock.grants import WARNING, Grant, category_levels
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.use_minutes import UseMinutes
-from hushlist.url.parts import split_web
 from hushlist.url.request import Request
 
 #: minutes before the end at which a page warns, once in each period
@@ -165,14 +164,14 @@ class QuotaMeter:
             known = self._periods[quota] = int(begin.timestamp() // 60), int(end.timestamp() // 60), end
         return known
 
-    def limited(self, judgement: Judgement, overrides: Overrides | None) -> Judgement:
+    def limited(self, judgement: Judgement, overrides: Overrides | None, *, may_warn: bool = True) -> Judgement:
         """The judgement of what would pass, by the quotas of its categories.
 
         What is used up is blocked until its reset, unless a temporary unblock covers it. Shortly before, a page warns,
         once in each period.
         """
         decision, client = judgement.decision, judgement.client
-        if decision.action in STOPPING or _is_unblocked(decision):
+        if decision.action in STOPPING or _is_unblocked(judgement):
             return judgement
         ending: QuotaUse | None = None
         lifting = None
@@ -187,7 +186,7 @@ class QuotaMeter:
                 ending = use
         if lifting is not None:
             return judgement._replace(decision=lifting)
-        if ending is not None and self._warns(ending, judgement):
+        if ending is not None and may_warn and self._warns(ending, judgement):
             return judgement._replace(decision=_stopped(decision, ending, Action.WARN))
         return judgement
 
@@ -213,7 +212,7 @@ class QuotaMeter:
         """
         decision, client, minute = judgement.decision, judgement.client, self.minute
         waiting = []
-        for quota, _ in () if _is_unblocked(decision) else quotas_of(judgement.settings.quotas, decision):
+        for quota, _ in () if _is_unblocked(judgement) else quotas_of(judgement.settings.quotas, decision):
             name = counter_name(quota, client, decision.group)
             if is_request and is_background(judgement, quota, engine) and self._may_wait(name, quota, minute):
                 waiting.append(quota)
@@ -270,18 +269,28 @@ def is_passive(status: int, content_type: str | None) -> bool:
     return kind not in _SEEN and not kind.startswith(_SEEN_KINDS)
 
 
-def _is_unblocked(decision: Decision) -> bool:
-    """Whether somebody has let it through: a click on a warning, which anybody can make, is not enough."""
-    return decision.grant is not None and decision.grant.how != WARNING
+def _is_unblocked(judgement: Judgement) -> bool:
+    """Whether somebody has let it through: a click on a warning, which anybody can make, is not enough.
+
+    What is let through by one of its names has the quotas of the others.
+    """
+    grant = judgement.decision.grant
+    return grant is not None and grant.how != WARNING and bool(_only_host(judgement))
+
+
+def _only_host(judgement: Judgement) -> bytes:
+    """The host that decided, if it is the only name that the client has chosen; else nothing."""
+    names, host = {*judgement.request.hosts} - {judgement.request.destination}, judgement.host or b""
+    return b"" if len(names) > 1 or (names and host == judgement.request.destination) else host
 
 
 def _covering(overrides: Overrides | None, judgement: Judgement, category: str, now: float) -> Grant | None:
     """The grant that lets through what is used up. One for a host or URL is for requests that go by no other name."""
     if overrides is None:
         return None
-    url = judgement.decision.url if len(set(judgement.request.hosts)) == 1 else b""
-    host = (split_web(url).host or b"") if url else b""
-    return overrides.covering(judgement.client.names, host, url, [category], now)
+    decision, host = judgement.decision, _only_host(judgement)
+    names = (*judgement.client.names, f"group:{decision.group}")
+    return overrides.covering(names, host, decision.url if host else b"", [category], now)
 
 
 def _stopped(decision: Decision, use: QuotaUse, action: Action) -> Decision:

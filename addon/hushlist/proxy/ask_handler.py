@@ -14,7 +14,7 @@ from urllib.parse import parse_qs, urlencode
 from mitmproxy import http
 
 from hushlist.decide.decision import Judgement
-from hushlist.errors import UrlError, logger_of, without_user
+from hushlist.errors import UrlError, logger_of, printable, without_user
 from hushlist.journal.log_record import Privacy, who
 from hushlist.match.rule import Action
 from hushlist.notify.notifier import Notice
@@ -172,7 +172,7 @@ def shown_request(found: AccessRequest, privacy: Privacy) -> dict[str, object]:
 def notice_of(found: AccessRequest, privacy: Privacy) -> Notice:
     """The notice of a new request."""
     shown = shown_request(found, privacy)
-    asker = shown["user"] or shown["client"] or "somebody"
+    asker = printable(str(shown["user"] or shown["client"] or "somebody"))
     lines = [
         f"{asker} asks for {shown['url']}",
         *([f"Reason: {found.reason}"] if found.reason else []),

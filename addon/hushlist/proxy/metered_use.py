@@ -57,11 +57,16 @@ class MeteredUse:
         self._uses: WeakKeyDictionary[http.HTTPFlow | connection.Client, _Use] = WeakKeyDictionary()
 
     def begin(self, used: http.HTTPFlow | connection.Client, client: connection.Client, judgement: Judgement) -> None:
-        """Count a request, or a connection that is not decrypted, which is let through."""
+        """Count a request, or a connection that is not decrypted, which is let through.
+
+        A connection counts once: what is known of it first has all its names, and ``look`` counts it further.
+        """
+        is_request = isinstance(used, http.HTTPFlow)
+        if not is_request and used in self._uses:
+            return
         meter, engine, decision = self._runtime.quotas, self._runtime.engine, judgement.decision
         if meter is None or engine is None or not quotas_of(judgement.settings.quotas, decision):
             return
-        is_request = isinstance(used, http.HTTPFlow)
         waiting = meter.count(judgement, engine, is_request=is_request)
         self._uses[used] = _Use(
             client,
@@ -106,7 +111,7 @@ class MeteredUse:
             return
         use.minute = meter.minute
         client = client_of_connection(use.client_conn) if use.is_connection else use.client
-        judgement = self._runtime.judge(use.request, client, is_connection=use.is_connection)
+        judgement = self._runtime.judge(use.request, client, is_connection=use.is_connection, goes_on=True)
         if judgement is None:
             return
         winner = judgement.decision.winner

@@ -107,11 +107,18 @@ class Runtime:
         return self.engine is not None and self.engine.asks_media
 
     def judge(
-        self, request: Request, client: Client, *, is_connection: bool = False, is_lookup: bool = False
+        self,
+        request: Request,
+        client: Client,
+        *,
+        is_connection: bool = False,
+        is_lookup: bool = False,
+        goes_on: bool = False,
     ) -> Judgement | None:
         """Decide a request; ``None`` while the filter is off for its client.
 
         ``is_connection``: only hosts and port are known. ``is_lookup``: a name is looked up, which no quota is about.
+        ``goes_on``: it was let through before, so that no quota can warn of its end.
         Without a policy, nothing passes, unless a policy said so.
         """
         engine, group = self.engine, self._group(client)
@@ -127,7 +134,7 @@ class Runtime:
             decision = decide(request, client=client, group=group)
         judgement = Judgement(request, client, settings, decision, perf_counter_ns() - start)
         if settings.quotas and self.quotas is not None and not is_lookup:
-            return self.quotas.limited(judgement, self.overrides)
+            return self.quotas.limited(judgement, self.overrides, may_warn=not goes_on)
         return judgement
 
     def quota_uses(self, client: Client) -> list[QuotaUse]:

@@ -61,7 +61,7 @@ class AccessRequest:
     client: str
     address: str
     group: str | None
-    #: what a grant can be for; the URL is the one that was asked for last
+    #: what a grant can be for; the URL is the first that was asked for, of which people were told
     host: str
     url: str
     category: str | None
@@ -130,9 +130,9 @@ def file_request(database: sqlite3.Connection, wanted: AccessRequest) -> AccessR
     database.execute("DELETE FROM access_requests WHERE asked <= ? OR asked > ?", (now - KEPT, now + _DAY))
     before = _last(database, wanted.client, wanted.host)
     if before is not None and before.at(now).state == RequestState.WAITING:
-        both = replace(before, url=wanted.url, reason=wanted.reason or before.reason, times=before.times + 1)
-        values = (both.url, both.reason, both.times, both.id)
-        database.execute("UPDATE access_requests SET url = ?, reason = ?, times = ? WHERE id = ?", values)
+        both = replace(before, reason=wanted.reason or before.reason, times=before.times + 1)
+        values = (both.reason, both.times, both.id)
+        database.execute("UPDATE access_requests SET reason = ?, times = ? WHERE id = ?", values)
         return both
     if before is not None and before.state == RequestState.DECLINED and before.is_told(now):
         raise AskedTooOftenError(f"{wanted.client!r}: it was declined a short time ago")

@@ -118,7 +118,9 @@ class UseMinutes:
         if counted is None:
             if len(self._counters) >= MOST_COUNTERS:
                 self._make_room()
-            counted = self._counters[client, category] = []
+            # whole at once: another thread may look at it
+            self._counters[client, category] = [minute]
+            return True
         place = bisect_left(counted, minute)
         if counted[place : place + 1] == [minute]:
             return False

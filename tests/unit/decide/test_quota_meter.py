@@ -31,6 +31,7 @@ IMAGE = ((b"Sec-Fetch-Dest", b"image"), (b"Referer", b"https://news.example/"))
 RULES = [
     {"expression": "game.example", "action": "tag", "category": GAMES},
     {"expression": "blocked.example", "category": GAMES},
+    {"expression": "closed.example"},
     {"expression": "own.example", "category": GAMES},
     {"expression": "warned.example", "action": "warn", "category": GAMES},
     {"expression": "other.example", "action": "tag", "category": "hrn://c.example/funny"},
@@ -205,6 +206,47 @@ def test_a_grant_for_a_host_lifts_nothing_of_a_request_by_two_names(made: Made) 
     decision = metered.engine.decide(request, client=JO)
     limited = metered.meter.limited(Judgement(request, JO, settings, decision, 0), metered.overrides)
     assert limited.decision.action is Action.BLOCK
+
+
+def test_a_name_that_is_unblocked_gives_no_free_use_of_another(made: Made) -> None:
+    metered = made({GAMES: 1})
+    metered.overrides.grant("host", "closed.example", 3600, how="code", by="a parent")
+    request = Request(b"https", (b"closed.example", b"game.example"), 443, b"/")
+    settings = metered.engine.group(JO).settings
+
+    def limited() -> Judgement:
+        decision = metered.engine.decide(request, client=JO)
+        return metered.meter.limited(Judgement(request, JO, settings, decision, 0), metered.overrides)
+
+    assert limited().decision.grant is not None
+    metered.meter.count(limited(), metered.engine, is_request=True)
+    assert metered.left() == [0]
+    metered.go_on()
+    assert limited().decision.action is Action.BLOCK
+
+
+@pytest.mark.parametrize("host", [b"blocked.example", b"game.example"])
+def test_a_grant_for_a_name_holds_whatever_its_address(made: Made, host: bytes) -> None:
+    metered = made({GAMES: 1})
+    metered.visit("https://game.example/")
+    metered.go_on()
+    metered.overrides.grant("host", host.decode(), 3600, how="code", by="a parent")
+    request = Request(b"https", (host, b"192.0.2.1"), 443, b"/", destination=b"192.0.2.1")
+    decision = metered.engine.decide(request, client=JO)
+    limited = metered.meter.limited(
+        Judgement(request, JO, metered.engine.group(JO).settings, decision, 0), metered.overrides
+    )
+    assert limited.decision.action is Action.ALLOW
+
+
+def test_a_grant_for_a_group_lifts_a_quota(made: Made) -> None:
+    metered = made({GAMES: 1})
+    metered.visit("https://game.example/")
+    metered.go_on()
+    metered.overrides.grant("host", "game.example", 3600, client="group:others", how="admin", by="a parent")
+    assert metered.visit("https://game.example/") is Action.BLOCK
+    metered.overrides.grant("host", "game.example", 3600, client="group:default", how="admin", by="a parent")
+    assert metered.visit("https://game.example/") is Action.ALLOW
 
 
 def test_a_click_on_a_warning_lets_nobody_past_a_quota(made: Made) -> None:

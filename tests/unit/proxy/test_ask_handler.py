@@ -7,6 +7,7 @@ import html
 import json
 import re
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import quote, urlencode, urljoin
 
@@ -357,6 +358,9 @@ def test_others_see_what_the_log_may_say() -> None:
         "state": "waiting",
     }
     assert "hushlist override approve 7" in shown.message
+    forged = notice_of(replace(asked, client="user:jo\r\nBcc: x\n\ntext"), Privacy())
+    assert forged.title == r"jo\r\nBcc: x\n\ntext asks for games.example"
+    assert len(forged.message.splitlines()) == 4
     hidden = json.dumps(notice_of(asked, Privacy(LoggedQueries.DROP, LoggedClients.DROP)).as_dict())
     assert "somebody asks for games.example" in hidden
     assert not [word for word in ("jo ", '"jo"', PUPIL, "secret") if word in hidden]

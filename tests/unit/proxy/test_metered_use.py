@@ -168,6 +168,39 @@ def test_a_connection_gets_its_quota_when_the_policy_does(metered: Metered) -> N
     assert metered.is_closed(client)
 
 
+def test_a_connection_that_is_asked_again_counts_no_minute_in_which_nothing_flows(metered: Metered) -> None:
+    metered.load(quotas={GAMES: 9})
+    metered.relay()
+    metered.now += 60
+    metered.load(quotas={GAMES: 9}, default="pass")
+    asyncio.run(metered.hushlist._relayed.ask_again())
+    assert metered.used == 1
+
+
+def test_a_connection_keeps_the_names_that_were_known_first(metered: Metered) -> None:
+    client = metered.relay()
+    request = Request(b"https", (b"other.example",), 443, b"/")
+    judgement = metered.hushlist.runtime.judge(request, Client("127.0.0.1"), is_connection=True)
+    assert judgement is not None
+    metered.hushlist._relayed.note(client, judgement)
+    for _ in range(2):
+        metered.flow_on(client)
+        metered.look(1)
+    assert metered.is_closed(client)
+
+
+def test_a_download_goes_on_when_a_page_would_warn_and_the_next_page_warns(metered: Metered) -> None:
+    metered.load(quotas={GAMES: 6})
+    document = {"Sec_Fetch_Dest": "document", "Sec_Fetch_Mode": "navigate"}
+    flow = metered.ask(answer="video/mp4", **document)
+    metered.flow_on(flow.client_conn)
+    metered.look(1)
+    assert (metered.is_closed(flow.client_conn), metered.used) == (False, 2)
+    warned = metered.ask(**document).response
+    assert warned is not None
+    assert warned.status_code == 403
+
+
 def test_a_datagram_connection_ends_too(metered: Metered) -> None:
     client = metered.relay(protocol="udp")
     metered.look(1)
