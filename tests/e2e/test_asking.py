@@ -96,11 +96,11 @@ def test_two_proxies_share_what_was_asked_and_a_page_waits_through_a_restart(
         with mitmdump(folder / "one", origin, policy=folder / "policy.yaml") as first, origin.watch() as arrived:
             assert Asker(first).ask(url, reason="maths").status_code == 303
             waiting = Asker(first).page(url)
-            assert Asker(second).answer(url, waiting)["state"] == "waiting"
+            wait_for(lambda: Asker(second).answer(url, waiting)["state"] == "waiting")
             assert "Your request is waiting" in Asker(second).page(url)
         assert arrived.connections == 0
         with mitmdump(folder / "one", origin, policy=folder / "policy.yaml") as again:
-            assert Asker(again).answer(url, waiting)["state"] == "waiting"
+            wait_for(lambda: Asker(again).answer(url, waiting)["state"] == "waiting")
             override("approve", override("requests").split()[0], "--scope", "url")
             wait_for(lambda: Asker(again).answer(url, waiting)["state"] == "open")
             wait_for(lambda: Asker(second).answer(url, waiting)["state"] == "open")

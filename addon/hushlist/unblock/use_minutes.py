@@ -32,7 +32,8 @@ from hushlist.unblock.store import GrantEvent, Store, StoreError, record_event
 
 logger = logger_of(__name__)
 
-#: counters in memory, and rows in the file: a client may have any number of addresses
+#: counters in memory, and rows in the file: a client may have any number of addresses, and where mitmproxy takes every
+#: name and password, of users, too
 MOST_COUNTERS = 1 << 16
 MOST_ROWS = 1_000_000
 #: seconds between two writes, and between two looks for what another process wrote
@@ -47,8 +48,12 @@ _TOO_MANY = (
     "DELETE FROM use_minutes WHERE id <= (SELECT max(id) FROM use_minutes) - ?"
     " AND client NOT LIKE 'user:%' AND client NOT LIKE 'group:%'"
 )
+_TOO_MANY_OF_USERS = (
+    "DELETE FROM use_minutes WHERE client LIKE 'user:%' AND id <="
+    " (SELECT id FROM use_minutes WHERE client LIKE 'user:%' ORDER BY id DESC LIMIT 1 OFFSET ?)"
+)
 _Key = tuple[str, str]
-_NAMED = ("user:", "group:")
+_USER, _GROUP = "user:", "group:"
 
 
 class Extension(NamedTuple):
@@ -128,9 +133,11 @@ class UseMinutes:
         return True
 
     def _make_room(self) -> None:
-        """Forget half of the addresses, those used longest ago: users and groups have names that nobody can make up."""
-        by_address = [key for key in self._counters if not key[0].startswith(_NAMED)]
-        for key in sorted(by_address, key=lambda key: self._counters[key][-1])[: len(by_address) // 2 + 1]:
+        """Forget half of the addresses, those used longest ago; if they are few, of the users, but never a group."""
+        counted = [key for key in self._counters if not key[0].startswith(_GROUP)]
+        by_address = [key for key in counted if not key[0].startswith(_USER)]
+        least = by_address if 2 * len(by_address) >= len(counted) else counted
+        for key in sorted(least, key=lambda key: self._counters[key][-1])[: len(least) // 2 + 1]:
             del self._counters[key]
 
     def used(self, client: str, category: str, first: int, end: int) -> int:
@@ -187,7 +194,8 @@ class UseMinutes:
             with self._opened().writing() as database:
                 _prepare(database, self._clock())
                 database.executemany(_INSERT, sorted(waiting, key=itemgetter(2)))
-                database.execute(_TOO_MANY, (MOST_ROWS,))
+                for question in (_TOO_MANY, _TOO_MANY_OF_USERS):
+                    database.execute(question, (MOST_ROWS,))
                 (newest,) = database.execute("SELECT coalesce(max(id), 0) FROM use_minutes").fetchone()
                 since = self._last if newest >= self._last else 0  # the file is another one
                 rows = database.execute(

@@ -153,6 +153,22 @@ def test_addresses_that_somebody_makes_up_cannot_push_out_users_and_groups(
         assert database.execute("SELECT count(*) FROM use_minutes").fetchone()[0] <= 12
 
 
+def test_users_that_somebody_makes_up_need_bounded_room(
+    made: Made, file: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(use_minutes, "MOST_COUNTERS", 10)
+    monkeypatch.setattr(use_minutes, "MOST_ROWS", 10)
+    minutes = made()
+    minutes.note("group:kids", GAMES, NOW)
+    for number in range(100):
+        minutes.note(f"user:{number}", GAMES, NOW + number)
+    minutes.exchange()
+    minutes.exchange()
+    assert [used(minutes, "group:kids"), used(minutes, "user:99"), used(minutes, "user:1")] == [1, 1, 0]
+    with closing(sqlite3.connect(file)) as database:
+        assert database.execute("SELECT count(*) FROM use_minutes").fetchone()[0] == 11
+
+
 @pytest.mark.parametrize(
     ("client", "category", "minutes"),
     [
