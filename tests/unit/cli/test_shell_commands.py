@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import shutil
 import subprocess
 from pathlib import Path
@@ -84,6 +85,12 @@ def test_a_script_knows_every_command_and_long_option(run: Run, shell: str) -> N
         assert {option if shell != "fish" else option[2:] for option in options} <= words
 
 
+def test_every_line_for_fish_is_one_command(run: Run) -> None:
+    for line in run("completion", "fish")[1].splitlines():
+        assert re.match(r"complete -c hushlist (-f )?-n ('[^']+'|\w+) -", line)
+        assert shlex.split(line)[-2] == "-d"
+
+
 def test_there_is_a_page_for_each_command(run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("SOURCE_DATE_EPOCH", "1798151400")
     code, out, err = run("man", tmp_path / "man" / "man1")
@@ -96,6 +103,8 @@ def test_there_is_a_page_for_each_command(run: Run, tmp_path: Path, monkeypatch:
     assert title == f'.TH HUSHLIST\\-CHECK 1 2026-12-24 "Hushlist {__version__}" "Hushlist"'
     place = lines.index("\\fB\\-\\-policy\\fR \\fIFILE\\fR")
     assert lines[place - 1 : place + 2] == [".TP", lines[place], "the policy file (default: the one that is shipped)"]
+    notes = pages["hushlist.1"].splitlines()
+    assert notes[notes.index(".SH NOTES") + 1].startswith("Exit codes: 0 good; ")
     assert "%(default)s" not in "".join(pages.values())
 
 

@@ -201,6 +201,15 @@ def test_what_lies_in_the_working_folder_is_no_code_of_ours(
     assert len(BackgroundCompiler().compile(policy)[1]) == 1
 
 
+def test_it_has_the_lowest_priority(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lowered = list[int]()
+    monkeypatch.setattr(module.os, "nice", lowered.append)
+    monkeypatch.setattr(module.signal, "signal", lambda *_: None)
+    monkeypatch.setattr(sys, "argv", ["", "update", str(policy)])
+    module.main()
+    assert lowered == [19]
+
+
 _INTERRUPTED = """
 import os, signal, time
 from hushlist.compiling import background_compiler as module

@@ -37,6 +37,13 @@ def test_of_lines_that_stay_some_are_looked_at_with_those_that_do_not(tmp_path: 
     assert set(now) - set(was) == {b"%d.example" % at for at in range(9000, 9050)}
 
 
+def test_where_many_lines_differ_more_are_looked_at_with_them(tmp_path: Path) -> None:
+    before, after = written(tmp_path / "a", *range(9000)), written(tmp_path / "b", *range(500, 9000))
+    short = shorten(before, after, tmp_path)
+    assert short is not None
+    assert [len(path.read_bytes().splitlines()) for path in short] == [2000 + 500, 2000]
+
+
 def test_where_most_lines_differ_nothing_is_shorter(tmp_path: Path) -> None:
     before, after = written(tmp_path / "a", *range(40_000)), written(tmp_path / "b", *range(40_000, 80_000))
     assert shorten(before, after, tmp_path) is None

@@ -130,6 +130,26 @@ def test_a_minute_counts_once_and_the_last_one_is_finished(made: Made) -> None:
     assert (metered.visit("https://game.example/"), metered.left()) == (Action.TAG, [1])
 
 
+def test_a_use_has_the_same_names_in_json_on_every_day(made: Made) -> None:
+    metered = made({GAMES: 2})
+    metered.visit("https://game.example/")
+    group = metered.engine.group(JO)
+    (use,) = metered.meter.uses(group.settings.quotas, JO, group.name)
+    assert use.as_dict() == {
+        "category": GAMES,
+        "per": "day",
+        "shared": False,
+        "limit": 2,
+        "extended": 0,
+        "used": 1,
+        "left": 1,
+        "used_up": False,
+        "reset": "2026-12-25T00:00:00+00:00",
+        "source": metered.engine.policy.source,
+        "line": 1,
+    }
+
+
 def test_what_is_used_up_beats_a_rule_that_allows(made: Made) -> None:
     metered = made({GAMES: 1}, categories={GAMES: "allow"})
     assert metered.visit("https://blocked.example/") is Action.ALLOW

@@ -197,6 +197,17 @@ def test_addresses_that_are_given_to_names_are_left_out(tmp_path: Path) -> None:
     assert any("pihole.toml: dns.hosts: left out" in line for line in told)
 
 
+def test_a_comment_of_other_octets_than_utf_8_costs_no_record(tmp_path: Path) -> None:
+    path = database(tmp_path / "gravity.db")
+    made = sqlite3.connect(path)
+    made.execute("UPDATE domainlist SET comment = CAST(X'626164FF' AS TEXT) WHERE domain = 'Bad.example'")
+    made.commit()
+    made.close()
+    assert read_pihole(path).write(tmp_path / "made") == []
+    written = b"".join(file.read_bytes() for file in (tmp_path / "made").rglob("*") if file.is_file())
+    assert "bad\N{REPLACEMENT CHARACTER}".encode() in written
+
+
 @pytest.mark.parametrize("name", ["pihole.toml", "setupVars.conf"])
 def test_blocking_that_is_off_stays_off(tmp_path: Path, name: str) -> None:
     files = {"group.json": '[{"id": 0, "enabled": 1, "name": "Default"}]'}

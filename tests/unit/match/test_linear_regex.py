@@ -45,6 +45,12 @@ def test_one_that_may_take_long_is_refused(source: str) -> None:
         linear_regex(source, match_case=False)
 
 
+def test_as_many_characters_are_taken_as_are_written_to_be() -> None:
+    assert linear_regex("a{2048}", match_case=False)
+    with pytest.raises(ValueError, match="a regular expression"):
+        linear_regex("a{2048}b", match_case=False)
+
+
 @pytest.mark.parametrize("source", ["(", "a{2,1}", "[", "[[a]/", "é", "a" * 5000])
 def test_one_that_cannot_be_read_is_refused(source: str) -> None:
     with pytest.raises(ValueError, match="a regular expression that is"):

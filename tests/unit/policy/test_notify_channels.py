@@ -42,6 +42,19 @@ def test_channels_are_read(tmp_path: Path, item: str, channel: Channel) -> None:
     assert read(tmp_path, item) == ((channel,), [])
 
 
+@pytest.mark.parametrize(
+    ("item", "name"),
+    [
+        ("webhook: https://ntfy.example/secret?y", "the webhook at ntfy.example"),
+        (f"{{{MAIL}}}", "mail from smtp.a.example"),
+        ("command: [/bin/tell, --loud]", "the command /bin/tell"),
+    ],
+)
+def test_a_channel_has_a_name_without_secrets(tmp_path: Path, item: str, name: str) -> None:
+    ((channel,), _) = read(tmp_path, item)
+    assert channel.name == name
+
+
 def test_secrets_are_in_files_beside_the_policy(tmp_path: Path) -> None:
     assert read(tmp_path, "{webhook: 'https://n.example', token: token}") == (
         (WebhookChannel("https://n.example", "n.example", None, tmp_path / "token"),),

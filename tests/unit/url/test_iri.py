@@ -8,12 +8,14 @@ from hypothesis import strategies as st
 
 from hushlist.cli.specification_commands import Vector, vectors
 from hushlist.errors import UrlError
+from hushlist.url.abnf import find_rule
 from hushlist.url.iri import (
     SCHEME,
     SIMPLE,
     SYNTAX,
     convert_to_a_labels,
     convert_to_ucs,
+    direction_faults,
     map_to_uri,
     normalize_nfc,
     undo_html_escapes,
@@ -187,3 +189,10 @@ def test_a_normal_form_has_only_characters_of_a_uri(iri: bytes) -> None:
 
 def test_iri_references_resolve_as_uri_references_do() -> None:
     assert resolve("../rosé?é#é", "http://é/a/b/c") == "http://é/a/rosé?é#é".encode()
+
+
+def test_arabic_digits_alone_have_a_label_follow_the_bidi_rule() -> None:
+    iri = "http://www.ab\N{ARABIC-INDIC DIGIT ZERO}.example/"
+    ((place, why),) = direction_faults(iri, find_rule("IRI").parse(iri))
+    assert place == iri.index("ab")
+    assert "RFC 5893" in why

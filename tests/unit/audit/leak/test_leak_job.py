@@ -11,7 +11,16 @@ import pytest
 
 from hushlist.audit.leak import guesses
 from hushlist.audit.leak.guesses import TargetKind
-from hushlist.audit.leak.leak_job import Leak, LeakRow, Recovered, estimates, read_targets, search_dictionary, verdict
+from hushlist.audit.leak.leak_job import (
+    Leak,
+    LeakRow,
+    Recovered,
+    estimates,
+    read_targets,
+    search_dictionary,
+    span,
+    verdict,
+)
 from hushlist.errors import SourceError
 from hushlist.lists.list_source import ListDefaults
 from hushlist.match.expressions import full_hash
@@ -138,6 +147,27 @@ def test_the_likelihood_is_a_bound_of_poisson_s() -> None:
     exact = 1 - sum(math.exp(-mean) * mean**k / math.factorial(k) for k in range(8))
     assert exact < row.likelihood < 20 * exact
     assert LeakRow(TargetKind(4), 1_000, 0, 0).likelihood == 1
+
+
+def test_a_row_has_the_same_names_in_json_on_every_day() -> None:
+    row = LeakRow(TargetKind(4), 1_000, 2**32 // 1_000, 8)
+    assert row.as_dict() == {
+        "kind": str(row.table),
+        "bits": 32,
+        "hashes": 1_000,
+        "tried": 2**32 // 1_000,
+        "recovered": 8,
+        "expected_by_chance": row.by_chance,
+        "likelihood_of_chance": row.likelihood,
+    }
+
+
+@pytest.mark.parametrize(
+    ("seconds", "words"),
+    [(119, "119 seconds"), (120, "2.0 minutes"), (7_199, "120 minutes"), (7_200, "2.0 hours"), (172_800, "2.0 days")],
+)
+def test_a_time_has_its_longest_unit_of_which_there_are_two(seconds: float, words: str) -> None:
+    assert span(seconds) == words
 
 
 # -- words -------------------------------------------------------------------------------------------------------------

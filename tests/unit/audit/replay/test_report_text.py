@@ -58,3 +58,9 @@ def test_of_many_the_first_are_shown(engine: Engine) -> None:
     found = report(engine, RECORDS)
     text = [*report_text(replace(found, rules=found.rules * 20))]
     assert f"  and {20 * sum(1 for own in found.rules if own.hits.stopped) - MOST_ROWS} more" in text
+
+
+def test_the_widest_column_gets_the_room_that_the_others_leave(engine: Engine) -> None:
+    long = [RecordedRequest(b"http://ads.example/" + b"y" * 300, "s", 1)]
+    lines = [*report_text(report(engine, [*RECORDS, *long]), 60)]
+    assert max(len(line) for line in lines if "…" in line and line.startswith("  ")) == 60

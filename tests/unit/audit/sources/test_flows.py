@@ -104,6 +104,16 @@ def test_flows_of_old_versions_have_octets_and_addresses_elsewhere() -> None:
     assert (record.url, record.client.address) == (b"http://h.example/", "10.0.0.1")
 
 
+def test_flows_of_old_versions_may_have_text_in_place_of_octets() -> None:
+    old = {
+        "type": "http",
+        "request": {"host": "h.example", "port": 80, "method": "GET", "scheme": "http", "path": "/é", "headers": []},
+    }
+    (record,) = read(tnetstring.dumps(old))  # type: ignore[arg-type]
+    assert isinstance(record, RecordedRequest)
+    assert record.url == "http://h.example/é".encode()
+
+
 @pytest.mark.parametrize(
     ("octets", "why"),
     [

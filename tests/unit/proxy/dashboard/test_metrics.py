@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -13,7 +14,7 @@ from hypothesis import strategies as st
 
 from hushlist.journal.log_record import LogRecord
 from hushlist.policy.groups import Client
-from hushlist.proxy.dashboard.metrics import escaped, metrics
+from hushlist.proxy.dashboard.metrics import escaped, metrics, summary
 from hushlist.proxy.policy_watch import PolicyWatch
 from hushlist.proxy.runtime import Runtime
 
@@ -99,6 +100,21 @@ def test_all_figures_can_be_read_and_count_what_was_decided(runtime: Runtime) ->
     assert values["hushlist_readings_total", "used"] == 1
     assert values["hushlist_last_reading_used",] == 1
     assert values["hushlist_mode", "block"] == 1
+
+
+def test_where_nothing_was_decided_nothing_is_summed_up(runtime: Runtime) -> None:
+    assert summary(runtime) == ""
+    note(runtime, "http://fine.example/", 1000)
+    assert summary(runtime).startswith("1 request decided: 1 passed without a rule\n")
+
+
+def test_who_waits_for_decisions_waits_no_longer_when_the_proxy_ends() -> None:
+    async def watch() -> None:
+        runtime = Runtime()
+        runtime.close()
+        await asyncio.wait_for(runtime.statistics.wait(600), 60)
+
+    asyncio.run(watch())
 
 
 def test_the_histogram_is_cumulative_and_in_seconds(runtime: Runtime) -> None:
