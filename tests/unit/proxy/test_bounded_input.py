@@ -18,6 +18,13 @@ def filled(*pieces: bytes) -> BoundedBuffer:
     return buffer
 
 
+def test_mitmproxy_is_bounded_once() -> None:
+    bound_input()
+    bounded = tls.parse_client_hello
+    bound_input()
+    assert tls.parse_client_hello is bounded
+
+
 @pytest.mark.parametrize(
     "pieces",
     [[b"GET / HTTP/1.1\r\n", *[b"X: y\r\n" * 9999] * 9], [b"a" * MOST_WAITING, b"\n\n"], [b"\r\n" * MOST_WAITING]],

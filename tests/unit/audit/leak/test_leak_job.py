@@ -90,6 +90,18 @@ def test_raw_prefixes_and_the_other_variant_are_read_as_they_are_said_to_be(sear
     assert len(searched(str(uri).upper(), "hashed-uris", defaults=ListDefaults(variant="n")).recovered) == 1
 
 
+def test_progress_goes_on_from_one_dictionary_to_the_next(tmp_path: Path, words: Path) -> None:
+    more, steps = tmp_path / "more.txt", list[tuple[str, int, int]]()
+    more.write_bytes(words.read_bytes())
+    hidden = tmp_path / "list"
+    hidden.write_text(hash_of("a.example"))
+    targets, _ = read_targets(list_files(hidden, "sha256", ListDefaults()))
+    search_dictionary("list", targets, [words, more], jobs=1, progress=lambda *step: steps.append(step))
+    size = words.stat().st_size
+    assert [done for _, done, _ in steps] == sorted(done for _, done, _ in steps)
+    assert (steps[-1], size) == (("tried", 2 * size, 2 * size), more.stat().st_size)
+
+
 def test_pieces_and_processes_change_nothing(
     searched: Searched, tmp_path: Path, words: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

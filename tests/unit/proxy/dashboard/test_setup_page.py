@@ -278,6 +278,12 @@ def test_every_form_is_the_same_certificate_without_its_key(hushlist: Hushlist, 
     def octets(path: str) -> bytes:
         return get(hushlist, path).content or b""
 
+    kinds = {path: get(hushlist, path).headers["Content-Type"] for path in ("/ca.p12", "/ca.pem", "/ca.mobileconfig")}
+    assert kinds == {
+        "/ca.p12": "application/x-pkcs12",
+        "/ca.pem": "application/x-x509-ca-cert",
+        "/ca.mobileconfig": "application/x-apple-aspen-config",
+    }
     packed = load_pkcs12(octets("/ca.p12"), None)
     assert packed.key is None
     profile = plistlib.loads(octets("/ca.mobileconfig"))
