@@ -1,0 +1,217 @@
+"""Machines and the cables between them: network namespaces of Linux, in which the tests' own sockets are, too.
+
+A namespace has no name and no file. It is there as long as a process of ours is in it, which ends when the tests do,
+however they end. A thread that is inside makes sockets that stay inside; so servers, clients and judges are those of
+all other tests.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import socket
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from functools import cache
+from pathlib import Path
+
+from e2e.origin import PATIENCE
+
+_CLONE_NEWNET = 0x40000000
+_ETH_P_ALL = 3
+_UDP = 17
+#: where this port is asked for, all that was sent before has been seen
+_FENCE = 4919
+
+
+@cache
+def why_not(*more_tools: str) -> str | None:
+    """Why there are no namespaces here; ``None`` if there are."""
+    if sys.platform != "linux" or os.geteuid() != 0:
+        return "network namespaces need Linux and root"
+    missing = [tool for tool in ("unshare", "nsenter", "ip", "nft", "sysctl", *more_tools) if _path(tool) is None]
+    if missing:
+        return f"not installed: {', '.join(missing)}"
+    tried = "mount -t tmpfs none /mnt && ip link add one0 type veth peer name two0 && nft add table inet one"
+    found = subprocess.run(
+        ["unshare", "--net", "--mount", "sh", "-ec", f"PATH=$PATH:/usr/sbin; {tried}"],
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    return None if found.returncode == 0 else f"network namespaces are forbidden: {found.stderr.strip()}"
+
+
+def _path(tool: str) -> str | None:
+    return shutil.which(tool, path=os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin")))
+
+
+class Machine:
+    """A namespace, of network and mounts; use as a context manager."""
+
+    def __init__(self) -> None:
+        # the process ends when the pipe to it is closed
+        self._process = subprocess.Popen(
+            ["unshare", "--net", "--mount", "sh", "-ec", "echo; exec cat"],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+        )
+        assert self._process.stdout
+        if not self._process.stdout.readline():
+            raise OSError("no namespace was made")
+        self.run("ip", "link", "set", "lo", "up")
+
+    def __enter__(self) -> Machine:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.close()
+        self._process.wait(PATIENCE)
+        self._process.stdout.close()
+
+    @property
+    def command(self) -> list[str]:
+        """What to put before a command so that it runs here, and ends with us."""
+        enter = ["nsenter", f"--target={self._process.pid}", "--net", "--mount"]
+        return [*enter, "setpriv", "--pdeathsig", "KILL", "--"]
+
+    def run(self, tool: str, *arguments: str, text: str | None = None) -> str:
+        """Run a command to its end; ``text`` is what it reads.
+
+        Raises: AssertionError with what it says if it fails.
+        """
+        command = [*self.command, _path(tool) or tool, *arguments]
+        done = subprocess.run(command, input=text, text=True, capture_output=True, timeout=PATIENCE, check=False)
+        assert done.returncode == 0, f"{tool} {' '.join(arguments)}: {done.stderr}"
+        return done.stdout
+
+    def cable(self, own: str, other: Machine, others: str) -> None:
+        """Lay a cable to another machine, from interface to interface."""
+        peer = ["peer", "name", others, "netns", str(other._process.pid)]
+        self.run("ip", "link", "add", own, "type", "veth", *peer)
+        self.run("ip", "link", "set", own, "up")
+        other.run("ip", "link", "set", others, "up")
+
+    def address(self, interface: str, *addresses: str) -> None:
+        """Give an interface addresses, each with the length of its network's prefix."""
+        for address in addresses:
+            nodad = ["nodad"] if ":" in address else []  # used at once, without a look whether others have it
+            self.run("ip", "address", "add", address, "dev", interface, *nodad)
+
+    def place(self, file: Path, target: str) -> None:
+        """Put a file in another's place, here alone."""
+        self.run("mount", "--bind", str(file), target)
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """The sockets that this thread makes in the block are this machine's."""
+        with Path("/proc/thread-self/ns/net").open("rb") as home:
+            _enter(Path(f"/proc/{self._process.pid}/ns/net"))
+            try:
+                yield
+            finally:
+                _set(home.fileno())
+
+
+def _enter(namespace: Path) -> None:
+    with namespace.open("rb") as opened:
+        _set(opened.fileno())
+
+
+def _set(descriptor: int) -> None:
+    libc = ctypes.CDLL(None, use_errno=True)  # os.setns came with Python 3.12
+    if libc.setns(descriptor, _CLONE_NEWNET):
+        number = ctypes.get_errno()
+        raise OSError(number, os.strerror(number))
+
+
+#: protocol, destination and port of a packet; other protocols than TCP and UDP have no port
+Packet = tuple[int, str, int]
+_SYN = 2
+
+
+class Wire:
+    """Sees every packet that arrives at a machine's interface; use as a context manager.
+
+    Of a TCP connection, it is the first: a later one may come when whoever made the connection has gone on.
+    ``fence`` is a machine that can reach an address there.
+    """
+
+    def __init__(self, machine: Machine, interface: str, fence: Machine, address: str) -> None:
+        self._fence, self._address = fence, address
+        with machine.inside():
+            self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
+        self._socket.bind((interface, _ETH_P_ALL))
+        self._seen: list[Packet] = []
+        self._begun: set[object] = set()
+        self._grown = threading.Condition()
+        self._is_over = False
+        self._thread = threading.Thread(target=self._collect, daemon=True)
+
+    def __enter__(self) -> Wire:
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._is_over = True
+        self._send_fence()  # the last that is seen
+        self._thread.join(PATIENCE)
+        self._socket.close()
+
+    @contextmanager
+    def watch(self) -> Iterator[set[Packet]]:
+        """What arrives while the block runs; filled in when it ends."""
+        self._send_fence()
+        with self._grown:
+            self._seen.clear()
+        seen: set[Packet] = set()
+        yield seen
+        self._send_fence()
+        with self._grown:
+            seen |= {packet for packet in self._seen if packet[2] != _FENCE}
+
+    def _send_fence(self) -> None:
+        """Packets keep their order: once one of our own is seen, all before it are."""
+        with self._grown:
+            before = self._fences()
+            with self._fence.inside(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as fence:
+                fence.sendto(b"fence", (self._address, _FENCE))
+            assert self._grown.wait_for(lambda: self._fences() > before, PATIENCE), "the wire is cut"
+
+    def _fences(self) -> int:
+        return self._seen.count((_UDP, self._address, _FENCE))
+
+    def _collect(self) -> None:
+        while not self._is_over:
+            octets, (_, _, kind, *_) = self._socket.recvfrom(65535)
+            packet = None if kind == socket.PACKET_OUTGOING else self._read(octets)
+            if packet is not None:
+                with self._grown:
+                    self._seen.append(packet)
+                    self._grown.notify_all()
+
+    def _read(self, octets: bytes) -> Packet | None:
+        """Spec: RFC 791, 3.1; RFC 8200, 3; RFC 9293, 3.1"""
+        if octets[0] >> 4 == 4:
+            at, protocol, ends = (octets[0] & 15) * 4, octets[9], octets[12:20]
+            target = socket.inet_ntop(socket.AF_INET, ends[4:])
+        elif octets[0] >> 4 == 6:
+            at, protocol, ends = 40, octets[6], octets[8:40]
+            target = socket.inet_ntop(socket.AF_INET6, ends[16:])
+        else:
+            return None  # ARP
+        body = octets[at:]
+        if protocol not in (socket.IPPROTO_TCP, _UDP) or len(body) < 4:
+            return protocol, target, 0
+        if protocol == socket.IPPROTO_TCP and len(body) >= 20:
+            connection = (ends, body[:4])
+            if not body[13] & _SYN and connection in self._begun:
+                return None
+            self._begun.add(connection)
+        return protocol, target, int.from_bytes(body[2:4])
