@@ -14,12 +14,16 @@ import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
-from e2e.origin import PATIENCE
+from e2e.origin import PATIENCE, Origin
+from e2e.proxy import Log
+from e2e.resolver import Resolver
+from e2e.test_tunnels import ask, tls_over
 
 _CLONE_NEWNET = 0x40000000
 _ETH_P_ALL = 3
@@ -164,6 +168,12 @@ class Wire:
         self._thread.join(PATIENCE)
         self._socket.close()
 
+    @property
+    def seen(self) -> set[Packet]:
+        """What has arrived since the last watch began."""
+        with self._grown:
+            return set(self._seen)
+
     @contextmanager
     def watch(self) -> Iterator[set[Packet]]:
         """What arrives while the block runs; filled in when it ends."""
@@ -215,3 +225,64 @@ class Wire:
                 return None
             self._begun.add(connection)
         return protocol, target, int.from_bytes(body[2:4])
+
+
+#: the router's name server, in the internet
+NAMESERVER = "203.0.113.53"
+
+
+def lay(device: Machine, router: Machine, internet: Machine, folder: Path) -> None:
+    """Lay cables, and give addresses and ways: the internet knows the way back to the device, so that it could answer.
+
+    ``folder`` takes the router's ``resolv.conf``.
+    """
+    router.cable("inside.1", device, "eth0")
+    router.cable("outside", internet, "eth0")
+    device.address("eth0", "192.168.77.2/24", "fd77::2/64")
+    router.address("inside.1", "192.168.77.1/24", "fd77::1/64")
+    router.address("outside", "172.16.7.1/24", "fd07::1/64")
+    internet.address("eth0", "172.16.7.254/24", "fd07::fe/64")
+    for machine, way, way6 in (
+        (device, "192.168.77.1", "fd77::1"),
+        (router, "172.16.7.254", "fd07::fe"),
+        (internet, "172.16.7.1", "fd07::1"),
+    ):
+        machine.run("ip", "route", "add", "default", "via", way)
+        machine.run("ip", "route", "add", "default", "via", way6)
+    for network in ("198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32"):
+        internet.run("ip", "route", "add", "local", network, "dev", "lo")  # it answers at each of their addresses
+    router.run("sysctl", "-q", "-w", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1")
+    for machine in (router, internet):  # one refusal a second would make the tests wait
+        machine.run("sysctl", "-q", "-w", "net.ipv4.icmp_ratelimit=0", "net.ipv6.icmp.ratelimit=0")
+    (folder / "resolv.conf").write_text(f"nameserver {NAMESERVER}\n", encoding="ascii")
+    router.place(folder / "resolv.conf", "/etc/resolv.conf")
+
+
+@dataclass
+class Network:
+    """The machines, what is served in the internet, and who watches."""
+
+    device: Machine
+    router: Machine
+    internet: Machine
+    origin: Origin
+    resolver: Resolver
+    wire: Wire
+    log: Log
+
+    def connect(self, address: str, port: int) -> socket.socket:
+        """A connection of the device."""
+        with self.device.inside():
+            return socket.create_connection((address, port), PATIENCE)
+
+    def http(self, address: str, host: str, path: str = "/", port: int = 80) -> bytes:
+        return ask(self.connect(address, port), host, path)
+
+    def https(self, address: str, server_name: str | None, host: str, path: str = "/", port: int = 443) -> bytes:
+        return ask(tls_over(self.connect(address, port), server_name), host, path)
+
+    def arrived(self, act: Callable[[], object]) -> set[Packet]:
+        """What reaches the internet of all that is done, without what machines ask their neighbours."""
+        with self.wire.watch() as packets:
+            act()
+        return {packet for packet in packets if not packet[1].startswith(("ff02:", "fe80:", "fd07:"))}

@@ -11,9 +11,8 @@ import re
 import shlex
 import socket
 import ssl
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, closing, suppress
-from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -21,10 +20,10 @@ from aioquic.asyncio.client import connect
 from aioquic.h3.connection import H3_ALPN
 from aioquic.quic.configuration import QuicConfiguration
 
-from e2e.namespaces import Machine, Packet, Wire, why_not
+from e2e.namespaces import NAMESERVER, Machine, Network, Wire, lay, why_not
 from e2e.origin import PATIENCE, Origin
 from e2e.policies import write_list, write_policy
-from e2e.proxy import CHECKOUT, FILTER, MITMDUMP, Log, running
+from e2e.proxy import CHECKOUT, FILTER, MITMDUMP, running
 from e2e.resolver import AAAA, A, Resolver, ask_tcp, ask_udp, query
 from e2e.test_tunnels import ask, is_the_origin_s, tls_over
 
@@ -41,41 +40,9 @@ pytestmark = [
 SITES = ["198.51.100.7", "2001:db8:f::7"]
 #: the address that all names lead to, as Resolver says
 NAMED = "198.51.100.7"
-#: the router's own name server, in the internet
-NAMESERVER = "203.0.113.53"
 ROUTER = ["192.168.77.1", "fd77::1", "172.16.7.1"]
 TCP, UDP = socket.IPPROTO_TCP, socket.IPPROTO_UDP
 NXDOMAIN = 3
-
-
-@dataclass
-class Network:
-    """The machines, what is served in the internet, and who watches."""
-
-    device: Machine
-    router: Machine
-    internet: Machine
-    origin: Origin
-    resolver: Resolver
-    wire: Wire
-    log: Log
-
-    def connect(self, address: str, port: int) -> socket.socket:
-        """A connection of the device."""
-        with self.device.inside():
-            return socket.create_connection((address, port), PATIENCE)
-
-    def http(self, address: str, host: str, path: str = "/", port: int = 80) -> bytes:
-        return ask(self.connect(address, port), host, path)
-
-    def https(self, address: str, server_name: str | None, host: str, path: str = "/", port: int = 443) -> bytes:
-        return ask(tls_over(self.connect(address, port), server_name), host, path)
-
-    def arrived(self, act: Callable[[], object]) -> set[Packet]:
-        """What reaches the internet of all that is done, without what machines ask their neighbours."""
-        with self.wire.watch() as packets:
-            act()
-        return {packet for packet in packets if not packet[1].startswith(("ff02:", "fe80:", "fd07:"))}
 
 
 def rules(**names: str) -> str:
@@ -85,28 +52,6 @@ def rules(**names: str) -> str:
         text, found = re.subn(rf"^define {name} = .*$", f"define {name} = {value}", text, flags=re.MULTILINE)
         assert found == 1
     return text
-
-
-def lay(device: Machine, router: Machine, internet: Machine) -> None:
-    """Cables, addresses and ways: the internet knows the way back to each device, so that an answer would arrive."""
-    router.cable("inside.1", device, "eth0")
-    router.cable("outside", internet, "eth0")
-    device.address("eth0", "192.168.77.2/24", "fd77::2/64")
-    router.address("inside.1", "192.168.77.1/24", "fd77::1/64")
-    router.address("outside", "172.16.7.1/24", "fd07::1/64")
-    internet.address("eth0", "172.16.7.254/24", "fd07::fe/64")
-    for machine, way, way6 in (
-        (device, "192.168.77.1", "fd77::1"),
-        (router, "172.16.7.254", "fd07::fe"),
-        (internet, "172.16.7.1", "fd07::1"),
-    ):
-        machine.run("ip", "route", "add", "default", "via", way)
-        machine.run("ip", "route", "add", "default", "via", way6)
-    for network in ("198.51.100.0/24", "203.0.113.0/24", "2001:db8::/32"):
-        internet.run("ip", "route", "add", "local", network, "dev", "lo")  # it answers at each of their addresses
-    router.run("sysctl", "-q", "-w", "net.ipv4.ip_forward=1", "net.ipv6.conf.all.forwarding=1")
-    for machine in (router, internet):  # one refusal a second would make the tests wait
-        machine.run("sysctl", "-q", "-w", "net.ipv4.icmp_ratelimit=0", "net.ipv6.icmp.ratelimit=0")
 
 
 def started(folder: Path, router: Machine, policy: Path) -> list[str]:
@@ -128,9 +73,7 @@ def network(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Network]:
     policy = write_policy(folder, ["rules.yaml"], dns={"blocked": ["198.51.100.80", "2001:db8:f::80"]})
     with ExitStack() as stack:
         device, router, internet = (stack.enter_context(Machine()) for _ in range(3))
-        lay(device, router, internet)
-        (folder / "resolv.conf").write_text(f"nameserver {NAMESERVER}\n", encoding="ascii")
-        router.place(folder / "resolv.conf", "/etc/resolv.conf")
+        lay(device, router, internet, folder)
         router.run("nft", "-f", "-", text=rules(lan='{ "inside.1" }', wan='"outside"', proxy='"root"'))
         with internet.inside():
             origin = stack.enter_context(Origin(folder, address="::", ports=(80, 443)))
@@ -449,7 +392,7 @@ def test_the_file_may_be_loaded_again(network: Network) -> None:
 
 def test_without_the_filter_there_is_no_web_and_no_names(tmp_path: Path) -> None:
     with Machine() as device, Machine() as router, Machine() as internet:
-        lay(device, router, internet)
+        lay(device, router, internet, tmp_path)
         router.run("nft", "-f", "-", text=rules(lan='{ "inside.1" }', wan='"outside"', proxy='"root"'))
         with internet.inside():
             sites = socket.create_server(("::", 80), family=socket.AF_INET6)
