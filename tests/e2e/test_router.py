@@ -12,6 +12,7 @@ import shlex
 import socket
 import ssl
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
 from pathlib import Path
 
@@ -206,6 +207,38 @@ def test_no_lie_about_the_name_is_a_way(network: Network, site: str, server_name
     assert network.arrived(lambda: _page(network.https(site, server_name, host))) == set()
 
 
+@pytest.mark.parametrize("site", SITES)
+@pytest.mark.parametrize(
+    "octets",
+    [
+        b"CONNECT ads.test:443 HTTP/1.1\r\nHost: good.test\r\n\r\n",
+        b"CONNECT 198.51.100.66:443 HTTP/1.1\r\nHost: 198.51.100.66:443\r\n\r\n",
+        b"GET http://ads.test/ HTTP/1.1\r\nHost: good.test\r\n\r\n",
+        b"GET / HTTP/1.0\r\nHost: ads.test\r\n\r\n",
+        b"\r\nGET / HTTP/1.1\r\nHost: ads.test\r\n\r\n",
+        b"PROXY TCP4 192.168.77.9 198.51.100.66 4000 80\r\nGET / HTTP/1.1\r\nHost: ads.test\r\n\r\n",
+        b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\xc0\xa8\x4d\x09\xc6\x33\x64\x42\x0f\xa0\0\x50GET / HTTP/1.1\r\n\r\n",
+        b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9),
+        b"\x05\x01\0\x05\x01\0\x03\x08ads.test\0\x50",
+        b"\x04\x01\0\x50\xc6\x33\x64\x42\0",
+        b"\x16\x03\x01\0\x05\x01\0\0\x01\0",
+    ],
+)
+def test_no_other_way_to_ask_is_a_way(network: Network, site: str, octets: bytes) -> None:
+    """Methods of proxies, protocols of proxies, and what is no protocol, at ports that lead to the filter."""
+
+    def ask_oddly() -> None:
+        for port in (80, 443):
+            with network.connect(site, port) as connection, suppress(ConnectionError):
+                connection.sendall(octets)
+                connection.shutdown(socket.SHUT_WR)
+                while answer := connection.recv(65536):
+                    assert b"from the origin" not in answer
+                    assert b" 200 " not in answer.partition(b"\r\n")[0]
+
+    assert network.arrived(ask_oddly) == set()
+
+
 @pytest.mark.parametrize("blocked", ["203.0.113.3"])
 def test_an_address_is_decided_by_itself(network: Network, blocked: str) -> None:
     def browse() -> None:
@@ -245,7 +278,7 @@ def test_no_datagram_passes(network: Network, site: str, port: int) -> None:
         assert network.arrived(lambda: _refused_datagram(site, port)) == set()
 
 
-@pytest.mark.parametrize("protocol", [1, 4, 6, 17, 41, 47, 50, 51, 58, 94, 132, 253])
+@pytest.mark.parametrize("protocol", [1, 4, 6, 17, 41, 43, 44, 47, 50, 51, 58, 60, 94, 132, 253])
 @pytest.mark.parametrize("site", SITES)
 def test_no_other_protocol_passes(network: Network, site: str, protocol: int) -> None:
     """Ping, tunnels and what follows no protocol at all; TCP and UDP whose headers are nonsense are among them."""
@@ -356,6 +389,23 @@ def test_the_live_page_is_for_the_router_alone(network: Network, path: str) -> N
     for site in SITES:
         _page(network.http(site, "hushlist.internal", path))
         _page(network.https(site, "hushlist.internal", "hushlist.internal", path))
+
+
+def test_a_router_that_is_cut_off_goes_on_to_block_and_what_waits_arrives_when_it_is_joined_again(
+    network: Network,
+) -> None:
+    arrived = len(network.origin.requests)
+    waiting = ThreadPoolExecutor(1)
+    with waiting:
+        with network.internet.cut_off():
+            answer = waiting.submit(network.http, SITES[0], "good.test", "/waits")
+            _page(network.http(SITES[0], "ads.test"))
+            _page(network.https(SITES[1], "path.test", "path.test", "/secret/x"))
+            with network.device.inside():
+                assert ask_udp(53, query((b"ads.test", A)), SITES[0]).answers
+            assert len(network.origin.requests) == arrived
+        assert b"from the origin" in answer.result(PATIENCE)
+    assert [request.target for request in network.origin.requests[arrived:]] == [b"/waits"]
 
 
 # -- the file ----------------------------------------------------------------------------------------------------------

@@ -186,6 +186,18 @@ def test_datagrams_that_may_be_a_vpn_do_not_pass(network: Tunnelled, site: str, 
     assert network.arrived(send) == set()
 
 
+@pytest.mark.parametrize("protocol", [1, 4, 41, 47, 50, 58, 132, 253])
+@pytest.mark.parametrize("site", [ELSEWHERE, ELSEWHERE6])
+def test_no_other_protocol_leaves_the_tunnel(network: Tunnelled, site: str, protocol: int) -> None:
+    def send() -> None:
+        family = socket.AF_INET6 if ":" in site else socket.AF_INET
+        with network.device.inside(), socket.socket(family, socket.SOCK_RAW, protocol) as raw:
+            raw.sendto(b"\x08\x00" + bytes(58), (site, 0))
+        _page(network.http(site, "ads.test"))  # what was sent before it has come out of the tunnel
+
+    assert network.arrived(send) == set()
+
+
 def test_datagrams_to_a_place_that_the_policy_names_pass(network: Tunnelled) -> None:
     def send() -> None:
         with network.device.inside(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sent:
