@@ -78,11 +78,12 @@ def free_ports(number: int) -> list[int]:
 
 
 class Listener(socket.socket):
-    """A listening socket on a port of the system's choice that notes whom it accepts."""
+    """A listening socket, by default on a port of the system's choice, that notes whom it accepts."""
 
-    def __init__(self) -> None:
-        super().__init__(socket.AF_INET, socket.SOCK_STREAM)
-        self.bind((LOOPBACK, 0))
+    def __init__(self, address: str = LOOPBACK, port: int = 0) -> None:
+        super().__init__(socket.AF_INET6 if ":" in address else socket.AF_INET, socket.SOCK_STREAM)
+        self.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        self.bind((address, port))
         self.listen(256)
         self.setblocking(False)
         self.port: int = self.getsockname()[1]
@@ -102,7 +103,7 @@ class Listener(socket.socket):
         The system queues connections in order: once one of our own is accepted, all before it are counted.
         """
         before = len(self._peers)  # a port of a connection that ended long ago may be used again
-        with socket.create_connection((LOOPBACK, self.port)) as fence:
+        with socket.create_connection(self.getsockname()[:2]) as fence:
             name = fence.getsockname()
             with self._accepted:
                 if not self._accepted.wait_for(lambda: name in self._peers[before:], timeout=PATIENCE):
@@ -114,14 +115,14 @@ class Listener(socket.socket):
 class Origin:
     """The origin; it answers every path, and those in ``pages`` with the given content type and body.
 
-    A WebSocket echoes what it is sent. Its certificate is for ``names``. Use as a context manager, which runs it in a
-    thread of its own.
+    A WebSocket echoes what it is sent. Its certificate is for ``names``. It listens at ``address``, and at ``ports``
+    for http and https, of which 0 is a free one. Use as a context manager, which runs it in a thread of its own.
     """
 
-    def __init__(self, folder: Path, *names: str) -> None:
+    def __init__(self, folder: Path, *names: str, address: str = LOOPBACK, ports: tuple[int, int] = (0, 0)) -> None:
         self.requests: list[Request] = []
         self.pages: dict[str, tuple[str, bytes]] = {}
-        self._plain, self._tls = Listener(), Listener()
+        self._plain, self._tls = (Listener(address, port) for port in ports)
         self._config = _config(folder, names, self._plain, self._tls)
         self._loop = asyncio.new_event_loop()
         self._stop = asyncio.Event()

@@ -72,19 +72,19 @@ def read_reply(message: bytes) -> Reply:
     return reply
 
 
-def ask_udp(port: int, message: bytes) -> Reply:
+def ask_udp(port: int, message: bytes, server: str = LOOPBACK) -> Reply:
     """What a server answers; the test's own port is another each time."""
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as connection:
+    with socket.socket(socket.AF_INET6 if ":" in server else socket.AF_INET, socket.SOCK_DGRAM) as connection:
         connection.settimeout(PATIENCE)
-        connection.connect((LOOPBACK, port))
+        connection.connect((server, port))
         connection.send(message)
         return read_reply(connection.recv(65535))
 
 
-def ask_tcp(port: int, *messages: bytes) -> list[Reply]:
+def ask_tcp(port: int, *messages: bytes, server: str = LOOPBACK) -> list[Reply]:
     """What a server answers to messages over one connection, each after the answer to the one before it."""
     replies = []
-    with socket.create_connection((LOOPBACK, port), PATIENCE) as connection, connection.makefile("rb") as stream:
+    with socket.create_connection((server, port), PATIENCE) as connection, connection.makefile("rb") as stream:
         for message in messages:
             connection.sendall(len(message).to_bytes(2) + message)
             replies.append(read_reply(stream.read(int.from_bytes(stream.read(2)))))
@@ -92,17 +92,20 @@ def ask_tcp(port: int, *messages: bytes) -> list[Reply]:
 
 
 class Resolver:
-    """Answers what ``records`` has, and every other name with an address; use as a context manager."""
+    """Answers what ``records`` has, and every other name with an address; use as a context manager.
 
-    def __init__(self) -> None:
+    It listens at ``address``, by default on a free port.
+    """
+
+    def __init__(self, address: str = LOOPBACK, port: int = 0) -> None:
         #: name, type -> types and data, each of the name that was asked for
         self.records: dict[tuple[bytes, int], Sequence[tuple[int, bytes]]] = {}
         #: all that was asked for, in order
         self.asked: list[tuple[bytes, int]] = []
-        (self.port,) = free_ports(1)
-        self._tcp = socket.create_server((LOOPBACK, self.port))
+        (self.port,) = (port,) if port else free_ports(1)
+        self._tcp = socket.create_server((address, self.port))
         self._udp = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        self._udp.bind((LOOPBACK, self.port))
+        self._udp.bind((address, self.port))
 
     def __enter__(self) -> Resolver:
         for serve in (self._serve_udp, self._serve_tcp):

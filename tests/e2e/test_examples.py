@@ -34,7 +34,7 @@ def blocks(language: str) -> list[str]:
 
 def test_every_example_is_in_the_readme() -> None:
     linked = {(EXAMPLES / link).resolve() for link in re.findall(r"\]\((\S+)\)", README)}
-    assert linked >= {*EXAMPLES.glob("*.py"), *POLICIES}
+    assert linked >= {*EXAMPLES.glob("*.py"), *POLICIES, *EXAMPLES.glob("*/README.md")}
 
 
 def test_every_file_is_part_of_an_example() -> None:
@@ -45,6 +45,7 @@ def test_every_file_is_part_of_an_example() -> None:
             EXAMPLES / name
             for name in ("README.md", "moving.md", "tablet.md", "why.md", "count_lists.py", "audit_partitions.py")
         ),
+        *(EXAMPLES / "router" / name for name in ("README.md", "hushlist.nft", "hushlist-firewall.service")),
         *(EXAMPLES / "audit" / name for name in ("browsing.har", "popular.txt", "update/advertising.hosts")),
         *LOGS,
         *(EXAMPLES / "pictures").glob("*.png"),  # of the first README, which links them

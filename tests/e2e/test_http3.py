@@ -30,13 +30,13 @@ SIZE = 300_000
 class QuicOrigin(Origin):
     """The origin, which speaks HTTP/3 too, at the port of its TLS."""
 
-    def __init__(self, folder: Path) -> None:
-        super().__init__(folder)
+    def __init__(self, folder: Path, address: str = LOOPBACK, ports: tuple[int, int] = (0, 0)) -> None:
+        super().__init__(folder, address=address, ports=ports)
         listening = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        listening.bind((LOOPBACK, self.https_port))
+        listening.bind((address, self.https_port))
         listening.setblocking(False)
         self._config.listeners.quic_sockets.append(listening)
-        self._config.quic_bind = [f"{LOOPBACK}:{self.https_port}"]
+        self._config.quic_bind = [f"{address}:{self.https_port}"]
 
     def __exit__(self, *error: object) -> None:
         super().__exit__(*error)
@@ -79,12 +79,13 @@ def ask(
     body: bytes = b"",
     more: list[tuple[bytes, bytes]] | None = None,
     patience: float = PATIENCE,
+    address: str = LOOPBACK,
 ) -> tuple[int | None, bytes]:
     """Status and body of the answer; no status where the stream, or the connection, is cut off."""
 
     async def request() -> Client:
         trust = QuicConfiguration(alpn_protocols=H3_ALPN, server_name=server_name, cafile=str(proxy.authority))
-        async with connect(LOOPBACK, proxy.port, configuration=trust, create_protocol=Client) as client:
+        async with connect(address, proxy.port, configuration=trust, create_protocol=Client) as client:
             assert isinstance(client, Client)
             method = b"POST" if body else b"GET"
             pseudo = [(b":method", method), (b":scheme", b"https"), (b":authority", authority.encode())]

@@ -18,7 +18,7 @@ from mitmproxy import connection, ctx, http, tcp, udp
 from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import TCPLayer, UDPLayer
-from mitmproxy.proxy.layers.quic import quic_parse_client_hello_from_datagrams
+from mitmproxy.proxy.layers.quic import RawQuicLayer, quic_parse_client_hello_from_datagrams
 from mitmproxy.proxy.layers.tls import dtls_parse_client_hello, parse_client_hello
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.tls import ClientHello, ClientHelloData
@@ -69,10 +69,15 @@ _QUIC = re.compile(rb"[\x80-\xff](?:\0\0\0\x01|\x6b\x33\x43\xcf|\x70\x9a\x50\xc4
 #: Spec: RFC 9000, 17.3.1
 _LATER_QUIC = re.compile(rb"[\x40-\x7f]")
 _HIDDEN = "its TLS server name cannot be read"
+_UNSEEN = "its datagrams are neither DNS nor HTTP/3, and may carry anything"
 
 #: ALPN names of protocols by which browsers ask for several hosts over one connection
 _SHARED = frozenset({b"h2", b"h3"})
 _HOST_LINE = re.compile(rb"\r\nhost:[ \t]*([^\r\n:]+)", re.IGNORECASE)
+
+
+#: what passes on data that mitmproxy does not read
+_Raw = TCPLayer | UDPLayer | RawQuicLayer
 
 
 class Tunnels:
@@ -211,14 +216,14 @@ class Tunnels:
     def next_layer(self, nextlayer: layer.NextLayer) -> None:
         """Decide raw connections: mitmproxy calls its other hooks for them too late, or never.
 
-        They are those of ``ignore_hosts``, ``allow_hosts`` and ``tcp_hosts``, and all raw data on its way to another
-        proxy.
+        They are those of ``ignore_hosts``, ``allow_hosts`` and ``tcp_hosts``, all raw data on its way to another
+        proxy, and datagrams in which nothing can be read: a VPN's, or QUIC for another protocol than HTTP.
         """
         try:
             if nextlayer.layer is None and (own := ctx.master.addons.get("nextlayer")) is not None:
                 own.next_layer(nextlayer)
             chosen, context = nextlayer.layer, nextlayer.context
-            if not isinstance(chosen, TCPLayer | UDPLayer):
+            if not isinstance(chosen, _Raw):
                 return
             if self._own.is_loop(context.client, context.server):
                 nextlayer.layer = _Refused(context)
@@ -231,17 +236,17 @@ class Tunnels:
             if not self._lets_pass(error):
                 nextlayer.layer = _Refused(nextlayer.context)
 
-    def _layer_of_raw(self, chosen: TCPLayer | UDPLayer, sent: list[bytes]) -> layer.Layer | None:
+    def _layer_of_raw(self, chosen: _Raw, sent: list[bytes]) -> layer.Layer | None:
         """The layer that passes raw data, or ends the connection; ``None`` until the client has sent enough."""
-        context, is_shown = chosen.context, chosen.flow is not None
+        context = chosen.context
         is_blocked = False
         try:
-            judgement = self._judge_raw(context, sent, is_shown=is_shown)
+            judgement = self._judge_raw(chosen, sent)
             if judgement is not None:
                 is_blocked = judgement.stops
-                if not is_blocked and not is_shown:
+                if not is_blocked:
                     _lead(context.server, judgement.request)
-                if is_blocked or not is_shown:
+                if is_blocked or _is_ignored(chosen):
                     self._runtime.record_connection(judgement)
                 if not is_blocked:
                     self._relayed.note(context.client, judgement)
@@ -251,19 +256,23 @@ class Tunnels:
             is_blocked = not self._lets_pass(error, is_blocked=is_blocked)
         return _Refused(context) if is_blocked else chosen
 
-    def _judge_raw(self, context: Context, sent: list[bytes], *, is_shown: bool) -> Judgement | None:
-        """The judgement of raw data, if it is made here; ``is_shown``: mitmproxy has a flow for it."""
+    def _judge_raw(self, chosen: _Raw, sent: list[bytes]) -> Judgement | None:
+        """The judgement of raw data, if it is made here."""
+        context, is_ignored, is_quic = chosen.context, _is_ignored(chosen), isinstance(chosen, RawQuicLayer)
         client = client_of_connection(context.client)
-        if context.server.address is None or self._runtime.settings(client).mode == "off":
+        settings = self._runtime.settings(client)
+        if context.server.address is None or settings.mode == "off":
             return None
         try:
-            hello = _hello_of(context, sent)
+            hello = None if is_quic else _hello_of(context, sent)
             fault = _HIDDEN if hello is not None and _hides_name(hello) else None
         except ValueError:
             hello, fault = None, _HIDDEN
-        if is_shown and context.server.via is None and hello is None and fault is None:
+        if not is_ignored and _is_unseen(context.client, context.server.address, settings.pass_through):
+            fault = fault or _UNSEEN
+        if not (is_ignored or is_quic) and context.server.via is None and hello is None and fault is None:
             return None  # another hook decides in time
-        if not is_shown and not sent:
+        if is_ignored and not sent:
             raise _IncompleteError
         scheme = b"https" if hello is not None else context.client.transport_protocol.encode()
         names = [*_inner_name(context.client, context.server), *_known(None if hello is None else hello.sni)]
@@ -376,7 +385,7 @@ def _sent(client: connection.Client, held: Iterable[events.Event]) -> list[bytes
 def _lead(server: connection.Server, request: Request) -> None:
     """Connect to the name that was decided, if the client named only an address as its destination."""
     name = name_to_ask(request)
-    if name is not None and server.address is not None:
+    if name is not None and server.address is not None and not server.connected:
         server.address = (name, server.address[1])
 
 
@@ -483,14 +492,34 @@ def _inner_name(client: connection.Client, server: connection.Server) -> tuple[s
     return _known(client.sni) if is_inner else ()
 
 
+def _is_ignored(chosen: _Raw) -> bool:
+    """Whether mitmproxy tells nobody of the data, as with ``ignore_hosts``."""
+    return isinstance(chosen, TCPLayer | UDPLayer) and chosen.flow is None
+
+
+def _is_unseen(client: connection.Client, address: connection.Address, passed: PassThrough) -> bool:
+    """Whether data comes by datagrams, the client has chosen where to, and neither policy nor mitmproxy's options have
+    named that place."""
+    if client.transport_protocol != "udp" or naming_of(client.proxy_mode) is Naming.ADMINISTRATOR:
+        return False
+    places = (address[0], *_known(client.sni))
+    return not any(_fits(ctx.options.udp_hosts, place) or passed.covers(_canonical(place)) for place in places)
+
+
+def _canonical(place: str) -> bytes:
+    try:
+        return canonical_host(to_bytes(place))
+    except UrlError:
+        return b""
+
+
 def _is_raw(host: bytes, port: int) -> bool:
     """Whether mitmproxy's options keep a tunnel from being decrypted, or read as HTTP."""
     name = host.decode("utf-8", "surrogateescape")
-    options = ctx.options
+    full, options = f"{name}:{port}", ctx.options
+    is_left_out = bool(options.allow_hosts) and not _fits(options.allow_hosts, full)
+    return is_left_out or _fits(options.ignore_hosts, full) or _fits(options.tcp_hosts, name)
 
-    def fits(patterns: Iterable[str], text: str) -> bool:
-        return any(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)
 
-    full = f"{name}:{port}"
-    is_left_out = bool(options.allow_hosts) and not fits(options.allow_hosts, full)
-    return is_left_out or fits(options.ignore_hosts, full) or fits(options.tcp_hosts, name)
+def _fits(patterns: Iterable[str], text: str) -> bool:
+    return any(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)

@@ -19,6 +19,7 @@ from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import HttpLayer, TCPLayer, UDPLayer
 from mitmproxy.proxy.layers import tcp as tcp_layer
+from mitmproxy.proxy.layers.quic import RawQuicLayer
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.test import taddons, tflow
@@ -720,6 +721,76 @@ def test_mitmproxy_is_asked_first_which_layer_it_would_take(hushlist: Hushlist, 
     nextlayer = undecided((host, 4711))
     hushlist.next_layer(nextlayer)
     assert isinstance(nextlayer.layer, tunnels._Refused if is_refused else TCPLayer)
+
+
+def datagrams(kind: type[UDPLayer | RawQuicLayer], mode: str, host: str, sni: str | None) -> layer.NextLayer:
+    """What mitmproxy makes of datagrams that it does not read."""
+    one = Context(client_of(mode, sni=sni), ctx.options)
+    one.client.transport_protocol = one.server.transport_protocol = "udp"
+    one.server.address = (host, 4711)
+    nextlayer = layer.NextLayer(one)
+    nextlayer.events = [events.DataReceived(one.client, b"\x01" + bytes(147))]
+    nextlayer.layer = UDPLayer(one) if kind is UDPLayer else RawQuicLayer(one, force_raw=True)
+    return nextlayer
+
+
+@pytest.mark.parametrize("kind", [UDPLayer, RawQuicLayer])
+@pytest.mark.parametrize(
+    ("mode", "host", "sni", "udp_hosts", "passes"),
+    [
+        ("wireguard", "198.51.100.1", None, [], False),
+        ("wireguard", "198.51.100.1", "good.example", [], False),
+        ("wireguard", "2001:db8::1", None, [], False),
+        ("local", "198.51.100.1", None, [], False),
+        ("wireguard", "203.0.113.1", None, ["203"], False),  # a rule blocks it
+        ("wireguard", "198.51.100.1", None, ["198"], True),
+        ("wireguard", "198.51.100.1", "Good.example", ["^good"], True),
+        ("wireguard", "198.51.100.1", "www.bank.example", [], True),  # of pass-through
+        ("wireguard", "198.51.100.1", "blocked.bank.example", [], False),
+        ("wireguard", "198.51.100.1", "a/b", [], False),
+        ("reverse:udp://198.51.100.1:4711", "198.51.100.1", None, [], True),
+    ],
+)
+def test_datagrams_in_which_nothing_can_be_read_pass_only_to_places_that_are_named(
+    hushlist: Hushlist,
+    kind: type[UDPLayer | RawQuicLayer],
+    mode: str,
+    host: str,
+    sni: str | None,
+    udp_hosts: list[str],
+    passes: bool,
+) -> None:
+    ctx.options.update(udp_hosts=udp_hosts)
+    nextlayer = datagrams(kind, mode, host, sni)
+    hushlist.next_layer(nextlayer)
+    is_refused = isinstance(nextlayer.layer, tunnels._Refused)
+    if kind is UDPLayer and not is_refused:  # another hook decides it by its names and address
+        flow = tflow.tudpflow()
+        flow.client_conn, flow.server_conn = nextlayer.context.client, nextlayer.context.server
+        hushlist.udp_start(flow)
+        is_refused = refused(hushlist, nextlayer.context)
+    assert is_refused is not passes
+    address = nextlayer.context.server.address
+    assert address is not None
+    if passes and sni is not None:
+        assert address[0] == sni.lower()
+
+
+def test_datagrams_pass_in_a_dry_run_and_where_the_filter_is_off(hushlist: Hushlist) -> None:
+    for port in (8081, 8082):
+        nextlayer = datagrams(UDPLayer, "wireguard", "198.51.100.1", None)
+        nextlayer.context.client.sockname = ("127.0.0.1", port)
+        hushlist.next_layer(nextlayer)
+        assert isinstance(nextlayer.layer, UDPLayer)
+
+
+def test_a_stream_of_a_connection_that_is_open_is_decided_without_a_failure(
+    hushlist: Hushlist, caplog: pytest.LogCaptureFixture
+) -> None:
+    flow = raw_flow(("198.51.100.1", 4433), "wireguard", "good.example")
+    flow.server_conn.state = connection.ConnectionState.OPEN
+    hushlist.tcp_start(flow)
+    assert "failed" not in caplog.text
 
 
 @pytest.mark.parametrize("passes", [False, True])
