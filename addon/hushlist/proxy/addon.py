@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -35,6 +35,7 @@ from hushlist.proxy.flow_outcome import Bodies
 from hushlist.proxy.flow_request import SelfConnections
 from hushlist.proxy.metered_use import MeteredUse
 from hushlist.proxy.policy_watch import PolicyWatch
+from hushlist.proxy.proxy_protocol import ProxyProtocol, read_balancers
 from hushlist.proxy.relayed_connections import RelayedConnections
 from hushlist.proxy.request_handler import RequestHandler
 from hushlist.proxy.runtime import Runtime
@@ -75,7 +76,9 @@ class Hushlist:
         self._onboarding: str | None = None
         self._is_running = False
         self._options_before: dict[str, object] = {}
+        self._proxy_protocol = ProxyProtocol()
         # mitmproxy's hooks that one part handles alone; the others are methods below
+        self.client_connected = self._proxy_protocol.connected
         self.server_connected = own.note
         self.http_connect = self._tunnels.connect
         self.http_connect_upstream = self._requests.lead_tunnel
@@ -115,6 +118,13 @@ class Hushlist:
             "Learn from permanent redirects of an origin for which of its paths a trailing slash makes no difference, "
             "so that a rule for one fits the other. It is forgotten after a day, and when this is turned off.",
         )
+        loader.add_option(
+            "hushlist_proxy_protocol",
+            Sequence[str],
+            [],
+            "Addresses and networks of load balancers that tell by the PROXY protocol whose connections they hand on. "
+            "Whatever comes from there has to begin with such a header; nobody else is believed.",
+        )
         loader.master.commands.collect_commands(Commands(self.runtime, self.policy_watch))
         ask_filter_first(loader.master.addons)
         bound_input()
@@ -150,6 +160,11 @@ class Hushlist:
         if mode not in MODES:
             raise exceptions.OptionsError(f"hushlist_mode cannot be {mode!r}, only one of {', '.join(MODES)}")
         is_first_needed = "hushlist_mode" in updated and mode != "off" and self.runtime.engine is None
+        if "hushlist_proxy_protocol" in updated:
+            try:
+                self._proxy_protocol.balancers = read_balancers(ctx.options.hushlist_proxy_protocol)
+            except ValueError as error:
+                raise exceptions.OptionsError(f"hushlist_proxy_protocol: {error}") from None
         if "hushlist_policy" in updated or is_first_needed:
             try:
                 self.policy_watch.load(_policy_path(), _own_ports())

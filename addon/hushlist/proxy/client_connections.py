@@ -15,14 +15,15 @@ class _Silent(layer.Layer):
         yield from ()
 
 
-def _handler(client: connection.Client) -> Any:
+def handler_of(client: connection.Client) -> Any:
+    """What serves the connection: mitmproxy's ``ConnectionHandler``, or ``None`` where there is none."""
     server = ctx.master.addons.get("proxyserver")
     return None if server is None else server.connections.get(client.id)
 
 
 def last_activity(client: connection.Client) -> float:
     """A number that is another one whenever octets have flowed, in either direction."""
-    handler = _handler(client)
+    handler = handler_of(client)
     return 0.0 if handler is None else float(handler.timeout_watchdog.last_activity)
 
 
@@ -32,7 +33,7 @@ def end_connection(client: connection.Client) -> None:
     A datagram that comes later would begin a connection of which no name is known. So the client's end of UDP stays,
     without a server, until nothing has come for a while.
     """
-    handler = _handler(client)
+    handler = handler_of(client)
     if handler is None:
         return
     if client.transport_protocol != "udp":

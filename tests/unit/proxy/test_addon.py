@@ -542,10 +542,15 @@ def test_an_option_of_ours_that_is_none_is_an_error_with_the_nearest(
 ) -> None:
     context.options.deferred["hushlist_polisy"] = "x"
     context.configure(hushlist, hushlist_policy=str(policy))
-    own = "hushlist_learn, hushlist_mode, hushlist_policy"
+    own = "hushlist_learn, hushlist_mode, hushlist_policy, hushlist_proxy_protocol"
     expected = f"there is no option hushlist_polisy; did you mean 'hushlist_policy'? (known: {own})"
     assert [one.getMessage() for one in caplog.records if one.levelname == "ERROR"] == [f"hushlist: {expected}"]
     assert run(hushlist, flow_of("http://other.example/")).response
+
+
+def test_who_is_no_address_cannot_be_believed(running: taddons.context, hushlist: Hushlist) -> None:
+    with pytest.raises(exceptions.OptionsError, match="hushlist_proxy_protocol: 'haproxy' does not appear to be"):
+        running.configure(hushlist, hushlist_proxy_protocol=["127.0.0.2", "haproxy"])
 
 
 def test_options_of_others_are_theirs(
