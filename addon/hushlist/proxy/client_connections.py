@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import StreamWriter, WriteTransport
 from typing import Any
 
 from mitmproxy import connection, ctx
@@ -20,10 +21,22 @@ def _handler(client: connection.Client) -> Any:
     return None if server is None else server.connections.get(client.id)
 
 
+def all_connections() -> list[Any]:
+    """mitmproxy's handler of each client's connection."""
+    server = ctx.master.addons.get("proxyserver")
+    return [] if server is None else list(server.connections.values())
+
+
 def last_activity(client: connection.Client) -> float:
     """A number that is another one whenever octets have flowed, in either direction."""
     handler = _handler(client)
     return 0.0 if handler is None else float(handler.timeout_watchdog.last_activity)
+
+
+def transport_of(client: connection.Client) -> WriteTransport | None:
+    """What writes to a client over TCP, while its connection is open."""
+    io = getattr(_handler(client), "transports", {}).get(client)
+    return io.writer.transport if io is not None and isinstance(io.writer, StreamWriter) else None
 
 
 def end_connection(client: connection.Client) -> None:
