@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from asyncio import StreamWriter, WriteTransport
 from typing import Any
 
 from mitmproxy import connection, ctx
@@ -21,10 +22,22 @@ def handler_of(client: connection.Client) -> Any:
     return None if server is None else server.connections.get(client.id)
 
 
+def all_connections() -> list[Any]:
+    """mitmproxy's handler of each client's connection."""
+    server = ctx.master.addons.get("proxyserver")
+    return [] if server is None else list(server.connections.values())
+
+
 def last_activity(client: connection.Client) -> float:
     """A number that is another one whenever octets have flowed, in either direction."""
     handler = handler_of(client)
     return 0.0 if handler is None else float(handler.timeout_watchdog.last_activity)
+
+
+def transport_of(client: connection.Client) -> WriteTransport | None:
+    """What writes to a client over TCP, while its connection is open."""
+    io = getattr(handler_of(client), "transports", {}).get(client)
+    return io.writer.transport if io is not None and isinstance(io.writer, StreamWriter) else None
 
 
 def end_connection(client: connection.Client) -> None:
@@ -37,7 +50,11 @@ def end_connection(client: connection.Client) -> None:
     if handler is None:
         return
     if client.transport_protocol != "udp":
-        handler.close_connection(client)
+        io = handler.transports.get(client)
+        if io is not None and io.handler is None:  # mitmproxy still waits for what a hook finds out about the client
+            io.writer.close()
+        else:
+            handler.close_connection(client)
         return
     handler.layer = _Silent(handler.layer.context)
     for other in set(handler.transports) - {client}:

@@ -83,6 +83,8 @@ class Runtime:
         self.problem: str | None = None
         #: what is known of the lists that are fetched, by their URLs
         self.list_states: dict[str, ListState] = {}
+        #: whether the program ends
+        self.is_stopping = False
         self._no_overrides: str | None = None
         #: why there is no engine, if so
         self._missing = FailureCause.START
