@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import hashlib
 import html
+import os
 import re
 import socket
 import ssl
+import subprocess
 import sys
 from collections.abc import Iterator
 from contextlib import ExitStack
@@ -20,7 +23,7 @@ from documentation import FLEET, blocks
 from e2e.haproxy import BALANCER, CONFIGURATION, HAPROXY, Balancer, haproxy, wait_until
 from e2e.origin import LOOPBACK, PATIENCE, Origin
 from e2e.policies import write_list
-from e2e.proxy import Answer, Proxy, mitmdump, read_answer, request_head
+from e2e.proxy import CHECKOUT, Answer, Proxy, mitmdump, read_answer, request_head
 from hushlist.unblock.credentials import hash_passphrase
 
 pytestmark = [
@@ -188,3 +191,46 @@ def test_a_grant_at_one_worker_holds_at_the_other(workers: list[Proxy], origin: 
     wait_until(lambda: send(second.port, octets, BALANCER).status == 200)
     print(f"after {monotonic() - start:.3f} s")
     assert send(second.port, handed_on("127.0.1.8") + head("other-games.test"), BALANCER).status == 403
+
+
+def test_a_worker_with_another_policy_is_named_by_command_page_and_metrics(
+    tmp_path: Path, origin: Origin, policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name in ("state", "cache"):
+        monkeypatch.setenv(f"XDG_{name.upper()}_HOME", str(tmp_path / name))
+    other = policy.with_name("other.yaml")
+    other.write_text(policy.read_text(encoding="utf-8") + "log: off\n", encoding="utf-8")
+    with ExitStack() as running:
+        first, second = (running.enter_context(mitmdump(tmp_path, origin, policy=policy)) for _ in range(2))
+        wait_until(lambda: (code_and_lines := status(tmp_path))[0] == 0 and len(code_and_lines[1]) == 2)
+        with mitmdump(tmp_path, origin, policy=other) as odd:
+            wait_until(lambda: len(status(tmp_path)[1]) == 4)  # with a line about the odd one
+            code, lines = status(tmp_path)
+            assert code == 1
+            place = next(number for number, line in enumerate(lines) if f":{odd.port}  " in line)
+            digests = [hashlib.sha256(file.read_bytes()).hexdigest()[:12] for file in (other, policy)]
+            assert lines[place + 1] == f"  another policy than the others: {digests[0]}, and not {digests[1]}"
+            ports = {str(one.port): one is odd for one in (first, second, odd)}
+            wait_until(lambda: troubled(first) == ports)
+            headers = {"x-hushlist": "1"}
+            seen = first.get("http://hushlist.internal/data", headers).json()["fleet"]
+            assert {one["name"].rpartition(":")[2]: bool(one["troubles"]) for one in seen} == ports
+        assert len(status(tmp_path)[1]) == 2  # it has left
+        second.process.kill()
+        wait_until(lambda: second.process.poll() is not None)
+        assert len(status(tmp_path)[1]) == 2  # it could not say so: in a minute and a half, it counts as gone
+
+
+def status(folder: Path) -> tuple[int, list[str]]:
+    """What ``hushlist fleet`` says of the workers with this home."""
+    command = [sys.executable, "-m", "hushlist", "fleet", "status"]
+    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT / "addon"), "XDG_STATE_HOME": str(folder / "state")}
+    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PATIENCE, check=False)
+    return done.returncode, done.stdout.splitlines()
+
+
+def troubled(worker: Proxy) -> dict[str, bool]:
+    """By port, what the metrics of a worker tell of all."""
+    text = worker.get("http://hushlist.internal/metrics").text
+    found = re.findall(r'^hushlist_fleet_proxy_troubled\{proxy="[^"]*:(\d+)"\} (\d)$', text, re.MULTILINE)
+    return {port: value == "1" for port, value in found}

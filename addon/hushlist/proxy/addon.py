@@ -35,6 +35,7 @@ from hushlist.proxy.flow_outcome import Bodies
 from hushlist.proxy.flow_request import SelfConnections
 from hushlist.proxy.graceful_stop import GracefulStop
 from hushlist.proxy.health import HealthPort, parse_health_address
+from hushlist.proxy.heartbeat import Heartbeat
 from hushlist.proxy.metered_use import MeteredUse
 from hushlist.proxy.policy_watch import PolicyWatch
 from hushlist.proxy.proxy_protocol import ProxyProtocol, read_balancers
@@ -74,6 +75,7 @@ class Hushlist:
         self._dashboard = DashboardServer(self.runtime, own)
         self._stop = GracefulStop(self.runtime)
         self._health = HealthPort(self.runtime)
+        self._heartbeat = Heartbeat(self.runtime)
         #: the option's value; mitmproxy copies a value each time it is read
         self._learns = True
         #: the host of mitmproxy's own page
@@ -219,6 +221,7 @@ class Hushlist:
         self.policy_watch.run()
         self._relayed.run()
         self._open_health_port()
+        self._heartbeat.run()
 
     def _open_health_port(self) -> None:
         """Answer load balancers, and take the signal that ends the program; a port that is taken ends mitmdump."""
@@ -236,6 +239,7 @@ class Hushlist:
         if words:
             logger.info("hushlist: %s", Lines(words))
         self._stop.close()
+        self._heartbeat.close()
         self._health.close()
         self._relayed.close()
         self.policy_watch.close()
