@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import signal
 import socket
-import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -83,6 +82,14 @@ def terminate(proxy: Proxy) -> None:
 def wait_until_closed(proxy: Proxy) -> None:
     """Return once nothing new is accepted."""
     proxy.log.wait_for(r"HTTP\(S\) proxy at .* stopped")
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Return once something holds."""
+    latest = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < latest
+        time.sleep(0.01)
 
 
 @contextmanager
@@ -222,38 +229,37 @@ class TestStop:
     def test_clients_that_keep_their_connections_lose_no_request(
         self, own: Callable[..., Proxy], origin: Origin
     ) -> None:
-        """Until nothing new is accepted, every request of every client is answered, each by the origin."""
-        proxy, over = own(**HEALTH), threading.Event()
-        lost: list[str] = []
-        served = [0, 0, 0]
-
-        def browse(number: int, scheme: str, http2: bool) -> None:
-            with proxy.client(http2=http2) as client:
-                while not over.is_set():
-                    try:
-                        answer = client.get(f"{scheme}://fine.test/{number}")
-                        assert answer.text == "from the origin"
-                        served[number] += 1
-                    except httpx.ConnectError as error:  # nothing was sent
-                        if not proxy.log.text().count("stopped."):
-                            lost.append(repr(error))
-                        return
-                    except Exception as error:
-                        lost.append(repr(error))
-                        return
-
+        """Each asks without a pause, until a load balancer would lead new connections elsewhere."""
+        proxy, is_taken_out = own(**HEALTH), threading.Event()
+        base = health_of(proxy)
         ways = [("http", False), ("https", False), ("https", True)]
-        threads = [threading.Thread(target=browse, args=[number, *way]) for number, way in enumerate(ways)]
+        faults: list[Exception] = []
+        #: from which ports each asked, in order
+        ports: list[list[int]] = [[] for _ in ways]
+
+        def browse(ports: list[int], scheme: str, http2: bool) -> None:
+            with proxy.client(http2=http2) as client:
+                try:
+                    while not is_taken_out.is_set():
+                        with client.stream("GET", f"{scheme}://fine.test/") as answer:
+                            port = answer.extensions["network_stream"].get_extra_info("client_addr")[1]
+                            assert answer.read() == b"from the origin"
+                        ports.append(port)
+                except Exception as error:
+                    faults.append(error)
+
+        threads = [threading.Thread(target=browse, args=[ports[number], *way]) for number, way in enumerate(ways)]
         for thread in threads:
             thread.start()
-        while min(served) < 10 and not lost:
-            time.sleep(0.01)
+        wait_until(lambda: min(map(len, ports)) > 10 or bool(faults))
+        kept = [set(own) for own in ports]
         terminate(proxy)
-        wait_until_closed(proxy)
-        over.set()
+        wait_until(lambda: ask(f"{base}/readyz")[0] == 503)
+        wait_until(lambda: all(set(own) - before for own, before in zip(ports, kept, strict=True)) or bool(faults))
+        is_taken_out.set()
         for thread in threads:
             thread.join(PATIENCE)
-        with suppress(subprocess.TimeoutExpired):
-            proxy.process.wait(PATIENCE)
-        assert lost == []
-        assert proxy.process.poll() == 0
+        assert proxy.process.wait(PATIENCE) == 0
+        assert faults == []
+        assert [len(before) for before in kept] == [1, 1, 1]
+        assert "unfinished" not in proxy.log.text()

@@ -5,11 +5,12 @@ tells mitmproxy to end when nothing is open, or the time is up. Meanwhile:
 
 1. ``/readyz`` says at once that the proxy is not ready. Where a port for load balancers is open, those have a moment to
    see it: what they still send is served.
-2. Nothing new is accepted. An answer over HTTP/1 says that its connection carries no further request.
+2. Nothing new is accepted. An answer says that its connection carries no further request: by ``Connection: close``
+   over HTTP/1, by GOAWAY over HTTP/2.
 3. A connection without a request, on which nothing flows, is closed. What is relayed or is a WebSocket can only be
    judged by that.
 
-Control-C (SIGINT) still ends it at once. Spec: RFC 9112, 9.6 (Tear-down)
+Control-C (SIGINT) still ends it at once. Spec: RFC 9112, 9.6 (Tear-down); RFC 9113, 6.8 (GOAWAY)
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from weakref import WeakSet
 from mitmproxy import connection, ctx, http
 
 from hushlist.errors import logger_of, number_of
-from hushlist.proxy.client_connections import all_connections, end_connection, transport_of
+from hushlist.proxy.client_connections import all_connections, announce_end, end_connection, transport_of
 from hushlist.proxy.runtime import Runtime
 
 logger = logger_of(__name__)
@@ -49,6 +50,7 @@ class GracefulStop:
         self._transports: WeakSet[asyncio.WriteTransport] = WeakSet()
         self._notice = 0.0
         self._stopping: asyncio.Task[None] | None = None
+        self._latest = 0.0
         self._has_signal = False
 
     def run(self, *, is_balanced: bool) -> None:
@@ -76,11 +78,13 @@ class GracefulStop:
         self._requests.add(flow)
 
     def answered(self, flow: http.HTTPFlow) -> None:
-        """While the program ends: the answer is the last one on its connection, where HTTP/1 can say so."""
+        """While the program ends: the answer is the last one on its connection, and says so."""
         if self._stopping is None or flow.response is None:
             return
         if flow.request.http_version.startswith("HTTP/1") and flow.response.status_code != 101:
             flow.response.headers["connection"] = "close"
+        elif flow.request.is_http2:
+            announce_end(flow.client_conn, self._latest - LONGEST / 2)
 
     def stop(self) -> None:
         """What the signal does; a second one ends the program at once."""
@@ -88,15 +92,15 @@ class GracefulStop:
         if self._stopping is not None:
             ctx.master.shutdown()
             return
+        self._latest = monotonic() + LONGEST
         self._stopping = asyncio.get_running_loop().create_task(self._drain(), name="hushlist: stop")
 
     async def _drain(self) -> None:
-        latest = monotonic() + LONGEST
         try:
             logger.info("hushlist: stopping: what is open has %d seconds to end", LONGEST)
             await asyncio.sleep(self._notice)
             ctx.options.update(server=False)
-            while monotonic() < latest and self._is_busy():
+            while monotonic() < self._latest and self._is_busy():
                 await asyncio.sleep(_INTERVAL)
             if open_requests := len(self._open_requests()):
                 logger.warning("hushlist: %s ended unfinished", number_of(open_requests, "request", "requests"))
