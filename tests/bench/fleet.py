@@ -30,20 +30,25 @@ def workers(bench: Workbench) -> list[Row]:
     """Throughput of some workers behind HAProxy, beside that of one worker without it."""
     theirs.need_programs("nginx", "wrk", "haproxy")
     from e2e.haproxy import BALANCER, haproxy
+    from e2e.origin import free_ports
 
     folder, seconds = bench.folder / "workers", bench.sizes.pair_seconds / SLICES
     policy = decisions.clear_policy(bench, bench.sizes.rules)
     urls = [f"http://{servers.HOST}{path}" for path in data.paths(PATHS)]
     with servers.nginx(bench.folder / "nginx") as origin, ExitStack() as running:
         options = {"hushlist_proxy_protocol": BALANCER, "flow_detail": 0, "termlog_verbosity": "error"}
+        health = free_ports(max(NUMBERS))
         mitmdumps = [
-            running.enter_context(servers.mitmdump(folder, origin, policy, options)) for _ in range(max(NUMBERS))
+            running.enter_context(
+                servers.mitmdump(folder, origin, policy, options | {"hushlist_health": f"{servers.LOOPBACK}:{port}"})
+            )
+            for port in health
         ]
         fronts = [servers.Server(mitmdumps[0].port, mitmdumps[0].process)]
         for number in NUMBERS:
             own = folder / f"haproxy-{number}"
             own.mkdir(exist_ok=True)
-            ports = [one.port for one in mitmdumps[:number]]
+            ports = [(one.port, port) for one, port in zip(mitmdumps[:number], health, strict=False)]
             front = running.enter_context(haproxy(own, ports, adapt=_spread))
             fronts.append(servers.Server(front.port, front.pid))
         asked = [partial(_carried, folder, front, mitmdumps, urls, seconds) for front in fronts]

@@ -38,14 +38,14 @@ class Balancer:
             connection.sendall(command.encode() + b"\n")
             return b"".join(iter(lambda: connection.recv(65536), b"")).decode()
 
-    def states(self) -> dict[str, str]:
-        """``UP``, ``DOWN`` or what is between, by server."""
-        rows = [row.split(",") for row in self.ask("show stat").splitlines() if row.startswith("workers,")]
-        return {row[1]: row[17] for row in rows if row[1] != "BACKEND"}
+    def states(self, backend: str = "workers") -> list[str]:
+        """``UP``, ``DOWN`` or what is between, of each server."""
+        rows = [row.split(",") for row in self.ask("show stat").splitlines() if row.startswith(f"{backend},")]
+        return [row[17] for row in rows if row[1] != "BACKEND"]
 
-    def wait_for(self, states: Sequence[str]) -> None:
+    def wait_for(self, *states: str) -> None:
         """Wait until the servers, in their order, are in these states."""
-        wait_until(lambda: list(self.states().values()) == list(states))
+        wait_until(lambda: self.states() == list(states))
 
     @property
     def pid(self) -> int:
@@ -73,33 +73,32 @@ def wait_until(condition: Callable[[], bool]) -> None:
         time.sleep(0.05)
 
 
-def configured(folder: Path, port: int, workers: Sequence[int], health: Sequence[int] = ()) -> Path:
-    """The example's configuration, with these ports, and as many workers."""
-    text = CONFIGURATION.read_text(encoding="utf-8")
-    text, binds = re.subn(r"bind :8080", f"bind {LOOPBACK}:{port}", text)
-    text, sockets = re.subn(r"/run/hushlist/haproxy.sock", str(folder / "haproxy.sock"), text)
-    head, *servers = re.split(r"^(?=    server )", text, flags=re.MULTILINE)
-    assert (binds, len(servers)) == (1, 2)
-    assert sockets == 2  # in a comment, too
-    checked = [f" check port {one}" for one in health] or [""] * len(workers)
+def configured(folder: Path, port: int, workers: Sequence[tuple[int, int]]) -> str:
+    """The example's configuration, with these ports: of HAProxy, and each worker's own and that for its health."""
     lines = (
-        f"    server worker{number} {LOOPBACK}:{one}{check}\n"
-        for number, (one, check) in enumerate(zip(workers, checked, strict=True), 1)
+        f"    server worker{number} {LOOPBACK}:{own} port {health}\n" for number, (own, health) in enumerate(workers, 1)
     )
-    file = folder / "haproxy.cfg"
-    file.write_text(head + "".join(lines), encoding="utf-8")
-    return file
+    text, changes = CONFIGURATION.read_text(encoding="utf-8"), []
+    for found, other in (
+        (r"bind :8080", f"bind {LOOPBACK}:{port}"),
+        (r"/run/hushlist/haproxy.sock", str(folder / "haproxy.sock")),
+        (r"(?:    server .*\n)+", "".join(lines)),
+    ):
+        text, number = re.subn(found, other, text)
+        changes.append(number)
+    assert changes == [1, 2, 2]
+    return text
 
 
 @contextmanager
 def haproxy(
-    folder: Path, workers: Sequence[int], health: Sequence[int] = (), *, adapt: Callable[[str], str] = str
+    folder: Path, workers: Sequence[tuple[int, int]], *, adapt: Callable[[str], str] = str
 ) -> Iterator[Balancer]:
     """HAProxy until the block ends, once it has seen all workers; ``adapt`` changes its configuration."""
     assert HAPROXY
     (port,) = free_ports(1)
-    file = configured(folder, port, workers, health)
-    file.write_text(adapt(file.read_text(encoding="utf-8")), encoding="utf-8")
+    file = folder / "haproxy.cfg"
+    file.write_text(adapt(configured(folder, port, workers)), encoding="utf-8")
     command = [HAPROXY, "-W", "-f", str(file)]
     process = subprocess.Popen(
         command, cwd=folder, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
@@ -109,7 +108,8 @@ def haproxy(
     try:
         wait_until(lambda: (folder / "haproxy.sock").exists() or process.poll() is not None)
         assert process.poll() is None, log.text()
-        balancer.wait_for(["UP"] * len(workers))
+        balancer.wait_for(*["UP"] * len(workers))
+        wait_until(lambda: balancer.states("healthy") == balancer.states())
         yield balancer
     finally:
         process.terminate()

@@ -21,7 +21,7 @@ import yaml
 
 from documentation import FLEET, blocks
 from e2e.haproxy import BALANCER, CONFIGURATION, HAPROXY, Balancer, haproxy, wait_until
-from e2e.origin import LOOPBACK, PATIENCE, Origin
+from e2e.origin import LOOPBACK, PATIENCE, Origin, free_ports
 from e2e.policies import write_list
 from e2e.proxy import CHECKOUT, Answer, Proxy, mitmdump, read_answer, request_head
 from hushlist.unblock.credentials import hash_passphrase
@@ -52,19 +52,37 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def workers(tmp_path_factory: pytest.TempPathFactory, origin: Origin, policy: Path) -> Iterator[list[Proxy]]:
-    """Two of one user: with one certificate authority, one index and one store."""
-    folder = tmp_path_factory.mktemp("home")
-    options = {"hushlist_proxy_protocol": BALANCER}
-    with ExitStack() as running, pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
-        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
-        yield [running.enter_context(mitmdump(folder, origin, policy=policy, options=options)) for _ in range(2)]
+def health() -> list[int]:
+    """The ports at which the workers say how they are."""
+    return free_ports(2)
 
 
 @pytest.fixture(scope="module")
-def balancer(tmp_path_factory: pytest.TempPathFactory, workers: list[Proxy]) -> Iterator[Balancer]:
-    with haproxy(tmp_path_factory.mktemp("haproxy"), [worker.port for worker in workers]) as running:
+def workers(
+    tmp_path_factory: pytest.TempPathFactory, origin: Origin, policy: Path, health: list[int]
+) -> Iterator[list[Proxy]]:
+    """Two of one user: with one certificate authority, one index and one store."""
+    folder = tmp_path_factory.mktemp("home")
+    with ExitStack() as running, pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+        patch.setenv("XDG_CACHE_HOME", str(folder / "cache"))
+        yield [
+            running.enter_context(
+                mitmdump(
+                    folder,
+                    origin,
+                    policy=policy,
+                    options={"hushlist_proxy_protocol": BALANCER, "hushlist_health": f"{LOOPBACK}:{port}"},
+                )
+            )
+            for port in health
+        ]
+
+
+@pytest.fixture(scope="module")
+def balancer(tmp_path_factory: pytest.TempPathFactory, workers: list[Proxy], health: list[int]) -> Iterator[Balancer]:
+    ports = [(worker.port, own) for worker, own in zip(workers, health, strict=True)]
+    with haproxy(tmp_path_factory.mktemp("haproxy"), ports) as running:
         yield running
 
 

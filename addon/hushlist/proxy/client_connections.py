@@ -50,7 +50,7 @@ def announce_end(client: connection.Client, latest: float) -> None:
     Where another is always open, it is told when ``monotonic()`` is ``latest``. Clients such as Python's httpx give up
     what is open when they are told; browsers do not.
     """
-    handler = _handler(client)
+    handler = handler_of(client)
     for own in () if handler is None else _layers(handler.layer):
         if isinstance(own, Http2Server) and own.conn is client and "data_to_send" not in vars(own.h2_conn):
             setattr(own.h2_conn, "data_to_send", _GoAway(own.h2_conn, latest).data_to_send)  # noqa: B010
