@@ -26,8 +26,9 @@ TUTORIAL = "examples/tablet.md"
 GUIDES = "examples/README.md"
 MOVING = "examples/moving.md"
 ROUTER = "examples/router/README.md"
+FLEET = "examples/fleet/README.md"
 #: what somebody reads who uses the filter
-PAGES = ("README.md", "SECURITY.md", *REFERENCE, COMMANDS, GUIDES, TUTORIAL, MOVING, ROUTER, "examples/why.md")
+PAGES = ("README.md", "SECURITY.md", *REFERENCE, COMMANDS, GUIDES, TUTORIAL, MOVING, ROUTER, FLEET, "examples/why.md")
 
 _BLOCK = r"^```{}\n(.*?)^```$"
 _SECTION = r"^{}\n(.*?)(?=^##+ |\Z)"

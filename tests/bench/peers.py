@@ -29,6 +29,7 @@ from pathlib import Path
 
 import data
 import decisions
+import fleet
 import plot
 import relaying
 import squidguard
@@ -58,6 +59,7 @@ PARTS: dict[str, Callable[[Workbench], list[Row]]] = {
     "megabyte": relaying.megabyte,
     "page": relaying.page,
     "share": relaying.share,
+    "workers": fleet.workers,
 }
 #: those that run only with --full, or when they are named
 LONG = ("compile-many",)

@@ -48,6 +48,7 @@ def test_every_file_is_part_of_an_example() -> None:
         *(EXAMPLES / "router" / name for name in ("README.md", "hushlist.nft", "hushlist-firewall.service")),
         *(EXAMPLES / "audit" / name for name in ("browsing.har", "popular.txt", "update/advertising.hosts")),
         *LOGS,
+        *(EXAMPLES / "fleet").iterdir(),  # tests/e2e/test_fleet.py and test_monitoring.py try each of them
         *(EXAMPLES / "pictures").glob("*.png"),  # of the first README, which links them
     }
 

@@ -71,10 +71,10 @@ def test_every_room_is_in_a_table() -> None:
 
 #: the arrows of the drawing
 DRAWN = {
-    "proxy": {"compiling", "admin", "notify"},
+    "proxy": {"compiling", "admin", "fleet", "notify"},
     "admin": {"journal"},
     "__main__": {"cli"},
-    "cli": {"compiling", "admin", "squid", "audit", "importing", "publish"},
+    "cli": {"compiling", "admin", "fleet", "squid", "audit", "importing", "publish"},
     "squid": {"decide"},
     "audit": {"compiling"},
     "journal": {"decide"},
@@ -82,6 +82,7 @@ DRAWN = {
     "publish": {"jobs"},
     "decide": {"policy"},
     "compiling": {"jobs", "journal"},
+    "fleet": {"unblock"},
     "notify": {"policy"},
     "jobs": {"policy"},
     "policy": {"unblock", "minisign"},

@@ -38,6 +38,7 @@ ALLOWED = {
     "match": {"errors", "url"},
     "lists": {"errors", "system", "url", "match"},
     "unblock": {"errors", "system", "url", "match", "lists"},
+    "fleet": {"errors", "system", "url", "match", "lists", "unblock"},
     "policy": {"errors", "system", "url", "match", "lists", "unblock", "minisign"},
     "notify": {"errors", "system", "url", "match", "lists", "unblock", "policy"},
     "jobs": {"errors", "system", "url", "match", "lists", "policy"},
@@ -47,10 +48,10 @@ ALLOWED = {
     "importing": {"errors", "system", "url", "match", "lists", "policy", "compiling"},
     "publish": {"errors", "system", "url", "match", "lists", "policy", "jobs"},
     "admin": _CORE - {"jobs", "compiling"},
-    "proxy": _CORE | {"admin", "notify"},
+    "proxy": _CORE | {"admin", "fleet", "notify"},
     "audit": _CORE,
     "squid": _CORE - {"journal"},
-    "cli": _CORE | {"admin", "audit", "importing", "minisign", "publish", "squid"},
+    "cli": _CORE | {"admin", "audit", "fleet", "importing", "minisign", "publish", "squid"},
     "__main__": {"cli"},
 }
 #: rooms and modules that open files

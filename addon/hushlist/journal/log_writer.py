@@ -15,6 +15,7 @@ from itertools import islice
 from pathlib import Path
 
 from hushlist.errors import logger_of
+from hushlist.journal.log_copies import CopySink
 from hushlist.journal.log_database import Database
 from hushlist.journal.log_files import LineFiles
 from hushlist.journal.log_identifiers import References, keep_key, new_key, pseudonyms
@@ -38,11 +39,12 @@ _TIDY = 60 * 60.0
 
 
 class _Outlet:
-    """The records that wait for one sink, files of lines or SQLite, and its state."""
+    """The records that wait for one sink, and its state; they may be taken in one thread and pushed in another."""
 
-    def __init__(self, sink: LineFiles | Database, lost: Callable[[int], LogEntry]) -> None:
+    def __init__(self, sink: LineFiles | Database | CopySink, lost: Callable[[int], LogEntry]) -> None:
         self._sink = sink
         self._lost_entry = lost
+        self._lock = threading.Lock()
         self._waiting: deque[LogEntry] = deque()
         self._octets = 0
         self._lost = 0
@@ -65,13 +67,14 @@ class _Outlet:
 
     def take(self, entries: list[LogEntry], lost: int) -> None:
         """Add records to those that wait; ``lost`` is how many were lost before."""
-        self._lost += lost
-        for entry in entries:
-            if len(self._waiting) < MOST_WAITING and self._octets < MOST_OCTETS:
-                self._waiting.append(entry)
-                self._octets += len(entry[1])
-            else:
-                self._lost += 1
+        with self._lock:
+            self._lost += lost
+            for entry in entries:
+                if len(self._waiting) < MOST_WAITING and self._octets < MOST_OCTETS:
+                    self._waiting.append(entry)
+                    self._octets += len(entry[1])
+                else:
+                    self._lost += 1
 
     def push(self, now: float, moment: float, *, at_once: bool) -> None:
         """Write the waiting records, unless that failed a moment ago; never raises."""
@@ -94,12 +97,14 @@ class _Outlet:
 
     def _write(self, moment: float) -> None:
         while not self.is_done:
-            batch = list(islice(self._waiting, _BATCH))
-            lost = self._lost if len(batch) == len(self._waiting) else 0
+            with self._lock:
+                batch = list(islice(self._waiting, _BATCH))
+                lost = self._lost if len(batch) == len(self._waiting) else 0
             self._sink.append([*batch, self._lost_entry(lost)] if lost else batch, moment)
-            self._lost -= lost
-            for _ in batch:
-                self._octets -= len(self._waiting.popleft()[1])
+            with self._lock:
+                self._lost -= lost
+                for _ in batch:
+                    self._octets -= len(self._waiting.popleft()[1])
 
     def _fail(self, error: Exception, now: float) -> None:
         if not self._pause:
@@ -108,6 +113,38 @@ class _Outlet:
         self._pause = min(max(FIRST_PAUSE, 2 * self._pause), LONGEST_PAUSE)
         self._retry_at = now + self._pause
         self._tidy_at = max(self._tidy_at, self._retry_at)
+
+
+class _CopyThread:
+    """Pushes the records of one copy of the log, so that nothing else waits for whoever takes them."""
+
+    def __init__(self, outlet: _Outlet, clock: Callable[[], float]) -> None:
+        self._outlet, self._clock = outlet, clock
+        self._wake, self._closing = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._run, name="hushlist: copy of the log", daemon=True)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Push what waits."""
+        self._wake.set()
+
+    def end(self) -> None:
+        """Try once more, and end."""
+        self._closing.set()
+        self._wake.set()
+
+    def join(self, seconds: float) -> None:
+        """Wait at most so long for the end."""
+        self._thread.join(max(0.0, seconds))
+
+    def _run(self) -> None:
+        is_last = False
+        while not is_last:
+            self._wake.wait(self._outlet.due_in(time.monotonic()))
+            is_last = self._closing.is_set()
+            self._wake.clear()
+            self._outlet.push(time.monotonic(), self._clock(), at_once=is_last)
+        self._outlet.close()
 
 
 class LogWriter:
@@ -142,7 +179,10 @@ class LogWriter:
         self._out = self._octets_out = self._refusals_told = 0
         self._wake, self._hurry, self._closing = threading.Event(), threading.Event(), threading.Event()
         sinks = (LineFiles(folder, settings), Database(folder, settings))
-        self._outlets = tuple(_Outlet(sink, self._lost_entry) for sink in sinks)
+        self._own_outlets = tuple(_Outlet(sink, self._lost_entry) for sink in sinks)
+        copies = tuple(_Outlet(CopySink(copy), self._lost_entry) for copy in settings.also)
+        self._outlets = (*self._own_outlets, *copies)
+        self._copies = tuple(_CopyThread(copy, clock) for copy in copies)
         self._thread = threading.Thread(target=self._run, name="hushlist: log", daemon=True)
         self._thread.start()
 
@@ -187,10 +227,15 @@ class LogWriter:
 
     def close(self, seconds: float = 2.0) -> bool:
         """Write what can be written in this time, and end; whether all is written."""
+        end = time.monotonic() + seconds
         self._closing.set()
         self._hurry.set()
         self._wake.set()
         self._thread.join(seconds)
+        for copy in self._copies:
+            copy.end()
+        for copy in self._copies:
+            copy.join(end - time.monotonic())
         return self._is_done()
 
     def _is_done(self) -> bool:
@@ -202,7 +247,7 @@ class LogWriter:
     def _run(self) -> None:
         is_last = False
         while not is_last:
-            self._wake.wait(min(outlet.due_in(time.monotonic()) for outlet in self._outlets))
+            self._wake.wait(min(outlet.due_in(time.monotonic()) for outlet in self._own_outlets))
             self._hurry.wait(GATHER)
             is_last = self._closing.is_set()
             self._wake.clear()
@@ -210,7 +255,7 @@ class LogWriter:
                 self._step(at_once=is_last)
             except Exception:  # after any error, the thread goes on
                 logger.exception("hushlist: the log failed")
-        for outlet in self._outlets:
+        for outlet in self._own_outlets:
             outlet.close()
 
     def _step(self, *, at_once: bool) -> None:
@@ -228,8 +273,10 @@ class LogWriter:
             outlet.take(entries, missing)
         self._refusals_told = refused
         self._octets_out += sum(record.octets for record in records)
+        for copy in self._copies:
+            copy.wake()
         now, moment = time.monotonic(), self._clock()
-        for outlet in self._outlets:
+        for outlet in self._own_outlets:
             outlet.push(now, moment, at_once=at_once)
         self._out += len(records)
 

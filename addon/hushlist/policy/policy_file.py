@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable
 from contextlib import suppress
@@ -134,6 +135,8 @@ class Policy:
     subscribed: tuple[SubscribedList, ...] = ()
     #: the fingerprint of every file of the policy, taken before it was read
     files: dict[Path, Fingerprint] = field(default_factory=dict)
+    #: the SHA-256 of the policy file, in hexadecimal; empty for a policy that is in no file
+    digest: str = ""
 
     @property
     def watched(self) -> dict[Path, Fingerprint]:
@@ -221,7 +224,9 @@ def read_policy(path: Path, report: ProblemReport) -> Policy | None:
     files = {path: fingerprint(path)}
     octets = read_octets(path, report, LONGEST_DOCUMENT)
     document = None if octets is None else read_document(octets, report)
-    return None if document is None else _PolicyReader(path, report, files).read(document)
+    if octets is None or document is None:
+        return None
+    return replace(_PolicyReader(path, report, files).read(document), digest=hashlib.sha256(octets).hexdigest())
 
 
 _CHECK_ACTIONS = (Action.BLOCK, Action.TAG, Action.PASS)

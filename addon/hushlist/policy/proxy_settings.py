@@ -9,6 +9,7 @@ request, where, and for how long; ``hushlist.journal`` writes it.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address
@@ -161,6 +162,26 @@ _MOST_FILES, _MOST_DAYS, _MOST_ROWS = 1000, 3650, 10_000_000
 
 
 @dataclass(frozen=True, slots=True)
+class LogCopy:
+    """Where each record goes besides.
+
+    >>> str(LogCopy("tcp", "::1", 601)), str(LogCopy("unix", "/dev/log"))
+    ('syslog+tcp://[::1]:601', 'syslog:/dev/log')
+    """
+
+    #: ``stdout``; or syslog by ``unix`` (datagrams), ``udp`` or ``tcp``
+    kind: str
+    #: the socket's path, or the server's name or address
+    place: str = ""
+    port: int = 0
+
+    def __str__(self) -> str:
+        if self.kind in ("stdout", "unix"):
+            return "stdout" if self.kind == "stdout" else f"syslog:{self.place}"
+        return f"syslog+{self.kind}://{f'[{self.place}]' if ':' in self.place else self.place}:{self.port}"
+
+
+@dataclass(frozen=True, slots=True)
 class LogSettings:
     """The settings of the log; immutable."""
 
@@ -179,6 +200,8 @@ class LogSettings:
     rows: int = 250_000
     #: whether older files are compressed
     gzip: bool = False
+    #: besides the files
+    also: tuple[LogCopy, ...] = ()
 
 
 def read_log(node: YamlNode, report: ProblemReport) -> LogSettings | None:
@@ -186,7 +209,7 @@ def read_log(node: YamlNode, report: ProblemReport) -> LogSettings | None:
 
     Errors are in the report, and wrong keys are ignored. A folder is relative to the policy's.
     """
-    keys = ("what", "queries", "clients", "folder", "size", "files", "days", "rows", "gzip")
+    keys = ("what", "queries", "clients", "folder", "size", "files", "days", "rows", "gzip", "also")
     fields = read_switch(node, "log", keys, report)
     if isinstance(fields, bool):
         return LogSettings() if fields else None
@@ -202,7 +225,41 @@ def read_log(node: YamlNode, report: ProblemReport) -> LogSettings | None:
         fields.number("days", 1, _MOST_DAYS) or default.days,
         default.rows if rows is None else rows,
         fields.choice("gzip", SWITCH) == "on",
+        tuple(_copies(fields, report)),
     )
+
+
+_MOST_COPIES = 4
+_SERVER = re.compile(r"syslog\+(udp|tcp)://(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._-]+)):([0-9]{1,5})")
+_LOCAL = re.compile(r"syslog:(/[^\0]+)")
+
+
+def _copies(fields: MappingReader, report: ProblemReport) -> Iterator[LogCopy]:
+    node = fields.node("also")
+    items = [] if node is None else node.value if isinstance(node.value, list) else [node]
+    seen = set[LogCopy]()
+    for item in items:
+        copy = _copy(str(item.value)) if isinstance(item.value, str) else None
+        if copy is None:
+            expected = "expected stdout, syslog:/PATH, syslog+udp://HOST:PORT or syslog+tcp://HOST:PORT"
+            report.error(item.line, f"also: {item}", expected)
+        elif copy in seen:
+            report.error(item.line, f"also: {item}", "it is given twice")
+        elif len(seen) == _MOST_COPIES:
+            report.error(item.line, f"also: {item}", f"there may be {_MOST_COPIES} at most")
+        else:
+            seen.add(copy)
+            yield copy
+
+
+def _copy(text: str) -> LogCopy | None:
+    if text == "stdout":
+        return LogCopy(text)
+    if local := _LOCAL.fullmatch(text):
+        return LogCopy("unix", local[1])
+    server = _SERVER.fullmatch(text)
+    port = int(server[4]) if server else 0
+    return LogCopy(server[1], server[2] or server[3], port) if server and 0 < port < 1 << 16 else None
 
 
 def _folder(fields: MappingReader, report: ProblemReport) -> Path | None:

@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from hushlist.minisign import PublicKey
     from hushlist.system.list_store import ListStore
 
-SUBSCRIPTION_KEYS = ("every", "sha256", "key", "signature", "optional")
-_LEAST, _MOST = 15 * 60, 30 * 86400
+SUBSCRIPTION_KEYS = ("every", "sha256", "key", "signature", "optional", "max-age")
+_LEAST, _MOST, _OLDEST = 15 * 60, 30 * 86400, 365 * 86400
 _SHA256 = re.compile("[0-9A-Fa-f]{64}")
 #: octets that a URL may have on the wire
 _URL = re.compile(r"https?://[\x21-\x7e]{1,2000}", re.IGNORECASE)
@@ -47,6 +47,8 @@ class Subscription:
     signature: str = ""
     #: whether the policy is used without it until there is a copy
     is_optional: bool = False
+    #: seconds since the source was last asked with success, after which the proxy is not ready; ``None``: any
+    max_age: int | None = None
     #: the line of the policy that names it
     line: int = 0
 
@@ -83,6 +85,7 @@ def read_subscription(
         if own is not None and (why := _fault_of(own)):
             report.error(fields.line_of(name), f"{name}: {own}", why)
             return None
+    max_age = fields.converted("max-age", _max_age, "expected a time from 15m to 365d, such as 3d")
     is_optional = fields.choice("optional", ("true", "false")) == "true"
     if url is None:
         return None
@@ -90,13 +93,18 @@ def read_subscription(
         why = "over http, anybody on the way can change it: use https, or give its sha256 or the key of its publisher"
         report.error(fields.line_of("url"), f"url: {url}", why)
         return None
-    digest = text.lower() if text else None
-    return Subscription(url, every, digest, key, signature or f"{url}.minisig", is_optional, fields.line_of("url"))
+    digest, signature = text.lower() if text else None, signature or f"{url}.minisig"
+    return Subscription(url, every, digest, key, signature, is_optional, max_age, fields.line_of("url"))
 
 
 def _every(text: str) -> int | None:
     seconds = seconds_of(text)
     return seconds if seconds is not None and _LEAST <= seconds <= _MOST else None
+
+
+def _max_age(text: str) -> int | None:
+    seconds = seconds_of(text)
+    return seconds if seconds is not None and _LEAST <= seconds <= _OLDEST else None
 
 
 def _fault_of(url: str) -> str | None:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import gc
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mitmproxy import ctx, exceptions, http
+from mitmproxy import connection, ctx, exceptions, http
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
@@ -33,8 +33,12 @@ from hushlist.proxy.dashboard.metrics import summary
 from hushlist.proxy.dns_queries import DnsQueries, ask_filter_first
 from hushlist.proxy.flow_outcome import Bodies
 from hushlist.proxy.flow_request import SelfConnections
+from hushlist.proxy.graceful_stop import GracefulStop
+from hushlist.proxy.health import HealthPort, parse_health_address
+from hushlist.proxy.heartbeat import Heartbeat
 from hushlist.proxy.metered_use import MeteredUse
 from hushlist.proxy.policy_watch import PolicyWatch
+from hushlist.proxy.proxy_protocol import ProxyProtocol, read_balancers
 from hushlist.proxy.relayed_connections import RelayedConnections
 from hushlist.proxy.request_handler import RequestHandler
 from hushlist.proxy.runtime import Runtime
@@ -69,12 +73,16 @@ class Hushlist:
         self._relayed = RelayedConnections(self.runtime, self._metered)
         self._tunnels = Tunnels(self.runtime, own, self._relayed)
         self._dashboard = DashboardServer(self.runtime, own)
+        self._stop = GracefulStop(self.runtime)
+        self._health = HealthPort(self.runtime)
+        self._heartbeat = Heartbeat(self.runtime)
         #: the option's value; mitmproxy copies a value each time it is read
         self._learns = True
         #: the host of mitmproxy's own page
         self._onboarding: str | None = None
         self._is_running = False
         self._options_before: dict[str, object] = {}
+        self._proxy_protocol = ProxyProtocol()
         # mitmproxy's hooks that one part handles alone; the others are methods below
         self.server_connected = own.note
         self.http_connect = self._tunnels.connect
@@ -115,6 +123,19 @@ class Hushlist:
             "Learn from permanent redirects of an origin for which of its paths a trailing slash makes no difference, "
             "so that a rule for one fits the other. It is forgotten after a day, and when this is turned off.",
         )
+        loader.add_option(
+            "hushlist_proxy_protocol",
+            Sequence[str],
+            [],
+            "Addresses and networks of load balancers that tell by the PROXY protocol whose connections they hand on. "
+            "Whatever comes from there has to begin with such a header; nobody else is believed.",
+        )
+        loader.add_option(
+            "hushlist_health",
+            str,
+            "",
+            "ADDRESS:PORT at which /healthz and /readyz answer, for load balancers. Empty: no such port.",
+        )
         loader.master.commands.collect_commands(Commands(self.runtime, self.policy_watch))
         ask_filter_first(loader.master.addons)
         bound_input()
@@ -146,10 +167,17 @@ class Hushlist:
             _refuse_unknown()
         if updated & {"hushlist_mode", *_REQUIRED}:
             self._require_options()
+        if "hushlist_health" in updated:
+            self._check_health_address()
         mode = ctx.options.hushlist_mode
         if mode not in MODES:
             raise exceptions.OptionsError(f"hushlist_mode cannot be {mode!r}, only one of {', '.join(MODES)}")
         is_first_needed = "hushlist_mode" in updated and mode != "off" and self.runtime.engine is None
+        if "hushlist_proxy_protocol" in updated:
+            try:
+                self._proxy_protocol.balancers = read_balancers(ctx.options.hushlist_proxy_protocol)
+            except ValueError as error:
+                raise exceptions.OptionsError(f"hushlist_proxy_protocol: {error}") from None
         if "hushlist_policy" in updated or is_first_needed:
             try:
                 self.policy_watch.load(_policy_path(), _own_ports())
@@ -171,6 +199,16 @@ class Hushlist:
             self._options_before |= other
             ctx.options.update(**{name: _REQUIRED[name] for name in other})
 
+    def _check_health_address(self) -> None:
+        given = ctx.options.hushlist_health
+        if self._is_running:
+            raise exceptions.OptionsError("hushlist_health can only be given at the start")
+        try:
+            if given:
+                parse_health_address(given)
+        except ValueError as error:
+            raise exceptions.OptionsError(f"hushlist_health cannot be {given!r}: {error}") from None
+
     # -- life ----------------------------------------------------------------------------------------------------
 
     def running(self) -> None:
@@ -182,12 +220,27 @@ class Hushlist:
         gc.freeze()
         self.policy_watch.run()
         self._relayed.run()
+        self._open_health_port()
+        self._heartbeat.run()
+
+    def _open_health_port(self) -> None:
+        """Answer load balancers, and take the signal that ends the program; a port that is taken ends mitmdump."""
+        given = ctx.options.hushlist_health
+        try:
+            if given:
+                self._health.open(parse_health_address(given))
+        except OSError as error:
+            logger.error("hushlist: hushlist_health cannot be %s: %s", given, error)  # noqa: TRY400
+        self._stop.run(is_balanced=bool(given))
 
     def done(self) -> None:
         """mitmproxy's hook: log the summary, stop all threads, and write all data."""
         words = summary(self.runtime)
         if words:
             logger.info("hushlist: %s", Lines(words))
+        self._stop.close()
+        self._heartbeat.close()
+        self._health.close()
         self._relayed.close()
         self.policy_watch.close()
         self._dashboard.close()
@@ -195,8 +248,14 @@ class Hushlist:
 
     # -- traffic -------------------------------------------------------------------------------------------------
 
+    def client_connected(self, client: connection.Client) -> Awaitable[None] | None:
+        """mitmproxy's hook: find out who it is, before it can send anything."""
+        self._stop.connected(client)
+        return self._proxy_protocol.connected(client)
+
     def requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook: decide before any of the body, which may be streamed, goes on."""
+        self._stop.note(flow)
         name = asked_name(flow)
         if is_asked(flow, name):
             return self._dashboard.answer(flow)
@@ -220,9 +279,11 @@ class Hushlist:
         assert flow.response is not None
         keep_here(flow, flow.response.headers, self.runtime)
         self._metered.answered(flow)
+        self._stop.answered(flow)
 
     def response(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: remove the same from trailers; learn from an origin's redirects."""
+        self._stop.answered(flow)
         hide_dashboard_flow(flow)
         assert flow.response is not None
         keep_here(flow, flow.response.trailers, self.runtime)

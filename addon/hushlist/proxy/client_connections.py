@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import struct
+from asyncio import StreamWriter, WriteTransport
+from time import monotonic
 from typing import Any
 
 from mitmproxy import connection, ctx
 from mitmproxy.proxy import events, layer
+from mitmproxy.proxy.layers.http._http2 import Http2Server
+from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 
 
 class _Silent(layer.Layer):
@@ -15,15 +20,74 @@ class _Silent(layer.Layer):
         yield from ()
 
 
-def _handler(client: connection.Client) -> Any:
+def handler_of(client: connection.Client) -> Any:
+    """What serves the connection: mitmproxy's ``ConnectionHandler``, or ``None`` where there is none."""
     server = ctx.master.addons.get("proxyserver")
     return None if server is None else server.connections.get(client.id)
 
 
+def all_connections() -> list[Any]:
+    """mitmproxy's handler of each client's connection."""
+    server = ctx.master.addons.get("proxyserver")
+    return [] if server is None else list(server.connections.values())
+
+
 def last_activity(client: connection.Client) -> float:
     """A number that is another one whenever octets have flowed, in either direction."""
-    handler = _handler(client)
+    handler = handler_of(client)
     return 0.0 if handler is None else float(handler.timeout_watchdog.last_activity)
+
+
+def transport_of(client: connection.Client) -> WriteTransport | None:
+    """What writes to a client over TCP, while its connection is open."""
+    io = getattr(handler_of(client), "transports", {}).get(client)
+    return io.writer.transport if io is not None and isinstance(io.writer, StreamWriter) else None
+
+
+def announce_end(client: connection.Client, latest: float) -> None:
+    """Tell a client over HTTP/2 to ask nothing more on its connection: behind the last answer that is open.
+
+    Where another is always open, it is told when ``monotonic()`` is ``latest``. Clients such as Python's httpx give up
+    what is open when they are told; browsers do not.
+    """
+    handler = handler_of(client)
+    for own in () if handler is None else _layers(handler.layer):
+        if isinstance(own, Http2Server) and own.conn is client and "data_to_send" not in vars(own.h2_conn):
+            setattr(own.h2_conn, "data_to_send", _GoAway(own.h2_conn, latest).data_to_send)  # noqa: B010
+
+
+class _GoAway:
+    """What an HTTP/2 connection has to send, and then that it ends.
+
+    The h2 package itself sends nothing behind a GOAWAY, not even what is open. It disclaims no request: whatever still
+    comes is answered. Spec: RFC 9113, 6.8
+    """
+
+    _FRAME = struct.pack(">BHBBIII", 0, 8, 7, 0, 0, (1 << 31) - 1, 0)
+
+    def __init__(self, connection: BufferedH2Connection, latest: float) -> None:
+        self._connection, self._latest, self._is_told = connection, latest, False
+        self._send = connection.data_to_send
+
+    def data_to_send(self, amount: int | None = None) -> bytes:
+        """In the place of the method of ``h2.connection.H2Connection``."""
+        octets: bytes = self._send(amount)
+        if octets and not self._is_told and (not self._connection.open_inbound_streams or monotonic() >= self._latest):
+            self._is_told = True
+            octets += self._FRAME
+        return octets
+
+
+def _layers(top: layer.Layer) -> list[layer.Layer]:
+    """A layer, and all within it: it has them as attributes, in mappings, or only as who handles its events."""
+    found = [top]
+    for own in found:
+        for value in vars(own).values():
+            for one in value.values() if isinstance(value, dict) else (value,):
+                within = getattr(one, "__self__", one)
+                if isinstance(within, layer.Layer) and within not in found:
+                    found.append(within)
+    return found
 
 
 def end_connection(client: connection.Client) -> None:
@@ -32,11 +96,15 @@ def end_connection(client: connection.Client) -> None:
     A datagram that comes later would begin a connection of which no name is known. So the client's end of UDP stays,
     without a server, until nothing has come for a while.
     """
-    handler = _handler(client)
+    handler = handler_of(client)
     if handler is None:
         return
     if client.transport_protocol != "udp":
-        handler.close_connection(client)
+        io = handler.transports.get(client)
+        if io is not None and io.handler is None:  # mitmproxy still waits for what a hook finds out about the client
+            io.writer.close()
+        else:
+            handler.close_connection(client)
         return
     handler.layer = _Silent(handler.layer.context)
     for other in set(handler.transports) - {client}:

@@ -152,6 +152,7 @@ class PolicyWatch:
             else:
                 self._background = BackgroundCompiler(self._own_ports)
                 self._use(self._read(self._background, path))
+                self._note_states()
         except PolicyError as error:
             self._path = self._path or path
             self._files = self._files or error.files

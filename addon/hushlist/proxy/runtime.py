@@ -12,6 +12,7 @@ from hushlist.decide.decision import Decision, Judgement
 from hushlist.decide.engine import Engine
 from hushlist.decide.quota_meter import QuotaMeter, QuotaUse
 from hushlist.errors import Lines, logger_of, number_of, printable
+from hushlist.fleet.proxy_records import ProxyRecord
 from hushlist.journal.log_record import LogRecord
 from hushlist.journal.log_writer import LogWriter
 from hushlist.match.rule import Action
@@ -83,6 +84,10 @@ class Runtime:
         self.problem: str | None = None
         #: what is known of the lists that are fetched, by their URLs
         self.list_states: dict[str, ListState] = {}
+        #: whether the program ends
+        self.is_stopping = False
+        #: what the proxies that share a store last said of themselves, this one among them
+        self.fleet: tuple[ProxyRecord, ...] = ()
         self._no_overrides: str | None = None
         #: why there is no engine, if so
         self._missing = FailureCause.START

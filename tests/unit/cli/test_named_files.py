@@ -81,6 +81,7 @@ OTHERS = {
         for name in ("grant", "code", "extend", "list", "revoke", "history", "requests", "approve", "decline")
     ),
     *((f"admin token {name}", "store") for name in ("make", "list", "revoke")),
+    ("fleet status", "store"),
 }
 LONG = {("extract", "files"), ("compile", "popular"), ("lint", "lists"), ("diff", "old"), ("audit", "merge")}
 

@@ -15,6 +15,7 @@ import pytest
 from hushlist import cli
 from hushlist.admin.admin_store import AdminStore
 from hushlist.errors import printable
+from hushlist.fleet.proxy_records import ProxyRecord, ProxyRecords
 from hushlist.journal.log_database import COUNTED
 from hushlist.journal.log_writer import LogWriter
 from hushlist.minisign import SecretKey, signature_path
@@ -41,6 +42,7 @@ POLICY = ["--policy", "policy.yaml"]
 URLS = [[URL], [BAD_URL], [ARGUMENT]]
 #: command -> how it is called; with "--json" too, where there is that
 CALLS: dict[str, list[list[str]]] = {
+    "fleet status": [[], ["--store", ARGUMENT]],
     "canonicalize": [["--profile", name, url] for name in PROFILES for (url,) in URLS],
     "expressions": URLS,
     "hash": [[*more, *url] for url in URLS for more in ([], ["--uri"])],
@@ -211,6 +213,9 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
             overrides.ask(asked)
     with AdminStore(tmp_path / "hushlist" / "admin.sqlite", time.time) as store:
         store.make_bearer(FORGED, Role.VIEW, 3600.0, by=FORGED)
+    fleet = ProxyRecords(tmp_path / "hushlist" / "fleet.sqlite", time.time)
+    fleet.beat(ProxyRecord(FORGED, time.time(), version=FORGED, mode=FORGED, unready=FORGED, fault=FORGED))
+    fleet.close()
     return tmp_path
 
 

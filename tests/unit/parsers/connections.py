@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import asyncio
+from contextlib import suppress
 from functools import cache, partial
 from types import SimpleNamespace
 from typing import Any, cast
@@ -16,6 +18,7 @@ from hushlist.policy.groups import Client
 from hushlist.proxy import tunnels
 from hushlist.proxy.dashboard import dashboard_server
 from hushlist.proxy.flow_request import SelfConnections, name_to_ask, request_of_connect, request_of_connection
+from hushlist.proxy.proxy_protocol import read_header
 from hushlist.proxy.runtime import Runtime
 from hushlist.url.http_head import Naming, request_of_head
 from unit.parsers.lines import engine
@@ -158,3 +161,24 @@ def _trace(octets: bytes) -> None:
         engine(), octets[: dashboard_server._LONGEST_URL], NOON, Client(text_of(octets[:20]), text_of(octets[-9:]))
     )
     assert found.as_dict()["layers"] is not None
+
+
+def _of_balancer(octets: bytes) -> None:
+    async def run() -> None:
+        reader = asyncio.StreamReader()
+        reader.feed_data(octets)
+        reader.feed_eof()
+        await read_header(reader)
+
+    with suppress(asyncio.IncompleteReadError):
+        asyncio.run(run())
+
+
+add(
+    "PROXY protocol",
+    b"PROXY TCP4 10.0.0.7 192.0.2.1 51000 8080\r\nGET /",
+    b"PROXY TCP6 2001:db8::7 2001:db8::1 65535 1\r\n",
+    b"\r\n\r\n\0\r\nQUIT\n\x21\x11\0\x0c\x0a\0\0\x07\xc0\0\2\1\xc7\x38\x1f\x90GET /",
+    b"\r\n\r\n\0\r\nQUIT\n\x20\0\0\0",
+    units=(b"PROXY ", b"1.", b"\r\n\r\n\0\r\nQUIT\n"),
+)(_of_balancer)

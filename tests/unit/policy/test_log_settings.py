@@ -10,7 +10,7 @@ from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import read_document
 from hushlist.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests, LogSettings, read_log
 
-KEYS = "what, queries, clients, folder, size, files, days, rows, gzip"
+KEYS = "what, queries, clients, folder, size, files, days, rows, gzip, also"
 
 
 def read(text: str) -> tuple[LogSettings | None, list[str]]:
@@ -62,6 +62,7 @@ def test_a_folder_may_be_anywhere(folder: str) -> None:
     assert settings.folder == Path(folder).expanduser()
 
 
+PLACES = "expected stdout, syslog:/PATH, syslog+udp://HOST:PORT or syslog+tcp://HOST:PORT"
 SIZE = "expected a size from 64 KiB to 1 GiB such as 10 MiB (units: B, kB, KB, KiB, MB, MiB, GB, GiB)"
 
 
@@ -75,6 +76,14 @@ SIZE = "expected a size from 64 KiB to 1 GiB such as 10 MiB (units: B, kB, KB, K
         ("queries: no", "2: queries: no: expected one of keep, drop"),
         ("clients: hash", "2: clients: hash: expected one of keep, pseudonym, drop"),
         ("gzip: yes", "2: gzip: yes: expected one of on, off"),
+        ("also: stderr", f"2: also: 'stderr': {PLACES}"),
+        ("also: [stdout, [stdout]]", f"2: also: a list: {PLACES}"),
+        ("also: syslog+tcp://logs.example:65536", f"2: also: 'syslog+tcp://logs.example:65536': {PLACES}"),
+        ("also: [stdout, stdout]", "2: also: 'stdout': it is given twice"),
+        (
+            "also: ['syslog:/a', 'syslog:/b', 'syslog:/c', 'syslog:/d', stdout]",
+            "2: also: 'stdout': there may be 4 at most",
+        ),
         ("size: 10 MiBs", f"2: size: 10 MiBs: {SIZE}"),
         ("size: 1 KiB", f"2: size: 1 KiB: {SIZE}"),
         ("size: 9999 GiB", f"2: size: 9999 GiB: {SIZE}"),

@@ -20,6 +20,7 @@ from hushlist.policy.policy_file import POLICY_KEYS, PolicyError
 from hushlist.proxy import policy_watch, request_handler, runtime
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.flow_outcome import BLOCKED, KEY, SAFE_SEARCH, TAGGED, WOULD_BLOCK
+from hushlist.proxy.graceful_stop import GracefulStop
 from hushlist.proxy.relayed_connections import RelayedConnections
 from hushlist.url.request import Request
 from unit.mitmproxied import mitmproxied
@@ -58,8 +59,14 @@ def running(active: taddons.context, hushlist: Hushlist, monkeypatch: pytest.Mon
     """The same, behind the start, but without the watches, which have tests of their own."""
     monkeypatch.setattr(hushlist.policy_watch, "_restart", lambda: None)
     monkeypatch.setattr(RelayedConnections, "run", lambda _: None)
+    monkeypatch.setattr(GracefulStop, "run", lambda _, is_balanced: None)
     hushlist.running()
     return active
+
+
+def test_the_health_port_stays_while_the_proxy_runs(running: taddons.context, hushlist: Hushlist) -> None:
+    with pytest.raises(exceptions.OptionsError, match="can only be given at the start"):
+        running.configure(hushlist, hushlist_health="127.0.0.1:8081")
 
 
 def flow_of(url: str, method: str = "GET", **headers: str) -> http.HTTPFlow:
@@ -542,10 +549,15 @@ def test_an_option_of_ours_that_is_none_is_an_error_with_the_nearest(
 ) -> None:
     context.options.deferred["hushlist_polisy"] = "x"
     context.configure(hushlist, hushlist_policy=str(policy))
-    own = "hushlist_learn, hushlist_mode, hushlist_policy"
+    own = "hushlist_health, hushlist_learn, hushlist_mode, hushlist_policy, hushlist_proxy_protocol"
     expected = f"there is no option hushlist_polisy; did you mean 'hushlist_policy'? (known: {own})"
     assert [one.getMessage() for one in caplog.records if one.levelname == "ERROR"] == [f"hushlist: {expected}"]
     assert run(hushlist, flow_of("http://other.example/")).response
+
+
+def test_who_is_no_address_cannot_be_believed(running: taddons.context, hushlist: Hushlist) -> None:
+    with pytest.raises(exceptions.OptionsError, match="hushlist_proxy_protocol: 'haproxy' does not appear to be"):
+        running.configure(hushlist, hushlist_proxy_protocol=["127.0.0.2", "haproxy"])
 
 
 def test_options_of_others_are_theirs(

@@ -13,6 +13,7 @@ from weakref import WeakKeyDictionary
 
 from hushlist.compiling.compile_report import CompileReport
 from hushlist.decide.engine import Engine
+from hushlist.fleet.proxy_records import troubles
 from hushlist.journal.log_record import Privacy, who
 from hushlist.lists.list_formats import FOLDERS, FORMATS, ListFormat
 from hushlist.match.rule import Action
@@ -151,7 +152,14 @@ def view(runtime: Runtime, privacy: Privacy) -> dict[str, object]:
         "counts": _counts(runtime.statistics, privacy),
         "failures": runtime.failure_policy.refused + runtime.failure_policy.passed,
         "durations": _durations(runtime.statistics, privacy),
+        "fleet": _fleet(runtime),
     }
+
+
+def _fleet(runtime: Runtime) -> list[dict[str, object]]:
+    """The proxies that share the store, with what is wrong with each."""
+    wrong = troubles(runtime.fleet, time())
+    return [{**one._asdict(), "troubles": wrong[one.name]} for one in runtime.fleet]
 
 
 def _spelled(noted: NotedDecision, privacy: Privacy) -> dict[str, object]:

@@ -34,6 +34,7 @@ from hushlist.proxy.dashboard.metrics import CONTENT_TYPE, metrics
 from hushlist.proxy.dashboard.setup_page import SetupPage, is_direct, is_setup_path
 from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
 from hushlist.proxy.flow_request import SelfConnections, client_of_flow, request_of_flow
+from hushlist.proxy.health import HEALTH_PATHS
 from hushlist.proxy.page import block_response
 from hushlist.proxy.page.pages import Explanation
 from hushlist.proxy.runtime import Runtime
@@ -147,6 +148,7 @@ class DashboardServer:
             "/metrics": self._metrics,
             "/history": self._history,
             "/history.csv": self._history,
+            **dict.fromkeys(HEALTH_PATHS, self._health),
         }
         self._api = AdminApi(runtime)
         #: flows whose body has still to arrive
@@ -281,6 +283,10 @@ class DashboardServer:
 
     def _metrics(self, request: http.Request) -> http.Response:
         return _response(HTTPStatus.OK, metrics(self._runtime).encode(), CONTENT_TYPE)
+
+    def _health(self, request: http.Request) -> http.Response:
+        health = HEALTH_PATHS[_path(request)](self._runtime)
+        return _response(health.status, health.body, "application/json")
 
     async def _history(self, request: http.Request) -> http.Response:
         """What the log has of a day, a week or a month, as a page or as CSV."""

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import accumulate
+from time import time
 
 from hushlist.decide.decision import STOPPING
 from hushlist.errors import printable
+from hushlist.fleet.proxy_records import SHOWN, ProxyRecord, troubles
 from hushlist.journal.log_record import Privacy, url_of
 from hushlist.match.rule import Action
 from hushlist.policy.proxy_settings import LoggedQueries
@@ -45,6 +47,9 @@ _HELP = {
     "log_failing": "Whether the log cannot be written.",
     "store_failing": "Whether nothing can be unblocked.",
     "start_time_seconds": "When the filter was started.",
+    "fleet_proxy_info": "A proxy that shares the store: its version, and digests of its policy and index.",
+    "fleet_proxy_seen_timestamp_seconds": "When a proxy that shares the store last gave a sign of life.",
+    "fleet_proxy_troubled": "Whether a proxy that shares the store is gone, not ready, or differs from the others.",
 }
 #: values of labels, and the value of the metric, if it has one
 _Sample = tuple[tuple[str, ...], float | None]
@@ -113,11 +118,21 @@ def _state(runtime: Runtime) -> Iterator[str]:
     yield from _one("log_waiting", log.waiting)
     yield from _one("log_failing", log.fault is not None)
     yield from _one("store_failing", runtime.store_fault is not None)
+    yield from _fleet(runtime.fleet)
     resident = resident_octets()
     if resident is not None:
         yield from _head("process_resident_memory_bytes", "gauge", "Memory of this process.")
         yield _line("process_resident_memory_bytes", {}, resident)
     yield from _one("start_time_seconds", runtime.statistics.started)
+
+
+def _fleet(records: Sequence[ProxyRecord]) -> Iterator[str]:
+    labels = ("proxy", "version", "policy", "index")
+    info = (((one.name, one.version, one.policy_digest[:SHOWN], one.index_digest[:SHOWN]), 1.0) for one in records)
+    yield from _family("fleet_proxy_info", labels, info)
+    yield from _family("fleet_proxy_seen_timestamp_seconds", ("proxy",), (((one.name,), one.at) for one in records))
+    wrong = troubles(records, time())
+    yield from _family("fleet_proxy_troubled", ("proxy",), (((name,), bool(why)) for name, why in wrong.items()))
 
 
 # -- the format --------------------------------------------------------------------------------------------------------

@@ -320,6 +320,20 @@ function showPolicy(data) {
   }
 }
 
+function showFleet({fleet, now}) {
+  byId("fleet").hidden = fleet.length < 2 && !fleet.some((one) => one.troubles.length);
+  byId("proxies").tBodies[0].replaceChildren(...fleet.map((one) => make("tr", {},
+    make("th", {scope: "row"}, one.name),
+    make("td", {}, one.version),
+    make("td", {}, code(one.policy_digest.slice(0, 12))),
+    make("td", {}, code(one.index_digest.slice(0, 12))),
+    make("td", {}, seconds(now - one.started)),
+    make("td", {class: "number"}, short.format(one.rate)),
+    make("td", {class: "number"}, octets(one.memory)),
+    make("td", {}, one.troubles.join("\n") || "nothing"),
+  )));
+}
+
 // -- explaining ---------------------------------------------------------------------------------------------------------
 
 function table(name, heads, rows) {
@@ -418,6 +432,7 @@ function take(data, session) {
   showFigures(data);
   showCounts(data);
   showPolicy(data);
+  showFleet(data);
   showRequests(data);
 }
 

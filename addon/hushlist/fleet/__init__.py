@@ -1,0 +1,5 @@
+"""The proxies that share a store: what each says of itself, and which of them differ from the others.
+
+In: a ``ProxyRecord`` of each proxy, again and again. Out: all of them, and what is wrong with each. Open first:
+``proxy_records``.
+"""

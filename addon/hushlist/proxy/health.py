@@ -1,0 +1,157 @@
+"""Whether the filter decides, and whether it is ready for traffic: ``/healthz`` and ``/readyz``.
+
+Load balancers, service managers and containers ask this, at the live page's host or on a port of its own. The answers
+tell nothing about a policy, its lists or users, so that whoever can reach the port may have them.
+
+The port serves nothing else: a request is a head of bounded length, that comes in bounded time, and leads nowhere.
+Spec: RFC 9112 (HTTP/1.1); Kubernetes API health endpoints, whose names these are
+"""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import re
+import socket
+from collections.abc import Callable, Mapping
+from http import HTTPStatus
+from ipaddress import ip_address
+from time import time
+from typing import NamedTuple
+
+from hushlist.errors import logger_of
+from hushlist.proxy.runtime import Runtime
+
+logger = logger_of(__name__)
+
+#: octets of a request's head, seconds in which it comes, and connections at the same time
+_LONGEST, PATIENCE, MOST_CONNECTIONS = 1 << 13, 5.0, 64
+_REQUEST_LINE = re.compile(rb"(GET|HEAD) (/[\x21-\x7e]*) HTTP/1\.[01]\r\n")
+_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+)):([0-9]{1,5})")
+
+
+class Health(NamedTuple):
+    """An answer: yes or no, and why."""
+
+    is_good: bool
+    reason: str
+
+    @property
+    def status(self) -> HTTPStatus:
+        """200 or 503."""
+        return HTTPStatus.OK if self.is_good else HTTPStatus.SERVICE_UNAVAILABLE
+
+    @property
+    def body(self) -> bytes:
+        """One line of JSON.
+
+        >>> Health(False, "it is stopping").body
+        b'{"ok": false, "reason": "it is stopping"}\\n'
+        """
+        return json.dumps({"ok": self.is_good, "reason": self.reason}).encode() + b"\n"
+
+
+def decides(runtime: Runtime) -> Health:
+    """Whether requests are decided, found out by deciding one."""
+    if runtime.mode == "off":
+        return Health(True, "hushlist_mode is off: nothing is decided")
+    if runtime.engine is None:
+        return Health(False, runtime.without_policy())
+    try:
+        runtime.engine.decide_url(b"http://health.invalid/")
+    except Exception as error:
+        return Health(False, f"a decision failed: {type(error).__name__}")
+    return Health(True, "it decides")
+
+
+def is_ready(runtime: Runtime) -> Health:
+    """Whether it decides by the policy that is meant, with lists that are not too old, and goes on to."""
+    if runtime.is_stopping:
+        return Health(False, "it is stopping")
+    health = decides(runtime)
+    if not health.is_good or runtime.engine is None or runtime.mode == "off":
+        return health
+    if runtime.problem is not None:
+        return Health(False, "the last change of the policy or its lists is not used: it has mistakes")
+    for own in runtime.engine.policy.subscribed:
+        most, state = own.subscription.max_age, runtime.list_states.get(own.subscription.url)
+        if most is not None and state is not None and time() - state.checked > most:
+            return Health(False, f"the list in line {own.subscription.line} of the policy is older than its max-age")
+    return Health(True, "it is ready")
+
+
+#: path -> what it tells
+HEALTH_PATHS: Mapping[str, Callable[[Runtime], Health]] = {"/healthz": decides, "/readyz": is_ready}
+
+
+def parse_health_address(text: str) -> tuple[str, int]:
+    """The address and port of an option's value.
+
+    >>> parse_health_address("127.0.0.1:8081"), parse_health_address("[::1]:8081")
+    (('127.0.0.1', 8081), ('::1', 8081))
+
+    Raises:
+        ValueError: it is none.
+    """
+    found = _ADDRESS.fullmatch(text)
+    if not found or not found[3].isascii() or int(found[3]) > 65535:
+        raise ValueError("expected an address and a port, such as 127.0.0.1:8081 or [::1]:8081")
+    return str(ip_address(found[1] or found[2])), int(found[3])
+
+
+class HealthPort:
+    """The port for load balancers."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._listener: socket.socket | None = None
+        self._server: asyncio.Task[asyncio.Server] | None = None
+        self._connections = 0
+
+    def open(self, address: tuple[str, int]) -> None:
+        """Begin to answer; called in the event loop.
+
+        Raises:
+            OSError: nothing can be opened there.
+        """
+        family = socket.AF_INET6 if ":" in address[0] else socket.AF_INET
+        self._listener = socket.create_server(address, family=family)
+        serving = asyncio.start_server(self._serve, sock=self._listener, limit=_LONGEST)
+        self._server = asyncio.get_running_loop().create_task(serving, name="hushlist: health")
+        logger.info("hushlist: /healthz and /readyz at %s:%d", *self._listener.getsockname()[:2])
+
+    def close(self) -> None:
+        """Stop that."""
+        if self._server is not None and self._server.done():
+            self._server.result().close()
+        elif self._listener is not None:
+            self._listener.close()
+
+    async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        self._connections += 1
+        try:
+            async with asyncio.timeout(PATIENCE):
+                if self._connections <= MOST_CONNECTIONS:
+                    writer.write(self._answer(await reader.readuntil(b"\r\n\r\n")))
+                    await writer.drain()
+        except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError):
+            pass  # whoever asks in no way, gets no answer
+        finally:
+            self._connections -= 1
+            writer.close()
+
+    def _answer(self, head: bytes) -> bytes:
+        asked = _REQUEST_LINE.match(head)
+        check = None if asked is None else HEALTH_PATHS.get(asked[2].partition(b"?")[0].decode())
+        if asked is None:
+            status, body = HTTPStatus.BAD_REQUEST, b'{"error": "expected GET or HEAD"}\n'
+        elif check is None:
+            status, body = HTTPStatus.NOT_FOUND, b'{"error": "there are /healthz and /readyz"}\n'
+        else:
+            health = check(self._runtime)
+            status, body = health.status, health.body
+        lines = (
+            f"HTTP/1.1 {status.value} {status.phrase}\r\nContent-Type: application/json\r\n"
+            f"Content-Length: {len(body)}\r\nCache-Control: no-store\r\nConnection: close\r\n\r\n"
+        )
+        return lines.encode() + (b"" if asked is not None and asked[1] == b"HEAD" else body)

@@ -1,0 +1,265 @@
+"""A proxy that is stopped by SIGTERM ends what is open, and says meanwhile that it is not ready."""
+
+from __future__ import annotations
+
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from e2e.origin import LOOPBACK, PATIENCE, Origin
+from e2e.policies import simple_policy
+from e2e.proxy import Proxy, read_answer, request_head
+
+HEALTH = {"hushlist_health": f"{LOOPBACK}:0"}
+
+
+class SlowOrigin:
+    """Answers each request on a connection of its own, when it is told to, in two parts."""
+
+    def __init__(self, parts: tuple[bytes, ...] = (b"first ", b"second")) -> None:
+        self.asked, self.go_on, self.end = threading.Semaphore(0), threading.Event(), threading.Event()
+        self._parts = parts
+        self._listener = socket.create_server((LOOPBACK, 0))
+        self.port = self._listener.getsockname()[1]
+        self.url = f"http://{LOOPBACK}:{self.port}/"
+        self.head = request_head(self.url.encode(), f"{LOOPBACK}:{self.port}".encode())
+        threading.Thread(target=self._run, daemon=True).start()
+
+    def close(self) -> None:
+        self._listener.close()
+        self.go_on.set()
+        self.end.set()
+
+    def _run(self) -> None:
+        with suppress(OSError):
+            while True:
+                threading.Thread(target=self._serve, args=[self._listener.accept()[0]], daemon=True).start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        with connection, suppress(OSError):
+            while connection.recv(65536):
+                self.asked.release()
+                self.go_on.wait(PATIENCE)
+                length = sum(map(len, self._parts))
+                connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n" % length + self._parts[0])
+                self.end.wait(PATIENCE)
+                connection.sendall(b"".join(self._parts[1:]))
+
+
+@pytest.fixture
+def slow() -> Iterator[SlowOrigin]:
+    origin = SlowOrigin()
+    yield origin
+    origin.close()
+
+
+def health_of(proxy: Proxy) -> str:
+    """Where the proxy answers load balancers."""
+    return "http://" + proxy.log.wait_for(r"/healthz and /readyz at (127\.0\.0\.1:\d+)")[1]
+
+
+def ask(url: str) -> tuple[int, str]:
+    """Status and reason of one answer."""
+    answer = httpx.get(url, timeout=PATIENCE, trust_env=False)
+    assert answer.headers["content-type"] == "application/json"
+    assert answer.json()["ok"] is (answer.status_code == 200)
+    return answer.status_code, answer.json()["reason"]
+
+
+def terminate(proxy: Proxy) -> None:
+    """What systemd and containers do, seen by the proxy."""
+    proxy.process.send_signal(signal.SIGTERM)
+    proxy.log.wait_for("stopping: what is open has 10 seconds to end")
+
+
+def wait_until_closed(proxy: Proxy) -> None:
+    """Return once nothing new is accepted."""
+    proxy.log.wait_for(r"HTTP\(S\) proxy at .* stopped")
+
+
+def wait_until(holds: Callable[[], bool]) -> None:
+    """Return once something holds."""
+    latest = time.monotonic() + PATIENCE
+    while not holds():
+        assert time.monotonic() < latest
+        time.sleep(0.01)
+
+
+@contextmanager
+def asking(proxy: Proxy, url: str) -> Iterator[list[httpx.Response]]:
+    """A request in a thread of its own; its answer is there when the block ends."""
+    answers: list[httpx.Response] = []
+    thread = threading.Thread(target=lambda: answers.append(proxy.get(url)))
+    thread.start()
+    try:
+        yield answers
+    finally:
+        thread.join(PATIENCE)
+
+
+@pytest.fixture
+def own(tmp_path: Path, start: Callable[..., Proxy]) -> Callable[..., Proxy]:
+    policy = simple_policy(tmp_path / "policy", "ads.test/")
+    return lambda **options: start(policy=policy, options=options)
+
+
+class TestHealth:
+    def test_the_port_follows_the_policy(self, tmp_path: Path, own: Callable[..., Proxy]) -> None:
+        proxy = own(**HEALTH)
+        base = health_of(proxy)
+        assert ask(f"{base}/healthz") == (200, "it decides")
+        assert ask(f"{base}/readyz") == (200, "it is ready")
+        policy = tmp_path / "policy" / "policy.yaml"
+        good = policy.read_text()
+        policy.write_text("layers: 7\n")
+        proxy.log.wait_for("the change is not used")
+        assert ask(f"{base}/healthz")[0] == 200
+        assert ask(f"{base}/readyz") == (503, "the last change of the policy or its lists is not used: it has mistakes")
+        before = len(proxy.log)
+        policy.write_text(good)
+        proxy.log.wait_for("1 rule of", before)
+        assert ask(f"{base}/readyz")[0] == 200
+
+    @pytest.mark.parametrize("scheme", ["http", "https"])
+    def test_the_live_page_s_host_says_the_same(self, own: Callable[..., Proxy], scheme: str) -> None:
+        proxy = own()
+        for path, reason in (("healthz", "it decides"), ("readyz", "it is ready")):
+            answer = proxy.get(f"{scheme}://hushlist.internal/{path}")
+            assert (answer.status_code, answer.json()) == (200, {"ok": True, "reason": reason})
+
+    def test_a_port_that_is_taken_ends_mitmdump_with_the_reason(self, own: Callable[..., Proxy]) -> None:
+        with socket.create_server((LOOPBACK, 0)) as taken:
+            place = "{}:{}".format(*taken.getsockname())
+            with pytest.raises(AssertionError, match=f"hushlist_health cannot be {place}"):
+                own(hushlist_health=place)
+
+
+class TestStop:
+    def test_it_is_not_ready_at_once_and_still_serves_what_load_balancers_send(
+        self, own: Callable[..., Proxy], origin: Origin
+    ) -> None:
+        proxy = own(**HEALTH)
+        base = health_of(proxy)
+        terminate(proxy)
+        assert ask(f"{base}/readyz") == (503, "it is stopping")
+        assert ask(f"{base}/healthz")[0] == 200
+        answer = proxy.get("http://fine.test/")
+        assert (answer.status_code, answer.headers["connection"]) == (200, "close")
+        assert proxy.get("http://ads.test/").headers["connection"] == "close"
+        assert proxy.process.wait(PATIENCE) == 0
+
+    def test_a_request_that_is_open_ends(self, own: Callable[..., Proxy], slow: SlowOrigin) -> None:
+        proxy = own(upstream_proxy=slow.port)
+        with asking(proxy, slow.url) as answers:
+            assert slow.asked.acquire(timeout=PATIENCE)
+            terminate(proxy)
+            wait_until_closed(proxy)
+            with pytest.raises(OSError):
+                proxy.connect()
+            time.sleep(2)  # longer than what counts as idle
+            slow.go_on.set()
+            time.sleep(2)
+            assert proxy.process.poll() is None
+            slow.end.set()
+        (answer,) = answers
+        assert (answer.status_code, answer.content) == (200, b"first second")
+        assert proxy.process.wait(PATIENCE) == 0
+        assert "unfinished" not in proxy.log.text()
+
+    def test_one_that_does_not_end_is_cut_off_after_ten_seconds(
+        self, own: Callable[..., Proxy], slow: SlowOrigin
+    ) -> None:
+        proxy = own(upstream_proxy=slow.port)
+        with proxy.connect() as connection:
+            connection.sendall(slow.head)
+            assert slow.asked.acquire(timeout=PATIENCE)
+            start = time.monotonic()
+            terminate(proxy)
+            assert proxy.process.wait(PATIENCE) == 0
+            assert time.monotonic() - start > 9
+        proxy.log.wait_for("1 request ended unfinished")
+
+    def test_idle_connections_do_not_hold_it(self, own: Callable[..., Proxy], origin: Origin) -> None:
+        proxy = own()
+        with proxy.client() as client, proxy.client(http2=True) as other, proxy.connect() as silent:
+            assert client.get("http://fine.test/").status_code == 200
+            assert other.get("https://fine.test/").status_code == 200
+            start = time.monotonic()
+            terminate(proxy)
+            assert silent.recv(1) == b""
+            assert proxy.process.wait(PATIENCE) == 0
+            assert time.monotonic() - start < 9, "it waited for connections on which nothing was asked"
+
+    def test_a_slow_reader_gets_all_of_an_answer(self, own: Callable[..., Proxy], origin: Origin) -> None:
+        """What mitmproxy has written, and the system not yet taken, is lost when the loop ends too early."""
+        body = bytes(range(256)) * (64 << 10)
+        origin.pages["/large"] = ("application/octet-stream", body)
+        proxy = own()
+        with proxy.connect() as connection:
+            connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
+            connection.sendall(request_head(b"http://fine.test/large", b"fine.test"))
+            connection.recv(1, socket.MSG_PEEK)
+            terminate(proxy)
+            wait_until_closed(proxy)
+            time.sleep(2)
+            assert read_answer(connection).body == body
+        assert proxy.process.wait(PATIENCE) == 0
+
+    @pytest.mark.parametrize("second", [signal.SIGTERM, signal.SIGINT])
+    def test_a_second_signal_ends_it_at_once(
+        self, own: Callable[..., Proxy], slow: SlowOrigin, second: signal.Signals
+    ) -> None:
+        proxy = own(upstream_proxy=slow.port)
+        with proxy.connect() as connection:
+            connection.sendall(slow.head)
+            assert slow.asked.acquire(timeout=PATIENCE)
+            start = time.monotonic()
+            terminate(proxy)
+            proxy.process.send_signal(second)
+            proxy.process.wait(PATIENCE)
+            assert time.monotonic() - start < 9
+
+    def test_clients_that_keep_their_connections_lose_no_request(
+        self, own: Callable[..., Proxy], origin: Origin
+    ) -> None:
+        """Each asks without a pause, until a load balancer would lead new connections elsewhere."""
+        proxy, is_taken_out = own(**HEALTH), threading.Event()
+        base = health_of(proxy)
+        ways = [("http", False), ("https", False), ("https", True)]
+        faults: list[Exception] = []
+        #: from which ports each asked, in order
+        ports: list[list[int]] = [[] for _ in ways]
+
+        def browse(ports: list[int], scheme: str, http2: bool) -> None:
+            with proxy.client(http2=http2) as client:
+                try:
+                    while not is_taken_out.is_set():
+                        with client.stream("GET", f"{scheme}://fine.test/") as answer:
+                            port = answer.extensions["network_stream"].get_extra_info("client_addr")[1]
+                            assert answer.read() == b"from the origin"
+                        ports.append(port)
+                except Exception as error:
+                    faults.append(error)
+
+        threads = [threading.Thread(target=browse, args=[ports[number], *way]) for number, way in enumerate(ways)]
+        for thread in threads:
+            thread.start()
+        wait_until(lambda: min(map(len, ports)) > 10 or bool(faults))
+        kept = [set(own) for own in ports]
+        terminate(proxy)
+        wait_until(lambda: ask(f"{base}/readyz")[0] == 503)
+        wait_until(lambda: all(set(own) - before for own, before in zip(ports, kept, strict=True)) or bool(faults))
+        is_taken_out.set()
+        for thread in threads:
+            thread.join(PATIENCE)
+        assert proxy.process.wait(PATIENCE) == 0
+        assert faults == []
+        assert [len(before) for before in kept] == [1, 1, 1]
+        assert "unfinished" not in proxy.log.text()
