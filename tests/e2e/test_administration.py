@@ -47,6 +47,8 @@ def page(folder: Path, tmp_path_factory: pytest.TempPathFactory, origin: Origin)
         admin=people,
         log={"what": "all", "folder": "log"},
         unblock={"ask": "on", "codes": "off"},
+        groups=[{"name": "kids", "clients": ["10.0.1.0/24"]}],
+        quotas={"hrn://c.test/fun": 30},
     )
     policy.write_text(policy.read_text().replace("layer 1", "overrides"))
     with mitmdump(tmp_path_factory.mktemp("mitmdump"), origin, policy=policy) as running:
@@ -108,7 +110,13 @@ def test_a_site_is_allowed_from_its_row_and_blocked_again(browser: Chrome, page:
     page.get(f"http://ads.test/{scheme}")
     wait_for_words(browser, f"http://ads.test/{scheme}")
     row = f"[...document.querySelectorAll('#rows .act')].find((one) => one.ariaLabel.endsWith('/{scheme}'))"
-    browser.execute_script(f"{row}.click()")
+    browser.execute_script(f"{row}.click()")  # a click is enough
+    told(browser, "It is allowed.")
+    assert page.get("http://ads.test/").status_code == 200
+    browser.find_element(By.CSS_SELECTOR, "#told button").click()
+    told(browser, "Undone.")
+    assert page.get("http://ads.test/").status_code == 403
+    browser.execute_script(f"{row.replace('.find', '.findLast')}.click()")
     target = browser.find_element(By.ID, "act-target")
     assert target.get_attribute("value") == "ads.test"
     target.send_keys(Keys.ENTER)
@@ -147,7 +155,7 @@ def test_who_asks_is_let_through_by_a_button(browser: Chrome, page: Proxy) -> No
 def test_a_lasting_rule_is_previewed_added_and_undone(browser: Chrome, page: Proxy, folder: Path) -> None:
     sign_in(browser, "max")
     assert page.get("http://fine.test/page").status_code == 200
-    fill(browser, what="block 0", target="fine.test", reason=SCRIPT)
+    fill(browser, what="block", minutes="0", target="fine.test", reason=SCRIPT)
     wait_until(browser, lambda one: one.find_element(By.ID, "preview-rule").is_displayed())
 
     def preview(one: Chrome) -> bool:  # the log is written by a thread of its own
@@ -156,7 +164,7 @@ def test_a_lasting_rule_is_previewed_added_and_undone(browser: Chrome, page: Pro
 
     wait_until(browser, preview)
     browser.execute_script("document.getElementById('act').requestSubmit()")
-    told(browser, "The rule is there")
+    told(browser, "It is blocked.")
     assert (folder / "own.yaml").read_text().startswith(f'{OWN}- {{expression: "fine.test/", action: "block"')
     wait_until(browser, lambda _: page.get("http://fine.test/").status_code == 403)
     assert SCRIPT in browser.execute_script("return document.getElementById('rules').textContent")
@@ -166,6 +174,34 @@ def test_a_lasting_rule_is_previewed_added_and_undone(browser: Chrome, page: Pro
     told(browser, "Undone.")
     assert (folder / "own.yaml").read_text() == OWN
     wait_until(browser, lambda _: page.get("http://fine.test/").status_code == 200)
+
+
+@pytest.mark.parametrize(("client", "is_mine"), [("127.0.0.1", True), ("group:kids", False), ("", True)])
+def test_a_page_is_blocked_for_a_client_a_group_or_everybody(
+    browser: Chrome, page: Proxy, client: str, is_mine: bool
+) -> None:
+    sign_in(browser, "max")
+    fill(browser, what="block", minutes="60", scope="url", target="http://fine.test/play", client=client, reason=SCRIPT)
+    browser.execute_script("document.getElementById('act').requestSubmit()")
+    told(browser, "It is blocked.")
+    answer = page.get("http://fine.test/play/1")
+    assert answer.status_code == (403 if is_mine else 200)
+    assert ("onerror" in answer.text) is is_mine
+    assert SCRIPT not in answer.text
+    assert page.get("http://fine.test/other").status_code == 200
+    wait_until(browser, lambda one: SCRIPT in one.find_element(By.ID, "blocks").text)
+    browser.find_element(By.CSS_SELECTOR, "#blocks button").click()
+    told(browser, "Ended.")
+    assert page.get("http://fine.test/play/1").status_code == 200
+    wait_for_words(browser, "Nothing is blocked beside the rules.")
+
+
+def test_a_quota_is_extended_by_a_button(browser: Chrome) -> None:
+    sign_in(browser, "max")
+    browser.find_element(By.ID, "holds-client").send_keys("10.0.0.7", Keys.ENTER)
+    wait_until(browser, lambda one: "30 of 30 minutes" in one.find_element(By.ID, "holding").text)
+    browser.find_element(By.CSS_SELECTOR, "#holding button").click()
+    wait_until(browser, lambda one: "45 of 45 minutes" in one.find_element(By.ID, "holding").text)
 
 
 def test_a_code_is_shown_once_and_what_holds_is_told(browser: Chrome) -> None:

@@ -229,6 +229,7 @@ _NEEDED = {
     *("hushlist.errors", "hushlist.lists"),
     *("hushlist.lists.list_formats", "hushlist.lists.list_source", "hushlist.lists.yaml_nodes", "hushlist.system"),
     *("hushlist.system.files", "hushlist.system.list_store", "hushlist.system.memory", "hushlist.unblock"),
+    "hushlist.unblock.admin_blocks",
     *(name for name in MODULES if part_of(name) in ("match", "policy", "url")),
 }
 _NOT_NEEDED = {

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import time
@@ -24,8 +25,9 @@ from hushlist.policy.subscription import SubscribedList
 from hushlist.system.files import LONGEST_DOCUMENT, LONGEST_WHOLE, open_regular, read_regular, reason_of
 from hushlist.unblock import EVERYTHING
 from hushlist.unblock.access_requests import UnansweredError
-from hushlist.unblock.grants import WARNING, Grant, canonical_target
+from hushlist.unblock.grants import FOR_GOOD, WARNING, Grant, canonical_target
 from hushlist.unblock.overrides import Overrides
+from hushlist.unblock.use_minutes import Extension, UseMinutes
 from hushlist.url.host import is_address
 from hushlist.url.parts import as_typed
 from hushlist.url.request import canonical_host
@@ -58,29 +60,47 @@ class Administration:
     def __init__(self, store: AdminStore, overrides: Overrides) -> None:
         self.store, self._overrides = store, overrides
 
-    # -- grants and codes ----------------------------------------------------------------------------------------------
+    # -- grants --------------------------------------------------------------------------------------------------------
 
     def grants(self) -> dict[str, object]:
         """What is unblocked now."""
         return {"grants": [_plain_grant(grant) for grant in self._overrides.active(time())]}
 
-    def grant(self, account: Account, policy: Policy, scope: str, target: str, minutes: int, client: str) -> Done:
-        """Allow something for a while, for a client, a user, a group, or for everybody, which is an empty text."""
+    def grant(
+        self, account: Account, policy: Policy, scope: str, target: str, minutes: int, client: str, reason: str
+    ) -> Done:
+        """Allow something for a while, for a client, a user, a group, or for everybody, which is an empty text.
+
+        No minutes: for good. That is a rule where it is a host or a page for everybody.
+        """
+        if not minutes and not account.role.may(Role.MANAGE):
+            raise PermissionError(Role.MANAGE.value)
         whom, canonical = _whom(policy, client), _target(scope, target)
-        return self._granted(account, "granted", scope, canonical, minutes * _MINUTE, whom)
+        if not minutes and whom is None and scope != "category":
+            return self.add_rule(account, policy, "allow", scope, target, 0, reason)
+        return self._granted(account, "granted", scope, canonical, minutes * _MINUTE or None, whom, reason)
 
     def pause(self, account: Account, policy: Policy, group: str, minutes: int) -> Done:
         """Let everything pass that rules stop for a group; checks of requests stay."""
         whom = _whom(policy, f"group:{group}")
         return self._granted(account, "paused", EVERYTHING, "*", minutes * _MINUTE, whom)
 
-    def _granted(self, account: Account, what: str, scope: str, target: str, seconds: float, whom: str | None) -> Done:
+    def _granted(
+        self,
+        account: Account,
+        what: str,
+        scope: str,
+        target: str,
+        seconds: float | None,
+        whom: str | None,
+        reason: str = "",
+    ) -> Done:
         try:
             grant = self._overrides.grant(scope, target, seconds, client=whom, how=HOW, by=account.name)
         except ValueError as error:
             raise ActionError(str(error)) from error
         undo = {"kind": "grant", "id": grant.id}
-        plain = _plain_grant(grant)
+        plain = _plain_grant(grant) | ({"reason": shown} if (shown := _one_line(reason)) else {})
         return Done(self.store.record(account, what, plain, Role.APPROVE, undo), plain)
 
     def revoke(self, account: Account, number: int) -> Done:
@@ -89,10 +109,68 @@ class Administration:
         if not found or not self._overrides.revoke(number, by=account.name):
             raise MissingError("there is no such grant, or it has ended")
         plain = _plain_grant(found[0])
-        # a pause that was ended is for those to make again who may pause
-        role = Role.MANAGE if found[0].scope == EVERYTHING else Role.APPROVE
+        # a pause that was ended, or what was for good, is for those to make again who may make it
+        role = Role.MANAGE if found[0].scope == EVERYTHING or found[0].until >= FOR_GOOD else Role.APPROVE
         undo = {"kind": "revoked", **plain}
         return Done(self.store.record(account, "revoked", plain, role, undo), plain)
+
+    # -- blocks and minutes --------------------------------------------------------------------------------------------
+
+    def blocks(self) -> dict[str, object]:
+        """What is blocked beside the rules."""
+        return {"blocks": [asdict(block) for block in self._overrides.blocks()]}
+
+    def block(
+        self, account: Account, policy: Policy, scope: str, target: str, minutes: int, client: str, reason: str
+    ) -> Done:
+        """Block something for a while, for a client, a user, a group, or for everybody, which is an empty text.
+
+        No minutes: for good. That is a rule where it is a host or a page for everybody.
+        """
+        whom = _whom(policy, client)
+        if not minutes and whom is None and scope != "category":
+            return self.add_rule(account, policy, "block", scope, target, 0, reason)
+        canonical = _expression(scope, target) if scope == "url" else _target(scope, target)
+        try:
+            seconds, shown = minutes * _MINUTE or None, _one_line(reason) or None
+            made = self._overrides.block(scope, canonical, seconds, client=whom, reason=shown, by=account.name)
+        except ValueError as error:
+            raise ActionError(str(error)) from error
+        plain = asdict(made)
+        undo = {"kind": "block", "id": made.id}
+        return Done(self.store.record(account, "blocked", plain, Role.MANAGE, undo), plain)
+
+    def end_block(self, account: Account, number: int) -> Done:
+        """End a block."""
+        found = self._overrides.end_block(number, by=account.name)
+        if found is None:
+            raise MissingError("there is no such block, or it has ended")
+        plain = asdict(found)
+        undo = {"kind": "block ended", **plain}
+        return Done(self.store.record(account, "ended a block", plain, Role.MANAGE, undo), plain)
+
+    def extend(
+        self,
+        account: Account,
+        policy: Policy,
+        use_minutes: UseMinutes | None,
+        category: str,
+        minutes: int,
+        client: str,
+    ) -> Done:
+        """Add minutes to the quotas of a category in their present periods."""
+        if use_minutes is None:
+            raise ActionError("the policy has no quotas")
+        whom, canonical = _whom(policy, client), _target("category", category)
+        try:
+            made = use_minutes.extend(canonical, minutes, client=whom, by=account.name)
+        except ValueError as error:
+            raise ActionError(str(error)) from error
+        plain: dict[str, object] = made._asdict()
+        undo = {"kind": "extension", **plain}
+        return Done(self.store.record(account, "extended a quota", plain, Role.APPROVE, undo), plain)
+
+    # -- requests and codes --------------------------------------------------------------------------------------------
 
     def approve(self, account: Account, number: int, scope: str, minutes: int) -> Done:
         """Grant a request for access to whoever made it."""
@@ -279,7 +357,7 @@ class Administration:
         """What was done, the newest first."""
         return {"record": [_plain_record(one) for one in self.store.recorded()]}
 
-    def undo(self, account: Account, policy: Policy, number: int) -> Done:
+    def undo(self, account: Account, policy: Policy, use_minutes: UseMinutes | None, number: int) -> Done:
         """Undo something that was done, once."""
         found = self.store.recorded_action(number)
         if found is None or found.undo is None or found.role is None:
@@ -289,27 +367,36 @@ class Administration:
         if not self.store.mark_undone(number, account.name):
             raise ActionError("it is undone already")
         try:
-            self._undo(account, policy, found.undo)
+            self._undo(account, policy, use_minutes, found.undo)
         except BaseException:
             self.store.unmark_undone(number)
             raise
         detail: dict[str, object] = {"undone": number, "what": found.what, **found.detail}
         return Done(self.store.record(account, "undid", detail), detail)
 
-    def _undo(self, account: Account, policy: Policy, how: dict[str, object]) -> None:
+    def _undo(self, account: Account, policy: Policy, use_minutes: UseMinutes | None, how: dict[str, object]) -> None:
         kind = how["kind"]
         if kind == "grant":
             if not self._overrides.revoke(int(str(how["id"])), by=account.name):
                 raise MissingError("the grant has ended")
         elif kind == "revoked":
-            seconds = float(str(how["until"])) - time()
-            if seconds <= 0:
-                raise MissingError("the grant would have ended by now")
-            whom = None if how["client"] is None else str(how["client"])
+            seconds, whom = _seconds_left(how), _whom_of(how)
             means = WARNING if how["how"] == WARNING else HOW  # after a click on a warning, only warnings pass
             self._overrides.grant(
                 str(how["scope"]), str(how["target"]), seconds, client=whom, how=means, by=account.name
             )
+        elif kind == "block":
+            if self._overrides.end_block(int(str(how["id"])), by=account.name) is None:
+                raise MissingError("the block has ended")
+        elif kind == "block ended":
+            reason = None if how["reason"] is None else str(how["reason"])
+            scope, target, left = str(how["scope"]), str(how["target"]), _seconds_left(how)
+            self._overrides.block(scope, target, left, client=_whom_of(how), reason=reason, by=account.name)
+        elif kind == "extension":
+            category, minutes, minute = str(how["category"]), int(str(how["minutes"])), int(str(how["minute"]))
+            extension = Extension(_whom_of(how), category, minutes, minute)
+            if use_minutes is None or not use_minutes.shorten(extension):
+                raise MissingError("the minutes are not there any more")
         elif kind == "code":
             if not self._overrides.withdraw_hash(bytes.fromhex(str(how["id"])), by=account.name):
                 raise MissingError("the code was used, or is too old")
@@ -355,6 +442,20 @@ def _whom(policy: Policy, client: str) -> str | None:
     except UrlError:
         pass
     raise ActionError(f"{client!r}: expected an address, user:NAME or group:NAME")
+
+
+def _whom_of(how: dict[str, object]) -> str | None:
+    return None if how["client"] is None else str(how["client"])
+
+
+def _seconds_left(how: dict[str, object]) -> float | None:
+    """Of what has ended early; ``None`` if it was for good."""
+    if how["until"] is None:
+        return None
+    seconds = float(str(how["until"])) - time()
+    if seconds <= 0:
+        raise MissingError("it would have ended by now")
+    return seconds
 
 
 def _target(scope: str, target: str) -> str:
@@ -427,7 +528,7 @@ def _plain_grant(grant: Grant) -> dict[str, object]:
         "scope": grant.scope,
         "target": grant.target,
         "client": grant.client,
-        "until": grant.until,
+        "until": None if grant.until >= FOR_GOOD else grant.until,
         "how": grant.how,
         "by": grant.by,
         "made": grant.made,

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import NamedTuple
 
-from hushlist.decide.decision import Decision
+from hushlist.decide.decision import STOPPING, Decision
 from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError
 from hushlist.journal.log_database import LogFilters, newest_records
-from hushlist.journal.log_record import time_text
-from hushlist.policy.groups import Client, Group
+from hushlist.journal.log_record import Privacy, time_text, who
+from hushlist.lists.patterns import parse_expression
+from hushlist.policy.groups import Client, Group, address_text
 from hushlist.policy.recurrence import Schedule
 from hushlist.policy.schedule import ScheduledAction
+from hushlist.unblock.grants import canonical_target
+from hushlist.url.hrn import parse_hrn
 from hushlist.url.parts import as_typed
 
 #: most records of the log that a preview reads, and how old they may be
@@ -70,17 +75,59 @@ def _plain_schedule(schedule: Schedule, now: datetime) -> dict[str, object]:
     }
 
 
-def preview(folder: Path, host: str, page: str, now: datetime) -> dict[str, object]:
-    """What a rule would have covered in the last week, by what was done with it: the newest records of the log.
+class Previewed(NamedTuple):
+    """What somebody is about to allow or block."""
 
-    ``page`` is an expression; empty for the whole host.
+    filters: LogFilters
+    #: an expression; empty for the whole host, and for a category
+    page: str = ""
+    #: the name of a group
+    group: str | None = None
+
+
+def previewed(scope: str, target: str, client: str, privacy: Privacy) -> Previewed:
+    """What a scope and its target are, for a client as the administrator names it: empty for everybody.
+
+    Raises:
+        UrlError: the target cannot be read.
+    """
+    kind, _, name = client.partition(":")
+    own, page = LogFilters(), ""
+    if kind == "user":
+        own = replace(own, users=_spellings("user", name, privacy))
+    elif client and kind != "group":
+        own = replace(own, clients=_spellings("client", address_text(client), privacy))
+    typed = as_typed(target).decode("utf-8", "surrogateescape")
+    if scope == "category":
+        own = replace(own, category=parse_hrn(typed))
+    else:
+        page = "" if scope == "host" else str(parse_expression(typed))
+        own = replace(own, host=page.partition("/")[0] or canonical_target("host", target))
+    return Previewed(own, page, name if kind == "group" else None)
+
+
+def _spellings(key: str, name: str, privacy: Privacy) -> tuple[str, ...]:
+    """A name, and what the log may have in its place."""
+    return tuple(filter(None, (name, who(key, name, privacy))))
+
+
+def preview(folder: Path, covered: Previewed, action: str, now: datetime) -> dict[str, object]:
+    """What would have been covered in the last week, by what was done with it: the newest records of the log.
+
+    ``changed``: how many of these ``action`` (``allow`` or ``block``) would have changed.
     """
     since = time_text((now.astimezone(UTC) - _WEEK).timestamp())
-    records = newest_records(folder, LogFilters(host=host, since=since), MOST_PREVIEWED)
-    fitting = [one for one in records if not page or _is_below(str(one.get("url", "")), page)]
+    records = newest_records(folder, replace(covered.filters, since=since), MOST_PREVIEWED)
+    fitting = [
+        one
+        for one in records
+        if (not covered.page or _is_below(str(one.get("url", "")), covered.page))
+        and (covered.group is None or one.get("group") == covered.group)
+    ]
     addresses = Counter((str(one.get("url", "")), str(one.get("action", ""))) for one in fitting)
     return {
         "requests": len(fitting),
+        "changed": sum((one.get("action") in STOPPING) is (action == "allow") for one in fitting),
         "is_all": len(records) < MOST_PREVIEWED,
         "actions": dict(Counter(str(one.get("action", "")) for one in fitting)),
         "clients": len({(one.get("client"), one.get("user")) for one in fitting}),

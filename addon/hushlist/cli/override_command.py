@@ -34,13 +34,16 @@ from hushlist.match.public_suffixes import public_suffixes
 from hushlist.policy.schedule import seconds_of
 from hushlist.unblock import SCOPES, default_path
 from hushlist.unblock.access_requests import AccessRequest, RequestState, UnansweredError
+from hushlist.unblock.admin_blocks import AdminBlock
 from hushlist.unblock.credentials import hash_passphrase, tidied_code
-from hushlist.unblock.grants import Grant, canonical_target
+from hushlist.unblock.grants import FOR_GOOD, Grant, canonical_target
 from hushlist.unblock.overrides import CODE_VALID, LONGEST_UNBLOCK, Overrides
 from hushlist.unblock.store import GrantEvent, StoreError, is_open_elsewhere
 from hushlist.unblock.use_minutes import UseMinutes
 
 _HOW = "command line"
+#: how the number of an administrator's block is written, beside those of grants
+_BLOCK = "block:"
 #: least characters: guesses at the proxy are limited, but somebody with the policy can guess without limits
 _SHORTEST_PASSPHRASE = 8
 #: seconds for which a request is granted, unless it is said otherwise
@@ -248,13 +251,14 @@ def list_grants(arguments: argparse.Namespace) -> int:
     """Print what is unblocked."""
     zone = clock_of(arguments)
     with _overrides(arguments) as overrides:
-        grants = overrides.active(time.time())
-    for found in grants:
+        grants, blocks = overrides.active(time.time()), overrides.blocks()
+    every: list[Grant | AdminBlock] = [*grants, *blocks]
+    for found in every:
         if arguments.json:
             print_json(asdict(found))
         else:
             print_line(_grant_line(found, zone))
-    if not grants:
+    if not grants and not blocks:
         remark("nothing is unblocked now; 'hushlist override history' shows what was")
     return GOOD
 
@@ -275,6 +279,8 @@ def _revoke(overrides: Overrides, what: str) -> bool:
     # A code may have only digits, but it has twelve, more than any grant's number.
     if tidied_code(what) is not None:
         return overrides.withdraw_code(what, by=acting_user())
+    if what.startswith(_BLOCK) and what[len(_BLOCK) :].isdecimal():
+        return overrides.end_block(int(what[len(_BLOCK) :][:18]), by=acting_user()) is not None
     return what.isdecimal() and overrides.revoke(int(what[:18]), by=acting_user())
 
 
@@ -357,9 +363,11 @@ def acting_user() -> str:
         return _HOW
 
 
-def _grant_line(found: Grant, zone: tzinfo | None) -> str:
-    client = found.client or "everybody"
-    return f"{found.id}  {found.scope} {found.target}  for {client}  until {local_moment(found.until, zone)}"
+def _grant_line(found: Grant | AdminBlock, zone: tzinfo | None) -> str:
+    is_good = found.until is None or found.until >= FOR_GOOD
+    until = "for good" if is_good or found.until is None else f"until {local_moment(found.until, zone)}"
+    number = f"{_BLOCK}{found.id}" if isinstance(found, AdminBlock) else str(found.id)
+    return f"{number}  {found.scope} {found.target}  for {found.client or 'everybody'}  {until}"
 
 
 def _request_line(found: AccessRequest, zone: tzinfo | None) -> str:

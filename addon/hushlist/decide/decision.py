@@ -26,6 +26,7 @@ from hushlist.policy.groups import DEFAULT_LAYER, Client, Group, GroupSettings, 
 from hushlist.policy.recurrence import Schedule
 from hushlist.policy.schedule import ScheduledAction
 from hushlist.system.memory import BoundedCache
+from hushlist.unblock.admin_blocks import NO_BLOCKS, BlockTable
 from hushlist.url.hrn import parse_hrn
 from hushlist.url.normalization import percent_decode_repeatedly
 from hushlist.url.parts import split_web, to_bytes
@@ -237,6 +238,27 @@ def _strictness(decision: Decision) -> tuple[int, bool, bool]:
     return _STRICTEST_FIRST.index(decision.action), decision.grant is None, not why
 
 
+#: how a match says that its action is the category's
+_BY_CATEGORY = "category by "
+
+
+def own_categories(decision: Decision) -> Iterator[str]:
+    """The categories of a request, with which it can be blocked: those of the rules that fit.
+
+    What a rule allows is of none, unless it is the policy that allows the category. So a site that one's own rules
+    allow is not blocked with its category, and neither is what a list excepts.
+    """
+    winner = decision.winner
+    if winner is None or _has_category(winner) or winner.rule.terms.action is not Action.ALLOW:
+        for match in decision.matches:
+            if match.rule.terms.category is not None and _has_category(match):
+                yield match.rule.terms.category
+
+
+def _has_category(match: Match) -> bool:
+    return match.rule.terms.action is not Action.ALLOW or _BY_CATEGORY in (match.via or "")
+
+
 # -- the effective policy ----------------------------------------------------------------------------------------------
 
 #: less specific than an address range of no bits
@@ -250,9 +272,9 @@ _Said = tuple[Action | None, ScheduledAction | None, datetime | None]
 class EffectivePolicy:
     """The policy for one group at one moment."""
 
-    def __init__(self, group: Group, now: datetime) -> None:
-        """``now`` has a time zone."""
-        self.group = group
+    def __init__(self, group: Group, now: datetime, blocks: BlockTable = NO_BLOCKS) -> None:
+        """``now`` has a time zone; ``blocks`` are those of administrators, beside the rules."""
+        self.group, self.blocks = group, blocks
         # In UTC: Python compares moments of one time zone by the clock's time, which repeats when summer time ends.
         self._now = now.astimezone(UTC)
         # schedule -> when it changes next; computed once, since that takes as long as hundreds of decisions
@@ -262,8 +284,8 @@ class EffectivePolicy:
         self._layers = {use.name: self._change(use.during) for use in asked}
         self.layers = (*self._layers, DEFAULT_LAYER)
         self._default = self._default_match(group.settings.default)
-        #: categories that have a quota
-        self._quotas = frozenset(quota.category for quota in group.settings.quotas)
+        #: categories that have a quota, or are blocked for somebody
+        self._kept = blocks.categories.union(quota.category for quota in group.settings.quotas)
         #: category -> what is said of it now
         self._nearest = BoundedCache(self._timed, _MOST_CATEGORIES)
         #: whether it is the same at every moment, past moments included
@@ -314,14 +336,14 @@ class EffectivePolicy:
         if action is None:
             return match if until is None else match._replace(until=until)
         if action is Action.PASS or (action is Action.ALLOW and not _may_allow(match)):
-            if not self._has_quota(terms.category):
+            if not self._keeps(terms.category):
                 return None
             action = Action.TAG  # it passes, and its minutes count
-        says = f"category by {timed}" if match.via is None else f"{match.via}, category by {timed}"
+        says = f"{_BY_CATEGORY}{timed}" if match.via is None else f"{match.via}, {_BY_CATEGORY}{timed}"
         return match._replace(rule=Rule(pattern, replace(terms, action=action), line), via=says, until=until)
 
-    def _has_quota(self, category: str) -> bool:
-        return bool(self._quotas) and any(name in self._quotas for name in parse_hrn(category).levels())
+    def _keeps(self, category: str) -> bool:
+        return bool(self._kept) and any(name in self._kept for name in parse_hrn(category).levels())
 
     def _timed(self, category: str) -> _Said:
         """What is said now of a category or its nearest superordinate that has an action.

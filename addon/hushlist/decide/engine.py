@@ -11,23 +11,25 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import partial
+from math import inf
 from time import time
 from typing import TYPE_CHECKING, NamedTuple
 
-from hushlist.decide.decision import STOPPING, Decision, EffectivePolicy, strictest
+from hushlist.decide.decision import STOPPING, Decision, EffectivePolicy, own_categories, strictest
 from hushlist.decide.filter_decisions import FilteredRequest
 from hushlist.errors import UrlError
 from hushlist.match.checks import Check, CheckedRequest, may_fail
 from hushlist.match.context import is_third_party
 from hushlist.match.index import Host, Index, find_checks
 from hushlist.match.index_file import ALLOWING, CATEGORIZED, FILTERED
-from hushlist.match.rule import Action, Anything
+from hushlist.match.rule import Action, Anything, Ordered, Rule, Terms
 from hushlist.match.rule_match import Match
 from hushlist.policy.groups import NOBODY, Client, Group, group_of
 from hushlist.policy.pass_through import WITHOUT_PAGES
 from hushlist.policy.policy_file import Policy
 from hushlist.policy.safe_search import may_rewrite
 from hushlist.system.memory import BoundedCache
+from hushlist.unblock.admin_blocks import NO_BLOCKS
 from hushlist.url.comparison import RedirectMemory, is_slash_redirect, slash_twin
 from hushlist.url.hashed_uri import StringMemo
 from hushlist.url.host import is_address, is_plain_name
@@ -50,12 +52,15 @@ from hushlist.url.request import (
 )
 
 if TYPE_CHECKING:
+    from hushlist.unblock.admin_blocks import AdminBlock
     from hushlist.unblock.grants import Grant
     from hushlist.unblock.overrides import Overrides
 
 #: hosts in the cache of each group of clients
 MOST_KNOWN = 1 << 14
 _MOST_CLIENTS = 1 << 12
+#: the layer of a decision by an administrator's block, and what its rules are called
+BLOCKS_LAYER = "blocks"
 
 
 @dataclass(slots=True)  # not frozen: that is slow to make, and every new host makes one
@@ -71,6 +76,11 @@ class _HostMatches:
     alone: Decision | None
     #: the same, but ``None`` if other rules may fit too
     decision: Decision | None
+
+    @property
+    def has_pages(self) -> bool:
+        """Whether there are rules in the clear, or blocks of administrators, for paths on the host."""
+        return self.host.has_rules_below or self.view.blocks.has_pages(self.canonical)
 
 
 class _GroupCache(NamedTuple):
@@ -92,7 +102,7 @@ class Engine:
         redirect_memory: RedirectMemory | None = None,
         overrides: Overrides | None = None,
     ) -> None:
-        """``overrides``: temporary exceptions; the engine calls only ``covering``."""
+        """``overrides``: temporary exceptions; the engine calls only ``covering`` and ``blocks_at``."""
         self.policy = policy
         self.index = index
         index.unseal(policy.seals)
@@ -113,7 +123,7 @@ class Engine:
             is_third_party(b"a.example", b"b.example")  # reads the public suffixes, so that no request waits for it
         if not policy.groups:
             only = self._cache(NOBODY, None)
-            self._only = only if only.view.is_timeless else None
+            self._only = only if only.view.is_timeless and not only.view.blocks else None
 
     def decide(
         self, request: Request, now: datetime | None = None, client: Client = NOBODY, group: Group | None = None
@@ -123,7 +133,7 @@ class Engine:
         The engine decides each of the request's hosts, and the strictest decision holds. The policy's ``unparsable``
         decides a request that cannot be read, or is too large to be read. ``group`` is the client's, if it is known.
         """
-        group_cache = self._only or self._cache(client, now, group)
+        group_cache = self._cache(client, now, group)
         hosts = request.hosts
         forms: Forms | None = None
         if len(hosts) == 1 and request.fault is None:
@@ -156,7 +166,7 @@ class Engine:
             told: list[Decision] = []
             for place, form in enumerate(every):
                 decision = self._by_form(request, host, known, form, now, filtered, memo, is_first=not place)
-                if self._overrides is None or decision.action not in STOPPING:
+                if self._overrides is None or not (decision.action in STOPPING or known.view.blocks):
                     if any(decision is own for own in told):
                         continue  # the rules for the whole host decide, as for an earlier form
                     told.append(decision)
@@ -184,7 +194,7 @@ class Engine:
     def has_paths(self, host: bytes, client: Client = NOBODY) -> bool:
         """Whether there are rules in the clear for paths on a host or its domain; they need the path to be known."""
         try:
-            return self._cache(client, None).known[host].host.has_rules_below
+            return self._cache(client, None).known[host].has_pages
         except UrlError:
             return True
 
@@ -226,7 +236,7 @@ class Engine:
         """
         plain = PLAIN_URL.match(url) if len(url) <= LONGEST_TARGET else None
         if plain is not None:
-            group_cache = self._only or self._cache(client, now)
+            group_cache = self._cache(client, now)
             try:
                 known = group_cache.known[plain[2]]
                 decision = known.decision if not self._checks else None
@@ -286,10 +296,15 @@ class Engine:
         return self._only.view.group if self._only else self._groups[client]
 
     def _cache(self, client: Client, now: datetime | None, group: Group | None = None) -> _GroupCache:
+        overrides = self._overrides
+        blocks = NO_BLOCKS if overrides is None else overrides.blocks_at(time() if now is None else now.timestamp())
+        if self._only is not None and blocks is NO_BLOCKS:
+            return self._only
         group = group or self._groups[client]
         group_cache = self._caches.get(group.name)
-        if group_cache is None or not group_cache.view.holds_at(now or datetime.now(UTC)):
-            view = EffectivePolicy(group, now or datetime.now(UTC))
+        is_other = group_cache is None or group_cache.view.blocks is not blocks
+        if group_cache is None or is_other or not group_cache.view.holds_at(now or datetime.now(UTC)):
+            view = EffectivePolicy(group, now or datetime.now(UTC), blocks)
             known = BoundedCache(partial(self._know, view), MOST_KNOWN)
             group_cache = _GroupCache(view, known, next(self.opaque_parts(view), None))
             self._caches[group.name] = group_cache
@@ -310,14 +325,21 @@ class Engine:
         A grant for a host or a URL covers every rule that stops it. A grant for a category covers only rules of that
         category: a site that is also blocked for another reason stays blocked. A click on a warning covers only
         warnings. A covered warning allows: rules behind it no longer count. Any grant also overrides the policy's
-        default action.
+        default action. Before that, an administrator's block stops; only a grant that was made later covers it.
 
         No grant covers a check or a request that cannot be read. These are about how a request is made, not where it
         goes: a person who unblocks a site does not mean to open all its ports, or to let smuggled requests through.
         """
-        if self._overrides is None or decision.action not in STOPPING:
+        if self._overrides is None:
             return decision
-        moment = time() if now is None else now.timestamp()
+        moment, names = time() if now is None else now.timestamp(), (*client.names, f"group:{known.view.group.name}")
+        if known.view.blocks:
+            asked = known.canonical, decision.url, own_categories(decision)
+            own = tuple(map(_match_of, known.view.blocks.find(names, *asked, moment)))
+            if own:
+                decision = decision._replace(action=Action.BLOCK, matches=(*own, *decision.matches), winner=own[0])
+        if decision.action not in STOPPING:
+            return decision
         lifted: Grant | None = None
         for match in decision.matches:
             pattern, terms, _ = match.rule
@@ -327,9 +349,12 @@ class Engine:
                 break
             is_warning = terms.action is Action.WARN
             categories = () if terms.category is None else (terms.category,)
-            names = (*client.names, f"group:{decision.group}")
-            asked = names, known.canonical, decision.url, categories, moment
-            grant = None if isinstance(pattern, Check) else self._overrides.covering(*asked, is_warning=is_warning)
+            since = pattern.made if isinstance(pattern, Ordered) else -inf
+            grant = None
+            if not isinstance(pattern, Check):
+                grant = self._overrides.covering(
+                    names, known.canonical, decision.url, categories, moment, is_warning=is_warning, since=since
+                )
             if grant is None:
                 return decision._replace(action=terms.action, winner=match)
             lifted = lifted or grant
@@ -377,7 +402,7 @@ class Engine:
         else:
             alone = None if any(map(_expires, found.matches)) else view.decide(found.matches)
         has_filters = self.index.has_general_filters or found.bits & FILTERED
-        decision = None if found.deeper or has_filters or self.index.has_uris else alone
+        decision = None if found.deeper or has_filters or self.index.has_uris or view.blocks else alone
         return _HostMatches(view, canonical, is_name, found, alone, decision)
 
     def _is_harmless(self, request: Request, known: _HostMatches) -> bool:
@@ -515,10 +540,20 @@ def _by_matches(known: _HostMatches, below: Sequence[Match], now: datetime | Non
     return known.view.decide(found)
 
 
+def _match_of(block: AdminBlock) -> Match:
+    """An administrator's block as a match."""
+    told = block.target if block.client is None else f"{block.target} for {block.client}"
+    category = block.target if block.scope == "category" else None
+    terms = Terms(Action.BLOCK, "administrators", "overrides.sqlite", category, block.reason, layer=BLOCKS_LAYER)
+    until = None if block.until is None else datetime.fromtimestamp(block.until, UTC)
+    rule = Rule(Ordered(told, block.made), terms, block.id)
+    return Match(rule, block.target.encode("ascii", "replace"), (0, 0), until=until)
+
+
 def _why_decrypt(known: _HostMatches) -> str | None:
     """Why a connection has to be decrypted that goes by a host."""
     host, settings = known.canonical.decode("ascii", "backslashreplace"), known.view.group.settings
-    if known.host.has_rules_below:
+    if known.has_pages:
         return f"there are rules for paths on {host}"
     if may_rewrite(known.canonical, settings.safe_search):
         return f"safe search changes requests to {host}"

@@ -20,9 +20,10 @@ from hushlist.match.rule import Action, Rule, Terms, TimeLimit
 from hushlist.match.rule_match import Match
 from hushlist.policy.groups import Client
 from hushlist.policy.quotas import Quota
-from hushlist.unblock.grants import WARNING, Grant, category_levels
+from hushlist.unblock.grants import WARNING, Grant
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.use_minutes import UseMinutes
+from hushlist.url.hrn import category_levels
 from hushlist.url.request import Request
 
 #: minutes before the end at which a page warns, once in each period
@@ -146,7 +147,7 @@ class QuotaMeter:
     def _use(self, quota: Quota, client: Client, group: str, minute: int) -> QuotaUse:
         first, end, reset = self._period(quota, minute)
         name, minutes = counter_name(quota, client, group), self._minutes
-        names = (name,) if quota.is_shared else client.names
+        names = (name,) if quota.is_shared else (*client.names, f"group:{group}")
         return QuotaUse(
             quota,
             minutes.used(name, quota.category, first, end),

@@ -42,7 +42,7 @@ from hushlist.match.index_writer import (
     key_ranges,
     rows_in_range,
 )
-from hushlist.match.rule import Anything, Expression, Pattern, Rule, RuleBlock, each_rule
+from hushlist.match.rule import Anything, Expression, Ordered, Pattern, Rule, RuleBlock, each_rule
 from hushlist.match.rule_anomalies import breadth_test
 from hushlist.policy.policy_file import ListFile
 from hushlist.system.files import check_length, open_regular, reason_of
@@ -273,7 +273,7 @@ def digest_of(pattern: Pattern) -> bytes:
         return hashlib.sha256(pattern.value).digest()
     if isinstance(pattern, Check | Anything):
         return hashlib.sha256(f"{type(pattern).__name__} {pattern}".encode()).digest()
-    assert not isinstance(pattern, Check | Anything | Expression)
+    assert not isinstance(pattern, Check | Anything | Expression | Ordered)
     table, key = table_key(pattern)
     return key if table == EXPRESSIONS else hashlib.sha256(table.encode() + b" " + key).digest()
 

@@ -55,7 +55,18 @@ from hushlist.match.index_file import (
 )
 from hushlist.match.index_table import MARKS, PLACE, Shape, bits_for, filter_length
 from hushlist.match.network_filter import NetworkFilter
-from hushlist.match.rule import FINAL, Action, Anything, Expression, ExpressionHash, Rule, RuleBlock, Terms, WholeUrl
+from hushlist.match.rule import (
+    FINAL,
+    Action,
+    Anything,
+    Expression,
+    ExpressionHash,
+    Ordered,
+    Rule,
+    RuleBlock,
+    Terms,
+    WholeUrl,
+)
 from hushlist.url.hashed_uri import HashedUri
 from hushlist.url.parts import split_web
 from hushlist.url.request import canonical_url
@@ -283,7 +294,7 @@ class RunCollector:
 
     def _add_other(self, rule: Rule) -> None:
         pattern, terms, line = rule
-        assert not isinstance(pattern, Check | Anything), "it is no part of an index"
+        assert not isinstance(pattern, Check | Anything | Ordered), "it is no part of an index"
         if isinstance(pattern, ExpressionHash):
             self._part.has_hashes = True
             self._part.opaque += not pattern.is_of_host

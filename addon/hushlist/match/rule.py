@@ -109,8 +109,30 @@ class TimeLimit(Anything):
         return f"{self.used} of {self.limit} minutes a {self.per} used"
 
 
+@dataclass(frozen=True, slots=True)
+class Ordered:
+    """The pattern of a block that an administrator made beside the rules."""
+
+    #: what is blocked, and for whom
+    told: str
+    #: seconds since the epoch
+    made: float
+
+    def __str__(self) -> str:
+        return self.told
+
+
 Pattern = (
-    Expression | WholeUrl | ExpressionHash | HashedUri | NetworkFilter | IPv4Network | IPv6Network | Check | Anything
+    Expression
+    | WholeUrl
+    | ExpressionHash
+    | HashedUri
+    | NetworkFilter
+    | IPv4Network
+    | IPv6Network
+    | Check
+    | Anything
+    | Ordered
 )
 
 

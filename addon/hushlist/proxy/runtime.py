@@ -142,6 +142,11 @@ class Runtime:
             return self.quotas.limited(judgement, self.overrides, may_warn=not goes_on)
         return judgement
 
+    @property
+    def use_minutes(self) -> UseMinutes | None:
+        """What the quotas have counted; ``None`` until a policy has one."""
+        return self._minutes
+
     def quota_uses(self, client: Client) -> list[QuotaUse]:
         """What a client has used of the quotas of its group, and what is left."""
         group = self._group(client)

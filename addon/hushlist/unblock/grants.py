@@ -9,23 +9,25 @@ True
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
-from functools import lru_cache
 
 from hushlist.errors import UrlError
 from hushlist.lists.patterns import parse_expression
 from hushlist.match.public_suffixes import public_suffixes
 from hushlist.unblock import EVERYTHING, SCOPES
 from hushlist.url.host import is_address
-from hushlist.url.hrn import parse_hrn
+from hushlist.url.hrn import category_levels, parse_hrn
 from hushlist.url.parts import as_typed
 from hushlist.url.request import canonical_url
 
 #: the means of grants by a click on a warning; they cover only warnings
 WARNING = "warning"
+#: when a grant ends that is for good: before the last year that a clock can show
+FOR_GOOD = 253370764800.0
 #: most characters; with longer targets a client could fill the disk
 LONGEST_TARGET = 8192
 
@@ -44,7 +46,7 @@ class Grant:
     target: str
     #: an address, or a name such as ``user:jo`` or ``group:kids``; ``None`` for everybody
     client: str | None
-    #: when it ends
+    #: when it ends; ``FOR_GOOD``: not before somebody ends it
     until: float
     #: ``code``, ``passphrase``, ``warning``, ``command line``
     how: str
@@ -58,25 +60,24 @@ class Grant:
 
     def told_in(self, zone: tzinfo) -> str:
         """For people, by the clock of a time zone."""
-        until = datetime.fromtimestamp(self.until, zone)
-        return f"unblocked until {until:%Y-%m-%d %H:%M %Z} by {self.how} (grant {self.id})"
+        until = "for good" if self.until >= FOR_GOOD else f"until {datetime.fromtimestamp(self.until, zone):{_MINUTE}}"
+        return f"unblocked {until} by {self.how} (grant {self.id})"
 
 
-_ByClient = dict[tuple[str | None, bool], Grant]
+_MINUTE = "%Y-%m-%d %H:%M %Z"
+_ByClient = dict[tuple[str | None, bool], list[Grant]]
 
 
 class GrantTable:
     """Grants in a form that quickly finds the one that covers a request; immutable."""
 
     def __init__(self, grants: Iterable[Grant]) -> None:
-        # scope -> target -> client, and whether it is for warnings -> the grant that lasts longest: when it is over,
-        # so are the others
+        # scope -> target -> client, and whether it is for warnings -> the grants
         self._found: dict[str, dict[bytes, _ByClient]] = {scope: {} for scope in SCOPES}
         for grant in grants:
             targets = self._found.setdefault(grant.scope, {})
             clients = targets.setdefault(grant.target.encode("ascii", "replace"), {})
-            key = grant.client, grant.how == WARNING
-            clients[key] = max(clients.get(key, grant), grant, key=_lasting)
+            clients.setdefault((grant.client, grant.how == WARNING), []).append(grant)
         # A client may send a host with hundreds of labels; no grant has so many.
         self._deepest = max((host.count(b".") + 1 for host in self._found["host"]), default=0)
         self._any = any(self._found.values())
@@ -90,13 +91,14 @@ class GrantTable:
         now: float,
         *,
         is_warning: bool = False,
+        since: float = -math.inf,
     ) -> Grant | None:
         """The grant that covers a request by host, URL or category and lasts longest; see ``Overrides.covering``."""
         if not self._any:
             return None
         keys = [(name, how) for name in (None, *clients) for how in ((False, True) if is_warning else (False,))]
-        found = (by_client.get(key) for by_client in self._fitting(host, url, categories) for key in keys)
-        valid = (grant for grant in found if grant is not None and grant.until > now)
+        found = (by_client.get(key, ()) for by_client in self._fitting(host, url, categories) for key in keys)
+        valid = (grant for grants in found for grant in grants if grant.until > now and grant.made > since)
         return max(valid, key=_lasting, default=None)
 
     def _fitting(self, host: bytes, url: bytes, categories: Iterable[str]) -> Iterator[_ByClient]:
@@ -145,19 +147,6 @@ def covers_host(target: bytes, host: bytes) -> bool:
     if host == target or not host.endswith(b"." + target) or is_address(host) or is_address(target):
         return host == target
     return len(target) >= len(public_suffixes().registrable_domain(host))
-
-
-@lru_cache(1024)
-def category_levels(category: str) -> tuple[bytes, ...]:
-    """A category and its superordinates.
-
-    >>> category_levels("hrn://c.example/web/games")
-    (b'hrn://c.example/web/games', b'hrn://c.example/web', b'hrn://c.example')
-    """
-    try:
-        return tuple(name.encode("ascii") for name in parse_hrn(category).levels())
-    except UrlError:
-        return ()
 
 
 def fits(scope: str, target: str | None, wanted: Mapping[str, str]) -> bool:

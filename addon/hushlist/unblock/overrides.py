@@ -19,6 +19,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from hushlist.unblock import EVERYTHING, SCOPES
 from hushlist.unblock.access_requests import (
     PATIENCE,
     AccessRequest,
@@ -30,8 +31,9 @@ from hushlist.unblock.access_requests import (
     newest_requests,
     one_line,
 )
+from hushlist.unblock.admin_blocks import NO_BLOCKS, AdminBlock, BlockTable
 from hushlist.unblock.credentials import CODE_KEPT, Code, CodeError, CodeFault, Tokens, code_fault, hash_code, new_code
-from hushlist.unblock.grants import WARNING, Grant, GrantTable, check_target
+from hushlist.unblock.grants import FOR_GOOD, WARNING, Grant, GrantTable, check_target
 from hushlist.unblock.store import (
     NEWEST_EVENTS,
     CountedTry,
@@ -56,25 +58,31 @@ CODE_VALID = 86400.0
 MOST_GRANTS_OF_CLIENT = 100
 MOST_GRANTS = 2000
 MOST_NONCES = 100_000
+#: most blocks: a request may be compared with all of them
+MOST_BLOCKS = 1000
 #: characters of a client's name; a longer one is replaced by its hash
 _LONGEST_CLIENT = 300
 
 _COLUMNS = "id, scope, target, client, until, how, by, made"
 _ACTIVE = f"SELECT {_COLUMNS} FROM grants WHERE until > ? ORDER BY id DESC"  # noqa: S608 - names of columns
+_BLOCKED = (
+    "SELECT id, scope, target, client, until, reason, by, made FROM admin_blocks"
+    " WHERE until IS NULL OR until > ? ORDER BY id DESC"
+)
 _INSERT = f"INSERT INTO grants ({_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
 
 
 class Overrides:
     """The store of temporary unblocks; may be used from several threads.
 
-    All methods but ``covering`` wait for the disk: call them in a thread. They raise ``StoreError`` if the file cannot
-    be read or written.
+    All methods but ``covering``, ``blocks_at`` and ``asked`` wait for the disk: call them in a thread. They raise
+    ``StoreError`` if the file cannot be read or written.
     """
 
     def __init__(self, path: Path, clock: Callable[[], float]) -> None:
         """``clock`` returns seconds since the epoch."""
         self._store, self._clock = Store(path), clock
-        self._covered = GrantTable(())
+        self._covered, self._blocks = GrantTable(()), NO_BLOCKS
         self._version: object = None
         self._checked = -math.inf
         self._stale = True
@@ -112,18 +120,27 @@ class Overrides:
         now: float,
         *,
         is_warning: bool = False,
+        since: float = -math.inf,
     ) -> Grant | None:
         """The grant that lets a client pass; of several, the one that lasts longest.
 
         ``host`` and ``url`` are canonical; ``categories`` are those of the rule that blocked or warned. A click on a
-        warning counts only if ``is_warning``. All three belong to one form: if a request has several names or
-        interpretations, each blocked one needs a grant of its own.
+        warning counts only if ``is_warning``, and a grant only if it was made after ``since``. All belong to one form:
+        if a request has several names or interpretations, each blocked one needs a grant of its own.
 
         Does not wait, and raises nothing: if the file cannot be read, nothing is covered, and ``fault`` says why.
         """
         self._look(now)
         names = map(_name, client_names)
-        return self._covered.find(names, host, url, categories, now, is_warning=is_warning)
+        return self._covered.find(names, host, url, categories, now, is_warning=is_warning, since=since)
+
+    def blocks_at(self, now: float) -> BlockTable:
+        """The blocks of administrators; the same object while they are the same.
+
+        Does not wait, and raises nothing: if the file cannot be read, those last known hold, and ``fault`` says why.
+        """
+        self._look(now)
+        return self._blocks
 
     def _look(self, now: float) -> None:
         """Check for changes by another process, unless that was done a moment ago."""
@@ -134,6 +151,9 @@ class Overrides:
             with self._store.glancing() as (database, version):
                 if version != self._version or self.fault is not None:
                     self._covered = GrantTable(_active(database, now))
+                    blocks = _blocks(database, now)
+                    if blocks != self._blocks.blocks:
+                        self._blocks = BlockTable(blocks) if blocks else NO_BLOCKS
                     self._version, self.fault = version, None
         except BlockingIOError:  # the last known state is probably still right
             self._stale = True
@@ -142,17 +162,21 @@ class Overrides:
 
     # -- grants --------------------------------------------------------------------------------------------------------
 
-    def grant(self, scope: str, target: str, seconds: float, *, client: str | None = None, how: str, by: str) -> Grant:
-        """Unblock a canonical target for a while; ``client`` is ``None`` for everybody.
+    def grant(
+        self, scope: str, target: str, seconds: float | None, *, client: str | None = None, how: str, by: str
+    ) -> Grant:
+        """Unblock a canonical target for a while, or for good (``None``); ``client`` is ``None`` for everybody.
 
         Raises:
             ValueError: a grant cannot have that scope, target or time.
             StoreError: also if the store is full.
         """
         check_target(scope, target)
-        _check_seconds(seconds)
+        if seconds is not None:
+            _check_seconds(seconds)
         with self._writing() as (database, now):
-            return self._add(database, Grant(0, scope, target, _name_or_all(client), now + seconds, how, by, now))
+            until = FOR_GOOD if seconds is None else now + seconds
+            return self._add(database, Grant(0, scope, target, _name_or_all(client), until, how, by, now))
 
     def _add(self, database: sqlite3.Connection, wanted: Grant) -> Grant:
         _make_room(database, wanted)
@@ -179,6 +203,59 @@ class Overrides:
         """The grants still valid, the newest first."""
         with self._store.reading() as database:
             return _active(database, now)
+
+    # -- blocks --------------------------------------------------------------------------------------------------------
+
+    def block(
+        self,
+        scope: str,
+        target: str,
+        seconds: float | None,
+        *,
+        client: str | None = None,
+        reason: str | None = None,
+        by: str,
+    ) -> AdminBlock:
+        """Block a canonical target for a while, or for good (``None``); ``client`` is ``None`` for everybody.
+
+        It replaces one of the same target for the same client. Grants that are made later let through all the same.
+
+        Raises:
+            ValueError: a block cannot have that scope, target or time.
+            StoreError: also if the store is full.
+        """
+        if scope == EVERYTHING:
+            raise ValueError(f"{scope!r}: the scope is one of {', '.join(SCOPES)}")
+        check_target(scope, target)
+        if seconds is not None:
+            _check_seconds(seconds)
+        with self._writing() as (database, now):
+            database.execute("DELETE FROM admin_blocks WHERE until <= ?", (now,))
+            wanted = (scope, target, _name_or_all(client))
+            database.execute("DELETE FROM admin_blocks WHERE scope = ? AND target = ? AND client IS ?", wanted)
+            (number,) = database.execute("SELECT count(*) FROM admin_blocks").fetchone()
+            if number >= MOST_BLOCKS:
+                raise StoreError(self._store.path, f"it is full: there are {number} blocks")
+            values = (*wanted, None if seconds is None else now + seconds, reason, by, now)
+            made = database.execute("INSERT INTO admin_blocks VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", values).lastrowid
+            assert made is not None
+            block = AdminBlock(made, *values)
+            record_event(database, _block_event(now, "blocked", block, by))
+        return block
+
+    def end_block(self, number: int, *, by: str) -> AdminBlock | None:
+        """End a block; ``None`` if there was none."""
+        with self._writing() as (database, now):
+            found = next((block for block in _blocks(database, now) if block.id == number), None)
+            if found is not None:
+                database.execute("DELETE FROM admin_blocks WHERE id = ?", (number,))
+                record_event(database, _block_event(now, "block ended", found, by))
+        return found
+
+    def blocks(self) -> list[AdminBlock]:
+        """The blocks that hold, the newest first."""
+        with self._store.reading() as database:
+            return list(_blocks(database, self._clock()))
 
     # -- requests for access -------------------------------------------------------------------------------------------
 
@@ -388,6 +465,10 @@ def _active(database: sqlite3.Connection, now: float) -> list[Grant]:
     return [Grant(*row) for row in database.execute(_ACTIVE, (now,))]
 
 
+def _blocks(database: sqlite3.Connection, now: float) -> tuple[AdminBlock, ...]:
+    return tuple(AdminBlock(*row) for row in database.execute(_BLOCKED, (now,)))
+
+
 def _make_room(database: sqlite3.Connection, wanted: Grant) -> None:
     """Remove expired grants, those that a new one replaces, and the surplus of its client.
 
@@ -407,6 +488,10 @@ def _make_room(database: sqlite3.Connection, wanted: Grant) -> None:
 
 def _event(at: float, what: str, grant: Grant, by: str) -> GrantEvent:
     return GrantEvent(at, what, grant.client, grant.scope, grant.target, grant.how, by, grant.id)
+
+
+def _block_event(at: float, what: str, block: AdminBlock, by: str) -> GrantEvent:
+    return GrantEvent(at, what, block.client, block.scope, block.target, f"block {block.id}", by)
 
 
 def _answer_event(at: float, what: str, found: AccessRequest, words: str, by: str) -> GrantEvent:

@@ -5,6 +5,9 @@ CREATE TABLE IF NOT EXISTS grants (
     id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL, target TEXT NOT NULL, client TEXT, until REAL NOT NULL,
     how TEXT NOT NULL, by TEXT NOT NULL, made REAL NOT NULL);
 CREATE INDEX IF NOT EXISTS grants_by_client ON grants (client, until);
+CREATE TABLE IF NOT EXISTS admin_blocks (
+    id INTEGER PRIMARY KEY AUTOINCREMENT, scope TEXT NOT NULL, target TEXT NOT NULL, client TEXT, until REAL,
+    reason TEXT, by TEXT NOT NULL, made REAL NOT NULL);
 CREATE TABLE IF NOT EXISTS codes (
     hash BLOB PRIMARY KEY, scope TEXT NOT NULL, target TEXT, client TEXT, seconds REAL NOT NULL, until REAL NOT NULL,
     by TEXT NOT NULL, used REAL);

@@ -27,8 +27,8 @@ from time import monotonic
 from typing import NamedTuple
 
 from hushlist.errors import logger_of
-from hushlist.unblock.grants import category_levels
 from hushlist.unblock.store import GrantEvent, Store, StoreError, record_event
+from hushlist.url.hrn import category_levels
 
 logger = logger_of(__name__)
 
@@ -180,6 +180,19 @@ class UseMinutes:
             event = GrantEvent(now, "extended", client, "category", category, f"{minutes} more minutes", by)
             record_event(database, event)
         return extension
+
+    def shorten(self, extension: Extension) -> bool:
+        """Take an extension back; whether it was there."""
+        with self._opened().writing() as database:
+            row = (extension.client, extension.category, extension.minutes, extension.minute)
+            return (
+                database.execute(
+                    "DELETE FROM extensions WHERE id = (SELECT max(id) FROM extensions"
+                    " WHERE client IS ? AND category = ? AND minutes = ? AND minute = ?)",
+                    row,
+                ).rowcount
+                == 1
+            )
 
     def exchange(self) -> None:
         """Write what was counted here, and read what others wrote.

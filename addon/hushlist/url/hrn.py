@@ -16,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import zip_longest
 from string import ascii_letters, digits
 
@@ -217,3 +218,16 @@ def _normalize_escapes(special: re.Pattern[str], kind: str, text: str, start: in
 
 def _first_difference(found: str, wanted: str) -> int | None:
     return next((at for at, (a, b) in enumerate(zip_longest(found, wanted)) if a != b), None)
+
+
+@lru_cache(1024)
+def category_levels(category: str) -> tuple[bytes, ...]:
+    """A category and its superordinates.
+
+    >>> category_levels("hrn://c.example/web/games")
+    (b'hrn://c.example/web/games', b'hrn://c.example/web', b'hrn://c.example')
+    """
+    try:
+        return tuple(name.encode("ascii") for name in parse_hrn(category).levels())
+    except UrlError:
+        return ()

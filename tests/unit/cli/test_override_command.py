@@ -110,6 +110,19 @@ def test_of_what_is_no_public_suffix_nothing_is_said(run: Run, arguments: list[s
     assert run("grant", "--for", "30m", *arguments)[2] == ""
 
 
+def test_blocks_of_administrators_are_listed_and_ended(run: Run, overrides: Overrides) -> None:
+    overrides.block("host", "a.test", None, client="group:kids", by="anna")
+    overrides.grant("host", "b.test", None, how="administrator", by="anna")
+    code, out, _ = run("list")
+    assert (code, out) == (
+        0,
+        "1  host b.test  for everybody  for good\nblock:1  host a.test  for group:kids  for good\n",
+    )
+    assert run("revoke", "block:1") == (0, "revoked block:1\n", "")
+    assert run("revoke", "block:1")[0] == run("revoke", "block:")[0] == run("revoke", f"block:{'9' * 50}")[0] == 2
+    assert overrides.blocks() == []
+
+
 def test_the_list_is_json_on_demand(run: Run) -> None:
     run("grant", "--for", "60s", "--client", "192.0.2.7", "h.example")
     code, out, _ = run("list", "--json")

@@ -6,6 +6,7 @@ from contextlib import suppress
 from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 from ipaddress import ip_network
+from math import inf
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -31,6 +32,7 @@ from hushlist.policy.pass_through import AlwaysDecrypted
 from hushlist.policy.policy_file import Layer, Policy
 from hushlist.policy.recurrence import RecurringDates, RecurringSpans, Schedule
 from hushlist.policy.schedule import CATEGORY_ACTIONS, DEFAULT_ACTIONS, ScheduledAction
+from hushlist.unblock.admin_blocks import NO_BLOCKS, BlockTable
 from hushlist.unblock.grants import Grant, GrantTable
 from hushlist.unblock.overrides import Overrides
 from hushlist.url.comparison import RedirectMemory
@@ -791,8 +793,12 @@ class Granted(Overrides):
         now: float,
         *,
         is_warning: bool = False,
+        since: float = -inf,
     ) -> Grant | None:
-        return self._granted.find(client_names, host, url, categories, now, is_warning=is_warning)
+        return self._granted.find(client_names, host, url, categories, now, is_warning=is_warning, since=since)
+
+    def blocks_at(self, now: float) -> BlockTable:
+        return NO_BLOCKS
 
 
 def recategorized(rule: Rule, category: str | None, *, warns: bool) -> Rule:

@@ -15,6 +15,7 @@ import hmac
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict
 from datetime import UTC, datetime
 from http import HTTPStatus
 from math import ceil
@@ -27,10 +28,9 @@ from mitmproxy import http
 
 from hushlist.admin.admin_store import BEARER, SESSION, Account, AdminStore, default_path
 from hushlist.admin.administration import ActionError, Administration, Done, MissingError
-from hushlist.admin.what_holds import preview, what_holds
+from hushlist.admin.what_holds import preview, previewed, what_holds
 from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError, logger_of
-from hushlist.lists.patterns import parse_expression
 from hushlist.policy.admin import AdminPerson, Role
 from hushlist.policy.groups import Client
 from hushlist.policy.proxy_settings import LOOPBACK
@@ -47,9 +47,7 @@ from hushlist.proxy.dashboard.api_description import (
 from hushlist.proxy.dashboard.dashboard_data import privacy_of
 from hushlist.proxy.runtime import Runtime
 from hushlist.unblock.credentials import verify_passphrase
-from hushlist.unblock.grants import canonical_target
 from hushlist.unblock.store import LockedError, StoreError
-from hushlist.url.parts import as_typed
 
 logger = logger_of(__name__)
 
@@ -163,7 +161,8 @@ class AdminApi:
                 **({"policy": policy} if _takes(function, "policy") else {}), **values
             )
             return found
-        more = {"policy": policy} if _takes(function, "policy") else {}
+        known = {"policy": policy, "use_minutes": self._runtime.use_minutes}
+        more = {name: one for name, one in known.items() if _takes(function, name)}
         done: Done = function(account, **more, **values)
         logger.info("hushlist: %s at %s: %s (record %d)", account.name, account.client, call.does, done.recorded)
         return done._asdict()
@@ -173,15 +172,18 @@ class AdminApi:
         if what == "what_holds":
             who = Client(values["client"].strip(), values["user"].strip() or None)
             quotas = [use.as_dict() for use in self._runtime.quota_uses(who)]
-            return {**what_holds(engine, who, values["url"].strip(), now), "quotas": quotas}
+            found = what_holds(engine, who, values["url"].strip(), now)
+            names = {None, *who.names, f"group:{found['group']}"}
+            overrides = self._runtime.overrides
+            blocks = [] if overrides is None else [asdict(one) for one in overrides.blocks() if one.client in names]
+            return {**found, "quotas": quotas, "blocks": blocks}
         if self._runtime.journal is None:
             raise ActionError("the policy keeps no log, so nothing tells what was asked for")
         try:
-            page = "" if values["scope"] == "host" else str(parse_expression(_typed(values["target"])))
-            host = page.partition("/")[0] or canonical_target("host", values["target"])
+            covered = previewed(values["scope"], values["target"], values["client"], privacy_of(self._runtime))
         except UrlError as error:
             raise ActionError(str(error)) from error
-        return preview(self._runtime.journal.folder, host, page, now)
+        return preview(self._runtime.journal.folder, covered, values["action"], now)
 
     def _administration(self) -> Administration:
         """All that can be done; the file is opened when it is first needed.
@@ -292,10 +294,6 @@ class AdminApi:
 
 def _takes(function: Any, name: str) -> bool:
     return name in function.__code__.co_varnames[: function.__code__.co_argcount]
-
-
-def _typed(text: str) -> str:
-    return as_typed(text).decode("utf-8", "surrogateescape")
 
 
 def _is_private(request: http.Request, client: Client) -> bool:

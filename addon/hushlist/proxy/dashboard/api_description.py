@@ -13,6 +13,7 @@ from hushlist import __version__
 from hushlist.errors import HushlistError
 from hushlist.policy.admin import Role
 from hushlist.unblock import SCOPES
+from hushlist.unblock.use_minutes import LONGEST_EXTENSION
 
 BASE = "/api/v1"
 Schema = dict[str, Any]
@@ -53,8 +54,11 @@ def _whole(description: str, most: int, **more: object) -> Schema:
 
 _NUMBER = _whole("its number", (1 << 53) - 1)
 _MINUTES = _whole("for how many minutes", 366 * 24 * 60)
+_LASTING = {**_MINUTES, "minimum": 0, "description": "for how many minutes; 0: for good, which is for the role manage"}
+_REASON = _text("why", 200, default="")
 _CLIENT = _text("for whom: an address, user:NAME, group:NAME, or nothing for everybody", default="")
 _SCOPE = {"type": "string", "enum": list(SCOPES), "description": "what the target is"}
+_ACTION = {"type": "string", "enum": ["allow", "block"], "description": "what to do"}
 _RULE_SCOPE = {"type": "string", "enum": ["host", "url"], "description": "a host with all below it, or a page"}
 _TARGET = _text("a host, a URL, or a category's hrn: name", 8192, minLength=1)
 _URL = _text("the list's url", 8192, minLength=1)
@@ -70,10 +74,30 @@ CALLS = (
     ApiCall("DELETE", "/sessions/{number}", Role.MANAGE, "End a session", "end_session", "Done", {"number": _NUMBER}),
     ApiCall("GET", "/grants", Role.VIEW, "What is unblocked now", "grants", "Grants"),
     ApiCall(
-        *("POST", "/grants", Role.APPROVE, "Allow something for a while", "grant", "Done"),
-        {"scope": _SCOPE, "target": _TARGET, "minutes": _MINUTES, "client": _CLIENT},
+        *("POST", "/grants", Role.APPROVE, "Allow something for a while, or for good", "grant", "Done"),
+        {"scope": _SCOPE, "target": _TARGET, "minutes": _LASTING, "client": _CLIENT, "reason": _REASON},
     ),
     ApiCall("DELETE", "/grants/{number}", Role.APPROVE, "End a grant", "revoke", "Done", {"number": _NUMBER}),
+    ApiCall("GET", "/blocks", Role.VIEW, "What is blocked beside the rules", "blocks", "Blocks"),
+    ApiCall(
+        *("POST", "/blocks", Role.MANAGE, "Block something for a while, or for good", "block", "Done"),
+        {
+            "scope": _SCOPE,
+            "target": _TARGET,
+            "minutes": _LASTING,
+            "client": _CLIENT,
+            "reason": {**_REASON, "description": "why; a block page shows it"},
+        },
+    ),
+    ApiCall("DELETE", "/blocks/{number}", Role.MANAGE, "End a block", "end_block", "Done", {"number": _NUMBER}),
+    ApiCall(
+        *("POST", "/extensions", Role.APPROVE, "Give more minutes of a quota in its present period", "extend", "Done"),
+        {
+            "category": _text("the hrn: name of the quota's category, or of one above it", 8192, minLength=1),
+            "minutes": _whole("how many minutes more", LONGEST_EXTENSION),
+            "client": _CLIENT,
+        },
+    ),
     ApiCall(
         *("POST", "/pauses", Role.MANAGE, "Let pass what rules stop for a group, for a while", "pause", "Done"),
         {"group": _text("the group's name", minLength=1), "minutes": _whole("for how many minutes", 24 * 60)},
@@ -106,7 +130,7 @@ CALLS = (
     ApiCall(
         *("POST", "/rules", Role.MANAGE, "Allow or block something for everybody", "add_rule", "Done"),
         {
-            "action": {"type": "string", "enum": ["allow", "block"], "description": "what to do"},
+            "action": _ACTION,
             "scope": _RULE_SCOPE,
             "target": _TARGET,
             "days": _whole("to the end of which day of UTC, 1 being today; 0: for good", 366, minimum=0, default=0),
@@ -114,8 +138,13 @@ CALLS = (
         },
     ),
     ApiCall(
-        *("GET", "/preview", Role.VIEW, "What a rule would have covered in the last week", "preview", "Preview"),
-        {"scope": _RULE_SCOPE, "target": _TARGET},
+        *("GET", "/preview", Role.VIEW, "What it would have changed in the last week", "preview", "Preview"),
+        {
+            "action": {**_ACTION, "default": "block"},
+            "scope": _SCOPE,
+            "target": _TARGET,
+            "client": _CLIENT,
+        },
     ),
     ApiCall(
         *("GET", "/client", Role.VIEW, "What holds for a client now", "what_holds", "Holds"),
@@ -209,6 +238,16 @@ def _object(**properties: Schema) -> Schema:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
+_BLOCK = _object(
+    id=_INTEGER,
+    scope=_STRING,
+    target=_STRING,
+    client=_or_null(_STRING),
+    until=_or_null(_TIME),
+    reason=_or_null(_STRING),
+    by=_STRING,
+    made=_TIME,
+)
 _GIVEN = {
     "Error": _object(error=_STRING),
     "Session": _object(
@@ -234,13 +273,14 @@ _GIVEN = {
                 scope=_STRING,
                 target=_STRING,
                 client=_or_null(_STRING),
-                until=_TIME,
+                until=_or_null(_TIME),
                 how=_STRING,
                 by=_STRING,
                 made=_TIME,
             )
         )
     ),
+    "Blocks": _object(blocks=_all(_BLOCK)),
     "Requests": _object(
         requests=_all(
             _object(
@@ -286,6 +326,7 @@ _GIVEN = {
     ),
     "Preview": _object(
         requests=_INTEGER,
+        changed=_INTEGER,
         is_all=_FLAG,
         actions={"type": "object", "additionalProperties": _INTEGER},
         clients=_INTEGER,
@@ -299,6 +340,7 @@ _GIVEN = {
         categories=_all(_object(category=_STRING, action=_or_null(_STRING))),
         default=_or_null(_STRING),
         quotas=_all(_OBJECT),
+        blocks=_all(_BLOCK),
         decision=_or_null(_OBJECT),
     ),
     "Lists": _object(

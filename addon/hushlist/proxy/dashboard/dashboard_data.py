@@ -32,6 +32,8 @@ class ListStatus:
     title: str | None
     format: str
     layer: str
+    #: its own category, if it has one
+    category: str | None
     #: entries that were read, and their results
     read: int
     rules: int
@@ -80,6 +82,7 @@ def lists_of(engine: Engine) -> tuple[ListStatus, ...]:
                 title=titles.get(own.source),
                 format=_format_name(file.format),
                 layer=layer,
+                category=file.defaults.category,
                 read=own.read,
                 rules=own.kept,
                 duplicates=own.duplicates,

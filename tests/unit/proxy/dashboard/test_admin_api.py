@@ -363,6 +363,8 @@ def test_the_token_of_another_session_does_not_do(manager: Browser, hushlist: Hu
 BODIES: dict[str, dict[str, object]] = {
     "sign_in": {"name": "max", "passphrase": PASSPHRASE},
     "grant": GRANT,
+    "block": {"scope": "host", "target": "a.example", "minutes": 5, "client": "10.0.0.7", "reason": MARKUP},
+    "extend": {"category": "hrn://c.example/ads", "minutes": 5},
     "pause": {"group": "default", "minutes": 5},
     "approve": {"minutes": 5},
     "make_code": {"scope": "host", "minutes": 5},
@@ -484,9 +486,9 @@ def test_something_is_allowed_for_a_while_and_that_is_ended(
         ({"target": ""}, "'target' has to be"),
         ({"scope": "everything"}, "one of host, url, category"),
         ({"scope": "category", "target": "ads"}, "ads"),
-        ({"minutes": 0}, "a whole number from 1"),
-        ({"minutes": True}, "a whole number from 1"),
-        ({"minutes": "5"}, "a whole number from 1"),
+        ({"minutes": -1}, "a whole number from 0"),
+        ({"minutes": True}, "a whole number from 0"),
+        ({"minutes": "5"}, "a whole number from 0"),
         ({"odd": 1}, "'odd' is unknown"),
     ],
 )
@@ -496,6 +498,111 @@ def test_what_cannot_be_granted_is_refused_with_the_reason(
     status, plain = manager.call("POST", "/grants", {**GRANT, **changed})
     assert status == 400
     assert why in plain["error"]
+
+
+@pytest.mark.parametrize(
+    ("client", "stopped"),
+    [("", {"10.0.0.7", "10.0.1.7"}), ("10.0.0.7", {"10.0.0.7"}), ("group:kids", {"10.0.1.7"}), ("user:jo", set())],
+)
+@pytest.mark.parametrize(
+    ("scope", "target", "url", "minutes"),
+    [
+        ("host", "fine.example", "http://www.fine.example/", 5),
+        ("url", "https://fine.example/a?b", "http://fine.example/a?b&c", 5),
+        ("category", "hrn://c.example/ads", "http://tagged.example/", 5),
+        ("category", "hrn://c.example/ads", "http://tagged.example/", 0),
+    ],
+)
+def test_something_is_blocked_for_a_while_or_for_good_and_that_is_undone_twice(
+    hushlist: Hushlist,
+    use: Callable[..., Path],
+    browser: Browser,
+    client: str,
+    stopped: set[str],
+    scope: str,
+    target: str,
+    url: str,
+    minutes: int,
+) -> None:
+    own = use("groups: [{name: kids, clients: [10.0.1.0/24]}]")
+    own.write_text("rules: [{expression: tagged.example, action: tag, category: 'hrn://c.example/ads'}]\n")
+    use("groups: [{name: kids, clients: [10.0.1.0/24]}]")
+    before = own.read_bytes()
+
+    def blocked() -> set[str]:
+        return {one for one in ("10.0.0.7", "10.0.1.7") if decided(hushlist, url, one) is not None}
+
+    assert browser.sign_in("max") == 200
+    body = {"scope": scope, "target": target, "minutes": minutes, "client": client, "reason": f"dinner\n{MARKUP}"}
+    assert blocked() == set()
+    status, done = browser.call("POST", "/blocks", body)
+    assert status == 200, done
+    assert blocked() == stopped
+    (listed,) = browser.call("GET", "/blocks")[1]["blocks"]
+    assert (listed["reason"], listed["client"]) == (f"dinner {MARKUP}", client or None)
+    assert (listed["until"] is None) is (minutes == 0)
+    assert browser.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+    assert blocked() == set()
+    again = browser.call("POST", "/blocks", body)[1]
+    ended = browser.call("DELETE", f"/blocks/{again['result']['id']}")[1]
+    assert blocked() == set()
+    assert browser.call("DELETE", f"/blocks/{again['result']['id']}")[0] == 404
+    assert browser.call("POST", f"/record/{ended['recorded']}/undo", {})[0] == 200
+    assert blocked() == stopped
+    assert own.read_bytes() == before
+
+
+@pytest.mark.parametrize(("path", "action"), [("/grants", "allow"), ("/blocks", "block")])
+@pytest.mark.parametrize(("scope", "target"), [("host", "new.example"), ("url", "http://new.example/a")])
+def test_what_is_for_good_and_for_everybody_is_a_rule(
+    manager: Browser, tmp_path: Path, path: str, action: str, scope: str, target: str
+) -> None:
+    own = tmp_path / "own.yaml"
+    before = own.read_bytes()
+    status, done = manager.call("POST", path, {"scope": scope, "target": target, "minutes": 0, "reason": "why"})
+    assert (status, done["result"]["action"]) == (200, action)
+    assert f'action: "{action}", reason: "why"}}  # max, 20'.encode() in own.read_bytes()
+    assert manager.call("GET", path)[1] == {path[1:]: []}
+    assert manager.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+    assert own.read_bytes() == before
+
+
+def test_something_is_allowed_for_good_by_who_may_manage_alone(manager: Browser, hushlist: Hushlist) -> None:
+    wanted = {**GRANT, "minutes": 0, "client": "10.0.0.7", "reason": "homework"}
+    other = Browser(hushlist)
+    assert other.sign_in("anna") == 200
+    assert other.call("POST", "/grants", wanted)[0] == 403
+    done = manager.call("POST", "/grants", wanted)[1]
+    assert (done["result"]["until"], done["result"]["reason"]) == (None, "homework")
+    assert decided(hushlist, "http://blocked.example/") is None
+    ended = other.call("DELETE", f"/grants/{done['result']['id']}")[1]
+    assert decided(hushlist, "http://blocked.example/") == 403
+    assert other.call("POST", f"/record/{ended['recorded']}/undo", {})[0] == 403
+    assert manager.call("POST", f"/record/{ended['recorded']}/undo", {})[0] == 200
+    assert decided(hushlist, "http://blocked.example/") is None
+    assert manager.call("GET", "/grants")[1]["grants"][0]["until"] is None
+
+
+def test_a_quota_is_extended_and_that_is_undone(hushlist: Hushlist, use: Callable[..., Path], browser: Browser) -> None:
+    use("groups: [{name: kids, clients: [10.0.1.0/24]}]\nquotas: {'hrn://c.example/ads': 30}")
+
+    def limit(client: str) -> int:
+        """After another process has looked at the file, so to say."""
+        assert hushlist.runtime.use_minutes is not None
+        hushlist.runtime.use_minutes.exchange()
+        return int(browser.call("GET", f"/client?client={client}")[1]["quotas"][0]["limit"])
+
+    assert browser.sign_in("anna") == 200
+    for client, changed in (("10.0.1.7", (40, 30)), ("group:kids", (40, 30)), ("", (40, 40))):
+        body = {"category": "hrn://c.example/ads", "minutes": 10, "client": client}
+        status, done = browser.call("POST", "/extensions", body)
+        assert status == 200, done
+        assert (limit("10.0.1.7"), limit("10.0.0.7")) == changed
+        assert browser.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+        assert (limit("10.0.1.7"), limit("10.0.0.7")) == (30, 30)
+        assert browser.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 400
+    assert browser.call("POST", "/extensions", {"category": "ads", "minutes": 10})[0] == 400
+    assert browser.call("POST", "/extensions", {"category": "hrn://c.example/ads", "minutes": 10081})[0] == 400
 
 
 @pytest.mark.parametrize("body", [b"", b"[]", b"{", b"\xff", b"[" * 20000, b'{"url": ' + b"1" * 5000 + b"}"])
@@ -689,6 +796,11 @@ def test_what_holds_for_a_client_is_told(hushlist: Hushlist, use: Callable[..., 
     assert told["categories"] == [{"category": "hrn://c.example/ads", "action": "pass" if night["is_on"] else "warn"}]
     assert told["decision"]["action"] in ("warn", "pass", "block")
     assert [(one["left"], one["per"]) for one in told["quotas"]] == [(30, "day")]
+    assert hushlist.runtime.overrides is not None
+    for client in (None, "group:kids", "10.0.1.7", "10.0.0.7", "group:default"):
+        hushlist.runtime.overrides.block("host", "a.example", None, client=client, by="max")
+    told = browser.call("GET", "/client?client=10.0.1.7")[1]
+    assert [one["client"] for one in told["blocks"]] == ["10.0.1.7", "group:kids", None]
     assert browser.call("GET", "/client?client=10.9.9.9")[1]["group"] == "default"
 
 
@@ -706,6 +818,19 @@ def test_a_preview_counts_what_a_rule_would_have_covered(
     assert hushlist.runtime.journal.flush(30)
     found = browser.call("GET", "/preview?scope=host&target=blocked.example")[1]
     assert (found["requests"], found["actions"], found["clients"], found["is_all"]) == (4, {"block": 4}, 1, True)
+    assert found["changed"] == 0
+    for query, changed in (
+        ("scope=host&target=blocked.example&action=allow", 4),
+        ("scope=host&target=fine.example", 1),
+        ("scope=host&target=fine.example&client=10.0.0.7", 1),
+        ("scope=host&target=fine.example&client=group:default", 1),
+        ("scope=host&target=fine.example&client=10.0.0.8", 0),
+        ("scope=host&target=fine.example&client=group:kids", 0),
+        ("scope=host&target=fine.example&client=user:jo", 0),
+        ("scope=category&target=hrn://c.example/ads&action=allow", 4),
+        ("scope=category&target=hrn://c.example&action=allow&client=10.0.0.7", 4),
+    ):
+        assert browser.call("GET", f"/preview?{query}")[1]["changed"] == changed, query
     found = browser.call("GET", "/preview?scope=url&target=http://www.blocked.example/a")[1]
     assert {one["url"] for one in found["addresses"]} == {
         "http://www.blocked.example/a",
@@ -775,6 +900,7 @@ def answers_as_described(call: ApiCall, status: int, plain: object) -> None:
 def test_every_call_answers_as_it_is_described(manager: Browser, hushlist: Hushlist, call: ApiCall) -> None:
     for method, path, body in (
         ("POST", "/grants", GRANT),
+        ("POST", "/blocks", BODIES["block"]),
         ("POST", "/codes", {"scope": "host", "minutes": 5}),
         ("POST", "/rules", {"action": "block", "scope": "host", "target": "b.example"}),
     ):

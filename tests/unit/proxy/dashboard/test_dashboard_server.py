@@ -481,6 +481,7 @@ def test_the_data_of_the_page_are_all_there(hushlist: Hushlist, context: taddons
         "title": "Ads",
         "format": "yaml",
         "layer": "lists",
+        "category": None,
         "read": 2,
         "rules": 2,
         "duplicates": 0,

@@ -25,11 +25,14 @@ async function call(method, path, body) {
 }
 
 /** Say what came of something; a screen reader reads it out. */
-function tell(text, isWrong = false) {
+function tell(text, isWrong = false, undo = null) {
   const place = byId("told");
-  place.className = isWrong ? "alert" : "soft";
-  say(place, text);
+  place.className = isWrong ? "alert" : "";
+  if (place.textContent !== text || undo) place.replaceChildren(text, ...(undo ? [" ", undo] : []));
 }
+
+/** The button that undoes what was just done. */
+const undoing = (number, words) => button("Undo", `Undo: ${words}`, () => act("Undone.", () => call("POST", `/record/${number}/undo`, {})));
 
 /** Ask for something; say only what went wrong. */
 async function ask(path) {
@@ -46,7 +49,7 @@ async function ask(path) {
 async function act(words, what) {
   try {
     const found = await what();
-    tell(words);
+    tell(words, false, UNDONE.has(words) ? undoing(found.recorded, words) : null);
     return found;
   } catch (error) {
     tell(error.message, true);
@@ -82,6 +85,7 @@ function showSession() {
   say(byId("footer-words"), session.needed ? "Whatever is done here is recorded." : "Nothing can be changed here.");
   document.body.dataset.role = session.role ?? "";
   for (const element of document.querySelectorAll("[data-for]")) element.hidden = !may(element.dataset.for);
+  fit();
   if (isLocked) {
     status("paused", "Signed out");
     say(byId("policy"), "");
@@ -128,14 +132,24 @@ async function signOut() {
 
 // -- what there is ------------------------------------------------------------------------------------------------------
 
+/** What is done so that a button right beside these words undoes it. */
+const UNDONE = new Set(["It is allowed.", "It is blocked.", "The minutes are added.", "The group is paused.", "Ended."]);
+const lasting = (time) => (time === null ? "for good" : moment(time));
 const whom = (client) => client ?? "everybody";
 const what = (one) => (one.scope === "everything" ? "everything that rules stop" : `${one.scope} ${one.target ?? "of the user's choice"}`);
 
 async function showGrants() {
   const {grants} = await call("GET", "/grants");
-  fill("grants", grants.map((one) => [what(one), whom(one.client), moment(one.until), `${one.how}, ${one.by}`,
+  fill("grants", grants.map((one) => [what(one), whom(one.client), lasting(one.until), `${one.how}, ${one.by}`,
     may("approve") ? button("End", `End: ${what(one)} for ${whom(one.client)}`, () => act("Ended.", () => call("DELETE", `/grants/${one.id}`))) : ""]),
   "Nothing is unblocked now.");
+}
+
+async function showBlocks() {
+  const {blocks} = await call("GET", "/blocks");
+  fill("blocks", blocks.map((one) => [what(one), whom(one.client), lasting(one.until), one.reason, one.by,
+    may("manage") ? button("End", `End the block: ${what(one)} for ${whom(one.client)}`, () => act("Ended.", () => call("DELETE", `/blocks/${one.id}`))) : ""]),
+  "Nothing is blocked beside the rules.");
 }
 
 async function showWaiting() {
@@ -217,7 +231,7 @@ async function showSessions() {
 
 async function showAll() {
   try {
-    await Promise.all([showWaiting(), showGrants(), showCodes(), showRules(), showUpdates(), showRecord(), showSessions()]);
+    await Promise.all([showWaiting(), showGrants(), showBlocks(), showCodes(), showRules(), showUpdates(), showRecord(), showSessions()]);
   } catch (error) {
     if (session.name) tell(error.message, true);
   }
@@ -228,15 +242,12 @@ async function showAll() {
 /** What the form cannot say together is switched off. */
 function fit() {
   const form = byId("act");
-  const isGrant = form.elements.what.value === "allow";
-  const isCode = form.elements.what.value === "code";
+  const chosen = form.elements.what.value;
   for (const element of form.querySelectorAll("[data-of]")) {
-    element.hidden = !element.dataset.of.split(" ").includes(isGrant ? "allow" : isCode ? "code" : "rule");
+    element.disabled = element.hidden = !element.dataset.of.split(" ").includes(chosen) || !may(element.dataset.for ?? "view");
   }
-  const category = form.elements.scope.querySelector("[value=category]");
-  category.disabled = !isGrant && !isCode;
-  if (category.disabled && category.selected) form.elements.scope.value = "host";
-  form.elements.target.required = !isCode;
+  if (chosen === "code" && form.elements.minutes.value === "0") form.elements.minutes.value = "30";
+  form.elements.target.required = chosen !== "code";
 }
 
 async function submitAct(event) {
@@ -245,26 +256,28 @@ async function submitAct(event) {
   const chosen = value(form, "what");
   const minutes = Number(value(form, "minutes"));
   const place = {scope: value(form, "scope"), target: value(form, "target")};
-  if (chosen === "allow") {
-    await act("It is allowed.", () => call("POST", "/grants", {...place, minutes, client: value(form, "client")}));
-  } else if (chosen === "code") {
-    const made = await act("A code was made.", () => call("POST", "/codes", {...place, minutes, client: value(form, "client")}));
+  const own = {...place, minutes, client: value(form, "client")};
+  if (chosen === "code") {
+    const made = await act("A code was made.", () => call("POST", "/codes", own));
     if (made) tell(`The code, which is shown this once: ${made.result.code}`);
   } else {
-    const [action, days] = chosen.split(" ");
-    await act("The rule is there; it holds within seconds.", () => call("POST", "/rules", {...place, action, days: Number(days), reason: value(form, "reason")}));
+    await bid(chosen, {...own, reason: value(form, "reason")});
   }
 }
 
+/** Allow or block something. */
+const bid = (action, own) => act(action === "allow" ? "It is allowed." : "It is blocked.", () => call("POST", action === "allow" ? "/grants" : "/blocks", own));
+
 async function previewRule() {
   const form = byId("act");
-  const query = new URLSearchParams({scope: value(form, "scope"), target: value(form, "target")});
+  const query = new URLSearchParams(Object.fromEntries(["scope", "target", "client"].map((name) => [name, value(form, name)])));
+  query.set("action", value(form, "what"));
   const found = await ask(`/preview?${query}`);
   if (!found) return;
   const actions = Object.entries(found.actions).map(([action, number]) => `${whole.format(number)} ${action}`).join(", ");
   const part = found.is_all ? "" : " (of the 10,000 newest records)";
   byId("preview").replaceChildren(
-    make("p", {}, `In the last week it would have covered${part}: requests ${whole.format(found.requests)}, clients ${whole.format(found.clients)}${actions ? `; ${actions}` : ""}.`),
+    make("p", {}, `In the last week it would have changed${part}: ${whole.format(found.changed)} of the requests that it covers, ${whole.format(found.requests)}; clients ${whole.format(found.clients)}${actions ? `; ${actions}` : ""}.`),
     make("ul", {}, ...found.addresses.map((one) => make("li", {}, chip(one.action), ` ${one.url} (${whole.format(one.count)})`))));
 }
 
@@ -289,35 +302,51 @@ async function submitHolds(event) {
     ["Schedules", found.schedules.map(changes).join("\n") || "none"],
     ["Categories", found.categories.map((one) => `${one.category}: ${one.action ?? "as the lists say"}`).join("\n") || "as the lists say"],
     ["What no rule decides", found.default ?? "pass"],
+    ...(found.blocks.length ? [["Blocked beside the rules", found.blocks.map((one) => `${what(one)} for ${whom(one.client)}, ${lasting(one.until)}`).join("\n")]] : []),
     ...(found.quotas.length ? [["Quotas", found.quotas.map(quotaText).join("\n")]] : []),
     ...(decision ? [["This address", `${decision.action}: ${decision.why || "no rule fits"}`]] : []),
   ]);
-  byId("holding").replaceChildren(list);
+  const who = value(form, "user") ? `user:${value(form, "user")}` : value(form, "client");
+  const more = (one, minutes) => button(`+${minutes} min`, `${minutes} more minutes of ${one.category}`, async () => {
+    await act("The minutes are added.", () => call("POST", "/extensions", {category: one.category, minutes, client: one.shared ? `group:${found.group}` : who}));
+    form.requestSubmit();
+  });
+  const extending = may("approve") ? found.quotas.map((one) => make("p", {class: "actions"}, `More minutes of ${one.category}:`, ...[15, 30, 60].map((minutes) => more(one, minutes)))) : [];
+  byId("holding").replaceChildren(list, ...extending);
 }
 
 /** A decision, a host or a client that somebody chose elsewhere on the page. */
 document.addEventListener("chosen", ({detail}) => {
   if (!session.name) return;
-  const isClient = !detail.url && !detail.host;
-  const form = byId(isClient ? "holds" : "act");
   const address = /^[0-9a-f.:]+$/.test(detail.client ?? "") ? detail.client : "";
-  if (isClient) {
-    form.elements.client.value = address;
-    form.elements.user.value = detail.user ?? "";
-  } else {
-    form.elements.scope.value = "host";
-    form.elements.target.value = detail.host ?? detail.url.replace(/^[a-z+.-]+:\/\//, "").split(/[/?]/, 1)[0];
-    form.elements.client.value = detail.user ? `user:${detail.user}` : address;
-    form.dataset.url = detail.url ?? "";
-    form.dataset.category = detail.category ?? "";
-    byId("preview").replaceChildren();
+  const client = detail.user ? `user:${detail.user}` : address;
+  const host = detail.host ?? (detail.url ?? "").replace(/^[a-z+.-]+:\/\//, "").split(/[/?]/, 1)[0].replace(/:[0-9]+$/, "");
+  const scope = host ? "host" : "category";
+  const target = host || (detail.category ?? "");
+  if (detail.isDone) {
+    bid(detail.isStopped ? "allow" : "block", {scope, target, minutes: 30, client, reason: ""});
+    return;
   }
+  const form = byId("act");
+  if (target) {
+    form.elements.scope.value = scope;
+    form.elements.target.value = target;
+  } else {
+    byId("holds").elements.client.value = address;
+    byId("holds").elements.user.value = detail.user ?? "";
+    byId("holds").requestSubmit();
+  }
+  form.elements.client.value = client;
+  Object.assign(form.dataset, {host, url: detail.url ?? "", category: detail.category ?? ""});
+  byId("preview").replaceChildren();
   form.scrollIntoView({block: "center"});
-  form.elements[isClient ? "url" : "what"].focus();
+  form.elements[target ? "what" : "target"].focus();
+});
+document.addEventListener("groups", ({detail}) => {
+  byId("whoever").replaceChildren(...detail.map((name) => make("option", {value: `group:${name}`})));
 });
 byId("act").elements.scope.addEventListener("change", ({target}) => {
-  const {url, category} = byId("act").dataset;
-  const chosen = {url, category}[target.value];
+  const chosen = byId("act").dataset[target.value];
   if (chosen) byId("act").elements.target.value = chosen;
 });
 document.addEventListener("locked", learn);

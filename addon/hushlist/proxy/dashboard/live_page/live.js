@@ -130,7 +130,7 @@ function row(decision, isFresh) {
     make("td", {role: "cell"}, time),
     make("td", {role: "cell"}, ...(decision.who ? [decision.who] : []), ...(decision.group && decision.group !== "default" ? [make("small", {}, decision.group)] : [])),
     make("td", {role: "cell"}, chip(decision.shown), ...(decision.grant ? [make("small", {}, "unblocked")] : []), " ",
-      make("button", {type: "button", class: "small act", "aria-label": `Act on ${decision.url}`, onclick: () => choose(decision)}, "Act")),
+      ...oneClick({...decision, scope: "host", isStopped: ["block", "warn"].includes(decision.action)}, decision.url)),
     make("td", {role: "cell"}, url, ...(decision.original ? [make("small", {dir: "ltr"}, `as sent: ${decision.original}`)] : []), ...(why ? [make("small", {dir: "auto"}, why)] : [])),
     make("td", {role: "cell"}, ...(decision.expression ? [decision.expression, make("small", {}, decision.rule)] : [])),
     make("td", {role: "cell"}, decision.label ?? ""),
@@ -140,8 +140,15 @@ function row(decision, isFresh) {
 }
 
 /** Hand something to whoever acts on it. */
-function choose(detail) {
-  document.dispatchEvent(new CustomEvent("chosen", {detail}));
+function choose(detail, isDone = false) {
+  document.dispatchEvent(new CustomEvent("chosen", {detail: {...detail, isDone}}));
+}
+
+/** Buttons of a row, for those who may: one that does the likely thing at once, and one that fills the form with it. */
+function oneClick(detail, name) {
+  const button = (text, own, onclick) => make("button", {type: "button", class: `small act ${own}`, "aria-label": `${text}: ${name}`, onclick}, text);
+  const [text, own] = detail.isStopped ? ["Allow", "of-approve"] : ["Block", "of-manage"];
+  return [...(detail.scope ? [button(text, own, () => choose(detail, true)), " "] : []), button("Act", "of-approve", () => choose(detail))];
 }
 
 function showDecisions(fresh = new Set()) {
@@ -223,8 +230,8 @@ function counter(id, title, columns) {
   const cell = (one, [, key, kind]) => {
     if (kind === "number") return make("td", {class: "number"}, whole.format(one[key]));
     if (kind === "rule") return make("td", {}, one[key], make("small", {}, one.rule));
-    const act = kind === "chosen" && one[key]
-      ? [make("button", {type: "button", class: "small act", "aria-label": `Act on ${one[key]}`, onclick: () => choose(one)}, "Act")] : [];
+    const scope = {host: "host", category: "category"}[key];
+    const act = kind === "chosen" && one[key] ? oneClick({...one, scope, isStopped: key === "host" || ["block", "warn"].includes(one.action)}, one[key]) : [];
     return make("td", {}, kind === "action" ? chip(one[key]) : one[key] ?? "", ...(act.length ? [" ", ...act] : []));
   };
   const draw = () => {
@@ -246,7 +253,7 @@ let showCounts = () => {};
 
 function makeCounters() {
   const lists = counter("top-lists", "By list", [["List", "list"], ["Action", "action", "action"], ["Times", "count", "number"]]);
-  const categories = counter("top-categories", "By category", [["Category", "category"], ["Action", "action", "action"], ["Times", "count", "number"]]);
+  const categories = counter("top-categories", "By category", [["Category", "category", "chosen"], ["Action", "action", "action"], ["Times", "count", "number"]]);
   const clients = counter("top-clients", "By client", [["Client", "client", "chosen"], ["User", "user"], ["Times", "count", "number"]]);
   const hosts = counter("top-hosts", "Hosts that are stopped", [["Host", "host", "chosen"], ["Times", "count", "number"]]);
   const rules = counter("top-rules", "Rules that hit", [["Rule", "pattern", "rule"], ["Times", "count", "number"]]);
@@ -267,7 +274,8 @@ let listOrder = {key: null, direction: 1};
 function showLists() {
   const sorted = listOrder.key ? [...lists].sort(compare(listOrder.key, listOrder.direction)) : lists;
   const rows = sorted.map((one) => make("tr", {},
-    make("th", {scope: "row"}, one.title ?? one.file, ...(one.title ? [make("small", {}, one.file)] : [])),
+    make("th", {scope: "row"}, one.title ?? one.file, ...(one.title ? [make("small", {}, one.file)] : []),
+      ...(one.category ? [" ", ...oneClick({category: one.category}, one.category)] : [])),
     make("td", {}, one.layer),
     make("td", {}, one.format),
     ...["rules", "duplicates", "refused", "covered"].map((key) => make("td", {class: "number"}, whole.format(one[key]))),
@@ -282,11 +290,17 @@ function showLists() {
 }
 
 let policyText = "";
+let groupsText = "";
 
 function showPolicy(data) {
   const {policy, log} = data;
   const groups = policy.groups.map((one) => (one.mode === "block" ? one.name : `${one.name} (${one.mode})`)).join(", ");
   say(byId("policy"), policy.file ? `${policy.file} · ${whole.format(policy.rules)} rules · mode ${policy.mode}` : "There is no policy that can be used.");
+  const named = policy.groups.map((one) => one.name).join("\n");
+  if (named !== groupsText) {
+    groupsText = named;
+    document.dispatchEvent(new CustomEvent("groups", {detail: policy.groups.map((one) => one.name)}));
+  }
   say(byId("zone"), policy.zone ? `(${policy.zone})` : "");
   const held = policy.lists.filter((one) => one.held).map((one) => `${one.file}: ${one.held}`);
   byId("held").hidden = !held.length;
