@@ -30,6 +30,7 @@ _COMMANDS = {
     "log_command": ("log",),
     "override_command": ("override",),
     "admin_command": ("admin",),
+    "store_command": ("store",),
     "list_commands": ("lint", "diff"),
     "audit_command": ("audit",),
     "leak_command": ("leak",),
