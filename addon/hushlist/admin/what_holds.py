@@ -6,13 +6,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 from typing import NamedTuple
 
 from hushlist.decide.decision import STOPPING, Decision
 from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError
-from hushlist.journal.log_database import LogFilters, newest_records
+from hushlist.journal.log_database import LogFilters, LogPlace, newest_records
 from hushlist.journal.log_record import Privacy, time_text, who
 from hushlist.lists.patterns import parse_expression
 from hushlist.policy.groups import Client, Group, address_text
@@ -111,13 +110,13 @@ def _spellings(key: str, name: str, privacy: Privacy) -> tuple[str, ...]:
     return tuple(filter(None, (name, who(key, name, privacy))))
 
 
-def preview(folder: Path, covered: Previewed, action: str, now: datetime) -> dict[str, object]:
+def preview(place: LogPlace, covered: Previewed, action: str, now: datetime) -> dict[str, object]:
     """What would have been covered in the last week, by what was done with it: the newest records of the log.
 
     ``changed``: how many of these ``action`` (``allow`` or ``block``) would have changed.
     """
     since = time_text((now.astimezone(UTC) - _WEEK).timestamp())
-    records = newest_records(folder, replace(covered.filters, since=since), MOST_PREVIEWED)
+    records = newest_records(place, replace(covered.filters, since=since), MOST_PREVIEWED)
     fitting = [
         one
         for one in records

@@ -79,9 +79,13 @@ class Heartbeat:
             await asyncio.sleep(_LOOK)
 
     def _opened(self) -> ProxyRecords:
-        if self._records is None:
-            self._records = ProxyRecords(default_path(), time)
-        return self._records
+        engine, before = self._runtime.engine, self._records
+        place = (engine and engine.policy.store) or default_path()
+        if before is None or before.place != place:
+            if before is not None:
+                before.close()
+            self._records = before = ProxyRecords(place, time)
+        return before
 
     def _record(self) -> ProxyRecord:
         runtime, engine, now = self._runtime, self._runtime.engine, time()
