@@ -118,7 +118,7 @@ class Administration:
 
     def blocks(self) -> dict[str, object]:
         """What is blocked beside the rules."""
-        return {"blocks": [asdict(block) for block in self._overrides.blocks()]}
+        return {"blocks": [asdict(block) for block in self.overrides.blocks()]}
 
     def block(
         self, account: Account, policy: Policy, scope: str, target: str, minutes: int, client: str, reason: str
@@ -133,7 +133,7 @@ class Administration:
         canonical = _expression(scope, target) if scope == "url" else _target(scope, target)
         try:
             seconds, shown = minutes * _MINUTE or None, _one_line(reason) or None
-            made = self._overrides.block(scope, canonical, seconds, client=whom, reason=shown, by=account.name)
+            made = self.overrides.block(scope, canonical, seconds, client=whom, reason=shown, by=account.name)
         except ValueError as error:
             raise ActionError(str(error)) from error
         plain = asdict(made)
@@ -142,7 +142,7 @@ class Administration:
 
     def end_block(self, account: Account, number: int) -> Done:
         """End a block."""
-        found = self._overrides.end_block(number, by=account.name)
+        found = self.overrides.end_block(number, by=account.name)
         if found is None:
             raise MissingError("there is no such block, or it has ended")
         plain = asdict(found)
@@ -386,12 +386,12 @@ class Administration:
                 str(how["scope"]), str(how["target"]), seconds, client=whom, how=means, by=account.name
             )
         elif kind == "block":
-            if self._overrides.end_block(int(str(how["id"])), by=account.name) is None:
+            if self.overrides.end_block(int(str(how["id"])), by=account.name) is None:
                 raise MissingError("the block has ended")
         elif kind == "block ended":
             reason = None if how["reason"] is None else str(how["reason"])
             scope, target, left = str(how["scope"]), str(how["target"]), _seconds_left(how)
-            self._overrides.block(scope, target, left, client=_whom_of(how), reason=reason, by=account.name)
+            self.overrides.block(scope, target, left, client=_whom_of(how), reason=reason, by=account.name)
         elif kind == "extension":
             category, minutes, minute = str(how["category"]), int(str(how["minutes"])), int(str(how["minute"]))
             extension = Extension(_whom_of(how), category, minutes, minute)

@@ -9,7 +9,8 @@ import argparse
 import time
 from pathlib import Path
 
-from hushlist.cli.common import FOUND, GOOD, Commands, add_command, print_json, print_line, remark
+from hushlist.cli.common import FOUND, GOOD, Commands, add_command, parse_place, print_json, print_line, remark
+from hushlist.cli.override_command import STORE_HELP
 from hushlist.fleet.proxy_records import SHOWN, ProxyRecord, ProxyRecords, age, default_path, troubles
 from hushlist.unblock.store import StoreError
 

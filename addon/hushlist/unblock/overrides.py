@@ -70,9 +70,7 @@ _BLOCKED = (
     "SELECT id, scope, target, client, until, reason, by, made FROM admin_blocks"
     " WHERE until IS NULL OR until > ? ORDER BY id DESC"
 )
-_NEW_BLOCK = (
-    "INSERT INTO admin_blocks (scope, target, client, until, reason, by, made) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id"
-)
+_NEW_BLOCK = "INSERT INTO admin_blocks (scope, target, client, until, reason, by, made) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _SAME_BLOCK = "scope = ? AND target = ? AND coalesce(client, '') = coalesce(?, '') AND (client IS NULL) = ?"
 _INSERT = "INSERT INTO grants (scope, target, client, until, how, by, made) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id"
 _CODE = f"SELECT {', '.join(Code._fields)} FROM codes"  # noqa: S608
@@ -250,7 +248,7 @@ class Overrides:
             if number >= MOST_BLOCKS:
                 raise StoreError(self._store.path, f"it is full: there are {number} blocks")
             values = (*wanted, None if seconds is None else now + seconds, reason, by, now)
-            (made,) = database.execute(_NEW_BLOCK, values).fetchone()
+            (made,) = database.execute(f"{_NEW_BLOCK} RETURNING id", values).fetchone()
             block = AdminBlock(made, *values)
             record_event(database, _block_event(now, "blocked", block, by))
         return block
