@@ -179,6 +179,12 @@ def _canonical(url: bytes) -> bytes | None:
 
 def decide(layers: Sequence[str], matches: Iterable[Match], group: str = "") -> Decision:
     """The decision for a group; ``layers`` are in order of precedence."""
+    matches = (*matches,)
+    if len(matches) < 2:  # as mostly
+        if not matches or _is_exception(matches[0]):
+            return Decision(Action.PASS, group=group)
+        action = matches[0].rule.terms.action
+        return Decision(action if action in FINAL else Action.TAG, None, matches, matches[0], group=group)
     by_layer: dict[str, list[Match]] = {layer: [] for layer in layers}
     for match in matches:
         by_layer[match.rule.terms.layer].append(match)

@@ -467,14 +467,13 @@ class Engine:
 
         The policy's ``unparsable`` decides, too, if that would take too long.
         """
-        is_named, others = known.host.bits & FILTERED != 0, (*known.host.matches, *own)
-        is_stopped = bool(others) and any(match.rule.terms.action in STOPPING for match in others)
+        is_named, host = known.host.bits & FILTERED != 0, known.host.matches
+        is_stopped = bool(host or own) and any(match.rule.terms.action in STOPPING for match in (*host, *own))
         decisions: list[Decision] = []
+        urls = filtered.matches(known.canonical, form, is_first=is_first, is_named=is_named, is_stopped=is_stopped)
         try:
-            for found in filtered.matches(
-                known.canonical, form, is_first=is_first, is_named=is_named, is_stopped=is_stopped
-            ):
-                decisions.append(_by_matches(known, [*own, *found], now))
+            for found in urls:
+                decisions.append(_by_matches(known, [*own, *found] if found else own, now))
         except UrlError as error:
             decisions += _by_matches(known, own, now), self._unparsable(request, error.reason)
         return strictest(decisions)

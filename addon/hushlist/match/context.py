@@ -171,7 +171,8 @@ def is_third_party(page: bytes, host: bytes) -> bool | None:
     """Whether two hosts have different registrable domains; ``None`` where there is no page."""
     if not page or page == host:
         return False if page else None
-    return _registrable_domain(page) != _registrable_domain(host)
+    domain = _registrable_domain(page)
+    return not host.endswith(domain) or domain != _registrable_domain(host)
 
 
 @lru_cache(maxsize=1 << 12)

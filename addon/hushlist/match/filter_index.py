@@ -32,9 +32,7 @@ class FilterIndex:
         ``is_named``: whether some name its host or a domain above it; ``only_named``: only those, and exceptions.
         ``UrlError`` if too many would have to be compared with it.
         """
-        found = self._table.find(asked, is_named=is_named, exceptions=False)
-        if only_named:
-            found = [own for own in found if own.read().guide]
+        found = self._table.find(asked, is_named=is_named, only_named=only_named)
         matches = self._matches(found, asked) if found else []
         if is_stopped or matches:
             knowing = asked.knowing()

@@ -11,7 +11,6 @@ Invariants: a look-up never changes the index; rules with the same pattern keep 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import partial
 from hashlib import sha256
 from ipaddress import ip_network
 from itertools import pairwise, repeat
@@ -178,10 +177,10 @@ class Index(IndexFile):
 
     def _open_filters(self, tables: Mapping[str, IndexTable]) -> FilterIndex:
         try:
-            *own, texts = (self.directory.sections[name] for name in SECTIONS)
+            own = [self.directory.sections[name] for name in SECTIONS]
             views = [memoryview(self._octets)[section.offset : section.offset + section.length] for section in own]
-            words, (fan, keys) = map(bytes, views[:-2]), (view.cast("I") for view in views[-2:])
-            table = FilterTable(words, fan, keys, partial(self._within, texts), self.source)
+            *words, fan, keys, texts = views
+            table = FilterTable(map(bytes, words), fan.cast("I"), keys.cast("I"), texts, self.source)
             return FilterIndex(table, tables[FILTER_TABLE], self._terms_of)
         except (LookupError, ValueError, TypeError) as error:
             raise IndexFileError(self.source, f"its filters cannot be read: {error}") from error

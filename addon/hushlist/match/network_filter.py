@@ -19,7 +19,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
-from operator import add
 from typing import NamedTuple
 
 from hushlist.errors import UrlError
@@ -35,20 +34,21 @@ _UNKNOWN = 1 << len(KINDS)
 _EVERY_KIND = 2 * _UNKNOWN - 1
 #: "document" has to be named
 _DEFAULT = _EVERY_KIND - _BITS["document"]
-_THIRD, _FIRST, _UNKNOWN_PARTY = 1, 2, 4
-_EVERY_PARTY = 7
+_THIRD, _FIRST, _UNKNOWN_PARTY = (2 << len(KINDS) << place for place in range(3))
+_EVERY_PARTY = _THIRD | _FIRST | _UNKNOWN_PARTY
+#: among the bits of a filter: whether it names its host
+NAMES_HOST = 2 * _UNKNOWN_PARTY
 #: letters in lower case, digits, and a space for anything else
 _WORDS = bytes(octet if octet in b"abcdefghijklmnopqrstuvwxyz0123456789" else 32 for octet in bytes(range(256)).lower())
 
 
-def words_of(url: bytes) -> list[bytes]:
-    """Runs of letters and digits, and two in a row without what is between; and nothing, which each URL has.
+def words_of(url: bytes) -> set[bytes]:
+    """Runs of letters and digits; and nothing, which each URL has.
 
-    >>> words_of(b"ads.Example/x")
-    [b'ads', b'example', b'x', b'adsexample', b'examplex', b'']
+    >>> sorted(words_of(b"ads.Example/x"))
+    [b'', b'ads', b'example', b'x']
     """
-    words = url.translate(_WORDS).split()
-    return [*words, *map(add, words, words[1:]), b""]
+    return {b"", *url.translate(_WORDS).split()}
 
 
 @lru_cache(maxsize=1 << 12)
@@ -98,8 +98,7 @@ class Asked:
     """A URL as a browser sends it, and its context."""
 
     __slots__ = (
-        *("_context", "_kinds", "_parties", "_text", "end", "host", "low", "may_guess", "page", "start", "url"),
-        *("words", "work"),
+        *("_context", "_parties", "_text", "host", "kinds", "low", "may_guess", "page", "url", "words", "work"),
     )
 
     def __init__(
@@ -112,10 +111,10 @@ class Asked:
         self.words = words_of(url)
         #: the host of the page that asks, which is known before the rest of the context
         self.page = context.page.encode() if isinstance(context, Context) else context.page_by(host)
+        #: the bits of its type
+        self.kinds = _BITS.get(context.kind) or (_EVERY_KIND if may_guess else _UNKNOWN)
         self._text: Text | None = None
-        self.start = url.find(b"://") + 3
-        self.end = self.start + len(host)
-        self._kinds = self._parties = 0
+        self._parties = 0
 
     @property
     def context(self) -> Context:
@@ -123,14 +122,6 @@ class Asked:
         if not isinstance(self._context, Context):
             self._context = self._context.context_by(self.host)
         return self._context
-
-    @property
-    def kinds(self) -> int:
-        """The bits of its type."""
-        if not self._kinds:
-            own = _BITS.get(self._context.kind, _UNKNOWN)
-            self._kinds = _EVERY_KIND if own == _UNKNOWN and self.may_guess else own
-        return self._kinds
 
     @property
     def parties(self) -> int:
@@ -224,7 +215,8 @@ class NetworkFilter:
             test = self._test or self._make_test()
             if self._weight:
                 asked.work.spend(asked.url, self._weight * len(asked.url))
-            if not test(asked.text(match_case=self.match_case), asked.start, asked.end):
+            start = asked.url.find(b"://") + 3
+            if not test(asked.text(match_case=self.match_case), start, start + len(asked.host)):
                 return False
         return self.pages is self.hosts is self.methods is None or self._fits_options(asked)
 
@@ -267,6 +259,11 @@ class NetworkFilter:
         return anchored[1] if anchored else b""
 
     @property
+    def bits(self) -> int:
+        """Its types and parties; and ``NAMES_HOST``, if it has a ``guide``."""
+        return self.kinds | self.parties | (NAMES_HOST if self.guide else 0)
+
+    @property
     def names_context(self) -> bool:
         """Whether it depends on the context."""
         has_kinds = not self.kinds & _UNKNOWN or self.parties != _EVERY_PARTY
@@ -293,14 +290,12 @@ class NetworkFilter:
 
     @property
     def words(self) -> list[bytes]:
-        """Runs of letters and digits that each URL has that it fits; and two in a row, without what is between."""
+        """Runs of letters and digits that each URL has that it fits."""
         pattern = self._literal_pattern
         padded = b"*" * (not pattern.startswith(b"|")) + pattern + b"*" * (not pattern.endswith(b"|"))
         found: list[bytes] = []
         for piece in padded.split(b"*"):
-            runs = _RUN.findall(piece)
-            found += (own for own in runs if len(own) > 1)
-            found += map(add, runs, runs[1:])
+            found += _RUN.findall(piece)
         return found
 
     @property
@@ -447,7 +442,7 @@ def _unusable(name: str) -> str:
 
 def _canonical(pattern: str, *, match_case: bool) -> bytes:
     """A pattern in octets as of a URL; in lower case unless case counts."""
-    if any(map(str.isspace, pattern)) or "#" in pattern:
+    if _NEVER_SENT.search(pattern):
         raise ValueError("white space or a fragment, which no URL that is asked for has")
     if pattern.count("*") > _MOST_WILDCARDS:
         raise ValueError("a pattern with too many wildcards")
@@ -464,6 +459,7 @@ def _canonical(pattern: str, *, match_case: bool) -> bytes:
     return octets.rstrip(b"*") if octets.rstrip(b"*") not in (b"", b"|", b"||") else b""
 
 
+_NEVER_SENT = re.compile(r"[\s#]")
 _UNICODE_HOST = re.compile(r"(\|\||\|?https?://|)(?:(?<=.)([^/?:^*|]+))?(.*)", re.DOTALL)
 
 
@@ -472,6 +468,8 @@ def _escaped(letter: str) -> str:
 
 
 def _names(names: Sequence[str], denied: Sequence[str] = ()) -> Names | None:
+    if not names and not denied:
+        return None
     only, but = set[str](), set[str]()
     for name in (*names, *(f"~{own}" for own in denied)):
         host = name.removeprefix("~").strip()
@@ -479,7 +477,7 @@ def _names(names: Sequence[str], denied: Sequence[str] = ()) -> Names | None:
             raise ValueError("a domain that is no name")
         plain = host if host.isascii() else to_ascii(host.encode()).decode("ascii", "replace")
         (but if name.startswith("~") else only).add(plain)
-    return Names(frozenset(only), frozenset(but)) if only or but else None
+    return Names(frozenset(only), frozenset(but))
 
 
 def _methods(methods: Sequence[str]) -> Names | None:

@@ -151,19 +151,15 @@ def test_two_with_the_same_pattern_and_options_are_equal_and_one_takes_the_other
 @pytest.mark.parametrize(
     ("text", "words", "guide"),
     [
-        (
-            "||cdn.ads.example^*/banner/x",
-            [b"cdn", b"ads", b"example", b"cdnads", b"adsexample", b"banner"],
-            b"cdn.ads.example",
-        ),
+        ("||cdn.ads.example^*/banner/x", [b"cdn", b"ads", b"example", b"banner"], b"cdn.ads.example"),
         ("||ads.", [b"ads"], b""),
         ("banner", [], b""),
         ("/banner", [], b""),
         ("/Banner.js$match-case", [b"banner"], b""),
         ("ad/banner|", [b"banner"], b""),
-        ("|https://x-", [b"https", b"httpsx"], b""),
-        ("/^https:\\/\\/[a-z]+\\.ads\\.example\\/x/", [b"https", b"ads", b"example", b"adsexample"], b""),
-        ("||a.example/x", [b"example", b"aexample"], b"a.example"),
+        ("|https://x-", [b"https", b"x"], b""),
+        ("/^https:\\/\\/[a-z]+\\.ads\\.example\\/x/", [b"https", b"ads", b"example"], b""),
+        ("||a.example/x", [b"a", b"example"], b"a.example"),
     ],
 )
 def test_words_are_those_that_every_url_has_that_fits(text: str, words: list[bytes], guide: bytes) -> None:
