@@ -90,6 +90,7 @@ DRAWN = {
     "match": {"url"},
     "minisign": {"system", "errors"},
     "url": {"errors"},
+    "safebrowsing": {"errors"},
 }
 
 

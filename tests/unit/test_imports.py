@@ -35,6 +35,7 @@ ALLOWED = {
     "system": {"errors"},
     "minisign": {"errors", "system"},
     "url": {"errors"},
+    "safebrowsing": {"errors"},
     "match": {"errors", "url"},
     "lists": {"errors", "system", "url", "match"},
     "unblock": {"errors", "system", "url", "match", "lists"},
