@@ -144,7 +144,7 @@ class PolicyWatch:
         Raises:
             PolicyError: the policy cannot be used; while the proxy runs, its lists are checked later.
         """
-        self._own_ports = tuple(own_ports)
+        self._own_ports = self._runtime.own_ports = tuple(own_ports)
         self._runtime.open_overrides()
         try:
             if self._is_running:
@@ -270,7 +270,8 @@ class PolicyWatch:
                 runtime.failure_policy.on_failure = OnFailure() if known is None else known.on_failure
             raise
         runtime.was_read(LoadedPolicy(moment, monotonic() - start, None))
-        return PolicyUpdate(Engine(policy, index, runtime.redirect_memory, runtime.overrides), template, report)
+        engine = Engine(policy, index, runtime.redirect_memory, runtime.overrides, runtime.confirmations)
+        return PolicyUpdate(engine, template, report)
 
     def _check(self, policy: Policy, index: Index) -> tuple[Template | None, CompileReport]:
         """Make sure that a compiled policy can be used; returns the administrator's own block page, and the report.
