@@ -4,6 +4,7 @@ Errors carry data, not only a message:
 
     HushlistError
     ├── UrlError        a URL, host or name that cannot be read
+    ├── MessageError    a message of the Safe Browsing protocol that cannot be used
     └── SourceError     a policy or a list that cannot be used, with all its problems
 
 A *problem* is one thing wrong at one place of a file; it prints as ``file:line: what: why``.
@@ -158,6 +159,10 @@ class UrlError(HushlistError, ValueError):
         # show octets as text is shown, without Python's "b" prefix
         text = repr(shown[:200]).removeprefix("b") + ("..." if len(shown) > 200 else "")
         super().__init__(f"{text}: {reason}{at}")
+
+
+class MessageError(HushlistError, ValueError):
+    """A message of the Safe Browsing protocol that cannot be used: a request, an answer, or what is in it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)

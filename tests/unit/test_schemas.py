@@ -114,6 +114,12 @@ MAPPINGS = [
     ("policy", "layers: [{odd: 1}]", "$defs/layer"),
     ("policy", "layers: [{checks: {odd: 1}}]", "$defs/layer/properties/checks"),
     ("policy", "layers: [{lists: [{odd: 1}]}]", "$defs/list"),
+    ("policy", "layers: [{lists: [{safe-browsing: {odd: 1}}]}]", "$defs/safe-browsing"),
+    (
+        "policy",
+        "layers: [{lists: [{safe-browsing: {category: {odd: 1}}}]}]",
+        "$defs/safe-browsing/properties/category",
+    ),
     ("policy", "categories: {'hrn://a.example': {odd: 1}}", "$defs/categories/additionalProperties/anyOf/1"),
     ("policy", "default: {odd: 1}", "$defs/default/anyOf/1"),
     ("policy", "safe-search: {odd: 1}", "$defs/safe-search/anyOf/2"),
@@ -173,6 +179,11 @@ WORDS = [
     ("policy", "layers: [{lists: [{fragments: odd}]}]", "$defs/list/properties/fragments"),
     ("policy", "layers: [{lists: [{covers: odd}]}]", "$defs/list/properties/covers"),
     ("policy", "layers: [{lists: [{url: 'https://a.example/l', optional: odd}]}]", "$defs/flag/anyOf/0"),
+    (
+        "policy",
+        "layers: [{lists: [{safe-browsing: {no-answer: odd}}]}]",
+        "$defs/safe-browsing/properties/no-answer",
+    ),
     ("policy", "safe-search: odd", "$defs/level/anyOf/0"),
     ("policy", "safe-search: [odd]", "$defs/safe-search/anyOf/1/items"),
     *(
@@ -271,6 +282,8 @@ _TIMED = ("### Actions by time", 0)
         ("policy", "", [_POLICY]),
         ("policy", "$defs/layer", [("## Layers", 0)]),
         ("policy", "$defs/list", [_HEAD, ("### Lists", 0)]),
+        ("policy", "$defs/safe-browsing", [("## Lists from a server", 0)]),
+        ("policy", "$defs/safe-browsing/properties/category", [("## Lists from a server", 1)]),
         ("policy", "$defs/layer/properties/checks", [("### Checks", 0)]),
         ("policy", "$defs/default/anyOf/1", [_TIMED]),
         ("policy", "$defs/categories/additionalProperties/anyOf/1", [_TIMED]),
@@ -418,6 +431,9 @@ GOOD_LAYERS = [
     "[{name: a, lists: [{file: list.txt, format: safebrowsing-raw, prefix-length: 4, category: hrn://a.example}]}]",
     "[{name: a, lists: [{file: list.txt, format: hashed-uris, variant: p}]}]",
     "[{name: a, lists: [{url: 'https://a.example/l', every: 12h, optional: true, format: domains, title: x}]}]",
+    "[{name: a, lists: [{safe-browsing: {version: 5, lists: [mw-4b], server: 'https://a.example'}, optional: true}]}]",
+    "[{name: a, lists: [{safe-browsing: {version: 4, lists: [MALWARE, SOCIAL_ENGINEERING/LINUX/URL], "
+    "server: 'http://127.0.0.1:9/x', no-answer: block, category: {MALWARE: 'hrn://a.example'}}, optional: true}]}]",
     f"[{{name: a, lists: [{{url: 'http://a.example/l', sha256: {'0a' * 32}, optional: true}}]}}]",
     "[{name: a, lists: [{url: 'http://a.example/l', key: RWQf6LRCGA9i53mlYecO4IzT51TGPpvWucNSCh1CBM0QTaLn73Y7GFO3, "
     "signature: 'http://a.example/s', optional: true}]}]",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import argparse
 import time
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from itertools import chain
@@ -124,7 +124,8 @@ def run_check(arguments: argparse.Namespace) -> int:
             print_json({"url": readable(shown), "mode": mode, **decision.as_dict()})
         else:
             needs = _needs_inside(engine, decision, moment, client)
-            _print_text(readable(shown), decision, settings, needs, engine.policy.zone)
+            doubts = engine.unconfirmed(decision)
+            _print_text(readable(shown), decision, settings, needs, engine.policy.zone, doubts)
         if decision.fault is not None:
             code = complain(UrlError(shown, decision.fault))
         elif decision.action in STOPPING and mode == "block":
@@ -137,18 +138,28 @@ def _with_unblocks(engine: Engine, moment: datetime) -> Engine:
     try:
         if moment < datetime.now(UTC) - timedelta(minutes=1) or not (path := default_path()).exists():
             return engine
+        from hushlist.compiling.prefix_service import asking_engine
         from hushlist.unblock.overrides import Overrides
 
-        return Engine(engine.policy, engine.index, overrides=Overrides(path, time.time))
+        return asking_engine(engine.policy, engine.index, overrides=Overrides(path, time.time))
     except (HushlistError, OSError, RuntimeError) as error:
         print_warnings([f"temporary unblocks are not looked at: {error}"])
         return engine
 
 
-def _print_text(url: str, decision: Decision, settings: GroupSettings, needs: str | None, zone: tzinfo) -> None:
+def _print_text(
+    url: str,
+    decision: Decision,
+    settings: GroupSettings,
+    needs: str | None,
+    zone: tzinfo,
+    doubts: Iterable[str],
+) -> None:
     passes = f" (it passes: mode {settings.mode})" if decision.action in STOPPING and settings.mode != "block" else ""
     why = decision.told_in(zone)
-    more = "".join(f" ({told})" for told in (*_undecrypted(decision, settings, needs), *_by_fragment(decision)))
+    more = "".join(
+        f" ({told})" for told in (*doubts, *_undecrypted(decision, settings, needs), *_by_fragment(decision))
+    )
     print_line(
         f"{decision.action.value:<5}  {url}  {(why + passes + more).strip()}".rstrip(), word=decision.action.value
     )
@@ -227,6 +238,7 @@ def run_explain(arguments: argparse.Namespace) -> int:
         print_lines(_layers_asked(found))
         decision = found.decision
         needs = _needs_inside(engine, decision, moment, client)
+        print_lines(f"Unconfirmed  {told}" for told in engine.unconfirmed(decision))
         print_lines(f"Undecrypted  {told}" for told in _undecrypted(decision, settings, needs))
         print_lines(f"Decrypted    {why}" for why in filter(None, [needs]))
         print_lines(f"Fragment     {told}" for told in _by_fragment(decision))

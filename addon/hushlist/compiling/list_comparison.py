@@ -175,7 +175,7 @@ def broad_hashes(part: CollectedPart, popular: tuple[bytes, ...]) -> Iterator[Br
             for row in rows_in_range([part.runs[name]], size + PLACE.size, 0, 256):
                 expression = breadth.hashed(row[:size])
                 _, line, number = PLACE.unpack_from(row, size)
-                if not expression or number == GUIDE or terms[number][0]:
+                if not expression or number == GUIDE or terms[number][0] or terms[number][1].confirmer:
                     continue
                 if why := breadth.of_hash(ExpressionHash(row[:size])):
                     yield BroadRule(line, f"sha256:{row[:size].hex()}", why)

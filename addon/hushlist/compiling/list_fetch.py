@@ -83,10 +83,13 @@ def fetch(
     own_ports: Iterable[int] = (),
     show: Show = lambda done, total: None,
     deadline: float = LONGEST_FETCH,
+    message: bytes | None = None,
+    is_redirected: bool = True,
 ) -> Fetched:
     """Write what a URL has into a file, at most ``longest`` octets, unpacked; nothing if it is what the validators say.
 
-    ``own_ports`` are those of this machine on which the filter itself listens.
+    ``own_ports`` are those of this machine on which the filter itself listens. A ``message`` of protobuf is posted.
+    Without ``is_redirected``, a redirect is an error that does not say where it leads.
 
     Raises:
         FetchError: it cannot be fetched, or not whole.
@@ -95,10 +98,11 @@ def fetch(
     known = {"If-None-Match": etag, "If-Modified-Since": last_modified}
     given = {name: text for name, text in known.items() if text}
     headers = {**given, "User-Agent": f"hushlist/{__version__}", "Accept-Encoding": "gzip, zstd"}
-    request = Request(url, headers=headers)  # noqa: S310  the opener knows no other scheme
+    headers |= {} if message is None else {"Content-Type": "application/x-protobuf"}
+    request = Request(url, message, headers)  # noqa: S310  the opener knows no other scheme
     proxies = {scheme: proxy for scheme, proxy in getproxies().items() if not _is_own(proxy, own_ports)}
     with _Watched(deadline) as watched:
-        opener = _opener(url, watched, proxies)
+        opener = _opener(url, watched, proxies, is_redirected=is_redirected)
         try:
             with _faults_told(proxies.get(urlsplit(url).scheme)), opener.open(request, timeout=SILENCE) as response:
                 if response.status == 304 and given:
@@ -151,7 +155,7 @@ class _Watched:
                     socket.socket.shutdown(own, socket.SHUT_RDWR)
 
 
-def _opener(url: str, watched: _Watched, proxies: dict[str, str]) -> OpenerDirector:
+def _opener(url: str, watched: _Watched, proxies: dict[str, str], *, is_redirected: bool) -> OpenerDirector:
     """What follows redirects, and uses proxies; each connection is watched; redirects lead to no private address."""
     context = ssl.create_default_context()
     context.minimum_version = ssl.TLSVersion.TLSv1_2
@@ -181,7 +185,7 @@ def _opener(url: str, watched: _Watched, proxies: dict[str, str]) -> OpenerDirec
         UnknownHandler(),
         HTTPDefaultErrorHandler(),
         _Statuses(),
-        _Redirects(),
+        _Redirects(is_redirected),
         Plain(),
         Secure(),
     ):
@@ -219,9 +223,15 @@ class _Redirects(HTTPRedirectHandler):
 
     max_redirections = _MOST_REDIRECTS
 
+    def __init__(self, is_redirected: bool) -> None:
+        self._is_redirected = is_redirected
+
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
     ) -> Request | None:
+        if not self._is_redirected:
+            fp.close()
+            raise FetchError("it redirects, and a server that is asked by a protocol may not")
         scheme, before = urlsplit(newurl).scheme.lower(), urlsplit(req.full_url).scheme.lower()
         if scheme != "https" and (scheme, before) != ("http", "http"):
             fp.close()

@@ -71,7 +71,12 @@ def load_policy(path: Path) -> tuple[Policy, Index]:
 
 def load_engine(path: Path, redirect_memory: RedirectMemory | None = None) -> Engine:
     """An engine for a policy file; the rest is as for ``load_policy``."""
-    return Engine(*load_policy(path), redirect_memory)
+    policy, index = load_policy(path)
+    if not policy.confirmers:
+        return Engine(policy, index, redirect_memory)
+    from hushlist.compiling.prefix_service import asking_engine  # most policies start faster without it
+
+    return asking_engine(policy, index, redirect_memory)
 
 
 def compile_recorded(path: Path, compile_lists: Callable[[], Compiled]) -> Compiled:

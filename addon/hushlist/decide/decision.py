@@ -33,6 +33,7 @@ from hushlist.url.parts import split_web, to_bytes
 from hushlist.url.request import Request, canonical_url
 
 if TYPE_CHECKING:
+    from hushlist.decide.confirmations import Question
     from hushlist.unblock.grants import Grant
 
 #: actions that keep a request from its origin
@@ -61,6 +62,8 @@ class Decision(NamedTuple):
     group: str = ""
     #: the temporary exception that lets it pass, if the matches would stop it
     grant: Grant | None = None
+    #: what has to be asked to be sure; without it, prefixes that fit were decided as the policy says for no answer
+    unconfirmed: tuple[Question, ...] = ()
 
     @property
     def url(self) -> bytes:
@@ -74,7 +77,8 @@ class Decision(NamedTuple):
 
     def of(self, asked: Request | bytes) -> Decision:
         """The same decision for a request with one name, or for a URL."""
-        return Decision(self.action, None, self.matches, self.winner, self.fault, asked, self.group)
+        own = self.matches, self.winner, self.fault, asked, self.group
+        return Decision(self.action, None, *own, unconfirmed=self.unconfirmed)
 
     def __str__(self) -> str:
         """The reason, for people; empty if no rule fits."""
@@ -100,6 +104,7 @@ class Decision(NamedTuple):
             "grant": None if self.grant is None else str(self.grant),
             "winner": None if self.winner is None else self.winner.as_dict(),
             "matches": [found.as_dict() for found in self.matches],
+            **({"unconfirmed": [question.as_dict() for question in self.unconfirmed]} if self.unconfirmed else {}),
         }
 
 
@@ -235,7 +240,8 @@ def strictest(decisions: Sequence[Decision]) -> Decision:
         return decisions[0]
     first = min(decisions, key=_strictness)
     matches = tuple(dict.fromkeys(found for decision in decisions for found in decision.matches))
-    return first._replace(matches=matches)
+    unconfirmed = tuple(dict.fromkeys(question for decision in decisions for question in decision.unconfirmed))
+    return first._replace(matches=matches, unconfirmed=unconfirmed)
 
 
 def _strictness(decision: Decision) -> tuple[int, bool, bool]:

@@ -8,7 +8,7 @@ The engine caches what rules say about a whole host. If no other rule can fit a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from functools import partial
 from math import inf
@@ -19,10 +19,11 @@ from hushlist.decide.decision import STOPPING, Decision, EffectivePolicy, own_ca
 from hushlist.decide.filter_decisions import FilteredRequest
 from hushlist.errors import UrlError
 from hushlist.match.checks import Check, CheckedRequest, may_fail
-from hushlist.match.context import is_third_party
+from hushlist.match.context import Telling, is_third_party
+from hushlist.match.expressions import full_hash
 from hushlist.match.index import Host, Index, find_checks
 from hushlist.match.index_file import ALLOWING, CATEGORIZED, FILTERED
-from hushlist.match.rule import Action, Anything, Ordered, Rule, Terms
+from hushlist.match.rule import Action, Anything, ExpressionHash, Ordered, Rule, Terms
 from hushlist.match.rule_match import Match
 from hushlist.policy.groups import NOBODY, Client, Group, group_of
 from hushlist.policy.pass_through import WITHOUT_PAGES
@@ -52,6 +53,8 @@ from hushlist.url.request import (
 )
 
 if TYPE_CHECKING:
+    from hushlist.decide.confirmations import Confirmations, Verdict
+    from hushlist.policy.safe_browsing import SafeBrowsing
     from hushlist.unblock.admin_blocks import AdminBlock
     from hushlist.unblock.grants import Grant
     from hushlist.unblock.overrides import Overrides
@@ -61,6 +64,10 @@ MOST_KNOWN = 1 << 14
 _MOST_CLIENTS = 1 << 12
 #: the layer of a decision by an administrator's block, and what its rules are called
 BLOCKS_LAYER = "blocks"
+
+
+#: a request, a URL with what is told of it, or ``None`` for a connection
+_Asked = Request | tuple[bytes, Told | None] | None
 
 
 @dataclass(slots=True)  # not frozen: that is slow to make, and every new host makes one
@@ -101,13 +108,16 @@ class Engine:
         index: Index,
         redirect_memory: RedirectMemory | None = None,
         overrides: Overrides | None = None,
+        confirmations: Confirmations | None = None,
     ) -> None:
-        """``overrides``: temporary exceptions; the engine calls only ``covering`` and ``blocks_at``."""
+        """``overrides``: temporary exceptions; the engine calls only ``covering`` and ``blocks_at``. Without
+        ``confirmations``, nobody confirms a prefix that fits."""
         self.policy = policy
         self.index = index
         index.unseal(policy.seals)
         self._redirect_memory = redirect_memory
         self._overrides = overrides
+        self._confirmations = confirmations
         self._checks = tuple(rule for layer in policy.layers for rule in layer.checks)
         #: whether a check looks at a request's ``media``
         self.asks_media = any(isinstance(rule.pattern, Check) and rule.pattern.asks_media for rule in self._checks)
@@ -187,7 +197,7 @@ class Engine:
         def whole(host: bytes, known: _HostMatches) -> Iterator[Decision]:
             failed = list(find_checks(self._checks, _asked(request, host)))
             url = Parts(request.scheme, None, known.canonical, port, b"/").join()
-            yield _by_matches(known, failed, now)._replace(canonical=url)
+            yield self._by_matches(known, failed, now)._replace(canonical=url)
 
         return self._by_names(group_cache, request, whole, now, client)
 
@@ -244,7 +254,8 @@ class Engine:
                     return decision.of(url)
                 target = plain_target(url, plain.end()) if self._asks_little else None
                 if target:
-                    decision = _by_matches(known, self.index.find_paths(known.host, *target), now)
+                    below = self.index.find_paths(known.host, *target)
+                    decision = self._by_matches(known, below, now, (url, told))
                     return self._apply_grants(decision.of(url), known, client, now)
             except UrlError:
                 pass  # reported below
@@ -256,7 +267,8 @@ class Engine:
     @property
     def is_timeless(self) -> bool:
         """Whether only the date can change a decision: a rule expires when a day of UTC ends."""
-        return self._only is not None and self._overrides is None and self._redirect_memory is None
+        has_memory = self._redirect_memory is not None or self.policy.confirmers
+        return self._only is not None and self._overrides is None and not has_memory
 
     def decide_plain(self, host: bytes) -> Decision | None:
         """The decision for each plain URL of a host, for every client at every moment, without the URL.
@@ -400,7 +412,7 @@ class Engine:
         if not found.matches:
             alone: Decision | None = view.nothing
         else:
-            alone = None if any(map(_expires, found.matches)) else view.decide(found.matches)
+            alone = None if any(map(_changes, found.matches)) else view.decide(found.matches)
         has_filters = self.index.has_general_filters or found.bits & FILTERED
         decision = None if found.deeper or has_filters or self.index.has_uris or view.blocks else alone
         return _HostMatches(view, canonical, is_name, found, alone, decision)
@@ -443,7 +455,7 @@ class Engine:
             matches += self._by_redirect(self._redirect_memory, request, known, form, matches, memo, is_first=is_first)
         if filtered is not None:
             return self._by_filters(filtered, request, known, form, matches, now, is_first=is_first)
-        return _by_matches(known, matches, now)
+        return self._by_matches(known, matches, now, request)
 
     def _filtered(self, request: Request) -> FilteredRequest | None:
         """The request as network filters see it, if there are some."""
@@ -473,10 +485,61 @@ class Engine:
         urls = filtered.matches(known.canonical, form, is_first=is_first, is_named=is_named, is_stopped=is_stopped)
         try:
             for found in urls:
-                decisions.append(_by_matches(known, [*own, *found] if found else own, now))
+                decisions.append(self._by_matches(known, [*own, *found] if found else own, now, request))
         except UrlError as error:
-            decisions += _by_matches(known, own, now), self._unparsable(request, error.reason)
+            decisions += self._by_matches(known, own, now, request), self._unparsable(request, error.reason)
         return strictest(decisions)
+
+    def _by_matches(
+        self, known: _HostMatches, below: Sequence[Match], now: datetime | None, asked: _Asked = None
+    ) -> Decision:
+        """The decision by the rules for a whole host, and by other matches."""
+        if not below and known.alone is not None:
+            return known.alone
+        found: Sequence[Match] = (*known.host.matches, *below)
+        if any(map(_changes, found)):
+            now = (now or datetime.now(UTC)).astimezone(UTC)
+            found = [match for match in found if match.rule.terms.holds_at(now)]
+            if any(match.rule.terms.confirmer for match in found):
+                return self._by_confirmed(known.view, found, asked)
+        return known.view.decide(found)
+
+    def unconfirmed(self, decision: Decision) -> Iterator[str]:
+        """What of a decision nobody has confirmed or denied, and why, for people."""
+        for service, prefix, _ in decision.unconfirmed:
+            why = None if self._confirmations is None else self._confirmations.fault(service)
+            yield f"sha256:{prefix.hex()} is not confirmed: {why or f'{service.server} was not asked'}"
+
+    def _by_confirmed(self, view: EffectivePolicy, found: Iterable[Match], asked: _Asked) -> Decision:
+        """The same where prefixes fit: those count that are confirmed, and others as the policy says for no answer.
+
+        Where what is not known could change nothing, nobody has to be asked.
+        """
+        from hushlist.decide.confirmations import Question  # few policies need it
+
+        sure, assumed, doubtful, questions = list[Match](), list[Match](), list[Match](), list[Question]()
+        for match in found:
+            service = self.policy.confirmers.get(match.rule.terms.confirmer)
+            if service is None:
+                sure.append(match)
+                continue
+            if service.is_google and not _is_of_frame(asked):
+                continue  # Google's terms: what is no page "should not be checked"
+            assert isinstance(match.rule.pattern, ExpressionHash)
+            question = Question(service, match.rule.pattern.value, full_hash(match.expression))
+            verdict = None if self._confirmations is None else self._confirmations.verdict(question)
+            if verdict is not None:
+                sure += _confirmed(match, service, verdict, asked)
+                continue
+            questions.append(question)
+            doubtful.append(match)
+            if service.blocks_unanswered:
+                via = f"nobody has confirmed it, and no-answer is block: {service.server}"
+                assumed.append(match._replace(via=via, confirmed_by=""))
+        decision = view.decide([*sure, *assumed])
+        if doubtful and view.decide([*sure, *doubtful]).winner != view.decide(sure).winner:
+            return decision._replace(unconfirmed=tuple(questions))
+        return decision
 
     def _find_uris(
         self, view: EffectivePolicy, uris: Sequence[Parts], memo: StringMemo | None, *, is_first: bool
@@ -528,15 +591,33 @@ class Engine:
         return [match._replace(via=_VIA) for match in twins if match.rule not in rules]
 
 
-def _by_matches(known: _HostMatches, below: Sequence[Match], now: datetime | None) -> Decision:
-    """The decision by the rules for a whole host, and by other matches."""
-    if not below and known.alone is not None:
-        return known.alone
-    found: Sequence[Match] = (*known.host.matches, *below)
-    if any(map(_expires, found)):
-        now = (now or datetime.now(UTC)).astimezone(UTC)
-        found = [match for match in found if match.rule.terms.holds_at(now)]
-    return known.view.decide(found)
+class ConfirmingEngine(Engine):
+    """An engine that asks whoever has to confirm a prefix, and waits: for commands and helpers, never for a proxy."""
+
+    def decide(
+        self, request: Request, now: datetime | None = None, client: Client = NOBODY, group: Group | None = None
+    ) -> Decision:
+        """As ``Engine.decide``, but it waits for answers."""
+        return self._settled(partial(super().decide, request, now, client, group))
+
+    def decide_host(
+        self, request: Request, now: datetime | None = None, client: Client = NOBODY, group: Group | None = None
+    ) -> Decision:
+        """As ``Engine.decide_host``, but it waits for answers."""
+        return self._settled(partial(super().decide_host, request, now, client, group))
+
+    def decide_url(
+        self, url: bytes, now: datetime | None = None, client: Client = NOBODY, told: Told | None = None
+    ) -> Decision:
+        """As ``Engine.decide_url``, but it waits for answers."""
+        return self._settled(partial(super().decide_url, url, now, client, told))
+
+    def _settled(self, decide: Callable[[], Decision]) -> Decision:
+        decision = decide()
+        if decision.unconfirmed and self._confirmations is not None:
+            self._confirmations.ask(decision.unconfirmed)
+            decision = decide()
+        return decision
 
 
 def _match_of(block: AdminBlock) -> Match:
@@ -575,8 +656,27 @@ def _of_rules(decision: Decision) -> Decision:
 _VIA = "rung protocol: its origin redirects between this path with and without a trailing slash"
 
 
-def _expires(match: Match) -> bool:
-    return match.rule.terms.expires is not None
+def _changes(match: Match) -> bool:
+    """Whether a match may count at one moment, and not at another."""
+    return match.rule.terms.expires is not None or match.rule.terms.confirmer != ""
+
+
+def _confirmed(match: Match, service: SafeBrowsing, verdict: Verdict, asked: _Asked) -> Iterator[Match]:
+    """What a verdict makes of a prefix that fits: for each threat, a match of its category."""
+    (pattern, terms, line), *_ = match
+    for threat in verdict.threats:
+        if not threat.is_frame_only or _is_of_frame(asked):
+            told = verdict.told(threat, service)
+            own = replace(terms, category=service.category_of(threat.kind) or terms.category)
+            yield match._replace(rule=Rule(pattern, own, line), via=told, confirmed_by=service.server)
+
+
+def _is_of_frame(asked: _Asked) -> bool:
+    """Whether a page or a frame is loaded, as far as anybody tells; a connection may be for anything."""
+    if asked is None:
+        return False
+    request = asked if isinstance(asked, Request) else request_of(*asked)
+    return request.scheme in WEB and Telling(request).kind in ("document", "subdocument", "")
 
 
 def _asked(request: Request, host: bytes) -> CheckedRequest:

@@ -221,6 +221,8 @@ class ListDefaults:
     seal: str | None = None
     #: the policy's layer that names the list
     layer: str | None = None
+    #: who has to confirm that a rule fits, as in ``Terms``
+    confirmer: str | None = None
 
     def behind(self, other: ListDefaults) -> ListDefaults:
         """``other``, with its missing values taken from here."""
@@ -258,6 +260,7 @@ class ListDefaults:
             expires=expires,
             title=self.title,
             layer=self.layer or "",
+            confirmer=self.confirmer or "",
         )
 
 

@@ -153,6 +153,8 @@ class Terms:
     title: str | None = None
     #: the policy's layer that the list is in
     layer: str = ""
+    #: who has to confirm that a rule, which is a prefix, fits: a key of the policy's ``confirmers``; empty: nobody
+    confirmer: str = ""
 
     @property
     def label(self) -> str:

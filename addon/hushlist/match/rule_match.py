@@ -23,6 +23,8 @@ class Match(NamedTuple):
     via: str | None = None
     #: when a schedule ends the action
     until: datetime | None = None
+    #: the server that has confirmed a prefix; empty: no server answered, and the policy blocks for that
+    confirmed_by: str | None = None
 
     def __str__(self) -> str:
         """For people: the expression, the list, file and line, and the reason."""

@@ -12,6 +12,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from datetime import UTC, tzinfo
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from hushlist.errors import HushlistError, Problem, SourceError, did_you_mean
 from hushlist.lists.list_formats import FOLDERS, FORMATS, UNTOLD, ListFormat, files_of_folder, list_format_of
@@ -48,9 +49,12 @@ from hushlist.policy.proxy_settings import (
 )
 from hushlist.policy.recurrence import Schedule
 from hushlist.policy.schedule import read_during, read_schedules, read_timezone
-from hushlist.policy.subscription import SUBSCRIPTION_KEYS, SubscribedList, read_subscription
-from hushlist.system.files import LONGEST_DOCUMENT
+from hushlist.policy.subscription import SUBSCRIPTION_KEYS, SubscribedList, Subscription, read_subscription
+from hushlist.system.files import LONGEST_DOCUMENT, read_private, reason_of
 from hushlist.system.postgres_address import PostgresAddress
+
+if TYPE_CHECKING:
+    from hushlist.policy.safe_browsing import SafeBrowsing
 
 #: a file's identity: modification time in ns, size in octets, inode; ``None`` if there is no such file
 Fingerprint = tuple[int, int, int] | None
@@ -137,6 +141,8 @@ class Policy:
     pointers: dict[Path, Fingerprint] = field(default_factory=dict)
     #: its lists that are fetched, also those of which there is no copy
     subscribed: tuple[SubscribedList, ...] = ()
+    #: who confirms what prefixes fit, by the rules' ``confirmer``
+    confirmers: dict[str, SafeBrowsing] = field(default_factory=dict)
     #: the fingerprint of every file of the policy, taken before it was read
     files: dict[Path, Fingerprint] = field(default_factory=dict)
     #: the SHA-256 of the policy file, in hexadecimal; empty for a policy that is in no file
@@ -259,9 +265,13 @@ POLICY_KEYS = (
 )
 _BLOCK_OR_PASS = (Action.BLOCK, Action.PASS)
 _LIST_KEYS = (
-    *("file", "catalogue", "url", *SUBSCRIPTION_KEYS, "format", "prefix-length", "fragments", "seal", "gate"),
+    *("file", "catalogue", "safe-browsing", "url", *SUBSCRIPTION_KEYS),
+    *("format", "prefix-length", "fragments", "seal", "gate"),
     *DEFAULTS_KEYS,
 )
+#: of these, what a list of Safe Browsing may have besides
+_PREFIX_LIST_KEYS = ("safe-browsing", "optional", "covers", "name", "title", "action", "category", "reason")
+_LONGEST_KEY = 1 << 12
 
 
 class _PolicyReader:
@@ -273,6 +283,7 @@ class _PolicyReader:
         self._seals: dict[str, SealKey] = {}
         self._gate = GateLimits()
         self._subscribed: list[SubscribedList] = []
+        self._confirmers: dict[str, SafeBrowsing] = {}
 
     def read(self, document: YamlNode) -> Policy:
         report = self._report
@@ -317,6 +328,7 @@ class _PolicyReader:
             seals=self._seals,
             popular=popular,
             subscribed=tuple(self._subscribed),
+            confirmers=self._confirmers,
             files=self._files,
         )
 
@@ -360,6 +372,8 @@ class _PolicyReader:
         if entry is None:
             return []
         fields = MappingReader(entry, _LIST_KEYS, report)
+        if "safe-browsing" in fields:
+            return self._prefix_lists(fields, layer)
         gate, _ = read_gate(fields.node("gate"), self._gate, report, is_of_list=True)
         length = fields.number("prefix-length", SHORTEST_PREFIX, FULL_LENGTH)
         fragments = fields.choice("fragments", ("drop",))
@@ -443,16 +457,66 @@ class _PolicyReader:
         Raises:
             ListError: nothing tells its format.
         """
-        from hushlist.system.list_store import ListStore  # most policies start faster without it
-
         report = self._report
         subscription = read_subscription(fields, report, self._read_beside)
         if subscription is None:
             return []
-        url, line = subscription.url, subscription.line
         if form in FOLDERS:
-            report.error(line, url, f"the format {form} is for folders, and a folder cannot be fetched")
+            why = f"the format {form} is for folders, and a folder cannot be fetched"
+            report.error(subscription.line, subscription.url, why)
             return []
+        return self._fetched(subscription, form, defaults, gate)
+
+    def _prefix_lists(self, fields: MappingReader, layer: str) -> list[ListFile]:
+        """The copies of lists of Safe Browsing."""
+        from hushlist.policy.safe_browsing import PrefixList, read_safe_browsing  # few policies need it
+
+        report, line = self._report, fields.line_of("safe-browsing")
+        for key in _LIST_KEYS:
+            if key in fields and key not in _PREFIX_LIST_KEYS:
+                report.error(fields.line_of(key), key, "a list of Safe Browsing has none")
+        defaults = read_defaults(fields)
+        if defaults.action is Action.ALLOW:
+            report.error(fields.line_of("action"), "action", "a prefix may fit by chance, and cannot allow")
+        is_optional = fields.choice("optional", ("true", "false")) == "true"
+        node = fields.node("safe-browsing")
+        service = None if node is None else read_safe_browsing(node, report, self._read_secret)
+        if service is None:
+            return []
+        self._confirmers[service.key] = service
+        files = []
+        for own in (PrefixList(service, name) for name in service.lists):
+            terms = replace(
+                defaults,
+                title=defaults.title or own.name,
+                category=own.category or defaults.category,
+                layer=layer,
+                seal="",
+                confirmer=service.key,
+            )
+            asked = Subscription(service.url_of(own.name), is_optional=is_optional, line=line, prefixes=own)
+            files += self._fetched(asked, "sha256", terms, self._gate)
+        return files
+
+    def _read_secret(self, name: str, line: int) -> bytes | None:
+        """A private file that line ``line`` of the policy names."""
+        path = self._path.parent / name
+        if not self._is_there(path):
+            self._report.error(line, name, "there is no such file")
+            return None
+        try:
+            return read_private(path, _LONGEST_KEY)
+        except (OSError, ValueError) as error:  # ValueError: no file can have that name
+            self._report.error(line, name, reason_of(error))
+            return None
+
+    def _fetched(
+        self, subscription: Subscription, form: str | None, defaults: ListDefaults, gate: GateLimits
+    ) -> list[ListFile]:
+        """The copy of a list, as for ``_copy``."""
+        from hushlist.system.list_store import ListStore  # most policies start faster without it
+
+        report, url, line = self._report, subscription.url, subscription.line
         try:
             store = ListStore(self._path, subscription.identity)
         except RuntimeError as error:

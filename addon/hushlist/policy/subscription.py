@@ -22,6 +22,7 @@ from hushlist.policy.schedule import seconds_of
 
 if TYPE_CHECKING:
     from hushlist.minisign import PublicKey
+    from hushlist.policy.safe_browsing import PrefixList
     from hushlist.system.list_store import ListStore
 
 SUBSCRIPTION_KEYS = ("every", "sha256", "key", "signature", "optional", "max-age")
@@ -51,11 +52,14 @@ class Subscription:
     max_age: int | None = None
     #: the line of the policy that names it
     line: int = 0
+    #: what it is on a server of Safe Browsing, if it is of one; ``url`` then is only its name
+    prefixes: PrefixList | None = None
 
     @property
     def identity(self) -> str:
         """What names its copies: those that another key or digest proved, or none, are not taken for its own."""
-        return "\n".join((self.url, self.sha256 or "", self.key.line if self.key else ""))
+        kind = ("Safe Browsing",) if self.prefixes else ()
+        return "\n".join((*kind, self.url, self.sha256 or "", self.key.line if self.key else ""))
 
 
 @dataclass(frozen=True, slots=True)

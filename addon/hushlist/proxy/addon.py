@@ -18,6 +18,7 @@ from hushlist.policy.groups import MODES
 from hushlist.policy.policy_file import PolicyError
 from hushlist.proxy.alternative_services import keep_here
 from hushlist.proxy.ask_handler import answer_waiting_page
+from hushlist.proxy.begun_coroutine import begin
 from hushlist.proxy.bounded_input import bound_input
 from hushlist.proxy.certificate_pinning import CertificatePinning
 from hushlist.proxy.commands import Commands
@@ -92,6 +93,7 @@ class Hushlist:
         self.tls_established_server = bodies.established
         self.tls_failed_client = pinning.failed
         self.next_layer = self._tunnels.next_layer
+        self.hushlist_held = self._tunnels.held
         self.tcp_start = self.udp_start = self._tunnels.raw
         self.dns_request = names.ask
         self.dns_response = names.answer
@@ -261,18 +263,25 @@ class Hushlist:
             return self._dashboard.answer(flow)
         if name == self._onboarding and is_onboarding(flow, name):
             return answer_onboarding(flow)
-        if answer_waiting_page(self.runtime, flow):
+        return begin(self._requestheaders(flow))
+
+    async def _requestheaders(self, flow: http.HTTPFlow) -> None:
+        if await answer_waiting_page(self.runtime, flow):
             hide_dashboard_flow(flow)
-        self._requests.filter(flow, again=True)
-        return None
+        await self._requests.filter(flow, again=True)
 
     def request(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook: decide again if the request has changed; take a page's form."""
         if (answer := self._dashboard.take(flow)) is not None:
             return answer
         hide_dashboard_flow(flow)
-        self._requests.filter(flow, again=False)
-        return self._forms.take(flow)
+        deciding = begin(self._requests.filter(flow, again=False))
+        return self._forms.take(flow) if deciding is None else self._request(flow, deciding)
+
+    async def _request(self, flow: http.HTTPFlow, deciding: Awaitable[None]) -> None:
+        await deciding
+        if (taken := self._forms.take(flow)) is not None:
+            await taken
 
     def responseheaders(self, flow: http.HTTPFlow) -> None:
         """mitmproxy's hook: remove headers that lead past the filter, before a body that may be streamed."""

@@ -102,7 +102,7 @@ def file_access_request(
         runtime.notifier.send(notice_of(filed, privacy_of(runtime)))
 
 
-def answer_waiting_page(runtime: Runtime, flow: http.HTTPFlow) -> bool:
+async def answer_waiting_page(runtime: Runtime, flow: http.HTTPFlow) -> bool:
     """Answer a page that asks what became of its request; whether the flow was that of such a page.
 
     The flow is then hidden from later addons, since a page asks again and again.
@@ -111,7 +111,7 @@ def answer_waiting_page(runtime: Runtime, flow: http.HTTPFlow) -> bool:
     if not target.startswith(_ANSWER_PATH) or flow.request.data.method != b"GET" or not is_open(flow):
         return False
     try:
-        plain = None if len(target) > _LONGEST_ADDRESS else _answer(runtime, flow)
+        plain = None if len(target) > _LONGEST_ADDRESS else await _answer(runtime, flow)
     except Exception:
         logger.exception("hushlist: a page that waits got no answer")
         return False
@@ -122,14 +122,14 @@ def answer_waiting_page(runtime: Runtime, flow: http.HTTPFlow) -> bool:
     return True
 
 
-def _answer(runtime: Runtime, flow: http.HTTPFlow) -> dict[str, str] | None:
+async def _answer(runtime: Runtime, flow: http.HTTPFlow) -> dict[str, str] | None:
     query = parse_qs(flow.request.path.partition("?")[2])
     url, token = (query.get(key, [""])[0] for key in ("url", "token"))
     client = client_of_flow(flow)
     if runtime.tokens is None or not runtime.tokens.is_for(token, client.names[-1], url, _ANSWER):
         return None
     try:
-        judgement = runtime.judge(request_of(url.encode("ascii", "replace")), client)
+        judgement = await runtime.confirmed(runtime.judge(request_of(url.encode("ascii", "replace")), client))
     except UrlError:
         return None
     if judgement is None or not judgement.stops:

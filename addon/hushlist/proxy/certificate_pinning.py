@@ -80,6 +80,7 @@ class CertificatePinning:
             names = (data.conn.sni,) if data.conn.sni else ()
             request = request_of_connection(b"https", address, names, data.context.client.proxy_mode)
             judgement = self._runtime.judge(request, client, is_connection=True)
+            judgement = await self._runtime.confirmed(judgement, is_connection=True)
             if judgement is not None and judgement.decision.action in STOPPING:
                 self._runtime.record_connection(judgement)  # no request will come that could be logged
                 return

@@ -6,7 +6,7 @@ resolved, and the HTTP request is decided later.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from ipaddress import IPv4Address, IPv6Address
 from struct import error as StructError  # noqa: N812
 from typing import Any
@@ -24,6 +24,7 @@ from hushlist.policy.groups import Client
 from hushlist.policy.proxy_settings import NameAnswers
 from hushlist.proxy import flow_outcome
 from hushlist.proxy.alternative_services import read_service_record
+from hushlist.proxy.begun_coroutine import begin
 from hushlist.proxy.flow_request import client_of_flow, hosts_of_name, naming_of, request_of_question
 from hushlist.proxy.runtime import Runtime
 from hushlist.url.http_head import Naming
@@ -55,7 +56,15 @@ class DnsQueries:
         #: flows whose name a rule allows, wherever it leads
         self._allowed: WeakKeyDictionary[dns.DNSFlow, bool] = WeakKeyDictionary()
 
-    def ask(self, flow: dns.DNSFlow) -> None:
+    def ask(self, flow: dns.DNSFlow) -> Awaitable[None] | None:
+        """mitmproxy's hook ``dns_request``."""
+        return begin(self._ask(flow))
+
+    def answer(self, flow: dns.DNSFlow) -> Awaitable[None] | None:
+        """mitmproxy's hook ``dns_response``."""
+        return begin(self._answer(flow))
+
+    async def _ask(self, flow: dns.DNSFlow) -> None:
         """Decide a question before it is answered.
 
         In a tunnel no question is decided: a tunnel carries HTTP or nothing, and mitmproxy would take one to port 53 or
@@ -70,16 +79,16 @@ class DnsQueries:
             if self._runtime.mode == "off":
                 return
             client, server = client_of_flow(flow), _server_of(flow)
-            judgement = self._judge(request_of_question(flow.request), client)
+            judgement = await self._judge(request_of_question(flow.request), client)
             if judgement is None:
                 return
-            no_server = None if server is None else self._judge_further(server, client)
+            no_server = None if server is None else await self._judge_further(server, client)
             self._allowed[flow] = judgement.decision.action is Action.ALLOW
             self._act(flow, no_server or judgement, refused=bool(no_server))
         except Exception as error:
             self._runtime.failure_policy.act(flow, error, is_blocked=self._is_answered(flow))
 
-    def answer(self, flow: dns.DNSFlow) -> None:
+    async def _answer(self, flow: dns.DNSFlow) -> None:
         """Decide the names and addresses in an answer; then remove records that would lead past the filter."""
         response = flow.response
         if response is None or self._is_answered(flow) or not flow.live:
@@ -95,7 +104,7 @@ class DnsQueries:
             if self._allowed.get(flow) and response.questions == flow.request.questions:
                 return
             for hosts in dict.fromkeys(_leads_to(response)):
-                judgement = self._judge_further(Request(b"dns", hosts, 53, b"/"), client)
+                judgement = await self._judge_further(Request(b"dns", hosts, 53, b"/"), client)
                 if judgement is not None:
                     self._act(flow, judgement)
                     return
@@ -113,9 +122,10 @@ class DnsQueries:
             is_stale = response.questions != flow.request.questions
             flow.response = None if is_stale or self._is_answered(flow) else response
 
-    def _judge(self, request: Request, client: Client) -> Judgement | None:
+    async def _judge(self, request: Request, client: Client) -> Judgement | None:
         """The judgement of the names as whole hosts; ``None`` while the filter is off for the client."""
-        judgement, engine = self._runtime.judge(request, client, is_lookup=True), self._runtime.engine
+        judgement = await self._runtime.confirmed(self._runtime.judge(request, client, is_lookup=True), is_lookup=True)
+        engine = self._runtime.engine
         if judgement is None or engine is None:
             return judgement
         decision = judgement.decision
@@ -128,12 +138,12 @@ class DnsQueries:
             decision = decision._replace(action=Action.PASS, winner=None)
         return judgement._replace(decision=decision)
 
-    def _judge_further(self, request: Request, client: Client) -> Judgement | None:
+    async def _judge_further(self, request: Request, client: Client) -> Judgement | None:
         """The judgement of a name server, or of where an answer leads, if a rule blocks it.
 
         A block by the default action does not count: an allowed name may lead to names that no rule allows.
         """
-        judgement = self._judge(request, client)
+        judgement = await self._judge(request, client)
         if judgement is None or judgement.decision.action is not Action.BLOCK:
             return None
         winner = judgement.decision.winner

@@ -144,7 +144,7 @@ class PolicyWatch:
         Raises:
             PolicyError: the policy cannot be used; while the proxy runs, its lists are checked later.
         """
-        self._own_ports = tuple(own_ports)
+        self._own_ports = self._runtime.own_ports = tuple(own_ports)
         try:
             if self._is_running:
                 self._files = dict.fromkeys(_files_of(path), UNREAD)
@@ -271,7 +271,8 @@ class PolicyWatch:
             raise
         runtime.was_read(LoadedPolicy(moment, monotonic() - start, None))
         runtime.open_overrides(policy.store)
-        return PolicyUpdate(Engine(policy, index, runtime.redirect_memory, runtime.overrides), template, report)
+        engine = Engine(policy, index, runtime.redirect_memory, runtime.overrides, runtime.confirmations)
+        return PolicyUpdate(engine, template, report)
 
     def _check(self, policy: Policy, index: Index) -> tuple[Template | None, CompileReport]:
         """Make sure that a compiled policy can be used; returns the administrator's own block page, and the report.

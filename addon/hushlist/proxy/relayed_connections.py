@@ -93,20 +93,21 @@ class RelayedConnections:
                 await asyncio.sleep(0)
             try:
                 if client.connected:
-                    self._ask(client, relayed)
+                    await self._ask(client, relayed)
             except Exception:
                 failed = True
                 logger.exception("hushlist: a connection was not ended; this is tried again")
         if not failed:
             self._state = state
 
-    def _ask(self, client: connection.Client, relayed: _Relayed) -> None:
+    async def _ask(self, client: connection.Client, relayed: _Relayed) -> None:
         judgement, why, who = None, None, client_of_connection(client)
         try:
             settings = self._runtime.settings(who)
             if settings.relayed != END or settings.mode != "block":
                 return
             judgement = self._runtime.judge(relayed.request, who, is_connection=True)
+            judgement = await self._runtime.confirmed(judgement, is_connection=True)
             stops = judgement is not None and judgement.stops
             if not stops and relayed.why_decrypt is not None:
                 why = relayed.why_decrypt(client, settings)

@@ -72,8 +72,8 @@ class RequestHandler:
         #: by client connection: host -> host to connect to instead
         self._led: WeakKeyDictionary[connection.Client, dict[str, str]] = WeakKeyDictionary()
 
-    def filter(self, flow: http.HTTPFlow, *, again: bool) -> None:
-        """Decide a request, and act.
+    async def filter(self, flow: http.HTTPFlow, *, again: bool) -> None:
+        """Decide a request, and act. It waits only where somebody has to be asked: then nothing goes on until then.
 
         ``again``: in any case, since its head has just arrived, or it is a replay; otherwise only if it is new, changed
         or late. A request whose body took long is decided again before any of it goes on: else a client could begin it
@@ -84,7 +84,7 @@ class RequestHandler:
         if is_on:
             if not again:
                 self._try(self._bodies.frame, flow)  # a body that was not announced is decided, too
-            self._filter(flow, again=again)
+            await self._filter(flow, again=again)
         if self._own.is_loop(flow.client_conn, flow.server_conn):
             refuse(flow, block_response.loop_response)
         if is_on and again:
@@ -96,7 +96,7 @@ class RequestHandler:
         except Exception as error:
             self._runtime.failure_policy.act(flow, error)
 
-    def _filter(self, flow: http.HTTPFlow, *, again: bool) -> None:
+    async def _filter(self, flow: http.HTTPFlow, *, again: bool) -> None:
         is_blocked = False
         try:
             is_form = is_blocked = self._unblocker.is_sealed(flow.request)
@@ -109,6 +109,8 @@ class RequestHandler:
             if before is not None and is_same and not _is_late(flow, before):
                 return
             judgement = self._runtime.judge(request, client_of_flow(flow))
+            if judgement is not None and judgement.decision.unconfirmed:
+                judgement = await self._runtime.confirmed(judgement)
             if judgement is None:
                 return
             is_blocked = is_blocked or judgement.stops

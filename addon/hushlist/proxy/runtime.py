@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import UTC, tzinfo
@@ -10,6 +11,8 @@ from threading import Thread
 from time import perf_counter_ns, time
 from typing import NamedTuple
 
+from hushlist.compiling.prefix_service import search_hashes
+from hushlist.decide.confirmations import PATIENCE, Confirmations
 from hushlist.decide.decision import Decision, Judgement
 from hushlist.decide.engine import Engine
 from hushlist.decide.quota_meter import QuotaMeter, QuotaUse
@@ -90,6 +93,9 @@ class Runtime:
         self.is_stopping = False
         #: what the proxies that share a store last said of themselves, this one among them
         self.fleet: tuple[ProxyRecord, ...] = ()
+        #: what servers of Safe Browsing have said; its questions do not go through the proxy itself
+        self.own_ports: tuple[int, ...] = ()
+        self.confirmations = Confirmations(lambda service, asked: search_hashes(service, asked, self.own_ports))
         self._no_overrides: str | None = None
         #: why there is no engine, if so
         self._missing = FailureCause.START
@@ -121,11 +127,13 @@ class Runtime:
         is_connection: bool = False,
         is_lookup: bool = False,
         goes_on: bool = False,
+        is_settled: bool = False,
     ) -> Judgement | None:
         """Decide a request; ``None`` while the filter is off for its client.
 
         ``is_connection``: only hosts and port are known. ``is_lookup``: a name is looked up, which no quota is about.
-        ``goes_on``: it was let through before, so that no quota can warn of its end.
+        ``goes_on``: it was let through before, so that no quota can warn of its end. ``is_settled``: what it needs was
+        asked; before, no quota warns either, since that is done once.
         Without a policy, nothing passes, unless a policy said so.
         """
         engine, group = self.engine, self._group(client)
@@ -141,13 +149,29 @@ class Runtime:
             decision = decide(request, client=client, group=group)
         judgement = Judgement(request, client, settings, decision, perf_counter_ns() - start)
         if settings.quotas and self.quotas is not None and not is_lookup:
-            return self.quotas.limited(judgement, self.overrides, may_warn=not goes_on)
+            may_warn = not goes_on and (is_settled or not decision.unconfirmed)
+            return self.quotas.limited(judgement, self.overrides, may_warn=may_warn)
         return judgement
 
     @property
     def use_minutes(self) -> UseMinutes | None:
         """What the quotas have counted; ``None`` until a policy has one."""
         return self._minutes
+
+    async def confirmed(
+        self, judgement: Judgement | None, *, is_connection: bool = False, is_lookup: bool = False
+    ) -> Judgement | None:
+        """The judgement, made anew if somebody has to be asked first; it waits for that, and only for so long.
+
+        If there is no answer, it is as the policy says for that.
+        """
+        if judgement is None or not judgement.decision.unconfirmed:
+            return judgement
+        asked = self.confirmations.ask_soon(judgement.decision.unconfirmed)
+        if asked:
+            await asyncio.wait(list(map(asyncio.wrap_future, asked)), timeout=PATIENCE)
+        how = {"is_connection": is_connection, "is_lookup": is_lookup}
+        return self.judge(judgement.request, judgement.client, **how, is_settled=True)
 
     def quota_uses(self, client: Client) -> list[QuotaUse]:
         """What a client has used of the quotas of its group, and what is left."""
@@ -270,6 +294,7 @@ class Runtime:
     def close(self) -> None:
         """Stop all threads, and write all data."""
         self.statistics.close()
+        self.confirmations.close()
         if self._minutes is not None:
             self._minutes.close()
             self.quotas = self._minutes = None
@@ -308,5 +333,7 @@ class Runtime:
         status += "" if self.store_fault is None else f"; nothing can be unblocked: {self.store_fault}"
         failures = self.failure_policy.status()
         status += f"; {failures}" if failures else ""
+        faults = filter(None, map(self.confirmations.fault, policy.confirmers.values()))
+        status += "".join(f"; nothing is confirmed by {fault}" for fault in faults)
         status = "\n".join((printable(status), *map(str, policy.held_back)))
         return status if self.problem is None else f"{status}; the last change is not used:\n{Lines(self.problem)}"

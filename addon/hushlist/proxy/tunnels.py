@@ -8,8 +8,8 @@ server for it, since its ``connection_strategy`` is lazy. A tunnel that is not d
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from struct import Struct
 from weakref import WeakKeyDictionary, WeakSet
@@ -29,6 +29,7 @@ from hushlist.match.checks import Check
 from hushlist.policy.groups import Client, GroupSettings
 from hushlist.policy.pass_through import BY_NEED, NEVER, WITHOUT_PAGES, PassThrough
 from hushlist.proxy import flow_outcome
+from hushlist.proxy.begun_coroutine import BegunCoroutine, begin
 from hushlist.proxy.bounded_input import LONGEST_HELLO
 from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.proxy.flow_outcome import is_open, refuse
@@ -90,24 +91,28 @@ class Tunnels:
         #: servers of client connections that could carry more than one tunnel
         self._shared: WeakSet[connection.Server] = WeakSet()
 
-    def connect(self, flow: http.HTTPFlow) -> None:
+    def connect(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """mitmproxy's hook ``http_connect``."""
+        return begin(self._decide_connect(flow))
+
+    async def _decide_connect(self, flow: http.HTTPFlow) -> None:
         """Decide a CONNECT by its target and its Host header; refuse it if no page could be shown in the tunnel.
 
         One that the proxy itself asks for is refused in any case: a client that leads the proxy to itself would be in
         the group of the proxy's own machine.
         """
         if self._runtime.mode != "off" and not self._is_second(flow) and is_open(flow):
-            self._connect(flow)
+            await self._connect(flow)
         if self._own.is_loop(flow.client_conn, flow.server_conn):
             refuse(flow, block_response.loop_response)
 
-    def _connect(self, flow: http.HTTPFlow) -> None:
+    async def _connect(self, flow: http.HTTPFlow) -> None:
         is_blocked = False
         try:
             request = request_of_connect(flow)
             if self._own.is_loop(flow.client_conn, flow.server_conn):
                 request = replace(request, fault=LOOP)
-            judgement = self._judge(request, client_of_flow(flow))
+            judgement = await self._judge(request, client_of_flow(flow))
             if judgement is None:
                 return
             is_blocked = judgement.stops
@@ -136,7 +141,11 @@ class Tunnels:
         logger.info("hushlist: no second tunnel over one HTTP/2 connection, for %s", flow.client_conn.peername)
         return True
 
-    def client_hello(self, data: ClientHelloData) -> None:
+    def client_hello(self, data: ClientHelloData) -> Awaitable[None] | None:
+        """mitmproxy's hook ``tls_clienthello``."""
+        return begin(self._decide_hello(data))
+
+    async def _decide_hello(self, data: ClientHelloData) -> None:
         """Decide TLS by its names; pass it through undecrypted if the policy says so.
 
         A connection that the proxy itself has made is decrypted, and the requests in it are refused.
@@ -148,12 +157,12 @@ class Tunnels:
             if self._own.is_loop(data.context.client, server):
                 self._refused[server], data.ignore_connection = LOOP, False
             else:
-                self._client_hello(data, server.address)
+                await self._client_hello(data, server.address)
         except Exception as error:
             if not self._lets_pass(error, server, is_blocked=server in self._refused):
                 data.ignore_connection = False
 
-    def _client_hello(self, data: ClientHelloData, address: connection.Address) -> None:
+    async def _client_hello(self, data: ClientHelloData, address: connection.Address) -> None:
         context, sni = data.context, data.client_hello.sni
         request = request_of_connection(b"https", address, _known(sni), context.client.proxy_mode)
         client = client_of_connection(context.client)
@@ -161,7 +170,7 @@ class Tunnels:
         is_never, hides_name = settings.decrypt == NEVER, _hides_name(data.client_hello)
         hidden = replace(request, fault=_HIDDEN) if hides_name else request
         why_decrypt = partial(self._why_decrypt, hidden, sni, address, tuple(data.client_hello.alpn_protocols))
-        judgement = self._judge(hidden if is_never else request, client)
+        judgement = await self._judge(hidden if is_never else request, client)
         if judgement is not None and judgement.stops:
             # It is decrypted to show the page. Requests in it that a rule allows get a connection of their own.
             # If it is not decrypted, it ends when mitmproxy is to connect.
@@ -213,7 +222,15 @@ class Tunnels:
             return "it may be used for another name"
         return engine.why_decrypt(request, client=client_of_connection(client))
 
-    def next_layer(self, nextlayer: layer.NextLayer) -> None:
+    def next_layer(self, nextlayer: layer.NextLayer) -> Awaitable[None] | None:
+        """mitmproxy's hook of the same name."""
+        return begin(self._next_layer(nextlayer))
+
+    async def held(self, held: BegunCoroutine[layer.Layer | None]) -> None:
+        """Our own hook: wait until raw data is decided that a client has begun to send."""
+        await held
+
+    async def _next_layer(self, nextlayer: layer.NextLayer) -> None:
         """Decide raw connections: mitmproxy calls its other hooks for them too late, or never.
 
         They are those of ``ignore_hosts``, ``allow_hosts`` and ``tcp_hosts``, all raw data on its way to another
@@ -231,17 +248,18 @@ class Tunnels:
             if self._runtime.mode == "off":
                 return
             decide = partial(self._layer_of_raw, chosen)
-            nextlayer.layer = decide(_sent(context.client, nextlayer.events)) or _Held(chosen, decide)
+            decided = await decide(_sent(context.client, nextlayer.events))
+            nextlayer.layer = decided or _Held(chosen, decide)
         except Exception as error:
             if not self._lets_pass(error):
                 nextlayer.layer = _Refused(nextlayer.context)
 
-    def _layer_of_raw(self, chosen: _Raw, sent: list[bytes]) -> layer.Layer | None:
+    async def _layer_of_raw(self, chosen: _Raw, sent: list[bytes]) -> layer.Layer | None:
         """The layer that passes raw data, or ends the connection; ``None`` until the client has sent enough."""
         context = chosen.context
         is_blocked = False
         try:
-            judgement = self._judge_raw(chosen, sent)
+            judgement = await self._judge_raw(chosen, sent)
             if judgement is not None:
                 is_blocked = judgement.stops
                 if not is_blocked:
@@ -256,7 +274,7 @@ class Tunnels:
             is_blocked = not self._lets_pass(error, is_blocked=is_blocked)
         return _Refused(context) if is_blocked else chosen
 
-    def _judge_raw(self, chosen: _Raw, sent: list[bytes]) -> Judgement | None:
+    async def _judge_raw(self, chosen: _Raw, sent: list[bytes]) -> Judgement | None:
         """The judgement of raw data, if it is made here."""
         context, is_ignored, is_quic = chosen.context, _is_ignored(chosen), isinstance(chosen, RawQuicLayer)
         client = client_of_connection(context.client)
@@ -280,9 +298,13 @@ class Tunnels:
         if host is not None:
             names.append(host[1].strip().decode("utf-8", "surrogateescape"))
         request = request_of_connection(scheme, context.server.address, names, context.client.proxy_mode)
-        return self._judge(replace(request, fault=fault or request.fault), client)
+        return await self._judge(replace(request, fault=fault or request.fault), client)
 
-    def raw(self, flow: tcp.TCPFlow | udp.UDPFlow) -> None:
+    def raw(self, flow: tcp.TCPFlow | udp.UDPFlow) -> Awaitable[None] | None:
+        """mitmproxy's hooks ``tcp_start`` and ``udp_start``."""
+        return begin(self._raw(flow))
+
+    async def _raw(self, flow: tcp.TCPFlow | udp.UDPFlow) -> None:
         """Decide raw TCP or UDP before mitmproxy connects to a server."""
         server = flow.server_conn
         if self._runtime.mode == "off" or not flow.live or server.address is None:
@@ -292,7 +314,7 @@ class Tunnels:
             scheme = b"tcp" if isinstance(flow, tcp.TCPFlow) else b"udp"
             client = flow.client_conn
             request = request_of_connection(scheme, server.address, _inner_name(client, server), client.proxy_mode)
-            judgement = self._judge(request, client_of_connection(client))
+            judgement = await self._judge(request, client_of_connection(client))
             if judgement is None:
                 return
             is_blocked = judgement.stops
@@ -322,8 +344,9 @@ class Tunnels:
             self._refused.pop(server, None)
         return passes
 
-    def _judge(self, request: Request, client: Client) -> Judgement | None:
-        return self._runtime.judge(request, client, is_connection=True)
+    async def _judge(self, request: Request, client: Client) -> Judgement | None:
+        judgement = self._runtime.judge(request, client, is_connection=True)
+        return await self._runtime.confirmed(judgement, is_connection=True)
 
     def _shows_page(self, judgement: Judgement) -> bool:
         """Whether a block page can be shown in the tunnel."""
@@ -357,10 +380,20 @@ class _Refused(layer.Layer):
             yield commands.CloseConnection(self.context.client)
 
 
+_Decide = Callable[[list[bytes]], Coroutine[None, None, layer.Layer | None]]
+
+
+@dataclass
+class HushlistHeldHook(commands.StartHook):
+    """Asks the addon, by ``hushlist_held``, to wait for a decision; until then, the layer is paused."""
+
+    held: BegunCoroutine[layer.Layer | None]
+
+
 class _Held(layer.Layer):
     """Holds back a client's first data until there is enough to decide."""
 
-    def __init__(self, chosen: layer.Layer, decide: Callable[[list[bytes]], layer.Layer | None]) -> None:
+    def __init__(self, chosen: layer.Layer, decide: _Decide) -> None:
         super().__init__(chosen.context)
         self._decide = decide
         self._held: list[events.Event] = []
@@ -370,7 +403,10 @@ class _Held(layer.Layer):
         if isinstance(event, events.ConnectionClosed):
             yield commands.CloseConnection(self.context.client)
         elif isinstance(event, events.DataReceived):
-            decided = self._decide(_sent(self.context.client, self._held))
+            deciding = BegunCoroutine(self._decide(_sent(self.context.client, self._held)))
+            if not deciding.is_done:
+                yield HushlistHeldHook(deciding)
+            decided = deciding.result if deciding.is_done else _Refused(self.context)
             if decided is not None:
                 self._handle_event = decided.handle_event  # type: ignore[method-assign]
                 for held in self._held:

@@ -134,7 +134,7 @@ class UnblockHandler:
             request = request_of(asked)
         except UrlError:
             return
-        judgement = self._runtime.judge(request, stopped.client)
+        judgement = await self._runtime.confirmed(self._runtime.judge(request, stopped.client))
         if judgement is None or judgement.host is None or judgement.host != stopped.host:
             return
         if judgement.decision.action not in STOPPING:

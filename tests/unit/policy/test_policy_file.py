@@ -22,7 +22,18 @@ KEYS = ", ".join(POLICY_KEYS)
 LAYER_KEYS = "name, during, checks, lists"
 LIST_KEYS = ", ".join(
     (
-        *("file", "catalogue", "url", *SUBSCRIPTION_KEYS, "format", "prefix-length", "fragments", "seal", "gate"),
+        *(
+            "file",
+            "catalogue",
+            "safe-browsing",
+            "url",
+            *SUBSCRIPTION_KEYS,
+            "format",
+            "prefix-length",
+            "fragments",
+            "seal",
+            "gate",
+        ),
         *DEFAULTS_KEYS,
     )
 )

@@ -14,6 +14,7 @@ from hushlist.errors import logger_of, without_user
 from hushlist.match.checks import Check
 from hushlist.match.rule import Anything, TimeLimit
 from hushlist.match.rule_match import Match
+from hushlist.policy.safe_browsing import is_of_google
 from hushlist.proxy.page.pages import HEADERS, Explanation, Unblock, Verdict, page
 from hushlist.proxy.page.template import Template, security_policy
 
@@ -112,6 +113,7 @@ def explanation_of(judgement: Judgement, zone: tzinfo, kind: Verdict = Verdict.B
         original=original,
         text=_text_key(decision.winner),
         limit=rule.pattern if isinstance(rule.pattern, TimeLimit) else None,
+        is_by_google=is_of_google(decision.winner.confirmed_by or ""),
     )
 
 
@@ -121,6 +123,8 @@ def _text_key(winner: Match) -> str | None:
         return f"check_{winner.rule.pattern.code}"
     if isinstance(winner.rule.pattern, Anything):
         return "default_reason" if winner.until is None else "default_reason_now"
+    if winner.confirmed_by is not None and winner.rule.terms.reason is None:
+        return "suspected_reason" if winner.confirmed_by else "unconfirmed_reason"
     return None
 
 

@@ -63,6 +63,8 @@ class Explanation:
     text: str | None = None
     #: the quota that decided
     limit: TimeLimit | None = None
+    #: whether Google has advised it, whose terms want that to be told, with doubt
+    is_by_google: bool = False
 
     def as_dict(self) -> dict[str, object]:
         """For programs; ``reason`` is in English if the rule has no text of its own."""
@@ -171,7 +173,7 @@ def _values(explanation: Explanation, language: str, unblock: Unblock | None) ->
         "category_name": category_name(explanation.category) or "",
         "until": "" if explanation.until is None else local_time(explanation.until, texts),
         "facts": _facts(explanation, texts),
-        "form": Markup() if unblock is None else _forms(unblock, kind, texts),
+        "form": _advisory(explanation, texts) + (Markup() if unblock is None else _forms(unblock, kind, texts)),
     }
 
 
@@ -188,6 +190,18 @@ def _reason(explanation: Explanation, texts: Mapping[str, str]) -> str:
     if explanation.fault is not None and explanation.kind is not Verdict.FAILED:
         return texts["unread_reason"]
     return texts[f"{explanation.kind}_reason"]
+
+
+#: Spec: Safe Browsing, Appropriate Usage, User Warnings: "Advisory provided by Google", with a link to this
+_ADVISORY = "https://developers.google.com/safe-browsing/v4/advisory"
+
+
+def _advisory(explanation: Explanation, texts: Mapping[str, str]) -> Markup:
+    """Who advised it; it stands with the form, which every template has."""
+    if not explanation.is_by_google:
+        return Markup()
+    link = element("a", texts["advisory"], href=_ADVISORY, rel="noreferrer")
+    return element("section", element("p", link), element("p", texts["advisory_doubt"], class_="note"))
 
 
 def _help(explanation: Explanation, texts: Mapping[str, str]) -> str:

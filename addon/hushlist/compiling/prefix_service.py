@@ -1,0 +1,252 @@
+"""Asks servers of Safe Browsing: for updates of their lists, and for the full hashes of prefixes that fit.
+
+What is sent: the API key, the names and states of lists, and the prefixes; never a URL or a full hash. No message has
+the key. Answers are bounded before and while they are read, and a redirect is an error, as nobody else may see the key.
+
+Spec: Safe Browsing v4, threatListUpdates.fetch, fullHashes.find; v5, hashLists.batchGet, hashes.search
+"""
+
+from __future__ import annotations
+
+from base64 import urlsafe_b64encode
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from functools import partial
+from io import BytesIO
+from typing import TypeVar
+from urllib.parse import urlencode
+
+from hushlist import __version__
+from hushlist.compiling.list_fetch import LONGEST_FETCH, FetchError, fetch
+from hushlist.decide.confirmations import PATIENCE, Confirmations, FullHashes, SearchError, Threat
+from hushlist.decide.engine import ConfirmingEngine, Engine
+from hushlist.errors import MessageError
+from hushlist.match.expressions import FULL_LENGTH
+from hushlist.match.index import Index
+from hushlist.policy.policy_file import Policy
+from hushlist.policy.safe_browsing import THREATS, PrefixList, SafeBrowsing
+from hushlist.safebrowsing import prefix_list
+from hushlist.safebrowsing.list_updates import update_of_v4, update_of_v5
+from hushlist.safebrowsing.v4_messages import (
+    ClientInfo,
+    CompressionType,
+    Constraints,
+    FetchThreatListUpdatesRequest,
+    FetchThreatListUpdatesResponse,
+    FindFullHashesRequest,
+    FindFullHashesResponse,
+    ListUpdateRequest,
+    ThreatEntry,
+    ThreatEntryType,
+    ThreatInfo,
+    ThreatType,
+)
+from hushlist.safebrowsing.v5_messages import (
+    BatchGetHashListsResponse,
+    FullHashDetail,
+    SearchHashesResponse,
+    ThreatAttribute,
+)
+from hushlist.safebrowsing.wire_format import decode_message, encode_message
+from hushlist.unblock.overrides import Overrides
+from hushlist.url.comparison import RedirectMemory
+
+_Message = TypeVar("_Message")
+
+#: octets of an update, and of an answer with full hashes
+_LONGEST_UPDATE, _LONGEST_ANSWER = 1 << 27, 1 << 20
+#: full hashes that an answer may have for each prefix: real ones have a few
+_MOST_HASHES = 100
+_CLIENT = ClientInfo("hushlist", __version__)
+#: entries of one update, and of a list
+_MOST_ENTRIES = Constraints(
+    max_update_entries=prefix_list.MOST_PREFIXES,
+    max_database_entries=prefix_list.MOST_PREFIXES,
+    supported_compressions=(CompressionType.RAW, CompressionType.RICE),
+)
+
+
+def _ask(
+    service: SafeBrowsing,
+    method: str,
+    answer: type[_Message],
+    fields: Iterable[tuple[str, str]] = (),
+    message: object = None,
+    longest: int = _LONGEST_UPDATE,
+    deadline: float = LONGEST_FETCH,
+    own_ports: Iterable[int] = (),
+) -> _Message:
+    """A server's answer. Raises ``FetchError``, which never has the key, whatever the server says."""
+    key = [("key", service.api_key)] if service.api_key else []
+    url = f"{service.server}/v{service.version}/{method}?{urlencode([*fields, *key, ('alt', 'proto')])}"
+    sent, read = None if message is None else encode_message(message), BytesIO()
+    try:
+        fetch(url, read, longest=longest, deadline=deadline, own_ports=own_ports, message=sent, is_redirected=False)
+        return decode_message(answer, read.getvalue())
+    except MessageError as error:
+        raise FetchError(f"its answer cannot be used: {error}") from error
+    except FetchError as error:
+        why = str(error).replace(service.api_key, "(the API key)") if service.api_key else str(error)
+        raise FetchError(why, error.retry_after) from None
+
+
+def _base64(octets: bytes) -> str:
+    return urlsafe_b64encode(octets).decode("ascii")
+
+
+# -- updates -----------------------------------------------------------------------------------------------------------
+
+
+def updated(
+    own: PrefixList, known: prefix_list.PrefixList, own_ports: Iterable[int] = ()
+) -> tuple[prefix_list.PrefixList, float]:
+    """A list as its server has it now, from what is known of it; and seconds until it may be asked again.
+
+    Where the update does not fit what is known, or its checksum is another, the whole list is asked for, once.
+
+    Raises:
+        FetchError: the server gives no answer that can be used.
+    """
+    for base in (known, prefix_list.PrefixList()) if known.state else (known,):
+        update, wait = (_of_v4 if own.service.version == 4 else _of_v5)(own, base.state, own_ports)
+        try:
+            return base.updated(update), wait
+        except MessageError as error:
+            fault = error
+    raise FetchError(f"its update cannot be used: {fault}")
+
+
+def _of_v4(own: PrefixList, state: bytes, own_ports: Iterable[int]) -> tuple[prefix_list.PrefixUpdate, float]:
+    threat, platform, entry = own.types
+    asked = ListUpdateRequest(threat, platform, entry, state, _MOST_ENTRIES)
+    message = FetchThreatListUpdatesRequest(_CLIENT, (asked,))
+    answer = _ask(
+        own.service, "threatListUpdates:fetch", FetchThreatListUpdatesResponse, message=message, own_ports=own_ports
+    )
+    wait = answer.minimum_wait_duration or 0.0
+    for found in answer.list_update_responses:
+        if (found.threat_type, found.platform_type, found.threat_entry_type) == (threat, platform, entry):
+            if found.checksum is None:
+                raise FetchError("its update has no checksum")
+            return _told(partial(update_of_v4, found)), wait
+    raise FetchError(f"its answer does not have the list {own.name}")
+
+
+def _of_v5(own: PrefixList, state: bytes, own_ports: Iterable[int]) -> tuple[prefix_list.PrefixUpdate, float]:
+    fields = [("names", own.name), ("version", _base64(state))]
+    answer = _ask(own.service, "hashLists:batchGet", BatchGetHashListsResponse, fields, own_ports=own_ports)
+    if [found.name for found in answer.hash_lists] != [own.name]:
+        raise FetchError(f"its answer does not have the list {own.name}, and no other")
+    (found,) = answer.hash_lists
+    update, size = _told(partial(update_of_v5, found)), own.size
+    if any(len(prefix) != size for prefix in update.additions):
+        raise FetchError(f"its answer has prefixes that have not {size} octets")
+    return update, found.minimum_wait_duration or 0.0
+
+
+def _told(read: partial[prefix_list.PrefixUpdate]) -> prefix_list.PrefixUpdate:
+    try:
+        return read()
+    except MessageError as error:
+        raise FetchError(f"its update cannot be used: {error}") from error
+
+
+# -- full hashes -------------------------------------------------------------------------------------------------------
+
+
+def search_hashes(service: SafeBrowsing, prefixes: Collection[bytes], own_ports: Iterable[int] = ()) -> FullHashes:
+    """What a server says of prefixes; a ``Search``."""
+    ask = _search_v4 if service.version == 4 else _search_v5
+    try:
+        found = ask(service, prefixes, own_ports)
+    except FetchError as error:
+        raise SearchError(str(error)) from error
+    if len(found.threats) > _MOST_HASHES * len(prefixes):
+        raise SearchError(f"it has {len(found.threats):,} full hashes for {len(prefixes)} prefixes")
+    return found
+
+
+def _search_v4(service: SafeBrowsing, prefixes: Collection[bytes], own_ports: Iterable[int]) -> FullHashes:
+    types: Sequence[Sequence[int]] = [*zip(*(PrefixList(service, name).types for name in service.lists), strict=True)]
+    threats, platforms, entries = (tuple(dict.fromkeys(own)) for own in types)
+    asked = ThreatInfo(threats, platforms, tuple(map(ThreatEntry, prefixes)), entries)
+    answer = _ask(
+        service,
+        "fullHashes:find",
+        FindFullHashesResponse,
+        message=FindFullHashesRequest(_CLIENT, threat_info=asked),
+        longest=_LONGEST_ANSWER,
+        deadline=PATIENCE,
+        own_ports=own_ports,
+    )
+    return full_hashes_of_v4(answer)
+
+
+def full_hashes_of_v4(answer: FindFullHashesResponse) -> FullHashes:
+    """What an answer of v4 says; matches of unknown types, and hashes that are not whole, are not enforced."""
+    found: dict[bytes, list[Threat]] = {}
+    for match in answer.matches:
+        known = match.threat is not None and len(match.threat.hash) == FULL_LENGTH
+        if known and match.threat is not None and match.threat_entry_type == ThreatEntryType.URL:
+            kind = _name_of(match.threat_type)
+            if kind is not None:
+                found.setdefault(match.threat.hash, []).append(Threat(kind, match.cache_duration or 0.0))
+    threats = {full_hash: tuple(own) for full_hash, own in found.items()}
+    return FullHashes(threats, answer.negative_cache_duration or 0.0, answer.minimum_wait_duration or 0.0)
+
+
+def _search_v5(service: SafeBrowsing, prefixes: Collection[bytes], own_ports: Iterable[int]) -> FullHashes:
+    answer = _ask(
+        service,
+        "hashes:search",
+        SearchHashesResponse,
+        [("hashPrefixes", _base64(prefix[:4])) for prefix in prefixes],
+        longest=_LONGEST_ANSWER,
+        deadline=PATIENCE,
+        own_ports=own_ports,
+    )
+    return full_hashes_of_v5(answer)
+
+
+def full_hashes_of_v5(answer: SearchHashesResponse) -> FullHashes:
+    """What an answer of v5 says; details of unknown types or attributes, and canaries, are not enforced.
+
+    Raises:
+        FetchError: it does not say for how long it holds, or has a hash that is not whole.
+    """
+    if answer.cache_duration is None:
+        raise FetchError("its answer does not say for how long it holds")
+    if any(len(found.full_hash) != FULL_LENGTH for found in answer.full_hashes):
+        raise FetchError("its answer has a full hash that is not whole")
+    lasts, threats = answer.cache_duration, dict[bytes, tuple[Threat, ...]]()
+    for found in answer.full_hashes:
+        own = tuple(_threats_of(found.full_hash_details, lasts))
+        threats[found.full_hash] = (*threats.get(found.full_hash, ()), *own)
+    return FullHashes(threats, lasts)
+
+
+def _threats_of(details: Iterable[FullHashDetail], lasts: float) -> Iterator[Threat]:
+    for detail in details:
+        kind, attributes = _name_of(detail.threat_type), set(detail.attributes)
+        if kind is not None and attributes <= {ThreatAttribute.FRAME_ONLY}:
+            yield Threat(kind, lasts, is_frame_only=bool(attributes))
+
+
+def _name_of(threat: int) -> str | None:
+    """The name of a threat type that is enforced."""
+    name = ThreatType(threat).name if threat in tuple(ThreatType) else None
+    return name if name in THREATS else None
+
+
+# -- engines -----------------------------------------------------------------------------------------------------------
+
+
+def asking_engine(
+    policy: Policy,
+    index: Index,
+    redirect_memory: RedirectMemory | None = None,
+    overrides: Overrides | None = None,
+) -> Engine:
+    """An engine that asks servers, and waits for them, if its policy has lists of Safe Browsing."""
+    if not policy.confirmers:
+        return Engine(policy, index, redirect_memory, overrides)
+    return ConfirmingEngine(policy, index, redirect_memory, overrides, Confirmations(search_hashes))

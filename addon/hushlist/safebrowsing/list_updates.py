@@ -1,0 +1,240 @@
+"""Updates as the messages of v4 and v5, both ways.
+
+v4 takes the four octets of a prefix as a little-endian number, so a Rice-coded list is not sorted as its prefixes are;
+v5 takes them big-endian.
+
+Spec: Safe Browsing v4, Compression, "Decompression"; Safe Browsing v5, HashList
+"""
+
+from __future__ import annotations
+
+import sys
+from array import array
+from collections.abc import Iterable, Sequence
+from typing import Literal, TypeAlias
+
+from hushlist.errors import MessageError
+from hushlist.safebrowsing.prefix_list import LONGEST, MOST_PREFIXES, SHORTEST, PrefixUpdate
+from hushlist.safebrowsing.rice_coding import V4_PARAMETERS, V5_PARAMETERS, RiceCoded, rice_decode, rice_encode
+from hushlist.safebrowsing.v4_messages import (
+    Checksum,
+    CompressionType,
+    ListUpdateResponse,
+    RawHashes,
+    RawIndices,
+    ResponseType,
+    RiceDeltaEncoding,
+    ThreatEntrySet,
+    ThreatListDescriptor,
+)
+from hushlist.safebrowsing.v5_messages import (
+    HashList,
+    RiceDeltaEncoded32Bit,
+    RiceDeltaEncoded64Bit,
+    RiceDeltaEncoded128Bit,
+    RiceDeltaEncoded256Bit,
+)
+
+_ByteOrder: TypeAlias = Literal["little", "big"]
+_WORD = (1 << 64) - 1
+
+
+# -- v4 ----------------------------------------------------------------------------------------------------------------
+
+
+def update_of_v4(response: ListUpdateResponse) -> PrefixUpdate:
+    """The update in an answer of v4.
+
+    Raises:
+        MessageError: it cannot be read, or is too large.
+    """
+    if response.response_type not in (ResponseType.PARTIAL_UPDATE, ResponseType.FULL_UPDATE):
+        raise MessageError(f"an update of the unknown type {response.response_type}")
+    additions, removals = list[bytes](), list[int]()
+    for entries in response.additions:
+        additions += prefixes_of_v4(entries)
+        if len(additions) > MOST_PREFIXES:
+            raise MessageError(f"a list of more than {MOST_PREFIXES:,} prefixes")
+    for entries in response.removals:
+        removals += indices_of_v4(entries)
+        if len(removals) > MOST_PREFIXES:
+            raise MessageError(f"more than {MOST_PREFIXES:,} prefixes to remove")
+    return PrefixUpdate(
+        state=response.new_client_state,
+        additions=additions,
+        removals=removals,
+        is_partial=response.response_type == ResponseType.PARTIAL_UPDATE,
+        checksum=response.checksum.sha256 if response.checksum and response.checksum.sha256 else None,
+    )
+
+
+def prefixes_of_v4(entries: ThreatEntrySet) -> list[bytes]:
+    """The prefixes of one set, in its own order; raises as ``update_of_v4`` does."""
+    if entries.compression_type == CompressionType.RICE:
+        coded = _coded_of_v4(entries.rice_hashes)
+        return _split(_octets_of(rice_decode(coded, most=MOST_PREFIXES), 4, "little"), 4) if coded else []
+    if entries.compression_type != CompressionType.RAW:
+        raise MessageError(f"entries of the unknown compression {entries.compression_type}")
+    if entries.raw_hashes is None:
+        return []
+    size, octets = entries.raw_hashes.prefix_size, entries.raw_hashes.raw_hashes
+    if not SHORTEST <= size <= LONGEST or len(octets) % size:
+        raise MessageError(f"{len(octets):,} octets of prefixes of {size} octets")
+    if len(octets) // size > MOST_PREFIXES:
+        raise MessageError(f"a list of more than {MOST_PREFIXES:,} prefixes")
+    return _split(octets, size)
+
+
+def indices_of_v4(entries: ThreatEntrySet) -> Sequence[int]:
+    """The places of one set; raises as ``update_of_v4`` does."""
+    if entries.compression_type == CompressionType.RICE:
+        coded = _coded_of_v4(entries.rice_indices)
+        return rice_decode(coded, most=MOST_PREFIXES) if coded else ()
+    if entries.compression_type != CompressionType.RAW:
+        raise MessageError(f"entries of the unknown compression {entries.compression_type}")
+    return entries.raw_indices.indices if entries.raw_indices else ()
+
+
+def _coded_of_v4(sent: RiceDeltaEncoding | None) -> RiceCoded | None:
+    if sent is None:
+        return None
+    return RiceCoded(sent.first_value, sent.rice_parameter, sent.num_entries, sent.encoded_data)
+
+
+def update_to_v4(update: PrefixUpdate, name: ThreatListDescriptor, is_rice: bool) -> ListUpdateResponse:
+    """An update as an answer of v4. Prefixes of more than four octets are always raw."""
+    by_size: dict[int, list[bytes]] = {}
+    for prefix in update.additions:
+        by_size.setdefault(len(prefix), []).append(prefix)
+    return ListUpdateResponse(
+        threat_type=name.threat_type,
+        threat_entry_type=name.threat_entry_type,
+        platform_type=name.platform_type,
+        response_type=ResponseType.PARTIAL_UPDATE if update.is_partial else ResponseType.FULL_UPDATE,
+        additions=tuple(_prefixes_to_v4(size, by_size[size], is_rice) for size in sorted(by_size)),
+        removals=(_indices_to_v4(update.removals, is_rice),) if update.removals else (),
+        new_client_state=update.state,
+        checksum=Checksum(update.checksum) if update.checksum else None,
+    )
+
+
+def _prefixes_to_v4(size: int, prefixes: list[bytes], is_rice: bool) -> ThreatEntrySet:
+    if is_rice and size == SHORTEST:
+        coded = _coded_to_v4(sorted(_numbers_of(b"".join(prefixes), "little")))
+        return ThreatEntrySet(CompressionType.RICE, rice_hashes=coded)
+    return ThreatEntrySet(CompressionType.RAW, raw_hashes=RawHashes(size, b"".join(sorted(prefixes))))
+
+
+def _indices_to_v4(indices: Sequence[int], is_rice: bool) -> ThreatEntrySet:
+    if is_rice:
+        return ThreatEntrySet(CompressionType.RICE, rice_indices=_coded_to_v4(indices))
+    return ThreatEntrySet(CompressionType.RAW, raw_indices=RawIndices(tuple(indices)))
+
+
+def _coded_to_v4(numbers: Sequence[int]) -> RiceDeltaEncoding:
+    coded = rice_encode(numbers, V4_PARAMETERS)
+    return RiceDeltaEncoding(coded.first_value, coded.parameter, coded.deltas, coded.data)
+
+
+# -- v5 ----------------------------------------------------------------------------------------------------------------
+
+
+def update_of_v5(sent: HashList) -> PrefixUpdate:
+    """The update in a list of v5.
+
+    Raises:
+        MessageError: it cannot be read, or is too large.
+    """
+    found = _coded_additions(sent)
+    additions: Sequence[bytes] = ()
+    if len(found) > 1:
+        raise MessageError("additions of two lengths in one list")
+    for size, coded in found:
+        numbers = rice_decode(coded, 8 * size, V5_PARAMETERS[8 * size], MOST_PREFIXES)
+        additions = _split(_octets_of(numbers, size, "big"), size)
+    removals: Sequence[int] = ()
+    if sent.compressed_removals is not None:
+        removals = rice_decode(_coded_of_v5(sent.compressed_removals), 32, V5_PARAMETERS[32], MOST_PREFIXES)
+    return PrefixUpdate(sent.version, additions, removals, sent.partial_update, sent.sha256_checksum)
+
+
+def _coded_of_v5(sent: RiceDeltaEncoded32Bit | RiceDeltaEncoded64Bit) -> RiceCoded:
+    return RiceCoded(sent.first_value, sent.rice_parameter, sent.entries_count, sent.encoded_data)
+
+
+def _coded_additions(sent: HashList) -> list[tuple[int, RiceCoded]]:
+    """The additions with the octets of a prefix; there should be one of them at most."""
+    found = list[tuple[int, RiceCoded]]()
+    if sent.additions_four_bytes is not None:
+        found.append((4, _coded_of_v5(sent.additions_four_bytes)))
+    if sent.additions_eight_bytes is not None:
+        found.append((8, _coded_of_v5(sent.additions_eight_bytes)))
+    if (long := sent.additions_sixteen_bytes) is not None:
+        first = long.first_value_hi << 64 | long.first_value_lo
+        found.append((16, RiceCoded(first, long.rice_parameter, long.entries_count, long.encoded_data)))
+    if (full := sent.additions_thirty_two_bytes) is not None:
+        first = full.first_value_first_part << 192 | full.first_value_second_part << 128
+        first |= full.first_value_third_part << 64 | full.first_value_fourth_part
+        found.append((32, RiceCoded(first, full.rice_parameter, full.entries_count, full.encoded_data)))
+    return found
+
+
+def update_to_v5(update: PrefixUpdate, name: str, size: int, wait: float | None) -> HashList:
+    """An update as a list of v5, whose prefixes all have ``size`` octets: 4, 8, 16 or 32."""
+    parts: dict[str, object] = {}
+    if update.additions:
+        numbers = sorted(_numbers_of(b"".join(update.additions), "big", size))
+        coded = rice_encode(numbers, V5_PARAMETERS[8 * size])
+        key, part = _additions_to_v5(size, coded)
+        parts[key] = part
+    if update.removals:
+        coded = rice_encode(update.removals, V5_PARAMETERS[32])
+        parts["compressed_removals"] = RiceDeltaEncoded32Bit(
+            coded.first_value, coded.parameter, coded.deltas, coded.data
+        )
+    return HashList(
+        name=name,
+        version=update.state,
+        partial_update=update.is_partial,
+        minimum_wait_duration=wait,
+        sha256_checksum=update.checksum or b"",
+        **parts,  # type: ignore[arg-type]
+    )
+
+
+def _additions_to_v5(size: int, coded: RiceCoded) -> tuple[str, object]:
+    first, *rest = coded.first_value, coded.parameter, coded.deltas, coded.data
+    match size:
+        case 4:
+            return "additions_four_bytes", RiceDeltaEncoded32Bit(first, *rest)  # type: ignore[arg-type]
+        case 8:
+            return "additions_eight_bytes", RiceDeltaEncoded64Bit(first, *rest)  # type: ignore[arg-type]
+        case 16:
+            return "additions_sixteen_bytes", RiceDeltaEncoded128Bit(first >> 64, first & _WORD, *rest)  # type: ignore[arg-type]
+        case _:
+            words = (first >> 192, first >> 128 & _WORD, first >> 64 & _WORD, first & _WORD)
+            return "additions_thirty_two_bytes", RiceDeltaEncoded256Bit(*words, *rest)  # type: ignore[arg-type]
+
+
+# -- numbers and octets ------------------------------------------------------------------------------------------------
+
+
+def _split(octets: bytes, size: int) -> list[bytes]:
+    return [octets[at : at + size] for at in range(0, len(octets), size)]
+
+
+def _octets_of(numbers: Iterable[int], size: int, order: _ByteOrder) -> bytes:
+    if isinstance(numbers, array):
+        if sys.byteorder != order:
+            numbers.byteswap()
+        return numbers.tobytes()
+    return b"".join(number.to_bytes(size, order) for number in numbers)
+
+
+def _numbers_of(octets: bytes, order: _ByteOrder, size: int = 4) -> Iterable[int]:
+    if size > 8:
+        return [int.from_bytes(one, order) for one in _split(octets, size)]
+    numbers = array("I" if size == 4 else "Q", octets)
+    if sys.byteorder != order:
+        numbers.byteswap()
+    return numbers
