@@ -11,6 +11,9 @@ from pathlib import Path
 import pytest
 from hypothesis import HealthCheck, settings
 
+from hushlist.system.postgres_address import PostgresAddress
+from postgres import GROUP, Server, running
+
 # Always the same examples, here and in CI, so more of them would find nothing new; ``HYPOTHESIS_PROFILE`` names another
 # profile.
 settings.register_profile(
@@ -58,3 +61,26 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("XDG_CACHE_HOME", str(folder))
         patch.setenv("XDG_STATE_HOME", str(folder / "state"))
         yield folder
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Server]:
+    """A PostgreSQL, started when a test first needs it; such tests have the mark ``GROUP`` of ``postgres``."""
+    with running() as server:
+        yield server
+
+
+@pytest.fixture
+def database(postgres: Server) -> Iterator[PostgresAddress]:
+    """The address of a new database with our tables."""
+    with postgres.database() as name:
+        yield postgres.address(name)
+
+
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=GROUP)])
+def place(request: pytest.FixtureRequest, tmp_path: Path) -> Path | PostgresAddress:
+    """Where a store can be: a file, and a database."""
+    if request.param == "sqlite":
+        return tmp_path / "state" / "store.sqlite"
+    found: PostgresAddress = request.getfixturevalue("database")
+    return found

@@ -19,6 +19,7 @@ REFERENCE = (
     "rules/log.md",
     "rules/admin.md",
     "rules/network.md",
+    "rules/fleet.md",
     "rules/failures.md",
     "rules/decisions.md",
 )

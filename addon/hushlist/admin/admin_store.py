@@ -1,6 +1,6 @@
-"""The administrators' file: who is signed in, tokens of programs, and the record of what was done.
+"""The administrators' store: who is signed in, tokens of programs, and the record of what was done.
 
-Of sessions and tokens, it keeps hashes alone: whoever reads the file cannot act by it. They are random, so a fast hash
+Of sessions and tokens, it keeps hashes alone: whoever reads it cannot act by it. They are random, so a fast hash
 does. A session ends at its time, when somebody ends it, and when its person's passphrase or name in the policy changes.
 """
 
@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import secrets
-import sqlite3
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import NamedTuple
@@ -17,7 +16,8 @@ from typing import NamedTuple
 from hushlist.errors import HushlistError
 from hushlist.policy.admin import AdminPerson, Role
 from hushlist.system.files import state_folder
-from hushlist.unblock.store import Store
+from hushlist.system.postgres_address import PostgresAddress
+from hushlist.unblock.store import open_store
 
 #: seconds that a session lasts
 SESSION = 12 * 3600.0
@@ -86,11 +86,11 @@ def default_path() -> Path:
 
 
 class AdminStore:
-    """The file; its methods wait for the disk, and raise ``StoreError`` if it cannot be read or written."""
+    """A file, or a database; the methods wait for it, and raise ``StoreError`` if it cannot be read or written."""
 
-    def __init__(self, path: Path, clock: Callable[[], float]) -> None:
+    def __init__(self, place: Path | PostgresAddress, clock: Callable[[], float]) -> None:
         """``clock`` returns seconds since the epoch."""
-        self._store, self._clock = Store(path, "hushlist.admin"), clock
+        self._store, self._clock = open_store(place, "admin", "hushlist.admin"), clock
 
     def __enter__(self) -> AdminStore:
         return self
@@ -110,8 +110,9 @@ class AdminStore:
         with self._store.writing() as database:
             now = self._clock()
             database.execute("DELETE FROM sessions WHERE until <= ?", (now,))
-            row = (_hash(token), person.name, _proof(person), is_secure, client, now, now + SESSION)
-            database.execute("INSERT INTO sessions VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", row)
+            row = (_hash(token), person.name, _proof(person), int(is_secure), client, now, now + SESSION)
+            names = "hash, name, proof, is_secure, client, made, until"
+            database.execute(f"INSERT INTO sessions ({names}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)  # noqa: S608
             database.execute(
                 "DELETE FROM sessions WHERE name = ? AND id <="
                 " (SELECT id FROM sessions WHERE name = ? ORDER BY id DESC LIMIT 1 OFFSET ?)",
@@ -124,7 +125,7 @@ class AdminStore:
         query = "SELECT name, proof FROM sessions WHERE hash = ? AND is_secure = ? AND until > ? AND made <= ?"
         with self._store.reading() as database:
             now = self._clock()
-            row = database.execute(query, (_hash(token), is_secure, now, now + 60)).fetchone()
+            row = database.execute(query, (_hash(token), int(is_secure), now, now + 60)).fetchone()
         person = next((one for one in people if row is not None and one.name == row[0]), None)
         if person is None or not secrets.compare_digest(_proof(person), row[1]):
             return None
@@ -161,11 +162,10 @@ class AdminStore:
             (number,) = database.execute("SELECT count(*) FROM bearers").fetchone()
             if number >= MOST_BEARERS:
                 raise AccountError(f"there are {number} tokens already")
-            try:
-                row = (_hash(token), name, role.value, by, now, now + seconds)
-                database.execute("INSERT INTO bearers VALUES (NULL, ?, ?, ?, ?, ?, ?)", row)
-            except sqlite3.IntegrityError as error:
-                raise AccountError(f"{name!r}: a token has this name; revoke it first") from error
+            row = (_hash(token), name, role.value, by, now, now + seconds)
+            query = "INSERT INTO bearers (hash, name, role, by, made, until) VALUES (?, ?, ?, ?, ?, ?)"
+            if not database.execute(f"{query} ON CONFLICT DO NOTHING", row).rowcount:
+                raise AccountError(f"{name!r}: a token has this name; revoke it first")
         return token
 
     def bearer(self, token: str, client: str) -> Account | None:
@@ -200,12 +200,10 @@ class AdminStore:
         plain = json.dumps(detail), role, None if undo is None else json.dumps(undo)
         with self._store.writing() as database:
             row = (self._clock(), account.name, account.client, what, *plain)
-            number = database.execute(
-                "INSERT INTO record VALUES (NULL, ?, ?, ?, ?, ?, ?, ?, NULL, NULL)", row
-            ).lastrowid
-            assert number is not None
+            query = "INSERT INTO record (at, who, client, what, detail, role, undo) VALUES (?, ?, ?, ?, ?, ?, ?)"
+            (number,) = database.execute(f"{query} RETURNING id", row).fetchone()
             database.execute("DELETE FROM record WHERE id <= ?", (number - MOST_RECORDED,))
-        return number
+        return int(number)
 
     def recorded(self, limit: int = 200) -> list[RecordedAction]:
         """What was done, the newest first."""

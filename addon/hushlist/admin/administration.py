@@ -56,13 +56,13 @@ class Administration:
     """All that administrators do; the methods wait for the disk, and raise ``ActionError`` or ``StoreError``."""
 
     def __init__(self, store: AdminStore, overrides: Overrides) -> None:
-        self.store, self._overrides = store, overrides
+        self.store, self.overrides = store, overrides
 
     # -- grants and codes ----------------------------------------------------------------------------------------------
 
     def grants(self) -> dict[str, object]:
         """What is unblocked now."""
-        return {"grants": [_plain_grant(grant) for grant in self._overrides.active(time())]}
+        return {"grants": [_plain_grant(grant) for grant in self.overrides.active(time())]}
 
     def grant(self, account: Account, policy: Policy, scope: str, target: str, minutes: int, client: str) -> Done:
         """Allow something for a while, for a client, a user, a group, or for everybody, which is an empty text."""
@@ -76,7 +76,7 @@ class Administration:
 
     def _granted(self, account: Account, what: str, scope: str, target: str, seconds: float, whom: str | None) -> Done:
         try:
-            grant = self._overrides.grant(scope, target, seconds, client=whom, how=HOW, by=account.name)
+            grant = self.overrides.grant(scope, target, seconds, client=whom, how=HOW, by=account.name)
         except ValueError as error:
             raise ActionError(str(error)) from error
         undo = {"kind": "grant", "id": grant.id}
@@ -85,8 +85,8 @@ class Administration:
 
     def revoke(self, account: Account, number: int) -> Done:
         """End a grant."""
-        found = [grant for grant in self._overrides.active(time()) if grant.id == number]
-        if not found or not self._overrides.revoke(number, by=account.name):
+        found = [grant for grant in self.overrides.active(time()) if grant.id == number]
+        if not found or not self.overrides.revoke(number, by=account.name):
             raise MissingError("there is no such grant, or it has ended")
         plain = _plain_grant(found[0])
         # a pause that was ended is for those to make again who may pause
@@ -97,7 +97,7 @@ class Administration:
     def approve(self, account: Account, number: int, scope: str, minutes: int) -> Done:
         """Grant a request for access to whoever made it."""
         try:
-            grant = self._overrides.approve(number, scope, minutes * _MINUTE, by=account.name)
+            grant = self.overrides.approve(number, scope, minutes * _MINUTE, by=account.name)
         except UnansweredError as error:
             raise MissingError(str(error)) from error
         plain, undo = {**_plain_grant(grant), "request": number}, {"kind": "grant", "id": grant.id}
@@ -106,7 +106,7 @@ class Administration:
     def decline(self, account: Account, number: int, word: str) -> Done:
         """Decline a request for access, perhaps with a word for whoever made it."""
         try:
-            found = self._overrides.decline(number, word, by=account.name)
+            found = self.overrides.decline(number, word, by=account.name)
         except UnansweredError as error:
             raise MissingError(str(error)) from error
         plain: dict[str, object] = {"request": number, "host": found.host, "word": found.word}
@@ -125,7 +125,7 @@ class Administration:
                     "until": code.until,
                     "by": code.by,
                 }
-                for code in self._overrides.codes()
+                for code in self.overrides.codes()
             ]
         }
 
@@ -138,13 +138,13 @@ class Administration:
             raise ActionError("a code is for a client, a user, or whoever uses it first")
         canonical = _target(scope, target) if target else None
         try:
-            before = {code.hash for code in self._overrides.codes()}
-            code = self._overrides.make_code(
+            before = {code.hash for code in self.overrides.codes()}
+            code = self.overrides.make_code(
                 scope, minutes * _MINUTE, canonical, whom, valid_for=hours * 60 * _MINUTE, by=account.name
             )
         except ValueError as error:
             raise ActionError(str(error)) from error
-        made = next((one.hash.hex() for one in self._overrides.codes() if one.hash not in before), "")
+        made = next((one.hash.hex() for one in self.overrides.codes() if one.hash not in before), "")
         plain: dict[str, object] = {"scope": scope, "target": canonical, "client": whom, "minutes": minutes}
         recorded = self.store.record(account, "made a code", plain, Role.APPROVE, {"kind": "code", "id": made})
         return Done(recorded, {**plain, "id": made, "code": code})
@@ -152,7 +152,7 @@ class Administration:
     def withdraw_code(self, account: Account, identity: str) -> Done:
         """Make a code worthless."""
         try:
-            is_there = self._overrides.withdraw_hash(bytes.fromhex(identity), by=account.name)
+            is_there = self.overrides.withdraw_hash(bytes.fromhex(identity), by=account.name)
         except ValueError:
             is_there = False
         if not is_there:
@@ -299,7 +299,7 @@ class Administration:
     def _undo(self, account: Account, policy: Policy, how: dict[str, object]) -> None:
         kind = how["kind"]
         if kind == "grant":
-            if not self._overrides.revoke(int(str(how["id"])), by=account.name):
+            if not self.overrides.revoke(int(str(how["id"])), by=account.name):
                 raise MissingError("the grant has ended")
         elif kind == "revoked":
             seconds = float(str(how["until"])) - time()
@@ -307,11 +307,11 @@ class Administration:
                 raise MissingError("the grant would have ended by now")
             whom = None if how["client"] is None else str(how["client"])
             means = WARNING if how["how"] == WARNING else HOW  # after a click on a warning, only warnings pass
-            self._overrides.grant(
+            self.overrides.grant(
                 str(how["scope"]), str(how["target"]), seconds, client=whom, how=means, by=account.name
             )
         elif kind == "code":
-            if not self._overrides.withdraw_hash(bytes.fromhex(str(how["id"])), by=account.name):
+            if not self.overrides.withdraw_hash(bytes.fromhex(str(how["id"])), by=account.name):
                 raise MissingError("the code was used, or is too old")
         elif kind == "rule":
             path = _own_list(policy)

@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from datetime import UTC, datetime, timedelta
-from pathlib import Path
 
 from hushlist.decide.decision import Decision
 from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError
-from hushlist.journal.log_database import LogFilters, newest_records
+from hushlist.journal.log_database import LogFilters, LogPlace, newest_records
 from hushlist.journal.log_record import time_text
 from hushlist.policy.groups import Client, Group
 from hushlist.policy.recurrence import Schedule
@@ -70,7 +69,7 @@ def _plain_schedule(schedule: Schedule, now: datetime) -> dict[str, object]:
     }
 
 
-def preview(folder: Path, host: str, page: str, now: datetime) -> dict[str, object]:
+def preview(folder: LogPlace, host: str, page: str, now: datetime) -> dict[str, object]:
     """What a rule would have covered in the last week, by what was done with it: the newest records of the log.
 
     ``page`` is an expression; empty for the whole host.

@@ -31,6 +31,7 @@ _COMMANDS = {
     "override_command": ("override",),
     "admin_command": ("admin",),
     "fleet_command": ("fleet",),
+    "store_command": ("store",),
     "list_commands": ("lint", "diff"),
     "audit_command": ("audit",),
     "leak_command": ("leak",),

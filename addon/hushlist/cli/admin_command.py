@@ -11,8 +11,8 @@ from pathlib import Path
 
 from hushlist.admin.admin_store import AdminStore, default_path
 from hushlist.cli.command_options import add_clock, clock_of
-from hushlist.cli.common import GOOD, Commands, add_command, complain, print_json, print_line, remark
-from hushlist.cli.override_command import acting_user, local_moment, parse_duration
+from hushlist.cli.common import GOOD, Commands, add_command, complain, parse_place, print_json, print_line, remark
+from hushlist.cli.override_command import STORE_HELP, acting_user, local_moment, parse_duration
 from hushlist.policy.admin import Role
 from hushlist.unblock.store import StoreError
 
@@ -46,9 +46,7 @@ def add_to(commands: Commands) -> None:
     revoked = add_command(own, "revoke", revoke_tokens, "make tokens worthless")
     revoked.add_argument("names", nargs="+", type=parse_name, metavar="NAME", help="the name of a token")
     for command in (made, listed, revoked):
-        command.add_argument(
-            "--store", type=Path, metavar="FILE", help="the file that the proxies share (default: this user's)"
-        )
+        command.add_argument("--store", type=parse_place, metavar="FILE", help=STORE_HELP)
     add_clock(listed)
 
 
@@ -60,7 +58,7 @@ def parse_name(text: str) -> str:
 
 
 def _store(arguments: argparse.Namespace, *, may_be_new: bool = False) -> AdminStore:
-    if arguments.store is not None and not may_be_new and not arguments.store.exists():
+    if isinstance(arguments.store, Path) and not may_be_new and not arguments.store.exists():
         raise StoreError(arguments.store, "there is no such file")
     return AdminStore(arguments.store or default_path(), time.time)
 

@@ -16,6 +16,7 @@ from typing import BinaryIO, NoReturn, TextIO, TypeAlias, TypeVar
 
 from hushlist.errors import Problem, UrlError, printable, to_json
 from hushlist.system.files import reason_of
+from hushlist.system.postgres_address import PostgresAddress, parse_postgres_address
 
 GOOD, FOUND, BAD = 0, 1, 2
 #: most octets of a line of standard input
@@ -77,6 +78,16 @@ def checked(parse: Callable[[str], _Read], why: str | None = None) -> Callable[[
             raise argparse.ArgumentTypeError(str(error) if why is None else f"{text!r} {why}") from error
 
     return read
+
+
+def parse_place(text: str) -> Path | PostgresAddress:
+    """A path, or the address of a database."""
+    if not text.startswith(("postgresql:", "postgres:")):
+        return Path(text)
+    try:
+        return parse_postgres_address(text)
+    except ValueError as error:
+        raise argparse.ArgumentTypeError(str(error)) from error
 
 
 def sentence(text: str) -> str:

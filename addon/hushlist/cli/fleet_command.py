@@ -9,7 +9,8 @@ import argparse
 import time
 from pathlib import Path
 
-from hushlist.cli.common import FOUND, GOOD, Commands, add_command, print_json, print_line, remark
+from hushlist.cli.common import FOUND, GOOD, Commands, add_command, parse_place, print_json, print_line, remark
+from hushlist.cli.override_command import STORE_HELP
 from hushlist.fleet.proxy_records import SHOWN, ProxyRecord, ProxyRecords, age, default_path, troubles
 from hushlist.unblock.store import StoreError
 
@@ -26,17 +27,15 @@ def add_to(commands: Commands) -> None:
     text = "show each proxy: version, policy, index, load and age, and what is wrong with it"
     status = add_command(own, "status", show_status, text, codes)
     status.add_argument("--json", action="store_true", help="print one JSON object a line; times in seconds since 1970")
-    status.add_argument(
-        "--store", type=Path, metavar="FILE", help="the file that the proxies share (default: this user's)"
-    )
+    status.add_argument("--store", type=parse_place, metavar="FILE", help=STORE_HELP)
 
 
 def show_status(arguments: argparse.Namespace) -> int:
     """Print a line for each proxy, and one for each trouble."""
-    path = arguments.store or default_path()
-    if arguments.store is not None and not path.exists():
-        raise StoreError(path, "there is no such file")
-    records = ProxyRecords(path, time.time)
+    place = arguments.store or default_path()
+    if isinstance(arguments.store, Path) and not place.exists():
+        raise StoreError(place, "there is no such file")
+    records = ProxyRecords(place, time.time)
     try:
         found = records.all()
     finally:
@@ -51,7 +50,7 @@ def show_status(arguments: argparse.Namespace) -> int:
             for trouble in wrong[one.name]:
                 print_line(f"  {trouble}")
     if not found:
-        remark(f"no proxy has said anything in {path}")
+        remark(f"no proxy has said anything in {place}")
     return GOOD if found and not any(wrong.values()) else FOUND
 
 

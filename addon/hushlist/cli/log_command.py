@@ -13,7 +13,6 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
-from pathlib import Path
 
 from hushlist.cli.command_options import add_clock, clock_of
 from hushlist.cli.common import (
@@ -23,6 +22,7 @@ from hushlist.cli.common import (
     checked,
     complain,
     parse_number,
+    parse_place,
     print_json,
     print_line,
     remark,
@@ -32,6 +32,7 @@ from hushlist.errors import printable
 from hushlist.journal.log_database import (
     COUNTED,
     LogFilters,
+    LogPlace,
     find_records,
     follow,
     has_log,
@@ -80,14 +81,17 @@ def add_to(commands: Commands) -> None:
     )
 
 
-_Answer = Callable[[Path, argparse.Namespace], int]
+_Answer = Callable[[LogPlace, argparse.Namespace], int]
 
 
 def _add(commands: Commands, name: str, answer: _Answer, text: str) -> argparse.ArgumentParser:
     epilog = "Exit codes: 0 something was found; 1 nothing was; 2 wrong usage, or no log that can be read."
     parser = add_command(commands, name, partial(_ask, answer), text, epilog)
     parser.add_argument(
-        "--folder", type=Path, metavar="FOLDER", help="the folder of the log (default: the user's folder for state)"
+        "--folder",
+        type=parse_place,
+        metavar="FOLDER",
+        help="the folder of the log, or its database as postgresql://... (default: the user's folder for state)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object a line; its times are in UTC")
     add_clock(parser, "UTC")
@@ -201,7 +205,7 @@ def _ask(answer: _Answer, arguments: argparse.Namespace) -> int:
         return complain(error)
 
 
-def show_tail(folder: Path, arguments: argparse.Namespace) -> int:
+def show_tail(folder: LogPlace, arguments: argparse.Namespace) -> int:
     """Print the last decisions, and with ``--follow`` all new ones."""
     filters = _filters(arguments)
     if arguments.follow:
@@ -212,7 +216,7 @@ def show_tail(folder: Path, arguments: argparse.Namespace) -> int:
     return GOOD if found else _NOTHING
 
 
-def _follow(folder: Path, filters: LogFilters, arguments: argparse.Namespace) -> None:
+def _follow(folder: LogPlace, filters: LogFilters, arguments: argparse.Namespace) -> None:
     """Print new decisions until the user stops it."""
     # Records that are written between the next two lines are found by both.
     with suppress(KeyboardInterrupt), closing(follow(folder)) as follower:
@@ -227,7 +231,7 @@ def _follow(folder: Path, filters: LogFilters, arguments: argparse.Namespace) ->
             time.sleep(_PAUSE)
 
 
-def show_top(folder: Path, arguments: argparse.Namespace) -> int:
+def show_top(folder: LogPlace, arguments: argparse.Namespace) -> int:
     """Print the most frequent values, with counts."""
     counts = top_values(folder, arguments.by, _filters(arguments), arguments.number)
     width = max((len(str(number)) for _, number in counts), default=0)
@@ -239,7 +243,7 @@ def show_top(folder: Path, arguments: argparse.Namespace) -> int:
     return GOOD if counts else _NOTHING
 
 
-def show_reference(folder: Path, arguments: argparse.Namespace) -> int:
+def show_reference(folder: LogPlace, arguments: argparse.Namespace) -> int:
     """Print everything about one decision."""
     found = find_records(folder, arguments.reference)
     if arguments.json:

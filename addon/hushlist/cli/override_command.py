@@ -24,6 +24,7 @@ from hushlist.cli.common import (
     add_command,
     complain,
     parse_number,
+    parse_place,
     print_json,
     print_line,
     print_warnings,
@@ -32,6 +33,7 @@ from hushlist.cli.common import (
 )
 from hushlist.match.public_suffixes import public_suffixes
 from hushlist.policy.schedule import seconds_of
+from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock import SCOPES, default_path
 from hushlist.unblock.access_requests import AccessRequest, RequestState, UnansweredError
 from hushlist.unblock.credentials import hash_passphrase, tidied_code
@@ -40,6 +42,9 @@ from hushlist.unblock.overrides import CODE_VALID, LONGEST_UNBLOCK, Overrides
 from hushlist.unblock.store import GrantEvent, StoreError, is_open_elsewhere
 from hushlist.unblock.use_minutes import UseMinutes
 
+STORE_HELP = (
+    "the file that the proxies share, or the postgresql:// address of their database (default: this user's file)"
+)
 _HOW = "command line"
 #: least characters: guesses at the proxy are limited, but somebody with the policy can guess without limits
 _SHORTEST_PASSPHRASE = 8
@@ -149,9 +154,7 @@ def _add(commands: Commands, name: str, command: Command, text: str) -> argparse
     if command not in (passphrase, revoke, extend, decline):
         add_clock(parser)
     if command is not passphrase:
-        parser.add_argument(
-            "--store", type=Path, metavar="FILE", help="the file that the proxies share (default: this user's)"
-        )
+        parser.add_argument("--store", type=parse_place, metavar="FILE", help=STORE_HELP)
     return parser
 
 
@@ -187,7 +190,7 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
 
 def _overrides(arguments: argparse.Namespace, *, may_be_new: bool = False) -> Overrides:
     """The store; if ``--store`` names no file, an answer would be that nothing is unblocked, so that is an error."""
-    if arguments.store is not None and not may_be_new and not arguments.store.exists():
+    if isinstance(arguments.store, Path) and not may_be_new and not arguments.store.exists():
         raise StoreError(arguments.store, "there is no such file")
     return Overrides(arguments.store or default_path(), time.time)
 
@@ -213,9 +216,9 @@ def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
     return GOOD
 
 
-def say_where(store: Path) -> None:
+def say_where(store: Path | PostgresAddress) -> None:
     """Name the store, and say whether a proxy will see what is new in it."""
-    is_used = is_open_elsewhere(store)
+    is_used = is_open_elsewhere(store) if isinstance(store, Path) else None
     if is_used is False:
         remark(f"in the store {store}, which no proxy has open now; that of another user's proxy is named by --store")
     else:

@@ -1,7 +1,7 @@
-"""What each proxy says of itself, in a file that all proxies of a user share; and what is wrong with whom.
+"""What each proxy says of itself, where all proxies keep what is unblocked; and what is wrong with whom.
 
 A proxy writes its row anew every half minute, and at once when something about it changes. It removes the row when it
-ends as it should; what is left of one that was killed goes after a day. The file has nothing about requests.
+ends as it should; what is left of one that was killed goes after a day. There is nothing about requests.
 
 >>> proxies = ("x:1", "a"), ("x:2", "b"), ("x:3", "a")
 >>> records = [ProxyRecord(name, 100.0, policy_digest=policy) for name, policy in proxies]
@@ -18,7 +18,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from hushlist.system.files import state_folder
-from hushlist.unblock.store import Store
+from hushlist.system.postgres_address import PostgresAddress
+from hushlist.unblock.store import open_store
 
 #: seconds between two signs of life
 BEAT = 30.0
@@ -66,11 +67,11 @@ def default_path() -> Path:
 
 
 class ProxyRecords:
-    """The file; its methods wait for the disk, and raise ``StoreError`` if it cannot be read or written."""
+    """A file or a database; its methods wait for it, and raise ``StoreError`` if it cannot be read or written."""
 
-    def __init__(self, path: Path, clock: Callable[[], float]) -> None:
+    def __init__(self, place: Path | PostgresAddress, clock: Callable[[], float]) -> None:
         """``clock`` returns seconds since the epoch."""
-        self._store, self._clock = Store(path, "hushlist.fleet"), clock
+        self._store, self._clock = open_store(place, "fleet", "hushlist.fleet"), clock
 
     def beat(self, record: ProxyRecord) -> None:
         """Write a proxy's row, and remove those that are old or too many."""
@@ -101,7 +102,7 @@ class ProxyRecords:
         return [_record(*row) for row in rows]
 
     def close(self) -> None:
-        """Close the file."""
+        """Close it."""
         self._store.close()
 
 

@@ -2,7 +2,7 @@
 
 SQLite answers a question if it can, otherwise the lines do, in the same way. A filter is a test of one record, and also
 a condition in SQL; both mean the same. A missing filter fits everything. Filters use the rule that decided, not tags.
-Every question raises ``OSError`` if the log cannot be read.
+A log in PostgreSQL is asked the same questions. Every question raises ``OSError`` if the log cannot be read.
 
 Spec: https://www.sqlite.org/wal.html
 """
@@ -24,6 +24,8 @@ from hushlist.journal.log_files import CURRENT, DATABASE, PRIVATE_FILE, SAFELY, 
 from hushlist.journal.log_record import LogEntry, LogFields, host_of_record, time_text
 from hushlist.policy.proxy_settings import LogSettings
 from hushlist.system.files import make_private
+from hushlist.system.postgres import DatabaseError, PostgresDatabase
+from hushlist.system.postgres_address import PostgresAddress
 from hushlist.url.hrn import Hrn
 
 _VERSION = 1
@@ -34,7 +36,6 @@ _SECONDS_A_DAY = 24 * 60 * 60
 _MOST_LINES = 1 << 19
 _NAMED = ("reference", "time", "client", "user", "action", "category", "list", "title", "rule")
 _COLUMNS = (*_NAMED, "host", "record")
-_INSERT = f"INSERT INTO decisions ({', '.join(_COLUMNS)}) VALUES ({', '.join('?' * len(_COLUMNS))})"  # noqa: S608
 _SCHEMA = f"""
     CREATE TABLE IF NOT EXISTS decisions (number INTEGER PRIMARY KEY, {", ".join(f"{name} TEXT" for name in _COLUMNS)});
     CREATE INDEX IF NOT EXISTS by_reference ON decisions (reference);
@@ -49,6 +50,13 @@ _ALWAYS = "PRAGMA synchronous = NORMAL; PRAGMA secure_delete = FAST;"
 _BESIDE = ("", "-wal", "-shm", "-journal")
 #: the name that a file gets if SQLite cannot read it
 BROKEN = ".broken"
+
+
+def insert_into(*more: str) -> str:
+    """The query that inserts what ``row_of`` gives, with more columns before; what is there stays as it is."""
+    names = (*more, *(f'"{name}"' for name in _COLUMNS))
+    marks = ", ".join("?" * len(names))
+    return f"INSERT INTO decisions ({', '.join(names)}) VALUES ({marks}) ON CONFLICT DO NOTHING"  # noqa: S608
 
 
 class Database:
@@ -73,7 +81,7 @@ class Database:
             return
         with self._connected() as connection, connection:
             connection.execute("BEGIN IMMEDIATE")
-            connection.executemany(_INSERT, (_row(fields, line) for fields, line in entries))
+            connection.executemany(insert_into(), (row_of(fields, line) for fields, line in entries))
         self._written += len(entries)
         if self._written > self._settings.rows // 10:
             self._written = 0
@@ -146,13 +154,14 @@ def _inode(path: Path) -> int:
         return 0
 
 
-def _row(fields: LogFields, line: bytes) -> list[str | None]:
+def row_of(fields: LogFields, line: bytes) -> list[str | None]:
+    """The columns of a record and its line."""
     return [*(_text(fields.get(name)) for name in _NAMED), _text(host_of_record(fields)), line.decode("ascii")]
 
 
 def _text(value: object) -> str | None:
-    """Text that SQLite accepts: without surrogates."""
-    return None if value is None else str(value).encode("utf-8", "backslashreplace").decode()
+    """Text that databases accept: without surrogates and NUL."""
+    return None if value is None else str(value).encode("utf-8", "backslashreplace").decode().replace("\0", "\\x00")
 
 
 # -- questions ---------------------------------------------------------------------------------------------------------
@@ -211,7 +220,7 @@ class LogFilters:
     def _parts(self) -> Iterator[tuple[str, Sequence[str]]]:
         if self.action is not None:
             yield "action = ?", [self.action]
-        for column, names in (("client", self.clients), ("user", self.users)):
+        for column, names in (("client", self.clients), ('"user"', self.users)):
             if names:
                 yield f"{column} IN ({', '.join('?' * len(names))})", names
         if self.category is not None:
@@ -220,15 +229,23 @@ class LogFilters:
         if self.list_name is not None:
             yield "list = ? OR title = ?", [self.list_name, self.list_name]
         if self.host is not None:
-            yield "host = ? OR substr(host, -length(?)) = ?", [self.host, f".{self.host}", f".{self.host}"]
+            # not from the end, which PostgreSQL does not count from
+            below = "host = ? OR substr(host, 1 + length(host) - length(?)) = ?"
+            yield below, [self.host, f".{self.host}", f".{self.host}"]
         if self.since is not None:
             yield "time >= ?", [self.since]
         if self.until is not None:
             yield "time < ?", [self.until]
 
 
-def _ask(folder: Path, question: str, values: Sequence[str | int]) -> list[tuple[str, int]] | None:
+#: where a log is: its folder, or a database
+LogPlace = Path | PostgresAddress
+
+
+def _ask(folder: LogPlace, question: str, values: Sequence[str | int]) -> list[tuple[str, int]] | None:
     """Rows of text and number; ``None`` if there is no file, or none that can be read."""
+    if isinstance(folder, PostgresAddress):
+        return _ask_server(folder, question, values)
     if not (folder / DATABASE).exists():
         return None
     address = (folder / DATABASE).absolute().as_uri() + "?mode=rw"
@@ -239,23 +256,33 @@ def _ask(folder: Path, question: str, values: Sequence[str | int]) -> list[tuple
     return None
 
 
-def has_log(folder: Path) -> bool:
+def _ask_server(address: PostgresAddress, question: str, values: Sequence[str | int]) -> list[tuple[str, int]]:
+    try:
+        with closing(PostgresDatabase(address, "log")) as database, database.asking() as connection:
+            return connection.execute(question, values).fetchall()
+    except DatabaseError as error:
+        raise OSError(f"{address}: {error}") from error
+
+
+def has_log(folder: LogPlace) -> bool:
     """Whether there is a log."""
+    if isinstance(folder, PostgresAddress):
+        return bool(_ask_server(folder, "SELECT reference, number FROM decisions LIMIT 1", []))
     return any((folder / name).exists() for name in (CURRENT, DATABASE)) or bool(older_files(folder))
 
 
-def newest_records(folder: Path, filters: LogFilters, number: int, *, only_lines: bool = False) -> list[LogFields]:
+def newest_records(folder: LogPlace, filters: LogFilters, number: int, *, only_lines: bool = False) -> list[LogFields]:
     """The last records that fit, the oldest of them first; ``only_lines``: do not ask SQLite."""
     condition, values = filters.condition()
     question = f"SELECT record, number FROM decisions WHERE {condition} ORDER BY number DESC LIMIT ?"  # noqa: S608
-    rows = None if only_lines else _ask(folder, question, [*values, number])
+    rows = None if only_lines and isinstance(folder, Path) else _ask(folder, question, [*values, number])
     if rows is not None:
         return _of_rows(reversed(rows))
     found = (fields for fields in _newest_first(folder) if filters.fits(fields))
     return list(islice(found, number))[::-1]
 
 
-def top_values(folder: Path, by: str, filters: LogFilters, number: int) -> list[tuple[str, int]]:
+def top_values(folder: LogPlace, by: str, filters: LogFilters, number: int) -> list[tuple[str, int]]:
     """The most frequent values of ``by``, one of ``COUNTED``, in the records that fit, each with its count."""
     condition, values = filters.condition()
     question = (
@@ -270,7 +297,7 @@ def top_values(folder: Path, by: str, filters: LogFilters, number: int) -> list[
     return sorted(counts.items(), key=lambda item: (-item[1], item[0]))[:number]
 
 
-def sampled_records(folder: Path, since: str, most: int) -> list[LogFields]:
+def sampled_records(folder: LogPlace, since: str, most: int) -> list[LogFields]:
     """At most so many of the records since a moment, spread evenly over all of them."""
     counted = _ask(folder, "SELECT 'all', count(*) FROM decisions WHERE time >= ?", [since])
     if counted is not None:
@@ -287,7 +314,7 @@ def sampled_records(folder: Path, since: str, most: int) -> list[LogFields]:
     return found[::-1]
 
 
-def counts_over_time(folder: Path, since: str) -> list[tuple[str, int]] | None:
+def counts_over_time(folder: LogPlace, since: str) -> list[tuple[str, int]] | None:
     """How many records each minute since a time has: the minute (in UTC), a space and the action, with their number.
 
     ``None`` if SQLite cannot answer: to read all lines for it would take too long.
@@ -299,12 +326,12 @@ def counts_over_time(folder: Path, since: str) -> list[tuple[str, int]] | None:
     return _ask(folder, question, [since])
 
 
-def find_records(folder: Path, reference: str) -> list[LogFields]:
+def find_records(folder: LogPlace, reference: str) -> list[LogFields]:
     """The records with a reference: nearly always one."""
     question = "SELECT record, number FROM decisions WHERE reference = ? ORDER BY number"
     rows = _ask(folder, question, [reference])
-    if rows:
-        return _of_rows(rows)
+    if rows or isinstance(folder, PostgresAddress):
+        return _of_rows(rows or ())
     # SQLite may not have it yet, or not any more
     return [fields for fields in _newest_first(folder) if fields.get("reference") == reference]
 
@@ -322,13 +349,37 @@ def parse_lines(lines: Iterable[bytes]) -> Iterator[LogFields]:
                 yield fields
 
 
-def _newest_first(folder: Path) -> Iterator[LogFields]:
+def _newest_first(folder: LogPlace) -> Iterator[LogFields]:
+    assert isinstance(folder, Path)
     for lines in read_newest_first(folder):
         yield from parse_lines(reversed(lines))
 
 
-def follow(folder: Path) -> Generator[list[LogFields], None, None]:
+def follow(folder: LogPlace) -> Generator[list[LogFields], None, None]:
     """New records as they are written, across new files: each step gives those since the last, the first none."""
+    return _follow_server(folder) if isinstance(folder, PostgresAddress) else _follow_lines(folder)
+
+
+#: records that are asked for again: a number may be taken before a lower one can be seen
+_OVERLAP = 10_000
+
+
+def _follow_server(address: PostgresAddress) -> Generator[list[LogFields], None, None]:
+    newest = "SELECT 'all', coalesce(max(number), 0) FROM decisions"
+    seen = _ask_server(address, "SELECT 'all', number FROM decisions ORDER BY number DESC LIMIT ?", [_OVERLAP])
+    last = seen[0][1] if seen else _ask_server(address, newest, [])[0][1]
+    known = {number for _, number in seen}
+    yield []
+    while True:
+        question = "SELECT record, number FROM decisions WHERE number > ? ORDER BY number"
+        rows = [row for row in _ask_server(address, question, [last - _OVERLAP]) if row[1] not in known]
+        known |= {number for _, number in rows}
+        last = max((last, *(number for _, number in rows)))
+        known = {number for number in known if number > last - _OVERLAP}
+        yield _of_rows(rows)
+
+
+def _follow_lines(folder: Path) -> Generator[list[LogFields], None, None]:
     path = folder / CURRENT
     file, rest = _opened(path), b""
     if file is not None:

@@ -53,7 +53,7 @@ def locked(folder: Path) -> Iterator[None]:
     descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | SAFELY, PRIVATE_FILE)
     try:
         end = time.monotonic() + PATIENCE
-        while not _try_lock(descriptor):
+        while not try_lock(descriptor):
             if time.monotonic() > end:
                 raise TimeoutError(f"{folder / _LOCK}: another process does not let go of it")
             time.sleep(_PAUSE)
@@ -64,7 +64,8 @@ def locked(folder: Path) -> Iterator[None]:
 
 if sys.platform == "win32":
 
-    def _try_lock(descriptor: int) -> bool:
+    def try_lock(descriptor: int) -> bool:
+        """Lock an open file, unless another process has; whether it is locked now."""
         try:
             msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
         except OSError:
@@ -73,7 +74,8 @@ if sys.platform == "win32":
 
 else:
 
-    def _try_lock(descriptor: int) -> bool:
+    def try_lock(descriptor: int) -> bool:
+        """Lock an open file, unless another process has; whether it is locked now."""
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
@@ -105,7 +107,7 @@ class LineFiles:
         with locked(self._folder):
             if self._is_due(len(octets), moment):
                 self._set_aside(moment)
-            _append(self._path, octets)
+            append_octets(self._path, octets)
 
     def tidy(self, moment: float) -> None:
         """Set an old file aside, and remove files that are too old or too many."""
@@ -181,7 +183,8 @@ def _compress(path: Path) -> None:
             draft.unlink()
 
 
-def _append(path: Path, octets: bytes) -> None:
+def append_octets(path: Path, octets: bytes) -> None:
+    """Append to a file, all or nothing, on a line of its own."""
     descriptor = os.open(path, os.O_RDWR | os.O_APPEND | os.O_CREAT | SAFELY, PRIVATE_FILE)
     try:
         size = os.lseek(descriptor, 0, os.SEEK_END)

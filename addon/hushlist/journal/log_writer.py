@@ -16,10 +16,11 @@ from pathlib import Path
 
 from hushlist.errors import logger_of
 from hushlist.journal.log_copies import CopySink
-from hushlist.journal.log_database import Database
+from hushlist.journal.log_database import Database, LogPlace
 from hushlist.journal.log_files import LineFiles
 from hushlist.journal.log_identifiers import References, keep_key, new_key, pseudonyms
 from hushlist.journal.log_record import LogEntry, LogRecord, Privacy, lost_record, to_line
+from hushlist.journal.log_sender import DatabaseSender, Spool
 from hushlist.policy.proxy_settings import LoggedClients, LogSettings
 from hushlist.system.files import state_folder
 
@@ -41,7 +42,7 @@ _TIDY = 60 * 60.0
 class _Outlet:
     """The records that wait for one sink, and its state; they may be taken in one thread and pushed in another."""
 
-    def __init__(self, sink: LineFiles | Database | CopySink, lost: Callable[[int], LogEntry]) -> None:
+    def __init__(self, sink: LineFiles | Database | Spool | CopySink, lost: Callable[[int], LogEntry]) -> None:
         self._sink = sink
         self._lost_entry = lost
         self._lock = threading.Lock()
@@ -167,7 +168,9 @@ class LogWriter:
             RuntimeError: the user has no home folder for a log, or no thread can be started.
         """
         state = state or state_folder()
-        self.folder = folder = settings.folder or state
+        folder = settings.folder or state
+        #: where questions find the records
+        self.place: LogPlace = settings.to or folder
         self._settings, self._state, self._clock = settings, state, clock
         self._references = References()
         self._own_references = References()  # of the thread
@@ -178,7 +181,9 @@ class LogWriter:
         self._in = self._octets_in = self._refused = 0
         self._out = self._octets_out = self._refusals_told = 0
         self._wake, self._hurry, self._closing = threading.Event(), threading.Event(), threading.Event()
-        sinks = (LineFiles(folder, settings), Database(folder, settings))
+        self._sender = None if settings.to is None else DatabaseSender(settings.to, folder, settings, clock)
+        files = (LineFiles(folder, settings), Database(folder, settings))
+        sinks = files if self._sender is None else (self._sender.spool,)
         self._own_outlets = tuple(_Outlet(sink, self._lost_entry) for sink in sinks)
         copies = tuple(_Outlet(CopySink(copy), self._lost_entry) for copy in settings.also)
         self._outlets = (*self._own_outlets, *copies)
@@ -208,7 +213,8 @@ class LogWriter:
     @property
     def fault(self) -> str | None:
         """Why the log cannot be written, if so."""
-        return next((outlet.fault for outlet in self._outlets if outlet.fault is not None), None)
+        faults = [outlet.fault for outlet in self._outlets] + ([] if self._sender is None else [self._sender.fault])
+        return next(filter(None, faults), None)
 
     @property
     def waiting(self) -> int:
@@ -227,20 +233,23 @@ class LogWriter:
 
     def close(self, seconds: float = 2.0) -> bool:
         """Write what can be written in this time, and end; whether all is written."""
-        end = time.monotonic() + seconds
         self._closing.set()
         self._hurry.set()
         self._wake.set()
+        end = time.monotonic() + seconds
         self._thread.join(seconds)
         for copy in self._copies:
             copy.end()
         for copy in self._copies:
             copy.join(end - time.monotonic())
+        if self._sender is not None:
+            self._sender.close(max(0.0, end - time.monotonic()))
         return self._is_done()
 
     def _is_done(self) -> bool:
         is_told = self._refused == self._refusals_told
-        return self._in == self._out and is_told and all(outlet.is_done for outlet in self._outlets)
+        is_sent = self._sender is None or self._sender.is_done
+        return self._in == self._out and is_told and is_sent and all(outlet.is_done for outlet in self._outlets)
 
     # -- the thread ----------------------------------------------------------------------------------------------
 

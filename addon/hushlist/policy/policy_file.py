@@ -40,6 +40,7 @@ from hushlist.policy.proxy_settings import (
     LogSettings,
     NameAnswers,
     OnFailure,
+    read_database,
     read_live,
     read_log,
     read_name_answers,
@@ -49,6 +50,7 @@ from hushlist.policy.recurrence import Schedule
 from hushlist.policy.schedule import read_during, read_schedules, read_timezone
 from hushlist.policy.subscription import SUBSCRIPTION_KEYS, SubscribedList, read_subscription
 from hushlist.system.files import LONGEST_DOCUMENT
+from hushlist.system.postgres_address import PostgresAddress
 
 #: a file's identity: modification time in ns, size in octets, inode; ``None`` if there is no such file
 Fingerprint = tuple[int, int, int] | None
@@ -107,6 +109,8 @@ class Policy:
     settings: GroupSettings = GroupSettings()  # noqa: RUF009  it is immutable
     #: the time zone of times in the policy
     zone: tzinfo = UTC
+    #: the database of temporary unblocks and administrators; ``None``: files of this machine
+    store: PostgresAddress | None = None
     #: settings of the decision log; ``None``: no log
     log: LogSettings | None = None
     #: the administrator's own template of the block page
@@ -251,7 +255,7 @@ def _check(code: str, node: YamlNode, layer: str, report: ProblemReport) -> Rule
 
 POLICY_KEYS = (
     *("unparsable", "unknown-context", "timezone", "schedules", "layers", *SETTINGS_KEYS, "groups"),
-    *("log", "block-page", "dns", "on-failure", "live", "gate", "admin", "notify"),
+    *("store", "log", "block-page", "dns", "on-failure", "live", "gate", "admin", "notify"),
 )
 _BLOCK_OR_PASS = (Action.BLOCK, Action.PASS)
 _LIST_KEYS = (
@@ -301,6 +305,7 @@ class _PolicyReader:
             groups=groups,
             settings=settings,
             zone=zone,
+            store=read_database(fields, "store", report),
             log=None if log is None else read_log(log, report),
             block_page=self._file(fields, "block-page"),
             name_answers=NameAnswers() if dns is None else read_name_answers(dns, report),

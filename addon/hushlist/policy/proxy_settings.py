@@ -3,7 +3,8 @@
 ``on-failure`` says what happens to undecided requests if the filter fails; other failures leave no choice.
 ``live`` says who may see the live page and its numbers, which ``hushlist.proxy.dashboard.dashboard_server`` serves.
 ``dns`` says how mitmproxy answers a question for a blocked name. ``log`` says what the decision log keeps of each
-request, where, and for how long; ``hushlist.journal`` writes it.
+request, where, and for how long; ``hushlist.journal`` writes it. ``store`` names the database
+of several machines.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ from pathlib import Path
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.policy.groups import SWITCH, ClientConditions, read_networks, read_switch, read_users, refuse_empty
+from hushlist.system.postgres_address import PostgresAddress, parse_postgres_address
 
 
 class FailureCause(StrEnum):
@@ -127,6 +129,16 @@ def _address(node: YamlNode) -> IPv4Address | IPv6Address | None:
     return None if address is None or getattr(address, "scope_id", None) else address
 
 
+def read_database(fields: MappingReader, key: str, report: ProblemReport) -> PostgresAddress | None:
+    """The database that a key names; an error quotes nothing of it, since it may have a password."""
+    text = fields.text(key)
+    try:
+        return None if text is None else parse_postgres_address(text)
+    except ValueError as error:
+        report.error(fields.line_of(key), key, str(error))
+        return None
+
+
 class LoggedRequests(StrEnum):
     """Which decisions are logged."""
 
@@ -200,6 +212,8 @@ class LogSettings:
     rows: int = 250_000
     #: whether older files are compressed
     gzip: bool = False
+    #: the database that has the records of all machines, in place of files
+    to: PostgresAddress | None = None
     #: besides the files
     also: tuple[LogCopy, ...] = ()
 
@@ -209,7 +223,7 @@ def read_log(node: YamlNode, report: ProblemReport) -> LogSettings | None:
 
     Errors are in the report, and wrong keys are ignored. A folder is relative to the policy's.
     """
-    keys = ("what", "queries", "clients", "folder", "size", "files", "days", "rows", "gzip", "also")
+    keys = ("what", "queries", "clients", "folder", "size", "files", "days", "rows", "gzip", "to", "also")
     fields = read_switch(node, "log", keys, report)
     if isinstance(fields, bool):
         return LogSettings() if fields else None
@@ -225,6 +239,7 @@ def read_log(node: YamlNode, report: ProblemReport) -> LogSettings | None:
         fields.number("days", 1, _MOST_DAYS) or default.days,
         default.rows if rows is None else rows,
         fields.choice("gzip", SWITCH) == "on",
+        read_database(fields, "to", report),
         tuple(_copies(fields, report)),
     )
 

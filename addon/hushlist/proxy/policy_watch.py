@@ -145,7 +145,6 @@ class PolicyWatch:
             PolicyError: the policy cannot be used; while the proxy runs, its lists are checked later.
         """
         self._own_ports = tuple(own_ports)
-        self._runtime.open_overrides()
         try:
             if self._is_running:
                 self._files = dict.fromkeys(_files_of(path), UNREAD)
@@ -271,6 +270,7 @@ class PolicyWatch:
                 runtime.failure_policy.on_failure = OnFailure() if known is None else known.on_failure
             raise
         runtime.was_read(LoadedPolicy(moment, monotonic() - start, None))
+        runtime.open_overrides(policy.store)
         return PolicyUpdate(Engine(policy, index, runtime.redirect_memory, runtime.overrides), template, report)
 
     def _check(self, policy: Policy, index: Index) -> tuple[Template | None, CompileReport]:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import UTC, tzinfo
+from pathlib import Path
+from threading import Thread
 from time import perf_counter_ns, time
 from typing import NamedTuple
 
@@ -23,6 +25,7 @@ from hushlist.proxy.failure_policy import FailurePolicy
 from hushlist.proxy.page.template import Template
 from hushlist.proxy.statistics import Statistics
 from hushlist.system.list_store import ListState
+from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock import default_path
 from hushlist.unblock.credentials import Tokens
 from hushlist.unblock.overrides import Overrides
@@ -60,8 +63,7 @@ class Runtime:
         self.engine: Engine | None = None
         #: temporary unblocks; ``None`` if the store cannot be used
         self.overrides: Overrides | None = None
-        #: tokens for the forms, loaded with the store, so that no page waits for a disk
-        self.tokens: Tokens | None = None
+        self._tokens: Tokens | None = None
         #: the log of decisions, if there is one
         self.journal: LogWriter | None = None
         #: tells people by the policy's channels
@@ -187,12 +189,15 @@ class Runtime:
 
     def use(self, engine: Engine, template: Template | None) -> None:
         """Use a policy that was read; its log is opened if its settings have changed."""
-        before = None if self.engine is None else self.engine.policy.log
+        before, store = (None, None) if self.engine is None else (self.engine.policy.log, self.engine.policy.store)
         if engine.policy.notify != (() if self.engine is None else self.engine.policy.notify):
             self.notifier.close()
             self.notifier = Notifier(engine.policy.notify)
         self.engine, self.template, self.problem = engine, template, None
         self.failure_policy.on_failure = engine.policy.on_failure
+        if self._minutes is not None and engine.policy.store != store:
+            Thread(target=self._minutes.close, name="hushlist: minutes of use, closed", daemon=True).start()
+            self.quotas = self._minutes = None
         if self.quotas is None and any(group.settings.quotas for group in engine.policy.all_groups):
             self._open_quotas()
         if engine.policy.log != before:
@@ -218,28 +223,42 @@ class Runtime:
             except RuntimeError as error:
                 logger.warning("hushlist: there is no log: %s", error)  # an error would end mitmdump at its start
 
-    def open_overrides(self) -> None:
-        """Use the store of temporary unblocks; without it, blocked sites stay blocked, and all else works."""
-        if self.overrides is not None:
+    @property
+    def tokens(self) -> Tokens | None:
+        """Tokens for the forms; ``None`` while their key is not known, since no page waits for a store."""
+        if self._tokens is None and self.overrides is not None:
+            self._tokens = self.overrides.known_tokens()
+        return self._tokens
+
+    def open_overrides(self, database: PostgresAddress | None = None) -> None:
+        """Use the store of temporary unblocks: a database, or this machine's file.
+
+        Without it, blocked sites stay blocked, and all else works.
+        """
+        before = self.overrides
+        known = before.place if before is not None and isinstance(before.place, PostgresAddress) else None
+        if before is not None and known == database:
             return
         try:
             with ExitStack() as undo:
-                overrides = undo.enter_context(Overrides(default_path(), time))
-                self.tokens = overrides.tokens()
+                overrides = undo.enter_context(Overrides(database or default_path(), time))
+                tokens = overrides.known_tokens() if database else overrides.tokens()
                 undo.pop_all()
         except (StoreError, RuntimeError) as error:
             # a warning, since an error would end mitmdump at its start
             self._no_overrides = str(error)
             logger.warning("hushlist: nothing can be unblocked for a while: %s", error)
         else:
-            self.overrides, self._no_overrides = overrides, None
+            self.overrides, self._tokens, self._no_overrides = overrides, tokens, None
+            if before is not None:
+                before.close()
 
     def _open_quotas(self) -> None:
         """Count from now on, going on from what the store has; without a store, from nothing, with a warning."""
-        path = None
+        place: Path | PostgresAddress | None = None if self.engine is None else self.engine.policy.store
         with suppress(RuntimeError):
-            path = default_path()
-        self._minutes = UseMinutes(path, lambda: self.clock())
+            place = place or default_path()
+        self._minutes = UseMinutes(place, lambda: self.clock())
         self.quotas = QuotaMeter(self._minutes, lambda: self.clock())
         self._minutes.start()
 

@@ -6,13 +6,13 @@ answered, adds to the first request. The number of rows is limited: for each cli
 
 from __future__ import annotations
 
-import sqlite3
 from collections.abc import Iterator, Mapping
 from dataclasses import astuple, dataclass, fields, replace
 from enum import StrEnum
 from typing import Any
 
 from hushlist.errors import HushlistError
+from hushlist.system.postgres import SqlConnection
 
 #: requests of one client that may wait, and that it may make within a day
 MOST_WAITING_OF_CLIENT = 5
@@ -106,7 +106,8 @@ class AccessRequest:
 _COLUMNS = ", ".join({"group": "in_group"}.get(field.name, field.name) for field in fields(AccessRequest))
 _SELECT = f"SELECT {_COLUMNS} FROM access_requests"  # noqa: S608 - names of columns
 _MARKS = ", ".join("?" * (len(fields(AccessRequest)) - 1))
-_INSERT = f"INSERT INTO access_requests ({_COLUMNS}) VALUES (NULL, {_MARKS})"  # noqa: S608
+_ADDED = _COLUMNS.removeprefix("id, ")
+_INSERT = f"INSERT INTO access_requests ({_ADDED}) VALUES ({_MARKS}) RETURNING id"  # noqa: S608
 _WAITS = "state = 'waiting' AND until > ? AND until <= ?"
 
 
@@ -120,7 +121,7 @@ def one_line(text: str) -> str:
     return " ".join("".join(kept).split())[:LONGEST_REASON]
 
 
-def file_request(database: sqlite3.Connection, wanted: AccessRequest) -> AccessRequest:
+def file_request(database: SqlConnection, wanted: AccessRequest) -> AccessRequest:
     """Add a request, or add it to one for the same host that still waits; then it is made more than once.
 
     Raises:
@@ -140,8 +141,7 @@ def file_request(database: sqlite3.Connection, wanted: AccessRequest) -> AccessR
     _bound(database, f"client = ? AND {_WAITS}", (wanted.client, *span), MOST_WAITING_OF_CLIENT)
     _bound(database, "client = ? AND asked > ?", (wanted.client, now - _DAY), MOST_OF_CLIENT)
     _bound(database, _WAITS, span, MOST_WAITING)
-    number = database.execute(_INSERT, astuple(wanted)[1:]).lastrowid
-    assert number is not None
+    (number,) = database.execute(_INSERT, astuple(wanted)[1:]).fetchone()
     database.execute(
         f"DELETE FROM access_requests WHERE NOT ({_WAITS}) AND id <="  # noqa: S608
         " (SELECT id FROM access_requests ORDER BY id DESC LIMIT 1 OFFSET ?)",
@@ -150,13 +150,13 @@ def file_request(database: sqlite3.Connection, wanted: AccessRequest) -> AccessR
     return replace(wanted, id=number)
 
 
-def _bound(database: sqlite3.Connection, which: str, values: tuple[object, ...], most: int) -> None:
+def _bound(database: SqlConnection, which: str, values: tuple[object, ...], most: int) -> None:
     (number,) = database.execute(f"SELECT count(*) FROM access_requests WHERE {which}", values).fetchone()  # noqa: S608
     if number >= most:
         raise AskedTooOftenError(f"there are {number} requests, and {most} are the most")
 
 
-def _last(database: sqlite3.Connection, client: str, host: str) -> AccessRequest | None:
+def _last(database: SqlConnection, client: str, host: str) -> AccessRequest | None:
     query = f"{_SELECT} WHERE client = ? AND host = ? ORDER BY id DESC LIMIT 1"
     row = database.execute(query, (client, host)).fetchone()
     return None if row is None else _of_row(row)
@@ -168,7 +168,7 @@ def _of_row(row: tuple[Any, ...]) -> AccessRequest:
 
 
 def answer_request(
-    database: sqlite3.Connection, number: int, state: RequestState, now: float, by: str, word: str | None = None
+    database: SqlConnection, number: int, state: RequestState, now: float, by: str, word: str | None = None
 ) -> AccessRequest:
     """Answer a request that waits, once.
 
@@ -188,7 +188,7 @@ def answer_request(
     return replace(found, state=state, decided=now, by=by, word=word)
 
 
-def kept_requests(database: sqlite3.Connection, now: float, *, waiting: bool) -> Iterator[AccessRequest]:
+def kept_requests(database: SqlConnection, now: float, *, waiting: bool) -> Iterator[AccessRequest]:
     """The requests that are kept, or those of them that wait; the newest first."""
     which = " WHERE state = 'waiting'" if waiting else ""
     for row in database.execute(f"{_SELECT}{which} ORDER BY id DESC"):
@@ -197,7 +197,7 @@ def kept_requests(database: sqlite3.Connection, now: float, *, waiting: bool) ->
             yield found
 
 
-def newest_requests(database: sqlite3.Connection, now: float) -> Mapping[tuple[str, str], AccessRequest]:
+def newest_requests(database: SqlConnection, now: float) -> Mapping[tuple[str, str], AccessRequest]:
     """What each client last asked for each host, and may still want to hear of; by client and host."""
     query = f"{_SELECT} WHERE until > ? OR decided > ? ORDER BY id"
     rows = database.execute(query, (now - PATIENCE, now - REST))

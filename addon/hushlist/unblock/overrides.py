@@ -13,12 +13,13 @@ from __future__ import annotations
 import hashlib
 import math
 import secrets
-import sqlite3
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 
+from hushlist.system.postgres import SqlConnection
+from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock.access_requests import (
     PATIENCE,
     AccessRequest,
@@ -36,11 +37,11 @@ from hushlist.unblock.store import (
     NEWEST_EVENTS,
     CountedTry,
     GrantEvent,
-    Store,
     StoreError,
     check_unlocked,
     count_try,
     forgive,
+    open_store,
     record_event,
     take_back,
 )
@@ -61,27 +62,39 @@ _LONGEST_CLIENT = 300
 
 _COLUMNS = "id, scope, target, client, until, how, by, made"
 _ACTIVE = f"SELECT {_COLUMNS} FROM grants WHERE until > ? ORDER BY id DESC"  # noqa: S608 - names of columns
-_INSERT = f"INSERT INTO grants ({_COLUMNS}) VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608
+_INSERT = "INSERT INTO grants (scope, target, client, until, how, by, made) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id"
+_CODE = f"SELECT {', '.join(Code._fields)} FROM codes"  # noqa: S608
+_MARKS = ", ".join("?" * len(Code._fields))
+_NEW_CODE = f"INSERT INTO codes ({', '.join(Code._fields)}) VALUES ({_MARKS})"  # noqa: S608
+_KEY = "SELECT value FROM keys WHERE name = 'key'"
 
 
 class Overrides:
     """The store of temporary unblocks; may be used from several threads.
 
-    All methods but ``covering`` wait for the disk: call them in a thread. They raise ``StoreError`` if the file cannot
-    be read or written.
+    All methods but ``covering``, ``asked`` and ``known_tokens`` wait for the disk or the database: call them in a
+    thread. They raise ``StoreError`` if it cannot be read or written.
     """
 
-    def __init__(self, path: Path, clock: Callable[[], float]) -> None:
-        """``clock`` returns seconds since the epoch."""
-        self._store, self._clock = Store(path), clock
+    def __init__(self, place: Path | PostgresAddress, clock: Callable[[], float]) -> None:
+        """``clock`` returns seconds since the epoch.
+
+        Raises:
+            StoreError: a file cannot be used; a database is asked later.
+        """
+        self.place = place
+        self._store, self._clock = open_store(place), clock
+        self._grants = self._store.follow(lambda database: GrantTable(_active(database, self._clock())), GrantTable(()))
+        nobody: Mapping[tuple[str, str], AccessRequest] = {}
+        self._requests = self._store.follow(lambda database: newest_requests(database, self._clock()), nobody)
+        self._key = self._store.follow(_key, None)
         self._covered = GrantTable(())
-        self._version: object = None
+        #: what was asked last
+        self._asked = nobody
         self._checked = -math.inf
         self._stale = True
-        #: what was asked last, and the version of the file that says so
-        self._asked: Mapping[tuple[str, str], AccessRequest] = {}
-        self._asked_at: object = None
-        #: why nothing is covered: the problem of the file, since ``covering`` raises nothing
+        #: the problem of the store, since ``covering`` raises nothing: with that of a file, nothing is covered; with
+        #: that of a database, what is known of it goes on
         self.fault: str | None = None
 
     def __enter__(self) -> Overrides:
@@ -91,11 +104,11 @@ class Overrides:
         self.close()
 
     def close(self) -> None:
-        """Close the file."""
+        """Close the store."""
         self._store.close()
 
     @contextmanager
-    def _writing(self) -> Iterator[tuple[sqlite3.Connection, float]]:
+    def _writing(self) -> Iterator[tuple[SqlConnection, float]]:
         """A transaction, and the time of its beginning; ``covering`` sees its changes as soon as it ends."""
         with self._store.writing() as database:
             yield database, self._clock()
@@ -119,7 +132,7 @@ class Overrides:
         warning counts only if ``is_warning``. All three belong to one form: if a request has several names or
         interpretations, each blocked one needs a grant of its own.
 
-        Does not wait, and raises nothing: if the file cannot be read, nothing is covered, and ``fault`` says why.
+        Does not wait, and raises nothing; ``fault`` says what is wrong with the store.
         """
         self._look(now)
         names = map(_name, client_names)
@@ -131,14 +144,9 @@ class Overrides:
             return
         self._checked, self._stale = now, False
         try:
-            with self._store.glancing() as (database, version):
-                if version != self._version or self.fault is not None:
-                    self._covered = GrantTable(_active(database, now))
-                    self._version, self.fault = version, None
+            self._covered, self.fault = self._grants.look()
         except BlockingIOError:  # the last known state is probably still right
             self._stale = True
-        except StoreError as error:
-            self._covered, self.fault = GrantTable(()), str(error)
 
     # -- grants --------------------------------------------------------------------------------------------------------
 
@@ -154,14 +162,13 @@ class Overrides:
         with self._writing() as (database, now):
             return self._add(database, Grant(0, scope, target, _name_or_all(client), now + seconds, how, by, now))
 
-    def _add(self, database: sqlite3.Connection, wanted: Grant) -> Grant:
+    def _add(self, database: SqlConnection, wanted: Grant) -> Grant:
         _make_room(database, wanted)
         (others,) = database.execute("SELECT count(client) FROM grants").fetchone()
         if wanted.client is not None and others >= MOST_GRANTS:
             raise StoreError(self._store.path, f"it is full: there are {others} grants for clients")
         values = (wanted.scope, wanted.target, wanted.client, wanted.until, wanted.how, wanted.by, wanted.made)
-        number = database.execute(_INSERT, values).lastrowid
-        assert number is not None
+        (number,) = database.execute(_INSERT, values).fetchone()
         grant = Grant(number, *values)
         record_event(database, _event(grant.made, "granted", grant, grant.by))
         return grant
@@ -202,12 +209,9 @@ class Overrides:
     def asked(self, client: str, host: str) -> AccessRequest | None:
         """What a client last asked for a host, if a page has to tell of it; as ``covering``, it does not wait."""
         now = self._clock()
-        self._look(now)
-        if self._asked_at != self._version:
-            # if it is busy, the last known state is probably still right
-            with suppress(BlockingIOError, StoreError), self._store.glancing() as (database, version):
-                self._asked, self._asked_at = newest_requests(database, now), version
-        found = None if self.fault is not None else self._asked.get((_name(client), host))
+        with suppress(BlockingIOError):  # the last known state is probably still right
+            self._asked, _ = self._requests.look()
+        found = self._asked.get((_name(client), host))
         found = None if found is None else found.at(now)
         return found if found is not None and found.is_told(now) else None
 
@@ -272,7 +276,7 @@ class Overrides:
         with self._writing() as (database, now):
             code = Code(hash_code(key, text), scope, target, _name_or_all(client), seconds, now + valid_for, by)
             database.execute("DELETE FROM codes WHERE until <= ?", (now - CODE_KEPT,))
-            database.execute("INSERT INTO codes VALUES (?, ?, ?, ?, ?, ?, ?, ?)", code)
+            database.execute(_NEW_CODE, code)
             record_event(database, GrantEvent(now, "code made", code.client, scope, target, "code", by))
         return text
 
@@ -322,7 +326,7 @@ class Overrides:
     def codes(self) -> list[Code]:
         """The codes that can still be used, the newest first."""
         with self._store.reading() as database:
-            query = "SELECT * FROM codes WHERE used IS NULL AND until > ? ORDER BY rowid DESC"
+            query = f"{_CODE} WHERE used IS NULL AND until > ? ORDER BY rowid DESC"
             return [Code(*row) for row in database.execute(query, (self._clock(),))]
 
     # -- tries ---------------------------------------------------------------------------------------------------------
@@ -352,16 +356,25 @@ class Overrides:
     def key(self) -> bytes:
         """32 random octets, made once, the same in every process."""
         with self._store.reading() as database:
-            row = database.execute("SELECT value FROM keys WHERE name = 'key'").fetchone()
-        if row is None:
+            key = _key(database)
+        if key is None:
             with self._store.writing() as database:
-                database.execute("INSERT OR IGNORE INTO keys VALUES ('key', ?)", (secrets.token_bytes(32),))
-                row = database.execute("SELECT value FROM keys WHERE name = 'key'").fetchone()
-        return bytes(row[0])
+                new = (secrets.token_bytes(32),)
+                database.execute("INSERT INTO keys VALUES ('key', ?) ON CONFLICT DO NOTHING", new)
+                key = _key(database)
+                assert key is not None
+        return key
 
     def tokens(self) -> Tokens:
         """Makes and checks tokens, which all proxies of this store accept once."""
         return Tokens(self.key(), self._clock, self.spend)
+
+    def known_tokens(self) -> Tokens | None:
+        """The same without waiting; ``None`` while the key is not known."""
+        with suppress(BlockingIOError):
+            key, _ = self._key.look()
+            return None if key is None else Tokens(key, self._clock, self.spend)
+        return None
 
     def spend(self, nonce: bytes, until: float) -> bool:
         """Store a nonce until a time; whether it is new. If there are too many, none counts as new."""
@@ -369,7 +382,8 @@ class Overrides:
             database.execute("DELETE FROM nonces WHERE until <= ?", (self._clock(),))
             if database.execute("SELECT count(*) FROM nonces").fetchone()[0] >= MOST_NONCES:
                 return False
-            return database.execute("INSERT OR IGNORE INTO nonces VALUES (?, ?)", (nonce, until)).rowcount == 1
+            query = "INSERT INTO nonces VALUES (?, ?) ON CONFLICT DO NOTHING"
+            return database.execute(query, (nonce, until)).rowcount == 1
 
     # -- history -------------------------------------------------------------------------------------------------------
 
@@ -379,29 +393,38 @@ class Overrides:
             return [GrantEvent(*row) for row in database.execute(NEWEST_EVENTS, (limit,))]
 
 
-def _find_code(database: sqlite3.Connection, hashed: bytes) -> Code | None:
-    row = database.execute("SELECT * FROM codes WHERE hash = ?", (hashed,)).fetchone()
+def _find_code(database: SqlConnection, hashed: bytes) -> Code | None:
+    row = database.execute(f"{_CODE} WHERE hash = ?", (hashed,)).fetchone()
     return None if row is None else Code(*row)
 
 
-def _active(database: sqlite3.Connection, now: float) -> list[Grant]:
+def _key(database: SqlConnection) -> bytes | None:
+    row = database.execute(_KEY).fetchone()
+    return None if row is None else bytes(row[0])
+
+
+def _active(database: SqlConnection, now: float) -> list[Grant]:
     return [Grant(*row) for row in database.execute(_ACTIVE, (now,))]
 
 
-def _make_room(database: sqlite3.Connection, wanted: Grant) -> None:
+def _make_room(database: SqlConnection, wanted: Grant) -> None:
     """Remove expired grants, those that a new one replaces, and the surplus of its client.
 
     A grant by a click on a warning replaces no grant that covers more.
     """
     database.execute("DELETE FROM grants WHERE until <= ?", (wanted.made,))
     database.execute(
-        "DELETE FROM grants WHERE client IS ? AND scope = ? AND target = ? AND until <= ? AND (how = ?) >= ?",
-        (wanted.client, wanted.scope, wanted.target, wanted.until, WARNING, wanted.how == WARNING),
+        "DELETE FROM grants WHERE coalesce(client, '') = coalesce(?, '') AND (client IS NULL) = ? AND scope = ?"
+        " AND target = ? AND until <= ? AND (how = ?) >= ?",
+        (
+            *(wanted.client, wanted.client is None, wanted.scope, wanted.target, wanted.until),
+            *(WARNING, wanted.how == WARNING),
+        ),
     )
     database.execute(
         "DELETE FROM grants WHERE id IN"
-        " (SELECT id FROM grants WHERE client = ? ORDER BY until DESC, id DESC LIMIT -1 OFFSET ?)",
-        (wanted.client, MOST_GRANTS_OF_CLIENT - 1),
+        " (SELECT id FROM grants WHERE client = ? ORDER BY until DESC, id DESC LIMIT ? OFFSET ?)",
+        (wanted.client, MOST_GRANTS, MOST_GRANTS_OF_CLIENT - 1),
     )
 
 
@@ -415,7 +438,7 @@ def _answer_event(at: float, what: str, found: AccessRequest, words: str, by: st
 
 
 def _record_refusal(
-    database: sqlite3.Connection,
+    database: SqlConnection,
     now: float,
     client: str,
     how: str,
@@ -435,9 +458,9 @@ def _check_seconds(seconds: float) -> None:
 
 
 def _name(client: str) -> str:
-    """A client's name as stored: without lone surrogates, and of limited length."""
+    """A client's name as stored: without lone surrogates and NUL, and of limited length."""
     octets = client.encode("utf-8", "surrogatepass")
-    if len(client) <= _LONGEST_CLIENT and octets.decode("utf-8", "replace") == client:
+    if len(client) <= _LONGEST_CLIENT and octets.decode("utf-8", "replace") == client and "\0" not in client:
         return client
     return f"sha256:{hashlib.sha256(octets).hexdigest()}"
 

@@ -1,7 +1,9 @@
-"""The store: one SQLite file, shared by all proxies on the machine and the command line; its events and wrong tries.
+"""The store: one SQLite file, shared by all proxies of the machine and the command line, or a database of PostgreSQL,
+shared by all machines; its events and wrong tries.
 
 The file uses write-ahead logging (WAL): readers never wait for a writer, and a finished transaction is on the disk. A
-file that was removed or replaced is opened again: removing it revokes everything.
+file that was removed or replaced is opened again: removing it revokes everything. A database that is away leaves what
+is known of it in force.
 
 The functions for events and tries work within the caller's transaction. Events are grants, refusals, revocations and
 locks. Wrong tries limit how often a client, and all clients together, may guess a passphrase or a code. The number of
@@ -17,7 +19,7 @@ import sqlite3
 import struct
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import dataclass
 from errno import ELOOP
@@ -25,17 +27,28 @@ from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from threading import Lock
-from typing import NamedTuple
+from typing import Generic, NamedTuple, TypeVar
 from weakref import finalize
 
 from hushlist.errors import HushlistError
 from hushlist.system.files import make_private, reason_of
+from hushlist.system.postgres import (
+    ChangeListener,
+    DatabaseError,
+    FollowedAnswer,
+    PostgresDatabase,
+    SqlConnection,
+)
+from hushlist.system.postgres_address import PostgresAddress
 
 #: the application ID in the file's header, "Hush"; another program's database must not be changed
 _APPLICATION = 0x48757368
 _VERSION = 1
 #: seconds that a writer waits for another; transactions take milliseconds
 _PATIENCE = 5.0
+
+
+_T = TypeVar("_T")
 
 
 class StoreError(HushlistError):
@@ -45,7 +58,7 @@ class StoreError(HushlistError):
     'state.sqlite: file is not a database'
     """
 
-    def __init__(self, path: Path, reason: str) -> None:
+    def __init__(self, path: Path | PostgresAddress, reason: str) -> None:
         self.path = path
         self.reason = reason
         super().__init__(f"{path}: {reason}")
@@ -80,7 +93,31 @@ def is_open_elsewhere(path: Path) -> bool | None:
     return bool(kind != fcntl.F_UNLCK)
 
 
-class Store:
+class _GlancedAnswer(Generic[_T]):
+    """What a question found, asked again after a change."""
+
+    def __init__(self, store: SqliteStore, ask: Callable[[SqlConnection], _T], nothing: _T) -> None:
+        self._store, self._ask = store, ask
+        self._answer = self._nothing = nothing
+        self._version: object = None
+
+    def look(self) -> tuple[_T, str | None]:
+        """The answer, and why it is ``nothing``, if the file cannot be read.
+
+        Raises:
+            BlockingIOError: the file is busy; try again soon.
+        """
+        try:
+            with self._store.glancing() as (database, version):
+                if version != self._version:
+                    self._answer, self._version = self._ask(database), version
+        except StoreError as error:
+            self._answer, self._version = self._nothing, None
+            return self._nothing, str(error)
+        return self._answer, None
+
+
+class SqliteStore:
     """Two connections to the file: one that may wait, for any thread, and one that never waits.
 
     All methods raise ``StoreError`` if the file cannot be read or written.
@@ -99,17 +136,17 @@ class Store:
             pass
 
     @contextmanager
-    def reading(self, begin: str = "BEGIN") -> Iterator[sqlite3.Connection]:
+    def reading(self, begin: str = "BEGIN") -> Iterator[SqlConnection]:
         """A transaction that reads the last committed state."""
         with self._patient.held() as database, _transaction(database, begin):
             yield database
 
-    def writing(self) -> AbstractContextManager[sqlite3.Connection]:
+    def writing(self) -> AbstractContextManager[SqlConnection]:
         """An exclusive write transaction; undone after an exception."""
         return self.reading("BEGIN IMMEDIATE")
 
     @contextmanager
-    def glancing(self) -> Iterator[tuple[sqlite3.Connection, object]]:
+    def glancing(self) -> Iterator[tuple[SqlConnection, object]]:
         """The connection that never waits, and a value that differs after any write.
 
         Raises:
@@ -119,10 +156,90 @@ class Store:
             (version,) = database.execute("PRAGMA data_version").fetchone()
             yield database, (self._hasty.identity, version)
 
+    def version(self) -> object:
+        """The value of ``glancing`` alone."""
+        with self.glancing() as (_, version):
+            return version
+
+    def follow(self, ask: Callable[[SqlConnection], _T], nothing: _T) -> _GlancedAnswer[_T]:
+        """A question whose answer can be looked at without waiting."""
+        return _GlancedAnswer(self, ask, nothing)
+
     def close(self) -> None:
         """Close the file."""
         self._patient.close()
         self._hasty.close()
+
+
+class _FollowedAnswer(NamedTuple, Generic[_T]):
+    """What a thread found last."""
+
+    listener: ChangeListener
+    followed: FollowedAnswer[_T]
+
+    def look(self) -> tuple[_T, str | None]:
+        """The answer, and why it may be old, if the database is away."""
+        self.listener.start()
+        return self.followed.answer, self.listener.fault
+
+
+class PostgresStore:
+    """A connection that may wait, for any thread, and another on which a thread hears of changes.
+
+    All methods raise ``StoreError`` if the database cannot be asked; nothing is opened before it is needed.
+    """
+
+    def __init__(self, address: PostgresAddress, channel: str) -> None:
+        self.path = address
+        self._database = PostgresDatabase(address, channel)
+        self._listener = ChangeListener(address, channel)
+
+    @contextmanager
+    def reading(self) -> Iterator[SqlConnection]:
+        """A transaction that reads the last committed state."""
+        with self._said(), self._database.transaction(writes=False) as database:
+            yield database
+
+    @contextmanager
+    def writing(self) -> Iterator[SqlConnection]:
+        """A transaction that excludes all others; undone after an exception. At its end, what is followed is new."""
+        with self._said(), self._database.transaction(writes=True) as database:
+            yield database
+        with suppress(DatabaseError), self._database.asking() as database:  # it is written; who listens tries again
+            self._listener.read(database)
+
+    def version(self) -> object:
+        """A value that differs after another connection wrote; waits for the database."""
+        with self._said():
+            return self._database.changes()
+
+    def follow(self, ask: Callable[[SqlConnection], _T], nothing: _T) -> _FollowedAnswer[_T]:
+        """A question whose answer can be looked at without waiting."""
+        return _FollowedAnswer(self._listener, self._listener.follow(ask, nothing))
+
+    def close(self) -> None:
+        """Close the connections."""
+        self._listener.close()
+        self._database.close()
+
+    @contextmanager
+    def _said(self) -> Iterator[None]:
+        try:
+            yield
+        except DatabaseError as error:
+            raise StoreError(self.path, str(error)) from error
+
+
+Store = SqliteStore | PostgresStore
+
+
+def open_store(place: Path | PostgresAddress, channel: str = "unblock", package: str = "hushlist.unblock") -> Store:
+    """The store at a path or an address; ``package`` has the tables of a file, and ``channel`` tells who reads it.
+
+    Raises:
+        StoreError: a file cannot be used; a database is asked later.
+    """
+    return PostgresStore(place, channel) if isinstance(place, PostgresAddress) else SqliteStore(place, package)
 
 
 class _Connection:
@@ -299,7 +416,7 @@ _INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # 
 NEWEST_EVENTS = f"SELECT {_COLUMNS} FROM events ORDER BY id DESC LIMIT ?"  # noqa: S608
 
 
-def record_event(database: sqlite3.Connection, event: GrantEvent) -> None:
+def record_event(database: SqlConnection, event: GrantEvent) -> None:
     """Add an event, and remove the oldest if there are too many."""
     target = None if event.target is None else event.target[:_SHOWN]
     row = (event.at, event.what, event.client, event.scope, target, event.how, event.by, event.id)
@@ -347,18 +464,18 @@ class CountedTry(NamedTuple):
     last: bool
 
 
-def locks(database: sqlite3.Connection, now: float) -> dict[str | None, float]:
+def locks(database: SqlConnection, now: float) -> dict[str | None, float]:
     """Until when each client is locked; under ``None``, until when all are."""
     # A time farther in the future comes from a clock that was set back.
     query = "SELECT client, until FROM locks WHERE until > ? AND until <= ?"
-    found: dict[str | None, float] = dict(database.execute(query, (now, now + LONGEST_LOCK)))
+    found: dict[str | None, float] = dict(iter(database.execute(query, (now, now + LONGEST_LOCK))))
     query = "SELECT at FROM tries WHERE at > ? AND at <= ? ORDER BY at DESC LIMIT 1 OFFSET ?"
     for (at,) in database.execute(query, (now - HOUR, now + HOUR, MOST_TRIES_OF_ALL - 1)):
         found[None] = at + HOUR
     return found
 
 
-def check_unlocked(database: sqlite3.Connection, client: str, now: float) -> None:
+def check_unlocked(database: SqlConnection, client: str, now: float) -> None:
     """Raise ``LockedError`` if the client, or everybody, has no try left."""
     locked = locks(database, now)
     until = max(locked.get(client, now), locked.get(None, now))
@@ -366,12 +483,11 @@ def check_unlocked(database: sqlite3.Connection, client: str, now: float) -> Non
         raise LockedError(client, until)
 
 
-def count_try(database: sqlite3.Connection, client: str, now: float) -> CountedTry:
+def count_try(database: SqlConnection, client: str, now: float) -> CountedTry:
     """Count a try as wrong."""
     database.execute("DELETE FROM tries WHERE at <= ? OR at > ?", (now - HOUR, now + HOUR))
     database.execute("DELETE FROM locks WHERE until <= ? OR until > ?", (now - DAY, now + LONGEST_LOCK))
-    number = database.execute("INSERT INTO tries (at, client) VALUES (?, ?)", (now, client)).lastrowid
-    assert number is not None
+    (number,) = database.execute("INSERT INTO tries (at, client) VALUES (?, ?) RETURNING id", (now, client)).fetchone()
     query = "SELECT count(*) FROM tries WHERE client = ? AND at > ?"
     (wrong,) = database.execute(query, (client, now - WITHIN)).fetchone()
     if wrong >= MOST_TRIES:
@@ -379,26 +495,30 @@ def count_try(database: sqlite3.Connection, client: str, now: float) -> CountedT
     return CountedTry(number, client, wrong >= MOST_TRIES or None in locks(database, now))
 
 
-def _lock(database: sqlite3.Connection, client: str, now: float) -> None:
+def _lock(database: SqlConnection, client: str, now: float) -> None:
     before = database.execute("SELECT seconds FROM locks WHERE client = ?", (client,)).fetchone()
     seconds = FIRST_LOCK if before is None else min(2 * before[0], LONGEST_LOCK)
-    database.execute("INSERT OR REPLACE INTO locks VALUES (?, ?, ?)", (client, now + seconds, seconds))
+    database.execute(
+        "INSERT INTO locks VALUES (?, ?, ?)"
+        " ON CONFLICT (client) DO UPDATE SET until = excluded.until, seconds = excluded.seconds",
+        (client, now + seconds, seconds),
+    )
     _leave_to_all(database, client)
 
 
-def take_back(database: sqlite3.Connection, one: CountedTry) -> None:
+def take_back(database: SqlConnection, one: CountedTry) -> None:
     """Undo the count of a try that was right."""
     database.execute("DELETE FROM tries WHERE id = ?", (one.number,))
     forgive(database, one.client)
 
 
-def forgive(database: sqlite3.Connection, client: str) -> None:
+def forgive(database: SqlConnection, client: str) -> None:
     """After a right try, the client's count starts again."""
     database.execute("DELETE FROM locks WHERE client = ?", (client,))
     _leave_to_all(database, client)
 
 
-def _leave_to_all(database: sqlite3.Connection, client: str) -> None:
+def _leave_to_all(database: SqlConnection, client: str) -> None:
     """Count a client's tries only among those of all: otherwise one right code, or the passphrase of one group, would
     buy any number of guesses at another."""
     database.execute("UPDATE tries SET client = NULL WHERE client = ?", (client,))

@@ -17,7 +17,6 @@ what other proxies wrote there. A minute that two proxies count is one row, henc
 
 from __future__ import annotations
 
-import sqlite3
 from bisect import bisect_left, insort
 from collections.abc import Callable, Iterable
 from operator import itemgetter
@@ -27,8 +26,10 @@ from time import monotonic
 from typing import NamedTuple
 
 from hushlist.errors import logger_of
+from hushlist.system.postgres import SqlConnection
+from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock.grants import category_levels
-from hushlist.unblock.store import GrantEvent, Store, StoreError, record_event
+from hushlist.unblock.store import GrantEvent, Store, StoreError, open_store, record_event
 
 logger = logger_of(__name__)
 
@@ -38,14 +39,17 @@ MOST_COUNTERS = 1 << 16
 MOST_ROWS = 1_000_000
 #: seconds between two writes, and between two looks for what another process wrote
 WRITING, LOOKING = 60.0, 1.0
+#: seconds that the end waits for a database
+_LEAVE = 5.0
 #: minutes that are kept: a week, and a change of the clock or the time of a reset
 KEPT = 9 * 1440
 #: most minutes of one extension
 LONGEST_EXTENSION = 7 * 1440
 
-_INSERT = "INSERT OR IGNORE INTO use_minutes (client, category, minute) VALUES (?, ?, ?)"
+_INSERT = "INSERT INTO use_minutes (client, category, minute) VALUES (?, ?, ?) ON CONFLICT DO NOTHING"
+# not by the greatest number: in PostgreSQL, a row that is there before uses one up
 _TOO_MANY = (
-    "DELETE FROM use_minutes WHERE id <= (SELECT max(id) FROM use_minutes) - ?"
+    "DELETE FROM use_minutes WHERE id <= (SELECT id FROM use_minutes ORDER BY id DESC LIMIT 1 OFFSET ?)"
     " AND client NOT LIKE 'user:%' AND client NOT LIKE 'group:%'"
 )
 _TOO_MANY_OF_USERS = (
@@ -71,9 +75,9 @@ class Extension(NamedTuple):
 class UseMinutes:
     """The counters. Only ``exchange`` and ``extend`` wait for the disk; the others may be called for each request."""
 
-    def __init__(self, path: Path | None, clock: Callable[[], float]) -> None:
-        """``clock`` returns seconds since the epoch; nothing is opened yet. Without a path, nothing is kept."""
-        self._path, self._clock = path, clock
+    def __init__(self, place: Path | PostgresAddress | None, clock: Callable[[], float]) -> None:
+        """``clock`` returns seconds since the epoch; nothing is opened yet. Without a place, nothing is kept."""
+        self._place, self._clock = place, clock
         self._store: Store | None = None
         #: client and category -> minutes since the epoch, in order
         self._counters: dict[_Key, list[int]] = {}
@@ -90,8 +94,9 @@ class UseMinutes:
         self.fault: str | None = None
 
     def start(self) -> None:
-        """Read what the file has, and begin to write and read in a thread."""
-        self._exchange_or_say()
+        """Begin to write and read in a thread; what a file has is read at once, and what a database has soon."""
+        if not isinstance(self._place, PostgresAddress):
+            self._exchange_or_say()
         self._thread = Thread(target=self._run, name="hushlist: minutes of use", daemon=True)
         self._thread.start()
 
@@ -99,10 +104,9 @@ class UseMinutes:
         """Stop that, and write what is left."""
         if self._thread is not None:
             self._stopped.set()
-            self._thread.join()
+            self._thread.join(_LEAVE)
             self._thread = None
-            self._exchange_or_say()
-        if self._store is not None:
+        elif self._store is not None:
             self._store.close()
             self._store = None
 
@@ -225,27 +229,32 @@ class UseMinutes:
                     self._counters[key] = counted[bisect_left(counted, oldest) :]
 
     def _opened(self) -> Store:
-        if self._path is None:
+        if self._place is None:
             raise StoreError(Path("overrides.sqlite"), "there is no folder for it")
         if self._store is None:
-            self._store = Store(self._path)
+            self._store = open_store(self._place, "minutes")
         return self._store
 
     def _run(self) -> None:
+        if isinstance(self._place, PostgresAddress):
+            self._exchange_or_say()
         while not self._stopped.wait(LOOKING):
             if (self._waiting and monotonic() - self._written >= WRITING) or self._is_changed():
                 self._exchange_or_say()
+        self._exchange_or_say()
+        if self._store is not None:
+            self._store.close()
+            self._store = None
 
     def _is_changed(self) -> bool:
         """Whether another connection has written to the file."""
         try:
-            with self._opened().glancing() as (_, version):
-                before, self._version = self._version, version
+            before, self._version = self._version, self._opened().version()
         except BlockingIOError:
             return False
         except StoreError:
             return monotonic() - self._written >= WRITING  # who reads it then says why it cannot be read
-        return before != version
+        return before != self._version
 
     def _exchange_or_say(self) -> None:
         try:
@@ -259,7 +268,7 @@ class UseMinutes:
             self.fault = None
 
 
-def _prepare(database: sqlite3.Connection, now: float) -> None:
+def _prepare(database: SqlConnection, now: float) -> None:
     """Remove what is old."""
     for name in ("use_minutes", "extensions"):
         database.execute(f"DELETE FROM {name} WHERE minute < ?", (int(now // 60) - KEPT,))  # noqa: S608

@@ -10,6 +10,8 @@ import pytest
 from hushlist.admin import admin_store
 from hushlist.admin.admin_store import MOST_SESSIONS, SESSION, Account, AccountError, AdminStore
 from hushlist.policy.admin import AdminPerson, Role
+from hushlist.system.postgres_address import PostgresAddress
+from postgres import IN_FILE
 from unit.clock import Clock
 
 ANNA, MAX = (AdminPerson(name, f"scrypt${name}", Role.MANAGE) for name in ("anna", "max"))
@@ -22,8 +24,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def store(tmp_path: Path, clock: Clock) -> Iterator[AdminStore]:
-    with AdminStore(tmp_path / "admin.sqlite", clock) as opened:
+def store(place: Path | PostgresAddress, clock: Clock) -> Iterator[AdminStore]:
+    with AdminStore(place, clock) as opened:
         yield opened
 
 
@@ -86,8 +88,9 @@ def test_the_record_keeps_the_newest_and_something_is_undone_once(
     assert store.mark_undone(numbers[2], "anna")
 
 
-def test_nothing_in_the_file_is_a_token(store: AdminStore, tmp_path: Path) -> None:
+@IN_FILE
+def test_nothing_in_the_file_is_a_token(store: AdminStore, place: Path) -> None:
     tokens = [store.sign_in(ANNA, "", is_secure=True), store.make_bearer("a", Role.VIEW, 60, by="me")]
-    octets = b"".join(path.read_bytes() for path in tmp_path.iterdir())
+    octets = b"".join(path.read_bytes() for path in place.parent.iterdir())
     assert not [token for token in tokens if token.encode() in octets]
     assert ANNA.passphrase.encode() not in octets

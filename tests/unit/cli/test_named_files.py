@@ -51,6 +51,7 @@ CALLS: dict[tuple[str, str], tuple[str, ...]] = {
     ("update", "policy"): ("update", "--policy", "{}"),
     ("lists", "policy"): ("lists", "--policy", "{}"),
     ("import", "file"): ("import", "squidguard", "{}"),
+    ("store migrate", "policy"): ("store", "migrate", "--policy", "{}"),
     ("log tail", "policy"): ("log", "tail", "--policy", "{}"),
     ("log top", "policy"): ("log", "top", "--policy", "{}"),
     ("log show", "policy"): ("log", "show", "0000000000", "--policy", "{}"),

@@ -128,6 +128,7 @@ CALLS: dict[str, list[list[str]]] = {
         ["--role", "view", ARGUMENT],
         ["--store", ARGUMENT, "--role", "view", "a"],
     ],
+    "store migrate": [POLICY, ["--policy", "bad.yaml"], ["--policy", ARGUMENT]],
     "admin token list": [[], ["--store", ARGUMENT]],
     "admin token revoke": [["a"], [ARGUMENT]],
     "override requests": [[], ["--all"], ["--json"], ["--store", ARGUMENT]],

@@ -10,7 +10,7 @@ from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import read_document
 from hushlist.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests, LogSettings, read_log
 
-KEYS = "what, queries, clients, folder, size, files, days, rows, gzip, also"
+KEYS = "what, queries, clients, folder, size, files, days, rows, gzip, to, also"
 
 
 def read(text: str) -> tuple[LogSettings | None, list[str]]:
@@ -89,6 +89,7 @@ SIZE = "expected a size from 64 KiB to 1 GiB such as 10 MiB (units: B, kB, KB, K
         ("size: 9999 GiB", f"2: size: 9999 GiB: {SIZE}"),
         ("files: 0", "2: files: 0: expected a number from 1 to 1000"),
         ("days: forever", "2: days: forever: expected a number from 1 to 3650"),
+        ("to: log.example", "2: to: expected postgresql://USER@HOST/DATABASE"),
         ("rows: -1", "2: rows: -1: expected a number from 0 to 10000000"),
         ("folder: ~nobody-has-this-name/x", "2: folder: ~nobody-has-this-name/x: Could not determine home directory."),
     ],

@@ -623,7 +623,7 @@ def test_a_store_that_cannot_be_written_is_told_and_opens_nothing(
         raise StoreError(Path("state"), "disk full")
 
     page = pupil.page("http://games.example/")
-    monkeypatch.setattr("hushlist.unblock.store.Store.writing", fail)
+    monkeypatch.setattr("hushlist.unblock.store.SqliteStore.writing", fail)
     answer = page.unlock()
     assert alert_of(answer)
     assert "disk full" not in (answer.text or "")

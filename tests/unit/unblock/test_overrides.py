@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 import hushlist
 from hushlist.errors import UrlError
 from hushlist.match.public_suffixes import public_suffixes
+from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock import overrides as module
 from hushlist.unblock import store
 from hushlist.unblock.credentials import CodeError, CodeFault
@@ -36,6 +37,7 @@ from hushlist.unblock.store import (
     StoreError,
     locks,
 )
+from postgres import IN_FILE
 from unit.clock import Clock
 from unit.hostile import seconds
 
@@ -50,27 +52,37 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "state" / "overrides.sqlite"
+def path(place: Path) -> Path:
+    """The file, in tests that are ``IN_FILE``."""
+    return place
 
 
 @pytest.fixture
-def overrides(path: Path, clock: Clock) -> Iterator[Overrides]:
-    with Overrides(path, clock) as opened:
+def overrides(place: Path | PostgresAddress, clock: Clock) -> Iterator[Overrides]:
+    with Overrides(place, clock) as opened:
         yield opened
 
 
 @pytest.fixture
-def other(path: Path, clock: Clock, overrides: Overrides) -> Iterator[Overrides]:
-    """Another process, as far as SQLite can tell."""
-    with Overrides(path, clock) as opened:
+def other(place: Path | PostgresAddress, clock: Clock, overrides: Overrides) -> Iterator[Overrides]:
+    """Another process, as far as SQLite and PostgreSQL can tell."""
+    with Overrides(place, clock) as opened:
         yield opened
 
 
 def covering(overrides: Overrides, now: float, *names: str) -> Grant | None:
-    """What covers a request of a client for WANTED."""
+    """What covers a request of a client for WANTED, once what was told of is read."""
+    catch_up(overrides)
     url = WANTED["url"].encode()
     return overrides.covering(names or [PUPIL], WANTED["host"].encode(), url, [WANTED["category"]], now)
+
+
+def catch_up(overrides: Overrides) -> None:
+    """Do what the thread does when it hears of a change, so that no test waits for it."""
+    own = overrides._store
+    if isinstance(own, store.PostgresStore):
+        with own._database.asking() as database:
+            own._listener.read(database)
 
 
 def grant(overrides: Overrides, target: str = "games.example", seconds: float = 1800, **more: str | None) -> Grant:
@@ -402,12 +414,12 @@ def test_a_longer_grant_of_the_same_takes_the_shorter_one_s_place_and_its_number
     assert grant(overrides).id > two.id > one.id
 
 
-def test_grants_and_locks_survive_a_restart(path: Path, clock: Clock) -> None:
-    with Overrides(path, clock) as before:
+def test_grants_and_locks_survive_a_restart(place: Path | PostgresAddress, clock: Clock) -> None:
+    with Overrides(place, clock) as before:
         made = grant(before)
         for _ in range(5):
             guess(before)
-    with Overrides(path, clock) as after:
+    with Overrides(place, clock) as after:
         assert covering(after, clock.now) == made
         assert locked_until(after, PUPIL, clock.now) == clock.now + FIRST_LOCK
 
@@ -430,6 +442,7 @@ def test_a_clock_that_is_set_back_delays_no_look(overrides: Overrides, other: Ov
     assert covering(overrides, clock.now - 1000) == made
 
 
+@IN_FILE
 def test_nothing_waits_for_a_writer(overrides: Overrides, path: Path, clock: Clock) -> None:
     made = grant(overrides)
     writer = sqlite3.connect(path, isolation_level=None)
@@ -441,6 +454,7 @@ def test_nothing_waits_for_a_writer(overrides: Overrides, path: Path, clock: Clo
     writer.close()
 
 
+@IN_FILE
 @pytest.mark.parametrize("pattern", ["*", "*.sqlite"])
 def test_removing_the_file_revokes_everything_and_the_next_grant_makes_it_anew(
     overrides: Overrides, path: Path, clock: Clock, pattern: str
@@ -458,6 +472,7 @@ def test_removing_the_file_revokes_everything_and_the_next_grant_makes_it_anew(
 # -- the file ----------------------------------------------------------------------------------------------------------
 
 
+@IN_FILE
 def test_file_and_folder_are_their_owner_s_alone(overrides: Overrides, path: Path) -> None:
     grant(overrides)
     assert stat.S_IMODE(path.parent.stat().st_mode) == 0o700
@@ -517,6 +532,7 @@ def spoil_pages(path: Path) -> None:
         file.write(b"\xa5" * (path.stat().st_size - 100))
 
 
+@IN_FILE
 def test_a_database_with_broken_pages_is_named(path: Path, clock: Clock) -> None:
     with Overrides(path, clock) as before:
         grant(before)
@@ -526,6 +542,7 @@ def test_a_database_with_broken_pages_is_named(path: Path, clock: Clock) -> None
     assert raised.value.path == path
 
 
+@IN_FILE
 def test_a_file_that_is_replaced_by_a_broken_one_covers_nothing_and_says_so(
     overrides: Overrides, path: Path, clock: Clock
 ) -> None:
@@ -544,6 +561,7 @@ def test_a_file_that_is_replaced_by_a_broken_one_covers_nothing_and_says_so(
     assert overrides.fault is None
 
 
+@IN_FILE
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
 def test_a_file_that_may_only_be_read_still_covers(path: Path, clock: Clock) -> None:
     with Overrides(path, clock) as before:
@@ -555,6 +573,7 @@ def test_a_file_that_may_only_be_read_still_covers(path: Path, clock: Clock) -> 
                 grant(after)
 
 
+@IN_FILE
 def test_a_database_that_may_only_be_read_covers_and_uses_up_no_code(
     overrides: Overrides, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -612,6 +631,7 @@ def test_a_code_is_read_as_people_type_it(overrides: Overrides) -> None:
     assert overrides.redeem(typed, PUPIL, WANTED)
 
 
+@IN_FILE
 def test_a_code_is_nowhere_in_the_file(overrides: Overrides, path: Path) -> None:
     code = overrides.make_code("host", 60)
     octets = b"".join(file.read_bytes() for file in path.parent.iterdir())
@@ -689,11 +709,12 @@ def test_a_withdrawn_code_is_worthless(overrides: Overrides) -> None:
 _REDEEMER = """
 import sys, time
 from pathlib import Path
+from hushlist.system.postgres_address import parse_postgres_address
 from hushlist.unblock.credentials import CodeError
 from hushlist.unblock.overrides import Overrides
-path, client, start, *codes = sys.argv[1:]
+place, client, start, *codes = sys.argv[1:]
 time.sleep(max(0, float(start) - time.time()))
-with Overrides(Path(path), time.time) as overrides:
+with Overrides(parse_postgres_address(place) if "://" in place else Path(place), time.time) as overrides:
     for code in codes:
         try:
             print(code, overrides.redeem(code, client, {"host": "h.example"}).id)
@@ -714,12 +735,13 @@ def processes(script: str, *arguments: list[str]) -> list[str]:
     return printed
 
 
-def test_a_code_is_used_once_by_several_processes(path: Path) -> None:
-    with Overrides(path, time.time) as overrides:
+def test_a_code_is_used_once_by_several_processes(place: Path | PostgresAddress) -> None:
+    with Overrides(place, time.time) as overrides:
         codes = [overrides.make_code("host", 60) for _ in range(4)]
         start = str(time.time() + 1)
         # each client has four tries before a lock
-        printed = processes(_REDEEMER, *([str(path), f"client {number}", start, *codes] for number in range(4)))
+        named = place.url if isinstance(place, PostgresAddress) else str(place)
+        printed = processes(_REDEEMER, *([named, f"client {number}", start, *codes] for number in range(4)))
         used = [line.split()[0] for output in printed for line in output.splitlines()]
         assert sorted(used) == sorted(codes)
         assert sum(event.what == "granted" for event in overrides.history()) == len(codes)
@@ -735,6 +757,7 @@ with Overrides(Path(sys.argv[1]), time.time) as overrides:
 """
 
 
+@IN_FILE
 def test_processes_that_make_the_file_at_once_have_one_key(path: Path) -> None:
     start = str(time.time() + 1)
     keys = processes(_OPENER, *([str(path), start] for _ in range(4)))
@@ -877,25 +900,22 @@ def test_clients_are_told_apart_whatever_their_names_are(overrides: Overrides, c
 # -- floods ------------------------------------------------------------------------------------------------------------
 
 
-def rows(path: Path, table: str) -> int:
-    database = sqlite3.connect(path)
-    (count,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()
-    database.close()
+def rows(overrides: Overrides, table: str) -> int:
+    with overrides._store.reading() as database:
+        (count,) = database.execute(f"SELECT count(*) FROM {table}").fetchone()
     return int(count)
 
 
-def test_rows_of_guessers_do_not_grow(overrides: Overrides, path: Path, clock: Clock) -> None:
+def test_rows_of_guessers_do_not_grow(overrides: Overrides, clock: Clock) -> None:
     for _ in range(3):
         for number in range(MOST_TRIES_OF_ALL):
             guess(overrides, f"client {number // 5}")
-        assert rows(path, "tries") == MOST_TRIES_OF_ALL
-        assert rows(path, "locks") == 20
+        assert rows(overrides, "tries") == MOST_TRIES_OF_ALL
+        assert rows(overrides, "locks") == 20
         clock.now += 2 * DAY
 
 
-def test_a_client_s_grants_are_bounded_and_those_that_last_longest_stay(
-    overrides: Overrides, path: Path, clock: Clock
-) -> None:
+def test_a_client_s_grants_are_bounded_and_those_that_last_longest_stay(overrides: Overrides, clock: Clock) -> None:
     long = grant(overrides, seconds=3600, client=PUPIL)
     for number in range(MOST_GRANTS_OF_CLIENT + 5):
         grant(overrides, f"http://h.example/{number}", 60, scope="url", client=PUPIL, how="warning")
@@ -904,7 +924,7 @@ def test_a_client_s_grants_are_bounded_and_those_that_last_longest_stay(
     assert active[-1] == long
     clock.now += 60
     grant(overrides, client=OTHER)
-    assert rows(path, "grants") == 2
+    assert rows(overrides, "grants") == 2
 
 
 def test_grants_of_all_clients_are_bounded_and_an_administrator_s_for_everybody_still_fit(

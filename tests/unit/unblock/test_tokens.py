@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock import overrides as module
 from hushlist.unblock.credentials import LIFETIME, TokenError, TokenFault, Tokens
 from hushlist.unblock.overrides import Overrides
@@ -24,8 +25,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def overrides(tmp_path: Path, clock: Clock) -> Iterator[Overrides]:
-    with Overrides(tmp_path / "state.sqlite", clock) as opened:
+def overrides(place: Path | PostgresAddress, clock: Clock) -> Iterator[Overrides]:
+    with Overrides(place, clock) as opened:
         yield opened
 
 
@@ -123,21 +124,19 @@ def test_another_store_s_token_is_forged(tokens: Tokens, tmp_path: Path, clock: 
         assert refused(tokens, made(other.tokens())) is TokenFault.FORGED
 
 
-def test_a_used_token_is_remembered_by_all_and_over_a_restart(tmp_path: Path, clock: Clock) -> None:
-    path = tmp_path / "state.sqlite"
-    with Overrides(path, clock) as one, Overrides(path, clock) as two:
+def test_a_used_token_is_remembered_by_all_and_over_a_restart(place: Path | PostgresAddress, clock: Clock) -> None:
+    with Overrides(place, clock) as one, Overrides(place, clock) as two:
         token = made(one.tokens())
         two.tokens().check(token, CLIENT, URL, PURPOSE)
         assert refused(one.tokens(), token) is TokenFault.USED
-    with Overrides(path, clock) as after:
+    with Overrides(place, clock) as after:
         clock.now += LIFETIME
         after.tokens().check(made(after.tokens()), CLIENT, URL, PURPOSE)
         assert refused(after.tokens(), token) is TokenFault.USED
 
 
-def test_one_of_many_at_once_is_accepted(tmp_path: Path, clock: Clock) -> None:
-    path = tmp_path / "state.sqlite"
-    with Overrides(path, clock) as one, Overrides(path, clock) as two:
+def test_one_of_many_at_once_is_accepted(place: Path | PostgresAddress, clock: Clock) -> None:
+    with Overrides(place, clock) as one, Overrides(place, clock) as two:
         token = made(one.tokens())
 
         def check(number: int) -> TokenFault | None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sqlite3
+import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -12,10 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock import use_minutes
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.store import StoreError
 from hushlist.unblock.use_minutes import KEPT, LONGEST_EXTENSION, UseMinutes
+from postgres import IN_FILE
 
 GAMES = "hrn://c.example/fun/games"
 DAY = 1440
@@ -24,19 +27,21 @@ NOW = 30_000_000
 
 
 @pytest.fixture
-def file(tmp_path: Path) -> Path:
-    return tmp_path / "overrides.sqlite"
+def file(place: Path) -> Path:
+    """The file, in tests that are ``IN_FILE``."""
+    place.parent.mkdir()
+    return place
 
 
 Made = Callable[..., UseMinutes]
 
 
 @pytest.fixture
-def made(file: Path) -> Iterator[Made]:
+def made(place: Path | PostgresAddress) -> Iterator[Made]:
     every: list[UseMinutes] = []
 
-    def make(path: Path | None = file, now: int = NOW) -> UseMinutes:
-        every.append(UseMinutes(path, lambda: 60.0 * now))
+    def make(at: Path | PostgresAddress | None = place, now: int = NOW) -> UseMinutes:
+        every.append(UseMinutes(at, lambda: 60.0 * now))
         return every[-1]
 
     yield make
@@ -73,6 +78,8 @@ def test_a_restart_keeps_the_count(made: Made) -> None:
     before.note("user:jo", GAMES, NOW)
     before.close()
     after.start()
+    while not used(after):  # of a database, it hears soon
+        time.sleep(0.01)
     assert used(after) == 1
 
 
@@ -86,6 +93,7 @@ def test_two_proxies_add_up_and_count_a_minute_of_both_once(made: Made) -> None:
     assert [used(one), used(other)] == [3, 3]
 
 
+@IN_FILE
 def test_a_file_that_was_removed_is_made_again(made: Made, file: Path) -> None:
     minutes = made()
     minutes.note("user:jo", GAMES, NOW)
@@ -98,6 +106,7 @@ def test_a_file_that_was_removed_is_made_again(made: Made, file: Path) -> None:
     assert used(minutes) == 2
 
 
+@IN_FILE
 def test_what_cannot_be_written_is_kept_and_written_later(made: Made, file: Path) -> None:
     file.write_bytes(b"x" * 4096)
     minutes = made()
@@ -113,6 +122,7 @@ def test_what_cannot_be_written_is_kept_and_written_later(made: Made, file: Path
     assert [used(minutes), used(restarted)] == [1, 1]
 
 
+@IN_FILE
 def test_without_a_folder_it_counts_in_memory(made: Made) -> None:
     minutes = made(None)
     minutes.start()
@@ -120,6 +130,7 @@ def test_without_a_folder_it_counts_in_memory(made: Made) -> None:
     assert (used(minutes), minutes.fault) == (1, "overrides.sqlite: there is no folder for it")
 
 
+@IN_FILE
 def test_old_minutes_are_forgotten(made: Made, file: Path) -> None:
     minutes = made()
     for minute in (NOW - KEPT - 1, NOW - KEPT, NOW):
@@ -133,6 +144,7 @@ def test_old_minutes_are_forgotten(made: Made, file: Path) -> None:
         assert database.execute("SELECT count(*) FROM use_minutes").fetchone() == (2,)
 
 
+@IN_FILE
 def test_addresses_that_somebody_makes_up_cannot_push_out_users_and_groups(
     made: Made, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -153,6 +165,7 @@ def test_addresses_that_somebody_makes_up_cannot_push_out_users_and_groups(
         assert database.execute("SELECT count(*) FROM use_minutes").fetchone()[0] <= 12
 
 
+@IN_FILE
 def test_users_that_somebody_makes_up_need_bounded_room(
     made: Made, file: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -198,9 +211,9 @@ def test_no_extension_has_no_minutes_or_more_than_a_week(made: Made, number: int
         made().extend(GAMES, number, by="a parent")
 
 
-def test_an_extension_is_in_the_history(made: Made, file: Path) -> None:
+def test_an_extension_is_in_the_history(made: Made, place: Path | PostgresAddress) -> None:
     made().extend(GAMES, 30, client="user:jo", by="a parent")
-    with Overrides(file, lambda: 60.0 * NOW) as overrides:
+    with Overrides(place, lambda: 60.0 * NOW) as overrides:
         (event,) = overrides.history()
     assert (event.what, event.client, event.target, event.how, event.by) == (
         *("extended", "user:jo", GAMES),

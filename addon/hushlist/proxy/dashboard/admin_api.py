@@ -46,6 +46,7 @@ from hushlist.proxy.dashboard.api_description import (
 )
 from hushlist.proxy.dashboard.dashboard_data import privacy_of
 from hushlist.proxy.runtime import Runtime
+from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock.credentials import verify_passphrase
 from hushlist.unblock.grants import canonical_target
 from hushlist.unblock.store import LockedError, StoreError
@@ -181,7 +182,7 @@ class AdminApi:
             host = page.partition("/")[0] or canonical_target("host", values["target"])
         except UrlError as error:
             raise ActionError(str(error)) from error
-        return preview(self._runtime.journal.folder, host, page, now)
+        return preview(self._runtime.journal.place, host, page, now)
 
     def _administration(self) -> Administration:
         """All that can be done; the file is opened when it is first needed.
@@ -193,8 +194,11 @@ class AdminApi:
             overrides = self._runtime.overrides
             if overrides is None:
                 raise StoreError(default_path(), "temporary unblocks cannot be used")
-            if self._does is None:
-                self._does = Administration(AdminStore(default_path(), time), overrides)
+            if self._does is None or self._does.overrides is not overrides:
+                place = overrides.place if isinstance(overrides.place, PostgresAddress) else default_path()
+                before, self._does = self._does, Administration(AdminStore(place, time), overrides)
+                if before is not None:
+                    before.store.close()
             return self._does
 
     # -- who asks ----------------------------------------------------------------------------------------------------

@@ -117,7 +117,7 @@ def log_of(runtime: Runtime) -> LogStatus:
     if journal is None:
         fault = None if settings is None else "it cannot be written: see the messages of the proxy"
         return LogStatus(settings is not None, None, 0, fault, kept.queries.value, kept.clients.value)
-    return LogStatus(True, str(journal.folder), journal.waiting, journal.fault, kept.queries.value, kept.clients.value)
+    return LogStatus(True, str(journal.place), journal.waiting, journal.fault, kept.queries.value, kept.clients.value)
 
 
 #: most names of each kind

@@ -52,7 +52,7 @@ def history(runtime: Runtime, span: str, now: datetime) -> History | str:
         return "there is no log: the policy's key log turns it on"
     span, zone = span if span in _SPANS else "day", engine.policy.zone
     since = time_text((now - timedelta(days=_DAYS[span])).timestamp())
-    counted = counts_over_time(journal.folder, since)
+    counted = counts_over_time(journal.place, since)
     if counted is None:
         return "the log has no database that can be read: see rows in the policy's key log"
     stopped = {
@@ -67,7 +67,7 @@ def _stopped(runtime: Runtime, by: str, since: str) -> list[tuple[str, int]]:
     assert runtime.journal is not None
     counts: Counter[str] = Counter()
     for action in STOPPING:
-        counts.update(dict(top_values(runtime.journal.folder, by, LogFilters(action.value, since=since), 10 * _MOST)))
+        counts.update(dict(top_values(runtime.journal.place, by, LogFilters(action.value, since=since), 10 * _MOST)))
     return counts.most_common(_MOST)
 
 

@@ -1,0 +1,45 @@
+"""``hushlist store``: makes the tables that a policy's databases need, and brings them to the version of this Hushlist.
+
+Exit codes: 0 good; 2 wrong usage, a policy with mistakes, or a database that cannot be used.
+"""
+
+from __future__ import annotations
+
+import argparse
+
+from hushlist.cli.common import GOOD, Commands, add_command, add_policy, complain, print_line
+from hushlist.errors import SourceError
+from hushlist.lists.list_source import ProblemReport
+from hushlist.policy.policy_file import read_policy
+from hushlist.system.postgres import DatabaseError, migrate
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command ``store`` with its own command."""
+    parser = commands.add_parser(
+        "store",
+        help="the databases that several machines share",
+        description="The databases that several machines share: 'store' and 'log' of the policy.",
+    )
+    own = parser.add_subparsers(required=True, metavar="COMMAND")
+    add_policy(add_command(own, "migrate", migrate_stores, "make their tables, or change those of an older Hushlist"))
+
+
+def migrate_stores(arguments: argparse.Namespace) -> int:
+    """Migrate each database once; the first that cannot be is the last that is tried."""
+    report = ProblemReport(str(arguments.policy))
+    policy = read_policy(arguments.policy, report)
+    if policy is None or report.errors:
+        raise SourceError(report.errors)
+    named = (policy.store, None if policy.log is None else policy.log.to)
+    addresses = {address: None for address in named if address is not None}
+    if not addresses:
+        return complain(f"{policy.source}: it names no database: see 'store' and 'to' of 'log'")
+    for address in addresses:
+        try:
+            before, after = migrate(address)
+        except DatabaseError as error:
+            return complain(f"{address}: {error}")
+        change = "as before" if before == after else f"it was {before or 'none'}"
+        print_line(f"{address}: version {after}; {change}")
+    return GOOD

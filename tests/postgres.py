@@ -1,0 +1,149 @@
+"""A PostgreSQL for tests: Debian's, in a folder of its own, on a loopback port that the kernel chose."""
+
+from __future__ import annotations
+
+import os
+import pwd
+import shutil
+import socket
+import subprocess
+import tempfile
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from itertools import count
+from pathlib import Path
+
+import pytest
+
+from hushlist.system.postgres import migrate
+from hushlist.system.postgres_address import PostgresAddress, parse_postgres_address
+
+#: tests that use the server share it: pytest-xdist runs them in one process
+GROUP = pytest.mark.xdist_group("postgres")
+#: of tests that are about the file, in modules whose other tests run with both
+IN_FILE = pytest.mark.parametrize("place", ["sqlite"], indirect=True)
+USER, PASSWORD = "hushlist", "s3cr+t/%"
+_ESCAPED = "s3cr%2Bt%2F%25"
+#: seconds that the server may take to start or to stop
+_PATIENCE = 120
+
+
+@cache
+def _programs() -> Path | None:
+    """The folder with initdb and pg_ctl."""
+    found = [folder for folder in Path("/usr/lib/postgresql").glob("*/bin") if (folder / "initdb").exists()]
+    if found:
+        return max(found, key=lambda folder: float(folder.parent.name))
+    program = shutil.which("initdb")
+    return None if program is None else Path(program).parent
+
+
+class Server:
+    """A server that can be killed, and started again at the same port."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder, self.data = folder, folder / "data"
+        self.port = 0
+        self._as_user: list[str] = []
+        self._numbers = count(1)
+        if os.geteuid() == 0:  # which it refuses to run as
+            known = {user.pw_name for user in pwd.getpwall()}
+            user = "postgres" if "postgres" in known else "nobody"
+            shutil.chown(folder, user)
+            self._as_user = ["setpriv", f"--reuid={user}", f"--regid={pwd.getpwnam(user).pw_gid}", "--clear-groups"]
+        folder.chmod(0o755)  # for the socket
+
+    def make(self) -> None:
+        """Make the server's files, with a user who needs a password."""
+        secret = self.folder / "password"
+        secret.write_text(PASSWORD)
+        secret.chmod(0o644)
+        login = ["-U", USER, "-A", "scram-sha-256", f"--pwfile={secret}"]
+        self._run("initdb", "-D", str(self.data), "-E", "UTF8", "--locale=C.UTF-8", "-N", *login)
+
+    def start(self) -> None:
+        """Start it; the first time, at a port that is free."""
+        for attempt in range(5):
+            port = self.port or _free_port()
+            settings = {
+                "port": port,
+                "listen_addresses": "127.0.0.1",
+                "unix_socket_directories": self.folder,
+                "fsync": "off",
+                "max_connections": 200,
+            }
+            options = " ".join(f"-c {name}={value}" for name, value in settings.items())
+            try:
+                self._control("start", "-l", str(self.folder / "log"), "-o", options)
+            except subprocess.CalledProcessError:
+                if attempt == 4 or self.port:
+                    raise
+            else:
+                self.port = port
+                return
+
+    def stop(self, how: str = "immediate") -> None:
+        """Stop it; ``immediate`` is as if it were killed: it recovers at its next start."""
+        self._control("stop", "-m", how)
+
+    def _control(self, *arguments: str) -> None:
+        self._run("pg_ctl", "-D", str(self.data), "-w", "-t", str(_PATIENCE), *arguments)
+
+    def _run(self, program: str, *arguments: str) -> None:
+        folder = _programs()
+        assert folder is not None
+        subprocess.run(
+            [*self._as_user, str(folder / program), *arguments],
+            check=True,
+            cwd=self.folder,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            timeout=2 * _PATIENCE,
+        )
+
+    def address(self, name: str = "postgres", *, port: int | None = None, more: str = "") -> PostgresAddress:
+        """The address of a database."""
+        url = f"postgresql://{USER}:{_ESCAPED}@127.0.0.1:{port or self.port}/{name}"
+        return parse_postgres_address(url + (f"?{more}" if more else ""))
+
+    def execute(self, *queries: str, name: str = "postgres") -> list[tuple[object, ...]]:
+        """Run queries, each by itself; the rows of the last."""
+        import psycopg
+
+        with psycopg.connect(self.address(name).url, autocommit=True) as connection:
+            for query in queries:
+                cursor = connection.execute(query.encode())
+            return cursor.fetchall() if cursor.description else []
+
+    @contextmanager
+    def database(self) -> Iterator[str]:
+        """The name of a new database with our tables, which is removed at the end."""
+        name = f"test{next(self._numbers)}"
+        self.execute(f"CREATE DATABASE {name} TEMPLATE migrated")
+        yield name
+        self.execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+
+def _free_port() -> int:
+    with socket.socket() as own:
+        own.bind(("127.0.0.1", 0))
+        return int(own.getsockname()[1])
+
+
+@contextmanager
+def running() -> Iterator[Server]:
+    """A server with a database ``migrated``; skips the test where it cannot be had."""
+    pytest.importorskip("psycopg", reason="the extra fleet is not installed")
+    if _programs() is None or not hasattr(os, "geteuid"):
+        pytest.skip("PostgreSQL is not installed: Debian's package is postgresql")
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hushlist-postgres-")))
+        server = Server(folder)
+        server.make()
+        server.start()
+        stack.callback(server.stop)
+        server.execute("CREATE DATABASE migrated")
+        assert migrate(server.address("migrated"))[0] == 0
+        yield server

@@ -1,0 +1,212 @@
+"""The log in PostgreSQL: it answers as SQLite does; what waits arrives once, whatever happens to either side."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+import hushlist
+from hushlist.journal.log_database import (
+    COUNTED,
+    LogFilters,
+    counts_over_time,
+    find_records,
+    follow,
+    has_log,
+    newest_records,
+    sampled_records,
+    top_values,
+)
+from hushlist.journal.log_record import LogFields, to_line
+from hushlist.journal.log_sender import SPOOL, DatabaseSender
+from hushlist.policy.proxy_settings import LogSettings
+from hushlist.system.postgres_address import PostgresAddress, parse_postgres_address
+from postgres import GROUP, Server
+from unit.clock import Clock
+from unit.journal.samples import EVE
+from unit.journal.test_log_database import _FILTERS, _RECORDS, keep
+
+pytestmark = GROUP
+#: a port at which nothing listens for long
+AWAY = "postgresql://127.0.0.1:1/none"
+
+
+def wait_for(is_so: Callable[[], object]) -> None:
+    end = time.monotonic() + 120
+    while not is_so():
+        assert time.monotonic() < end, "it does not come"
+        time.sleep(0.01)
+
+
+def records(number: int, day: str = "2026-12-24") -> list[LogFields]:
+    return [
+        {"reference": f"{at:010}", "time": f"{day}T00:00:00.{at % 1000:03}Z", "action": "block", "list": "ads"}
+        for at in range(number)
+    ]
+
+
+def sender(address: PostgresAddress, folder: Path, **more: int) -> DatabaseSender:
+    return DatabaseSender(address, folder, LogSettings(to=address, **more), Clock(EVE))  # type: ignore[arg-type]
+
+
+def send(address: PostgresAddress, folder: Path, found: list[LogFields]) -> None:
+    """Send records, and wait until the database has them."""
+    own = sender(address, folder)
+    if found:
+        own.spool.append([(fields, to_line(fields)) for fields in found], EVE)
+    wait_for(lambda: own.is_done)
+    own.close(60)
+
+
+def references(address: PostgresAddress) -> list[object]:
+    return [fields["reference"] for fields in newest_records(address, LogFilters(), 1_000_000)]
+
+
+@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@given(st.lists(_RECORDS, min_size=1, max_size=15), _FILTERS, st.integers(1, 6))
+def test_postgresql_and_sqlite_answer_alike(
+    tmp_path_factory: pytest.TempPathFactory,
+    postgres: Server,
+    database: PostgresAddress,
+    records: list[LogFields],
+    filters: LogFilters,
+    number: int,
+) -> None:
+    folder = tmp_path_factory.mktemp("log")
+    keep(folder, records)
+    postgres.execute("TRUNCATE hushlist.decisions RESTART IDENTITY", name=database.url.rpartition("/")[2])
+    send(database, folder, records)
+    for place in (folder, database):
+        assert has_log(place)
+    answers = [
+        [
+            newest_records(place, filters, number),
+            *(top_values(place, by, filters, number) for by in COUNTED),
+            counts_over_time(place, "2026-12-02"),
+            find_records(place, str(records[0]["reference"])),
+            sampled_records(place, "2026-12-02", 1000),
+        ]
+        for place in (folder, database)
+    ]
+    assert answers[0] == answers[1]
+
+
+def test_what_was_written_while_the_database_was_away_arrives_once_and_in_order(
+    tmp_path: Path, postgres: Server, database: PostgresAddress
+) -> None:
+    own = sender(database, tmp_path)
+    found = records(2500)
+    try:
+        postgres.stop()
+        for start in range(0, 2500, 100):
+            own.spool.append([(fields, to_line(fields)) for fields in found[start : start + 100]], EVE)
+        wait_for(lambda: own.fault)
+        assert str(database) in (own.fault or "")
+        assert "s3cr" not in (own.fault or "")
+    finally:
+        postgres.start()
+    wait_for(lambda: own.is_done)
+    assert references(database) == [fields["reference"] for fields in found]
+    assert own.fault is None
+    assert [*(tmp_path / SPOOL).iterdir()] == []
+    own.close(60)
+
+
+_KILLED = """
+import os, sys
+from pathlib import Path
+from hushlist.journal.log_record import to_line
+from hushlist.journal.log_sender import DatabaseSender
+from hushlist.policy.proxy_settings import LogSettings
+from hushlist.system.postgres_address import parse_postgres_address
+address = parse_postgres_address(sys.argv[1])
+own = DatabaseSender(address, Path(sys.argv[2]), LogSettings(to=address), lambda: 1_798_151_400.0)
+for number in range(100):
+    fields = {"reference": f"{number:010}", "time": "2026-12-24T00:00:00.000Z", "action": "block"}
+    own.spool.append([(fields, to_line(fields))], 1_798_151_400.0)
+os._exit(9)
+"""
+
+
+def test_what_a_killed_process_left_is_sent_by_the_next_and_nothing_twice(
+    tmp_path: Path, database: PostgresAddress
+) -> None:
+    """It is killed at some moment between the first record and the last that is sent."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(hushlist.__file__).parents[1])}
+    done = subprocess.run([sys.executable, "-c", _KILLED, database.url, tmp_path], env=environment, check=False)
+    assert done.returncode == 9
+    own = sender(database, tmp_path)
+    wait_for(lambda: len(references(database)) >= 100)
+    own.close(60)
+    assert sorted(map(str, references(database))) == [f"{number:010}" for number in range(100)]
+    assert [*(tmp_path / SPOOL).iterdir()] == []
+
+
+def test_what_is_sent_twice_is_there_once(tmp_path: Path, database: PostgresAddress) -> None:
+    """As after an answer that was lost: the database has it, and the sender does not know."""
+    (tmp_path / SPOOL).mkdir()
+    lines = b"".join(b"%032x %s" % (at, to_line(fields)) for at, fields in enumerate(records(10)))
+    for name in ("1.spool", "2.spool"):
+        (tmp_path / SPOOL / name).write_bytes(lines + b"half a line")
+    own = sender(database, tmp_path)
+    wait_for(lambda: not [*(tmp_path / SPOOL).iterdir()])
+    own.close(60)
+    assert len(references(database)) == 10
+
+
+def test_the_spool_is_bounded_and_says_so(tmp_path: Path) -> None:
+    own = sender(parse_postgres_address(AWAY), tmp_path, size=1 << 16, files=2)
+    entries = [(fields, to_line(fields)) for fields in records(100)]
+    refused = False
+    for _ in range(100):
+        try:
+            own.spool.append(entries, EVE)
+        except OSError as error:
+            refused = "131072 octets wait for the database already" in str(error)
+    assert refused
+    assert 100_000 < sum(path.stat().st_size for path in (tmp_path / SPOOL).iterdir()) <= 1 << 17
+    own.close(60)
+    assert [*(tmp_path / SPOOL).iterdir()]
+
+
+def test_a_partition_is_a_day_and_old_days_are_dropped(
+    tmp_path: Path, postgres: Server, database: PostgresAddress
+) -> None:
+    name = database.url.rpartition("/")[2]
+    partitions = "SELECT relname FROM pg_class WHERE relname ~ '^decisions_[0-9]{8}$' ORDER BY 1"
+    send(database, tmp_path, records(3))
+    send(database, tmp_path, records(3, "2026-11-23") + records(3, "2026-11-24") + records(3, "2026-12-25"))
+    send(database, tmp_path, [])  # a process tidies after its start
+    days = [("decisions_20261124",), ("decisions_20261224",), ("decisions_20261225",)]
+    wait_for(lambda: postgres.execute(partitions, name=name) == days)
+    assert len(references(database)) == 9
+
+
+def test_following_loses_nothing(tmp_path: Path, database: PostgresAddress) -> None:
+    send(database, tmp_path, records(3))
+    follower = follow(database)
+    assert next(follower) == []
+    send(database, tmp_path, records(2, "2026-12-25"))
+    assert [str(fields["time"])[:10] for fields in next(follower)] == ["2026-12-25"] * 2
+    assert next(follower) == []
+
+
+def test_a_log_that_cannot_be_asked_is_named(tmp_path: Path, database: PostgresAddress) -> None:
+    assert not has_log(database)
+    with pytest.raises(OSError, match=r"postgresql://127.0.0.1:1/none: .*refused"):
+        newest_records(parse_postgres_address(AWAY), LogFilters(), 1)
+
+
+def test_a_record_is_what_it_was(tmp_path: Path, database: PostgresAddress) -> None:
+    found: LogFields = {"reference": "0", "time": "2026-12-24T00:00:00.000Z", "user": "a\0b\ud800", "action": "block"}
+    send(database, tmp_path, [found])
+    assert newest_records(database, LogFilters(), 1) == [json.loads(json.dumps(found))]
