@@ -56,8 +56,9 @@ class Balancer:
 
     def reload(self) -> None:
         """As ``systemctl reload`` does; returns when the new process has taken over."""
-        before = self.pid
-        self.process.send_signal(signal.SIGUSR2)
+        before, start = self.pid, len(self.log)
+        # just after a reload, HAProxy does not hear the signal for the next one
+        wait_until(lambda: "Reloading HAProxy" in self.log.text(start) or self.process.send_signal(signal.SIGUSR2), 1.0)
         wait_until(lambda: self._is_served_by_another(before))
 
     def _is_served_by_another(self, before: int) -> bool:
@@ -66,11 +67,12 @@ class Balancer:
         return False
 
 
-def wait_until(condition: Callable[[], bool]) -> None:
+def wait_until(condition: Callable[[], object], pause: float = 0.05) -> None:
+    """Ask again and again, with so many seconds between, until it is so."""
     end = time.monotonic() + PATIENCE
     while not condition():
         assert time.monotonic() < end, "it does not happen"
-        time.sleep(0.05)
+        time.sleep(pause)
 
 
 def configured(folder: Path, port: int, workers: Sequence[tuple[int, int]]) -> str:

@@ -22,9 +22,11 @@ import yaml
 from documentation import FLEET, blocks
 from e2e.haproxy import BALANCER, CONFIGURATION, HAPROXY, Balancer, haproxy, wait_until
 from e2e.origin import LOOPBACK, PATIENCE, Origin, free_ports
-from e2e.policies import write_list
+from e2e.policies import write_list, write_policy
 from e2e.proxy import CHECKOUT, Answer, Proxy, mitmdump, read_answer, request_head
+from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock.credentials import hash_passphrase
+from postgres import GROUP
 
 pytestmark = [
     pytest.mark.skipif(not HAPROXY, reason="there is no haproxy"),
@@ -104,7 +106,10 @@ def handed_on(client: str) -> bytes:
 
 def test_the_example_s_workers_believe_the_example_s_haproxy() -> None:
     (command,) = blocks(FLEET, "sh")
-    assert f"--set hushlist_proxy_protocol={BALANCER}\n" in command
+    assert f"--set hushlist_proxy_protocol={BALANCER} " in command
+    assert "regular@127.0.0.1:8081" in command
+    assert "hushlist_health=127.0.0.1:9081" in command
+    assert "127.0.0.1:8081 port 9081" in CONFIGURATION.read_text(encoding="utf-8")
     assert f"source {BALANCER} send-proxy-v2" in CONFIGURATION.read_text(encoding="utf-8")
 
 
@@ -239,9 +244,27 @@ def test_a_worker_with_another_policy_is_named_by_command_page_and_metrics(
         assert len(status(tmp_path)[1]) == 2  # it could not say so: in a minute and a half, it counts as gone
 
 
-def status(folder: Path) -> tuple[int, list[str]]:
+@GROUP
+def test_proxies_of_several_machines_are_known_by_their_database(
+    tmp_path: Path, origin: Origin, database: PostgresAddress, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write_list(tmp_path / "rules.yaml", "ads.test/")
+    policy = write_policy(tmp_path, ["rules.yaml"], store=database.url)
+    with ExitStack() as running:
+        for name in ("one", "two"):  # as on two machines, they have no file in common
+            monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / name / "state"))
+            (tmp_path / name).mkdir()
+            running.enter_context(mitmdump(tmp_path / name, origin, policy=policy))
+        wait_until(lambda: len(status(tmp_path, "--store", database.url)[1]) == 2)
+        assert status(tmp_path, "--store", database.url)[0] == 0
+        assert not [*tmp_path.rglob("fleet.sqlite")]
+    code, lines = status(tmp_path, "--store", database.url)
+    assert (code, lines) == (1, [])
+
+
+def status(folder: Path, *arguments: str) -> tuple[int, list[str]]:
     """What ``hushlist fleet`` says of the workers with this home."""
-    command = [sys.executable, "-m", "hushlist", "fleet", "status"]
+    command = [sys.executable, "-m", "hushlist", "fleet", "status", *arguments]
     environment = {**os.environ, "PYTHONPATH": str(CHECKOUT / "addon"), "XDG_STATE_HOME": str(folder / "state")}
     done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PATIENCE, check=False)
     return done.returncode, done.stdout.splitlines()

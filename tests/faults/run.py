@@ -1,4 +1,5 @@
-"""Inject every fault, with ``on-failure: closed`` and ``open``, and print what became of requests.
+"""Inject every fault, with ``on-failure: closed`` and ``open``, and print what became of requests; then those of
+workers behind HAProxy, under load.
 
     python tests/faults/run.py [WORDS]
 
@@ -12,12 +13,15 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from contextlib import nullcontext
+from contextlib import ExitStack, nullcontext, redirect_stdout
 from pathlib import Path
 
 sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "addon")]
 
+from e2e.haproxy import HAPROXY  # noqa: E402
 from e2e.origin import Origin  # noqa: E402
+from faults.fleet_lab import FleetLab  # noqa: E402
+from faults.fleet_table import FLEET_FAULTS, try_fleet  # noqa: E402
 from faults.lab import Lab  # noqa: E402
 from faults.table import FAULTS, Fault, NotHereError, try_running, try_start  # noqa: E402
 
@@ -43,7 +47,31 @@ def main() -> int:
         counts.update(["not here" if _NOT_HERE in got else "ok" if is_ok else "WRONG"])
         print(f"{fault.name:<40} {got[0]:<10} {got[1]:<10} {'yes' if is_ok else 'NO'}")
     print(f"{len(faults)} faults: {', '.join(f'{number} {what}' for what, number in counts.items())}")
-    return 1 if counts["WRONG"] else 0
+    return 1 if counts["WRONG"] + _print_fleet() else 0
+
+
+def _print_fleet() -> int:
+    """Print a line for each fault of the fleet; how many are not as they have to be."""
+    faults = [fault for fault in FLEET_FAULTS if " ".join(sys.argv[1:]) in fault.name]
+    if not faults or not HAPROXY:
+        print("the fleet: " + ("no such fault" if HAPROXY else "there is no haproxy"))
+        return 0
+    wrong = 0
+    with tempfile.TemporaryDirectory() as name, Origin(Path(name)) as origin, ExitStack() as stack:
+        stack.enter_context(redirect_stdout(sys.stderr))
+        lab = stack.enter_context(FleetLab(Path(name) / "lab", origin).running())
+        rows = []
+        for fault in faults:
+            try:
+                traffic = try_fleet(fault, lab)
+                figures = f"{traffic.answered:>8} {len(traffic.lost):>4} {traffic.longest:>6.2f} s"
+                rows.append(f"{fault.name:<42} {figures}  {fault.notice}")
+            except Exception as error:  # whatever it is, the others are tried
+                wrong += 1
+                rows.append(f"{fault.name:<42} WRONG: {error!r}"[:200])
+    print(f"\n{'injected into two workers behind HAProxy':<42} answered lost  longest  what users notice")
+    print("\n".join(rows))
+    return wrong
 
 
 def _try_all(faults: Sequence[Fault], folder: Path, origin: Origin, choice: str) -> Iterator[tuple[Fault, str]]:

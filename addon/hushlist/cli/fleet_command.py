@@ -33,8 +33,8 @@ def add_to(commands: Commands) -> None:
 def show_status(arguments: argparse.Namespace) -> int:
     """Print a line for each proxy, and one for each trouble."""
     place = arguments.store or default_path()
-    if isinstance(arguments.store, Path) and not arguments.store.exists():
-        raise StoreError(arguments.store, "there is no such file")
+    if isinstance(arguments.store, Path) and not place.exists():
+        raise StoreError(place, "there is no such file")
     records = ProxyRecords(place, time.time)
     try:
         found = records.all()

@@ -1,7 +1,7 @@
-"""What each proxy says of itself, in a file or a database that all proxies share; and what is wrong with whom.
+"""What each proxy says of itself, where all proxies keep what is unblocked; and what is wrong with whom.
 
 A proxy writes its row anew every half minute, and at once when something about it changes. It removes the row when it
-ends as it should; what is left of one that was killed goes after a day. Nothing is about requests.
+ends as it should; what is left of one that was killed goes after a day. There is nothing about requests.
 
 >>> proxies = ("x:1", "a"), ("x:2", "b"), ("x:3", "a")
 >>> records = [ProxyRecord(name, 100.0, policy_digest=policy) for name, policy in proxies]
@@ -67,11 +67,10 @@ def default_path() -> Path:
 
 
 class ProxyRecords:
-    """The table; its methods wait for the disk or the database, and raise ``StoreError`` if it cannot be used."""
+    """A file or a database; its methods wait for it, and raise ``StoreError`` if it cannot be read or written."""
 
     def __init__(self, place: Path | PostgresAddress, clock: Callable[[], float]) -> None:
         """``clock`` returns seconds since the epoch."""
-        self.place = place
         self._store, self._clock = open_store(place, "fleet", "hushlist.fleet"), clock
 
     def beat(self, record: ProxyRecord) -> None:
@@ -103,7 +102,7 @@ class ProxyRecords:
         return [_record(*row) for row in rows]
 
     def close(self) -> None:
-        """Close the store."""
+        """Close it."""
         self._store.close()
 
 

@@ -233,7 +233,6 @@ class LogWriter:
 
     def close(self, seconds: float = 2.0) -> bool:
         """Write what can be written in this time, and end; whether all is written."""
-        end = time.monotonic() + seconds
         self._closing.set()
         self._hurry.set()
         self._wake.set()

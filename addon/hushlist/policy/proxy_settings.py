@@ -212,10 +212,10 @@ class LogSettings:
     rows: int = 250_000
     #: whether older files are compressed
     gzip: bool = False
-    #: besides the files
-    also: tuple[LogCopy, ...] = ()
     #: the database that has the records of all machines, in place of files
     to: PostgresAddress | None = None
+    #: besides the files
+    also: tuple[LogCopy, ...] = ()
 
 
 def read_log(node: YamlNode, report: ProblemReport) -> LogSettings | None:
@@ -223,7 +223,7 @@ def read_log(node: YamlNode, report: ProblemReport) -> LogSettings | None:
 
     Errors are in the report, and wrong keys are ignored. A folder is relative to the policy's.
     """
-    keys = ("what", "queries", "clients", "folder", "size", "files", "days", "rows", "gzip", "also", "to")
+    keys = ("what", "queries", "clients", "folder", "size", "files", "days", "rows", "gzip", "to", "also")
     fields = read_switch(node, "log", keys, report)
     if isinstance(fields, bool):
         return LogSettings() if fields else None
@@ -239,8 +239,8 @@ def read_log(node: YamlNode, report: ProblemReport) -> LogSettings | None:
         fields.number("days", 1, _MOST_DAYS) or default.days,
         default.rows if rows is None else rows,
         fields.choice("gzip", SWITCH) == "on",
-        tuple(_copies(fields, report)),
         read_database(fields, "to", report),
+        tuple(_copies(fields, report)),
     )
 
 

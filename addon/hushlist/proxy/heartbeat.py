@@ -11,6 +11,7 @@ import re
 import socket
 from contextlib import suppress
 from pathlib import Path
+from threading import Lock
 from time import monotonic, time
 
 from mitmproxy import ctx
@@ -21,12 +22,15 @@ from hushlist.fleet.proxy_records import BEAT, ProxyRecord, ProxyRecords, defaul
 from hushlist.proxy.health import is_ready
 from hushlist.proxy.runtime import Runtime
 from hushlist.system.memory import resident_octets
+from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock.store import StoreError
 
 logger = logger_of(__name__)
 
 #: seconds between two looks whether something about this proxy has changed, and between two looks at the others
 _LOOK, _READ = 1.0, 5.0
+#: seconds that the end waits for a store
+_PATIENCE = 2.0
 _LONGEST_FAULT = 300
 _DIGEST = re.compile("[0-9a-f]{64}")
 
@@ -37,10 +41,12 @@ class Heartbeat:
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._records: ProxyRecords | None = None
+        self._place: Path | PostgresAddress | None = None
         self._task: asyncio.Task[None] | None = None
         self._name = ""
         self._last: ProxyRecord | None = None
         self._beaten = self._looked = -BEAT
+        self._lock, self._is_closed = Lock(), False
         #: why nothing is known of other proxies, if so
         self.fault: str | None = None
 
@@ -54,38 +60,57 @@ class Heartbeat:
         if self._task is not None:
             self._task.cancel()
             self._task = None
-        if self._records is not None:
-            with suppress(StoreError):
-                self._records.leave(self._name)
-            self._records.close()
-            self._records = None
+        if self._lock.acquire(timeout=_PATIENCE):  # a thread may still write
+            self._is_closed = True
+            self._close_store()
+            self._lock.release()
 
     async def _keep(self) -> None:
         while True:
             try:
                 record = self._record()
                 if _without_figures(record) != _without_figures(self._last) or monotonic() - self._beaten >= BEAT:
-                    await asyncio.to_thread(self._opened().beat, record)
+                    await asyncio.to_thread(self._beat, record)
                     self._last, self._beaten, self._looked = record, monotonic(), -_READ
                 if monotonic() - self._looked >= _READ:
-                    self._runtime.fleet = tuple(await asyncio.to_thread(self._opened().all))
+                    self._runtime.fleet = await asyncio.to_thread(self._look)
                     self._looked = monotonic()
             except (StoreError, RuntimeError) as error:
                 if self.fault is None:
                     logger.warning("hushlist: other proxies hear nothing of this one: %s", error)
-                self.fault, self._beaten = str(error), monotonic()
+                self.fault = str(error)
             else:
                 self.fault = None
-            await asyncio.sleep(_LOOK)
+            await asyncio.sleep(_LOOK if self.fault is None else _READ)
+
+    # -- in a thread -----------------------------------------------------------------------------------------------
+
+    def _beat(self, record: ProxyRecord) -> None:
+        with self._lock:
+            if not self._is_closed:
+                self._opened().beat(record)
+
+    def _look(self) -> tuple[ProxyRecord, ...]:
+        with self._lock:
+            return () if self._is_closed else tuple(self._opened().all())
 
     def _opened(self) -> ProxyRecords:
-        engine, before = self._runtime.engine, self._records
-        place = (engine and engine.policy.store) or default_path()
-        if before is None or before.place != place:
-            if before is not None:
-                before.close()
-            self._records = before = ProxyRecords(place, time)
-        return before
+        engine = self._runtime.engine
+        place = (None if engine is None else engine.policy.store) or default_path()
+        if self._records is None or place != self._place:
+            self._close_store()
+            self._records, self._place = ProxyRecords(place, time), place
+        return self._records
+
+    def _close_store(self) -> None:
+        if self._records is not None:
+            if self.fault is None:
+                with suppress(StoreError):
+                    self._records.leave(self._name)
+            self._records.close()
+            self._records = None
+
+    # -- in the event loop -----------------------------------------------------------------------------------------
 
     def _record(self) -> ProxyRecord:
         runtime, engine, now = self._runtime, self._runtime.engine, time()

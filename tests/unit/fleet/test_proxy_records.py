@@ -10,7 +10,8 @@ import pytest
 
 from hushlist.fleet import proxy_records
 from hushlist.fleet.proxy_records import GONE, KEPT, STALE, ProxyRecord, ProxyRecords, age, troubles
-from hushlist.unblock.store import Store, StoreError
+from hushlist.system.postgres_address import PostgresAddress
+from hushlist.unblock.store import StoreError, open_store
 from unit.clock import Clock
 
 NOW = 1_000_000.0
@@ -23,13 +24,8 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def path(tmp_path: Path) -> Path:
-    return tmp_path / "fleet.sqlite"
-
-
-@pytest.fixture
-def records(path: Path, clock: Clock) -> Iterator[ProxyRecords]:
-    opened = ProxyRecords(path, clock)
+def records(place: Path | PostgresAddress, clock: Clock) -> Iterator[ProxyRecords]:
+    opened = ProxyRecords(place, clock)
     yield opened
     opened.close()
 
@@ -55,16 +51,18 @@ def test_rows_go_after_a_day_and_are_so_many(
 
 
 @pytest.mark.parametrize("text", ["", "x", "[]", "[" * 100_000, '{"version": 7, "rules": "many", "read": null}'])
-def test_what_another_version_wrote_is_read_as_far_as_it_can_be(records: ProxyRecords, path: Path, text: str) -> None:
-    store = Store(path, "hushlist.fleet")
+def test_what_another_version_wrote_is_read_as_far_as_it_can_be(
+    records: ProxyRecords, place: Path | PostgresAddress, text: str
+) -> None:
+    store = open_store(place, "fleet", "hushlist.fleet")
     with store.writing() as database:
         database.execute("INSERT INTO proxies VALUES ('gate:9', 5, ?)", (text,))
     store.close()
     assert records.all() == [ProxyRecord("gate:9", 5.0)]
 
 
-def test_what_a_newer_version_knows_besides_is_left_out(records: ProxyRecords, path: Path) -> None:
-    store = Store(path, "hushlist.fleet")
+def test_what_a_newer_version_knows_besides_is_left_out(records: ProxyRecords, place: Path | PostgresAddress) -> None:
+    store = open_store(place, "fleet", "hushlist.fleet")
     text = json.dumps({"name": "other", "at": 1, "version": "9", "rules": 7, "news": [1]})
     with store.writing() as database:
         database.execute("INSERT INTO proxies VALUES ('gate:9', 5, ?)", (text,))
@@ -72,7 +70,8 @@ def test_what_a_newer_version_knows_besides_is_left_out(records: ProxyRecords, p
     assert records.all() == [ProxyRecord("gate:9", 5.0, version="9", rules=7)]
 
 
-def test_a_file_that_is_none_is_an_error(path: Path, clock: Clock) -> None:
+def test_a_file_that_is_none_is_an_error(tmp_path: Path, clock: Clock) -> None:
+    path = tmp_path / "fleet.sqlite"
     path.write_bytes(b"no database")
     with pytest.raises(StoreError, match="file is not a database"):
         ProxyRecords(path, clock)

@@ -10,7 +10,7 @@ from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import read_document
 from hushlist.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests, LogSettings, read_log
 
-KEYS = "what, queries, clients, folder, size, files, days, rows, gzip, also, to"
+KEYS = "what, queries, clients, folder, size, files, days, rows, gzip, to, also"
 
 
 def read(text: str) -> tuple[LogSettings | None, list[str]]:
