@@ -236,7 +236,6 @@ def test_no_lie_about_the_name_is_a_way(network: Network, site: str, server_name
         b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes(9),
         b"\x05\x01\0\x05\x01\0\x03\x08ads.test\0\x50",
         b"\x04\x01\0\x50\xc6\x33\x64\x42\0",
-        b"\x16\x03\x01\0\x05\x01\0\0\x01\0",
     ],
 )
 def test_no_other_way_to_ask_is_a_way(network: Network, site: str, octets: bytes) -> None:
