@@ -14,6 +14,7 @@ import socket
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -28,8 +29,6 @@ from e2e.test_tunnels import ask, tls_over
 _CLONE_NEWNET = 0x40000000
 _ETH_P_ALL = 3
 _UDP = 17
-#: where this port is asked for, all that was sent before has been seen
-_FENCE = 4919
 
 
 @cache
@@ -164,7 +163,7 @@ class Wire:
     """
 
     def __init__(self, machine: Machine, interface: str, fence: Machine, address: str) -> None:
-        self._fence, self._address = fence, address
+        self._fence, self._address, self._port = fence, address, 1024
         with machine.inside():
             self._socket = socket.socket(socket.AF_PACKET, socket.SOCK_DGRAM, 0)
         self._socket.bind((interface, _ETH_P_ALL))
@@ -180,8 +179,9 @@ class Wire:
 
     def __exit__(self, *_: object) -> None:
         self._is_over = True
-        self._send_fence()  # the last that is seen
-        self._thread.join(PATIENCE)
+        while self._thread.is_alive():
+            self._send_fence()  # the last that is seen, if nothing else is
+            self._thread.join(1)
         self._socket.close()
 
     @property
@@ -193,25 +193,29 @@ class Wire:
     @contextmanager
     def watch(self) -> Iterator[set[Packet]]:
         """What arrives while the block runs; filled in when it ends."""
-        self._send_fence()
+        self._wait_for_fence()
         with self._grown:
             self._seen.clear()
         seen: set[Packet] = set()
         yield seen
-        self._send_fence()
+        self._wait_for_fence()
         with self._grown:
-            seen |= {packet for packet in self._seen if packet[2] != _FENCE}
+            seen |= {packet for packet in self._seen if packet[:2] != (_UDP, self._address)}
+
+    def _wait_for_fence(self) -> None:
+        """Packets keep their order: once one of our own is seen, to a port of its own, all before it are."""
+        self._port += 1
+        fence, end = (_UDP, self._address, self._port), time.monotonic() + PATIENCE
+        with self._grown:
+            while fence not in self._seen:
+                assert time.monotonic() < end, "the wire is cut"
+                self._send_fence()
+                # one may be lost while the machines do not know each other yet
+                self._grown.wait_for(lambda: fence in self._seen, 1)
 
     def _send_fence(self) -> None:
-        """Packets keep their order: once one of our own is seen, all before it are."""
-        with self._grown:
-            before = self._fences()
-            with self._fence.inside(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as fence:
-                fence.sendto(b"fence", (self._address, _FENCE))
-            assert self._grown.wait_for(lambda: self._fences() > before, PATIENCE), "the wire is cut"
-
-    def _fences(self) -> int:
-        return self._seen.count((_UDP, self._address, _FENCE))
+        with self._fence.inside(), socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as fence:
+            fence.sendto(b"fence", (self._address, self._port))
 
     def _collect(self) -> None:
         while not self._is_over:
