@@ -25,8 +25,9 @@ REFERENCE = (
 TUTORIAL = "examples/tablet.md"
 GUIDES = "examples/README.md"
 MOVING = "examples/moving.md"
+SERVICE = "examples/service/README.md"
 #: what somebody reads who uses the filter
-PAGES = ("README.md", "SECURITY.md", *REFERENCE, COMMANDS, GUIDES, TUTORIAL, MOVING, "examples/why.md")
+PAGES = ("README.md", "SECURITY.md", *REFERENCE, COMMANDS, GUIDES, TUTORIAL, MOVING, SERVICE, "examples/why.md")
 
 _BLOCK = r"^```{}\n(.*?)^```$"
 _SECTION = r"^{}\n(.*?)(?=^##+ |\Z)"

@@ -50,7 +50,8 @@ ALLOWED = {
     "proxy": _CORE | {"admin", "notify"},
     "audit": _CORE,
     "squid": _CORE - {"journal"},
-    "cli": _CORE | {"admin", "audit", "importing", "minisign", "publish", "squid"},
+    "doctor": _CORE,
+    "cli": _CORE | {"admin", "audit", "doctor", "importing", "minisign", "publish", "squid"},
     "__main__": {"cli"},
 }
 #: rooms and modules that open files
