@@ -29,8 +29,12 @@ GUIDES = "examples/README.md"
 MOVING = "examples/moving.md"
 ROUTER = "examples/router/README.md"
 FLEET = "examples/fleet/README.md"
+SERVICE = "examples/service/README.md"
 #: what somebody reads who uses the filter
-PAGES = ("README.md", "SECURITY.md", *REFERENCE, COMMANDS, GUIDES, TUTORIAL, MOVING, ROUTER, FLEET, "examples/why.md")
+PAGES = (
+    *("README.md", "SECURITY.md", *REFERENCE, COMMANDS, GUIDES, TUTORIAL, MOVING, ROUTER, FLEET, SERVICE),
+    "examples/why.md",
+)
 
 _BLOCK = r"^```{}\n(.*?)^```$"
 _SECTION = r"^{}\n(.*?)(?=^##+ |\Z)"

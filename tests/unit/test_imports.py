@@ -52,7 +52,8 @@ ALLOWED = {
     "proxy": _CORE | {"admin", "fleet", "notify"},
     "audit": _CORE,
     "squid": _CORE - {"journal"},
-    "cli": _CORE | {"admin", "audit", "fleet", "importing", "minisign", "publish", "safebrowsing", "squid"},
+    "doctor": _CORE,
+    "cli": _CORE | {"admin", "audit", "doctor", "fleet", "importing", "minisign", "publish", "safebrowsing", "squid"},
     "__main__": {"cli"},
 }
 #: rooms and modules that open files
