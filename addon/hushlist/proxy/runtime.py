@@ -17,6 +17,7 @@ from hushlist.journal.log_writer import LogWriter
 from hushlist.match.rule import Action
 from hushlist.notify.notifier import Notifier
 from hushlist.policy.groups import Client, Group, GroupSettings
+from hushlist.policy.policy_file import Policy
 from hushlist.policy.proxy_settings import FailureCause, LogSettings
 from hushlist.proxy.failure_policy import FailurePolicy
 from hushlist.proxy.page.template import Template
@@ -193,8 +194,7 @@ class Runtime:
             self.notifier = Notifier(engine.policy.notify)
         self.engine, self.template, self.problem = engine, template, None
         self.failure_policy.on_failure = engine.policy.on_failure
-        if self.quotas is None and any(group.settings.quotas for group in engine.policy.all_groups):
-            self._open_quotas()
+        self.open_quotas(engine.policy)
         if engine.policy.log != before:
             self._open_journal(engine.policy.log)
 
@@ -234,14 +234,19 @@ class Runtime:
         else:
             self.overrides, self._no_overrides = overrides, None
 
-    def _open_quotas(self) -> None:
-        """Count from now on, going on from what the store has; without a store, from nothing, with a warning."""
+    def open_quotas(self, policy: Policy) -> None:
+        """Count from the first policy on that has quotas, going on from what the store has; may wait for that.
+
+        Without a store, it counts from nothing, with a warning.
+        """
+        if self.quotas is not None or not any(group.settings.quotas for group in policy.all_groups):
+            return
         path = None
         with suppress(RuntimeError):
             path = default_path()
-        self._minutes = UseMinutes(path, lambda: self.clock())
-        self.quotas = QuotaMeter(self._minutes, lambda: self.clock())
-        self._minutes.start()
+        minutes = UseMinutes(path, lambda: self.clock())
+        minutes.start()
+        self._minutes, self.quotas = minutes, QuotaMeter(minutes, lambda: self.clock())
 
     def close(self) -> None:
         """Stop all threads, and write all data."""
