@@ -9,13 +9,18 @@ from typing import Any
 
 import pytest
 from selenium.webdriver import Chrome
+from selenium.webdriver.common.by import By
+from selenium.webdriver.common.keys import Keys
 
 from e2e.browser import BROWSER, DRIVER, chromium, wait_for_words, wait_until
 from e2e.origin import Origin
 from e2e.policies import write_list, write_policy
 from e2e.proxy import Proxy, mitmdump
+from e2e.test_administration import PASSPHRASE, fill, sign_in
+from e2e.test_asking import Asker
 from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.proxy.page.pages import TEXTS, Explanation, Unblock, Verdict, page
+from hushlist.unblock.credentials import hash_passphrase
 
 #: packages that bring axe-core, the newer one first
 _PACKAGES = ("axe_playwright_python", "axe_core_python")
@@ -56,13 +61,16 @@ def browser(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
 @pytest.fixture(params=[("light", 1200), ("dark", 1200), ("light", 390), ("dark", 390)], ids=str)
 def shown(browser: Chrome, request: pytest.FixtureRequest) -> Chrome:
     """The browser, by day and by night, with a screen and as a telephone."""
-    colours, width = request.param
+    show_as(browser, *request.param)
+    return browser
+
+
+def show_as(browser: Chrome, colours: str, width: int) -> None:
     browser.execute_cdp_cmd(
         "Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": colours}]}
     )
     screen = {"width": width, "height": 900, "deviceScaleFactor": 1, "mobile": False}
     browser.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", screen)
-    return browser
 
 
 def findings(browser: Chrome) -> Any:
@@ -77,6 +85,62 @@ def test_the_live_page(shown: Chrome) -> None:
     shown.get(f"http://{HOST}/")
     wait_for_words(shown, "http://ads.test/one")
     assert findings(shown) == []
+
+
+@pytest.fixture(scope="module")
+def administrators(tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> Iterator[Proxy]:
+    """A proxy of whose live page there is most to see: somebody is signed in, has acted, and is asked."""
+    folder = tmp_path_factory.mktemp("administrators")
+    write_list(folder / "own.yaml", "mine.test/")
+    write_list(folder / "ads.yaml", "ads.test/", title="Ads", reason="Ads")
+    person = {"name": "max", "passphrase": hash_passphrase(PASSPHRASE), "role": "manage"}
+    ads = {"file": "ads.yaml", "category": "hrn://example.org/web/ads"}
+    more = {"unblock": {"ask": "on"}, "quotas": {"hrn://example.org/web/ads": 30}}
+    policy = write_policy(folder, ["own.yaml"], [ads], admin=[person], log={"folder": "log", "what": "all"}, **more)
+    policy.write_text(policy.read_text().replace("layer 1", "overrides"))
+    with mitmdump(tmp_path_factory.mktemp("mitmdump"), origin, policy=policy) as running:
+        running.get("http://ads.test/one")
+        Asker(running).ask("http://ads.test/two", reason="Please")
+        yield running
+
+
+@pytest.fixture(scope="module")
+def signed_in(administrators: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    with chromium(administrators, tmp_path_factory.mktemp("chromium")) as running:
+        sign_in(running, "max")
+        for what, scope, target in (
+            ("allow", "host", "ads.test"),
+            ("block", "url", "http://fine.test/a"),
+            ("code", "host", ""),
+        ):
+            fill(running, what=what, scope=scope, target=target)
+            running.execute_script("document.getElementById('act').requestSubmit()")
+            wait_until(running, lambda one: one.find_element(By.ID, "told").text)
+        running.find_element(By.ID, "holds-client").send_keys("10.0.0.7", Keys.ENTER)
+        wait_until(running, lambda one: "30 minutes" in one.find_element(By.ID, "holding").text)
+        fill(running, what="block", scope="host", target="ads.test", minutes="0")
+        running.find_element(By.ID, "preview-rule").click()
+        wait_for_words(running, "In the last week")
+        running.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
+        wait_for_words(running, "Please")
+        yield running
+
+
+@pytest.mark.parametrize(("colours", "width"), [("light", 1200), ("dark", 1200), ("light", 390), ("dark", 390)])
+def test_the_live_page_of_who_is_signed_in(signed_in: Chrome, colours: str, width: int) -> None:
+    show_as(signed_in, colours, width)
+    running = "return document.getAnimations().length === 0"  # colours that fade are no one's finding
+    wait_until(signed_in, lambda one: one.execute_script(running))
+    assert findings(signed_in) == []
+
+
+@pytest.mark.parametrize(("colours", "width"), [("light", 1200), ("dark", 390)])
+def test_the_live_page_of_who_is_not(administrators: Proxy, tmp_path: Path, colours: str, width: int) -> None:
+    with chromium(administrators, tmp_path) as browser:
+        show_as(browser, colours, width)
+        browser.get(f"http://{HOST}/")
+        wait_for_words(browser, "Passphrase")
+        assert findings(browser) == []
 
 
 @pytest.mark.parametrize("span", ["day", "month"])

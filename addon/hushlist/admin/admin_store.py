@@ -17,10 +17,15 @@ from hushlist.errors import HushlistError
 from hushlist.policy.admin import AdminPerson, Role
 from hushlist.system.files import state_folder
 from hushlist.system.postgres_address import PostgresAddress
-from hushlist.unblock.store import open_store
+from hushlist.unblock.store import HOUR, LockedError, check_unlocked, count_try, open_store, take_back
 
 #: seconds that a session lasts
 SESSION = 12 * 3600.0
+#: seconds for which a browser is known in which somebody has signed in, and most of one person
+DEVICE = 180 * 86400.0
+MOST_DEVICES = 50
+#: wrong tries at one name within an hour by browsers and from addresses that are not known for it
+MOST_TRIES_OF_NAME = 20
 #: how the token of a program begins, so that people and scanners know it
 BEARER = "hushlist_"
 #: most sessions of one person, most tokens, and most rows of the record
@@ -146,6 +151,57 @@ class AdminStore:
         """End a session by its number; whether there was one."""
         with self._store.writing() as database:
             return database.execute("DELETE FROM sessions WHERE id = ?", (number,)).rowcount == 1
+
+    # -- wrong tries ---------------------------------------------------------------------------------------------------
+
+    def try_sign_in(self, name: str, client: str, device: str, verify: Callable[[], bool], *, is_near: bool) -> bool:
+        """The result of ``verify``, which may be slow; a wrong try is counted.
+
+        Each address and each known browser has a few tries, then it is locked. Whoever has many addresses is stopped
+        by the number of tries at a name. That stops no browser and no address from which its owner has signed in, and
+        nobody at the machine itself (``is_near``): else a stranger could keep the owner out by guessing.
+
+        Raises:
+            LockedError: there were too many wrong tries; ``verify`` was not called.
+        """
+        of_name = f"name:{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()}"
+        # counted before the check: otherwise a hundred tries at once would all be checked before the first counts
+        with self._store.writing() as database:
+            now = self._clock()
+            query = "SELECT hash = ? FROM devices WHERE name = ? AND until > ? AND (hash = ? OR client = ?)"
+            known = database.execute(query, (_hash(device), name, now, _hash(device), client)).fetchall()
+            own = f"device:{_hash(device).hex()}" if (1,) in known else f"address:{client}"
+            check_unlocked(database, own, now, of_all=False)
+            counted, row = count_try(database, own, now), None
+            if not known and not is_near:
+                query = "SELECT at FROM tries WHERE client = ? AND at > ? ORDER BY at DESC LIMIT 1 OFFSET ?"
+                for (at,) in database.execute(query, (of_name, now - HOUR, MOST_TRIES_OF_NAME - 1)).fetchall():
+                    raise LockedError(client, at + HOUR)
+                query = "INSERT INTO tries (at, client) VALUES (?, ?) RETURNING id"
+                (row,) = database.execute(query, (now, of_name)).fetchone()
+        right = verify()
+        if right:
+            with self._store.writing() as database:
+                take_back(database, counted)
+                database.execute("DELETE FROM tries WHERE id = ?", (row,))
+        return right
+
+    def know_device(self, name: str, client: str, device: str) -> str:
+        """Note the browser and the address from which somebody has signed in; the browser's token, which may be new."""
+        with self._store.writing() as database:
+            now = self._clock()
+            database.execute("DELETE FROM devices WHERE until <= ?", (now,))
+            is_ours = database.execute("SELECT 1 FROM devices WHERE hash = ?", (_hash(device),)).fetchone() is not None
+            token = device if is_ours else secrets.token_urlsafe(32)
+            database.execute("DELETE FROM devices WHERE hash = ? AND name = ?", (_hash(token), name))
+            row = (_hash(token), name, client, now + DEVICE)
+            database.execute("INSERT INTO devices (hash, name, client, until) VALUES (?, ?, ?, ?)", row)
+            database.execute(
+                "DELETE FROM devices WHERE name = ? AND id <="
+                " (SELECT id FROM devices WHERE name = ? ORDER BY id DESC LIMIT 1 OFFSET ?)",
+                (name, name, MOST_DEVICES),
+            )
+        return token
 
     # -- programs ------------------------------------------------------------------------------------------------------
 

@@ -33,8 +33,8 @@ class DeliveryError(HushlistError):
     """A notice could not be delivered; the message says why, without secrets."""
 
 
-def deliver(channel: Channel, title: str, message: str, plain: Mapping[str, object]) -> None:
-    """Deliver a notice.
+def deliver(channel: Channel, title: str, message: str, plain: Mapping[str, object], html: str | None = None) -> None:
+    """Deliver a notice; ``html`` is the message for who shows that, as mail programs do.
 
     Raises:
         DeliveryError: that was not possible.
@@ -42,11 +42,12 @@ def deliver(channel: Channel, title: str, message: str, plain: Mapping[str, obje
     try:
         match channel:
             case WebhookChannel():
-                _post(channel, plain)
+                # a server of notices takes short ones
+                _post(channel, plain if html is None or channel.topic is not None else {**plain, "html": html})
             case MailChannel():
-                _mail(channel, title, message)
+                _mail(channel, title, message, html)
             case CommandChannel():
-                _run(channel, plain)
+                _run(channel, plain if html is None else {**plain, "html": html})
     except DeliveryError:
         raise
     except ssl.SSLCertVerificationError as error:
@@ -81,12 +82,14 @@ def _post(channel: WebhookChannel, plain: Mapping[str, object]) -> None:
         raise DeliveryError(f"the server answered {status}")
 
 
-def _mail(channel: MailChannel, title: str, message: str) -> None:
+def _mail(channel: MailChannel, title: str, message: str, html: str | None) -> None:
     mail = EmailMessage()
     mail["From"], mail["To"], mail["Subject"] = channel.sender, ", ".join(channel.to), title
     mail["Date"], mail["Message-ID"] = formatdate(), make_msgid(domain=channel.sender.rpartition("@")[2])
     mail["Auto-Submitted"] = "auto-generated"  # RFC 3834: nobody's holiday note answers it
     mail.set_content(message)
+    if html is not None:
+        mail.add_alternative(html, subtype="html")
     context = ssl.create_default_context()
     if channel.tls == "tls":
         server: smtplib.SMTP = smtplib.SMTP_SSL(channel.server, channel.port, timeout=PATIENCE, context=context)

@@ -19,6 +19,8 @@ logger = logger_of(__name__)
 #: notices that wait for one channel; those that are sent within so many seconds: a flood must not fill a phone
 MOST_WAITING = 100
 MOST_NOTICES, WITHIN = 30, 3600.0
+#: of these, those that one client can cause: it must not use up what others need
+MOST_OF_CLIENT = 10
 #: seconds before each further try of one notice
 PAUSES = (2.0, 10.0, 60.0, 300.0)
 
@@ -32,6 +34,10 @@ class Notice:
     message: str
     #: the same for programs, in plain types
     details: dict[str, object] = field(default_factory=dict)
+    #: who caused it
+    client: str = ""
+    #: the message as a page: it is the summary of a week, and goes to those who take that
+    html: str | None = None
 
     def as_dict(self) -> dict[str, object]:
         """For JSON; a service such as ntfy knows the first two."""
@@ -39,6 +45,10 @@ class Notice:
 
 
 Deliver = Callable[[Channel, Notice], None]
+
+
+def _deliver(channel: Channel, notice: Notice) -> None:
+    deliver(channel, notice.title, notice.message, notice.as_dict(), notice.html)
 
 
 class Notifier:
@@ -52,24 +62,33 @@ class Notifier:
         pauses: tuple[float, ...] = PAUSES,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        send_by = send_by or (lambda channel, notice: deliver(channel, notice.title, notice.message, notice.as_dict()))
+        send_by = send_by or (
+            lambda channel, notice: deliver(channel, notice.title, notice.message, notice.as_dict(), notice.html)
+        )
         self._posts = [_Post(channel, send_by, pauses) for channel in channels]
         self._clock, self._lock = clock, Lock()
-        self._sent: deque[float] = deque(maxlen=MOST_NOTICES)
+        #: when, and who caused it
+        self._sent: deque[tuple[float, str]] = deque(maxlen=MOST_NOTICES)
         self._is_quiet = False
 
     def send(self, notice: Notice) -> None:
         """Hand a notice over; waits for nothing, and raises nothing."""
         if not self._posts:
             return
+        if notice.html is not None:
+            for post in self._posts:
+                if post.channel.weekly:
+                    post.take(notice)
+            return
         with self._lock:
             now = self._clock()
-            if len(self._sent) == MOST_NOTICES and now - self._sent[0] < WITHIN:
+            recent = [client for at, client in self._sent if now - at < WITHIN]
+            if len(recent) == MOST_NOTICES or recent.count(notice.client) >= MOST_OF_CLIENT:
                 if not self._is_quiet:
-                    logger.warning("hushlist: %d notices within an hour: for a while, no others are sent", MOST_NOTICES)
+                    logger.warning("hushlist: %d notices within an hour: for a while, some are not sent", len(recent))
                 self._is_quiet = True
                 return
-            self._sent.append(now)
+            self._sent.append((now, notice.client))
             self._is_quiet = False
         for post in self._posts:
             post.take(notice)
@@ -84,7 +103,7 @@ class _Post:
     """One channel, with its queue and the thread that empties it."""
 
     def __init__(self, channel: Channel, send_by: Deliver, pauses: tuple[float, ...]) -> None:
-        self._channel, self._send_by, self._pauses = channel, send_by, pauses
+        self.channel, self._send_by, self._pauses = channel, send_by, pauses
         self._waiting: Queue[Notice | None] = Queue(MOST_WAITING)
         self._is_over = Event()
         self._thread: Thread | None = None
@@ -118,18 +137,18 @@ class _Post:
             if self._is_over.wait(pause):
                 return
             try:
-                self._send_by(self._channel, notice)
+                self._send_by(self.channel, notice)
             except DeliveryError as error:
                 self._tell(str(error))
             except Exception as error:  # its text may quote a secret
                 self._tell(f"{type(error).__name__}")
             else:
                 if self._is_told:
-                    logger.info("hushlist: notices go out again by %s", self._channel.name)
+                    logger.info("hushlist: notices go out again by %s", self.channel.name)
                 self._is_told = False
                 return
 
     def _tell(self, why: str) -> None:
         if not self._is_told:
-            logger.warning("hushlist: no notice goes out by %s: %s", self._channel.name, why)
+            logger.warning("hushlist: no notice goes out by %s: %s", self.channel.name, why)
         self._is_told = True

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from ipaddress import ip_address
 from pathlib import Path
 
@@ -18,9 +18,9 @@ from hushlist.lists.yaml_nodes import MappingReader, YamlNode
 FindFile = Callable[[MappingReader, str], Path | None]
 
 _KEYS = {
-    "webhook": ("webhook", "topic", "token"),
-    "mail": ("mail", "from", "server", "port", "tls", "login"),
-    "command": ("command",),
+    "webhook": ("webhook", "topic", "token", "weekly"),
+    "mail": ("mail", "from", "server", "port", "tls", "login", "weekly"),
+    "command": ("command", "weekly"),
 }
 _TLS_PORTS = {"starttls": 587, "tls": 465, "none": 25}
 # Spec: what ntfy takes for a topic
@@ -39,6 +39,8 @@ class WebhookChannel:
     topic: str | None = None
     #: the file with a bearer token
     token: Path | None = None
+    #: whether it takes the summary of a week
+    weekly: bool = False
 
     @property
     def name(self) -> str:
@@ -58,6 +60,7 @@ class MailChannel:
     tls: str
     #: the file with a name, and a password on its second line
     login: Path | None = None
+    weekly: bool = False
 
     @property
     def name(self) -> str:
@@ -70,6 +73,7 @@ class CommandChannel:
     """A program, which gets JSON on its standard input, and its arguments."""
 
     command: tuple[str, ...]
+    weekly: bool = False
 
     @property
     def name(self) -> str:
@@ -89,7 +93,8 @@ def read_channel(node: YamlNode, report: ProblemReport, find_file: FindFile) -> 
         return None
     fields = MappingReader(node, _KEYS[kinds[0]], report)
     readers = {"webhook": _webhook, "mail": _mail, "command": _command}
-    return readers[kinds[0]](fields, report, find_file)
+    channel, weekly = readers[kinds[0]](fields, report, find_file), fields.choice("weekly", ("on", "off"))
+    return channel if channel is None else replace(channel, weekly=weekly == "on")
 
 
 def _webhook(fields: MappingReader, report: ProblemReport, find_file: FindFile) -> Channel | None:

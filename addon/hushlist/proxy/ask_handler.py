@@ -179,4 +179,4 @@ def notice_of(found: AccessRequest, privacy: Privacy) -> Notice:
         *([f"Category: {found.category}"] if found.category else []),
         f"To answer: hushlist override approve {found.id}, or hushlist override decline {found.id}",
     ]
-    return Notice(f"{asker} asks for {found.host}", "\n".join(lines), {"request": shown})
+    return Notice(f"{asker} asks for {found.host}", "\n".join(lines), {"request": shown}, found.client)

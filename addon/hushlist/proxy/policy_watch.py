@@ -11,6 +11,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
 from functools import partial
 from logging import INFO, WARNING
 from pathlib import Path
@@ -29,6 +30,7 @@ from hushlist.policy.policy_file import Fingerprint, Policy, PolicyError, finger
 from hushlist.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.proxy.page.template import Template, load_template
 from hushlist.proxy.runtime import UNFILTERED, LoadedPolicy, Runtime
+from hushlist.proxy.weekly_summary import send_weekly_summary
 
 logger = logger_of(__name__)
 
@@ -238,6 +240,7 @@ class PolicyWatch:
         """Return once a list is to be fetched, or at the end."""
         while not is_over.wait(DUE_INTERVAL):
             self._note_states()
+            send_weekly_summary(self._runtime, datetime.now(UTC))
             now = time()
             if any(state.is_due(now) for state in self._runtime.list_states.values()):
                 return
@@ -271,6 +274,7 @@ class PolicyWatch:
             raise
         runtime.was_read(LoadedPolicy(moment, monotonic() - start, None))
         runtime.open_overrides(policy.store)
+        runtime.open_quotas(policy)
         engine = Engine(policy, index, runtime.redirect_memory, runtime.overrides, runtime.confirmations)
         return PolicyUpdate(engine, template, report)
 

@@ -7,7 +7,6 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import UTC, tzinfo
 from pathlib import Path
-from threading import Thread
 from time import perf_counter_ns, time
 from typing import NamedTuple
 
@@ -23,6 +22,7 @@ from hushlist.journal.log_writer import LogWriter
 from hushlist.match.rule import Action
 from hushlist.notify.notifier import Notifier
 from hushlist.policy.groups import Client, Group, GroupSettings
+from hushlist.policy.policy_file import Policy
 from hushlist.policy.proxy_settings import FailureCause, LogSettings
 from hushlist.proxy.failure_policy import FailurePolicy
 from hushlist.proxy.page.template import Template
@@ -218,17 +218,13 @@ class Runtime:
 
     def use(self, engine: Engine, template: Template | None) -> None:
         """Use a policy that was read; its log is opened if its settings have changed."""
-        before, store = (None, None) if self.engine is None else (self.engine.policy.log, self.engine.policy.store)
+        before = None if self.engine is None else self.engine.policy.log
         if engine.policy.notify != (() if self.engine is None else self.engine.policy.notify):
             self.notifier.close()
             self.notifier = Notifier(engine.policy.notify)
         self.engine, self.template, self.problem = engine, template, None
         self.failure_policy.on_failure = engine.policy.on_failure
-        if self._minutes is not None and engine.policy.store != store:
-            Thread(target=self._minutes.close, name="hushlist: minutes of use, closed", daemon=True).start()
-            self.quotas = self._minutes = None
-        if self.quotas is None and any(group.settings.quotas for group in engine.policy.all_groups):
-            self._open_quotas()
+        self.open_quotas(engine.policy)
         if engine.policy.log != before:
             self._open_journal(engine.policy.log)
 
@@ -282,14 +278,27 @@ class Runtime:
             if before is not None:
                 before.close()
 
-    def _open_quotas(self) -> None:
-        """Count from now on, going on from what the store has; without a store, from nothing, with a warning."""
-        place: Path | PostgresAddress | None = None if self.engine is None else self.engine.policy.store
+    def open_quotas(self, policy: Policy) -> None:
+        """Count from the first policy on that has quotas, going on from what its store has; may wait for that.
+
+        Without a store, it counts from nothing, with a warning.
+        """
+        before, place = self._minutes, policy.store or self._minutes_path()
+        if before is None and not any(group.settings.quotas for group in policy.all_groups):
+            return
+        if before is not None and before.place == place:
+            return
+        minutes = UseMinutes(place, lambda: self.clock())
+        minutes.start()
+        self._minutes, self.quotas = minutes, QuotaMeter(minutes, lambda: self.clock())
+        if before is not None:
+            before.close()
+
+    @staticmethod
+    def _minutes_path() -> Path | None:
         with suppress(RuntimeError):
-            place = place or default_path()
-        self._minutes = UseMinutes(place, lambda: self.clock())
-        self.quotas = QuotaMeter(self._minutes, lambda: self.clock())
-        self._minutes.start()
+            return default_path()
+        return None
 
     def close(self) -> None:
         """Stop all threads, and write all data."""

@@ -150,7 +150,7 @@ def _opened(address: PostgresAddress, channel: str = "") -> psycopg.Connection[A
         raise DatabaseError("PostgreSQL cannot read this address") from error.with_traceback(None)
     with _closed_after_error(raw):
         raw.execute(
-            "SET search_path = hushlist; SET standard_conforming_strings = on;"
+            f"SET search_path = hushlist_{channel}, hushlist; SET standard_conforming_strings = on;"
             f" SET lock_timeout = '{_LOCK}s'; SET idle_in_transaction_session_timeout = '60s'"
             + (f"; LISTEN hushlist_{channel}" if channel else "")
         )

@@ -431,6 +431,18 @@ class Overrides:
                 _record_refusal(database, now, client, how, wanted, counted)
         return right
 
+    # -- weeks ---------------------------------------------------------------------------------------------------------
+
+    def begin_week(self, monday: str) -> bool:
+        """Note that a week has begun, as ``2026-12-21``; whether it is the first to say so since the week before."""
+        with self._store.reading() as database:
+            row = database.execute("SELECT value FROM keys WHERE name = 'week'").fetchone()
+        if row is not None and row[0] >= monday:
+            return False
+        with self._store.writing() as database:
+            query = "INSERT INTO keys VALUES ('week', ?) ON CONFLICT (name) DO UPDATE SET value = ? WHERE value < ?"
+            return database.execute(query, (monday, monday, monday)).rowcount == 1 and row is not None
+
     # -- tokens --------------------------------------------------------------------------------------------------------
 
     def key(self) -> bytes:

@@ -475,10 +475,10 @@ def locks(database: SqlConnection, now: float) -> dict[str | None, float]:
     return found
 
 
-def check_unlocked(database: SqlConnection, client: str, now: float) -> None:
-    """Raise ``LockedError`` if the client, or everybody, has no try left."""
+def check_unlocked(database: SqlConnection, client: str, now: float, *, of_all: bool = True) -> None:
+    """Raise ``LockedError`` if the client, or everybody (``of_all``), has no try left."""
     locked = locks(database, now)
-    until = max(locked.get(client, now), locked.get(None, now))
+    until = max(locked.get(client, now), locked.get(None, now) if of_all else now)
     if until > now:
         raise LockedError(client, until)
 

@@ -77,7 +77,7 @@ class UseMinutes:
 
     def __init__(self, place: Path | PostgresAddress | None, clock: Callable[[], float]) -> None:
         """``clock`` returns seconds since the epoch; nothing is opened yet. Without a place, nothing is kept."""
-        self._place, self._clock = place, clock
+        self.place, self._clock = place, clock
         self._store: Store | None = None
         #: client and category -> minutes since the epoch, in order
         self._counters: dict[_Key, list[int]] = {}
@@ -95,7 +95,7 @@ class UseMinutes:
 
     def start(self) -> None:
         """Begin to write and read in a thread; what a file has is read at once, and what a database has soon."""
-        if not isinstance(self._place, PostgresAddress):
+        if not isinstance(self.place, PostgresAddress):
             self._exchange_or_say()
         self._thread = Thread(target=self._run, name="hushlist: minutes of use", daemon=True)
         self._thread.start()
@@ -240,14 +240,14 @@ class UseMinutes:
                     self._counters[key] = counted[bisect_left(counted, oldest) :]
 
     def _opened(self) -> Store:
-        if self._place is None:
+        if self.place is None:
             raise StoreError(Path("overrides.sqlite"), "there is no folder for it")
         if self._store is None:
-            self._store = open_store(self._place, "minutes")
+            self._store = open_store(self.place, "minutes")
         return self._store
 
     def _run(self) -> None:
-        if isinstance(self._place, PostgresAddress):
+        if isinstance(self.place, PostgresAddress):
             self._exchange_or_say()
         while not self._stopped.wait(LOOKING):
             if (self._waiting and monotonic() - self._written >= WRITING) or self._is_changed():

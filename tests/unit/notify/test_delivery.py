@@ -51,6 +51,24 @@ def mail(port: int, tls: str, login: Path | None = None) -> MailChannel:
     return MailChannel(("jo@a.example", "mo@a.example"), "filter@a.example", LOOPBACK, port, tls, login)
 
 
+# -- as HTML -----------------------------------------------------------------------------------------------------------
+
+
+def test_a_summary_is_html_in_mail_and_in_the_json_of_programs() -> None:
+    page, smtp = "<!doctype html><p>é", SmtpServer()
+    with listening(smtp) as port:
+        deliver(mail(port, "none"), "The week", "in words", PLAIN, page)
+    message = email.message_from_bytes(smtp.mail, policy=default)
+    assert message.get_content_type() == "multipart/alternative"
+    parts = [(part.get_content_type(), part.get_content().strip()) for part in message.iter_parts()]  # type: ignore[attr-defined]
+    assert parts == [("text/plain", "in words"), ("text/html", page)]
+    for topic, told in ((None, page), ("phone", None)):
+        server = HttpServer()
+        with listening(server) as port:
+            deliver(webhook(port, topic=topic), "The week", "in words", PLAIN, page)
+        assert json.loads(server.body).get("html") == told
+
+
 # -- webhooks ----------------------------------------------------------------------------------------------------------
 
 

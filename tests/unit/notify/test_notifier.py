@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from dataclasses import replace
 from queue import Queue
 from threading import Event
 
@@ -10,7 +11,7 @@ import pytest
 
 from hushlist.notify import notifier
 from hushlist.notify.delivery import DeliveryError
-from hushlist.notify.notifier import MOST_NOTICES, WITHIN, Notice, Notifier
+from hushlist.notify.notifier import MOST_NOTICES, MOST_OF_CLIENT, WITHIN, Notice, Notifier
 from hushlist.policy.notify_channels import Channel, CommandChannel
 from unit.clock import Clock
 
@@ -93,12 +94,37 @@ def test_a_flood_of_notices_ends_after_some(caplog: pytest.LogCaptureFixture) ->
     clock, network = Clock(), Network()
     told = Notifier((ONE,), network, clock=clock)
     for number in range(MOST_NOTICES + 5):
-        told.send(Notice(str(number), ""))
+        told.send(Notice(str(number), "", client=str(number)))
     assert [network.next()[1].title for _ in range(MOST_NOTICES)] == [str(number) for number in range(MOST_NOTICES)]
     assert [record.levelname for record in caplog.records] == ["WARNING"]
     clock.now += WITHIN
     told.send(Notice("later", ""))
     assert network.next()[1].title == "later"
+    told.close()
+
+
+def test_one_client_does_not_use_up_the_notices_of_others() -> None:
+    clock, network = Clock(), Network()
+    told = Notifier((ONE,), network, clock=clock)
+    for number in range(MOST_NOTICES):
+        told.send(Notice(str(number), "", client="10.0.0.7"))
+    told.send(Notice("other", "", client="10.0.0.8"))
+    titles = [network.next()[1].title for _ in range(MOST_OF_CLIENT + 1)]
+    assert titles == [*map(str, range(MOST_OF_CLIENT)), "other"]
+    clock.now += WITHIN
+    told.send(Notice("later", "", client="10.0.0.7"))
+    assert network.next()[1].title == "later"
+    told.close()
+
+
+def test_the_summary_of_a_week_goes_to_those_who_take_it_and_is_never_one_too_many() -> None:
+    network = Network()
+    told = Notifier((ONE, replace(OTHER, weekly=True)), network)
+    for number in range(MOST_NOTICES + 1):
+        told.send(Notice(str(number), "", html="<p>"))
+    assert {network.next()[0].name for _ in range(MOST_NOTICES + 1)} == {OTHER.name}
+    told.send(NOTICE)
+    assert [network.next()[1].title for _ in range(2)] == [NOTICE.title] * 2
     told.close()
 
 

@@ -26,13 +26,13 @@ from urllib.parse import parse_qsl
 
 from mitmproxy import http
 
-from hushlist.admin.admin_store import BEARER, SESSION, Account, AdminStore, default_path
+from hushlist.admin.admin_store import BEARER, DEVICE, SESSION, Account, AdminStore, default_path
 from hushlist.admin.administration import ActionError, Administration, Done, MissingError
 from hushlist.admin.what_holds import preview, previewed, what_holds
 from hushlist.decide.engine import Engine
-from hushlist.errors import UrlError, logger_of
+from hushlist.errors import UrlError, logger_of, printable
 from hushlist.policy.admin import AdminPerson, Role
-from hushlist.policy.groups import Client
+from hushlist.policy.groups import Client, address_text
 from hushlist.policy.proxy_settings import LOOPBACK
 from hushlist.proxy.ask_handler import requests_of
 from hushlist.proxy.dashboard.api_description import (
@@ -58,6 +58,8 @@ LONGEST_BODY = 1 << 15
 MOST_SIGN_INS = 16
 #: the session's cookie over https, and on the machine itself
 _COOKIES = {True: "__Host-hushlist", False: "hushlist"}
+#: the same for the browser's, which only says that somebody has signed in there
+_DEVICE_COOKIES = {True: "__Host-hushlist-device", False: "hushlist-device"}
 #: the header with the session's second token
 TOKEN_HEADER = "x-hushlist-token"  # noqa: S105
 #: of nobody: an unknown name takes as long as a wrong passphrase
@@ -97,11 +99,12 @@ class AdminApi:
     async def answer(self, request: http.Request, client: Client) -> http.Response:
         """The answer, always as JSON."""
         try:
-            plain, headers = await self._answer(request, client)
+            plain, cookies = await self._answer(request, client)
         except (RefusedError, StoreError) as error:
             return _refusal(error)
         response = _json(HTTPStatus.OK, plain)
-        response.headers.update(headers)
+        for line in cookies:
+            response.headers.add("Set-Cookie", line)
         return response
 
     async def refusal(self, request: http.Request, client: Client) -> http.Response | None:
@@ -115,11 +118,11 @@ class AdminApi:
 
     # -- calls -------------------------------------------------------------------------------------------------------
 
-    async def _answer(self, request: http.Request, client: Client) -> tuple[Mapping[str, object], dict[str, str]]:
+    async def _answer(self, request: http.Request, client: Client) -> tuple[Mapping[str, object], tuple[str, ...]]:
         path, _, query = request.path.partition("?")
         path = path.removeprefix(BASE)
         if path == "/openapi.json" and request.method == "GET":
-            return openapi(f"{request.scheme}://{request.pretty_host}"), {}
+            return openapi(f"{request.scheme}://{request.pretty_host}"), ()
         found = call_of(request.method, path)
         if not isinstance(found[0], ApiCall):
             allowed = ", ".join(str(method) for method in found)
@@ -131,7 +134,7 @@ class AdminApi:
         account = None if call.role is None else await self._account(request, client, call.role)
         values = _values(call, request, query, named)
         if call.does == "session":
-            return await self._session(request, client), {}
+            return await self._session(request, client), ()
         if call.does == "sign_in":
             return await self._sign_in(request, client, values)
         assert account is not None
@@ -145,7 +148,7 @@ class AdminApi:
             raise RefusedError(HTTPStatus.BAD_REQUEST, str(error)) from error
         except PermissionError as error:
             raise RefusedError(HTTPStatus.FORBIDDEN, f"that is for the role {error}") from error
-        return given, {}
+        return given, ()
 
     def _do(self, call: ApiCall, account: Account, values: dict[str, Any]) -> Mapping[str, object]:
         does, engine = self._administration(), self._runtime.engine
@@ -246,7 +249,7 @@ class AdminApi:
 
     async def _sign_in(
         self, request: http.Request, client: Client, values: dict[str, Any]
-    ) -> tuple[dict[str, object], dict[str, str]]:
+    ) -> tuple[dict[str, object], tuple[str, ...]]:
         if not self._people:
             raise RefusedError(HTTPStatus.FORBIDDEN, "the policy names nobody who may sign in (admin)")
         if not _is_private(request, client):
@@ -256,9 +259,10 @@ class AdminApi:
         self._sign_ins += 1
         try:
             loop = asyncio.get_running_loop()
-            is_secure, before = request.scheme == "https", _cookie(request)
-            person, token = await loop.run_in_executor(
-                self._one_by_one, self._check, values["name"], values["passphrase"], client, is_secure, before
+            is_secure = request.scheme == "https"
+            had = _cookie(request), _cookie(request, _DEVICE_COOKIES)
+            person, token, device = await loop.run_in_executor(
+                self._one_by_one, self._check, values["name"], values["passphrase"], client, is_secure, *had
             )
         except LockedError as error:
             seconds = max(1, ceil(error.until - time()))
@@ -267,20 +271,24 @@ class AdminApi:
         finally:
             self._sign_ins -= 1
         account = Account(person.name, person.role, client.address)
-        return self._told(request, client, account, token), {"Set-Cookie": _cookie_line(is_secure, token)}
+        cookies = (
+            _cookie_line(_COOKIES, is_secure, token, SESSION),
+            _cookie_line(_DEVICE_COOKIES, is_secure, device, DEVICE),
+        )
+        return self._told(request, client, account, token), cookies
 
     def _check(
-        self, name: str, passphrase: str, client: Client, is_secure: bool, before: str
-    ) -> tuple[AdminPerson, str]:
-        """The person, and a new session's token; the one that the browser had before ends."""
-        does, overrides = self._administration(), self._runtime.overrides
-        assert overrides is not None
+        self, name: str, passphrase: str, client: Client, is_secure: bool, before: str, device: str
+    ) -> tuple[AdminPerson, str, str]:
+        """The person, a new session's token, and the browser's; the session that it had before ends."""
+        does, address = self._administration(), address_text(client.address)
         person = next((one for one in self._people if one.name == name), None)
         stored = _NOBODY if person is None else person.passphrase
-        is_right = overrides.attempt(
-            f"admin:{client.address}", "sign in", lambda: verify_passphrase(passphrase, stored), {}
+        is_right = does.store.try_sign_in(
+            name, address, device, lambda: verify_passphrase(passphrase, stored), is_near=LOOPBACK.fits(client)
         )
         if person is None or not is_right:
+            logger.warning("hushlist: a wrong try to sign in as %s at %s", printable(name), address)
             raise RefusedError(
                 HTTPStatus.UNAUTHORIZED, "the name or the passphrase is wrong", WWW_Authenticate="Bearer"
             )
@@ -288,12 +296,12 @@ class AdminApi:
             does.store.sign_out(before)
         token = does.store.sign_in(person, client.address, is_secure=is_secure)
         does.store.record(Account(person.name, person.role, client.address), "signed in", {})
-        return person, token
+        return person, token, does.store.know_device(person.name, address, device)
 
-    async def _sign_out(self, request: http.Request, client: Client) -> tuple[dict[str, object], dict[str, str]]:
+    async def _sign_out(self, request: http.Request, client: Client) -> tuple[dict[str, object], tuple[str, ...]]:
         await asyncio.to_thread(self._administration().store.sign_out, _cookie(request))
         is_secure = request.scheme == "https"
-        return self._told(request, client, None, ""), {"Set-Cookie": _cookie_line(is_secure, "", 0)}
+        return self._told(request, client, None, ""), (_cookie_line(_COOKIES, is_secure, "", 0),)
 
 
 def _takes(function: Any, name: str) -> bool:
@@ -305,15 +313,15 @@ def _is_private(request: http.Request, client: Client) -> bool:
     return request.scheme == "https" or LOOPBACK.fits(client)
 
 
-def _cookie(request: http.Request) -> str:
-    """The session's token; empty if there is none, or more than one: somebody else may have set the other."""
-    given = request.cookies.get_all(_COOKIES[request.scheme == "https"])
+def _cookie(request: http.Request, names: Mapping[bool, str] = _COOKIES) -> str:
+    """A token, the session's; empty if there is none, or more than one: somebody else may have set the other."""
+    given = request.cookies.get_all(names[request.scheme == "https"])
     return given[0] if len(given) == 1 and len(given[0]) < 200 else ""
 
 
-def _cookie_line(is_secure: bool, token: str, seconds: float = SESSION) -> str:
+def _cookie_line(names: Mapping[bool, str], is_secure: bool, token: str, seconds: float) -> str:
     secure = "; Secure" if is_secure else ""
-    return f"{_COOKIES[is_secure]}={token}; Path=/; Max-Age={int(seconds)}; HttpOnly; SameSite=Strict{secure}"
+    return f"{names[is_secure]}={token}; Path=/; Max-Age={int(seconds)}; HttpOnly; SameSite=Strict{secure}"
 
 
 def _bearer(request: http.Request) -> str | None:

@@ -26,7 +26,7 @@ from hushlist.policy.groups import Client
 from hushlist.policy.proxy_settings import LOOPBACK
 from hushlist.policy.recurrence import parse_moment
 from hushlist.proxy.ask_handler import requests_of
-from hushlist.proxy.dashboard.admin_api import AdminApi
+from hushlist.proxy.dashboard.admin_api import LONGEST_BODY, AdminApi
 from hushlist.proxy.dashboard.api_description import BASE
 from hushlist.proxy.dashboard.dashboard_data import privacy_of, recent, view
 from hushlist.proxy.dashboard.history_page import History, history, history_csv, history_page
@@ -161,10 +161,15 @@ class DashboardServer:
     async def answer(self, flow: http.HTTPFlow) -> None:
         """Answer a client; a call with a body is answered by ``take``, and meanwhile has an answer that says no.
 
+        The connection of a request ends without an answer if its body is longer than any call, or of untold length.
+
         Raises:
             AddonHalt: always, by ``hide_dashboard_flow``.
         """
         flow.metadata[HIDDEN] = True
+        if _is_long(flow.request) and flow.killable:
+            flow.kill()  # its body would be waited for, and kept, before any answer
+            raise exceptions.AddonHalt
         is_call = flow.request.method in ("POST", "DELETE") and _path(flow.request).startswith(f"{BASE}/")
         if is_call and not self._own.has(flow.client_conn, flow.server_conn):
             response = _plain(HTTPStatus.BAD_REQUEST, "its body has not arrived")
@@ -316,6 +321,16 @@ def _is_address(host: bytes) -> bool:
         return is_address(canonical_host(host))
     except UrlError:
         return False
+
+
+def _is_long(request: http.Request) -> bool:
+    """Whether a body is announced that is longer than any call, or that does not say how long it is."""
+    is_framed = request.is_http2 or request.is_http3
+    if not tells_body(request.headers.fields):
+        return is_framed and request.method == "POST"
+    length = request.headers.get("content-length", "")
+    is_told = length.isascii() and length.isdigit() and len(length) < 10
+    return not is_told or int(length) > LONGEST_BODY or "transfer-encoding" in request.headers
 
 
 def _is_foreign(request: http.Request) -> bool:

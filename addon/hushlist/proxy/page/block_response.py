@@ -12,7 +12,7 @@ from mitmproxy import http
 from hushlist.decide.decision import Judgement
 from hushlist.errors import logger_of, without_user
 from hushlist.match.checks import Check
-from hushlist.match.rule import Anything, TimeLimit
+from hushlist.match.rule import Anything, Ordered, TimeLimit
 from hushlist.match.rule_match import Match
 from hushlist.policy.safe_browsing import is_of_google
 from hushlist.proxy.page.pages import HEADERS, Explanation, Unblock, Verdict, page
@@ -104,7 +104,7 @@ def explanation_of(judgement: Judgement, zone: tzinfo, kind: Verdict = Verdict.B
         url=url,
         reason=terms.reason,
         category=terms.category,
-        list=terms.label,
+        list=None if isinstance(rule.pattern, Ordered) else terms.label,  # its words are in no reader's language
         rule=rule.place,
         expression=decision.winner.text,
         until=None if until is None else until.astimezone(zone),
