@@ -5,7 +5,8 @@ and digits that each URL has that it fits, the one that fewest filters have. A f
 pages in its option ``domain``; one without these is looked at for each URL. The sections are:
 
 ``words of filters``, ``words of exceptions`` and ``words of hosts``
-    each word, page or host by which one of these is found; those of hosts depend on nothing else
+    each word, page or host by which one of these is found, and an empty host if some that name theirs are found by
+    words; those of hosts depend on nothing else
 ``words fan`` and ``words keys``
     for the hash of each of them, by its lowest bits, the places of its filters in ``words texts``, and their bits
 ``words texts``
@@ -91,7 +92,7 @@ def table_sections(filters: Iterable[WordedFilter]) -> dict[str, bytes]:
         other = min(others, key=lambda word: (frequency[word], -len(word), word), default=b"")
         octets = b"\n".join((other, own.literal, own.text))
         for key in found:
-            words[own.family].add(key)
+            words[own.family] |= {key, key if key.startswith(_HOST) or not own.host else _HOST}
             rows.append((crc32(key, own.family), len(texts), len(octets), own.bits))
         texts += octets
     bits = len(rows).bit_length()
@@ -184,8 +185,9 @@ class FilterTable:
 
     def of_host(self, host: bytes) -> list[StoredFilter]:
         """The filters for whole hosts that fit."""
-        keys = self._among(OF_HOSTS, words_of(host))
-        return self._find(OF_HOSTS, Asked(b"http://" + host + b"/", host, Context()), keys) if keys else []
+        words = words_of(host)
+        keys = self._among(OF_HOSTS, words)
+        return self._find(OF_HOSTS, Asked(b"http://" + host + b"/", host, Context()), keys, words) if keys else []
 
     def find(
         self, asked: Asked, *, is_named: bool, exceptions: bool = False, only_named: bool = False
@@ -195,12 +197,15 @@ class FilterTable:
         ``only_named``: only filters that do. ``UrlError`` if that would take too long.
         """
         family = EXCEPTIONS if exceptions else FILTERS
+        hosts = self._hosts[family](asked.host) if is_named else ()
+        if only_named and _HOST not in hosts:
+            return self._find(family, asked, {*hosts}, asked.low)
         keys = self._among(family, asked.words)
+        keys.update(hosts)
         if asked.page:
             keys.update(self._pages[family](asked.page))
-        if is_named:
-            keys.update(self._hosts[family](asked.host))
-        return self._find(family, asked, keys, only_named=only_named)
+        found = self._find(family, asked, keys, asked.words)
+        return [own for own in found if own.bits & NAMES_HOST] if only_named else found
 
     def _among(self, family: int, words: Iterable[bytes]) -> set[bytes]:
         """The words by which filters are found."""
@@ -217,9 +222,9 @@ class FilterTable:
             names.append(_HOST + host)
         return (*self._among(family, names),)
 
-    def _find(self, family: int, asked: Asked, keys: set[bytes], *, only_named: bool = False) -> list[StoredFilter]:
+    def _find(self, family: int, asked: Asked, keys: set[bytes], words: set[bytes] | bytes) -> list[StoredFilter]:
         """Requests spend much of their time here, so that what is done for each filter is little."""
-        known, low, kinds, words = self._known[family], asked.low, asked.kinds, asked.words
+        known, low, kinds = self._known[family], asked.low, asked.kinds
         try:
             groups = [*map(known.__getitem__, keys)]
         except KeyError:
@@ -234,8 +239,6 @@ class FilterTable:
             for bits, word, literal, own in chain.from_iterable(groups)
             if bits & kinds and word in words and literal in low
         ]
-        if only_named:
-            near = [own for own in near if own.bits & NAMES_HOST]
         if not near:
             return near
         work.spend(asked.url, sum([own.reading for own in near]))

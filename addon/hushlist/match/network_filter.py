@@ -43,7 +43,7 @@ _WORDS = bytes(octet if octet in b"abcdefghijklmnopqrstuvwxyz0123456789" else 32
 
 
 def words_of(url: bytes) -> set[bytes]:
-    """Runs of letters and digits; and nothing, which each URL has.
+    """Runs of letters and digits, in lower case; and nothing.
 
     >>> sorted(words_of(b"ads.Example/x"))
     [b'', b'ads', b'example', b'x']
@@ -98,7 +98,7 @@ class Asked:
     """A URL as a browser sends it, and its context."""
 
     __slots__ = (
-        *("_context", "_parties", "_text", "host", "kinds", "low", "may_guess", "page", "url", "words", "work"),
+        *("_context", "_parties", "_text", "_words", "host", "kinds", "low", "may_guess", "page", "url", "work"),
     )
 
     def __init__(
@@ -108,12 +108,12 @@ class Asked:
         self.url, self.host, self._context, self.may_guess = url, host, context, may_guess
         self.work = work or Work()
         self.low = url.lower()
-        self.words = words_of(url)
         #: the host of the page that asks, which is known before the rest of the context
         self.page = context.page.encode() if isinstance(context, Context) else context.page_by(host)
         #: the bits of its type
         self.kinds = _BITS.get(context.kind) or (_EVERY_KIND if may_guess else _UNKNOWN)
         self._text: Text | None = None
+        self._words: set[bytes] | None = None
         self._parties = 0
 
     @property
@@ -122,6 +122,13 @@ class Asked:
         if not isinstance(self._context, Context):
             self._context = self._context.context_by(self.host)
         return self._context
+
+    @property
+    def words(self) -> set[bytes]:
+        """Its words, and nothing, which each URL has."""
+        if self._words is None:
+            self._words = words_of(self.url)
+        return self._words
 
     @property
     def parties(self) -> int:

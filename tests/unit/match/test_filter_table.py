@@ -168,3 +168,29 @@ def test_of_a_real_list_little_is_read_for_a_request() -> None:
     assert found(index, "https://www.news.example/today/index.html", context, is_stopped=False) == []
     assert index.filters is not None
     assert len(index.filters._table._filters) < 200
+
+
+@pytest.mark.parametrize("number", [1, 100], ids=["found by the host", "found by words"])
+def test_only_filters_that_name_the_host_are_found_where_only_they_are_asked_for(number: int) -> None:
+    filters = index_with([*(f"||a.example/w{own}x/" for own in range(number)), "/w0x/", "@@/w0x/"]).filters
+    assert filters is not None
+    asked = Asked(b"https://www.a.example/w0x/", b"www.a.example", UNKNOWN)
+    for only_named, expected in (
+        (True, {"||a.example/w0x/", "@@/w0x/"}),
+        (False, {"||a.example/w0x/", "/w0x/", "@@/w0x/"}),
+    ):
+        matches = filters.find(asked, is_named=True, is_stopped=False, only_named=only_named)
+        assert {str(match.rule.pattern) for match in matches} == expected
+
+
+def test_what_a_filter_cannot_fit_is_not_read(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+
+    def read_filter(text: str) -> NetworkFilter:
+        read.append(text)
+        return parse_filter(text)
+
+    monkeypatch.setattr(filter_table, "parse_filter", read_filter)
+    index = index_with(["/ads/x$script", "/ads/*/y^", "/ads/z^b", "/ads^x$third-party", "/ads/x$domain=y.net"])
+    assert found(index, "https://a.example/ads/x/z", Context("x.net", "image", False, "GET")) == []
+    assert read == ["/ads/x$domain=y.net"]
