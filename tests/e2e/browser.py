@@ -123,6 +123,11 @@ class Firefox:
         """Open a page, and wait until it is there."""
         self._ask("WebDriver:Navigate", url=url)
 
+    @property
+    def title(self) -> str:
+        """The title of the page that is shown, which may be Firefox's own."""
+        return str(self._ask("WebDriver:GetTitle")["value"])
+
     def execute_async_script(self, script: str, *arguments: object) -> Any:
         """What a script of the page gives to its last argument."""
         return self._ask("WebDriver:ExecuteAsyncScript", script=script, args=arguments)["value"]

@@ -83,7 +83,7 @@ DRAWN = {
     "audit": {"compiling"},
     "journal": {"decide"},
     "importing": {"compiling"},
-    "publish": {"jobs"},
+    "publish": {"compiling", "safebrowsing"},
     "decide": {"policy"},
     "compiling": {"jobs", "journal"},
     "notify": {"policy"},

@@ -46,12 +46,12 @@ ALLOWED = {
     "journal": {"errors", "system", "url", "match", "lists", "policy", "decide"},
     "compiling": _CORE - {"compiling"} | {"minisign", "safebrowsing"},
     "importing": {"errors", "system", "url", "match", "lists", "policy", "compiling"},
-    "publish": {"errors", "system", "url", "match", "lists", "policy", "jobs"},
+    "publish": {"errors", "system", "url", "match", "lists", "policy", "jobs", "compiling", "safebrowsing"},
     "admin": _CORE - {"jobs", "compiling"},
     "proxy": _CORE | {"admin", "notify"},
     "audit": _CORE,
     "squid": _CORE - {"journal"},
-    "cli": _CORE | {"admin", "audit", "importing", "minisign", "publish", "squid"},
+    "cli": _CORE | {"admin", "audit", "importing", "minisign", "publish", "safebrowsing", "squid"},
     "__main__": {"cli"},
 }
 #: rooms and modules that open files

@@ -34,6 +34,7 @@ _COMMANDS = {
     "audit_command": ("audit",),
     "leak_command": ("leak",),
     "hide_command": ("hide",),
+    "serve_command": ("serve-lists",),
     "sign_commands": ("keypair", "sealkey", "sign", "verify"),
     "url_commands": ("canonicalize", "expressions", "hash", "prefixes", "compare", "extract"),
     "specification_commands": ("parse", "hrn", "conformance"),

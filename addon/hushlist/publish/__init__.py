@@ -1,4 +1,7 @@
 """Lists made to be published: their rules become hashes.
 
 In: lists of any format. Out: a list of hashes, and a private table of what they stand for. Open first: ``hidden_list``.
+
+The server of ``hushlist serve-lists``: ``list_publisher`` makes versions of a policy's lists, ``list_history`` keeps
+them, ``safebrowsing_service`` answers Safe Browsing clients, and ``list_server`` is its HTTP.
 """

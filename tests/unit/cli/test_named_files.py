@@ -61,6 +61,18 @@ CALLS: dict[tuple[str, str], tuple[str, ...]] = {
     ("admin token list", "policy"): ("admin", "token", "list", "--policy", "{}"),
     ("override requests", "policy"): ("override", "requests", "--policy", "{}"),
     ("override approve", "policy"): ("override", "approve", "1", "--policy", "{}"),
+    ("serve-lists", "policy"): ("serve-lists", "--listen", "127.0.0.1:0", "--policy", "{}"),
+    ("serve-lists", "client_keys"): ("serve-lists", "--policy", "policy.yaml", "--client-keys", "{}"),
+    ("serve-lists", "certificate"): (
+        "serve-lists",
+        "--policy",
+        "policy.yaml",
+        "--key",
+        "good.hosts",
+        "--certificate",
+        "{}",
+    ),
+    ("serve-lists", "key"): ("serve-lists", "--policy", "policy.yaml", "--certificate", "good.hosts", "--key", "{}"),
     ("helper", "policy"): ("helper", "--policy", "{}", "--acl"),
 }
 #: what is written, is a folder, or is a database that SQLite opens

@@ -82,6 +82,12 @@ CALLS: dict[str, list[list[str]]] = {
         ["bad.yaml"],
         [ARGUMENT],
     ],
+    "serve-lists": [
+        *(["--policy", name] for name in ("bad.yaml", ARGUMENT)),
+        [*POLICY, "--list", f"{FORGED}x=MALWARE"],
+        [*POLICY, "--client-keys", ARGUMENT],
+        [*POLICY, "--certificate", ARGUMENT, "--key", ARGUMENT],
+    ],
     "keypair": [
         *(["--no-password", *own] for own in ([ARGUMENT], [f"{ARGUMENT}/x"], ["--public", ARGUMENT, "new"])),
         ["bad.yaml"],

@@ -1,0 +1,189 @@
+"""``hushlist serve-lists``: publishes lists of a policy as a Safe Browsing server."""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import re
+import sys
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from hushlist.cli.common import (
+    GOOD,
+    Commands,
+    add_command,
+    add_policy,
+    checked,
+    complain,
+    complain_of,
+    parse_number,
+    print_line,
+    print_warnings,
+)
+from hushlist.errors import SourceError
+from hushlist.policy import shipped_policy
+from hushlist.system.files import reason_of
+
+if TYPE_CHECKING:
+    import ssl
+
+    from hushlist.publish.list_publisher import Publication
+    from hushlist.publish.list_server import RequestLog, ServerLimits
+    from hushlist.safebrowsing.v4_messages import ThreatType
+
+_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9A-Za-z.-]+)):([0-9]{1,5})")
+#: words for a threat type
+_THREATS = ("MALWARE", "SOCIAL_ENGINEERING", "UNWANTED_SOFTWARE", "POTENTIALLY_HARMFUL_APPLICATION")
+#: octets of a file of keys or certificates
+_LONGEST_KEYS = 1 << 20
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    text = "publish lists of a policy as a Safe Browsing server, v4 and v5, which browsers can use"
+    parser = add_command(commands, "serve-lists", serve_lists, text)
+    add_policy(parser)
+    parser.add_argument(
+        "--listen",
+        type=checked(_address, "is no address and port such as 127.0.0.1:8088"),
+        default=("127.0.0.1", 8088),
+        metavar="ADDRESS:PORT",
+        help="where to listen (default: 127.0.0.1:8088)",
+    )
+    parser.add_argument(
+        "--list",
+        action="append",
+        type=checked(_choice, f"is no NAME=TYPE with a type of {', '.join(_THREATS)}"),
+        default=[],
+        metavar="NAME=TYPE",
+        help="a list of the policy, by its path, file name or title, and as which threat it is published: "
+        f"{', '.join(_THREATS)}; may be repeated (default: all lists, as MALWARE)",
+    )
+    parser.add_argument(
+        "--certificate", type=Path, metavar="FILE", help="serve HTTPS with this certificate chain, in PEM"
+    )
+    parser.add_argument("--key", type=Path, metavar="FILE", help="the certificate's private key, in PEM")
+    parser.add_argument(
+        "--client-keys", type=Path, metavar="FILE", help="keys of clients, one a line: nobody else is answered"
+    )
+    parser.add_argument(
+        "--rate",
+        type=int,
+        default=600,
+        metavar="N",
+        help="requests a minute of one key, or else of one address; 0 for any number (default: 600)",
+    )
+    parser.add_argument(
+        "--wait",
+        type=parse_number,
+        default=300,
+        metavar="SECONDS",
+        help="how long clients are to wait between updates, and to remember answers (default: 300)",
+    )
+    parser.add_argument(
+        "--log-prefixes", action="store_true", help="log the prefixes that are asked for, which tell of visits"
+    )
+
+
+def _address(text: str) -> tuple[str, int]:
+    found = _ADDRESS.fullmatch(text)
+    if not found or int(found[3]) >= 1 << 16:
+        raise ValueError(text)
+    return found[1] or found[2], int(found[3])
+
+
+def _choice(text: str) -> tuple[str, str]:
+    name, _, threat = text.rpartition("=")
+    if not name or threat not in _THREATS:
+        raise ValueError(text)
+    return name, threat
+
+
+def serve_lists(arguments: argparse.Namespace) -> int:
+    """Serve until the process ends."""
+    from hushlist.publish.list_server import ServerLimits
+
+    if hasattr(sys.stdout, "reconfigure"):
+        sys.stdout.reconfigure(line_buffering=True)  # somebody may read the log as it is written
+    if (arguments.certificate is None) != (arguments.key is None):
+        return complain("--certificate and --key go together")
+    try:
+        tls = None if arguments.certificate is None else _tls(arguments.certificate, arguments.key)
+        limits = ServerLimits(_keys(arguments.client_keys), max(0, arguments.rate))
+        asyncio.run(_serve(arguments, limits, tls))
+    except (OSError, RuntimeError) as error:
+        return complain(error)
+    return GOOD
+
+
+def _tls(certificate: Path, key: Path) -> ssl.SSLContext:
+    import ssl
+
+    from hushlist.system.files import read_private, read_regular
+
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    read_regular(certificate, _LONGEST_KEYS)  # OpenSSL would wait for a pipe
+    read_private(key, _LONGEST_KEYS)
+    try:
+        context.load_cert_chain(certificate, key)
+    except ssl.SSLError as error:
+        raise OSError(error.errno, f"no certificate with its key: {error.reason}", str(certificate)) from error
+    return context
+
+
+def _keys(path: Path | None) -> tuple[str, ...]:
+    """The keys in a file; a line with # says something else."""
+    from hushlist.system.files import read_private
+
+    if path is None:
+        return ()
+    lines = (line.strip() for line in read_private(path, _LONGEST_KEYS).decode("ascii", "replace").splitlines())
+    keys = tuple(line for line in lines if line and not line.startswith("#"))
+    if not keys:
+        raise OSError(None, "it has no key", str(path))
+    return keys
+
+
+async def _serve(arguments: argparse.Namespace, limits: ServerLimits, tls: ssl.SSLContext | None) -> None:
+    from hushlist.publish.list_publisher import keep_publishing, make_versions, open_histories, read_publication
+    from hushlist.publish.list_server import ListServer
+    from hushlist.publish.safebrowsing_service import SafeBrowsingService
+    from hushlist.safebrowsing.v4_messages import ThreatType
+
+    policy = arguments.policy or shipped_policy()
+    chosen: dict[str, ThreatType] = {name: ThreatType[threat] for name, threat in arguments.list}
+    histories = open_histories(policy)
+    service = SafeBrowsingService(histories, float(arguments.wait))
+    read = partial(read_publication, policy, chosen)
+
+    def use(publication: Publication) -> None:
+        service.lists = publication.lists
+        make_versions(publication, histories)
+        for own in publication.lists.values():
+            print_warnings(own.warnings)
+        for line in publication.lines(histories):
+            print_line(line)
+
+    publication = await asyncio.to_thread(read)
+    use(publication)
+    server = ListServer(service, limits, partial(_log, arguments.log_prefixes))
+    host, port = arguments.listen
+    port = server.listen(host, port, tls)
+    print_line(f"listening on {'http' if tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}/")
+    await keep_publishing(publication, read, use, server.thread, _complain)
+
+
+def _complain(error: Exception) -> None:
+    if isinstance(error, SourceError):
+        complain_of(error.problems)
+    else:
+        complain(reason_of(error))
+    complain("the change is not published, the last good lists stay")
+
+
+def _log(with_prefixes: bool, request: RequestLog) -> None:
+    moment = request.moment.isoformat(timespec="seconds").removesuffix("+00:00") + "Z"
+    fields = (moment, request.address, request.method, request.path, request.status, request.octets)
+    print_line(*fields, *((",".join(request.prefixes),) if with_prefixes else ()))

@@ -1,0 +1,184 @@
+"""The server of published lists: HTTP or HTTPS, for ``safebrowsing_service``.
+
+Tornado, which mitmproxy brings, reads HTTP: it has bounds and timeouts for heads, bodies and idle connections, and TLS.
+Everything is bounded: connections, requests a minute of one caller, and what waits for the thread that makes updates.
+An update of a long list takes seconds the first time, so it is made in a thread; look-ups are answered at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hmac
+import ssl
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from time import monotonic
+from typing import NamedTuple
+from urllib.parse import parse_qs
+
+from tornado.httpserver import HTTPServer
+from tornado.iostream import IOStream
+from tornado.netutil import bind_sockets
+from tornado.web import Application, RequestHandler
+
+from hushlist.publish.safebrowsing_service import ApiAnswer, ApiRequest, SafeBrowsingService, error_answer
+from hushlist.system.memory import BoundedCache
+
+#: octets of a request's body; 500 prefixes and the states of all lists take 40,000
+_LONGEST_BODY = 1 << 20
+#: seconds until a connection is closed that sends no head, or no body
+_IDLE, _BODY = 60.0, 30.0
+MOST_CONNECTIONS = 1000
+#: callers whose requests are counted, and requests that wait for the thread
+_MOST_CALLERS, MOST_WAITING = 20_000, 200
+
+
+class ServerLimits(NamedTuple):
+    """Who may ask, and how often."""
+
+    #: keys of clients; none: everybody may ask
+    keys: Collection[str] = ()
+    #: requests a minute of one key, or else of one address; 0: any number
+    rate: int = 600
+
+
+class RequestLog(NamedTuple):
+    """A request, for the log: never its query, since prefixes tell what somebody may have visited."""
+
+    moment: datetime
+    address: str
+    method: str
+    path: str
+    status: int
+    #: of the answer
+    octets: int
+    #: in hexadecimal
+    prefixes: tuple[str, ...]
+
+
+class _Allowance:
+    """A bucket that holds the requests of one minute, and fills as time goes by."""
+
+    def __init__(self, rate: int) -> None:
+        self._rate, self._left, self._seen = rate, float(rate), monotonic()
+
+    def take(self) -> bool:
+        """Take one request, if there is one left."""
+        now = monotonic()
+        self._left = min(self._rate, self._left + (now - self._seen) * self._rate / 60)
+        self._seen = now
+        if self._left < 1:
+            return False
+        self._left -= 1
+        return True
+
+
+class ListServer:
+    """A service, who may ask it, and its thread."""
+
+    def __init__(self, service: SafeBrowsingService, limits: ServerLimits, log: Callable[[RequestLog], object]) -> None:
+        self._service, self._limits, self._log = service, limits, log
+        self._allowances: BoundedCache[str, _Allowance] = BoundedCache(
+            lambda caller: _Allowance(limits.rate), _MOST_CALLERS
+        )
+        #: one thread, so a history never changes while an update is made of it
+        self.thread = ThreadPoolExecutor(1, "hushlist: updates")
+        self._waiting = 0
+        self._server: HTTPServer | None = None
+
+    def listen(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
+        """Accept connections, in the running event loop; returns the port, which the system chooses for 0.
+
+        Raises:
+            OSError: the address cannot be used.
+        """
+        own = self
+
+        class Handler(RequestHandler):
+            async def get(self) -> None:
+                await own._respond(self)
+
+            async def post(self) -> None:
+                await own._respond(self)
+
+            def set_default_headers(self) -> None:
+                self.clear_header("Server")
+                self.set_header("Cache-Control", "no-store")
+
+        application = Application([(".*", Handler)], log_function=lambda handler: None)
+        sockets = bind_sockets(port, host)
+        self._server = _BoundedServer(
+            application,
+            ssl_options=tls,
+            max_body_size=_LONGEST_BODY,
+            max_buffer_size=2 * _LONGEST_BODY,
+            idle_connection_timeout=_IDLE,
+            body_timeout=_BODY,
+        )
+        self._server.add_sockets(sockets)
+        chosen: int = sockets[0].getsockname()[1]
+        return chosen
+
+    def close(self) -> None:
+        """Accept no more connections."""
+        if self._server is not None:
+            self._server.stop()
+        self.thread.shutdown(wait=False)
+
+    async def _respond(self, handler: RequestHandler) -> None:
+        sent = handler.request
+        request = ApiRequest(
+            sent.method or "", sent.path, sent.query, sent.headers.get("Content-Type", "").lower(), sent.body
+        )
+        address = sent.remote_ip or ""
+        answer = await self._answer(request, address, sent.headers.get("X-Goog-Api-Key", ""))
+        handler.set_status(answer.status)
+        handler.set_header("Content-Type", answer.content_type)
+        if answer.status in (429, 503):
+            handler.set_header("Retry-After", "60")
+        path = "/".join(request.path.split("/", 3)[:3])  # a message may be behind that
+        self._log(
+            RequestLog(
+                *(datetime.now(UTC), address, request.method, path),
+                *(answer.status, len(answer.octets), tuple(answer.prefixes)),
+            )
+        )
+        await handler.finish(answer.octets)
+
+    async def _answer(self, request: ApiRequest, address: str, key: str) -> ApiAnswer:
+        caller, limits = address, self._limits
+        if limits.keys:
+            given = key or (parse_qs(request.query).get("key") or [""])[0]
+            # every key is compared, so time tells nothing of them
+            if not sum(hmac.compare_digest(given.encode(), own.encode()) for own in limits.keys):
+                return error_answer(403, "the key is not known")
+            caller = given
+        if limits.rate and not self._allowances[caller].take():
+            return error_answer(429, f"more than {limits.rate} requests a minute")
+        if SafeBrowsingService.is_fast(request):
+            return self._service.answer(request)
+        if self._waiting >= MOST_WAITING:
+            return error_answer(503, "too many requests at one time")
+        self._waiting += 1
+        try:
+            return await asyncio.get_running_loop().run_in_executor(self.thread, self._service.answer, request)
+        finally:
+            self._waiting -= 1
+
+
+class _BoundedServer(HTTPServer):
+    """Closes a connection at once where there are too many."""
+
+    _open = 0
+
+    def handle_stream(self, stream: IOStream, address: tuple[str, int]) -> None:
+        if self._open >= MOST_CONNECTIONS:
+            stream.close()
+            return
+        self._open += 1
+        super().handle_stream(stream, address)
+
+    def on_close(self, server_conn: object) -> None:
+        self._open -= 1
+        super().on_close(server_conn)

@@ -1,0 +1,53 @@
+"""Runs ``hushlist serve-lists`` as a user would."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from e2e.origin import LOOPBACK, PATIENCE
+from e2e.proxy import CHECKOUT, Log
+
+
+@dataclass(frozen=True)
+class RunningServer:
+    """A server, and where it listens."""
+
+    url: str
+    log: Log
+
+
+@contextmanager
+def list_server(folder: Path, *arguments: str) -> Iterator[RunningServer]:
+    """One that publishes lists of ``policy.yaml`` in a folder, which also takes what it keeps."""
+    places = {name: str(folder / name.lower()) for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME")}
+    process = subprocess.Popen(
+        [
+            sys.executable,
+            "-m",
+            "hushlist",
+            "serve-lists",
+            "--policy",
+            "policy.yaml",
+            "--listen",
+            f"{LOOPBACK}:0",
+            *arguments,
+        ],
+        cwd=folder,
+        env={**os.environ, **places, "PYTHONPATH": str(CHECKOUT / "addon")},
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+    )
+    log = Log(process)
+    try:
+        yield RunningServer(log.wait_for(r"listening on (https?://\S+)/\n")[1], log)
+    finally:
+        process.terminate()
+        process.wait(PATIENCE)
+        log.close()

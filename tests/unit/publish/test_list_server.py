@@ -1,0 +1,149 @@
+"""The server's HTTP: who is answered, how often, and what the log has of it."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+import ssl
+from base64 import urlsafe_b64encode
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from threading import Event, Thread
+from typing import Any
+
+import httpx
+import pytest
+
+from hushlist.match.expressions import full_hash
+from hushlist.publish import list_server
+from hushlist.publish.list_history import ListHistory
+from hushlist.publish.list_server import ListServer, RequestLog, ServerLimits
+from hushlist.publish.published_list import PublishedList
+from hushlist.publish.safebrowsing_service import LIST_NAMES, SafeBrowsingService
+
+FULL = full_hash(b"blocked.example/")
+SEARCH = "/v5/hashes:search?hashPrefixes=" + urlsafe_b64encode(FULL[:4]).decode()
+
+
+@contextmanager
+def running(tmp_path: Path, tls: ssl.SSLContext | None = None, **limits: Any) -> Iterator[tuple[str, list[RequestLog]]]:
+    """A server in a thread of its own: where it listens, and its log."""
+    histories = {int(threat): ListHistory(tmp_path / name, int(threat)) for threat, name in LIST_NAMES.items()}
+    service = SafeBrowsingService(histories, 300.0, {1: PublishedList(FULL)})
+    for number, history in histories.items():
+        history.add(service.lists.get(number, PublishedList()).prefixes())
+    log: list[RequestLog] = []
+    started, ports, ends = Event(), list[int](), list[Any]()
+
+    async def serve() -> None:
+        over = asyncio.Event()
+        ends.extend((asyncio.get_running_loop(), over))
+        server = ListServer(service, ServerLimits(**limits), log.append)
+        ports.append(server.listen("127.0.0.1", 0, tls))
+        started.set()
+        await over.wait()
+        server.close()
+
+    thread = Thread(target=asyncio.run, args=(serve(),))
+    thread.start()
+    assert started.wait(60)
+    try:
+        yield f"http{'' if tls is None else 's'}://127.0.0.1:{ports[0]}", log
+    finally:
+        ends[0].call_soon_threadsafe(ends[1].set)
+        thread.join(60)
+
+
+def test_requests_are_answered_and_logged_without_what_they_ask_for(tmp_path: Path) -> None:
+    with running(tmp_path) as (url, log), httpx.Client(base_url=url) as client:
+        found = client.get(SEARCH + "&alt=json&key=local").json()
+        assert found["fullHashes"][0]["fullHashDetails"] == [{"threatType": "MALWARE"}]
+        updated = client.get("/v5/hashList/mw-4b")
+        assert updated.headers["content-type"] == "application/x-protobuf"
+        assert updated.headers["cache-control"] == "no-store"
+        assert "server" not in updated.headers
+        body = json.dumps({"threatInfo": {"threatEntries": [{"hash": "AAAAAA=="}]}})
+        assert client.post("/v4/fullHashes:find", content=body).json() == {"negativeCacheDuration": "300s"}
+        assert client.get("/v4/encodedFullHashes/GggaBgoEAAAAAA==").status_code == 200
+        assert client.get("/elsewhere/x/y/z").status_code == 404
+        assert client.put("/v4/threatLists").status_code == 405
+    told = [(one.method, one.path, one.status) for one in log]
+    assert told == [
+        ("GET", "/v5/hashes:search", 200),
+        ("GET", "/v5/hashList", 200),
+        ("POST", "/v4/fullHashes:find", 200),
+        ("GET", "/v4/encodedFullHashes", 200),
+        ("GET", "/elsewhere/x", 404),
+    ]
+    assert log[0].prefixes == (FULL[:4].hex(),)
+
+
+def test_only_clients_with_a_key_are_answered(tmp_path: Path) -> None:
+    with running(tmp_path, keys=("good", "other")) as (url, _), httpx.Client(base_url=url) as client:
+        for query, headers, status in (
+            ("", {}, 403),
+            ("&key=bad", {}, 403),
+            ("&key=g%C3%B6od", {}, 403),
+            ("&key=good", {}, 200),
+            ("", {"X-Goog-Api-Key": "other"}, 200),
+        ):
+            assert client.get(SEARCH + query, headers=headers).status_code == status
+
+
+def test_who_asks_too_often_has_to_wait(tmp_path: Path) -> None:
+    with running(tmp_path, rate=3, keys=("a", "b")) as (url, _), httpx.Client(base_url=url) as client:
+        answers = [client.get(f"{SEARCH}&key=a") for _ in range(4)]
+        assert [answer.status_code for answer in answers] == [200, 200, 200, 429]
+        assert answers[3].headers["retry-after"] == "60"
+        assert client.get(f"{SEARCH}&key=b").status_code == 200
+
+
+def test_a_long_body_is_refused(tmp_path: Path) -> None:
+    with running(tmp_path) as (url, _), httpx.Client(base_url=url) as client:
+        with suppress(httpx.TransportError):  # it need not read all of it
+            assert client.post("/v4/fullHashes:find", content=b"x" * (1 << 21)).status_code in (400, 413)
+        assert client.get(SEARCH).status_code == 200
+
+
+def test_connections_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(list_server, "MOST_CONNECTIONS", 2)
+    with running(tmp_path) as (url, _):
+        address = ("127.0.0.1", int(url.rpartition(":")[2]))
+        with socket.create_connection(address, 60) as first, socket.create_connection(address, 60) as second:
+            for one in (first, second):
+                one.sendall(b"GET /v4/threatLists HTTP/1.1\r\nHost: a\r\n\r\n")
+                assert one.recv(100).startswith(b"HTTP/1.1 200")
+            with socket.create_connection(address, 60) as third:
+                assert third.recv(100) == b""
+        for _ in range(600):
+            try:
+                assert httpx.get(f"{url}{SEARCH}").status_code == 200
+                break
+            except httpx.TransportError:
+                asyncio.run(asyncio.sleep(0.1))
+        else:
+            pytest.fail("it counts connections that are closed")
+
+
+def test_too_many_updates_at_one_time_are_turned_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(list_server, "MOST_WAITING", 1)
+    goes_on, is_in = Event(), Event()
+    answer = SafeBrowsingService.answer
+
+    def slow(own: SafeBrowsingService, request: Any) -> Any:
+        if "hashList/" in request.path:
+            is_in.set()
+            assert goes_on.wait(60)
+        return answer(own, request)
+
+    monkeypatch.setattr(SafeBrowsingService, "answer", slow)
+    with running(tmp_path) as (url, _), ThreadPoolExecutor(1) as pool:
+        first = pool.submit(httpx.get, f"{url}/v5/hashList/mw-4b", timeout=60)
+        assert is_in.wait(60)
+        assert httpx.get(f"{url}/v5/hashList/mw-4b").status_code == 503
+        assert httpx.get(f"{url}{SEARCH}").status_code == 200  # look-ups go on
+        goes_on.set()
+        assert first.result().status_code == 200
