@@ -13,6 +13,7 @@ from typing import Any
 
 import pytest
 
+from documentation import blocks
 from e2e.browser import CERTUTIL, FIREFOX, Firefox, firefox
 from e2e.list_server import RunningServer, list_server
 from e2e.origin import PATIENCE, Origin
@@ -98,35 +99,18 @@ def firefox_version() -> int:
 
 
 def preferences(server: str, version: int) -> dict[str, object]:
-    """What makes Firefox ask this server, and nobody else, for lists; as ``rules/safe-browsing.md`` gives it."""
-    own = f"browser.safebrowsing.provider.google{version}"
-    update, search = {
-        4: (
-            "threatListUpdates:fetch?$ct=application/x-protobuf&key=local&$httpMethod=POST",
-            "fullHashes:find?$ct=application/x-protobuf&key=local&$httpMethod=POST",
-        ),
-        5: ("hashLists:batchGet?key=local", "hashes:search?key=local"),
-    }[version]
-    others = {f"browser.safebrowsing.provider.{name}.lists": "" for name in ("google", "google4", "google5", "mozilla")}
-    return {
-        **others,
-        "browser.safebrowsing.malware.enabled": True,
-        "browser.safebrowsing.phishing.enabled": True,
-        "browser.safebrowsing.provider.google5.enabled": version == 5,
-        f"{own}.pver": str(version),
-        f"{own}.lists": "goog-malware-proto",
-        f"{own}.updateURL": f"{server}/v{version}/{update}",
-        f"{own}.gethashURL": f"{server}/v{version}/{search}",
-        f"{own}.nextupdatetime": "1",
-        f"{own}.excludeFromGoogleSafeBrowsingKeyCheck": True,
-        "urlclassifier.malwareTable": "goog-malware-proto",
-        "urlclassifier.phishTable": "",
-    }
+    """What ``rules/safe-browsing.md`` has a Firefox set, for this server."""
+    (block,) = (one for one in blocks("rules/safe-browsing.md", "js") if f"/v{version}/" in one)
+    found = re.findall(r'^user_pref\(("[^"]*"), (.*)\);$', block.replace("https://lists.school.example", server), re.M)
+    assert len(found) == block.count("\n")
+    return {json.loads(name): json.loads(value) for name, value in found}
 
 
 def own_preferences() -> dict[str, object]:
     """What leads names to the origin on loopback, and keeps Firefox from asking anybody else for anything."""
     return {
+        "browser.safebrowsing.malware.enabled": True,  # as it is, but where Firefox is driven by a program
+        "browser.safebrowsing.phishing.enabled": True,
         "network.proxy.type": 0,
         "network.dns.localDomains": "www.blocked.test,neighbour.test",
         "network.captive-portal-service.enabled": False,

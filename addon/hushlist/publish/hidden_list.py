@@ -14,7 +14,7 @@ A prefix cannot allow, so exceptions are full hashes in a list of prefixes, too.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
 from enum import StrEnum
@@ -136,16 +136,42 @@ def hide(
     Raises:
         SourceError: a list cannot be used.
     """
+    collector = _Collector(kind, tuple(popular), key)
+    left_out, warnings = _collect(files, collector, progress)
+    hidden = collector.finish(prefix_length)
+    hidden.warnings = [*warnings, *hidden.warnings]
+    hidden.left_out += left_out
+    return hidden
+
+
+class CollectedHashes(NamedTuple):
+    """The SHA-256 of lists' rules, each as it is: prefixes, too."""
+
+    by_terms: Mapping[HiddenTerms, Collection[bytes]]
+    #: rules that were left out, because no hash can say what they do
+    left_out: int
+    warnings: list[Problem]
+
+
+def collect_hashes(files: Sequence[ListFile]) -> CollectedHashes:
+    """The hashes of lists' rules, without order and origin: a million of them in a third of the time of ``hide``.
+
+    Raises:
+        SourceError: a list cannot be used.
+    """
+    collector = _Collector(HashKind.SHA256, (), None)
+    left_out, warnings = _collect(files, collector, None)
+    return CollectedHashes(collector.hashes(), left_out, warnings + collector.narrowed())
+
+
+def _collect(files: Sequence[ListFile], collector: _Collector, progress: Progress | None) -> tuple[int, list[Problem]]:
+    """Read lists; returns how many of their rules were left out, and the warnings about them."""
     lists = [chunk_list(file) for file in files]
     raise_errors(lists)
-    collector = _Collector(kind, tuple(popular), key)
     with Workers(1, progress) as workers:
         list(read_lists(lists, workers, collector.add))
     raise_errors(lists)
-    hidden = collector.finish(prefix_length)
-    hidden.warnings = [*(warning for own in lists for warning in own.report.warnings), *hidden.warnings]
-    hidden.left_out += sum(own.report.left_out for own in lists)
-    return hidden
+    return sum(own.report.left_out for own in lists), [warning for own in lists for warning in own.report.warnings]
 
 
 # -- collecting --------------------------------------------------------------------------------------------------------
@@ -268,21 +294,32 @@ class _Collector:
 
     def finish(self, prefix_length: int | None) -> HiddenList:
         """The list, sorted."""
-        hidden = self._list
+        hidden, hashes = self._list, self.hashes()
+        if self._kind is HashKind.PREFIX:
+            number = sum(len(own) for terms, own in hashes.items() if terms.action is not Action.ALLOW)
+            hidden.prefix_length = prefix_length or default_prefix_length(number)
+        of_hashes = _sorted_rules(hashes, self._pattern)
+        hidden.rules = [*of_hashes, *self._of_one_variant()]
+        hidden.warnings += self.narrowed()
+        return hidden
+
+    def hashes(self) -> dict[HiddenTerms, dict[bytes, _Origin]]:
+        """The hashes of all rules, without those that their own lists take back."""
         for terms, own in self._hashes.items() if self._taken_back else ():
             is_exception = terms.action is Action.ALLOW
             for value, (plaintext, source, _) in [*own.items()]:
                 if source in self._of_filters and (is_exception, plaintext) in self._taken_back:
                     del own[value]
-        if self._kind is HashKind.PREFIX:
-            number = sum(len(own) for terms, own in self._hashes.items() if terms.action is not Action.ALLOW)
-            hidden.prefix_length = prefix_length or default_prefix_length(number)
-        of_hashes = _sorted_rules(self._hashes, self._pattern)
-        hidden.rules = [*of_hashes, *self._of_one_variant()]
-        for first, number in self._changed.values():
-            more = f" (the first of {number:,})" if number > 1 else ""
-            hidden.warnings.append(Problem(first.source, first.line, first.what, first.why + more))
-        return hidden
+        return self._hashes
+
+    def narrowed(self) -> list[Problem]:
+        """The rules whose hashes fit less than they did."""
+        return [
+            Problem(
+                first.source, first.line, first.what, first.why + (f" (the first of {number:,})" if number > 1 else "")
+            )
+            for first, number in self._changed.values()
+        ]
 
     def _pattern(self, digest: bytes, action: Action, plaintext: bytes | None) -> ExpressionHash:
         length = None if action is Action.ALLOW else self._list.prefix_length

@@ -13,9 +13,9 @@ from datetime import date
 
 from hushlist.errors import Problem, SourceError
 from hushlist.match.expressions import FULL_LENGTH
-from hushlist.match.rule import Action, ExpressionHash
+from hushlist.match.rule import Action
 from hushlist.policy.policy_file import ListFile
-from hushlist.publish.hidden_list import HashKind, hide
+from hushlist.publish.hidden_list import collect_hashes
 from hushlist.safebrowsing.prefix_list import MOST_PREFIXES, SHORTEST
 
 
@@ -34,7 +34,7 @@ class PublishedList:
     def prefixes(self) -> tuple[bytes, ...]:
         """Each first four octets, once, sorted."""
         packed = self.packed
-        return tuple(sorted({packed[at : at + SHORTEST] for at in range(0, len(packed), FULL_LENGTH)}))
+        return tuple(dict.fromkeys(packed[at : at + SHORTEST] for at in range(0, len(packed), FULL_LENGTH)))
 
     def hashes_with(self, prefix: bytes) -> Iterator[bytes]:
         """The full hashes that begin with a prefix."""
@@ -50,21 +50,21 @@ def publish(files: Sequence[ListFile], today: date) -> PublishedList:
     Raises:
         SourceError: a list cannot be used, or they have more hashes than clients take.
     """
-    hidden = hide(files, HashKind.SHA256)
-    blocked, allowed, left_out = set[bytes](), set[bytes](), hidden.left_out
-    for rule in hidden.rules:
-        pattern, terms = rule.pattern, rule.terms
+    collected = collect_hashes(files)
+    blocked, allowed, left_out = set[bytes](), set[bytes](), collected.left_out
+    for terms, hashes in collected.by_terms.items():
         if terms.expires is not None and terms.expires < today:
             continue
-        assert isinstance(pattern, ExpressionHash)  # as is asked for
-        if pattern.is_full and terms.action in (Action.BLOCK, Action.WARN):
-            blocked.add(pattern.value)
+        full = {value for value in hashes if len(value) == FULL_LENGTH}
+        if terms.action in (Action.BLOCK, Action.WARN):
+            blocked |= full
+            left_out += len(hashes) - len(full)
             continue
-        left_out += 1
+        left_out += len(hashes)
         if terms.action is Action.ALLOW:
-            allowed.add(pattern.value)
-    hashes = sorted(blocked - allowed)  # an exception from the very same rule takes it back
-    if len(hashes) > MOST_PREFIXES:
-        why = f"{len(hashes):,} hashes, of {MOST_PREFIXES:,} at most"
+            allowed |= full
+    published = sorted(blocked - allowed)  # an exception from the very same rule takes it back
+    if len(published) > MOST_PREFIXES:
+        why = f"{len(published):,} hashes, of {MOST_PREFIXES:,} at most"
         raise SourceError([Problem(files[0].source, 0, "lists", why)])
-    return PublishedList(b"".join(hashes), left_out, hidden.warnings)
+    return PublishedList(b"".join(published), left_out, collected.warnings)
