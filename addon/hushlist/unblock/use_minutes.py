@@ -179,20 +179,27 @@ class UseMinutes:
             )
             event = GrantEvent(now, "extended", client, "category", category, f"{minutes} more minutes", by)
             record_event(database, event)
+        self._extensions = (*self._extensions, extension)  # here, it holds at once
         return extension
 
-    def shorten(self, extension: Extension) -> bool:
+    def shorten(self, extension: Extension, *, by: str) -> bool:
         """Take an extension back; whether it was there."""
         with self._opened().writing() as database:
             row = (extension.client, extension.category, extension.minutes, extension.minute)
-            return (
-                database.execute(
-                    "DELETE FROM extensions WHERE id = (SELECT max(id) FROM extensions"
-                    " WHERE client IS ? AND category = ? AND minutes = ? AND minute = ?)",
-                    row,
-                ).rowcount
-                == 1
+            query = (
+                "DELETE FROM extensions WHERE id = (SELECT max(id) FROM extensions"
+                " WHERE client IS ? AND category = ? AND minutes = ? AND minute = ?)"
             )
+            is_there = database.execute(query, row).rowcount == 1
+            if is_there:
+                words, target = f"{extension.minutes} minutes", extension.category
+                event = GrantEvent(self._clock(), "taken back", extension.client, "category", target, words, by)
+                record_event(database, event)
+        rest = list(self._extensions)
+        if is_there and extension in rest:
+            rest.remove(extension)
+            self._extensions = tuple(rest)
+        return is_there
 
     def exchange(self) -> None:
         """Write what was counted here, and read what others wrote.
