@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,9 +12,9 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
 from e2e.browser import BROWSER, DRIVER, chromium, wait_for_words, wait_until
-from e2e.origin import Origin
+from e2e.origin import LOOPBACK, Origin
 from e2e.policies import write_list, write_policy
-from e2e.proxy import Proxy, mitmdump
+from e2e.proxy import PATIENCE, Proxy, mitmdump
 from e2e.test_asking import Asker
 from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.unblock.credentials import hash_passphrase
@@ -230,6 +231,17 @@ def test_the_page_fits_a_phone_and_every_field_and_button_has_a_name(browser: Ch
         "return performance.getEntriesByType('resource').map((one) => new URL(one.name).host)"
     )
     assert set(used) == {HOST}
+
+
+@pytest.mark.parametrize("path", ["/api/v1/session", "/setup"])
+@pytest.mark.parametrize(
+    "body", [b"Content-Length: 900000000\r\n\r\n{", b"Transfer-Encoding: chunked\r\n\r\n1\r\n{\r\n"]
+)
+def test_a_body_that_is_too_long_ends_the_connection_before_it_arrives(page: Proxy, path: str, body: bytes) -> None:
+    head = f"POST http://{HOST}{path} HTTP/1.1\r\nHost: {HOST}\r\nX-Hushlist: live\r\n".encode()
+    with socket.create_connection((LOOPBACK, page.port), PATIENCE) as client:
+        client.sendall(head + body)
+        assert client.recv(1) == b""
 
 
 def test_another_site_s_page_does_nothing_with_the_session(browser: Chrome, page: Proxy, origin: Origin) -> None:

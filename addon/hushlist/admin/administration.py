@@ -395,7 +395,7 @@ class Administration:
         elif kind == "extension":
             category, minutes, minute = str(how["category"]), int(str(how["minutes"])), int(str(how["minute"]))
             extension = Extension(_whom_of(how), category, minutes, minute)
-            if use_minutes is None or not use_minutes.shorten(extension):
+            if use_minutes is None or not use_minutes.shorten(extension, by=account.name):
                 raise MissingError("the minutes are not there any more")
         elif kind == "code":
             if not self.overrides.withdraw_hash(bytes.fromhex(str(how["id"])), by=account.name):

@@ -346,8 +346,9 @@ class Engine:
             return decision
         moment, names = time() if now is None else now.timestamp(), (*client.names, f"group:{known.view.group.name}")
         if known.view.blocks:
-            asked = known.canonical, decision.url, own_categories(decision)
-            own = tuple(map(_match_of, known.view.blocks.find(names, *asked, moment)))
+            blocks, host = known.view.blocks, known.canonical
+            url = decision.url if blocks.has_pages(host) else b""  # what is not needed takes time
+            own = tuple(map(_match_of, blocks.find(names, host, url, own_categories(decision), moment)))
             if own:
                 decision = decision._replace(action=Action.BLOCK, matches=(*own, *decision.matches), winner=own[0])
         if decision.action not in STOPPING:
@@ -414,7 +415,9 @@ class Engine:
         else:
             alone = None if any(map(_changes, found.matches)) else view.decide(found.matches)
         has_filters = self.index.has_general_filters or found.bits & FILTERED
-        decision = None if found.deeper or has_filters or self.index.has_uris or view.blocks else alone
+        decision = None if found.deeper or has_filters or self.index.has_uris else alone
+        if decision is not None and view.blocks and view.blocks.touches(canonical, own_categories(decision)):
+            decision = None
         return _HostMatches(view, canonical, is_name, found, alone, decision)
 
     def _is_harmless(self, request: Request, known: _HostMatches) -> bool:

@@ -94,6 +94,11 @@ class BlockTable:
                 return
             yield from self._hosts.get(host[dot + 1 :], ())
 
+    def touches(self, host: bytes, categories: Iterable[str]) -> bool:
+        """Whether a block, for whomever, may stop a request for a host of some categories."""
+        levels = (level for category in categories for level in category_levels(category))
+        return any(True for _ in self._on(host)) or not self._categories.keys().isdisjoint(levels)
+
     def has_pages(self, host: bytes) -> bool:
         """Whether a page of a host is blocked, so that its name alone does not tell."""
         return any(block.scope == "url" for block in self._on(host))

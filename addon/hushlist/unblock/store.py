@@ -396,7 +396,8 @@ class GrantEvent:
 
     #: seconds since the epoch
     at: float
-    #: ``granted``, ``refused``, ``revoked``, ``locked``, ``code made``, ``code withdrawn``
+    #: ``granted``, ``refused``, ``revoked``, ``locked``, ``code made``, ``code withdrawn``, ``blocked``,
+    #: ``block ended``, ``extended``, ``taken back``
     what: str
     #: ``None`` for everybody
     client: str | None

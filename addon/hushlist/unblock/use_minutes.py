@@ -183,18 +183,26 @@ class UseMinutes:
             )
             event = GrantEvent(now, "extended", client, "category", category, f"{minutes} more minutes", by)
             record_event(database, event)
+        self._extensions = (*self._extensions, extension)  # here, it holds at once
         return extension
 
-    def shorten(self, extension: Extension) -> bool:
+    def shorten(self, extension: Extension, *, by: str) -> bool:
         """Take an extension back; whether it was there."""
         with self._opened().writing() as database:
             client, category, minutes, minute = extension
-            found = database.execute(
+            query = (
                 "DELETE FROM extensions WHERE id = (SELECT max(id) FROM extensions WHERE coalesce(client, '') ="
-                " coalesce(?, '') AND (client IS NULL) = ? AND category = ? AND minutes = ? AND minute = ?)",
-                (client, client is None, category, minutes, minute),
+                " coalesce(?, '') AND (client IS NULL) = ? AND category = ? AND minutes = ? AND minute = ?)"
             )
-        return found.rowcount == 1
+            is_there = database.execute(query, (client, client is None, category, minutes, minute)).rowcount == 1
+            if is_there:
+                event = GrantEvent(self._clock(), "taken back", client, "category", category, f"{minutes} minutes", by)
+                record_event(database, event)
+        rest = list(self._extensions)
+        if is_there and extension in rest:
+            rest.remove(extension)
+            self._extensions = tuple(rest)
+        return is_there
 
     def exchange(self) -> None:
         """Write what was counted here, and read what others wrote.

@@ -75,6 +75,10 @@ def _fail(_flow: object, error: Exception, **_: object) -> NoReturn:
     raise AssertionError("a message is not decided") from error
 
 
+async def _confirmed(judgement: Judgement | None, **_: object) -> Judgement | None:
+    return judgement
+
+
 @cache
 def _runtime(mode: str) -> Runtime:
     """What decides without a policy on a disk; a failure is none that may be handled."""
@@ -84,6 +88,7 @@ def _runtime(mode: str) -> Runtime:
         engine=engine(),
         settings=lambda _client: settings,
         judge=lambda asked, client, **_: Judgement(asked, client, settings, engine().decide(asked, NOON, client), 0),
+        confirmed=_confirmed,
         record=lambda judgement, *_, **__: judgement,
         failure_policy=SimpleNamespace(act=_fail),
     )

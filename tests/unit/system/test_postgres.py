@@ -376,7 +376,7 @@ def test_the_last_file_is_the_version_that_is_known(postgres: Server) -> None:
 
 
 @GROUP
-@pytest.mark.parametrize("package", ["hushlist.unblock", "hushlist.admin"])
+@pytest.mark.parametrize("package", ["hushlist.unblock", "hushlist.admin", "hushlist.fleet"])
 def test_tables_have_the_columns_of_sqlite_s(
     tmp_path: Path, postgres: Server, database: PostgresAddress, package: str
 ) -> None:
@@ -387,10 +387,14 @@ def test_tables_have_the_columns_of_sqlite_s(
             for table in tables
             if not table.startswith("sqlite_")
         }
-    query = "SELECT column_name FROM information_schema.columns WHERE table_name = '{}' ORDER BY ordinal_position"
+    query = (
+        "SELECT column_name FROM information_schema.columns"
+        " WHERE table_schema = '{}' AND table_name = '{}' ORDER BY ordinal_position"
+    )
     name = database.url.rpartition("/")[2]
     for table, columns in in_sqlite.items():
-        found = [row[0] for row in postgres.execute(query.format(table), name=name)]
+        schema = "hushlist_admin" if package == "hushlist.admin" and table in ("tries", "locks") else "hushlist"
+        found = [row[0] for row in postgres.execute(query.format(schema, table), name=name)]
         assert [column for column in found if column != "rowid"] == columns
 
 

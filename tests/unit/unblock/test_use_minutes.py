@@ -221,6 +221,24 @@ def test_an_extension_is_in_the_history(made: Made, place: Path | PostgresAddres
     )
 
 
+def test_an_extension_holds_at_once_and_is_taken_back_once(made: Made, file: Path) -> None:
+    one, other = made(), made()
+    first = one.extend(GAMES, 30, by="a parent")
+    assert one.extend(GAMES, 30, by="a parent") == first
+    one.extend(GAMES, 5, client="user:jo", by="a parent")
+    assert one.extended(["user:jo"], GAMES, 0, NOW + 1) == 65
+    assert one.shorten(first, by="max")
+    assert one.extended(["user:jo"], GAMES, 0, NOW + 1) == 35
+    other.exchange()
+    assert other.extended(["user:jo"], GAMES, 0, NOW + 1) == 35
+    assert other.shorten(first, by="max")
+    assert not one.shorten(first, by="max")
+    one.exchange()
+    assert one.extended(["user:jo"], GAMES, 0, NOW + 1) == 5
+    with Overrides(file, lambda: 60.0 * NOW) as overrides:
+        assert [(event.what, event.by) for event in overrides.history()[:2]] == [("taken back", "max")] * 2
+
+
 def test_the_thread_reads_what_another_wrote(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(use_minutes, "LOOKING", 0.01)
     one, other = made(), made()

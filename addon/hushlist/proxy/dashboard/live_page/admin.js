@@ -344,6 +344,7 @@ document.addEventListener("chosen", ({detail}) => {
 });
 document.addEventListener("groups", ({detail}) => {
   byId("whoever").replaceChildren(...detail.map((name) => make("option", {value: `group:${name}`})));
+  byId("groups").replaceChildren(...detail.map((name) => make("option", {value: name})));
 });
 byId("act").elements.scope.addEventListener("change", ({target}) => {
   const chosen = byId("act").dataset[target.value];

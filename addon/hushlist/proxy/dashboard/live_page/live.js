@@ -146,7 +146,7 @@ function choose(detail, isDone = false) {
 
 /** Buttons of a row, for those who may: one that does the likely thing at once, and one that fills the form with it. */
 function oneClick(detail, name) {
-  const button = (text, own, onclick) => make("button", {type: "button", class: `small act ${own}`, "aria-label": `${text}: ${name}`, onclick}, text);
+  const button = (text, own, onclick) => make("button", {type: "button", class: `small act ${own}`, "aria-label": `${text}: ${name}`, title: text === "Act" ? null : `${text} for half an hour`, onclick}, text);
   const [text, own] = detail.isStopped ? ["Allow", "of-approve"] : ["Block", "of-manage"];
   return [...(detail.scope ? [button(text, own, () => choose(detail, true)), " "] : []), button("Act", "of-approve", () => choose(detail))];
 }
@@ -351,12 +351,13 @@ function showFleet({fleet, now}) {
 // -- explaining ---------------------------------------------------------------------------------------------------------
 
 function table(name, heads, rows) {
-  return make("div", {class: "scroll", tabindex: "0", role: "group", "aria-label": name}, make("table", {},
-    make("thead", {}, make("tr", {}, ...heads.map((head) => make("th", {scope: "col"}, head)))),
-    make("tbody", {}, ...rows)));
+  for (const one of rows) one.setAttribute("role", "row"); // on a phone, some tables are shown as lists
+  return make("div", {class: "scroll", tabindex: "0", role: "group", "aria-label": name}, make("table", {role: "table"},
+    make("thead", {role: "rowgroup"}, make("tr", {role: "row"}, ...heads.map((head) => make("th", {scope: "col", role: "columnheader"}, head)))),
+    make("tbody", {role: "rowgroup"}, ...rows)));
 }
 const code = (text) => make("code", {}, text);
-const cells = (...values) => values.map((value) => make("td", {}, value ?? ""));
+const cells = (...values) => values.map((value) => make("td", {role: "cell"}, value ?? ""));
 
 const quotaText = (one) => `Quota of ${one.category} now: ${one.left} of ${one.limit} minutes a ${one.per} left, until ${until(one.reset)} (${one.source}:${one.line})`;
 
