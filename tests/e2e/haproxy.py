@@ -59,11 +59,12 @@ class Balancer:
         before, start = self.pid, len(self.log)
         # just after a reload, HAProxy does not hear the signal for the next one
         wait_until(lambda: "Reloading HAProxy" in self.log.text(start) or self.process.send_signal(signal.SIGUSR2), 1.0)
-        wait_until(lambda: self._is_served_by_another(before))
+        wait_until(lambda: self.is_served(other_than=before))
 
-    def _is_served_by_another(self, before: int) -> bool:
-        with suppress(OSError, AssertionError):  # its socket is not there yet
-            return self.pid != before
+    def is_served(self, other_than: int = 0) -> bool:
+        """Whether a process answers at its socket, and not that one."""
+        with suppress(OSError, AssertionError):
+            return self.pid != other_than
         return False
 
 
@@ -108,7 +109,7 @@ def haproxy(
     log = Log(process)
     balancer = Balancer(process, log, port, folder)
     try:
-        wait_until(lambda: (folder / "haproxy.sock").exists() or process.poll() is not None)
+        wait_until(lambda: balancer.is_served() or process.poll() is not None)
         assert process.poll() is None, log.text()
         balancer.wait_for(*["UP"] * len(workers))
         wait_until(lambda: balancer.states("healthy") == balancer.states())

@@ -143,6 +143,21 @@ def test_the_live_page_of_who_is_not(administrators: Proxy, tmp_path: Path, colo
         assert findings(browser) == []
 
 
+@pytest.fixture
+def other(tmp_path: Path, origin: Origin) -> Iterator[Proxy]:
+    """A proxy of the same user with another policy, so that the page has something to say of it."""
+    write_list(tmp_path / "games.yaml", "games.test/")
+    with mitmdump(tmp_path, origin, policy=write_policy(tmp_path, ["games.yaml"])) as running:
+        yield running
+
+
+@pytest.mark.usefixtures("other")
+def test_the_live_page_of_several_proxies(shown: Chrome) -> None:
+    shown.get(f"http://{HOST}/")
+    wait_for_words(shown, "another policy than the others")
+    assert findings(shown) == []
+
+
 @pytest.mark.parametrize("span", ["day", "month"])
 def test_the_history(shown: Chrome, span: str) -> None:
     shown.get(f"http://{HOST}/history?of={span}")

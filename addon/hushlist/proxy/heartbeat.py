@@ -75,7 +75,7 @@ class Heartbeat:
                 if monotonic() - self._looked >= _READ:
                     self._runtime.fleet = await asyncio.to_thread(self._look)
                     self._looked = monotonic()
-            except (StoreError, RuntimeError) as error:
+            except Exception as error:  # after any error, it goes on
                 if self.fault is None:
                     logger.warning("hushlist: other proxies hear nothing of this one: %s", error)
                 self.fault = str(error)

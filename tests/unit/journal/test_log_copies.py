@@ -155,7 +155,7 @@ def test_a_server_that_reads_nothing_delays_neither_files_nor_callers(
             for number in range(start, start + 1000):
                 journal.write(record(number=number))
             wait_for(lambda: number_of_lines(tmp_path) == number + 1)  # noqa: B023  it is waited for here
-        assert journal.waiting == 2000  # of the copy: the rest will be told of
+        wait_for(lambda: journal.waiting == 2000)  # of the copy: the rest will be told of
         stuck.set()
 
 
