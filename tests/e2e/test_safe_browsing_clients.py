@@ -17,9 +17,12 @@ from documentation import blocks
 from e2e.browser import CERTUTIL, FIREFOX, Firefox, firefox
 from e2e.list_server import RunningServer, list_server
 from e2e.origin import PATIENCE, Origin
+from e2e.proxy import CHECKOUT
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("safe browsing")]
 
+#: the title of Firefox's own page
+WARNING = "Visiting this website may harm your computer"
 SCRIPTS = Path(__file__).parent / "scripts"
 
 needs_google = pytest.mark.skipif(
@@ -149,12 +152,28 @@ def test_firefox_is_stopped_by_the_school_s_list(school: Path, origin: Origin, v
     assert b"other.test" not in kept
 
 
+@pytest.mark.skipif(FIREFOX is None or CERTUTIL is None, reason="no Firefox, or no certutil")
+def test_a_firefox_at_home_is_stopped_by_the_lists_of_the_example(tmp_path: Path, origin: Origin) -> None:
+    (tmp_path / "firefox").mkdir()
+    origin.pages["/page"] = ("text/html", b"<title>the neighbour</title>")
+    version = 5 if firefox_version() >= 153 else 4
+    policy = CHECKOUT / "examples" / "school" / "policy.yaml"
+    with list_server(tmp_path, "--list", "Games=MALWARE", "--list", "Adult=MALWARE", policy=policy) as server:
+        names = {"network.dns.localDomains": "www.games.example,neighbour.test"}
+        settings = {**preferences(server.url, version), **own_preferences(), **names}
+        with firefox(tmp_path / "firefox", (), settings) as browser:
+            server.log.wait_for(rf"GET\t/v{version}/(threatListUpdates:fetch|hashLists:batchGet)\t200")
+            port = origin.http_port
+            wait_for_title(browser, f"http://www.games.example:{port}/page", WARNING)
+            wait_for_title(browser, f"http://neighbour.test:{port}/page", "the neighbour")
+
+
 def check_firefox(browser: Firefox, server: RunningServer, version: int, port: int) -> None:
     update, search = {
         4: (r"GET\t/v4/threatListUpdates:fetch\t200", r"GET\t/v4/fullHashes:find\t200"),
         5: (r"GET\t/v5/hashLists:batchGet\t200", r"GET\t/v5/hashes:search\t200"),
     }[version]
     server.log.wait_for(update)
-    wait_for_title(browser, f"http://www.blocked.test:{port}/page", "Visiting this website may harm your computer")
+    wait_for_title(browser, f"http://www.blocked.test:{port}/page", WARNING)
     server.log.wait_for(search)
     wait_for_title(browser, f"http://neighbour.test:{port}/page", "the neighbour")
