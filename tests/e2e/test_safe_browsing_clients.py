@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -11,12 +12,13 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from documentation import blocks
 from e2e.browser import CERTUTIL, FIREFOX, Firefox, firefox
 from e2e.list_server import RunningServer, list_server
-from e2e.origin import PATIENCE, Origin
+from e2e.origin import PATIENCE, Origin, write_certificate
 from e2e.proxy import CHECKOUT
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("safe browsing")]
@@ -88,6 +90,39 @@ def test_gglsbl_updates_and_looks_up(school: Path) -> None:
             assert ask("http://neighbour.test/") == ["MALWARE"]
             assert ask("http://www.blocked.test/page") == []
             client.stdin.close()
+
+
+def test_https_and_keys(school: Path) -> None:
+    certificate, key = write_certificate(school)
+    (school / "keys").write_text("# clients\nfirst\nsecond\n")
+    for secret in (key, school / "keys"):
+        secret.chmod(0o600)
+    options = ("--certificate", str(certificate), "--key", str(key), "--client-keys", "keys")
+    with list_server(school, *options) as server, httpx.Client(base_url=server.url, verify=False) as client:
+        assert server.url.startswith("https://")
+        assert client.get("/v4/threatLists").status_code == 403
+        assert len(client.get("/v4/threatLists?key=second").json()["threatLists"]) == 4
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_our_own_client_is_stopped_by_our_own_server(school: Path, version: int) -> None:
+    with list_server(school, "--wait", "1") as server:
+        lists = {4: "MALWARE", 5: "mw-4b"}[version]
+        own = f"{{version: {version}, lists: [{lists}], server: '{server.url}', category: {{MALWARE: 'hrn://a.example/bad'}}}}"
+        (school / "home.yaml").write_text(
+            f"layers: [{{name: lists, lists: [{{safe-browsing: {own}, optional: true}}]}}]"
+        )
+
+        def hushlist(*arguments: str) -> str:
+            command = [sys.executable, "-m", "hushlist", *arguments]
+            places = {name: str(school / "home") for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME")}
+            environment = {**os.environ, **places, "PYTHONPATH": str(CHECKOUT / "addon")}
+            done = subprocess.run(command, cwd=school, env=environment, capture_output=True, text=True, check=False)
+            return done.stdout + done.stderr
+
+        told = hushlist("update", "--policy", "home.yaml")
+        assert hushlist("check", "--policy", "home.yaml", "http://www.blocked.test/page").startswith("block"), told
+        assert hushlist("check", "--policy", "home.yaml", "http://neighbour.test/page").startswith("pass")
 
 
 # -- Firefox -----------------------------------------------------------------------------------------------------------
