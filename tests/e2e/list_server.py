@@ -23,8 +23,8 @@ class RunningServer:
 
 
 @contextmanager
-def list_server(folder: Path, *arguments: str) -> Iterator[RunningServer]:
-    """One that publishes lists of ``policy.yaml`` in a folder, which also takes what it keeps."""
+def list_server(folder: Path, *arguments: str, policy: Path | None = None) -> Iterator[RunningServer]:
+    """One that publishes lists of a policy, by default ``policy.yaml`` in a folder, which also takes what it keeps."""
     places = {name: str(folder / name.lower()) for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME")}
     process = subprocess.Popen(
         [
@@ -33,7 +33,7 @@ def list_server(folder: Path, *arguments: str) -> Iterator[RunningServer]:
             "hushlist",
             "serve-lists",
             "--policy",
-            "policy.yaml",
+            str(policy or "policy.yaml"),
             "--listen",
             f"{LOOPBACK}:0",
             *arguments,

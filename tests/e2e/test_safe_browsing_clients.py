@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import sys
@@ -11,15 +12,19 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from documentation import blocks
 from e2e.browser import CERTUTIL, FIREFOX, Firefox, firefox
 from e2e.list_server import RunningServer, list_server
-from e2e.origin import PATIENCE, Origin
+from e2e.origin import PATIENCE, Origin, write_certificate
+from e2e.proxy import CHECKOUT
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("safe browsing")]
 
+#: the title of Firefox's own page
+WARNING = "Visiting this website may harm your computer"
 SCRIPTS = Path(__file__).parent / "scripts"
 
 needs_google = pytest.mark.skipif(
@@ -87,6 +92,39 @@ def test_gglsbl_updates_and_looks_up(school: Path) -> None:
             client.stdin.close()
 
 
+def test_https_and_keys(school: Path) -> None:
+    certificate, key = write_certificate(school)
+    (school / "keys").write_text("# clients\nfirst\nsecond\n")
+    for secret in (key, school / "keys"):
+        secret.chmod(0o600)
+    options = ("--certificate", str(certificate), "--key", str(key), "--client-keys", "keys")
+    with list_server(school, *options) as server, httpx.Client(base_url=server.url, verify=False) as client:
+        assert server.url.startswith("https://")
+        assert client.get("/v4/threatLists").status_code == 403
+        assert len(client.get("/v4/threatLists?key=second").json()["threatLists"]) == 4
+
+
+@pytest.mark.parametrize("version", [4, 5])
+def test_our_own_client_is_stopped_by_our_own_server(school: Path, version: int) -> None:
+    with list_server(school, "--wait", "1") as server:
+        lists = {4: "MALWARE", 5: "mw-4b"}[version]
+        own = f"{{version: {version}, lists: [{lists}], server: '{server.url}', category: {{MALWARE: 'hrn://a.example/bad'}}}}"
+        (school / "home.yaml").write_text(
+            f"layers: [{{name: lists, lists: [{{safe-browsing: {own}, optional: true}}]}}]"
+        )
+
+        def hushlist(*arguments: str) -> str:
+            command = [sys.executable, "-m", "hushlist", *arguments]
+            places = {name: str(school / "home") for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME")}
+            environment = {**os.environ, **places, "PYTHONPATH": str(CHECKOUT / "addon")}
+            done = subprocess.run(command, cwd=school, env=environment, capture_output=True, text=True, check=False)
+            return done.stdout + done.stderr
+
+        told = hushlist("update", "--policy", "home.yaml")
+        assert hushlist("check", "--policy", "home.yaml", "http://www.blocked.test/page").startswith("block"), told
+        assert hushlist("check", "--policy", "home.yaml", "http://neighbour.test/page").startswith("pass")
+
+
 # -- Firefox -----------------------------------------------------------------------------------------------------------
 
 
@@ -149,12 +187,28 @@ def test_firefox_is_stopped_by_the_school_s_list(school: Path, origin: Origin, v
     assert b"other.test" not in kept
 
 
+@pytest.mark.skipif(FIREFOX is None or CERTUTIL is None, reason="no Firefox, or no certutil")
+def test_a_firefox_at_home_is_stopped_by_the_lists_of_the_example(tmp_path: Path, origin: Origin) -> None:
+    (tmp_path / "firefox").mkdir()
+    origin.pages["/page"] = ("text/html", b"<title>the neighbour</title>")
+    version = 5 if firefox_version() >= 153 else 4
+    policy = CHECKOUT / "examples" / "school" / "policy.yaml"
+    with list_server(tmp_path, "--list", "Games=MALWARE", "--list", "Adult=MALWARE", policy=policy) as server:
+        names = {"network.dns.localDomains": "www.games.example,neighbour.test"}
+        settings = {**preferences(server.url, version), **own_preferences(), **names}
+        with firefox(tmp_path / "firefox", (), settings) as browser:
+            server.log.wait_for(rf"GET\t/v{version}/(threatListUpdates:fetch|hashLists:batchGet)\t200")
+            port = origin.http_port
+            wait_for_title(browser, f"http://www.games.example:{port}/page", WARNING)
+            wait_for_title(browser, f"http://neighbour.test:{port}/page", "the neighbour")
+
+
 def check_firefox(browser: Firefox, server: RunningServer, version: int, port: int) -> None:
     update, search = {
         4: (r"GET\t/v4/threatListUpdates:fetch\t200", r"GET\t/v4/fullHashes:find\t200"),
         5: (r"GET\t/v5/hashLists:batchGet\t200", r"GET\t/v5/hashes:search\t200"),
     }[version]
     server.log.wait_for(update)
-    wait_for_title(browser, f"http://www.blocked.test:{port}/page", "Visiting this website may harm your computer")
+    wait_for_title(browser, f"http://www.blocked.test:{port}/page", WARNING)
     server.log.wait_for(search)
     wait_for_title(browser, f"http://neighbour.test:{port}/page", "the neighbour")

@@ -5,7 +5,20 @@
 
 from __future__ import annotations
 
-from unit.parsers import audits, connections, index, lines, lists, names, policy, policy_keys, recordings, urls, wire
+from unit.parsers import (
+    audits,
+    connections,
+    index,
+    lines,
+    lists,
+    names,
+    policy,
+    policy_keys,
+    recordings,
+    safebrowsing,
+    urls,
+    wire,
+)
 from unit.parsers.table import Parser
 
 PARSERS: dict[str, Parser] = {
@@ -20,4 +33,5 @@ PARSERS: dict[str, Parser] = {
     **policy_keys.PARSERS,
     **recordings.PARSERS,
     **audits.PARSERS,
+    **safebrowsing.PARSERS,
 }
