@@ -115,15 +115,18 @@ def add_to(commands: Commands) -> None:
         "--client",
         type=parse_sharer,
         metavar="CLIENT",
-        help="for whom: an address, user:NAME, or group:NAME of a quota that a group shares (default: everybody)",
+        help="for whom: an address, user:NAME or group:NAME; what a group shares, for group:NAME (default: everybody)",
     )
     more.add_argument(
         "category", metavar="CATEGORY", help="the quota's category, or one above it: an hrn: name as in the policy"
     )
-    listed = _add(own, "list", list_grants, "list what is unblocked now, the newest first")
+    listed = _add(own, "list", list_grants, "list what is unblocked now, and what administrators have blocked")
     listed.add_argument("--json", action="store_true", help="print one JSON object a line; times in seconds since 1970")
-    _add(own, "revoke", revoke, "end grants, or make codes worthless").add_argument(
-        "what", nargs="+", metavar="ID|CODE", help="a grant's number, as 'list' shows it, or a code that was not used"
+    _add(own, "revoke", revoke, "end grants and administrators' blocks, or make codes worthless").add_argument(
+        "what",
+        nargs="+",
+        metavar="ID|CODE",
+        help="a grant's number or a block's (block:3), as 'list' shows it, or a code that was not used",
     )
     happened = _add(own, "history", history, "show what was granted, refused, revoked and locked, the newest first")
     happened.add_argument(
@@ -258,7 +261,7 @@ def list_grants(arguments: argparse.Namespace) -> int:
     every: list[Grant | AdminBlock] = [*grants, *blocks]
     for found in every:
         if arguments.json:
-            print_json(asdict(found))
+            print_json(asdict(found) | ({"kind": "block"} if isinstance(found, AdminBlock) else {}))
         else:
             print_line(_grant_line(found, zone))
     if not grants and not blocks:

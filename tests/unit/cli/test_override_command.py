@@ -118,6 +118,8 @@ def test_blocks_of_administrators_are_listed_and_ended(run: Run, overrides: Over
         0,
         "1  host b.test  for everybody  for good\nblock:1  host a.test  for group:kids  for good\n",
     )
+    kinds = [json.loads(line).get("kind") for line in run("list", "--json")[1].splitlines()]
+    assert kinds == [None, "block"]
     assert run("revoke", "block:1") == (0, "revoked block:1\n", "")
     assert run("revoke", "block:1")[0] == run("revoke", "block:")[0] == run("revoke", f"block:{'9' * 50}")[0] == 2
     assert overrides.blocks() == []
