@@ -27,8 +27,12 @@ TUTORIAL = "examples/tablet.md"
 GUIDES = "examples/README.md"
 MOVING = "examples/moving.md"
 FLEET = "examples/fleet/README.md"
+SERVICE = "examples/service/README.md"
 #: what somebody reads who uses the filter
-PAGES = ("README.md", "SECURITY.md", *REFERENCE, COMMANDS, GUIDES, TUTORIAL, MOVING, FLEET, "examples/why.md")
+PAGES = (
+    *("README.md", "SECURITY.md", *REFERENCE, COMMANDS, GUIDES, TUTORIAL, MOVING, FLEET, SERVICE),
+    "examples/why.md",
+)
 
 _BLOCK = r"^```{}\n(.*?)^```$"
 _SECTION = r"^{}\n(.*?)(?=^##+ |\Z)"

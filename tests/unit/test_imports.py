@@ -51,7 +51,8 @@ ALLOWED = {
     "proxy": _CORE | {"admin", "fleet", "notify"},
     "audit": _CORE,
     "squid": _CORE - {"journal"},
-    "cli": _CORE | {"admin", "audit", "fleet", "importing", "minisign", "publish", "squid"},
+    "doctor": _CORE,
+    "cli": _CORE | {"admin", "audit", "doctor", "fleet", "importing", "minisign", "publish", "squid"},
     "__main__": {"cli"},
 }
 #: rooms and modules that open files

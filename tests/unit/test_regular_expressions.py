@@ -9,6 +9,7 @@ import re
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from re import _parser as parser  # type: ignore[attr-defined]
 
 import pytest
 
@@ -46,6 +47,42 @@ def uses() -> Iterator[tuple[str, str, re.Pattern[str] | re.Pattern[bytes]]]:
         for name, method in sorted(found):
             if method in ("match", "fullmatch", "search", "sub", "split", "finditer", "findall"):
                 yield f"{info.name}.{name}", method, own[name]
+
+
+#: what takes one character, and cannot be tried in another way
+_PLAIN = ("LITERAL", "NOT_LITERAL", "IN", "ANY")
+
+
+def unsafe(parsed: list[tuple[object, object]], *, is_repeated: bool = False) -> Iterator[str]:
+    """What a possessive repetition repeats that may fail behind its beginning, if no atomic group takes that back.
+
+    Until Python 3.11.4, the repetition would go on there. Spec: https://github.com/python/cpython/issues/106052
+    """
+    for place, (operation, argument) in enumerate(parsed):
+        name = str(operation)
+        if is_repeated and place and name not in _PLAIN:
+            yield f"{name} behind the beginning"
+        is_possessive = name == "POSSESSIVE_REPEAT"
+        for own in parts(argument):
+            yield from unsafe(own, is_repeated=is_possessive or (is_repeated and name == "BRANCH"))
+
+
+def parts(argument: object) -> Iterator[list[tuple[object, object]]]:
+    """The patterns within an operation of a parsed pattern."""
+    if isinstance(argument, parser.SubPattern):
+        yield list(argument)
+    elif isinstance(argument, tuple | list):
+        for own in argument:
+            yield from parts(own)
+
+
+def test_a_possessive_repetition_takes_back_what_it_tried_in_vain() -> None:
+    compiled = {name: pattern for name, _, pattern in uses()}
+    found = {name: list(unsafe(list(parser.parse(own.pattern, own.flags)))) for name, own in compiled.items()}
+    assert {name: what for name, what in found.items() if what} == {}
+    assert list(unsafe(list(parser.parse("(?:/(?!a)b*)++"))))
+    assert list(unsafe(list(parser.parse("(?:a|b(?:cc|d))*+"))))
+    assert not list(unsafe(list(parser.parse("(?:(?>/(?!a)b*))++[a-z]++(?:25)*+"))))
 
 
 def texts(length: int) -> list[str]:

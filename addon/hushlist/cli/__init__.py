@@ -28,6 +28,7 @@ _COMMANDS = {
     "import_command": ("import",),
     "update_command": ("update", "lists"),
     "log_command": ("log",),
+    "doctor_command": ("doctor",),
     "override_command": ("override",),
     "admin_command": ("admin",),
     "fleet_command": ("fleet",),

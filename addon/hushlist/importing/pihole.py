@@ -278,10 +278,10 @@ class _Reader:
 
 
 _LETTER = r"[a-z0-9-]|\\[.-]"
-_CHOICE = rf"\((?:\?:)?(?:{_LETTER})++(?:\|(?:{_LETTER})++)*+\)"
+_CHOICE = rf"\((?:\?:)?(?:{_LETTER})++(?:(?>\|(?:{_LETTER})++))*+\)"
 _DOMAINS_REGEX = re.compile(
     r"(?P<below>\((?:\\\.\|\^|\^\|\\\.|\.[*+]\\\.\|\^|\^\|\.[*+]\\\.)\)|\^\(\.[*+]\\\.\)[?])?(?P<exact>\^)?"
-    rf"(?P<body>(?:{_LETTER}|{_CHOICE})++)\$"
+    rf"(?P<body>(?:(?>{_LETTER}|{_CHOICE}))++)\$"
 )
 _MOST_CHOICES = 256
 

@@ -118,7 +118,7 @@ _SITES = run_of(rb"\|\|%b\^" % PLAIN_NAME)
 _SITES_AND_HOSTS = run_of(rb"(?:\|\|%b\^|(?=[a-z0-9_-]++\.)%b)" % (PLAIN_NAME, PLAIN_NAME))
 #: a name; no host begins with "-", and no top-level name is the ending of a file in a page
 _BARE_HOST = re.compile(
-    r"(?!-|.*\.(?:js|css|php|aspx?|html?|gif|png|jpe?g|webp|svg|json|swf)\Z)[\w-]+(?:\.[\w-]+)++", re.IGNORECASE
+    r"(?!-|.*\.(?:js|css|php|aspx?|html?|gif|png|jpe?g|webp|svg|json|swf)\Z)[\w-]+(?:(?>\.[\w-]+))++", re.IGNORECASE
 )
 _MAYBE_HOSTS = "a host on a line of its own: the format 'adblock-hosts' takes it for that host"
 

@@ -29,7 +29,7 @@ _ENTRIES = {
     "adblock": re.compile(r"\|\|.*|@@.*|\|https?:.*|!.*|[^#]*#@?[$%?]{0,2}#.*", re.I),
     "csv": re.compile(r"\"[^\"]*\"(?:,.*)?|(?![A-Za-z][A-Za-z0-9+.-]*://)[^,/\s]*,.*"),
     "urls": re.compile(r"[A-Za-z][A-Za-z0-9+.-]*://\S+|[^\s/@,|^*$!#][^\s/@,|^*$!#.]*+\.[^\s/@,|^*$!#]++/\S*"),
-    "domains": re.compile(r"\.?(?:\*\.)?[\w-]+(?:\.[\w-]+)++\.?"),
+    "domains": re.compile(r"\.?(?:\*\.)?[\w-]+(?:(?>\.[\w-]+))++\.?"),
 }
 #: formats that take the entries of the others, which are names and addresses
 _WIDER = ("urls", "domains", "addresses")

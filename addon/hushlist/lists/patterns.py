@@ -125,8 +125,12 @@ def split_plain(
 
 
 def run_of(line: bytes) -> re.Pattern[bytes]:
-    """The pattern of the longest run of lines that fit a line's pattern."""
-    return re.compile(rb"^(?:%b\n)++" % line, re.MULTILINE)
+    """The pattern of the longest run of lines that fit a line's pattern.
+
+    Until Python 3.11.4, a possessive repetition goes on where its last try failed, and not where that began: lists
+    lost lines by it. An atomic group in it takes what was tried back. Spec: https://github.com/python/cpython/issues/106052
+    """
+    return re.compile(rb"^(?:(?>%b\n))++" % line, re.MULTILINE)
 
 
 def one_a_line(names: bytes, first: int) -> tuple[Sequence[bytes], Sequence[int]]:

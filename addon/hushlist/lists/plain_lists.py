@@ -378,7 +378,7 @@ def read_hashed_uri(text: str, line: int, defaults: ListDefaults, report: Proble
 
 
 #: the first entry of a list of sealed hashes
-_SEAL = re.compile(rb"(?:\xef\xbb\xbf)?(?:[ \t\r]*+(?:#[^\n]*+)?\n)*+[ \t]*+seal:[ \t]*+([0-9a-f]{16})\s")
+_SEAL = re.compile(rb"(?:\xef\xbb\xbf)?(?:(?>[ \t\r]*+(?:#[^\n]*+)?\n))*+[ \t]*+seal:[ \t]*+([0-9a-f]{16})\s")
 
 
 def seal_in_head(octets: bytes) -> str | None:

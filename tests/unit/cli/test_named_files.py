@@ -34,6 +34,7 @@ CALLS: dict[tuple[str, str], tuple[str, ...]] = {
     ("diff", "policy"): ("diff", "--policy", "{}", "good.hosts", "good.hosts"),
     ("diff", "against"): ("diff", "good.hosts", "good.hosts", "--against", "{}"),
     ("diff", "popular"): ("diff", "good.hosts", "good.hosts", "--popular", "{}"),
+    ("doctor", "policy"): ("doctor", "--policy", "{}"),
     ("check", "policy"): ("check", "--policy", "{}", "a.example"),
     ("explain", "policy"): ("explain", "--policy", "{}", "a.example"),
     ("audit", "sources"): ("audit", "--policy", "policy.yaml", "{}"),
@@ -75,6 +76,7 @@ OTHERS = {
     ("import", "output"),
     ("init", "output"),
     ("man", "folder"),
+    ("doctor", "confdir"),
     ("audit", "html"),
     *((command, "folder") for command in ("log tail", "log top", "log show")),
     *(

@@ -59,6 +59,12 @@ CALLS: dict[str, list[list[str]]] = {
         ["--key-file", ARGUMENT, URL],
     ],
     "compile": [POLICY, ["--policy", "bad.yaml"], ["--policy", ARGUMENT]],
+    "doctor": [
+        [*POLICY, "--confdir", ARGUMENT, "--proxy", "127.0.0.1:9"],
+        ["--policy", "bad.yaml", "--proxy", "127.0.0.1:9"],
+        ["--policy", ARGUMENT],
+        [*POLICY, "--proxy", ARGUMENT],
+    ],
     "update": [
         [*POLICY],
         [*POLICY, ARGUMENT],

@@ -1,0 +1,114 @@
+"""``hushlist doctor``: what is wrong with an installation, and what to do.
+
+Exit codes: 0 nothing is wrong; 1 something is; 2 wrong usage, or a policy that cannot be opened.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from pathlib import Path
+
+from hushlist.cli.common import (
+    FOUND,
+    GOOD,
+    Commands,
+    add_command,
+    add_policy,
+    checked,
+    complain,
+    print_json,
+    print_line,
+    remark,
+)
+from hushlist.doctor.diagnosis import Diagnosis
+from hushlist.doctor.firewall import examine_router
+from hushlist.doctor.installation import (
+    examine_authority,
+    examine_clock,
+    examine_files,
+    examine_lists,
+    examine_versions,
+    open_policy,
+)
+from hushlist.doctor.running_proxy import examine_proxy
+from hushlist.errors import number_of
+from hushlist.policy import shipped_policy
+from hushlist.system.files import open_regular
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    text = "say what is wrong with this installation, and what to do"
+    epilog = "Exit codes: 0 nothing is wrong; 1 something is; 2 wrong usage, or a policy that cannot be opened."
+    parser = add_command(commands, "doctor", examine, text, epilog)
+    add_policy(parser)
+    parser.add_argument(
+        "--proxy",
+        type=checked(parse_place, "is no address and port such as 127.0.0.1:8080"),
+        default=("127.0.0.1", 8080),
+        metavar="ADDRESS:PORT",
+        help="where the proxy listens (default: 127.0.0.1:8080)",
+    )
+    parser.add_argument(
+        "--confdir",
+        type=Path,
+        default=Path("~/.mitmproxy"),
+        metavar="FOLDER",
+        help="mitmproxy's folder, with its certificate authority (default: %(default)s)",
+    )
+    parser.add_argument("--router", action="store_true", help="look at nftables even if this machine forwards nothing")
+    parser.add_argument("--json", action="store_true", help="print a JSON object a line, for each thing looked at")
+
+
+def parse_place(text: str) -> tuple[str, int]:
+    """An address, or a name, and a port.
+
+    >>> parse_place("[::1]:8080")
+    ('::1', 8080)
+    """
+    host, _, port = text.rpartition(":")
+    host = host.removeprefix("[").removesuffix("]")
+    if not host or not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < 1 << 16):
+        raise ValueError(text)
+    return host, int(port)
+
+
+def examine(arguments: argparse.Namespace) -> int:
+    """Print how each thing is."""
+    path: Path = arguments.policy or shipped_policy()
+    try:
+        open_regular(path).close()
+    except (OSError, ValueError) as error:
+        return complain(error)
+    found = []
+    for diagnosis in _diagnoses(arguments, path):
+        found.append(diagnosis)
+        if arguments.json:
+            print_json(diagnosis._asdict())
+            continue
+        print_line(f"{diagnosis.condition:<11} {diagnosis.about}: {diagnosis.what}")
+        if diagnosis.advice:
+            print_line(f"{'':<11}   do: {diagnosis.advice}")
+    wrong = sum(diagnosis.is_finding for diagnosis in found)
+    if wrong:
+        remark(f"{number_of(wrong, 'thing needs', 'things need')} somebody to look at")
+    return FOUND if wrong else GOOD
+
+
+def _diagnoses(arguments: argparse.Namespace, path: Path) -> Iterator[Diagnosis]:
+    now = datetime.now(UTC)
+    confdir = arguments.confdir.expanduser()
+    yield from examine_versions()
+    engine, diagnoses = open_policy(path)
+    yield from diagnoses
+    if engine is not None:
+        yield from examine_lists(engine.policy, path, time.time())
+        yield from examine_files(engine.policy, time.time())
+        yield from examine_clock(engine.policy, now)
+    yield from examine_authority(confdir, now)
+    host, port = arguments.proxy
+    yield from examine_proxy(host, port, confdir / "mitmproxy-ca-cert.pem")
+    yield from examine_router(is_router=arguments.router)

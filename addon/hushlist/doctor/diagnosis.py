@@ -1,0 +1,36 @@
+"""What was looked at, and how it is."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import NamedTuple
+
+
+class Condition(StrEnum):
+    """How it is."""
+
+    GOOD = "good"
+    WARNING = "warning"
+    WRONG = "wrong"
+    #: nothing is claimed: a permission or a program is missing
+    UNKNOWN = "cannot tell"
+
+
+class Diagnosis(NamedTuple):
+    """One thing that was looked at."""
+
+    #: a word: policy, lists, files...
+    about: str
+    condition: Condition
+    what: str
+    #: what to do, if there is something
+    advice: str = ""
+
+    @property
+    def is_finding(self) -> bool:
+        """Whether somebody has to do something.
+
+        >>> Diagnosis("clock", Condition.UNKNOWN, "").is_finding, Diagnosis("clock", Condition.WRONG, "").is_finding
+        (False, True)
+        """
+        return self.condition in (Condition.WARNING, Condition.WRONG)

@@ -1,0 +1,147 @@
+"""The files of examples/service: systemd takes the units, they are hardened, and the container's files agree."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+from configparser import RawConfigParser
+from pathlib import Path
+from typing import Any
+
+import pytest
+import yaml
+
+from documentation import ROOT, SERVICE, blocks
+from hushlist.cli import _COMMANDS as COMMANDS
+
+FOLDER = ROOT / "examples" / "service"
+SERVICES = sorted(FOLDER.glob("*.service"))
+UNITS = (*SERVICES, *FOLDER.glob("*.timer"))
+CONTAINERFILE = (FOLDER / "Containerfile").read_text(encoding="utf-8")
+#: the least exposed is 0.0; 3.0 is what systemd itself calls OK, and half of what it calls medium
+MOST_EXPOSED = 3.0
+ANALYZE = shutil.which("systemd-analyze")
+needs_systemd = pytest.mark.skipif(ANALYZE is None, reason="there is no systemd-analyze on PATH")
+
+
+def analyze(*arguments: object) -> subprocess.CompletedProcess[str]:
+    """What systemd-analyze says."""
+    assert ANALYZE is not None
+    command = [ANALYZE, *map(str, arguments)]
+    return subprocess.run(
+        command, capture_output=True, encoding="utf-8", check=False, env={**os.environ, "LC_ALL": "C"}
+    )
+
+
+@pytest.fixture
+def system(tmp_path: Path) -> Path:
+    """A system in which the units and their programs are, as the guide puts them there."""
+    folder, programs = tmp_path / "etc" / "systemd" / "system", tmp_path / "opt" / "hushlist" / ".venv" / "bin"
+    folder.mkdir(parents=True)
+    programs.mkdir(parents=True)
+    for unit in UNITS:
+        shutil.copy(unit, folder)
+    shutil.copy(FOLDER / "hushlist@.service", folder / "hushlist@1.service")
+    for name in ("mitmdump", "hushlist"):
+        (programs / name).write_text("#!/bin/sh\n", encoding="ascii")
+        (programs / name).chmod(0o755)
+    return tmp_path
+
+
+@needs_systemd
+@pytest.mark.parametrize("name", [*(unit.name for unit in UNITS if "@" not in unit.name), "hushlist@1.service"])
+def test_systemd_takes_the_units(system: Path, name: str) -> None:
+    done = analyze("verify", f"--root={system}", "--man=no", "--recursive-errors=no", name)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+@needs_systemd
+def test_the_check_sees_what_is_wrong(system: Path) -> None:
+    (system / "opt" / "hushlist" / ".venv" / "bin" / "hushlist").unlink()
+    done = analyze("verify", f"--root={system}", "--man=no", "--recursive-errors=no", "hushlist-update.service")
+    assert done.returncode != 0
+
+
+@needs_systemd
+@pytest.mark.parametrize("name", ["hushlist.service", "hushlist@1.service", "hushlist-update.service"])
+def test_they_are_hardened(system: Path, name: str) -> None:
+    unit = system / "etc" / "systemd" / "system" / name
+    done = analyze("security", "--offline=true", "--no-pager", f"--threshold={int(MOST_EXPOSED * 10)}", unit)
+    assert done.returncode == 0, done.stdout
+    found = re.search(r"Overall exposure level for \S+: ([0-9.]+)", done.stdout)
+    assert found is not None
+    assert float(found[1]) <= MOST_EXPOSED
+
+
+GUIDE = (FOLDER / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_guide_has_every_file_and_its_commands_are_such_that_a_shell_takes_them() -> None:
+    linked = set(re.findall(r"\]\(([\w@.-]+)\)", GUIDE))
+    assert {path.name for path in FOLDER.iterdir()} - {"README.md"} == linked
+    commands = [block for language in ("shell", "bash") for block in blocks(SERVICE, language)]
+    assert len(commands) >= 7
+    for block in commands:
+        subprocess.run(["bash", "-n"], input=block, text=True, check=True)
+    asked = set(re.findall(r"hushlist ([a-z]+) ", "\n".join(commands))) - {"env"}
+    assert asked <= {name for names in COMMANDS.values() for name in names}
+
+
+def hardening(unit: Path) -> str:
+    """What a unit says of what it may do."""
+    return unit.read_text(encoding="utf-8").partition("\n# what it may do")[2].partition("\n\n")[0].strip()
+
+
+def test_all_services_may_do_the_same() -> None:
+    assert len(SERVICES) == 3
+    (only,) = {hardening(unit) for unit in SERVICES}
+    for line in ("User=hushlist", "NoNewPrivileges=yes", "ProtectSystem=strict", "SystemCallFilter=@system-service"):
+        assert f"\n{line}\n" in only
+
+
+@pytest.mark.parametrize("name", ["hushlist.service", "hushlist@.service"])
+def test_a_stop_leaves_open_requests_their_time(name: str) -> None:
+    unit = RawConfigParser(strict=False)
+    unit.optionxform = str  # type: ignore[assignment,method-assign]
+    unit.read(FOLDER / name, encoding="utf-8")
+    assert int(unit["Service"]["TimeoutStopSec"]) > 10
+    assert unit["Service"]["KillMode"] == "mixed"  # the signal is for mitmdump alone
+
+
+def test_the_container_is_pinned_without_root_and_has_a_health_check() -> None:
+    images = re.findall(r"^FROM (\S+)", CONTAINERFILE, re.MULTILINE)
+    assert len(set(images)) == 1
+    assert re.fullmatch(r"docker\.io/library/python:3\.\d+\.\d+-slim-\w+(@sha256:[0-9a-f]{64})?", images[0])
+    assert re.findall(r"^USER (\d+)$", CONTAINERFILE, re.MULTILINE) == ["10001"]
+    assert "HEALTHCHECK" in CONTAINERFILE
+    for copied in re.findall(r"^COPY (?!--from)(.+) \S+$", CONTAINERFILE, re.MULTILINE):
+        assert all((ROOT / name).exists() for name in copied.split())
+
+
+def container_command(instruction: str) -> list[str]:
+    """A command of the container file, which has to be JSON as the runtimes want it."""
+    found = re.search(rf"^{instruction} (\[.*\])$", CONTAINERFILE, re.MULTILINE)
+    assert found is not None
+    command: list[str] = json.loads(found[1])
+    return command
+
+
+def test_the_composition_agrees_with_the_container() -> None:
+    composed: dict[str, Any] = yaml.safe_load((FOLDER / "compose.yaml").read_text(encoding="utf-8"))
+    service = composed["services"]["hushlist"]
+    assert (FOLDER / service["build"]["context"]).resolve() == ROOT
+    assert ROOT / service["build"]["dockerfile"] == FOLDER / "Containerfile"
+    assert service["read_only"] is True
+    assert service["cap_drop"] == ["ALL"]
+    assert service["user"] == "10001"
+    assert int(service["stop_grace_period"].removesuffix("s")) > 10
+    port = container_command("ENTRYPOINT")[-1]
+    assert service["ports"] == [f"{port}:{port}"]
+    assert f"EXPOSE {port}\n" in CONTAINERFILE
+    places = {volume.split(":")[1] for volume in service["volumes"]}
+    assert places == {"/etc/hushlist", "/var/lib/hushlist", "/var/cache/hushlist"}
+    named = {volume.split(":")[0] for volume in service["volumes"]} - {"./policy"}
+    assert named == set(composed["volumes"])
