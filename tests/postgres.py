@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
+import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
@@ -64,7 +66,7 @@ class Server:
 
     def start(self) -> None:
         """Start it; the first time, at a port that is free."""
-        for attempt in range(5):
+        for attempt in range(20):
             port = self.port or _free_port()
             settings = {
                 "port": port,
@@ -77,8 +79,9 @@ class Server:
             try:
                 self._control("start", "-l", str(self.folder / "log"), "-o", options)
             except subprocess.CalledProcessError:
-                if attempt == 4 or self.port:
+                if attempt == 19:
                     raise
+                time.sleep(0.5)  # another took the port; or processes of one that was killed have not ended yet
             else:
                 self.port = port
                 return
@@ -86,6 +89,14 @@ class Server:
     def stop(self, how: str = "immediate") -> None:
         """Stop it; ``immediate`` is as if it were killed: it recovers at its next start."""
         self._control("stop", "-m", how)
+
+    def kill(self) -> None:
+        """Kill its first process, as a machine without memory does; the others then end by themselves."""
+        number = int((self.data / "postmaster.pid").read_text().split()[0])
+        os.kill(number, signal.SIGKILL)
+        end = time.monotonic() + _PATIENCE
+        while Path(f"/proc/{number}").exists() and time.monotonic() < end:
+            time.sleep(0.01)
 
     def _control(self, *arguments: str) -> None:
         self._run("pg_ctl", "-D", str(self.data), "-w", "-t", str(_PATIENCE), *arguments)

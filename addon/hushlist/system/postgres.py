@@ -33,6 +33,8 @@ _PAUSE = 1.0
 #: seconds after which what is followed is read again though nothing was told, which finds dead connections; and those
 #: after which a thread sees that it is to end
 _HEARTBEAT, _SLICE = 5.0, 0.25
+#: characters of a reason; of several servers, each has its own
+_LONGEST = 300
 #: the application ID of our locks, "Hush"
 _APPLICATION = 0x48757368
 
@@ -119,7 +121,7 @@ def _connection_class() -> type[psycopg.Connection[Any]]:
 def _reason(error: Exception) -> str:
     """Why, in one line: what the server says of values is left out."""
     said = getattr(getattr(error, "diag", None), "message_primary", None) or str(error)
-    return " ".join(said.split()) or type(error).__name__
+    return " ".join(said.split())[:_LONGEST] or type(error).__name__
 
 
 @contextmanager

@@ -1,0 +1,403 @@
+"""Faults of the database that two proxies share: what is done to it, and what people notice at both.
+
+    python tests/faults/database.py
+
+prints the table. Two real mitmdumps reach a real PostgreSQL by one of two relays on loopback, which can be cut off and
+slowed down. The origin's own log is the judge of what passes, the database that of what was logged.
+"""
+
+from __future__ import annotations
+
+import io
+import socket
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stdout, suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple
+from urllib.parse import urljoin
+from uuid import uuid4
+
+if __name__ == "__main__":
+    sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "addon")]
+
+import httpx
+import yaml
+
+from e2e.origin import LOOPBACK, PATIENCE, Origin
+from e2e.policies import replace, write_list
+from e2e.proxy import Proxy, mitmdump
+from e2e.test_unblock import form_of
+from hushlist.journal.log_database import LogFilters, newest_records
+from hushlist.unblock.overrides import Overrides
+from postgres import Server, running
+
+#: what becomes of a code that is entered at both proxies at once
+TAKEN_ONCE, REFUSED = "taken once", "refused, later taken once"
+
+
+class Relay:
+    """A TCP relay to the database: one of its addresses."""
+
+    def __init__(self, port: int) -> None:
+        self._target = port
+        self._server = socket.create_server((LOOPBACK, 0))
+        self.port: int = self._server.getsockname()[1]
+        #: seconds that each answer takes
+        self.delay = 0.0
+        self.is_open = True
+        self._connections: list[socket.socket] = []
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def close(self) -> None:
+        """Accept nothing any more, and cut off what there is."""
+        self.is_open = False
+        for one in self._connections:
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    def end(self) -> None:
+        """The end of the relay."""
+        self.close()
+        with suppress(OSError):
+            self._server.shutdown(socket.SHUT_RDWR)
+        self._server.close()
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                client, _ = self._server.accept()
+            except OSError:
+                return
+            try:
+                if not self.is_open:
+                    raise ConnectionRefusedError
+                server = socket.create_connection((LOOPBACK, self._target), timeout=PATIENCE)
+            except OSError:
+                client.close()
+                continue
+            self._connections += [client, server]
+            if not self.is_open:
+                self.close()
+            threading.Thread(target=self._relay, args=(client, server), daemon=True).start()
+
+    def _relay(self, client: socket.socket, server: socket.socket) -> None:
+        with client, server:
+            asking = threading.Thread(target=self._pump, args=(client, server, False), daemon=True)
+            asking.start()
+            self._pump(server, client, True)
+            asking.join()
+
+    def _pump(self, source: socket.socket, target: socket.socket, is_answer: bool) -> None:
+        source.settimeout(None)
+        with suppress(OSError):
+            while octets := source.recv(1 << 16):
+                if is_answer and self.delay:
+                    time.sleep(self.delay)
+                target.sendall(octets)
+        for one in (source, target):
+            with suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+
+class Outcome(NamedTuple):
+    """What was seen while a fault was there, and afterwards."""
+
+    #: blocked requests that reached the origin
+    leaks: int
+    #: whether what was unblocked before stayed so
+    goes_on: bool
+    code: str
+    #: requests that the proxies decided, and records of them: missing, and there more than once
+    requests: int
+    missing: int
+    doubled: int
+
+
+class Site:
+    """Two machines with a proxy each, one database with two addresses, and an origin."""
+
+    def __init__(self, folder: Path, origin: Origin, server: Server, name: str) -> None:
+        self.origin, self.server, self.name = origin, server, name
+        self.relays = Relay(server.port), Relay(server.port)
+        self.relays[1].close()
+        self._numbers = iter(range(10**6))
+        self._stack = ExitStack()
+        address = server.address(name)
+        hosts = ",".join(f"{LOOPBACK}:{relay.port}" for relay in self.relays)
+        url = address.url.replace(f"{LOOPBACK}:{server.port}", hosts)
+        self.direct = address
+        folder.mkdir()
+        write_list(folder / "rules.yaml", "ads.test/", "granted.test/", *(f"code{n}.test/" for n in range(100)))
+        policy = {
+            "store": url,
+            "log": {"to": url, "what": "all"},
+            "unblock": "on",
+            "layers": [{"name": "lists", "lists": ["rules.yaml"]}],
+        }
+        self.policy = replace(folder / "policy.yaml", yaml.safe_dump(policy, sort_keys=False))
+        self._folder = folder
+        self.proxies: tuple[Proxy, ...] = ()
+
+    def __enter__(self) -> Site:
+        started = []
+        for number, scripts in enumerate(([], ["clock.py"])):
+            own = self._folder / f"machine{number}"
+            own.mkdir()
+            started.append(self._stack.enter_context(mitmdump(own, self.origin, policy=self.policy, scripts=scripts)))
+        self.proxies = tuple(started)
+        self.set_clock(0.0)
+        with Overrides(self.direct, time.time) as overrides:
+            overrides.grant("host", "granted.test", 6 * 3600.0, client=LOOPBACK, how="x", by="x")
+        self.wait_for(lambda: all(self.get(proxy, "granted.test").status_code == 200 for proxy in self.proxies))
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+        for relay in self.relays:
+            relay.end()
+
+    def set_clock(self, seconds: float) -> None:
+        """Put the clock of the second machine forward, or back."""
+        assert self.proxies[1].get(f"http://clock.test/?fast={seconds}").status_code == 204
+
+    def wait_for(self, is_so: Callable[[], object], seconds: float = 2 * PATIENCE) -> None:
+        end = time.monotonic() + seconds
+        while not is_so():
+            assert time.monotonic() < end, "it does not come"
+            time.sleep(0.05)
+
+    def get(self, proxy: Proxy, host: str, path: str = "") -> httpx.Response:
+        return proxy.get(f"http://{host}/{path}")
+
+    def leaks(self, path: str) -> int:
+        return sum(one.host == "ads.test" and path in one.target.decode() for one in self.origin.requests)
+
+    def enter(self, host: str, code: str) -> list[int]:
+        """The answers to a code that is entered at both proxies at the same instant."""
+        gate = threading.Barrier(len(self.proxies))
+
+        def enter(proxy: Proxy) -> int:
+            with proxy.client() as client:
+                page = client.get(f"http://{host}/")
+                form = None if page.status_code != 403 or 'name="token"' not in page.text else form_of(page)
+                gate.wait(PATIENCE)
+                if form is None:
+                    return page.status_code
+                action, token = form
+                return client.post(urljoin(f"http://{host}/", action), data={"token": token, "code": code}).status_code
+
+        with ThreadPoolExecutor(len(self.proxies)) as threads:
+            return [*threads.map(enter, self.proxies)]
+
+    def new_code(self) -> tuple[str, str]:
+        """A blocked host, and a code for it."""
+        with Overrides(self.direct, time.time) as overrides:
+            return f"code{next(self._numbers)}.test", overrides.make_code("host", 3600.0)
+
+    def logged(self, word: str) -> Counter[str]:
+        """How often each address with a word is in the log."""
+        records = newest_records(self.direct, LogFilters(), 1_000_000)
+        return Counter(str(one.get("url")) for one in records if word in str(one.get("url")))
+
+
+@dataclass(frozen=True)
+class DatabaseFault:
+    """One way to fail, and what becomes of a code meanwhile."""
+
+    name: str
+    inject: Callable[[Site], AbstractContextManager[None]]
+    code: str = REFUSED
+
+
+@contextmanager
+def _killed(site: Site) -> Iterator[None]:
+    site.server.kill()
+    try:
+        yield
+    finally:
+        site.server.start()
+
+
+@contextmanager
+def _restarted(site: Site) -> Iterator[None]:
+    """It is back before anybody asks: nobody notices."""
+    site.server.stop("fast")
+    site.server.start()
+    yield
+
+
+@contextmanager
+def _slow(site: Site) -> Iterator[None]:
+    site.relays[0].delay = 1.0
+    try:
+        yield
+    finally:
+        site.relays[0].delay = 0.0
+
+
+@contextmanager
+def _full(site: Site) -> Iterator[None]:
+    """Every row that is written finds the disk full, as PostgreSQL says it (SQLSTATE 53100)."""
+    tables = [str(name) for (name,) in site.server.execute(_TABLES, name=site.name)]
+    site.server.execute(_DISK_FULL, name=site.name)
+    make = "CREATE TRIGGER is_full BEFORE INSERT OR UPDATE ON hushlist.{0} EXECUTE FUNCTION public.disk_full()"
+    site.server.execute(*(make.format(table) for table in tables), name=site.name)
+    try:
+        yield
+    finally:
+        site.server.execute(*(f"DROP TRIGGER is_full ON hushlist.{table}" for table in tables), name=site.name)
+
+
+_TABLES = (
+    "SELECT relname FROM pg_class JOIN pg_namespace ON pg_namespace.oid = relnamespace"
+    " WHERE nspname = 'hushlist' AND relkind IN ('r', 'p') AND NOT relispartition"
+)
+_DISK_FULL = """
+CREATE OR REPLACE FUNCTION public.disk_full() RETURNS trigger LANGUAGE plpgsql AS $$
+BEGIN
+    RAISE EXCEPTION 'could not extend file: No space left on device' USING ERRCODE = '53100';
+END $$
+"""
+
+
+@contextmanager
+def _cut_off(site: Site) -> Iterator[None]:
+    site.relays[0].close()
+    try:
+        yield
+    finally:
+        site.relays[0].is_open = True
+
+
+@contextmanager
+def _failed_over(site: Site) -> Iterator[None]:
+    """The first address is gone for good, and the second one answers."""
+    site.relays[1].is_open = True
+    site.relays[0].close()
+    try:
+        yield
+    finally:
+        site.relays[0].is_open = True
+        site.relays[1].close()
+
+
+def _clock(seconds: float) -> Callable[[Site], AbstractContextManager[None]]:
+    @contextmanager
+    def inject(site: Site) -> Iterator[None]:
+        site.set_clock(seconds)
+        yield
+        site.set_clock(0.0)
+
+    return inject
+
+
+@contextmanager
+def _nothing(_: Site) -> Iterator[None]:
+    yield
+
+
+DATABASE_FAULTS = (
+    DatabaseFault("nothing is wrong", _nothing, TAKEN_ONCE),
+    DatabaseFault("the database is killed", _killed),
+    DatabaseFault("the database is restarted", _restarted, TAKEN_ONCE),
+    DatabaseFault("the database is cut off", _cut_off),
+    DatabaseFault("the database needs a second an answer", _slow, TAKEN_ONCE),
+    DatabaseFault("the database is full", _full),
+    DatabaseFault("the database has another address", _failed_over, TAKEN_ONCE),
+    DatabaseFault("a clock is a minute fast", _clock(59.0), TAKEN_ONCE),
+    DatabaseFault("a clock is a minute slow", _clock(-59.0), TAKEN_ONCE),
+)
+#: requests of each kind at each proxy
+_REQUESTS = 5
+
+
+def try_fault(fault: DatabaseFault, site: Site) -> Outcome:
+    """What is seen while a fault is there; afterwards all has to be as before.
+
+    Raises:
+        AssertionError: it does not come back.
+    """
+    word = uuid4().hex
+    host, code = site.new_code()
+    with fault.inject(site):
+        answers = [
+            site.get(proxy, name, f"{word}/{number}-{at}").status_code
+            for at, proxy in enumerate(site.proxies)
+            for number in range(_REQUESTS)
+            for name in ("ads.test", "good.test", "granted.test")
+        ]
+        during = site.enter(host, code)
+    goes_on = answers == [403, 200, 200] * (len(answers) // 3)
+    taken = during.count(303)
+    expected = {
+        f"http://{name}/{word}/{number}-{at}"
+        for at in range(len(site.proxies))
+        for number in range(_REQUESTS)
+        for name in ("ads.test", "good.test", "granted.test")
+    }
+    if not taken:
+        after = list[int]()
+
+        def is_taken() -> bool:
+            after[:] = site.enter(host, code)
+            return 303 in after
+
+        site.wait_for(is_taken)
+        taken = after.count(303)
+    said = f"taken {taken} times" if taken != 1 else TAKEN_ONCE if 303 in during else REFUSED
+    site.wait_for(lambda: expected <= site.logged(word).keys())
+    logged = site.logged(word)
+    return Outcome(
+        site.leaks(word),
+        goes_on,
+        said,
+        len(expected),
+        len(expected - logged.keys()),
+        sum(number > 1 for number in logged.values()),
+    )
+
+
+def expected_of(fault: DatabaseFault, outcome: Outcome) -> Outcome:
+    """What has to be seen."""
+    return Outcome(0, True, fault.code, outcome.requests, 0, 0)
+
+
+@contextmanager
+def new_site(folder: Path, server: Server) -> Iterator[Site]:
+    """A site with a database of its own, which is removed at the end."""
+    with (
+        server.database() as name,
+        Origin(folder) as origin,
+        Site(folder / "site", origin, server, name) as site,
+    ):
+        yield site
+
+
+def main() -> int:
+    """Print a line for each fault."""
+    wrong = 0
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
+        server = stack.enter_context(running())
+        stack.enter_context(redirect_stdout(io.StringIO()))  # all that the proxies say, at their end
+        site = stack.enter_context(new_site(folder, server))
+        head = f"{'injected':<40} {'leaks':>5} {'granted':<8} {'a code at both':<26} {'records':>7} {'lost':>4} twice"
+        print(head, file=sys.stderr)
+        for fault in DATABASE_FAULTS:
+            seen = try_fault(fault, site)
+            wrong += seen != expected_of(fault, seen)
+            granted = "goes on" if seen.goes_on else "ENDS"
+            row = f"{fault.name:<40} {seen.leaks:>5} {granted:<8} {seen.code:<26} {seen.requests:>7}"
+            print(f"{row} {seen.missing:>4} {seen.doubled:>5}", file=sys.stderr, flush=True)
+    return 1 if wrong else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

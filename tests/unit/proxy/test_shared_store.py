@@ -1,0 +1,92 @@
+"""A runtime whose policy names a database: what it opens, and what it does when the policy names another."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from hushlist.compiling.policy_compiler import compile_policy
+from hushlist.decide.engine import Engine
+from hushlist.policy.groups import Client
+from hushlist.proxy.runtime import Runtime
+from hushlist.system.postgres_address import PostgresAddress
+from hushlist.unblock.overrides import Overrides
+from hushlist.unblock.use_minutes import UseMinutes
+from postgres import GROUP, Server
+
+GAMES = "hrn://c.example/games"
+
+
+@pytest.fixture
+def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    runtime = Runtime()
+    yield runtime
+    runtime.close()
+
+
+def use(runtime: Runtime, folder: Path, text: str) -> None:
+    path = folder / "policy.yaml"
+    path.write_text(f"{text}\nquotas: {{{GAMES}: 60}}\nlayers: []\n")
+    compiled = compile_policy(path)
+    runtime.open_overrides(compiled.policy.store)
+    runtime.use(Engine(compiled.policy, compiled.index, None, runtime.overrides), None)
+
+
+def wait_for(is_so: Callable[[], object]) -> None:
+    end = time.monotonic() + 120
+    while not is_so():
+        assert time.monotonic() < end, "it does not come"
+        time.sleep(0.01)
+
+
+@GROUP
+def test_the_policy_says_which_store_is_used(runtime: Runtime, tmp_path: Path, database: PostgresAddress) -> None:
+    use(runtime, tmp_path, "log: off")
+    assert runtime.overrides is not None
+    assert runtime.overrides.place == tmp_path / "state" / "hushlist" / "overrides.sqlite"
+    in_file = runtime.overrides
+    use(runtime, tmp_path, f"store: '{database.url}'")
+    assert runtime.overrides is not in_file
+    assert runtime.overrides.place == database
+    with Overrides(database, time.time) as other:
+        made = other.grant("host", "h.example", 60, how="x", by="x")
+        own = runtime.overrides
+        wait_for(lambda: own.covering([], b"h.example", b"http://h.example/", [], time.time()) == made)
+    wait_for(lambda: runtime.tokens)
+    assert runtime.store_fault is None
+    use(runtime, tmp_path, f"store: '{database.url}'\nmode: tag")
+    assert runtime.overrides is own
+    use(runtime, tmp_path, "log: off")
+    assert runtime.overrides.place == in_file.place
+
+
+@GROUP
+def test_quotas_go_by_the_database(runtime: Runtime, tmp_path: Path, database: PostgresAddress) -> None:
+    with closing(UseMinutes(database, time.time)) as other:
+        other.extend(GAMES, 30, by="x")
+    use(runtime, tmp_path, f"store: '{database.url}'")
+    wait_for(lambda: [own.limit for own in runtime.quota_uses(Client("192.0.2.7"))] == [90])
+
+
+@GROUP
+def test_nothing_at_the_start_waits_for_a_database_that_is_away(
+    runtime: Runtime, tmp_path: Path, postgres: Server, database: PostgresAddress
+) -> None:
+    begun = time.monotonic()
+    use(runtime, tmp_path, "store: 'postgresql://192.0.2.1:1/x?connect_timeout=30'")
+    assert time.monotonic() - begun < 20
+    assert runtime.overrides is not None
+    assert runtime.tokens is None
+    use(runtime, tmp_path, "store: 'postgresql://jo:s3cret@127.0.0.1:1/x'")
+    overrides = runtime.overrides
+    assert overrides is not None
+    moments = iter(range(10**9))
+    wait_for(lambda: overrides.covering([], b"h", b"http://h/", [], next(moments)) or runtime.store_fault)
+    assert "postgresql://jo@127.0.0.1:1/x: connection" in str(runtime.store_fault)
+    assert "s3cret" not in runtime.status()
