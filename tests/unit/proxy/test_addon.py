@@ -21,6 +21,7 @@ from hushlist.proxy import policy_watch, request_handler, runtime
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.flow_outcome import BLOCKED, KEY, SAFE_SEARCH, TAGGED, WOULD_BLOCK
 from hushlist.proxy.graceful_stop import GracefulStop
+from hushlist.proxy.heartbeat import Heartbeat
 from hushlist.proxy.relayed_connections import RelayedConnections
 from hushlist.url.request import Request
 from unit.mitmproxied import mitmproxied
@@ -60,6 +61,7 @@ def running(active: taddons.context, hushlist: Hushlist, monkeypatch: pytest.Mon
     monkeypatch.setattr(hushlist.policy_watch, "_restart", lambda: None)
     monkeypatch.setattr(RelayedConnections, "run", lambda _: None)
     monkeypatch.setattr(GracefulStop, "run", lambda _, is_balanced: None)
+    monkeypatch.setattr(Heartbeat, "run", lambda _: None)
     hushlist.running()
     return active
 
