@@ -84,7 +84,7 @@ def configured(folder: Path, port: int, workers: Sequence[tuple[int, int]]) -> s
     text, changes = CONFIGURATION.read_text(encoding="utf-8"), []
     for found, other in (
         (r"bind :8080", f"bind {LOOPBACK}:{port}"),
-        (r"/run/hushlist/haproxy.sock", str(folder / "haproxy.sock")),
+        (r"/run/haproxy/hushlist.sock", str(folder / "haproxy.sock")),
         (r"(?:    server .*\n)+", "".join(lines)),
     ):
         text, number = re.subn(found, other, text)

@@ -107,9 +107,9 @@ def handed_on(client: str) -> bytes:
 def test_the_example_s_workers_believe_the_example_s_haproxy() -> None:
     (command,) = blocks(FLEET, "sh")
     assert f"--set hushlist_proxy_protocol={BALANCER} " in command
-    assert "regular@127.0.0.1:8081" in command
-    assert "hushlist_health=127.0.0.1:9081" in command
-    assert "127.0.0.1:8081 port 9081" in CONFIGURATION.read_text(encoding="utf-8")
+    assert "regular@127.0.0.1:18081" in command
+    assert "hushlist_health=127.0.0.1:18091" in command
+    assert "127.0.0.1:18081 port 18091" in CONFIGURATION.read_text(encoding="utf-8")
     assert f"source {BALANCER} send-proxy-v2" in CONFIGURATION.read_text(encoding="utf-8")
 
 

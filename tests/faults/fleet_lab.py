@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 import signal
+import ssl
 import threading
 import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from http.client import HTTPConnection, HTTPException
+from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
 
 from e2e.haproxy import BALANCER, Balancer, haproxy
@@ -21,8 +22,8 @@ from e2e.proxy import Proxy, mitmdump
 CLIENTS = 8
 #: seconds between two requests of a client
 PACE = 0.02
-#: each so-many-th request is for what is blocked
-BLOCKED = 4
+#: each so-many-th request is for what is blocked: this path
+BLOCKED, SECRET = 4, "/secret/"
 #: requests of a client on one connection, so that there are new connections all the time
 KEPT = 5
 
@@ -90,7 +91,7 @@ class FleetLab:
         self.workers: list[Worker] = []
         self.balancer: Balancer
         folder.mkdir(parents=True, exist_ok=True)
-        simple_policy(folder, "ads.test/")
+        simple_policy(folder, f"fine.test{SECRET}")
         self.good = self.policy.read_text(encoding="utf-8")
 
     @contextmanager
@@ -144,7 +145,8 @@ class FleetLab:
         while not over.wait(PACE):
             number += 1
             is_blocked = number % BLOCKED == 0
-            url = f"http://{'ads' if is_blocked else 'fine'}.test/{source}/{number}"
+            path = f"{SECRET if is_blocked else '/'}{source}/{number}"
+            url = path if isinstance(connection, HTTPSConnection) else f"http://fine.test{path}"
             headers = {"Connection": "close"} if number % KEPT == 0 else {}
             start = time.monotonic()
             try:
@@ -166,7 +168,16 @@ class FleetLab:
         connection.close()
 
     def _connection(self, source: str) -> HTTPConnection:
-        return HTTPConnection(LOOPBACK, self.balancer.port, PATIENCE, source_address=(source, 0))
+        """Half of the clients ask through tunnels, over TLS."""
+        proxy = self.workers[0].proxy
+        if int(source.rpartition(".")[2]) % 2 or proxy is None:
+            return HTTPConnection(LOOPBACK, self.balancer.port, PATIENCE, source_address=(source, 0))
+        context = ssl.create_default_context(cafile=str(proxy.authority))
+        connection = HTTPSConnection(
+            LOOPBACK, self.balancer.port, timeout=PATIENCE, source_address=(source, 0), context=context
+        )
+        connection.set_tunnel("fine.test", 443)
+        return connection
 
 
 def _wait_for(traffic: Traffic, number: int) -> None:

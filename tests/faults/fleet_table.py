@@ -6,7 +6,7 @@ import signal
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from faults.fleet_lab import CLIENTS, FleetLab, Traffic
+from faults.fleet_lab import CLIENTS, SECRET, FleetLab, Traffic
 
 
 @dataclass(frozen=True)
@@ -92,7 +92,7 @@ def try_fleet(fault: FleetFault, lab: FleetLab) -> Traffic:
     """
     with lab.origin.watch() as arrived, lab.under_load() as traffic:
         fault.inject(lab)
-    leaked = [request.target for request in arrived.requests if request.host.startswith("ads.test")]
+    leaked = [request.target for request in arrived.requests if request.target.startswith(SECRET.encode())]
     assert leaked == []
     assert traffic.wrong == []
     assert len(traffic.lost) <= fault.lost, traffic.lost

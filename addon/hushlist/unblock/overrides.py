@@ -105,9 +105,7 @@ class Overrides:
         self._asked = nobody
         self._checked = -math.inf
         self._stale = True
-        #: the problem of the store, since ``covering`` raises nothing: with that of a file, nothing is covered; with
-        #: that of a database, what is known of it goes on
-        self.fault: str | None = None
+        self._fault: str | None = None
 
     def __enter__(self) -> Overrides:
         return self
@@ -165,12 +163,21 @@ class Overrides:
             return
         self._checked, self._stale = now, False
         try:
-            self._covered, self.fault = self._grants.look()
+            self._covered, self._fault = self._grants.look()
             blocks, fault = self._blocked.look()
             if fault is None and blocks != self._blocks.blocks:
                 self._blocks = BlockTable(blocks) if blocks else NO_BLOCKS
         except BlockingIOError:  # the last known state is probably still right
             self._stale = True
+
+    @property
+    def fault(self) -> str | None:
+        """The problem of the store, if there is one, since ``covering`` raises nothing.
+
+        With that of a file, nothing is covered; with that of a database, what is known of it goes on.
+        """
+        self._look(self._clock())
+        return self._fault
 
     # -- grants --------------------------------------------------------------------------------------------------------
 

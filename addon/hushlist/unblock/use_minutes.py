@@ -39,6 +39,8 @@ MOST_COUNTERS = 1 << 16
 MOST_ROWS = 1_000_000
 #: seconds between two writes, and between two looks for what another process wrote
 WRITING, LOOKING = 60.0, 1.0
+#: minutes that wait to be written, while a store is away for long; later ones count here alone
+_MOST_WAITING = 1_000_000
 #: seconds that the end waits for a database
 _LEAVE = 5.0
 #: minutes that are kept: a week, and a change of the clock or the time of a reset
@@ -118,7 +120,7 @@ class UseMinutes:
         if counted is not None and counted[-1] == minute:
             return
         with self._lock:
-            if self._add(client, category, minute):
+            if self._add(client, category, minute) and len(self._waiting) < _MOST_WAITING:
                 self._waiting.add((client, category, minute))
 
     def _add(self, client: str, category: str, minute: int) -> bool:
