@@ -13,11 +13,12 @@ from pathlib import Path
 
 import pytest
 
+from e2e.list_server import list_server
 from e2e.origin import PATIENCE, Origin
 from e2e.proxy import Proxy, read_answer, request_head
 from e2e.test_reload import eventually
+from e2e.test_subscriptions import make_due
 from e2e.test_tunnels import is_the_origin_s, tls_over
-from hushlist.compiling.list_update import subscribed_lists
 from hushlist.match.expressions import full_hash
 from unit.compiling.prefix_server import PrefixServer
 
@@ -209,15 +210,12 @@ def test_the_list_updates_itself_and_no_word_of_the_key_is_told(
     proxy = start(policy=policy)
     assert status(proxy, "http://new.test/") == 200
     server.put(b"new.test/")
-    (own,) = subscribed_lists(policy)
-    with own.store.locked():
-        own.store.note(next_try=1.0)
+    make_due(policy)
     proxy.log.wait_for(r"hashList/mw-4b: updated \+1 -0 lines")
     assert eventually(lambda: status(proxy, "http://new.test/") == 403)
     page = proxy.get("http://hushlist.internal/").text + proxy.get("http://hushlist.internal/metrics").text
     server.bend = lambda _method, _octets: (403, b"")
-    with own.store.locked():
-        own.store.note(next_try=1.0)
+    make_due(policy)
     proxy.log.wait_for(r"hashList/mw-4b: failed: the server says 403")
     proxy.stop()
     written = [
@@ -244,3 +242,34 @@ def test_many_that_wait_do_not_stop_the_others(start: Start, tmp_path: Path, ser
         server.answers.set()
         for waiting in connections:
             waiting.close()
+
+
+@VERSIONS
+def test_our_client_follows_our_server(
+    start: Start, tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch, version: int
+) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    school = tmp_path / "school"
+    school.mkdir()
+    (school / "policy.yaml").write_text("layers: [{name: school, lists: [games.domains]}]")
+    (school / "games.domains").write_text("blocked.test\npath.test/games\n")
+    (tmp_path / "policy.yaml").write_text("")
+    with list_server(school, "--wait", "1") as server:
+        name = "mw-4b" if version == 5 else "MALWARE"
+        policy = tmp_path / "policy.yaml"
+        policy.write_text(
+            f"layers:\n- name: lists\n  lists:\n  - safe-browsing: {{version: {version}, lists: [{name}], "
+            f"server: '{server.url}'}}\n    reason: The school says so\n"
+        )
+        proxy = start(policy=policy)
+        with origin.watch() as arrived:
+            page = proxy.get("https://www.blocked.test/x")
+        assert (page.status_code, arrived.requests) == (403, [])
+        assert "The school says so" in page.text
+        assert status(proxy, "http://neighbour.test/") == 200
+        (school / "games.domains").write_text("other.test\n")
+        server.log.wait_for("mw-4b: version 2")
+        make_due(policy)
+        proxy.log.wait_for(r"updated \+1 -2 lines")
+        assert eventually(lambda: status(proxy, "http://other.test/") == 403)
+        assert status(proxy, "http://www.blocked.test/later") == 200

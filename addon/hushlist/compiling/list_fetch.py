@@ -9,6 +9,7 @@ Whatever goes wrong is a ``FetchError``, which says why. The environment's proxi
 from __future__ import annotations
 
 import io
+import os
 import socket
 import ssl
 import time
@@ -17,7 +18,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from email.message import Message
 from email.utils import parsedate_to_datetime
-from functools import partial
+from functools import lru_cache, partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
 from ipaddress import ip_address
 from threading import Event, Thread
@@ -157,8 +158,6 @@ class _Watched:
 
 def _opener(url: str, watched: _Watched, proxies: dict[str, str], *, is_redirected: bool) -> OpenerDirector:
     """What follows redirects, and uses proxies; each connection is watched; redirects lead to no private address."""
-    context = ssl.create_default_context()
-    context.minimum_version = ssl.TLSVersion.TLSv1_2
     named = urlsplit(url).hostname
 
     def connect(kind: type[HTTPConnection], host: str, *, of: Request, **options: object) -> HTTPConnection:
@@ -177,7 +176,7 @@ def _opener(url: str, watched: _Watched, proxies: dict[str, str], *, is_redirect
     class Secure(HTTPSHandler):
         def https_open(self, req: Request) -> HTTPResponse:
             kind = cast(type[HTTPConnection], partial(connect, HTTPSConnection, of=req))
-            return self.do_open(kind, req, context=context)
+            return self.do_open(kind, req, context=_context(*_authorities(), int(time.time() // _CONTEXT_LASTS)))
 
     opener = OpenerDirector()
     for handler in (
@@ -191,6 +190,22 @@ def _opener(url: str, watched: _Watched, proxies: dict[str, str], *, is_redirect
     ):
         opener.add_handler(handler)
     return opener
+
+
+#: seconds after which certificate authorities are read again: that takes longer than a question
+_CONTEXT_LASTS = 3600.0
+
+
+def _authorities() -> tuple[str | None, ...]:
+    """Where the environment says that certificate authorities are."""
+    return tuple(map(os.environ.get, ("SSL_CERT_FILE", "SSL_CERT_DIR")))
+
+
+@lru_cache(maxsize=2)
+def _context(*_: object) -> ssl.SSLContext:
+    context = ssl.create_default_context()
+    context.minimum_version = ssl.TLSVersion.TLSv1_2
+    return context
 
 
 def _connect_outside(address: tuple[str, int], timeout: float, _: object = None) -> socket.socket:

@@ -52,7 +52,7 @@ from hushlist.url.request import (
 
 if TYPE_CHECKING:
     from hushlist.decide.confirmations import Confirmations, Verdict
-    from hushlist.policy.safe_browsing import SafeBrowsing
+    from hushlist.policy.safe_browsing import PrefixList
     from hushlist.unblock.grants import Grant
     from hushlist.unblock.overrides import Overrides
 
@@ -495,17 +495,18 @@ class Engine:
 
         sure, assumed, doubtful, questions = list[Match](), list[Match](), list[Match](), list[Question]()
         for match in found:
-            service = self.policy.confirmers.get(match.rule.terms.confirmer)
-            if service is None:
+            named = self.policy.confirmers.get(match.rule.terms.confirmer)
+            if named is None:
                 sure.append(match)
                 continue
+            service = named.service
             if service.is_google and not _is_of_frame(asked):
                 continue  # Google's terms: what is no page "should not be checked"
             assert isinstance(match.rule.pattern, ExpressionHash)
             question = Question(service, match.rule.pattern.value, full_hash(match.expression))
             verdict = None if self._confirmations is None else self._confirmations.verdict(question)
             if verdict is not None:
-                sure += _confirmed(match, service, verdict, asked)
+                sure += _confirmed(match, named, verdict, asked)
                 continue
             questions.append(question)
             doubtful.append(match)
@@ -627,10 +628,16 @@ def _changes(match: Match) -> bool:
     return match.rule.terms.expires is not None or match.rule.terms.confirmer != ""
 
 
-def _confirmed(match: Match, service: SafeBrowsing, verdict: Verdict, asked: _Asked) -> Iterator[Match]:
-    """What a verdict makes of a prefix that fits: for each threat, a match of its category."""
+def _confirmed(match: Match, named: PrefixList, verdict: Verdict, asked: _Asked) -> Iterator[Match]:
+    """What a verdict makes of a prefix that fits: a match for each threat, of its category.
+
+    As in Chromium, threats count of which the list is that has the prefix.
+    """
     (pattern, terms, line), *_ = match
+    service = named.service
     for threat in verdict.threats:
+        if named.threat not in (None, threat.kind):
+            continue
         if not threat.is_frame_only or _is_of_frame(asked):
             told = verdict.told(threat, service)
             own = replace(terms, category=service.category_of(threat.kind) or terms.category)

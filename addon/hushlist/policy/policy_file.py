@@ -51,7 +51,7 @@ from hushlist.policy.subscription import SUBSCRIPTION_KEYS, SubscribedList, Subs
 from hushlist.system.files import LONGEST_DOCUMENT, read_private, reason_of
 
 if TYPE_CHECKING:
-    from hushlist.policy.safe_browsing import SafeBrowsing
+    from hushlist.policy.safe_browsing import PrefixList
 
 #: a file's identity: modification time in ns, size in octets, inode; ``None`` if there is no such file
 Fingerprint = tuple[int, int, int] | None
@@ -136,8 +136,8 @@ class Policy:
     pointers: dict[Path, Fingerprint] = field(default_factory=dict)
     #: its lists that are fetched, also those of which there is no copy
     subscribed: tuple[SubscribedList, ...] = ()
-    #: who confirms what prefixes fit, by the rules' ``confirmer``
-    confirmers: dict[str, SafeBrowsing] = field(default_factory=dict)
+    #: lists of prefixes, which have to be confirmed, by the rules' ``confirmer``
+    confirmers: dict[str, PrefixList] = field(default_factory=dict)
     #: the fingerprint of every file of the policy, taken before it was read
     files: dict[Path, Fingerprint] = field(default_factory=dict)
 
@@ -274,7 +274,7 @@ class _PolicyReader:
         self._seals: dict[str, SealKey] = {}
         self._gate = GateLimits()
         self._subscribed: list[SubscribedList] = []
-        self._confirmers: dict[str, SafeBrowsing] = {}
+        self._confirmers: dict[str, PrefixList] = {}
 
     def read(self, document: YamlNode) -> Policy:
         report = self._report
@@ -473,16 +473,16 @@ class _PolicyReader:
         service = None if node is None else read_safe_browsing(node, report, self._read_secret)
         if service is None:
             return []
-        self._confirmers[service.key] = service
         files = []
         for own in (PrefixList(service, name) for name in service.lists):
+            self._confirmers[own.key] = own
             terms = replace(
                 defaults,
                 title=defaults.title or own.name,
                 category=own.category or defaults.category,
                 layer=layer,
                 seal="",
-                confirmer=service.key,
+                confirmer=own.key,
             )
             asked = Subscription(service.url_of(own.name), is_optional=is_optional, line=line, prefixes=own)
             files += self._fetched(asked, "sha256", terms, self._gate)

@@ -102,11 +102,20 @@ class PrefixList:
         return int(self.name.rpartition("-")[2][:-1])
 
     @property
+    def key(self) -> str:
+        """What tells it from others."""
+        return f"{self.service.key}/{self.name}"
+
+    @property
+    def threat(self) -> str | None:
+        """The threat that it is a list of: no other counts. ``None`` if its name does not tell: any counts."""
+        found = _V5_NAME.fullmatch(self.name)
+        return _OF_V5.get(found[1]) if found else self.name.partition("/")[0]
+
+    @property
     def category(self) -> str | None:
         """The category of what it is a list of, as far as its name tells."""
-        found = _V5_NAME.fullmatch(self.name)
-        threat = _OF_V5.get(found[1]) if found else self.name.partition("/")[0]
-        return None if threat is None else self.service.category_of(threat)
+        return None if self.threat is None else self.service.category_of(self.threat)
 
 
 def back_off(failures: int, random: float) -> float:

@@ -304,7 +304,8 @@ class Runtime:
         status += "" if self.store_fault is None else f"; nothing can be unblocked: {self.store_fault}"
         failures = self.failure_policy.status()
         status += f"; {failures}" if failures else ""
-        faults = filter(None, map(self.confirmations.fault, policy.confirmers.values()))
+        services = {own.service.key: own.service for own in policy.confirmers.values()}
+        faults = filter(None, map(self.confirmations.fault, services.values()))
         status += "".join(f"; nothing is confirmed by {fault}" for fault in faults)
         status = "\n".join((printable(status), *map(str, policy.held_back)))
         return status if self.problem is None else f"{status}; the last change is not used:\n{Lines(self.problem)}"

@@ -56,6 +56,8 @@ class PrefixServer:
         server = self
 
         class Handler(BaseHTTPRequestHandler):
+            disable_nagle_algorithm = True
+
             def do_GET(self) -> None:
                 self._answer(b"")
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from hushlist.cli import main
 from hushlist.compiling.list_update import ListUpdate, Outcome, subscribed_lists, update_lists
 from hushlist.compiling.prefix_service import full_hashes_of_v5, search_hashes
+from hushlist.compiling.stat_cache import load_engine
 from hushlist.decide.confirmations import PATIENCE, SearchError
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.expressions import full_hash
@@ -32,6 +34,7 @@ from hushlist.safebrowsing.v5_messages import (
     SearchHashesResponse,
 )
 from hushlist.safebrowsing.wire_format import decode_message, encode_message
+from hushlist.squid import AccessList, SquidHelper
 from unit.compiling.prefix_server import PrefixServer
 
 SECRET = "AIzaSyNobodyMaySeeThis"
@@ -373,6 +376,23 @@ def test_commands_ask_and_say_who_confirmed_what(
     told = capsys.readouterr().out
     assert f"rule as written: sha256:{full_hash(PATH)[:4].hex()}" in told
     assert f"confirmed as MALWARE by {server.url} at 20" in told
+
+
+def test_the_helper_and_audits_ask_too(
+    tmp_path: Path, server: PrefixServer, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    server.add_prefix_of(b"good.example/")
+    policy = policy_of(tmp_path, server, 5)
+    assert main(["update", "--policy", str(policy)]) == 0
+    helper = SquidHelper(load_engine(policy), AccessList(), lambda _: None)
+    lines = [b"http://bad.example/x -", b"http://good.example/ -", b"bad.example:443 -"]
+    for _ in range(2):
+        assert [line[:2] for line in helper.answers(lines).splitlines()] == [b"OK", b"ER", b"OK"]
+    assert len(server.searches()) == 2
+    (tmp_path / "urls.txt").write_text("http://bad.example/x\nhttp://good.example/\nhttp://site.example/bad/\n")
+    main(["audit", "--json", "--jobs", "1", "--policy", str(policy), str(tmp_path / "urls.txt")])
+    report = json.loads(capsys.readouterr().out.splitlines()[-1])
+    assert report["actions"] == {"block": 2, "pass": 1}
 
 
 def test_commands_say_that_nobody_confirmed_it(

@@ -14,7 +14,7 @@ from hushlist.match.index_writer import index_of
 from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, Terms
 from hushlist.policy.groups import GroupSettings
 from hushlist.policy.policy_file import Layer, Policy
-from hushlist.policy.safe_browsing import GOOGLE, SafeBrowsing
+from hushlist.policy.safe_browsing import GOOGLE, PrefixList, SafeBrowsing
 from hushlist.policy.schedule import ScheduledAction
 from hushlist.url.request import Request, Told, request_of
 
@@ -55,15 +55,21 @@ def server() -> Server:
 
 
 def engine(
-    server: Server, *others: Rule, service: SafeBrowsing = SERVICE, waits: bool = True, **settings: object
+    server: Server,
+    *others: Rule,
+    service: SafeBrowsing = SERVICE,
+    name: str = "all-4b",
+    waits: bool = True,
+    **settings: object,
 ) -> Engine:
-    terms = replace(TERMS, confirmer=service.key)
+    named = PrefixList(service, name)
+    terms = replace(TERMS, confirmer=named.key)
     rules = [Rule(ExpressionHash(full_hash(own)[:4]), terms, at) for at, own in enumerate((BAD, PATH, ODD), 1)]
     policy = Policy(
         "policy.yaml",
         (Layer("overrides"), Layer("lists")),
         settings=GroupSettings(**settings),  # type: ignore[arg-type]
-        confirmers={service.key: service},
+        confirmers={named.key: named},
     )
     make = ConfirmingEngine if waits else Engine
     index = index_of([*(rule for rule in others), *rules])
@@ -159,6 +165,11 @@ def test_a_threat_for_frames_only_is_for_pages_and_frames(server: Server, kind: 
     assert own.decide_url(b"https://bad.example/a", told=told).action is action
     assert own.decide(request_of(b"https://bad.example/a", told)).action is action
     assert own.decide_host(Request(b"https", (b"bad.example",), 443, b"/")).action is Action.PASS
+
+
+@pytest.mark.parametrize(("name", "action"), [("mw-4b", Action.BLOCK), ("se-4b", Action.PASS), ("x-4b", Action.BLOCK)])
+def test_of_a_list_of_one_threat_no_other_counts(server: Server, name: str, action: Action) -> None:
+    assert engine(server, name=name).decide_url(b"http://bad.example/").action is action
 
 
 def test_google_is_asked_for_pages_alone(server: Server) -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from hushlist.lists.list_source import ProblemReport
 from hushlist.policy.policy_file import Policy, read_policy
-from hushlist.policy.safe_browsing import GOOGLE, PrefixList, back_off
+from hushlist.policy.safe_browsing import GOOGLE, back_off
 
 SECRET = "AIzaSyNobodyMaySeeThis"
 SERVER = "server: 'https://lists.school.example'"
@@ -38,8 +38,9 @@ def test_a_server_and_its_lists_are_read(tmp_path: Path) -> None:
         f"version: 5, lists: [mw-4b, gsb-8b], {SERVER[:-1]}/', {category}, no-answer: block, api-key-file: own.key",
     )
     assert errors == []
-    ((key, service),) = policy.confirmers.items()
-    assert service.key == key
+    (key, first), (_, second) = policy.confirmers.items()
+    service = first.service
+    assert (first.key, first.threat, second.threat) == (key, "MALWARE", None)
     assert (service.version, service.server, service.api_key) == (5, "https://lists.school.example", SECRET)
     assert (service.lists, service.blocks_unanswered) == (("mw-4b", "gsb-8b"), True)
     one, other = policy.subscribed
@@ -53,13 +54,13 @@ def test_a_server_and_its_lists_are_read(tmp_path: Path) -> None:
 def test_a_list_of_v4_is_named_by_its_types(tmp_path: Path, name: str, types: tuple[int, ...]) -> None:
     policy, errors = read(tmp_path, f"version: 4, lists: [{name}], {SERVER}")
     assert errors == []
-    (service,) = policy.confirmers.values()
-    assert PrefixList(service, name).types == types
+    (own,) = policy.confirmers.values()
+    assert own.types == types
 
 
 def test_without_a_server_it_is_google_s_which_needs_a_key(tmp_path: Path) -> None:
     policy, errors = read(tmp_path, "version: 5, lists: [mw-4b], api-key-file: own.key")
-    (service,) = policy.confirmers.values()
+    ((service, _),) = ((own.service, own) for own in policy.confirmers.values())
     assert (errors, service.server, service.is_google) == ([], GOOGLE, True)
     _, errors = read(tmp_path, "version: 5, lists: [mw-4b]")
     assert errors == ["4: api-key-file: Google's server answers nobody without one: name its file"]
@@ -142,7 +143,7 @@ def test_nothing_that_is_printed_has_the_key(tmp_path: Path) -> None:
     assert SECRET in (tmp_path / "own.key").read_text()
     assert SECRET not in repr(policy)
     assert SECRET not in "".join(own.store.folder.name for own in policy.subscribed)
-    (service,) = policy.confirmers.values()
+    ((service, _),) = ((own.service, own) for own in policy.confirmers.values())
     assert SECRET not in service.key
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 from types import SimpleNamespace
@@ -17,8 +17,14 @@ from mitmproxy.net.dns import response_codes
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import tflow
 
-from hushlist.match.rule import Action
+from hushlist.decide.confirmations import Confirmations, FullHashes, Threat
+from hushlist.decide.engine import Engine
+from hushlist.match.expressions import full_hash
+from hushlist.match.index_writer import index_of
+from hushlist.match.rule import Action, ExpressionHash, Rule, Terms
+from hushlist.policy.policy_file import Layer, Policy
 from hushlist.policy.proxy_settings import FailureCause, NameAnswers, OnFailure
+from hushlist.policy.safe_browsing import PrefixList, SafeBrowsing
 from hushlist.proxy import dns_queries
 from hushlist.proxy.dns_queries import DnsQueries, NameServers, ask_filter_first
 from hushlist.proxy.flow_outcome import BLOCKED, KEY, WOULD_BLOCK
@@ -440,3 +446,38 @@ def test_what_would_lead_past_the_filter_is_taken_out_and_the_answer_is_no_longe
 def test_while_the_filter_is_off_nothing_is_asked_of_it(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(runtime, "judge", None)
     assert ask(runtime, flow_of("blocked.example"), "off").response is None
+
+
+# -- prefixes that somebody has to confirm ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "code"), [("bad.example", response_codes.NXDOMAIN), ("odd.example", None)])
+def test_a_question_waits_until_a_prefix_of_its_name_is_confirmed(tmp_path: Path, name: str, code: int | None) -> None:
+    service = SafeBrowsing(5, "https://lists.example", ("all-4b",))
+    named = PrefixList(service, "all-4b")
+    terms = Terms(Action.BLOCK, "all-4b", "all-4b", layer="lists", confirmer=named.key)
+    rules = [
+        Rule(ExpressionHash(full_hash(own)[:4]), terms, at) for at, own in enumerate((b"bad.example/", b"odd.example/"))
+    ]
+    asked = list[object]()
+
+    def search(_: SafeBrowsing, prefixes: Collection[bytes]) -> FullHashes:
+        asked.append(prefixes)
+        return FullHashes({full_hash(b"bad.example/"): (Threat("MALWARE", 300.0),)}, 300.0)
+
+    policy = Policy("policy.yaml", (Layer("lists"),), confirmers={named.key: named})
+    runtime = Runtime()
+    runtime.confirmations = Confirmations(search)
+    runtime.use(Engine(policy, index_of(rules), confirmations=runtime.confirmations), None)
+    queries, flow = DnsQueries(runtime), flow_of(name)
+
+    async def ask() -> None:
+        waits = queries.ask(flow)
+        assert waits is not None
+        await waits
+        assert queries.ask(flow_of(name)) is None  # it is known now
+
+    asyncio.run(ask())
+    runtime.close()
+    assert len(asked) == 1
+    assert (None if flow.response is None else flow.response.response_code) == code

@@ -76,8 +76,8 @@ def digest_policy(path: Path, policy: Policy) -> PolicyDigest:
     own = hashlib.sha256()
     for name, digest in sorted(digests.items()):
         own.update(f"{name}\0{digest}\n".encode("utf-8", "backslashreplace"))
-    lists = sorted({file.source for layer in policy.layers for file in layer.lists})
-    return PolicyDigest(str(path), own.hexdigest(), tuple(FileDigest(name, digests[name]) for name in lists))
+    lists = sorted({(file.source, digests[str(file.path)]) for layer in policy.layers for file in layer.lists})
+    return PolicyDigest(str(path), own.hexdigest(), tuple(FileDigest(*one) for one in lists))
 
 
 def digest_file(path: Path) -> str:

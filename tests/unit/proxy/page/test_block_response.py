@@ -9,7 +9,7 @@ from mitmproxy import http
 from hushlist.decide.decision import Decision
 from hushlist.match.checks import Check
 from hushlist.match.index import Match
-from hushlist.match.rule import Action, Anything, Rule, Terms
+from hushlist.match.rule import Action, Anything, ExpressionHash, Rule, Terms
 from hushlist.proxy.page.block_response import (
     AnswerKind,
     answer_kind_of,
@@ -284,3 +284,23 @@ def test_a_head_gets_the_headers_of_the_page_without_the_page() -> None:
 )
 def test_programs_are_told_why_in_a_sentence(explanation: Explanation, text: str) -> None:
     assert explanation.in_english() == explanation.as_dict()["reason"] == text
+
+
+@pytest.mark.parametrize(
+    ("confirmed_by", "reason", "text", "is_by_google"),
+    [
+        ("https://safebrowsing.googleapis.com", None, "suspected_reason", True),
+        ("https://lists.example", None, "suspected_reason", False),
+        ("https://lists.example", "Not here", None, False),
+        ("", None, "unconfirmed_reason", False),
+        (None, None, None, False),
+    ],
+)
+def test_a_prefix_that_was_confirmed_is_told_with_doubt(
+    confirmed_by: str | None, reason: str | None, text: str | None, is_by_google: bool
+) -> None:
+    rule = Rule(ExpressionHash(b"1234"), Terms(Action.BLOCK, "mw-4b", "mw-4b", reason=reason), 1)
+    match = Match(rule, b"h.example/", (9, 1), confirmed_by=confirmed_by)
+    decision = Decision(Action.BLOCK, b"http://h.example/", (match,), match)
+    told = explanation_of(judgement_of(decision), UTC)
+    assert (told.text, told.is_by_google, told.reason) == (text, is_by_google, reason)

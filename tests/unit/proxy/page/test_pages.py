@@ -149,6 +149,19 @@ def test_the_page_says_in_the_readers_language_what_why_and_by_which_rule(langua
         assert value in found.text
 
 
+@pytest.mark.parametrize("language", TEXTS)
+def test_what_google_advises_is_told_with_doubt_and_a_link(language: str) -> None:
+    asked = Explanation("http://h.example/", text="suspected_reason", is_by_google=True)
+    for template in (None, OWN):
+        body, _ = page(asked, language, template=template)
+        found, texts = Seen(body.decode()), TEXTS[language]
+        (link,) = found.of("a")
+        assert link["href"] == "https://developers.google.com/safe-browsing/v4/advisory"
+        for key in ("suspected_reason", "advisory", "advisory_doubt"):
+            assert texts[key] in found.text
+    assert "Google" not in Seen(page(replace(asked, is_by_google=False), language)[0].decode()).text
+
+
 def test_the_page_leaves_out_what_is_not_known_and_needs_nothing_from_outside() -> None:
     found = seen(Explanation("http://h.example/"))
     assert len(found.of("dt")) == 1
