@@ -1,7 +1,7 @@
 """The server of published lists: HTTP or HTTPS, for ``safebrowsing_service``.
 
 Tornado, which mitmproxy brings, reads HTTP: it has bounds and timeouts for heads, bodies and idle connections, and TLS.
-Everything is bounded: connections, requests a minute of one caller, and what waits for the thread that makes updates.
+Everything is bounded: connections, requests a minute of one caller, and how many updates are made or sent at one time.
 An update of a long list takes seconds the first time, so it is made in a thread; look-ups are answered at once.
 """
 
@@ -14,9 +14,10 @@ from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from time import monotonic
-from typing import NamedTuple
+from typing import NamedTuple, cast
 from urllib.parse import parse_qs
 
+from tornado.http1connection import HTTP1Connection
 from tornado.httpserver import HTTPServer
 from tornado.iostream import IOStream
 from tornado.netutil import bind_sockets
@@ -26,12 +27,12 @@ from hushlist.publish.safebrowsing_service import ApiAnswer, ApiRequest, SafeBro
 from hushlist.system.memory import BoundedCache
 
 #: octets of a request's body; 500 prefixes and the states of all lists take 40,000
-_LONGEST_BODY = 1 << 20
-#: seconds until a connection is closed that sends no head, or no body
-_IDLE, _BODY = 60.0, 30.0
+_LONGEST_BODY = 1 << 17
+#: seconds until a connection is closed that sends no head or no body, or does not take its answer
+_IDLE, _BODY, SENDING = 60.0, 30.0, 120.0
 MOST_CONNECTIONS = 1000
-#: callers whose requests are counted, and requests that wait for the thread
-_MOST_CALLERS, MOST_WAITING = 20_000, 200
+#: callers whose requests are counted, and updates that wait for the thread or are being sent
+_MOST_CALLERS, MOST_UPDATES = 20_000, 200
 
 
 class ServerLimits(NamedTuple):
@@ -84,7 +85,8 @@ class ListServer:
         )
         #: one thread, so a history never changes while an update is made of it
         self.thread = ThreadPoolExecutor(1, "hushlist: updates")
-        self._waiting = 0
+        #: that are made or sent now
+        self._updates = 0
         self._server: HTTPServer | None = None
 
     def listen(self, host: str, port: int, tls: ssl.SSLContext | None = None) -> int:
@@ -131,20 +133,22 @@ class ListServer:
         request = ApiRequest(
             sent.method or "", sent.path, sent.query, sent.headers.get("Content-Type", "").lower(), sent.body
         )
-        address = sent.remote_ip or ""
-        answer = await self._answer(request, address, sent.headers.get("X-Goog-Api-Key", ""))
-        handler.set_status(answer.status)
-        handler.set_header("Content-Type", answer.content_type)
-        if answer.status in (429, 503):
-            handler.set_header("Retry-After", "60")
-        path = "/".join(request.path.split("/", 3)[:3])  # a message may be behind that
-        self._log(
-            RequestLog(
-                *(datetime.now(UTC), address, request.method, path),
-                *(answer.status, len(answer.octets), tuple(answer.prefixes)),
-            )
-        )
-        await handler.finish(answer.octets)
+        address, is_update = sent.remote_ip or "", not SafeBrowsingService.is_fast(request)
+        self._updates += is_update
+        try:
+            answer = await self._answer(request, address, sent.headers.get("X-Goog-Api-Key", ""))
+            handler.set_status(answer.status)
+            handler.set_header("Content-Type", answer.content_type)
+            if answer.status in (429, 503):
+                handler.set_header("Retry-After", "60")
+            path = "/".join(request.path.split("/", 3)[:3])  # a message may be behind that
+            told = (datetime.now(UTC), address, request.method, path, answer.status, len(answer.octets))
+            self._log(RequestLog(*told, tuple(answer.prefixes)))
+            await asyncio.wait_for(handler.finish(answer.octets), SENDING)
+        except TimeoutError:
+            cast(HTTP1Connection, sent.connection).close()
+        finally:
+            self._updates -= is_update
 
     async def _answer(self, request: ApiRequest, address: str, key: str) -> ApiAnswer:
         caller, limits = address, self._limits
@@ -158,13 +162,9 @@ class ListServer:
             return error_answer(429, f"more than {limits.rate} requests a minute")
         if SafeBrowsingService.is_fast(request):
             return self._service.answer(request)
-        if self._waiting >= MOST_WAITING:
+        if self._updates > MOST_UPDATES:
             return error_answer(503, "too many requests at one time")
-        self._waiting += 1
-        try:
-            return await asyncio.get_running_loop().run_in_executor(self.thread, self._service.answer, request)
-        finally:
-            self._waiting -= 1
+        return await asyncio.get_running_loop().run_in_executor(self.thread, self._service.answer, request)
 
 
 class _BoundedServer(HTTPServer):

@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
+from time import sleep
 from typing import Any
 
 import httpx
@@ -23,6 +24,7 @@ from hushlist.publish.list_history import ListHistory
 from hushlist.publish.list_server import ListServer, RequestLog, ServerLimits
 from hushlist.publish.published_list import PublishedList
 from hushlist.publish.safebrowsing_service import LIST_NAMES, SafeBrowsingService
+from hushlist.safebrowsing.prefix_list import PrefixUpdate
 
 FULL = full_hash(b"blocked.example/")
 SEARCH = "/v5/hashes:search?hashPrefixes=" + urlsafe_b64encode(FULL[:4]).decode()
@@ -129,7 +131,7 @@ def test_connections_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 
 
 def test_too_many_updates_at_one_time_are_turned_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(list_server, "MOST_WAITING", 1)
+    monkeypatch.setattr(list_server, "MOST_UPDATES", 1)
     goes_on, is_in = Event(), Event()
     answer = SafeBrowsingService.answer
 
@@ -147,3 +149,25 @@ def test_too_many_updates_at_one_time_are_turned_away(tmp_path: Path, monkeypatc
         assert httpx.get(f"{url}{SEARCH}").status_code == 200  # look-ups go on
         goes_on.set()
         assert first.result().status_code == 200
+
+
+def test_who_does_not_take_an_answer_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(list_server, "SENDING", 0.2)
+    monkeypatch.setattr(list_server, "MOST_UPDATES", 1)
+    large = PrefixUpdate(b"1", [b"aaaa"] * 4_000_000, checksum=b"x" * 32)  # more than the system buffers
+    monkeypatch.setattr(ListHistory, "update_from", lambda *_: (large, True))
+    wanted = {"threatType": "MALWARE", "platformType": "LINUX", "threatEntryType": "URL"}
+    body = json.dumps({"listUpdateRequests": [wanted]}).encode()
+    head = b"POST /v4/threatListUpdates:fetch HTTP/1.1\r\nHost: a\r\nContent-Length: %d\r\n\r\n" % len(body)
+    with running(tmp_path) as (url, log), socket.socket() as deaf:
+        deaf.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        deaf.connect(("127.0.0.1", int(url.rpartition(":")[2])))
+        deaf.sendall(head + body)
+        for _ in range(600):
+            if log and httpx.get(f"{url}/v5/hashes:search?hashPrefixes=AAAAAA").status_code == 200:
+                answer = httpx.get(f"{url}/v5/hashList/none", timeout=60)
+                if answer.status_code == 404:  # and not 503
+                    break
+            sleep(0.1)
+        else:
+            pytest.fail("the update that nobody takes stands in the way of others")
