@@ -40,7 +40,7 @@ from hushlist.lists.plain_lists import read_popular_file
 from hushlist.match.index import Index
 from hushlist.minisign import LONGEST_ARMOR, SignatureError, verify
 from hushlist.policy.policy_file import ListError, Policy, list_files, read_policy
-from hushlist.policy.safe_browsing import PrefixList, back_off
+from hushlist.policy.safe_browsing import ThreatList, back_off
 from hushlist.policy.subscription import SubscribedList
 from hushlist.safebrowsing import prefix_list
 from hushlist.system.files import LONGEST_LIST, open_regular, read_regular, reason_of
@@ -222,7 +222,7 @@ def _locked_update(
     return ListUpdate(subscription.url, outcome, why or _odd_hint(own, head), *change)
 
 
-def _locked_prefix_update(own: SubscribedList, named: PrefixList, own_ports: Sequence[int]) -> ListUpdate:
+def _locked_prefix_update(own: SubscribedList, named: ThreatList, own_ports: Sequence[int]) -> ListUpdate:
     """The same of a list of Safe Browsing: its copy is a list of the format ``sha256``, and its state the ``etag``.
 
     Its server proves it by a checksum. No gate holds it back, since whatever fits is confirmed before it counts. The
@@ -276,7 +276,7 @@ def _known_prefixes(path: Path | None, state: ListState) -> prefix_list.PrefixLi
     return prefix_list.PrefixList(prefixes, token if path else b"", prefix_list.checksum_of(prefixes))
 
 
-def _key_mark(named: PrefixList) -> str:
+def _key_mark(named: ThreatList) -> str:
     """What tells an API key from another, and nobody which it is."""
     return hashlib.sha256(b"\0".join((b"API key", named.service.api_key.encode()))).hexdigest()[:16]
 

@@ -23,7 +23,7 @@ from hushlist.errors import MessageError
 from hushlist.match.expressions import FULL_LENGTH
 from hushlist.match.index import Index
 from hushlist.policy.policy_file import Policy
-from hushlist.policy.safe_browsing import THREATS, PrefixList, SafeBrowsing
+from hushlist.policy.safe_browsing import THREATS, SafeBrowsing, ThreatList
 from hushlist.safebrowsing import prefix_list
 from hushlist.safebrowsing.list_updates import update_of_v4, update_of_v5
 from hushlist.safebrowsing.v4_messages import (
@@ -97,7 +97,7 @@ def _base64(octets: bytes) -> str:
 
 
 def updated(
-    own: PrefixList, known: prefix_list.PrefixList, own_ports: Iterable[int] = ()
+    own: ThreatList, known: prefix_list.PrefixList, own_ports: Iterable[int] = ()
 ) -> tuple[prefix_list.PrefixList, float]:
     """A list as its server has it now, from what is known of it; and seconds until it may be asked again.
 
@@ -115,7 +115,7 @@ def updated(
     raise FetchError(f"its update cannot be used: {fault}")
 
 
-def _of_v4(own: PrefixList, state: bytes, own_ports: Iterable[int]) -> tuple[prefix_list.PrefixUpdate, float]:
+def _of_v4(own: ThreatList, state: bytes, own_ports: Iterable[int]) -> tuple[prefix_list.PrefixUpdate, float]:
     threat, platform, entry = own.types
     asked = ListUpdateRequest(threat, platform, entry, state, _MOST_ENTRIES)
     message = FetchThreatListUpdatesRequest(_CLIENT, (asked,))
@@ -131,7 +131,7 @@ def _of_v4(own: PrefixList, state: bytes, own_ports: Iterable[int]) -> tuple[pre
     raise FetchError(f"its answer does not have the list {own.name}")
 
 
-def _of_v5(own: PrefixList, state: bytes, own_ports: Iterable[int]) -> tuple[prefix_list.PrefixUpdate, float]:
+def _of_v5(own: ThreatList, state: bytes, own_ports: Iterable[int]) -> tuple[prefix_list.PrefixUpdate, float]:
     fields = [("names", own.name), ("version", _base64(state))]
     answer = _ask(own.service, "hashLists:batchGet", BatchGetHashListsResponse, fields, own_ports=own_ports)
     if [found.name for found in answer.hash_lists] != [own.name]:
@@ -166,7 +166,7 @@ def search_hashes(service: SafeBrowsing, prefixes: Collection[bytes], own_ports:
 
 
 def _search_v4(service: SafeBrowsing, prefixes: Collection[bytes], own_ports: Iterable[int]) -> FullHashes:
-    types: Sequence[Sequence[int]] = [*zip(*(PrefixList(service, name).types for name in service.lists), strict=True)]
+    types: Sequence[Sequence[int]] = [*zip(*(ThreatList(service, name).types for name in service.lists), strict=True)]
     threats, platforms, entries = (tuple(dict.fromkeys(own)) for own in types)
     asked = ThreatInfo(threats, platforms, tuple(map(ThreatEntry, prefixes)), entries)
     answer = _ask(

@@ -54,7 +54,7 @@ from hushlist.url.request import (
 
 if TYPE_CHECKING:
     from hushlist.decide.confirmations import Confirmations, Verdict
-    from hushlist.policy.safe_browsing import PrefixList
+    from hushlist.policy.safe_browsing import ThreatList
     from hushlist.unblock.admin_blocks import AdminBlock
     from hushlist.unblock.grants import Grant
     from hushlist.unblock.overrides import Overrides
@@ -665,7 +665,7 @@ def _changes(match: Match) -> bool:
     return match.rule.terms.expires is not None or match.rule.terms.confirmer != ""
 
 
-def _confirmed(match: Match, named: PrefixList, verdict: Verdict, asked: _Asked) -> Iterator[Match]:
+def _confirmed(match: Match, named: ThreatList, verdict: Verdict, asked: _Asked) -> Iterator[Match]:
     """What a verdict makes of a prefix that fits: a match for each threat, of its category.
 
     As in Chromium, threats count of which the list is that has the prefix.

@@ -54,7 +54,7 @@ from hushlist.system.files import LONGEST_DOCUMENT, read_private, reason_of
 from hushlist.system.postgres_address import PostgresAddress
 
 if TYPE_CHECKING:
-    from hushlist.policy.safe_browsing import PrefixList
+    from hushlist.policy.safe_browsing import ThreatList
 
 #: a file's identity: modification time in ns, size in octets, inode; ``None`` if there is no such file
 Fingerprint = tuple[int, int, int] | None
@@ -142,7 +142,7 @@ class Policy:
     #: its lists that are fetched, also those of which there is no copy
     subscribed: tuple[SubscribedList, ...] = ()
     #: lists of prefixes, which have to be confirmed, by the rules' ``confirmer``
-    confirmers: dict[str, PrefixList] = field(default_factory=dict)
+    confirmers: dict[str, ThreatList] = field(default_factory=dict)
     #: the fingerprint of every file of the policy, taken before it was read
     files: dict[Path, Fingerprint] = field(default_factory=dict)
     #: the SHA-256 of the policy file, in hexadecimal; empty for a policy that is in no file
@@ -283,7 +283,7 @@ class _PolicyReader:
         self._seals: dict[str, SealKey] = {}
         self._gate = GateLimits()
         self._subscribed: list[SubscribedList] = []
-        self._confirmers: dict[str, PrefixList] = {}
+        self._confirmers: dict[str, ThreatList] = {}
 
     def read(self, document: YamlNode) -> Policy:
         report = self._report
@@ -469,7 +469,7 @@ class _PolicyReader:
 
     def _prefix_lists(self, fields: MappingReader, layer: str) -> list[ListFile]:
         """The copies of lists of Safe Browsing."""
-        from hushlist.policy.safe_browsing import PrefixList, read_safe_browsing  # few policies need it
+        from hushlist.policy.safe_browsing import ThreatList, read_safe_browsing  # few policies need it
 
         report, line = self._report, fields.line_of("safe-browsing")
         for key in _LIST_KEYS:
@@ -484,7 +484,7 @@ class _PolicyReader:
         if service is None:
             return []
         files = []
-        for own in (PrefixList(service, name) for name in service.lists):
+        for own in (ThreatList(service, name) for name in service.lists):
             self._confirmers[own.key] = own
             terms = replace(
                 defaults,

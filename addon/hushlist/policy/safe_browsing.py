@@ -84,7 +84,7 @@ class SafeBrowsing:
 
 
 @dataclass(frozen=True, slots=True)
-class PrefixList:
+class ThreatList:
     """One list of prefixes on a server."""
 
     service: SafeBrowsing

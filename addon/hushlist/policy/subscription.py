@@ -22,7 +22,7 @@ from hushlist.policy.schedule import seconds_of
 
 if TYPE_CHECKING:
     from hushlist.minisign import PublicKey
-    from hushlist.policy.safe_browsing import PrefixList
+    from hushlist.policy.safe_browsing import ThreatList
     from hushlist.system.list_store import ListStore
 
 SUBSCRIPTION_KEYS = ("every", "sha256", "key", "signature", "optional", "max-age")
@@ -53,7 +53,7 @@ class Subscription:
     #: the line of the policy that names it
     line: int = 0
     #: what it is on a server of Safe Browsing, if it is of one; ``url`` then is only its name
-    prefixes: PrefixList | None = None
+    prefixes: ThreatList | None = None
 
     @property
     def identity(self) -> str:

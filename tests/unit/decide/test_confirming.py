@@ -14,7 +14,7 @@ from hushlist.match.index_writer import index_of
 from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, Terms
 from hushlist.policy.groups import GroupSettings
 from hushlist.policy.policy_file import Layer, Policy
-from hushlist.policy.safe_browsing import GOOGLE, PrefixList, SafeBrowsing
+from hushlist.policy.safe_browsing import GOOGLE, SafeBrowsing, ThreatList
 from hushlist.policy.schedule import ScheduledAction
 from hushlist.url.request import Request, Told, request_of
 
@@ -62,7 +62,7 @@ def engine(
     waits: bool = True,
     **settings: object,
 ) -> Engine:
-    named = PrefixList(service, name)
+    named = ThreatList(service, name)
     terms = replace(TERMS, confirmer=named.key)
     rules = [Rule(ExpressionHash(full_hash(own)[:4]), terms, at) for at, own in enumerate((BAD, PATH, ODD), 1)]
     policy = Policy(
