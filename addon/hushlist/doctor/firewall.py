@@ -9,9 +9,10 @@ import json
 import os
 import shutil
 import subprocess
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from hushlist.doctor.diagnosis import Condition, Diagnosis
 from hushlist.system.files import read_regular
@@ -31,6 +32,8 @@ _HOOKS = ("prerouting", "forward")
 _PATIENCE = 10.0
 
 _Object = Mapping[str, Any]
+#: family, table and name
+_Key = tuple[str, str, str]
 
 
 def examine_router(*, is_router: bool = False) -> Iterator[Diagnosis]:
@@ -40,7 +43,7 @@ def examine_router(*, is_router: bool = False) -> Iterator[Diagnosis]:
         return
     nft = shutil.which("nft", path=os.pathsep.join((os.environ.get("PATH", os.defpath), "/usr/sbin", "/sbin")))
     if nft is None:
-        yield Diagnosis("router", Condition.UNKNOWN, "what it closes: there is no nft", "see SECURITY.md")
+        yield Diagnosis("router", Condition.UNKNOWN, "what it closes: there is no nft", "see examples/router")
         return
     try:
         command = [nft, "-j", "list", "ruleset"]
@@ -68,7 +71,7 @@ def examine_rules(objects: Sequence[_Object]) -> Iterator[Diagnosis]:
         left = [f"{protocol.upper()} port {port}" for protocol, port in ways if not _closes(objects, protocol, port)]
         if left:
             told = f"{name} goes past the proxy: no rule is seen that closes {' and '.join(left)}"
-            advice = "the nftables of SECURITY.md, 'Preventing bypass', close it"
+            advice = "examples/router/hushlist.nft closes it"
             yield Diagnosis("router", Condition.WARNING, told, advice)
         else:
             yield Diagnosis("router", Condition.GOOD, f"{name} is closed, for what the rules' other conditions say")
@@ -76,12 +79,12 @@ def examine_rules(objects: Sequence[_Object]) -> Iterator[Diagnosis]:
 
 def _closes(objects: Sequence[_Object], protocol: str, port: int) -> bool:
     """Whether the first rule that may be for a packet to a port of any address keeps it from there."""
-    chains = [one["chain"] for one in objects if "chain" in one]
-    rules = [one["rule"] for one in objects if "rule" in one]
-    sets = {_key(one["set"]): one["set"].get("elem", []) for one in objects if "set" in one}
-    for chain in (own for own in chains if own.get("hook") in _HOOKS):
-        own_rules = (one for one in rules if _key(one, "chain") == _key(chain))
-        verdict = next(filter(None, (_verdict(rule, protocol, port, sets) for rule in own_rules)), None)
+    rules = _Rules(defaultdict(list), {_key(one["set"]): one["set"].get("elem", []) for one in objects if "set" in one})
+    for one in objects:
+        if "rule" in one:
+            rules.of_chain[_key(one["rule"], "chain")].append(one["rule"])
+    for chain in (one["chain"] for one in objects if one.get("chain", {}).get("hook") in _HOOKS):
+        verdict = _verdict_of_chain(rules, _key(chain), protocol, port)
         if verdict is None and chain["hook"] == "forward":
             verdict = chain.get("policy")
         if verdict in _CLOSING:
@@ -89,12 +92,34 @@ def _closes(objects: Sequence[_Object], protocol: str, port: int) -> bool:
     return False
 
 
-def _key(one: _Object, name: str = "name") -> tuple[str, str, str]:
+class _Rules(NamedTuple):
+    """The rules of each chain, and the elements of each set."""
+
+    of_chain: defaultdict[_Key, list[_Object]]
+    sets: Mapping[_Key, Any]
+
+
+def _key(one: _Object, name: str = "name") -> _Key:
     return one["family"], one["table"], one[name]
 
 
-def _verdict(rule: _Object, protocol: str, port: int, sets: Mapping[tuple[str, str, str], Any]) -> str | None:
-    """What a rule does with a new connection to a port; ``None`` if it may be for others, or does nothing final."""
+def _verdict_of_chain(rules: _Rules, chain: _Key, protocol: str, port: int) -> str | None:
+    """What the first rule that may fit does, in this chain or in one that it jumps to; the kernel refuses circles."""
+    for rule in rules.of_chain[chain]:
+        verdict = _verdict(rule, protocol, port, rules.sets)
+        how, _, called = (verdict or "").partition(" ")
+        if called:
+            verdict = _verdict_of_chain(rules, (*chain[:2], called), protocol, port)
+        if verdict is not None or how == "goto":
+            return verdict
+    return None
+
+
+def _verdict(rule: _Object, protocol: str, port: int, sets: Mapping[_Key, Any]) -> str | None:
+    """What a rule does with a new connection to a port, such as ``drop``, or ``jump`` and ``goto`` with a chain's name.
+
+    ``None`` if it may be for others, or does nothing final.
+    """
     verdict = None
     for expression in rule.get("expr", []):
         if "match" in expression:
@@ -104,6 +129,7 @@ def _verdict(rule: _Object, protocol: str, port: int, sets: Mapping[tuple[str, s
                 values = {"set": sets.get((rule["family"], rule["table"], values[1:]), [])}
             if not _may_fit(match["left"], match.get("op", "=="), values, protocol, port):
                 return None
+        verdict = next((f"{how} {expression[how]['target']}" for how in ("jump", "goto") if how in expression), verdict)
         verdict = next((word for word in (*_CLOSING, "accept") if word in expression), verdict)
     return verdict
 
@@ -113,8 +139,10 @@ def _may_fit(left: Any, operator: str, values: Any, protocol: str, port: int) ->
     payload = left.get("payload", {}) if isinstance(left, dict) else {}
     if payload.get("field") == "dport":
         return payload.get("protocol") in (protocol, "th") and _has(values, port) is (operator in ("==", "in"))
-    if payload.get("field") in ("daddr", "sport"):
+    if payload.get("field") in ("daddr", "sport") or "concat" in str(left):
         return False  # of some destinations alone
+    if "iifname" in str(left) and operator == "!=":
+        return False  # of others than the devices
     if payload.get("field") in ("protocol", "nexthdr") or "l4proto" in str(left):
         return _has(values, protocol)
     if "ct" in left:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from documentation import blocks
+from documentation import ROOT
 from hushlist.doctor import firewall
 from hushlist.doctor.diagnosis import Condition, Diagnosis
 from hushlist.doctor.firewall import examine_router, examine_rules
@@ -58,8 +58,8 @@ def forward(rules: str, policy: str = "accept", more: str = "") -> str:
 
 
 @needs_namespace
-def test_the_rules_of_the_documentation_close_every_way() -> None:
-    (rules,) = blocks("SECURITY.md", "nft")
+def test_the_rules_of_the_example_close_every_way() -> None:
+    rules = (ROOT / "examples/router/hushlist.nft").read_text().replace('proxy = "hushlist"', "proxy = 65534")
     found = list(examine_rules(ruleset(rules)))
     assert open_ways(found) == set()
     assert len(found) == len(ALL)
@@ -77,6 +77,10 @@ def test_the_rules_of_the_documentation_close_every_way() -> None:
         (forward("ct state established,related accept; tcp dport 443 accept", policy="drop"), {"the web"}),
         (forward("accept", policy="drop"), ALL),
         (forward("udp dport 443 drop"), ALL - {"QUIC"}),
+        (forward("jump d", more="chain d { udp dport 443 drop; }"), ALL - {"QUIC"}),
+        (forward("goto d\n drop", more="chain d { udp dport 443 drop; }"), ALL - {"QUIC"}),  # it does not come back
+        (forward("jump d\n drop", more="chain d { udp dport 443 accept; }"), {"QUIC"}),
+        (forward('iifname != "lan0" accept; udp dport 443 drop'), ALL - {"QUIC"}),
         (forward("udp dport 443 counter reject"), ALL - {"QUIC"}),
         (forward("udp dport 443 accept; udp dport 443 drop"), ALL),
         (forward('iifname "lan0" udp dport { 80, 443 } drop'), ALL - {"QUIC"}),

@@ -221,7 +221,7 @@ def test_an_extension_is_in_the_history(made: Made, place: Path | PostgresAddres
     )
 
 
-def test_an_extension_holds_at_once_and_is_taken_back_once(made: Made, file: Path) -> None:
+def test_an_extension_holds_at_once_and_is_taken_back_once(made: Made, place: Path | PostgresAddress) -> None:
     one, other = made(), made()
     first = one.extend(GAMES, 30, by="a parent")
     assert one.extend(GAMES, 30, by="a parent") == first
@@ -235,7 +235,7 @@ def test_an_extension_holds_at_once_and_is_taken_back_once(made: Made, file: Pat
     assert not one.shorten(first, by="max")
     one.exchange()
     assert one.extended(["user:jo"], GAMES, 0, NOW + 1) == 5
-    with Overrides(file, lambda: 60.0 * NOW) as overrides:
+    with Overrides(place, lambda: 60.0 * NOW) as overrides:
         assert [(event.what, event.by) for event in overrides.history()[:2]] == [("taken back", "max")] * 2
 
 
