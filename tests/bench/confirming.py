@@ -32,14 +32,14 @@ from hushlist.match.expressions import full_hash
 from hushlist.match.index_writer import index_of
 from hushlist.match.rule import ExpressionHash, Rule, Terms
 from hushlist.policy.policy_file import Layer, Policy
-from hushlist.policy.safe_browsing import PrefixList, SafeBrowsing
+from hushlist.policy.safe_browsing import SafeBrowsing, ThreatList
 from unit.compiling.prefix_server import PrefixServer
 
 #: questions that are measured, and runs of decisions
 _ASKED, _RUNS = 300, 9
 
 
-def engine(prefixes: list[bytes], terms: Terms, named: PrefixList | None = None) -> Engine:
+def engine(prefixes: list[bytes], terms: Terms, named: ThreatList | None = None) -> Engine:
     """An engine with one list of prefixes."""
     index = index_of(Rule(ExpressionHash(prefix), terms, line) for line, prefix in enumerate(prefixes, 1))
     policy = Policy("bench", (Layer("lists"),), confirmers={} if named is None else {named.key: named})
@@ -62,7 +62,7 @@ def main() -> None:
     with PrefixServer(*expressions) as server:
         for version in (4, 5):
             name = "mw-4b" if version == 5 else "MALWARE"
-            named = PrefixList(SafeBrowsing(version, server.url, (name,)), name)
+            named = ThreatList(SafeBrowsing(version, server.url, (name,)), name)
             terms = replace(TERMS, confirmer=named.key)
             if version == 4:
                 print(f"{len(asked)} requests, {len(prefixes):,} prefixes of 4 octets, Python {sys.version.split()[0]}")

@@ -14,7 +14,7 @@ from hushlist.compiling.list_fetch import FetchError
 from hushlist.compiling.prefix_service import full_hashes_of_v4, full_hashes_of_v5, search_hashes, updated
 from hushlist.decide.confirmations import Confirmations, FullHashes, Question, Threat
 from hushlist.errors import MessageError
-from hushlist.policy.safe_browsing import PrefixList, SafeBrowsing
+from hushlist.policy.safe_browsing import SafeBrowsing, ThreatList
 from hushlist.safebrowsing import prefix_list
 from hushlist.safebrowsing.v4_messages import (
     FetchThreatListUpdatesRequest,
@@ -212,8 +212,8 @@ def test_what_is_sent_has_the_fields_that_firefox_sends(server: PrefixServer) ->
     """Of v4, each field but the platform and the state of lists in questions; of v5, the same fields of the query."""
     observed = [row for row in rows("observed_requests") if row["client"].startswith("firefox-esr-153")]
     v5 = SafeBrowsing(5, server.url, ("mw-4b",), "local")
-    known, wait = updated(PrefixList(v5, "mw-4b"), prefix_list.PrefixList())
-    updated(PrefixList(v5, "mw-4b"), known)
+    known, wait = updated(ThreatList(v5, "mw-4b"), prefix_list.PrefixList())
+    updated(ThreatList(v5, "mw-4b"), known)
     search_hashes(v5, [b"\xdbvc'"])
     (_, path, query, _), (_, search_path, search_query, _) = server.requests[1:]
     targets = [row["target"].partition("?") for row in observed]
@@ -224,7 +224,7 @@ def test_what_is_sent_has_the_fields_that_firefox_sends(server: PrefixServer) ->
     assert b64decode(search_query["hashPrefixes"][0], altchars=b"-_") == b"\xdbvc'"
     server.requests.clear()
     v4 = SafeBrowsing(4, server.url, ("MALWARE/LINUX/URL",), "local")
-    updated(PrefixList(v4, "MALWARE/LINUX/URL"), prefix_list.PrefixList())
+    updated(ThreatList(v4, "MALWARE/LINUX/URL"), prefix_list.PrefixList())
     search_hashes(v4, [b"\xdbvc'"])
     (_, path, _, body), (_, search_path, _, search_body) = server.requests
     theirs = {

@@ -24,7 +24,7 @@ from hushlist.match.index_writer import index_of
 from hushlist.match.rule import Action, ExpressionHash, Rule, Terms
 from hushlist.policy.policy_file import Layer, Policy
 from hushlist.policy.proxy_settings import FailureCause, NameAnswers, OnFailure
-from hushlist.policy.safe_browsing import PrefixList, SafeBrowsing
+from hushlist.policy.safe_browsing import SafeBrowsing, ThreatList
 from hushlist.proxy import dns_queries
 from hushlist.proxy.dns_queries import DnsQueries, NameServers, ask_filter_first
 from hushlist.proxy.flow_outcome import BLOCKED, KEY, WOULD_BLOCK
@@ -454,7 +454,7 @@ def test_while_the_filter_is_off_nothing_is_asked_of_it(runtime: Runtime, monkey
 @pytest.mark.parametrize(("name", "code"), [("bad.example", response_codes.NXDOMAIN), ("odd.example", None)])
 def test_a_question_waits_until_a_prefix_of_its_name_is_confirmed(tmp_path: Path, name: str, code: int | None) -> None:
     service = SafeBrowsing(5, "https://lists.example", ("all-4b",))
-    named = PrefixList(service, "all-4b")
+    named = ThreatList(service, "all-4b")
     terms = Terms(Action.BLOCK, "all-4b", "all-4b", layer="lists", confirmer=named.key)
     rules = [
         Rule(ExpressionHash(full_hash(own)[:4]), terms, at) for at, own in enumerate((b"bad.example/", b"odd.example/"))
