@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import ExitStack
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -98,7 +99,10 @@ def administrators(tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> 
     more = {"unblock": {"ask": "on"}, "quotas": {"hrn://example.org/web/ads": 30}}
     policy = write_policy(folder, ["own.yaml"], [ads], admin=[person], log={"folder": "log", "what": "all"}, **more)
     policy.write_text(policy.read_text().replace("layer 1", "overrides"))
-    with mitmdump(tmp_path_factory.mktemp("mitmdump"), origin, policy=policy) as running:
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+            running = stack.enter_context(mitmdump(tmp_path_factory.mktemp("mitmdump"), origin, policy=policy))
         running.get("http://ads.test/one")
         Asker(running).ask("http://ads.test/two", reason="Please")
         yield running

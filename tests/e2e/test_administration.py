@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
+from contextlib import ExitStack
 from pathlib import Path
 
 import pytest
@@ -52,7 +53,10 @@ def page(folder: Path, tmp_path_factory: pytest.TempPathFactory, origin: Origin)
         quotas={"hrn://c.test/fun": 30},
     )
     policy.write_text(policy.read_text().replace("layer 1", "overrides"))
-    with mitmdump(tmp_path_factory.mktemp("mitmdump"), origin, policy=policy) as running:
+    with ExitStack() as stack:
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+            running = stack.enter_context(mitmdump(tmp_path_factory.mktemp("mitmdump"), origin, policy=policy))
         yield running
 
 

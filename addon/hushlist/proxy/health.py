@@ -66,18 +66,26 @@ def decides(runtime: Runtime) -> Health:
 
 def is_ready(runtime: Runtime) -> Health:
     """Whether it decides by the policy that is meant, with lists that are not too old, and goes on to."""
+    why = why_unready(runtime)
+    health = Health(False, why) if why else decides(runtime)
+    return health if not health.is_good or runtime.mode == "off" else Health(True, "it is ready")
+
+
+def why_unready(runtime: Runtime) -> str:
+    """Why it is not ready, as far as that is known without a decision; empty if nothing is wrong."""
     if runtime.is_stopping:
-        return Health(False, "it is stopping")
-    health = decides(runtime)
-    if not health.is_good or runtime.engine is None or runtime.mode == "off":
-        return health
+        return "it is stopping"
+    if runtime.mode == "off":
+        return ""
+    if runtime.engine is None:
+        return runtime.without_policy()
     if runtime.problem is not None:
-        return Health(False, "the last change of the policy or its lists is not used: it has mistakes")
+        return "the last change of the policy or its lists is not used: it has mistakes"
     for own in runtime.engine.policy.subscribed:
         most, state = own.subscription.max_age, runtime.list_states.get(own.subscription.url)
         if most is not None and state is not None and time() - state.checked > most:
-            return Health(False, f"the list in line {own.subscription.line} of the policy is older than its max-age")
-    return Health(True, "it is ready")
+            return f"the list in line {own.subscription.line} of the policy is older than its max-age"
+    return ""
 
 
 #: path -> what it tells

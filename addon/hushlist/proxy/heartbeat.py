@@ -19,7 +19,7 @@ from mitmproxy import ctx
 from hushlist import __version__
 from hushlist.errors import logger_of
 from hushlist.fleet.proxy_records import BEAT, ProxyRecord, ProxyRecords, default_path
-from hushlist.proxy.health import is_ready
+from hushlist.proxy.health import why_unready
 from hushlist.proxy.runtime import Runtime
 from hushlist.system.memory import resident_octets
 from hushlist.system.postgres_address import PostgresAddress
@@ -114,7 +114,6 @@ class Heartbeat:
 
     def _record(self) -> ProxyRecord:
         runtime, engine, now = self._runtime, self._runtime.engine, time()
-        health = is_ready(runtime)
         requests = runtime.statistics.total
         states = runtime.list_states.values()
         index = "" if engine is None else Path(engine.index.source).stem
@@ -134,7 +133,7 @@ class Heartbeat:
             requests=requests,
             rate=rate,
             memory=resident_octets() or 0,
-            unready="" if health.is_good else health.reason,
+            unready=why_unready(runtime),
             fault=_fault_of(runtime)[:_LONGEST_FAULT],
         )
 

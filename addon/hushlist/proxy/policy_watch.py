@@ -234,16 +234,20 @@ class PolicyWatch:
             except Exception:
                 logger.exception("hushlist: no list could be fetched")
             await asyncio.to_thread(self._note_states)
-            await asyncio.sleep(RETRY)  # the disk may be full, so that nothing says when to try again
+            if self._is_due():  # the disk may be full, so that nothing says when to try again
+                await asyncio.sleep(RETRY)
 
     def _wait_for_due(self, is_over: Event) -> None:
         """Return once a list is to be fetched, or at the end."""
         while not is_over.wait(DUE_INTERVAL):
             self._note_states()
             send_weekly_summary(self._runtime, datetime.now(UTC))
-            now = time()
-            if any(state.is_due(now) for state in self._runtime.list_states.values()):
+            if self._is_due():
                 return
+
+    def _is_due(self) -> bool:
+        now = time()
+        return any(state.is_due(now) for state in self._runtime.list_states.values())
 
     def _note_states(self) -> None:
         engine = self._runtime.engine
