@@ -140,10 +140,10 @@ def test_what_was_unblocked_ends_with_the_unblock(
     start: Callable[..., Proxy], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    proxy = start(policy=policy_of(tmp_path / "own", "bank.test"))
     with Overrides(tmp_path / "state" / "hushlist" / "overrides.sqlite", time.time) as overrides:
         first = overrides.grant("host", "www.bank.test", 600, how="command", by="me")
         overrides.grant("host", "other.bank.test", 600, how="command", by="me")
+        proxy = start(policy=policy_of(tmp_path / "own", "bank.test"))
         with relayed(proxy, "www.bank.test") as revoked, relayed(proxy, "other.bank.test") as other:
             assert is_open(revoked, "www.bank.test")
             assert overrides.revoke(first.id, by="me")
