@@ -4,6 +4,7 @@ import re
 import sqlite3
 import time
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -147,7 +148,7 @@ def test_what_cannot_be_granted_stays_waiting(overrides: Overrides) -> None:
 def test_a_full_store_grants_nothing_and_the_request_stays(overrides: Overrides, path: Path, clock: Clock) -> None:
     overrides.ask(wanted())
     values = [("host", "a.example", f"c{n}", clock() + 60, "code", "x", clock()) for n in range(MOST_GRANTS)]
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.executemany("INSERT INTO grants VALUES (NULL, ?, ?, ?, ?, ?, ?, ?)", values)
     with pytest.raises(StoreError, match="it is full"):
         overrides.approve(1, "host", 60.0, by="x")
@@ -205,7 +206,7 @@ def test_a_clock_that_was_set_back_leaves_no_request_that_waits_for_ever(overrid
 def test_a_store_of_an_older_hushlist_gets_the_table(path: Path, clock: Clock) -> None:
     with Overrides(path, clock) as made:
         made.grant("host", "a.example", 60.0, how="x", by="x")
-    with sqlite3.connect(path) as database:
+    with closing(sqlite3.connect(path)) as database, database:
         database.execute("DROP TABLE access_requests")
         database.execute("CREATE TABLE another (a)")
         database.execute("CREATE INDEX further ON another (a)")
