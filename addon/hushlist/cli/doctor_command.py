@@ -47,7 +47,7 @@ def add_to(commands: Commands) -> None:
     add_policy(parser)
     parser.add_argument(
         "--proxy",
-        type=checked(parse_place, "is no address and port such as 127.0.0.1:8080"),
+        type=checked(parse_proxy_address, "is no address and port such as 127.0.0.1:8080"),
         default=("127.0.0.1", 8080),
         metavar="ADDRESS:PORT",
         help="where the proxy listens (default: 127.0.0.1:8080)",
@@ -63,10 +63,10 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--json", action="store_true", help="print a JSON object a line, for each thing looked at")
 
 
-def parse_place(text: str) -> tuple[str, int]:
+def parse_proxy_address(text: str) -> tuple[str, int]:
     """An address, or a name, and a port.
 
-    >>> parse_place("[::1]:8080")
+    >>> parse_proxy_address("[::1]:8080")
     ('::1', 8080)
     """
     host, _, port = text.rpartition(":")

@@ -37,6 +37,7 @@ from hushlist.unblock.credentials import CODE_KEPT, Code, CodeError, CodeFault, 
 from hushlist.unblock.grants import FOR_GOOD, WARNING, Grant, GrantTable, check_target
 from hushlist.unblock.store import (
     NEWEST_EVENTS,
+    SAME_CLIENT,
     CountedTry,
     GrantEvent,
     StoreError,
@@ -71,7 +72,7 @@ _BLOCKED = (
     " WHERE until IS NULL OR until > ? ORDER BY id DESC"
 )
 _NEW_BLOCK = "INSERT INTO admin_blocks (scope, target, client, until, reason, by, made) VALUES (?, ?, ?, ?, ?, ?, ?)"
-_SAME_BLOCK = "scope = ? AND target = ? AND coalesce(client, '') = coalesce(?, '') AND (client IS NULL) = ?"
+_SAME_BLOCK = f"scope = ? AND target = ? AND {SAME_CLIENT}"
 _INSERT = "INSERT INTO grants (scope, target, client, until, how, by, made) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id"
 _CODE = f"SELECT {', '.join(Code._fields)} FROM codes"  # noqa: S608
 _MARKS = ", ".join("?" * len(Code._fields))
@@ -517,8 +518,7 @@ def _make_room(database: SqlConnection, wanted: Grant) -> None:
     """
     database.execute("DELETE FROM grants WHERE until <= ?", (wanted.made,))
     database.execute(
-        "DELETE FROM grants WHERE coalesce(client, '') = coalesce(?, '') AND (client IS NULL) = ? AND scope = ?"
-        " AND target = ? AND until <= ? AND (how = ?) >= ?",
+        f"DELETE FROM grants WHERE {SAME_CLIENT} AND scope = ? AND target = ? AND until <= ? AND (how = ?) >= ?",  # noqa: S608
         (
             *(wanted.client, wanted.client is None, wanted.scope, wanted.target, wanted.until),
             *(WARNING, wanted.how == WARNING),

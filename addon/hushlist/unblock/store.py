@@ -46,6 +46,9 @@ _APPLICATION = 0x48757368
 _VERSION = 1
 #: seconds that a writer waits for another; transactions take milliseconds
 _PATIENCE = 5.0
+#: whether a row is for a client, or for everybody: takes the client or ``None``, and whether it is ``None``. SQLite's
+#: ``IS`` is no SQL elsewhere, and its ``IS NOT DISTINCT FROM`` is new
+SAME_CLIENT = "coalesce(client, '') = coalesce(?, '') AND (client IS NULL) = ?"
 
 
 _T = TypeVar("_T")

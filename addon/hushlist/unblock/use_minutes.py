@@ -28,7 +28,7 @@ from typing import NamedTuple
 from hushlist.errors import logger_of
 from hushlist.system.postgres import SqlConnection
 from hushlist.system.postgres_address import PostgresAddress
-from hushlist.unblock.store import GrantEvent, Store, StoreError, open_store, record_event
+from hushlist.unblock.store import SAME_CLIENT, GrantEvent, Store, StoreError, open_store, record_event
 from hushlist.url.hrn import category_levels
 
 logger = logger_of(__name__)
@@ -193,8 +193,8 @@ class UseMinutes:
         with self._opened().writing() as database:
             client, category, minutes, minute = extension
             query = (
-                "DELETE FROM extensions WHERE id = (SELECT max(id) FROM extensions WHERE coalesce(client, '') ="
-                " coalesce(?, '') AND (client IS NULL) = ? AND category = ? AND minutes = ? AND minute = ?)"
+                f"DELETE FROM extensions WHERE id = (SELECT max(id) FROM extensions WHERE {SAME_CLIENT}"  # noqa: S608
+                " AND category = ? AND minutes = ? AND minute = ?)"
             )
             is_there = database.execute(query, (client, client is None, category, minutes, minute)).rowcount == 1
             if is_there:
