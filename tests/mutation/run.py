@@ -1,7 +1,7 @@
 """Changes the package in one place at a time, and counts how many of the changes a test sees.
 
     python tests/mutation/run.py                                     300 changes, at random
-    python tests/mutation/run.py --number 60 --seed 7 --only addon/hushlist/proxy/tunnels.py
+    python tests/mutation/run.py --number 60 --seed 7 --only addon/hushlist/proxy/connections/tunnels.py
     python tests/mutation/run.py --number 0 --only addon/hushlist/squid.py     every change of a file
     python tests/mutation/run.py --only addon/hushlist/url --tests tests/unit/url     and what some tests see of it
 

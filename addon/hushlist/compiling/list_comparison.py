@@ -19,11 +19,11 @@ from typing import NamedTuple
 from hushlist.jobs.list_chunks import ChunkedList, LoadedChunk, collect_rules, read_lists
 from hushlist.jobs.worker_processes import Workers
 from hushlist.match.context import Context
+from hushlist.match.filters.network_filter import Asked, NetworkFilter
 from hushlist.match.index import Index
 from hushlist.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms, key_length, seal_of
 from hushlist.match.index_table import PLACE
 from hushlist.match.index_writer import CollectedPart, assemble, key_ranges, merge_all, rows_in_range, unspill
-from hushlist.match.network_filter import Asked, NetworkFilter
 from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, RuleBlock
 from hushlist.match.rule_anomalies import BreadthTest, breadth_test, find_shadowed
 
@@ -137,7 +137,7 @@ _INVENTED = [
 def _why_broad(own: NetworkFilter, breadth: BreadthTest) -> str | None:
     """Why a filter is broad, on pages of any site.
 
-    >>> from hushlist.match.network_filter import parse_filter
+    >>> from hushlist.match.filters.network_filter import parse_filter
     >>> own = ("@@||com^", "@@*$script", "@@.org^", "@@||a.example^", "@@*$domain=a.example", "/ads/*")
     >>> [_why_broad(parse_filter(text), BreadthTest()) is not None for text in own]
     [True, True, True, False, False, False]

@@ -19,7 +19,7 @@ from datetime import UTC, datetime, tzinfo
 from typing import TYPE_CHECKING, NamedTuple
 
 from hushlist.errors import UrlError, printable, without_user
-from hushlist.match.network_filter import NetworkFilter
+from hushlist.match.filters.network_filter import NetworkFilter
 from hushlist.match.rule import FINAL, Action, Anything, ExpressionHash, Rule, Terms
 from hushlist.match.rule_match import Match
 from hushlist.policy.groups import DEFAULT_LAYER, Client, Group, GroupSettings, LayerUse

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from hushlist.match.context import Telling
-from hushlist.match.filter_index import FilterIndex
-from hushlist.match.network_filter import Asked, Work
+from hushlist.match.filters.filter_index import FilterIndex
+from hushlist.match.filters.network_filter import Asked, Work
 from hushlist.match.rule_match import Match
 from hushlist.url.parts import Parts
 from hushlist.url.request import Request, filtered_urls

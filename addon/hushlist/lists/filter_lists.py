@@ -1,7 +1,7 @@
 """Readers of lists in the filter formats of browsers: Adblock Plus, and Chromium's URLBlocklist and URLAllowlist.
 
 In Adblock Plus, ``||host^`` becomes a rule for the host, and each other filter for requests a rule with a pattern and
-options (``match/network_filter.py``). What a proxy cannot apply is left out, counted by kind.
+options (``match/filters/network_filter.py``). What a proxy cannot apply is left out, counted by kind.
 
 Of Chromium's format, the filters that are a host or a path prefix are taken; others are left out, one by one with the
 reason. There ``host/path`` also fits ``host/pathology``; here it fits only the page and the folder of that name.
@@ -26,7 +26,7 @@ from hushlist.lists.patterns import (
     run_of,
     split_plain,
 )
-from hushlist.match.network_filter import parse_filter, split_options
+from hushlist.match.filters.network_filter import parse_filter, split_options
 from hushlist.match.rule import Action, Rule, RuleBlock, each_rule
 
 # -- Adblock Plus ------------------------------------------------------------------------------------------------

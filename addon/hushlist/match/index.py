@@ -29,8 +29,8 @@ from hushlist.match.expressions import (
     path_prefixes,
     suffixes_with_top_level,
 )
-from hushlist.match.filter_index import FilterIndex
-from hushlist.match.filter_table import SECTIONS, FilterTable
+from hushlist.match.filters.filter_index import FilterIndex
+from hushlist.match.filters.filter_table import SECTIONS, FilterTable
 from hushlist.match.index_file import (
     EXPRESSION_TABLE,
     FILTER_TABLE,

@@ -42,8 +42,8 @@ from typing import Self
 
 from hushlist.errors import Problem, SourceError
 from hushlist.match.expressions import DEEPEST_HOST, DEEPEST_PATH, FULL_LENGTH, full_hash
+from hushlist.match.filters.network_filter import NetworkFilter
 from hushlist.match.index_table import Shape
-from hushlist.match.network_filter import NetworkFilter
 from hushlist.match.rule import Action, Expression, ExpressionHash, Terms, WholeUrl
 from hushlist.url.hashed_uri import ALGORITHMS, HashedUri, HashKey
 
@@ -86,7 +86,7 @@ class Directory:
     #: by the names that ``table_key`` gives
     tables: dict[str, Shape]
     #: "filter", "parts", "offsets", "terms"; for every table its name with "fan", "tails" and "rows"; those of
-    #: ``match/filter_table.py`` where there are network filters; and those added
+    #: ``match/filters/filter_table.py`` where there are network filters; and those added
     sections: dict[str, FileSection]
     #: labels of the longest host, components of the longest path among rules in the clear
     deepest_host: int

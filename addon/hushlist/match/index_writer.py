@@ -32,7 +32,8 @@ from typing import Any, BinaryIO, NamedTuple
 
 from hushlist.match.checks import Check
 from hushlist.match.expressions import DEEPEST_HOST, DEEPEST_PATH, full_hash
-from hushlist.match.filter_table import WordedFilter, table_sections, worded
+from hushlist.match.filters.filter_table import WordedFilter, table_sections, worded
+from hushlist.match.filters.network_filter import NetworkFilter
 from hushlist.match.index import Index
 from hushlist.match.index_file import (
     ALLOWING,
@@ -54,7 +55,6 @@ from hushlist.match.index_file import (
     table_key,
 )
 from hushlist.match.index_table import MARKS, PLACE, Shape, bits_for, filter_length
-from hushlist.match.network_filter import NetworkFilter
 from hushlist.match.rule import (
     FINAL,
     Action,

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from hushlist.match.checks import Check
 from hushlist.match.expressions import FULL_LENGTH
-from hushlist.match.network_filter import NetworkFilter
+from hushlist.match.filters.network_filter import NetworkFilter
 from hushlist.url.comparison import LADDER
 from hushlist.url.hashed_uri import HashedUri
 

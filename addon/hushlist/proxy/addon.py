@@ -16,12 +16,16 @@ from hushlist.errors import Lines, did_you_mean, logger_of
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import MODES
 from hushlist.policy.policy_file import PolicyError
-from hushlist.proxy.alternative_services import keep_here
 from hushlist.proxy.ask_handler import answer_waiting_page
 from hushlist.proxy.begun_coroutine import begin
-from hushlist.proxy.bounded_input import bound_input
-from hushlist.proxy.certificate_pinning import CertificatePinning
 from hushlist.proxy.commands import Commands
+from hushlist.proxy.connections.alternative_services import keep_here
+from hushlist.proxy.connections.bounded_input import bound_input
+from hushlist.proxy.connections.certificate_pinning import CertificatePinning
+from hushlist.proxy.connections.dns_queries import DnsQueries, ask_filter_first
+from hushlist.proxy.connections.proxy_protocol import ProxyProtocol, read_balancers
+from hushlist.proxy.connections.relayed_connections import RelayedConnections
+from hushlist.proxy.connections.tunnels import Tunnels
 from hushlist.proxy.dashboard.dashboard_server import (
     DashboardServer,
     answer_onboarding,
@@ -31,19 +35,15 @@ from hushlist.proxy.dashboard.dashboard_server import (
     is_onboarding,
 )
 from hushlist.proxy.dashboard.metrics import summary
-from hushlist.proxy.dns_queries import DnsQueries, ask_filter_first
 from hushlist.proxy.flow_outcome import Bodies
 from hushlist.proxy.flow_request import SelfConnections
-from hushlist.proxy.graceful_stop import GracefulStop
-from hushlist.proxy.health import HealthPort, parse_health_address
-from hushlist.proxy.heartbeat import Heartbeat
 from hushlist.proxy.metered_use import MeteredUse
-from hushlist.proxy.policy_watch import PolicyWatch
-from hushlist.proxy.proxy_protocol import ProxyProtocol, read_balancers
-from hushlist.proxy.relayed_connections import RelayedConnections
 from hushlist.proxy.request_handler import RequestHandler
 from hushlist.proxy.runtime import Runtime
-from hushlist.proxy.tunnels import Tunnels
+from hushlist.proxy.service.graceful_stop import GracefulStop
+from hushlist.proxy.service.health import HealthPort, parse_health_address
+from hushlist.proxy.service.heartbeat import Heartbeat
+from hushlist.proxy.service.policy_watch import PolicyWatch
 from hushlist.proxy.unblock_handler import UnblockHandler
 
 if TYPE_CHECKING:

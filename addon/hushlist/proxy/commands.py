@@ -14,8 +14,8 @@ from hushlist.errors import UrlError, logger_of, printable
 from hushlist.match.rule import Action
 from hushlist.proxy.flow_outcome import SAFE_SEARCH
 from hushlist.proxy.flow_request import client_of_flow, request_of_flow
-from hushlist.proxy.policy_watch import PolicyWatch
 from hushlist.proxy.runtime import Runtime
+from hushlist.proxy.service.policy_watch import PolicyWatch
 from hushlist.url.host import is_address
 from hushlist.url.request import canonical_host
 

@@ -21,7 +21,7 @@ from hushlist.match.rule import TimeLimit
 from hushlist.policy.groups import Client
 from hushlist.policy.pass_through import KEEP
 from hushlist.policy.quotas import Quota
-from hushlist.proxy.client_connections import end_connection, last_activity
+from hushlist.proxy.connections.client_connections import end_connection, last_activity
 from hushlist.proxy.flow_request import client_of_connection
 from hushlist.proxy.runtime import Runtime
 from hushlist.url.request import Request

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from hushlist.proxy import policy_watch
+from hushlist.proxy.service import policy_watch
 
 
 def load(_: object) -> None:

@@ -18,7 +18,7 @@ from typing import Any
 from mitmproxy import ctx
 from mitmproxy.addonmanager import Loader
 
-from hushlist.proxy import policy_watch
+from hushlist.proxy.service import policy_watch
 
 _open_connection = asyncio.open_connection
 

@@ -15,10 +15,10 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from hushlist.decide.trace import trace
 from hushlist.errors import printable
 from hushlist.policy.groups import Client
-from hushlist.proxy import tunnels
+from hushlist.proxy.connections import tunnels
+from hushlist.proxy.connections.proxy_protocol import read_header
 from hushlist.proxy.dashboard import dashboard_server
 from hushlist.proxy.flow_request import SelfConnections, name_to_ask, request_of_connect, request_of_connection
-from hushlist.proxy.proxy_protocol import read_header
 from hushlist.proxy.runtime import Runtime
 from hushlist.url.http_head import Naming, request_of_head
 from unit.parsers.lines import engine

@@ -6,7 +6,7 @@ import argparse
 from functools import cache, partial
 from itertools import chain
 
-from hushlist.cli.log_command import parse_past_moment
+from hushlist.cli.operation.log_command import parse_past_moment
 from hushlist.decide.engine import Engine
 from hushlist.journal.log_database import COUNTED, LogFilters, counted_value, parse_lines
 from hushlist.journal.log_identifiers import parse_reference

@@ -16,9 +16,9 @@ from mitmproxy.test import tflow
 from hushlist.decide.decision import Judgement
 from hushlist.policy.groups import GroupSettings
 from hushlist.policy.proxy_settings import NameAnswers
-from hushlist.proxy import dns_queries
-from hushlist.proxy.alternative_services import read_service_record
-from hushlist.proxy.dns_queries import DnsQueries
+from hushlist.proxy.connections import dns_queries
+from hushlist.proxy.connections.alternative_services import read_service_record
+from hushlist.proxy.connections.dns_queries import DnsQueries
 from hushlist.proxy.flow_request import hosts_of_name, request_of_question
 from hushlist.proxy.runtime import Runtime
 from hushlist.url.request import Request

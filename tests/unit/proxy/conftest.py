@@ -41,4 +41,4 @@ class InProcess:
 
 @pytest.fixture(autouse=True)
 def _compiles_in_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushlist.proxy.policy_watch.BackgroundCompiler", InProcess)
+    monkeypatch.setattr("hushlist.proxy.service.policy_watch.BackgroundCompiler", InProcess)

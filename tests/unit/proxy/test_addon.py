@@ -17,12 +17,13 @@ from hushlist.decide.engine import Engine
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import Client, Group
 from hushlist.policy.policy_file import POLICY_KEYS, PolicyError
-from hushlist.proxy import policy_watch, request_handler, runtime
+from hushlist.proxy import request_handler, runtime
 from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.connections.relayed_connections import RelayedConnections
 from hushlist.proxy.flow_outcome import BLOCKED, KEY, SAFE_SEARCH, TAGGED, WOULD_BLOCK
-from hushlist.proxy.graceful_stop import GracefulStop
-from hushlist.proxy.heartbeat import Heartbeat
-from hushlist.proxy.relayed_connections import RelayedConnections
+from hushlist.proxy.service import policy_watch
+from hushlist.proxy.service.graceful_stop import GracefulStop
+from hushlist.proxy.service.heartbeat import Heartbeat
 from hushlist.url.request import Request
 from unit.mitmproxied import mitmproxied
 

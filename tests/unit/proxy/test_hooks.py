@@ -16,7 +16,15 @@ from mitmproxy.test import taddons, tflow
 
 from hushlist.proxy.addon import Hushlist
 from unit.mitmproxied import mitmproxied
-from unit.proxy.test_tunnels import ADDRESS, GREETING, HARMLESS, connect_to, datagram_hello, offered, outcome
+from unit.proxy.connections.test_tunnels import (
+    ADDRESS,
+    GREETING,
+    HARMLESS,
+    connect_to,
+    datagram_hello,
+    offered,
+    outcome,
+)
 
 
 @pytest.fixture

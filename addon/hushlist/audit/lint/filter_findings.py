@@ -16,10 +16,10 @@ from collections.abc import Iterable, Iterator
 
 from hushlist.errors import UrlError
 from hushlist.match.context import Context
-from hushlist.match.filter_patterns import shape_of
+from hushlist.match.filters.filter_patterns import shape_of
+from hushlist.match.filters.network_filter import Asked, Names, NetworkFilter, parse_filter
 from hushlist.match.index import Index
 from hushlist.match.index_file import FILTERED
-from hushlist.match.network_filter import Asked, Names, NetworkFilter, parse_filter
 from hushlist.match.rule import Rule
 from hushlist.match.rule_match import Match
 

@@ -28,8 +28,8 @@ from hushlist.jobs.list_chunks import LoadedChunk, collect_rules
 from hushlist.lists.patterns import parse_expression
 from hushlist.lists.plain_lists import read_safebrowsing_raw
 from hushlist.match.expressions import full_hash
+from hushlist.match.filters.network_filter import NetworkFilter
 from hushlist.match.index_writer import CollectedPart
-from hushlist.match.network_filter import NetworkFilter
 from hushlist.match.rule import Expression, ExpressionHash, Pattern, Rule, WholeUrl
 from hushlist.match.rule_anomalies import BreadthTest, breadth_test
 from hushlist.match.seal import SealKey

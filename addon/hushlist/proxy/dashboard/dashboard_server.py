@@ -34,10 +34,10 @@ from hushlist.proxy.dashboard.metrics import CONTENT_TYPE, metrics
 from hushlist.proxy.dashboard.setup_page import SetupPage, is_direct, is_setup_path
 from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
 from hushlist.proxy.flow_request import SelfConnections, client_of_flow, request_of_flow
-from hushlist.proxy.health import HEALTH_PATHS
 from hushlist.proxy.page import block_response
 from hushlist.proxy.page.pages import Explanation
 from hushlist.proxy.runtime import Runtime
+from hushlist.proxy.service.health import HEALTH_PATHS
 from hushlist.url.host import is_address
 from hushlist.url.http_head import tells_body
 from hushlist.url.parts import as_typed

@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hushlist.audit.lint.filter_findings import covers, why_never
 from hushlist.match.context import Context
-from hushlist.match.network_filter import Asked, parse_filter
+from hushlist.match.filters.network_filter import Asked, parse_filter
 
 FILTERS = st.builds(
     "{}{}".format,

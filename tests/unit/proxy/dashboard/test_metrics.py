@@ -15,8 +15,8 @@ from hypothesis import strategies as st
 from hushlist.journal.log_record import LogRecord
 from hushlist.policy.groups import Client
 from hushlist.proxy.dashboard.metrics import escaped, metrics, summary
-from hushlist.proxy.policy_watch import PolicyWatch
 from hushlist.proxy.runtime import Runtime
+from hushlist.proxy.service.policy_watch import PolicyWatch
 
 
 class Sample(NamedTuple):

@@ -13,8 +13,8 @@ import yaml
 
 from documentation import ROOT
 from hushlist.proxy.dashboard.metrics import metrics
-from hushlist.proxy.policy_watch import PolicyWatch
 from hushlist.proxy.runtime import Runtime
+from hushlist.proxy.service.policy_watch import PolicyWatch
 
 FLEET = ROOT / "examples" / "fleet"
 DASHBOARD = json.loads((FLEET / "dashboard.json").read_text(encoding="utf-8"))

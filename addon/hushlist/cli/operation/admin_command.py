@@ -1,0 +1,98 @@
+"""``hushlist admin``: tokens, by which programs use the interface of the live page.
+
+The commands read and write the file that the proxies share. Exit codes: 0 good; 2 wrong usage or bad input.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+
+from hushlist.admin.admin_store import AdminStore, default_path
+from hushlist.cli.command_options import add_clock, clock_of
+from hushlist.cli.common import GOOD, Commands, add_command, complain, parse_place, print_json, print_line, remark
+from hushlist.cli.operation.override_command import STORE_HELP, acting_user, local_moment, parse_duration
+from hushlist.policy.admin import Role
+from hushlist.unblock.store import StoreError
+
+_LONGEST_NAME = 100
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command ``admin`` with its own commands."""
+    parser = commands.add_parser(
+        "admin",
+        help="tokens for programs that use the interface of the live page",
+        description="Tokens for programs that use the interface of the live page, where the policy has 'admin'.",
+    )
+    token = parser.add_subparsers(required=True, metavar="COMMAND").add_parser(
+        "token", help="make, list and revoke tokens", description="Make, list and revoke tokens."
+    )
+    own = token.add_subparsers(required=True, metavar="COMMAND")
+    made = add_command(own, "make", make_token, "make a token and print it; it cannot be shown again")
+    made.add_argument("name", type=parse_name, metavar="NAME", help="what the record calls it")
+    made.add_argument("--role", type=Role, choices=list(Role), required=True, help="what it may do")
+    made.add_argument(
+        "--for",
+        dest="seconds",
+        type=parse_duration,
+        default=366 * 86400.0,
+        metavar="TIME",
+        help="how long it can be used: 30m, 2h, 90d (default: 366d, the longest)",
+    )
+    listed = add_command(own, "list", list_tokens, "list the tokens that can be used, the newest first")
+    listed.add_argument("--json", action="store_true", help="print one JSON object a line; times in seconds since 1970")
+    revoked = add_command(own, "revoke", revoke_tokens, "make tokens worthless")
+    revoked.add_argument("names", nargs="+", type=parse_name, metavar="NAME", help="the name of a token")
+    for command in (made, listed, revoked):
+        command.add_argument("--store", type=parse_place, metavar="FILE", help=STORE_HELP)
+    add_clock(listed)
+
+
+def parse_name(text: str) -> str:
+    """The name of a token."""
+    if not (0 < len(text) <= _LONGEST_NAME and text.isprintable() and text.strip() == text):
+        raise argparse.ArgumentTypeError(f"{text!r}: expected 1 to {_LONGEST_NAME} characters that can be shown")
+    return text
+
+
+def _store(arguments: argparse.Namespace, *, may_be_new: bool = False) -> AdminStore:
+    if isinstance(arguments.store, Path) and not may_be_new and not arguments.store.exists():
+        raise StoreError(arguments.store, "there is no such file")
+    return AdminStore(arguments.store or default_path(), time.time)
+
+
+def make_token(arguments: argparse.Namespace) -> int:
+    """Print a new token."""
+    with _store(arguments, may_be_new=True) as store:
+        print_line(store.make_bearer(arguments.name, arguments.role, arguments.seconds, by=acting_user()))
+    remark(f"it is in no file but as a hash: keep it; in the store {arguments.store or default_path()}")
+    return GOOD
+
+
+def list_tokens(arguments: argparse.Namespace) -> int:
+    """Print what is known of the tokens."""
+    zone = clock_of(arguments)
+    with _store(arguments) as store:
+        found = store.bearers()
+    for one in found:
+        if arguments.json:
+            print_json(one._asdict())
+        else:
+            print_line(f"{one.name}  {one.role}  until {local_moment(one.until, zone)}  by {one.by}")
+    if not found:
+        remark("there is no token")
+    return GOOD
+
+
+def revoke_tokens(arguments: argparse.Namespace) -> int:
+    """Make tokens worthless; unknown ones are reported, and the others follow."""
+    code = GOOD
+    with _store(arguments) as store:
+        for name in arguments.names:
+            if store.revoke_bearer(name):
+                print_line(f"revoked {name}")
+            else:
+                code = complain(f"{name!r}: there is no such token")
+    return code

@@ -1,0 +1,214 @@
+"""``hushlist hide``: makes a list of hashes out of any list."""
+
+from __future__ import annotations
+
+import argparse
+from collections.abc import Iterator
+from pathlib import Path
+
+from hushlist.audit.leak.guesses import Targets
+from hushlist.audit.leak.leak_job import search_dictionary, verdict
+from hushlist.cli.command_options import (
+    add_list_options,
+    add_popular,
+    add_seal,
+    files_of,
+    popular_domains,
+    seal_key,
+)
+from hushlist.cli.common import (
+    FOUND,
+    GOOD,
+    Commands,
+    add_command,
+    checked,
+    complain,
+    complain_of,
+    print_line,
+    print_lines,
+    print_warnings,
+    remark,
+    shown_progress,
+)
+from hushlist.cli.publishing.sign_commands import secret_key, sign_file
+from hushlist.errors import Problem, SourceError, number_of
+from hushlist.lists.list_formats import list_format_of
+from hushlist.match.rule import Action
+from hushlist.match.rule_anomalies import Prefixes
+from hushlist.match.seal import SealKey
+from hushlist.publish.hidden_list import HashKind, HiddenList, hide
+from hushlist.publish.key_table import write_key_table
+from hushlist.publish.list_writer import PLAIN_FORMATS, ListHead, as_plain, as_yaml, plain_rules
+from hushlist.system.files import LONGEST_DOCUMENT, reason_of, replace_file
+from hushlist.url.hrn import parse_hrn
+
+
+def add_to(commands: Commands) -> None:
+    """Add the command."""
+    text = "make a list of hashes out of lists, to publish it without what it blocks"
+    epilog = (
+        "Exit codes: 0 the list is written; 1 it is not, since a rule covers a public suffix or a popular domain; "
+        "2 wrong usage or bad input."
+    )
+    parser = add_command(commands, "hide", hide_lists, text, epilog)
+    parser.add_argument("lists", nargs="+", type=Path, metavar="LIST", help="a list: a file, or a squidGuard folder")
+    parser.add_argument(
+        "-o",
+        "--output",
+        type=Path,
+        metavar="FILE",
+        help="where to write the list: YAML if the name ends in .yaml, else a hash a line (default: YAML on standard "
+        "output)",
+    )
+    parser.add_argument(
+        "--kind",
+        type=HashKind,
+        choices=list(HashKind),
+        default=HashKind.SHA256,
+        help="what becomes of a rule: its SHA-256, a prefix of that, or the hashed URIs of a page, which fit no "
+        "host below the rule's (default: sha256)",
+    )
+    length = (
+        "how long the prefixes are (default: as short as less than one false positive in a million requests allows), "
+        "and the hashes of a list of the format safebrowsing-raw"
+    )
+    add_list_options(parser, length)
+    parser.add_argument("--title", metavar="TEXT", help="what people call the list")
+    parser.add_argument(
+        "--category",
+        type=checked(lambda text: str(parse_hrn(text))),
+        metavar="NAME",
+        help="what all rules are about, an hrn: name, in place of what the lists say",
+    )
+    add_popular(parser, ": rules that cover one are refused")
+    parser.add_argument(
+        "--broad", action="store_true", help="hide rules for public suffixes and popular domains, too, with a warning"
+    )
+    parser.add_argument(
+        "--dictionary",
+        type=Path,
+        metavar="FILE",
+        help="say how much 'hushlist leak' recovers with this dictionary (default: the file of popular domains)",
+    )
+    parser.add_argument(
+        "--key-file", type=Path, metavar="FILE", help="write what each hash stands for into a file that is private"
+    )
+    add_seal(parser, "seal the hashes with this key, as 'hushlist sealkey' wrote it: nobody else can try names on them")
+    parser.add_argument(
+        "--sign", type=Path, metavar="SECRET", help="sign the file with this secret key, as 'hushlist sign' does"
+    )
+
+
+def hide_lists(arguments: argparse.Namespace) -> int:
+    """Write the list, and say what became of the rules; on standard error, where the list goes to standard output."""
+    output: Path | None = arguments.output
+    if output is None and arguments.sign is not None:
+        return complain("--sign needs -o: what is signed is a file")
+    if arguments.seal is not None and arguments.kind is HashKind.HASHED_URI:
+        return complain("--seal makes hashes of expressions: leave out --kind hashed-uri")
+    if twice := _written_over(arguments):
+        return complain(f"{twice} would be written over: give each file a name of its own")
+    form = _format_of(output, arguments.kind)
+    files = files_of(arguments.lists, arguments)
+    popular = popular_domains(arguments.popular)
+    signing = None if arguments.sign is None else secret_key(arguments.sign)
+    key, length = seal_key(arguments), arguments.prefix_length
+    with shown_progress() as progress:
+        hidden = hide(files, arguments.kind, key=key, prefix_length=length, popular=popular, progress=progress)
+    print_warnings(hidden.warnings)
+    if hidden.broad and not arguments.broad:
+        complain_of(hidden.broad)
+        complain("nothing is written: take these rules out, or hide them with --broad")
+        return FOUND
+    print_warnings(hidden.broad)
+    text = _text_of(hidden, form, ListHead(arguments.title, arguments.category))
+    if arguments.key_file is not None:
+        write_key_table(arguments.key_file, hidden.rules)
+    if output is None:
+        print_lines(text.splitlines())
+    else:
+        _write(output, text)
+        print_lines(_summary(hidden, output, form))
+    dictionary = arguments.dictionary or arguments.popular
+    if dictionary is not None:
+        for own in (None,) if key is None else (None, key):
+            (remark if output is None else print_line)(_leak(hidden, dictionary, own))
+    if signing is not None and output is not None:
+        sign_file(output, signing)
+    return GOOD
+
+
+def _written_over(arguments: argparse.Namespace) -> Path | None:
+    """A file to write that is also read, or written as another one."""
+    secrets = arguments.sign, arguments.seal
+    taken = {path.resolve() for path in (*arguments.lists, *secrets, arguments.dictionary) if path is not None}
+    for path in (arguments.output, arguments.key_file):
+        if path is not None and path.resolve() in taken:
+            return Path(path)
+        taken |= set() if path is None else {path.resolve()}
+    return None
+
+
+def _format_of(output: Path | None, kind: HashKind) -> str:
+    """The format in which the list is written.
+
+    Raises:
+        SourceError: the file's name tells another one.
+    """
+    plain = PLAIN_FORMATS[kind]
+    if output is None:
+        return "yaml"
+    told = list_format_of(output) or plain
+    if told not in ("yaml", plain):
+        why = f"its name tells the format {told}, and hashes of this kind are written as yaml or {plain}"
+        raise SourceError([Problem(str(output), 0, "output", why)])
+    return told
+
+
+def _text_of(hidden: HiddenList, form: str, head: ListHead) -> str:
+    """The text of the list.
+
+    Raises:
+        SourceError: no rule is left, or it is longer than what is read of YAML.
+    """
+    if form == "yaml":
+        text = as_yaml(hidden, head)
+    else:
+        hidden.rules, problems = plain_rules(hidden)
+        hidden.left_out += len(problems)
+        print_warnings(problems)
+        text = as_plain(hidden, head)
+    if not hidden.rules:
+        raise SourceError([Problem("hide", 0, "lists", "there is no rule in them that these hashes can hide")])
+    if form == "yaml" and len(text) > LONGEST_DOCUMENT:
+        why = f"as YAML the list is longer than {LONGEST_DOCUMENT:,} octets: write a hash a line (-o NAME.sha256)"
+        raise SourceError([Problem("hide", 0, "output", why)])
+    return text
+
+
+def _write(output: Path, text: str) -> None:
+    try:
+        replace_file(output, text.encode())
+    except (OSError, ValueError) as error:  # ValueError: no file can have that name
+        raise SourceError([Problem(str(output), 0, "output", reason_of(error))]) from error
+
+
+def _summary(hidden: HiddenList, output: Path, form: str) -> Iterator[str]:
+    """Lines for a person."""
+    left_out = f", {hidden.left_out:,} left out" if hidden.left_out else ""
+    yield f"{output}: {number_of(len(hidden.rules), 'hash', 'hashes')}{left_out}"
+    if hidden.prefix_length is not None:
+        number = sum(rule.terms.action is not Action.ALLOW for rule in hidden.rules)
+        yield f"{output}: {Prefixes('', hidden.prefix_length, number, 0)}"
+    if list_format_of(output) is None:
+        yield f"in a policy: {{file: {output}, format: {form}}}"
+
+
+def _leak(hidden: HiddenList, dictionary: Path, key: SealKey | None) -> str:
+    """What a dictionary recovers, without the key of a sealed list or with it."""
+    targets = Targets()
+    targets.add(hidden.as_rules)
+    with shown_progress() as progress:
+        found = search_dictionary("", targets, [dictionary], key=key, progress=progress)
+    recovered = f"{len(found.recovered):,} of {number_of(found.hashes, 'hash', 'hashes')}"
+    return f"hushlist leak recovers {recovered} with {'its key and ' * bool(key)}{dictionary}: {verdict(found)}"

@@ -1,0 +1,128 @@
+"""Ends connections that pass undecrypted as soon as they would no longer: a rule, a schedule or an unblock has changed.
+
+A request on a decrypted connection is decided when it comes. What is relayed is decided once, when the connection
+begins, and may last for hours. So it is asked again, by the same names, whenever the effective policy is another one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import NamedTuple
+from weakref import WeakKeyDictionary
+
+from mitmproxy import connection
+
+from hushlist.decide.decision import Judgement
+from hushlist.errors import logger_of, printable
+from hushlist.policy.groups import GroupSettings
+from hushlist.policy.pass_through import END
+from hushlist.proxy.connections.client_connections import end_connection
+from hushlist.proxy.flow_request import client_of_connection
+from hushlist.proxy.metered_use import MeteredUse
+from hushlist.proxy.runtime import Runtime
+from hushlist.url.request import Request
+
+logger = logger_of(__name__)
+
+#: seconds between two looks at the policy
+INTERVAL = 1.0
+#: connections that are asked again before the event loop does something else
+AT_ONCE = 100
+
+#: why a connection would be decrypted if it began now, for people; ``None`` if it would not
+WhyDecrypt = Callable[[connection.Client, GroupSettings], str | None]
+
+
+class _Relayed(NamedTuple):
+    #: all names that the connection was decided by
+    request: Request
+    #: ``None`` for what no policy could decrypt
+    why_decrypt: WhyDecrypt | None
+    #: whether it passes by a temporary unblock, which may end at any time
+    has_grant: bool
+
+
+class RelayedConnections:
+    """The connections that pass undecrypted. Only the event loop uses it."""
+
+    def __init__(self, runtime: Runtime, metered: MeteredUse) -> None:
+        self._runtime, self._metered = runtime, metered
+        self._relayed: WeakKeyDictionary[connection.Client, _Relayed] = WeakKeyDictionary()
+        #: what the decisions of all connections go by
+        self._state: object = None
+        self._watcher: asyncio.Task[None] | None = None
+
+    def note(self, client: connection.Client, judgement: Judgement, why_decrypt: WhyDecrypt | None = None) -> None:
+        """Note that a client's connection passes undecrypted; what is noted first has all its names."""
+        has_grant = judgement.decision.grant is not None
+        self._relayed.setdefault(client, _Relayed(judgement.request, why_decrypt, has_grant))
+        self._metered.begin(client, client, judgement)
+
+    def run(self) -> None:
+        """Begin to look at the policy; called in the event loop."""
+        self._watcher = asyncio.get_running_loop().create_task(self._watch(), name="hushlist: relayed connections")
+
+    def close(self) -> None:
+        """Stop that."""
+        if self._watcher is not None:
+            self._watcher.cancel()
+
+    async def _watch(self) -> None:
+        while True:
+            await asyncio.sleep(INTERVAL)
+            try:
+                await self.ask_again()
+                await self._metered.look()
+            except Exception:
+                logger.exception("hushlist: connections that are relayed were not asked again")
+
+    async def ask_again(self) -> None:
+        """End what would no longer be relayed.
+
+        Without a policy, nothing is known that speaks against a connection; the next policy is asked about it.
+        """
+        engine = self._runtime.engine
+        if engine is None:
+            return
+        state = engine.state(), self._runtime.mode
+        is_other, failed = state != self._state, False
+        asked = [own for own in self._relayed.items() if is_other or own[1].has_grant]
+        for number, (client, relayed) in enumerate(asked):
+            if number % AT_ONCE == AT_ONCE - 1:
+                await asyncio.sleep(0)
+            try:
+                if client.connected:
+                    await self._ask(client, relayed)
+            except Exception:
+                failed = True
+                logger.exception("hushlist: a connection was not ended; this is tried again")
+        if not failed:
+            self._state = state
+
+    async def _ask(self, client: connection.Client, relayed: _Relayed) -> None:
+        judgement, why, who = None, None, client_of_connection(client)
+        try:
+            settings = self._runtime.settings(who)
+            if settings.relayed != END or settings.mode != "block":
+                return
+            judgement = self._runtime.judge(relayed.request, who, is_connection=True)
+            judgement = await self._runtime.confirmed(judgement, is_connection=True)
+            stops = judgement is not None and judgement.stops
+            if not stops and relayed.why_decrypt is not None:
+                why = relayed.why_decrypt(client, settings)
+        except Exception as error:
+            stops = not self._runtime.failure_policy.lets_pass(error, "connection")
+            judgement = None
+        if not stops and why is None:
+            if judgement is not None:
+                self._metered.begin(client, client, judgement)  # it may have a quota now
+            return
+        end_connection(client)
+        del self._relayed[client]
+        if judgement is not None and stops:
+            self._runtime.record_connection(judgement)
+        else:
+            names = printable(b", ".join(relayed.request.hosts).decode("ascii", "backslashreplace"))
+            reason = "the filter failed" if why is None else f"it would be decrypted now: {why}"
+            logger.info("hushlist: ended the connection of %s to %s: %s", who.address, names, reason)

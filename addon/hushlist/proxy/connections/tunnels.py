@@ -1,0 +1,561 @@
+"""Decides connections, before or without any request in them: CONNECT, TLS and its server name, raw TCP and UDP.
+
+The requests of a decrypted tunnel are decided one by one later. So a tunnel to a blocked host is opened, but only as
+far as the proxy, which shows a block page in it: no browser shows the answer to a CONNECT. mitmproxy connects to no
+server for it, since its ``connection_strategy`` is lazy. A tunnel that is not decrypted is decided here, once.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from struct import Struct
+from weakref import WeakKeyDictionary, WeakSet
+
+from mitmproxy import connection, ctx, http, tcp, udp
+from mitmproxy.proxy import commands, events, layer
+from mitmproxy.proxy.context import Context
+from mitmproxy.proxy.layers import TCPLayer, UDPLayer
+from mitmproxy.proxy.layers.quic import RawQuicLayer, quic_parse_client_hello_from_datagrams
+from mitmproxy.proxy.layers.tls import dtls_parse_client_hello, parse_client_hello
+from mitmproxy.proxy.server_hooks import ServerConnectionHookData
+from mitmproxy.tls import ClientHello, ClientHelloData
+
+from hushlist.decide.decision import Judgement
+from hushlist.errors import UrlError, logger_of
+from hushlist.match.checks import Check
+from hushlist.policy.groups import Client, GroupSettings
+from hushlist.policy.pass_through import BY_NEED, NEVER, WITHOUT_PAGES, PassThrough
+from hushlist.proxy import flow_outcome
+from hushlist.proxy.begun_coroutine import BegunCoroutine, begin
+from hushlist.proxy.connections.bounded_input import LONGEST_HELLO
+from hushlist.proxy.connections.relayed_connections import RelayedConnections
+from hushlist.proxy.dashboard.dashboard_server import HOST
+from hushlist.proxy.flow_outcome import is_open, refuse
+from hushlist.proxy.flow_request import (
+    SelfConnections,
+    client_of_connection,
+    client_of_flow,
+    name_to_ask,
+    naming_of,
+    request_of_connect,
+    request_of_connection,
+)
+from hushlist.proxy.page import block_response
+from hushlist.proxy.page.block_response import LOOP
+from hushlist.proxy.runtime import Runtime
+from hushlist.url.host import is_address
+from hushlist.url.http_head import Naming
+from hushlist.url.parts import to_bytes
+from hushlist.url.request import Request, canonical_host
+
+logger = logger_of(__name__)
+
+_WEB_PORTS = (80, 443)
+#: lower ports are assigned to one protocol each
+_WELL_KNOWN = 1024
+#: Spec: RFC 6066, 3
+_SERVER_NAME = 0
+_EXTENSION = Struct("!HH")
+_CLIENT_HELLO = b"\x01"
+#: the first octets of a TLS or DTLS record. Some servers accept a hello after an alert, or in any record version.
+#: Spec: RFC 8446, 5.1; RFC 6520 for heartbeats
+_RECORD = re.compile(rb"[\x14-\x18]")
+#: the first octets of a QUIC packet that opens a connection, in versions that servers know: 1, 2, drafts, Google's
+#: Spec: RFC 9000, 17.2; RFC 9369, 3.1
+_QUIC = re.compile(rb"[\x80-\xff](?:\0\0\0\x01|\x6b\x33\x43\xcf|\x70\x9a\x50\xc4|\xff\0\0.|[QT]0..)", re.DOTALL)
+#: the first octet of its later packets: after a pause, mitmproxy takes them for a connection of their own
+#: Spec: RFC 9000, 17.3.1
+_LATER_QUIC = re.compile(rb"[\x40-\x7f]")
+_HIDDEN = "its TLS server name cannot be read"
+_UNSEEN = "its datagrams are neither DNS nor HTTP/3, and may carry anything"
+
+#: ALPN names of protocols by which browsers ask for several hosts over one connection
+_SHARED = frozenset({b"h2", b"h3"})
+_HOST_LINE = re.compile(rb"\r\nhost:[ \t]*([^\r\n:]+)", re.IGNORECASE)
+
+
+#: what passes on data that mitmproxy does not read
+_Raw = TCPLayer | UDPLayer | RawQuicLayer
+
+
+class Tunnels:
+    """Decides connections, and carries decisions out; if anything fails here, ``failure_policy`` decides."""
+
+    def __init__(self, runtime: Runtime, own: SelfConnections, relayed: RelayedConnections) -> None:
+        self._runtime, self._own, self._relayed = runtime, own, relayed
+        #: servers not to connect to as they are: decrypted requests have server connections of their own
+        self._refused: WeakKeyDictionary[connection.Server, str] = WeakKeyDictionary()
+        #: servers of client connections that could carry more than one tunnel
+        self._shared: WeakSet[connection.Server] = WeakSet()
+
+    def connect(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
+        """mitmproxy's hook ``http_connect``."""
+        return begin(self._decide_connect(flow))
+
+    async def _decide_connect(self, flow: http.HTTPFlow) -> None:
+        """Decide a CONNECT by its target and its Host header; refuse it if no page could be shown in the tunnel.
+
+        One that the proxy itself asks for is refused in any case: a client that leads the proxy to itself would be in
+        the group of the proxy's own machine.
+        """
+        if self._runtime.mode != "off" and not self._is_second(flow) and is_open(flow):
+            await self._connect(flow)
+        if self._own.is_loop(flow.client_conn, flow.server_conn):
+            refuse(flow, block_response.loop_response)
+
+    async def _connect(self, flow: http.HTTPFlow) -> None:
+        is_blocked = False
+        try:
+            request = request_of_connect(flow)
+            if self._own.is_loop(flow.client_conn, flow.server_conn):
+                request = replace(request, fault=LOOP)
+            judgement = await self._judge(request, client_of_flow(flow))
+            if judgement is None:
+                return
+            is_blocked = judgement.stops
+            flow_outcome.annotate(flow, judgement)
+            if is_blocked and not self._shows_page(judgement):
+                recorded = self._runtime.record_connection(judgement)
+                explanation = block_response.explanation_of(recorded, self._runtime.zone)
+                refuse(flow, lambda request: block_response.block_response(request, explanation))
+        except Exception as error:
+            self._runtime.failure_policy.act(flow, error, is_blocked=is_blocked)
+
+    def _is_second(self, flow: http.HTTPFlow) -> bool:
+        """Whether this is a later CONNECT of an HTTP/2 connection; if so, it is killed.
+
+        In mitmproxy, all tunnels of a connection share one server. Its address is the target of the last CONNECT,
+        answered or not. So a second CONNECT could lead a tunnel that was already allowed to a blocked host.
+        """
+        if flow.request.is_http10 or flow.request.is_http11:
+            return False  # no other CONNECT can follow an open tunnel
+        if flow.server_conn not in self._shared:
+            if is_open(flow):
+                self._shared.add(flow.server_conn)
+            return False
+        if flow.killable:
+            flow.kill()
+        logger.info("hushlist: no second tunnel over one HTTP/2 connection, for %s", flow.client_conn.peername)
+        return True
+
+    def client_hello(self, data: ClientHelloData) -> Awaitable[None] | None:
+        """mitmproxy's hook ``tls_clienthello``."""
+        return begin(self._decide_hello(data))
+
+    async def _decide_hello(self, data: ClientHelloData) -> None:
+        """Decide TLS by its names; pass it through undecrypted if the policy says so.
+
+        A connection that the proxy itself has made is decrypted, and the requests in it are refused.
+        """
+        server = data.context.server
+        if server.address is None:
+            return  # of the connection to the proxy itself
+        try:
+            if self._own.is_loop(data.context.client, server):
+                self._refused[server], data.ignore_connection = LOOP, False
+            else:
+                await self._client_hello(data, server.address)
+        except Exception as error:
+            if not self._lets_pass(error, server, is_blocked=server in self._refused):
+                data.ignore_connection = False
+
+    async def _client_hello(self, data: ClientHelloData, address: connection.Address) -> None:
+        context, sni = data.context, data.client_hello.sni
+        request = request_of_connection(b"https", address, _known(sni), context.client.proxy_mode)
+        client = client_of_connection(context.client)
+        settings = self._runtime.settings(client)
+        is_never, hides_name = settings.decrypt == NEVER, _hides_name(data.client_hello)
+        hidden = replace(request, fault=_HIDDEN) if hides_name else request
+        why_decrypt = partial(self._why_decrypt, hidden, sni, address, tuple(data.client_hello.alpn_protocols))
+        judgement = await self._judge(hidden if is_never else request, client)
+        if judgement is not None and judgement.stops:
+            # It is decrypted to show the page. Requests in it that a rule allows get a connection of their own.
+            # If it is not decrypted, it ends when mitmproxy is to connect.
+            has_no_page = settings.decrypt in (NEVER, WITHOUT_PAGES)
+            data.ignore_connection = has_no_page and why_decrypt(context.client, settings) is None
+            self._refused[context.server] = str(judgement.decision)
+            if data.ignore_connection:
+                self._runtime.record_connection(judgement)
+            return
+        is_given = data.ignore_connection
+        way = None if hides_name else _way(settings.pass_through, request, sni, address)
+        if way is not None:
+            context.server.address = way
+            data.ignore_connection = True
+        elif hides_name and judgement is not None and not is_never:
+            data.ignore_connection = False  # another addon that passes it through cannot read the name either
+        elif is_given or why_decrypt(context.client, settings) is None:
+            data.ignore_connection = True
+            _lead(context.server, request)
+        if judgement is not None and data.ignore_connection:
+            self._runtime.record_connection(judgement)
+            self._relayed.note(context.client, judgement, None if is_given else why_decrypt)
+
+    def _why_decrypt(
+        self,
+        request: Request,
+        sni: str | None,
+        address: connection.Address,
+        protocols: Sequence[bytes],
+        client: connection.Client,
+        settings: GroupSettings,
+    ) -> str | None:
+        """Why the policy has a connection decrypted, for people; ``None`` if nothing in it could change what is done.
+
+        In reverse mode, the address is the administrator's, and says nothing about what is asked for. Pages of the
+        proxy itself need decryption. A client that looks up addresses itself may ask for another name on a connection
+        that can carry several requests at once (RFC 9113, 9.1.1): only its inside shows that name.
+        """
+        engine, is_readable = self._runtime.engine, request.fault is None
+        if settings.decrypt == NEVER or (is_readable and _way(settings.pass_through, request, sni, address)):
+            return None
+        if settings.decrypt not in BY_NEED or engine is None or naming_of(client.proxy_mode) is Naming.ADMINISTRATOR:
+            return "the policy says so"
+        if not _own_pages().isdisjoint(host.lower() for host in request.hosts):
+            return "it is for a page of the proxy"
+        if settings.mode == "off":
+            return None
+        if request.destination is not None and not _SHARED.isdisjoint(protocols):
+            return "it may be used for another name"
+        return engine.why_decrypt(request, client=client_of_connection(client))
+
+    def next_layer(self, nextlayer: layer.NextLayer) -> Awaitable[None] | None:
+        """mitmproxy's hook of the same name."""
+        return begin(self._next_layer(nextlayer))
+
+    async def held(self, held: BegunCoroutine[layer.Layer | None]) -> None:
+        """Our own hook: wait until raw data is decided that a client has begun to send."""
+        await held
+
+    async def _next_layer(self, nextlayer: layer.NextLayer) -> None:
+        """Decide raw connections: mitmproxy calls its other hooks for them too late, or never.
+
+        They are those of ``ignore_hosts``, ``allow_hosts`` and ``tcp_hosts``, all raw data on its way to another
+        proxy, and datagrams in which nothing can be read: a VPN's, or QUIC for another protocol than HTTP.
+        """
+        try:
+            if nextlayer.layer is None and (own := ctx.master.addons.get("nextlayer")) is not None:
+                own.next_layer(nextlayer)
+            chosen, context = nextlayer.layer, nextlayer.context
+            if not isinstance(chosen, _Raw):
+                return
+            if self._own.is_loop(context.client, context.server):
+                nextlayer.layer = _Refused(context)
+                return
+            if self._runtime.mode == "off":
+                return
+            decide = partial(self._layer_of_raw, chosen)
+            decided = await decide(_sent(context.client, nextlayer.events))
+            nextlayer.layer = decided or _Held(chosen, decide)
+        except Exception as error:
+            if not self._lets_pass(error):
+                nextlayer.layer = _Refused(nextlayer.context)
+
+    async def _layer_of_raw(self, chosen: _Raw, sent: list[bytes]) -> layer.Layer | None:
+        """The layer that passes raw data, or ends the connection; ``None`` until the client has sent enough."""
+        context = chosen.context
+        is_blocked = False
+        try:
+            judgement = await self._judge_raw(chosen, sent)
+            if judgement is not None:
+                is_blocked = judgement.stops
+                if not is_blocked:
+                    _lead(context.server, judgement.request)
+                if is_blocked or _is_ignored(chosen):
+                    self._runtime.record_connection(judgement)
+                if not is_blocked:
+                    self._relayed.note(context.client, judgement)
+        except _IncompleteError:
+            return None
+        except Exception as error:
+            is_blocked = not self._lets_pass(error, is_blocked=is_blocked)
+        return _Refused(context) if is_blocked else chosen
+
+    async def _judge_raw(self, chosen: _Raw, sent: list[bytes]) -> Judgement | None:
+        """The judgement of raw data, if it is made here."""
+        context, is_ignored, is_quic = chosen.context, _is_ignored(chosen), isinstance(chosen, RawQuicLayer)
+        client = client_of_connection(context.client)
+        settings = self._runtime.settings(client)
+        if context.server.address is None or settings.mode == "off":
+            return None
+        try:
+            hello = None if is_quic else _hello_of(context, sent)
+            fault = _HIDDEN if hello is not None and _hides_name(hello) else None
+        except ValueError:
+            hello, fault = None, _HIDDEN
+        if not is_ignored and _is_unseen(context.client, context.server.address, settings.pass_through):
+            fault = fault or _UNSEEN
+        if not (is_ignored or is_quic) and context.server.via is None and hello is None and fault is None:
+            return None  # another hook decides in time
+        if is_ignored and not sent:
+            raise _IncompleteError
+        scheme = b"https" if hello is not None else context.client.transport_protocol.encode()
+        names = [*_inner_name(context.client, context.server), *_known(None if hello is None else hello.sni)]
+        host = _HOST_LINE.search(b"".join(sent)) if hello is None else None
+        if host is not None:
+            names.append(host[1].strip().decode("utf-8", "surrogateescape"))
+        request = request_of_connection(scheme, context.server.address, names, context.client.proxy_mode)
+        return await self._judge(replace(request, fault=fault or request.fault), client)
+
+    def raw(self, flow: tcp.TCPFlow | udp.UDPFlow) -> Awaitable[None] | None:
+        """mitmproxy's hooks ``tcp_start`` and ``udp_start``."""
+        return begin(self._raw(flow))
+
+    async def _raw(self, flow: tcp.TCPFlow | udp.UDPFlow) -> None:
+        """Decide raw TCP or UDP before mitmproxy connects to a server."""
+        server = flow.server_conn
+        if self._runtime.mode == "off" or not flow.live or server.address is None:
+            return
+        is_blocked = False
+        try:
+            scheme = b"tcp" if isinstance(flow, tcp.TCPFlow) else b"udp"
+            client = flow.client_conn
+            request = request_of_connection(scheme, server.address, _inner_name(client, server), client.proxy_mode)
+            judgement = await self._judge(request, client_of_connection(client))
+            if judgement is None:
+                return
+            is_blocked = judgement.stops
+            if is_blocked:
+                self._refused[server] = str(judgement.decision)
+            flow_outcome.annotate(flow, self._runtime.record_connection(judgement))
+            if not is_blocked:
+                _lead(server, request)
+                self._relayed.note(client, judgement)
+        except Exception as error:
+            self._lets_pass(error, server, is_blocked=is_blocked)
+
+    def server_connect(self, data: ServerConnectionHookData) -> None:
+        """Stop connections to refused servers."""
+        why = self._refused.get(data.server)
+        if why is not None:
+            data.server.error = f"blocked by hushlist: {why}"
+
+    def _lets_pass(
+        self, error: Exception, server: connection.Server | None = None, *, is_blocked: bool = False
+    ) -> bool:
+        """Whether a connection passes after a failure; if not, its server is refused."""
+        if server is not None:
+            self._refused.setdefault(server, "the filter failed")  # first, since the rest may fail, too
+        passes = self._runtime.failure_policy.lets_pass(error, "connection", is_blocked=is_blocked)
+        if passes and server is not None:
+            self._refused.pop(server, None)
+        return passes
+
+    async def _judge(self, request: Request, client: Client) -> Judgement | None:
+        judgement = self._runtime.judge(request, client, is_connection=True)
+        return await self._runtime.confirmed(judgement, is_connection=True)
+
+    def _shows_page(self, judgement: Judgement) -> bool:
+        """Whether a block page can be shown in the tunnel."""
+        if self._runtime.engine is None:
+            return True
+        decision, request, decrypt = judgement.decision, judgement.request, judgement.settings.decrypt
+        if decision.fault is not None or (decision.winner and isinstance(decision.winner.rule.pattern, Check)):
+            return False  # the rule is not about the host
+        if request.port < _WELL_KNOWN and request.port not in _WEB_PORTS:
+            return False
+        if decrypt == NEVER or (
+            decrypt == WITHOUT_PAGES
+            and _own_pages().isdisjoint(host.lower() for host in request.hosts)
+            and self._runtime.engine.why_decrypt(request, client=judgement.client) is None
+        ):
+            return False
+        host = request.hosts[0]
+        return not (judgement.settings.pass_through.covers(canonical_host(host)) or _is_raw(host, request.port))
+
+
+def _own_pages() -> set[bytes]:
+    """The names of pages that the proxy serves: the live page, and mitmproxy's, with its certificate authority."""
+    return {HOST.encode(), *([to_bytes(ctx.options.onboarding_host)] if "onboarding_host" in ctx.options else [])}
+
+
+class _Refused(layer.Layer):
+    """Ends the connection."""
+
+    def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
+        if isinstance(event, events.Start):
+            yield commands.CloseConnection(self.context.client)
+
+
+_Decide = Callable[[list[bytes]], Coroutine[None, None, layer.Layer | None]]
+
+
+@dataclass
+class HushlistHeldHook(commands.StartHook):
+    """Asks the addon, by ``hushlist_held``, to wait for a decision; until then, the layer is paused."""
+
+    held: BegunCoroutine[layer.Layer | None]
+
+
+class _Held(layer.Layer):
+    """Holds back a client's first data until there is enough to decide."""
+
+    def __init__(self, chosen: layer.Layer, decide: _Decide) -> None:
+        super().__init__(chosen.context)
+        self._decide = decide
+        self._held: list[events.Event] = []
+
+    def _handle_event(self, event: events.Event) -> layer.CommandGenerator[None]:
+        self._held.append(event)
+        if isinstance(event, events.ConnectionClosed):
+            yield commands.CloseConnection(self.context.client)
+        elif isinstance(event, events.DataReceived):
+            deciding = BegunCoroutine(self._decide(_sent(self.context.client, self._held)))
+            if not deciding.is_done:
+                yield HushlistHeldHook(deciding)
+            decided = deciding.result if deciding.is_done else _Refused(self.context)
+            if decided is not None:
+                self._handle_event = decided.handle_event  # type: ignore[method-assign]
+                for held in self._held:
+                    yield from decided.handle_event(held)
+
+
+def _sent(client: connection.Client, held: Iterable[events.Event]) -> list[bytes]:
+    """The chunks that a client has sent."""
+    return [event.data for event in held if isinstance(event, events.DataReceived) and event.connection is client]
+
+
+def _lead(server: connection.Server, request: Request) -> None:
+    """Connect to the name that was decided, if the client named only an address as its destination."""
+    name = name_to_ask(request)
+    if name is not None and server.address is not None and not server.connected:
+        server.address = (name, server.address[1])
+
+
+def _way(
+    passed: PassThrough, request: Request, sni: str | None, address: connection.Address
+) -> connection.Address | None:
+    """Where to pass a connection through to; ``None`` to decrypt it.
+
+    The policy must pass every name through, and the connection then goes to one of them. If the policy passes the
+    address itself through, the names do not matter: the connection goes to that address.
+    """
+    if not (passed.names or passed.networks):
+        return None
+    try:
+        *names, target = map(canonical_host, map(to_bytes, (*_known(sni), address[0])))
+    except UrlError:
+        return None
+    if is_address(target) and passed.covers(target):
+        return address
+    name = name_to_ask(request)
+    if name is not None:
+        return (name, address[1]) if passed.covers(name.encode()) else None
+    return address if all(map(passed.covers, (*names, target))) else None
+
+
+def _known(sni: str | None) -> tuple[str, ...]:
+    return (sni,) if sni else ()
+
+
+def _hides_name(hello: ClientHello) -> bool:
+    """Whether a server may read a server name that mitmproxy does not: an invalid one, or a second one."""
+    names = sum(kind == _SERVER_NAME for kind, _ in hello.extensions)
+    return names > (1 if hello.sni else 0) or not _is_exact(hello)
+
+
+def _is_exact(hello: ClientHello) -> bool:
+    """Whether the fields of a ClientHello fill it; otherwise a server may find other extensions than mitmproxy does.
+
+    Spec: RFC 8446, 4.1.2
+    """
+    try:
+        body = hello.raw_bytes(wrap_in_record=False)
+    except NotImplementedError:
+        return True  # mitmproxy does not keep the length of a DTLS hello
+    at = 2 + 32
+    for size in (1, 2, 1):  # octets of the lengths of session, cipher suites and compression methods
+        at += size + int.from_bytes(body[at : at + size], "big")
+    size, extensions = int.from_bytes(body[at : at + 2], "big"), body[at + 2 :]
+    listed = b"".join(_EXTENSION.pack(kind, len(value)) + value for kind, value in hello.extensions)
+    return extensions == listed and size == len(listed)
+
+
+class _IncompleteError(Exception):
+    """A ClientHello has begun, but is not complete."""
+
+
+def _hello_of(context: Context, sent: Sequence[bytes]) -> ClientHello | None:
+    """The ClientHello that the client begins with; ``None`` if it begins with something else.
+
+    Raises:
+            ValueError: it cannot be read, but a less careful server may read it.
+            _IncompleteError: more of it is to come.
+    """
+    data = b"".join(sent)
+    is_stream = context.client.transport_protocol == "tcp"
+    if _RECORD.match(data):
+        hello = _tls_hello(data) if is_stream else _dtls_hello(data)
+    elif not is_stream and _QUIC.match(data):
+        hello = _quic_hello(sent)
+    elif not is_stream and (context.server.address or ("", 0))[1] == _WEB_PORTS[1] and _LATER_QUIC.match(data):
+        raise ValueError("its connection has begun before, by a name that is not known")
+    else:
+        return None
+    if hello is None and len(data) < LONGEST_HELLO:
+        raise _IncompleteError
+    if hello is None:
+        raise ValueError("it is too long")
+    return hello
+
+
+def _tls_hello(data: bytes) -> ClientHello | None:
+    if data[5:6] not in (b"", _CLIENT_HELLO):
+        raise ValueError("it is another message")
+    return parse_client_hello(data)
+
+
+def _dtls_hello(data: bytes) -> ClientHello | None:
+    hello = dtls_parse_client_hello(data)
+    if hello is not None and (data[13:14] != _CLIENT_HELLO or data[14:17] != data[22:25]):
+        raise ValueError("it is another message, or a part of one")
+    return hello
+
+
+def _quic_hello(datagrams: Sequence[bytes]) -> ClientHello | None:
+    try:
+        return quic_parse_client_hello_from_datagrams(list(datagrams))
+    except AssertionError as error:  # aioquic uses assertions to check packets
+        raise ValueError("it is no ClientHello") from error
+
+
+def _inner_name(client: connection.Client, server: connection.Server) -> tuple[str, ...]:
+    """The client's TLS server name, if it is that of its destination, and not of the proxy itself."""
+    is_inner = server.tls or naming_of(client.proxy_mode) is not Naming.CLIENT
+    return _known(client.sni) if is_inner else ()
+
+
+def _is_ignored(chosen: _Raw) -> bool:
+    """Whether mitmproxy tells nobody of the data, as with ``ignore_hosts``."""
+    return isinstance(chosen, TCPLayer | UDPLayer) and chosen.flow is None
+
+
+def _is_unseen(client: connection.Client, address: connection.Address, passed: PassThrough) -> bool:
+    """Whether data comes by datagrams, the client has chosen where to, and neither policy nor mitmproxy's options have
+    named that place."""
+    if client.transport_protocol != "udp" or naming_of(client.proxy_mode) is Naming.ADMINISTRATOR:
+        return False
+    places = (address[0], *_known(client.sni))
+    return not any(_fits(ctx.options.udp_hosts, place) or passed.covers(_canonical(place)) for place in places)
+
+
+def _canonical(place: str) -> bytes:
+    try:
+        return canonical_host(to_bytes(place))
+    except UrlError:
+        return b""
+
+
+def _is_raw(host: bytes, port: int) -> bool:
+    """Whether mitmproxy's options keep a tunnel from being decrypted, or read as HTTP."""
+    name = host.decode("utf-8", "surrogateescape")
+    full, options = f"{name}:{port}", ctx.options
+    is_left_out = bool(options.allow_hosts) and not _fits(options.allow_hosts, full)
+    return is_left_out or _fits(options.ignore_hosts, full) or _fits(options.tcp_hosts, name)
+
+
+def _fits(patterns: Iterable[str], text: str) -> bool:
+    return any(re.search(pattern, text, re.IGNORECASE) for pattern in patterns)

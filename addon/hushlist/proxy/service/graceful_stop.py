@@ -1,0 +1,123 @@
+"""Ends mitmdump without ending requests: after SIGTERM, what is open has some seconds to end.
+
+By itself, mitmproxy (11 and 12) ends at once at SIGTERM, and cuts off every request. So the addon takes the signal, and
+tells mitmproxy to end when nothing is open, or the time is up. Meanwhile:
+
+1. ``/readyz`` says at once that the proxy is not ready. Where a port for load balancers is open, those have a moment to
+   see it: what they still send is served.
+2. Nothing new is accepted. An answer says that its connection carries no further request: by ``Connection: close``
+   over HTTP/1, by GOAWAY over HTTP/2.
+3. A connection without a request, on which nothing flows, is closed. What is relayed or is a WebSocket can only be
+   judged by that.
+
+Control-C (SIGINT) still ends it at once. Spec: RFC 9112, 9.6 (Tear-down); RFC 9113, 6.8 (GOAWAY)
+"""
+
+from __future__ import annotations
+
+import asyncio
+import signal
+from contextlib import suppress
+from time import monotonic, time
+from weakref import WeakSet
+
+from mitmproxy import connection, ctx, http
+
+from hushlist.errors import logger_of, number_of
+from hushlist.proxy.connections.client_connections import all_connections, announce_end, end_connection, transport_of
+from hushlist.proxy.runtime import Runtime
+
+logger = logger_of(__name__)
+
+#: seconds from the signal to the end, at most
+LONGEST = 10.0
+#: seconds for load balancers to see that the proxy is not ready
+NOTICE = 3.0
+#: seconds without an octet after which a connection without a request counts as idle
+_QUIET = 1.0
+#: seconds between two looks
+_INTERVAL = 0.05
+
+
+class GracefulStop:
+    """Knows the requests that are open, and ends the program behind them. Only the event loop uses it."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        #: requests that came; those that have ended are no longer live, or are gone
+        self._requests: WeakSet[http.HTTPFlow] = WeakSet()
+        #: where answers are written to; octets may wait there when their connection is over for mitmproxy
+        self._transports: WeakSet[asyncio.WriteTransport] = WeakSet()
+        self._notice = 0.0
+        self._stopping: asyncio.Task[None] | None = None
+        self._latest = 0.0
+        self._has_signal = False
+
+    def run(self, *, is_balanced: bool) -> None:
+        """Take the signal from now on; ``is_balanced``: load balancers ask the proxy whether it is ready."""
+        self._notice = NOTICE if is_balanced else 0.0
+        with suppress(NotImplementedError, RuntimeError, ValueError):  # on Windows, or in another thread
+            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.stop)
+            self._has_signal = True
+
+    def close(self) -> None:
+        """Give the signal back."""
+        self._runtime.is_stopping = True
+        if self._has_signal:
+            with suppress(RuntimeError):
+                ctx.master.event_loop.remove_signal_handler(signal.SIGTERM)
+
+    def connected(self, client: connection.Client) -> None:
+        """mitmproxy's hook: note where a client's answers will be written to."""
+        transport = transport_of(client)
+        if transport is not None:
+            self._transports.add(transport)
+
+    def note(self, flow: http.HTTPFlow) -> None:
+        """Note a request that has come."""
+        self._requests.add(flow)
+
+    def answered(self, flow: http.HTTPFlow) -> None:
+        """While the program ends: the answer is the last one on its connection, and says so."""
+        if self._stopping is None or flow.response is None:
+            return
+        if flow.request.http_version.startswith("HTTP/1") and flow.response.status_code != 101:
+            flow.response.headers["connection"] = "close"
+        elif flow.request.is_http2:
+            announce_end(flow.client_conn, self._latest - LONGEST / 2)
+
+    def stop(self) -> None:
+        """What the signal does; a second one ends the program at once."""
+        self._runtime.is_stopping = True
+        if self._stopping is not None:
+            ctx.master.shutdown()
+            return
+        self._latest = monotonic() + LONGEST
+        self._stopping = asyncio.get_running_loop().create_task(self._drain(), name="hushlist: stop")
+
+    async def _drain(self) -> None:
+        try:
+            logger.info("hushlist: stopping: what is open has %d seconds to end", LONGEST)
+            await asyncio.sleep(self._notice)
+            ctx.options.update(server=False)
+            while monotonic() < self._latest and self._is_busy():
+                await asyncio.sleep(_INTERVAL)
+            if open_requests := len(self._open_requests()):
+                logger.warning("hushlist: %s ended unfinished", number_of(open_requests, "request", "requests"))
+        finally:
+            ctx.master.shutdown()
+
+    def _open_requests(self) -> list[http.HTTPFlow]:
+        return [flow for flow in self._requests if flow.live and flow.websocket is None]
+
+    def _is_busy(self) -> bool:
+        """Whether there is something to wait for; idle connections are closed."""
+        has_request = {flow.client_conn.id for flow in self._open_requests()}
+        latest, is_busy = time() - _QUIET, False
+        for handler in all_connections():
+            if handler.client.id in has_request or handler.timeout_watchdog.last_activity > latest:
+                is_busy = True
+            elif handler.client.transport_protocol != "udp":
+                end_connection(handler.client)
+                is_busy = True  # until it is closed
+        return is_busy or any(transport.get_write_buffer_size() for transport in self._transports)

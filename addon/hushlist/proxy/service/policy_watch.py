@@ -1,0 +1,320 @@
+"""Reads the policy before any request, and again when a file has changed and is then unchanged for a moment.
+
+It is also read again by command, and after a fault of its index or of the machine. Then a thread checks and reads the
+files, never the event loop; another process compiles. The result is used only if no file changed meanwhile, so that no
+decision uses half a list. If the policy cannot be used at the start, that is an error, unless the policy
+itself lets requests pass then. Later, a broken change is reported, and the last good state stays in use.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from functools import partial
+from logging import INFO, WARNING
+from pathlib import Path
+from threading import Event
+from time import monotonic, time
+from typing import NamedTuple
+from urllib.parse import clear_cache  # type: ignore[attr-defined]
+
+from hushlist.compiling.background_compiler import BackgroundCompiler
+from hushlist.compiling.compile_report import CompileReport, ineffective_schedules
+from hushlist.decide.engine import Engine
+from hushlist.errors import Lines, SourceError, logger_of, number_of, printable
+from hushlist.lists.list_source import ProblemReport
+from hushlist.match.index import Index
+from hushlist.policy.policy_file import Fingerprint, Policy, PolicyError, fingerprint, read_policy
+from hushlist.policy.proxy_settings import FailureCause, OnFailure
+from hushlist.proxy.page.template import Template, load_template
+from hushlist.proxy.runtime import UNFILTERED, LoadedPolicy, Runtime
+from hushlist.proxy.service.weekly_summary import send_weekly_summary
+
+logger = logger_of(__name__)
+
+#: seconds between two checks of the files; a change has to be seen twice
+INTERVAL = 0.5
+#: checks after which files that keep changing are read nevertheless
+PATIENCE = 10
+#: seconds between two looks at which lists are to be fetched
+DUE_INTERVAL = 5.0
+#: seconds between two reports of a problem, and between two tries to recover from a fault of the machine
+RETRY = 60.0
+
+_Files = dict[Path, Fingerprint]
+#: stands for a file that has still to be read
+UNREAD: Fingerprint = (-1, -1, -1)
+
+
+def fingerprints_of(files: _Files) -> _Files:
+    """The current fingerprints of files."""
+    return {path: fingerprint(path) for path in files}
+
+
+class PolicyUpdate(NamedTuple):
+    """All that a new reading of the policy and its lists gives."""
+
+    engine: Engine
+    #: the administrator's own block page
+    template: Template | None
+    report: CompileReport
+
+
+async def _in_thread(wait: Callable[[Event], None]) -> None:
+    """Call a function that waits, in a thread of its own; the event is set when nobody waits for it any longer.
+
+    A new thread and a wake-up of the event loop at each check would cost more than the check.
+    """
+    while True:
+        is_over, thread = Event(), ThreadPoolExecutor(1, "hushlist: watch")
+        try:
+            return await asyncio.get_running_loop().run_in_executor(thread, wait, is_over)
+        except RuntimeError:  # the machine has no thread left now
+            await asyncio.sleep(INTERVAL)
+        finally:
+            is_over.set()
+            thread.shutdown(wait=False)
+
+
+class _Changes:
+    """Looks for changed files that are then unchanged for a moment, or that never stop changing."""
+
+    def __init__(self, files: _Files) -> None:
+        #: as they were last read, and as they were last seen
+        self.read = self.seen = files
+        self._restless = 0
+
+    def wait(self, is_over: Event) -> None:
+        """Return once there is something to read, or at the end."""
+        while not is_over.wait(INTERVAL):
+            before, self.seen = self.seen, fingerprints_of(self.read)
+            self._restless = 0 if self.seen == before else self._restless + 1
+            if self.seen != self.read and not 0 < self._restless < PATIENCE:
+                return
+
+
+async def watch(read: Callable[[], PolicyUpdate], files: _Files, swap: Callable[[PolicyUpdate], None]) -> None:
+    """Read a new engine and block page, and pass them to ``swap``, whenever the files have changed; never ends.
+
+    A change that cannot be read is logged, and tried again after the next change.
+    """
+    changes = _Changes(files)
+    while True:
+        await _in_thread(changes.wait)
+        changes.read = changes.seen
+        try:
+            update = await asyncio.to_thread(read)
+            files = update.engine.policy.watched
+            if await asyncio.to_thread(fingerprints_of, files) == files:
+                swap(update)
+                changes.read = changes.seen = files
+            else:  # changed while it was read: that counts as another change
+                changes.read = dict.fromkeys(files, UNREAD)
+        except PolicyError as error:
+            # the problems have file and line; a traceback would add nothing
+            logger.error("hushlist: the change is not used, the last good rules stay:\n%s", Lines(error))  # noqa: TRY400
+            changes.read = changes.seen = {**changes.seen, **error.files}
+        except Exception:
+            logger.exception("hushlist: the change is not used, the last good rules stay")
+
+
+class PolicyWatch:
+    """Reads the policy for a runtime."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._path: Path | None = None
+        #: files to watch: the files of the policy in use, or of the broken one
+        self._files: _Files = {}
+        #: whether reading the same files again may succeed
+        self._may_pass = False
+        #: the ports on which the proxy listens
+        self._own_ports: tuple[int, ...] = ()
+        self._background = self._updater = BackgroundCompiler()
+        self._watcher: asyncio.Task[None] | None = None
+        self._guard: asyncio.Task[None] | None = None
+        self._fetching: asyncio.Task[None] | None = None
+        self._is_running = False
+
+    def load(self, path: Path, own_ports: Iterable[int] = ()) -> None:
+        """Use a policy: at the start, before any request is served; later, as soon as it is compiled.
+
+        At the start, a policy that cannot be used may itself let requests pass: then they do, with a warning.
+
+        Raises:
+            PolicyError: the policy cannot be used; while the proxy runs, its lists are checked later.
+        """
+        self._own_ports = self._runtime.own_ports = tuple(own_ports)
+        try:
+            if self._is_running:
+                self._files = dict.fromkeys(_files_of(path), UNREAD)
+            else:
+                self._background = BackgroundCompiler(self._own_ports)
+                self._use(self._read(self._background, path))
+                self._note_states()
+        except PolicyError as error:
+            self._path = self._path or path
+            self._files = self._files or error.files
+            if (
+                self._is_running
+                or self._runtime.engine is not None
+                or not self._runtime.failure_policy.on_failure.passes(FailureCause.START)
+            ):
+                raise
+            logger.warning("hushlist: %s:\n%s", UNFILTERED, Lines(error))  # an error would end mitmdump at its start
+            return
+        self._path = path
+        self._restart()
+
+    def reload(self) -> None:
+        """Read everything again."""
+        self._files = dict.fromkeys(self._files, UNREAD)
+        self._restart()
+
+    def run(self) -> None:
+        """Begin to watch the files; called in the event loop."""
+        self._is_running = True
+        self._restart()
+
+    def close(self) -> None:
+        """Stop watching."""
+        for task in (self._watcher, self._guard, self._fetching):
+            if task is not None:
+                task.cancel()
+        self._background.stop()
+        self._updater.stop()
+
+    def _restart(self) -> None:
+        if not self._is_running or self._path is None:
+            return
+        if self._watcher is not None:
+            self._watcher.cancel()
+        self._background.stop()
+        self._background = BackgroundCompiler(self._own_ports)
+        watching = watch(partial(self._read, self._background, self._path), self._files, self._use)
+        loop = asyncio.get_running_loop()
+        self._watcher = loop.create_task(watching, name="hushlist: watch rules")
+        if self._guard is None:
+            self._guard = loop.create_task(self._keep_watch(), name="hushlist: guard")
+            self._fetching = loop.create_task(self._keep_fetching(), name="hushlist: fetch lists")
+
+    async def _keep_watch(self) -> None:
+        """Check regularly the index in use, and files that are to be tried again."""
+        last = monotonic()
+        while True:
+            await _in_thread(partial(self._wait_for_fault, last + RETRY))
+            engine = self._runtime.engine
+            if engine is not None and not engine.index.is_as_opened:
+                what = f"{engine.index.source}: somebody has changed it while it was in use; it is compiled anew"
+                problem = printable(what)
+                self._runtime.give_up(problem)
+                logger.error("hushlist: %s", problem)
+                self.reload()
+            if monotonic() - last < RETRY:
+                continue
+            last = monotonic()
+            if self._runtime.engine is None:
+                logger.warning("hushlist: %s:\n%s", self._runtime.without_policy(), Lines(self._runtime.problem))
+            if self._may_pass:
+                self.reload()
+
+    async def _keep_fetching(self) -> None:
+        """Update the lists that are due, in another process; a new version is then a change like any other."""
+        while True:
+            await _in_thread(self._wait_for_due)
+            assert self._path is not None
+            self._updater = BackgroundCompiler(self._own_ports)
+            try:
+                for is_good, told in await asyncio.to_thread(self._updater.update, self._path):
+                    logger.log(INFO if is_good else WARNING, "hushlist: %s", told)
+            except PolicyError as error:
+                logger.error("hushlist: no list could be fetched:\n%s", Lines(error))  # noqa: TRY400
+            except Exception:
+                logger.exception("hushlist: no list could be fetched")
+            await asyncio.to_thread(self._note_states)
+            if self._is_due():  # the disk may be full, so that nothing says when to try again
+                await asyncio.sleep(RETRY)
+
+    def _wait_for_due(self, is_over: Event) -> None:
+        """Return once a list is to be fetched, or at the end."""
+        while not is_over.wait(DUE_INTERVAL):
+            self._note_states()
+            send_weekly_summary(self._runtime, datetime.now(UTC))
+            if self._is_due():
+                return
+
+    def _is_due(self) -> bool:
+        now = time()
+        return any(state.is_due(now) for state in self._runtime.list_states.values())
+
+    def _note_states(self) -> None:
+        engine = self._runtime.engine
+        lists = () if engine is None else engine.policy.subscribed
+        self._runtime.list_states = {own.subscription.url: own.store.state() for own in lists}
+
+    def _wait_for_fault(self, latest: float, is_over: Event) -> None:
+        """Return once the index in use was changed; or at a moment, or at the end."""
+        while not is_over.wait(INTERVAL):
+            clear_cache()  # the last 128 URLs that mitmproxy has parsed, of any length
+            engine = self._runtime.engine
+            if monotonic() >= latest or (engine is not None and not engine.index.is_as_opened):
+                return
+
+    # -- reading; in a thread, while the proxy runs ------------------------------------------------------------------
+
+    def _read(self, background: BackgroundCompiler, path: Path) -> PolicyUpdate:
+        runtime, moment, start = self._runtime, time(), monotonic()
+        try:
+            policy, index = background.compile(path, is_start=not self._is_running)
+            template, report = self._check(policy, index)
+        except PolicyError as error:
+            runtime.problem, self._may_pass = str(error), error.may_pass
+            runtime.was_read(LoadedPolicy(moment, monotonic() - start, runtime.problem))
+            if runtime.engine is None:
+                known = read_policy(path, ProblemReport(str(path)))
+                runtime.failure_policy.on_failure = OnFailure() if known is None else known.on_failure
+            raise
+        runtime.was_read(LoadedPolicy(moment, monotonic() - start, None))
+        runtime.open_overrides(policy.store)
+        runtime.open_quotas(policy)
+        engine = Engine(policy, index, runtime.redirect_memory, runtime.overrides, runtime.confirmations)
+        return PolicyUpdate(engine, template, report)
+
+    def _check(self, policy: Policy, index: Index) -> tuple[Template | None, CompileReport]:
+        """Make sure that a compiled policy can be used; returns the administrator's own block page, and the report.
+
+        Raises:
+            PolicyError: its template has mistakes.
+        """
+        try:
+            template = None if policy.block_page is None else load_template(policy.block_page)
+        except SourceError as error:
+            raise PolicyError(error.problems, policy.files) from None
+        for problem in ineffective_schedules(policy, index):
+            logger.warning("hushlist: %s", problem)
+        return template, CompileReport.of(index)
+
+    def _use(self, update: PolicyUpdate) -> None:
+        engine = update.engine
+        self._runtime.use(engine, update.template)
+        self._files, self._may_pass = engine.policy.watched, False
+        for problem in (*engine.policy.held_back, *update.report.warnings):
+            logger.warning("hushlist: %s", problem)
+        rules = number_of(len(engine.index), "rule", "rules")
+        files = number_of(len(engine.policy.files), "file", "files")
+        logger.info("hushlist: %s of %s, by %s", rules, files, engine.policy.source)
+
+
+def _files_of(path: Path) -> _Files:
+    """The files of a policy.
+
+    Raises:
+        PolicyError: the policy file itself has problems.
+    """
+    report = ProblemReport(str(path))
+    policy = read_policy(path, report)
+    if policy is None or report.errors:
+        raise PolicyError(report.errors, {})
+    return policy.files

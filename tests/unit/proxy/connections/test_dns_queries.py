@@ -1,0 +1,483 @@
+"""Names of DNS, by the objects of mitmproxy: notes, recordings, failures."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Collection, Iterator
+from ipaddress import IPv4Address, IPv6Address
+from pathlib import Path
+from types import SimpleNamespace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from mitmproxy import dns
+from mitmproxy.connection import Server
+from mitmproxy.net.dns import response_codes
+from mitmproxy.proxy.mode_specs import ProxyMode
+from mitmproxy.test import tflow
+
+from hushlist.decide.confirmations import Confirmations, FullHashes, Threat
+from hushlist.decide.engine import Engine
+from hushlist.match.expressions import full_hash
+from hushlist.match.index_writer import index_of
+from hushlist.match.rule import Action, ExpressionHash, Rule, Terms
+from hushlist.policy.policy_file import Layer, Policy
+from hushlist.policy.proxy_settings import FailureCause, NameAnswers, OnFailure
+from hushlist.policy.safe_browsing import SafeBrowsing, ThreatList
+from hushlist.proxy.connections import dns_queries
+from hushlist.proxy.connections.dns_queries import DnsQueries, NameServers, ask_filter_first
+from hushlist.proxy.flow_outcome import BLOCKED, KEY, WOULD_BLOCK
+from hushlist.proxy.flow_request import hosts_of_name, request_of_question
+from hushlist.proxy.runtime import Runtime
+from hushlist.proxy.service.policy_watch import PolicyWatch
+
+RULES = """
+rules:
+- blocked.example
+- blocked.categorized.example
+- {expression: blocked.categorized.example/x/, category: 'hrn://h.example/good'}
+- use-application-dns.net
+- {expression: allowed.example, action: allow}
+- {address: 203.0.113.0/24}
+"""
+
+
+@pytest.fixture
+def runtime(tmp_path: Path) -> Iterator[Runtime]:
+    (tmp_path / "rules.yaml").write_text(RULES)
+    (tmp_path / "policy.yaml").write_text(
+        "layers:\n- {name: lists, lists: [rules.yaml]}\ndns: {blocked: 192.0.2.80}\n"
+        "groups:\n- {name: a, clients: [10.0.0.7], categories: {'hrn://h.example/good': allow}}\n"
+    )
+    own = Runtime()
+    PolicyWatch(own).load(tmp_path / "policy.yaml")
+    yield own
+    own.close()
+
+
+def flow_of(name: str, kind: int = dns.types.A, client: str = "127.0.0.1") -> dns.DNSFlow:
+    flow = tflow.tdnsflow()
+    flow.client_conn.proxy_mode = ProxyMode.parse("dns")
+    flow.client_conn.peername = (client, 5353)
+    flow.request.questions = [dns.Question(name, kind, dns.classes.IN)]
+    return flow
+
+
+def ask(runtime: Runtime, flow: dns.DNSFlow, mode: str = "block") -> dns.DNSFlow:
+    runtime.mode = mode
+    DnsQueries(runtime).ask(flow)
+    return flow
+
+
+def test_a_decision_is_noted_on_the_flow(runtime: Runtime) -> None:
+    flow = ask(runtime, flow_of("www.blocked.example"))
+    assert flow.marked == BLOCKED
+    assert flow.comment.startswith("hushlist: block blocked.example/ by ")
+    assert flow.metadata[KEY]["canonical"] == "dns://www.blocked.example/"
+    assert ask(runtime, flow_of("blocked.example"), "tag").marked == WOULD_BLOCK
+    assert ask(runtime, flow_of("other.example")).metadata == {}
+
+
+def test_a_recording_is_annotated_and_keeps_its_answer(runtime: Runtime) -> None:
+    flow = flow_of("blocked.example")
+    flow.live = False
+    flow.response = answer = flow.request.succeed([])
+    assert ask(runtime, flow).marked == BLOCKED
+    assert flow.response is answer
+
+
+def test_the_names_by_which_software_asks_for_leave_are_never_given_an_address(runtime: Runtime) -> None:
+    response = ask(runtime, flow_of("USE-application-dns.net")).response
+    assert response
+    assert response.response_code == response_codes.NXDOMAIN
+
+
+def test_a_category_that_is_allowed_below_a_blocked_host_lets_the_name_be_told(runtime: Runtime) -> None:
+    assert ask(runtime, flow_of("blocked.categorized.example")).response is not None
+    assert ask(runtime, flow_of("blocked.categorized.example", client="10.0.0.7")).response is None
+
+
+@pytest.mark.parametrize("step", ["ask", "answer"])
+def test_a_failure_of_our_own_answers_nothing(
+    runtime: Runtime, step: str, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    flow = flow_of("other.example")
+    if step == "answer":
+        flow.response = flow.request.succeed([dns.ResourceRecord.CNAME("other.example", "x.example")])
+    monkeypatch.setattr(runtime, "judge", fail)
+    getattr(DnsQueries(runtime), step)(flow)
+    assert flow.response
+    assert flow.response.response_code == response_codes.SERVFAIL
+    assert "the filter failed" in caplog.text
+
+
+@pytest.mark.parametrize("step", ["ask", "answer"])
+def test_a_name_stays_blocked_where_that_cannot_be_recorded(
+    runtime: Runtime, step: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise ZeroDivisionError
+
+    flow = flow_of("blocked.example" if step == "ask" else "other.example")
+    if step == "answer":
+        flow.response = flow.request.succeed([dns.ResourceRecord.CNAME("other.example", "blocked.example")])
+    runtime.failure_policy.on_failure = OnFailure(frozenset(FailureCause))
+    monkeypatch.setattr(runtime, "record", fail)
+    getattr(DnsQueries(runtime), step)(flow)
+    assert flow.response
+    assert flow.response.response_code == response_codes.SERVFAIL
+    assert runtime.failure_policy.passed == 0
+
+
+def test_without_a_policy_every_question_is_refused() -> None:
+    response = ask(Runtime(), flow_of("other.example")).response
+    assert response
+    assert response.response_code == response_codes.REFUSED
+
+
+class OwnResolver:
+    """mitmproxy's, as far as it is looked at."""
+
+    def __init__(self, *servers: str) -> None:
+        self.servers = servers
+        self.asked: list[dns.DNSFlow] = []
+
+    def name_servers(self) -> tuple[str, ...]:
+        return self.servers
+
+    async def dns_request(self, flow: dns.DNSFlow) -> None:
+        self.asked.append(flow)
+
+
+def test_name_servers_are_asked_behind_the_filter() -> None:
+    first, resolver, last = object(), OwnResolver(), object()
+    before = [first, resolver, last]
+    addons = SimpleNamespace(chain=before, get=lambda name: resolver if name == "dnsresolver" else None)
+    ask_filter_first(addons)  # type: ignore[arg-type]
+    *rest, servers = addons.chain
+    assert rest == [first, last]
+    assert isinstance(servers, NameServers)
+    assert servers.asked is resolver.asked  # all else of it is as it was
+    assert before == [first, resolver, last]  # it may be gone through at the moment
+    ask_filter_first(addons)  # type: ignore[arg-type]
+    assert addons.chain == [first, last, servers]
+
+
+@pytest.mark.parametrize(
+    ("option", "mode", "before", "after"),
+    [
+        ("block", "dns", None, ("192.0.2.53", 53)),
+        ("tag", "dns", None, ("192.0.2.53", 53)),
+        ("block", "wireguard", ("10.0.0.53", 53), ("192.0.2.53", 53)),
+        ("block", "wireguard", ("192.0.2.9", 53), ("192.0.2.9", 53)),
+        ("block", "transparent", ("192.0.2.9", 53), ("192.0.2.9", 53)),
+        ("off", "dns", None, None),
+    ],
+)
+def test_what_mitmproxy_itself_is_asked_goes_to_a_name_server(
+    monkeypatch: pytest.MonkeyPatch,
+    option: str,
+    mode: str,
+    before: tuple[str, int] | None,
+    after: tuple[str, int] | None,
+) -> None:
+    monkeypatch.setattr(dns_queries, "ctx", SimpleNamespace(options=SimpleNamespace(hushlist_mode=option)))
+    resolver, flow = OwnResolver("192.0.2.53", "192.0.2.54"), flow_of("other.example")
+    flow.client_conn.proxy_mode, flow.server_conn = ProxyMode.parse(mode), Server(address=before)
+    asyncio.run(NameServers(resolver).dns_request(flow))
+    assert flow.server_conn.address == after
+    assert resolver.asked == ([flow] if option == "off" else [])
+    flow.server_conn = Server(address=before)
+    flow.response = flow.request.succeed([])
+    asyncio.run(NameServers(resolver).dns_request(flow))
+    assert flow.server_conn.address == before
+
+
+def test_without_a_name_server_a_question_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dns_queries, "ctx", SimpleNamespace(options=SimpleNamespace(hushlist_mode="block")))
+    flow = flow_of("other.example")
+    flow.server_conn = Server(address=None)
+    asyncio.run(NameServers(OwnResolver()).dns_request(flow))
+    assert flow.error is not None
+    assert "set dns_name_servers" in flow.error.msg
+    assert flow.response is None
+
+
+@pytest.mark.parametrize("section", ["answers", "additionals"])
+@pytest.mark.parametrize(("name", "is_blocked"), [("www.blocked.example", True), ("good.example", False)])
+def test_an_answer_is_decided_by_the_names_that_have_records_too(
+    runtime: Runtime, section: str, name: str, is_blocked: bool
+) -> None:
+    flow = flow_of("other.example", dns.types.MX)
+    flow.response = before = flow.request.succeed([])
+    getattr(before, section).append(dns.ResourceRecord.A(name, IPv4Address("192.0.2.7")))
+    DnsQueries(runtime).answer(flow)
+    assert (flow.response is not before) is is_blocked
+
+
+@pytest.mark.parametrize(
+    ("mode", "address", "is_refused"),
+    [
+        ("transparent", "203.0.113.7", True),
+        ("transparent", "192.0.2.7", False),
+        ("wireguard", "203.0.113.7", True),
+        ("local", "::ffff:203.0.113.7", True),
+        ("reverse:dns://203.0.113.7", "203.0.113.7", False),  # the administrator says so
+        ("dns", "203.0.113.7", False),
+    ],
+)
+def test_a_server_that_is_blocked_by_its_address_is_asked_nothing(
+    runtime: Runtime, mode: str, address: str, is_refused: bool
+) -> None:
+    for name in ("other.example", "allowed.example"):
+        flow = flow_of(name)
+        flow.client_conn.proxy_mode = ProxyMode.parse(mode)
+        flow.server_conn = Server(address=(address, 53))
+        response = ask(runtime, flow).response
+        # whoever asks is not told of a name that it does not exist, or where else it is
+        assert (response is not None and response.response_code == response_codes.REFUSED) is is_refused
+
+
+def test_default_is_asked_of_names_and_not_of_the_server(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text("rules:\n- {expression: good.example, action: allow}\n")
+    (tmp_path / "policy.yaml").write_text("layers:\n- {name: own, lists: [rules.yaml]}\ndefault: block\n")
+    own = Runtime()
+    PolicyWatch(own).load(tmp_path / "policy.yaml")
+    for name, is_answered in (("good.example", False), ("other.example", True)):
+        flow = flow_of(name)
+        flow.client_conn.proxy_mode = ProxyMode.parse("transparent")
+        flow.server_conn = Server(address=("192.0.2.53", 53))
+        assert (ask(own, flow).response is not None) is is_answered
+    own.close()
+
+
+def test_mitmproxy_s_own_resolver_is_no_server_to_decide(tmp_path: Path) -> None:
+    (tmp_path / "rules.yaml").write_text("rules:\n- {address: 10.0.0.0/8}\n")
+    (tmp_path / "policy.yaml").write_text("layers:\n- {name: own, lists: [rules.yaml]}\n")
+    own = Runtime()
+    PolicyWatch(own).load(tmp_path / "policy.yaml")
+    for address, is_answered in (("10.0.0.53", False), ("10.0.0.54", True)):
+        flow = flow_of("good.example")
+        flow.client_conn.proxy_mode = ProxyMode.parse("wireguard")
+        flow.server_conn = Server(address=(address, 53))
+        assert (ask(own, flow).response is not None) is is_answered
+    own.close()
+
+
+def test_an_answer_to_an_earlier_question_is_not_taken_for_one_about_an_allowed_name(runtime: Runtime) -> None:
+    queries = DnsQueries(runtime)
+    flow = flow_of("cloaked.example")
+    queries.ask(flow)
+    late = flow.request.succeed([dns.ResourceRecord.CNAME("cloaked.example", "blocked.example")])
+    flow.request = flow_of("allowed.example").request  # mitmproxy tells questions apart by their numbers alone
+    queries.ask(flow)
+    flow.response = late
+    queries.answer(flow)
+    assert flow.response is not late
+    flow.response = own = flow.request.succeed([dns.ResourceRecord.CNAME("allowed.example", "blocked.example")])
+    queries.answer(flow)
+    assert flow.response is own
+
+
+@given(st.text(max_size=80))
+def test_any_name_can_be_decided(name: str) -> None:
+    message = tflow.tdnsflow().request
+    message.questions = [dns.Question(name, 1, 1)]
+    request = request_of_question(message)
+    assert request.hosts == tuple(dict.fromkeys(hosts_of_name(name)))
+    assert 1 <= len(request.hosts) <= 2
+
+
+def test_the_action_of_a_warning_is_to_pass(tmp_path: Path) -> None:
+    (tmp_path / "policy.yaml").write_text("layers: []\ndefault: warn\n")
+    own = Runtime()
+    PolicyWatch(own).load(tmp_path / "policy.yaml")
+    flow = ask(own, flow_of("other.example"))
+    own.close()
+    assert flow.response is None
+    assert KEY not in flow.metadata or flow.metadata[KEY]["action"] == Action.PASS
+
+
+@pytest.mark.parametrize("mode", ["block", "off"])
+def test_what_was_answered_for_a_question_before_is_forgotten(runtime: Runtime, mode: str) -> None:
+    queries, flow = DnsQueries(runtime), flow_of("blocked.example")
+    queries.ask(flow)
+    assert flow.response is not None
+    flow.request = flow_of("good.example").request  # mitmproxy tells questions apart by their numbers alone
+    runtime.mode = mode
+    queries.ask(flow)
+    assert flow.response is None
+
+
+@pytest.mark.parametrize(
+    ("kind", "class_", "addresses"),
+    [
+        (dns.types.A, dns.classes.IN, ["192.0.2.80"]),
+        (dns.types.AAAA, dns.classes.IN, []),
+        (dns.types.MX, dns.classes.IN, []),
+        (dns.types.A, dns.classes.CH, []),
+    ],
+)
+def test_the_address_of_the_policy_is_for_whoever_asks_for_one(
+    runtime: Runtime, kind: int, class_: int, addresses: list[str]
+) -> None:
+    flow = flow_of("blocked.example", kind)
+    flow.request.questions[0].class_ = class_
+    response = ask(runtime, flow).response
+    assert response
+    assert response.response_code == response_codes.NOERROR
+    assert [str(record.ipv4_address) for record in response.answers] == addresses
+    assert {record.ttl for record in response.answers} <= {10}  # seconds: an unblocked site can be used soon
+
+
+LOOPBACK = IPv6Address("::1")
+
+
+@pytest.mark.parametrize(
+    ("answers", "kind", "code", "addresses"),
+    [
+        (NameAnswers(), dns.types.A, response_codes.NXDOMAIN, []),
+        (NameAnswers(refused=True), dns.types.A, response_codes.REFUSED, []),
+        (
+            NameAnswers(addresses=(IPv6Address("::1"),)),
+            dns.types.AAAA,
+            response_codes.NOERROR,
+            [IPv6Address("::1").packed],
+        ),
+        (NameAnswers(addresses=(IPv6Address("::1"),)), dns.types.A, response_codes.NOERROR, []),
+    ],
+)
+def test_a_blocked_name_is_answered_as_the_policy_says(
+    answers: NameAnswers, kind: int, code: int, addresses: list[bytes]
+) -> None:
+    response = dns_queries._blocked(flow_of("blocked.example", kind).request, answers, refused=False)
+    assert (response.response_code, [record.data for record in response.answers]) == (code, addresses)
+    assert {record.ttl for record in response.answers} <= {10}
+
+
+@pytest.mark.parametrize(("mode", "is_killed"), [("block", True), ("tag", False), ("off", False)])
+def test_in_a_tunnel_nothing_is_a_question(runtime: Runtime, mode: str, is_killed: bool) -> None:
+    flow = flow_of("blocked.example")
+    flow.client_conn.proxy_mode = ProxyMode.parse("regular")
+    ask(runtime, flow, mode)
+    assert (flow.error is not None, flow.response) == (is_killed, None)
+    flow.response = before = flow.request.succeed([dns.ResourceRecord.A("blocked.example", IPv4Address("192.0.2.7"))])
+    DnsQueries(runtime).answer(flow)
+    assert flow.response is before
+
+
+@pytest.mark.parametrize(("mode", "is_live"), [("off", True), ("block", False)])
+def test_an_answer_is_left_alone_while_the_filter_is_off_and_in_a_recording(
+    runtime: Runtime, mode: str, is_live: bool
+) -> None:
+    flow = flow_of("other.example")
+    flow.live, runtime.mode = is_live, mode
+    flow.response = before = flow.request.succeed([dns.ResourceRecord.CNAME("other.example", "blocked.example")])
+    DnsQueries(runtime).answer(flow)
+    assert flow.response is before
+    assert len(before.answers) == 1
+
+
+def record_of(kind: int, data: bytes) -> dns.ResourceRecord:
+    return dns.ResourceRecord("other.example", kind, dns.classes.IN, 60, data)
+
+
+ALIAS = b"\0\0\7blocked\7example\0"
+HINT = b"\0\1\0" + b"\0\4\0\4\xcb\0\x71\7"
+ENCRYPTED = b"\0\1\0" + b"\0\5\0\2\xfe\x0d"
+
+
+@pytest.mark.parametrize(
+    ("record", "is_blocked"),
+    [
+        (record_of(dns.types.A, bytes((203, 0, 113, 7))), True),
+        (record_of(dns.types.A, bytes((192, 0, 2, 7))), False),
+        (record_of(dns.types.AAAA, IPv6Address("::ffff:203.0.113.7").packed), True),
+        (record_of(dns.types.AAAA, IPv6Address("2001:db8::7").packed), False),
+        (dns.ResourceRecord.CNAME("other.example", "www.blocked.example"), True),
+        (record_of(dns.types.DNAME, dns.domain_names.pack("blocked.example")), True),
+        (record_of(dns.types.HTTPS, ALIAS), True),
+        (record_of(dns.types.SVCB, HINT), True),
+        (record_of(dns.types.HTTPS, ENCRYPTED), False),
+        (record_of(dns.types.TXT, b"\7blocked"), False),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+def test_an_answer_is_decided_by_where_it_leads(runtime: Runtime, record: dns.ResourceRecord, is_blocked: bool) -> None:
+    flow = flow_of("other.example", record.type)
+    flow.response = before = flow.request.succeed([record])
+    DnsQueries(runtime).answer(flow)
+    assert (flow.response is not before) is is_blocked
+    assert (KEY in flow.metadata) is is_blocked
+
+
+@pytest.mark.parametrize(
+    ("record", "kept"),
+    [
+        (record_of(dns.types.HTTPS, ENCRYPTED), [b"\0\1\0"]),
+        (record_of(dns.types.HTTPS, b"\0\1\0\0\1\0\3\2h3\0\2\0\0"), []),  # it offers HTTP/3 alone
+        (record_of(dns.types.HTTPS, b"\0"), []),
+        (record_of(dns.types.A, b"\1\2\3"), []),
+        (record_of(dns.types.AAAA, b"\1\2\3\4"), []),
+        (record_of(dns.types.A, b"\1\2\3\4"), [b"\1\2\3\4"]),
+        (record_of(dns.types.MX, b"\0"), [b"\0"]),
+    ],
+    ids=lambda value: str(value)[:30],
+)
+@pytest.mark.parametrize("section", ["answers", "authorities", "additionals"])
+def test_what_would_lead_past_the_filter_is_taken_out_and_the_answer_is_no_longer_called_authentic(
+    runtime: Runtime, section: str, record: dns.ResourceRecord, kept: list[bytes]
+) -> None:
+    flow = flow_of("other.example")
+    flow.response = response = flow.request.succeed([])
+    response.reserved = 0b111
+    before = record.data
+    getattr(response, section).append(record_of(record.type, record.data))
+    DnsQueries(runtime).answer(flow)
+    assert flow.response is response
+    assert [own.data for own in getattr(response, section)] == kept
+    assert response.reserved == (0b111 if kept == [before] else 0b101)
+
+
+def test_while_the_filter_is_off_nothing_is_asked_of_it(runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(runtime, "judge", None)
+    assert ask(runtime, flow_of("blocked.example"), "off").response is None
+
+
+# -- prefixes that somebody has to confirm ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("name", "code"), [("bad.example", response_codes.NXDOMAIN), ("odd.example", None)])
+def test_a_question_waits_until_a_prefix_of_its_name_is_confirmed(tmp_path: Path, name: str, code: int | None) -> None:
+    service = SafeBrowsing(5, "https://lists.example", ("all-4b",))
+    named = ThreatList(service, "all-4b")
+    terms = Terms(Action.BLOCK, "all-4b", "all-4b", layer="lists", confirmer=named.key)
+    rules = [
+        Rule(ExpressionHash(full_hash(own)[:4]), terms, at) for at, own in enumerate((b"bad.example/", b"odd.example/"))
+    ]
+    asked = list[object]()
+
+    def search(_: SafeBrowsing, prefixes: Collection[bytes]) -> FullHashes:
+        asked.append(prefixes)
+        return FullHashes({full_hash(b"bad.example/"): (Threat("MALWARE", 300.0),)}, 300.0)
+
+    policy = Policy("policy.yaml", (Layer("lists"),), confirmers={named.key: named})
+    runtime = Runtime()
+    runtime.confirmations = Confirmations(search)
+    runtime.use(Engine(policy, index_of(rules), confirmations=runtime.confirmations), None)
+    queries, flow = DnsQueries(runtime), flow_of(name)
+
+    async def ask() -> None:
+        waits = queries.ask(flow)
+        assert waits is not None
+        await waits
+        assert queries.ask(flow_of(name)) is None  # it is known now
+
+    asyncio.run(ask())
+    runtime.close()
+    assert len(asked) == 1
+    assert (None if flow.response is None else flow.response.response_code) == code

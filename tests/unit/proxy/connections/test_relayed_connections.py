@@ -1,0 +1,236 @@
+"""Connections that are relayed, asked again in mitmproxy's own test context."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import logging
+from collections.abc import Iterator
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from mitmproxy import connection, ctx
+from mitmproxy.proxy.context import Context
+from mitmproxy.proxy.layer import NextLayer
+from mitmproxy.proxy.mode_specs import ProxyMode
+
+from hushlist.decide.decision import Judgement
+from hushlist.decide.engine import Engine
+from hushlist.policy.groups import Client, GroupSettings
+from hushlist.policy.proxy_settings import FailureCause, OnFailure
+from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.connections.relayed_connections import AT_ONCE
+from hushlist.unblock.overrides import Overrides
+from hushlist.url.request import Request
+from unit.mitmproxied import mitmproxied
+
+
+class Handler:
+    """In place of mitmproxy's handler of a client's connection."""
+
+    def __init__(self, client: connection.Client) -> None:
+        self.layer: Any = NextLayer(Context(client, None))  # type: ignore[arg-type]
+        self.server = connection.Server(address=("192.0.2.1", 443))
+        self.transports = {client: None, self.server: None}
+        self.closed: list[connection.Connection] = []
+
+    def close_connection(self, closed: connection.Connection) -> None:
+        self.closed.append(closed)
+
+
+class Proxied:
+    """An addon, and the connections of its proxy."""
+
+    def __init__(self, hushlist: Hushlist, policy: Path) -> None:
+        self.hushlist, self.policy = hushlist, policy
+        self.connections: dict[str, Handler] = {}
+        self._kept: list[connection.Client] = []
+        ctx.master.addons.add(SimpleNamespace(name="proxyserver", connections=self.connections))
+
+    def load(self, *rules: str, **settings: object) -> None:
+        (self.policy.parent / "rules.yaml").write_text(json.dumps({"rules": rules}))
+        layer = {"name": "own", "lists": ["rules.yaml"]}
+        self.policy.write_text(json.dumps({"layers": [layer], "log": {"folder": "log"}, **settings}))
+        self.hushlist.policy_watch.load(self.policy)
+
+    def open(self, host: str, why: str | None = None, *, protocol: Any = "tcp") -> connection.Client:
+        """A relayed connection that would now be decrypted for a reason."""
+        client = connection.Client(
+            peername=("127.0.0.1", 1234),
+            sockname=("127.0.0.1", 8080),
+            state=connection.ConnectionState.OPEN,
+            proxy_mode=ProxyMode.parse("regular"),
+            transport_protocol=protocol,
+        )
+        self.connections[client.id] = Handler(client)
+        self._kept.append(client)
+        judgement = self.judged(host)
+        self.hushlist._relayed.note(client, judgement, lambda *_: why)
+        return client
+
+    def judged(self, host: str) -> Judgement:
+        request = Request(b"https", (host.encode(),), 443, b"/")
+        judgement = self.hushlist.runtime.judge(request, Client("127.0.0.1"), is_connection=True)
+        return judgement or Judgement(request, Client(), GroupSettings(), Engine.decide_host(self.engine, request), 0)
+
+    @property
+    def engine(self) -> Engine:
+        assert self.hushlist.runtime.engine is not None
+        return self.hushlist.runtime.engine
+
+    def ended(self, *clients: connection.Client) -> list[bool]:
+        asyncio.run(self.hushlist._relayed.ask_again())
+        return [bool(self.connections[client.id].closed) for client in clients]
+
+
+@pytest.fixture
+def proxied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Proxied]:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    hushlist = Hushlist()
+    (tmp_path / "policy.yaml").write_text("layers: []\n")
+    with mitmproxied(hushlist, tmp_path / "policy.yaml"):
+        yield Proxied(hushlist, tmp_path / "policy.yaml")
+
+
+def test_what_is_blocked_or_to_be_decrypted_now_ends_once(proxied: Proxied, caplog: pytest.LogCaptureFixture) -> None:
+    caplog.set_level(logging.INFO)
+    good, bad, needed = proxied.open("good.example"), proxied.open("bad.example"), proxied.open("read.example", "why")
+    proxied.load("bad.example")
+    assert proxied.ended(good, bad, needed) == [False, True, True]
+    proxied.load("bad.example", "other.example")
+    proxied.ended()
+    told = [own for own in caplog.messages if "connection" in own]
+    assert [own.partition(": ")[2].partition(" (")[0] for own in told] == [
+        "no connection for 127.0.0.1 to https://bad.example/: bad.example/ by rules",
+        "ended the connection of 127.0.0.1 to read.example: it would be decrypted now: why",
+    ]
+    assert proxied.connections[bad.id].closed == [bad]
+    assert proxied.hushlist.runtime.statistics.total == 1
+
+
+@pytest.mark.parametrize(
+    "settings", [{"relayed": "keep"}, {"mode": "tag"}, {"mode": "off"}, {"groups": [{"ports": [8080], "mode": "tag"}]}]
+)
+def test_what_the_policy_does_not_end_goes_on(proxied: Proxied, settings: dict[str, Any]) -> None:
+    clients = proxied.open("bad.example"), proxied.open("read.example", "why")
+    groups = [{"name": "g", **own} for own in settings.pop("groups", [])]
+    proxied.load("bad.example", groups=groups, **settings)
+    assert proxied.ended(*clients) == [False, False]
+
+
+def test_nothing_is_asked_again_while_nothing_changes(proxied: Proxied, monkeypatch: pytest.MonkeyPatch) -> None:
+    proxied.load("bad.example")
+    client = proxied.open("good.example")
+    assert proxied.ended(client) == [False]
+    monkeypatch.setattr(Engine, "decide_host", broken)
+    assert proxied.ended(client) == [False]
+    proxied.hushlist.runtime.mode = "tag"
+    proxied.ended(client)
+    proxied.hushlist.runtime.mode = "block"
+    assert proxied.ended(client) == [True]
+
+
+def broken(*_: object, **__: object) -> None:
+    raise RuntimeError("broken")
+
+
+@pytest.mark.parametrize("passes", [False, True])
+def test_where_the_filter_fails_the_policy_says_what_becomes_of_it(
+    proxied: Proxied, monkeypatch: pytest.MonkeyPatch, passes: bool
+) -> None:
+    client = proxied.open("good.example")
+    proxied.load("bad.example")
+    proxied.hushlist.runtime.failure_policy.on_failure = OnFailure(frozenset(FailureCause) if passes else frozenset())
+    monkeypatch.setattr(Engine, "decide_host", broken)
+    assert proxied.ended(client) == [not passes]
+
+
+def test_without_a_policy_it_goes_on_until_there_is_one(proxied: Proxied) -> None:
+    proxied.load()
+    client = proxied.open("bad.example")
+    proxied.hushlist.runtime.give_up("it was written to")
+    assert proxied.ended(client) == [False]
+    proxied.load("bad.example")
+    assert proxied.ended(client) == [True]
+
+
+def test_what_an_unblock_opens_is_asked_again_at_any_time(proxied: Proxied) -> None:
+    proxied.load("bad.example", "other.example")
+    overrides = proxied.hushlist.runtime.overrides
+    assert isinstance(overrides, Overrides)
+    grants = [overrides.grant("host", host, 60, how="command", by="me") for host in ("bad.example", "other.example")]
+    revoked, other = proxied.open("bad.example"), proxied.open("other.example")
+    assert proxied.ended(revoked, other) == [False, False]
+    overrides.revoke(grants[0].id, by="me")
+    assert proxied.ended(revoked, other) == [True, False]
+
+
+def test_a_client_s_datagrams_go_nowhere_since_later_ones_would_begin_anew(proxied: Proxied) -> None:
+    client = proxied.open("bad.example", protocol="udp")
+    handler = proxied.connections[client.id]
+    proxied.load("bad.example")
+    assert proxied.ended(client) == [True]
+    assert handler.closed == [handler.server]
+    assert list(handler.layer.handle_event(object())) == []
+
+
+def test_what_has_ended_by_itself_is_not_ended_again(proxied: Proxied) -> None:
+    gone, closed = proxied.open("bad.example"), proxied.open("bad.example")
+    handlers = proxied.connections.pop(gone.id), proxied.connections[closed.id]
+    closed.state = connection.ConnectionState.CLOSED
+    proxied.load("bad.example")
+    proxied.ended()
+    assert [handler.closed for handler in handlers] == [[], []]
+
+
+def test_what_could_not_be_ended_is_ended_later_and_others_at_once(
+    proxied: Proxied, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    clients = proxied.open("bad.example"), proxied.open("bad.example")
+    proxied.load("bad.example")
+    with monkeypatch.context() as patch:
+        patch.setattr(proxied.connections[clients[0].id], "close_connection", broken)
+        assert proxied.ended(*clients) == [False, True]
+    assert proxied.ended(*clients) == [True, True]
+
+
+def test_many_are_asked_again_while_others_are_served(proxied: Proxied) -> None:
+    clients = [proxied.open("bad.example") for _ in range(5 * AT_ONCE)]
+    proxied.load("bad.example")
+    turns = 0
+
+    async def serve() -> None:
+        nonlocal turns
+        while True:
+            turns += 1
+            await asyncio.sleep(0)
+
+    async def ask_again() -> None:
+        other = asyncio.create_task(serve())
+        await proxied.hushlist._relayed.ask_again()
+        other.cancel()
+
+    asyncio.run(ask_again())
+    assert turns == 5
+    assert all(proxied.connections[client.id].closed for client in clients)
+
+
+def test_it_looks_at_the_policy_again_and_again_even_if_it_fails(
+    proxied: Proxied, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("hushlist.proxy.connections.relayed_connections.INTERVAL", 0.001)
+    client = proxied.open("bad.example")
+    proxied.load("bad.example")
+
+    async def watch() -> None:
+        with monkeypatch.context() as patch:
+            patch.setattr(Engine, "state", broken)
+            proxied.hushlist._relayed.run()
+            await asyncio.sleep(0.05)
+        while not proxied.connections[client.id].closed:
+            await asyncio.sleep(0.001)
+        proxied.hushlist._relayed.close()
+
+    asyncio.run(asyncio.wait_for(watch(), 20))

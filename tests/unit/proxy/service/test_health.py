@@ -1,0 +1,212 @@
+"""What /healthz and /readyz say, and the port at which they answer."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import socket
+from collections.abc import Iterator
+from pathlib import Path
+from time import time
+
+import pytest
+from mitmproxy.test import taddons
+
+from hushlist.policy.proxy_settings import FailureCause, OnFailure
+from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.runtime import Runtime
+from hushlist.proxy.service.health import HEALTH_PATHS, Health, HealthPort, parse_health_address
+from hushlist.system.list_store import ListState
+from unit.mitmproxied import mitmproxied
+
+URL = "https://lists.example/ads.hosts"
+
+
+@pytest.fixture
+def hushlist() -> Hushlist:
+    return Hushlist()
+
+
+@pytest.fixture
+def context(hushlist: Hushlist, tmp_path: Path) -> Iterator[taddons.context]:
+    subscribed = f"{{url: '{URL}', format: hosts, optional: true, max-age: 3d}}"
+    (tmp_path / "own.yaml").write_text("rules: [blocked.example]\n")
+    (tmp_path / "policy.yaml").write_text(f"layers:\n- name: lists\n  lists:\n  - own.yaml\n  - {subscribed}\n")
+    with mitmproxied(hushlist, tmp_path / "policy.yaml") as context:
+        yield context
+
+
+def told(runtime: Runtime) -> tuple[bool, bool, str]:
+    """Whether it decides, whether it is ready, and why it is, or is not."""
+    healthy, ready = (HEALTH_PATHS[path](runtime) for path in ("/healthz", "/readyz"))
+    return healthy.is_good, ready.is_good, ready.reason
+
+
+@pytest.mark.usefixtures("context")
+class TestReadiness:
+    @pytest.fixture
+    def runtime(self, hushlist: Hushlist) -> Runtime:
+        hushlist.runtime.list_states = {URL: ListState(checked=time() - 60)}
+        return hushlist.runtime
+
+    def test_it_is_ready_with_the_policy_that_is_meant(self, runtime: Runtime) -> None:
+        assert told(runtime) == (True, True, "it is ready")
+
+    def test_it_is_not_when_it_stops(self, runtime: Runtime) -> None:
+        runtime.is_stopping = True
+        assert told(runtime) == (True, False, "it is stopping")
+
+    def test_it_is_not_by_an_older_policy_than_is_meant_and_names_nothing_of_it(self, runtime: Runtime) -> None:
+        runtime.problem = "/home/secret/policy.yaml:7: secret.example: odd"
+        is_healthy, is_ready, reason = told(runtime)
+        assert (is_healthy, is_ready) == (True, False)
+        assert "the last change of the policy" in reason
+        assert "secret" not in reason
+
+    @pytest.mark.parametrize(
+        ("age", "is_ready"), [(3 * 86400 - 60, True), (3 * 86400 + 60, False), (float("inf"), False), (-3600, True)]
+    )
+    def test_it_is_not_with_a_list_that_is_too_old(self, runtime: Runtime, age: float, is_ready: bool) -> None:
+        runtime.list_states = {URL: ListState(checked=max(time() - age, 0))}
+        reason = "it is ready" if is_ready else "the list in line 5 of the policy is older than its max-age"
+        assert told(runtime) == (True, is_ready, reason)
+
+    def test_nothing_is_said_of_a_list_of_which_nothing_is_known_yet(self, runtime: Runtime) -> None:
+        runtime.list_states = {}
+        assert told(runtime)[1]
+
+    @pytest.mark.parametrize("opened", [(), (FailureCause.INDEX,)])
+    def test_without_a_policy_it_is_neither(self, runtime: Runtime, opened: tuple[FailureCause, ...]) -> None:
+        runtime.failure_policy.on_failure = OnFailure(frozenset(opened))
+        runtime.give_up("somebody has changed it")
+        is_healthy, is_ready, reason = told(runtime)
+        assert not is_healthy
+        assert not is_ready
+        assert "no policy that can be used" in reason
+        assert ("NOTHING IS FILTERED" in reason) is bool(opened)
+
+    def test_a_decision_that_fails_is_no_health(self, runtime: Runtime, monkeypatch: pytest.MonkeyPatch) -> None:
+        def fail(*_: object) -> None:
+            raise OSError("secret")
+
+        assert runtime.engine is not None
+        monkeypatch.setattr(type(runtime.engine), "decide_url", fail)
+        assert told(runtime) == (False, False, "a decision failed: OSError")
+
+    def test_a_filter_that_is_off_on_purpose_is_healthy(self, runtime: Runtime) -> None:
+        runtime.mode, runtime.engine = "off", None
+        assert told(runtime)[:2] == (True, True)
+        runtime.is_stopping = True
+        assert told(runtime)[:2] == (True, False)
+
+
+class TestAddress:
+    @pytest.mark.parametrize("text", ["8081", "localhost:8081", "127.0.0.1", "127.0.0.1:", "::1:8081", "[::1]"])
+    def test_what_is_no_address_with_a_port_is_refused(self, text: str) -> None:
+        with pytest.raises(ValueError):
+            parse_health_address(text)
+
+    @pytest.mark.parametrize("text", ["127.0.0.1:65536", "1.2.3:80", "127.0.0.1:٨", "[g]:80", "127.0.0.1:80 "])
+    def test_so_is_what_only_looks_like_it(
+        self, context: taddons.context, hushlist: Hushlist, caplog: pytest.LogCaptureFixture, text: str
+    ) -> None:
+        context.configure(hushlist, hushlist_health=text)
+        assert f"hushlist_health cannot be {text!r}: " in caplog.text  # an error ends mitmdump at its start
+
+
+async def ask(port: int, octets: bytes, *, ends: bool = False) -> bytes:
+    """All that comes for these octets."""
+    reader, writer = await asyncio.open_connection("127.0.0.1", port)
+    writer.write(octets)
+    if ends:
+        writer.write_eof()
+    try:
+        return await reader.read()
+    except ConnectionError:
+        return b""
+    finally:
+        writer.close()
+
+
+class TestPort:
+    def answers(self, *questions: bytes, runtime: Runtime | None = None, ends: bool = False) -> list[bytes]:
+        async def all_answers() -> list[bytes]:
+            port = HealthPort(runtime or Runtime())
+            port.open(("127.0.0.1", 0))
+            assert port._listener is not None
+            try:
+                number = port._listener.getsockname()[1]
+                return [await ask(number, one, ends=ends) for one in questions]
+            finally:
+                port.close()
+
+        return asyncio.run(all_answers())
+
+    @pytest.mark.parametrize("target", [b"/healthz", b"/readyz", b"/readyz?x=1"])
+    @pytest.mark.parametrize("version", [b"1.0", b"1.1"])
+    def test_it_answers_with_a_line_of_json(self, target: bytes, version: bytes) -> None:
+        (answer,) = self.answers(b"GET %s HTTP/%s\r\nHost: x\r\n\r\n" % (target, version))
+        head, _, body = answer.partition(b"\r\n\r\n")
+        assert head.startswith(b"HTTP/1.1 503 Service Unavailable\r\n")
+        assert b"Connection: close" in head
+        assert b"Content-Length: %d\r\n" % len(body) in head + b"\r\n"
+        reason = "no policy that can be used: every request is refused"
+        assert json.loads(body) == {"ok": False, "reason": reason}
+        assert body.count(b"\n") == 1
+
+    def test_a_good_answer_is_200(self) -> None:
+        runtime = Runtime()
+        runtime.mode = "off"
+        (answer,) = self.answers(b"GET /readyz HTTP/1.1\r\nHost: x\r\n\r\n", runtime=runtime)
+        assert answer.startswith(b"HTTP/1.1 200 OK\r\n")
+
+    def test_head_is_the_same_without_the_body(self) -> None:
+        got, head = self.answers(*(b"%s /healthz HTTP/1.1\r\n\r\n" % method for method in (b"GET", b"HEAD")))
+        assert head == got.partition(b"\r\n\r\n")[0] + b"\r\n\r\n"
+
+    @pytest.mark.parametrize(
+        ("head", "status"),
+        [
+            (b"GET / HTTP/1.1", 404),
+            (b"GET /metrics HTTP/1.1", 404),
+            (b"GET /healthz/.. HTTP/1.1", 404),
+            (b"GET http://origin.example/healthz HTTP/1.1", 400),
+            (b"CONNECT origin.example:443 HTTP/1.1", 400),
+            (b"POST /healthz HTTP/1.1", 400),
+            (b"GET /healthz HTTP/2.0", 400),
+            (b"GET  /healthz HTTP/1.1", 400),
+            (b"\x16\x03\x01", 400),
+        ],
+    )
+    def test_it_leads_to_nothing_else(self, head: bytes, status: int) -> None:
+        (answer,) = self.answers(head + b"\r\n\r\n")
+        assert answer.startswith(b"HTTP/1.1 %d " % status)
+
+    def test_a_long_head_has_no_answer_and_the_next_one_has(self) -> None:
+        first, second = self.answers(b"GET /healthz HTTP/1.1\r\nX: " + b"x" * 70_000, b"HEAD /healthz HTTP/1.1\r\n\r\n")
+        assert first == b""
+        assert second
+
+    def test_half_a_head_has_none(self) -> None:
+        assert self.answers(b"GET /healthz HTTP/1.1\r\n", ends=True) == [b""]
+
+    def test_a_slow_head_has_none(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("hushlist.proxy.service.health.PATIENCE", 0.05)
+        assert self.answers(b"GET /healthz HTTP/1.1\r\n") == [b""]
+
+    def test_only_so_many_are_served_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("hushlist.proxy.service.health.MOST_CONNECTIONS", 0)
+        assert self.answers(b"GET /healthz HTTP/1.1\r\n\r\n") == [b""]
+
+    def test_a_port_that_is_taken_is_an_error(self) -> None:
+        async def open_twice() -> None:
+            port = HealthPort(Runtime())
+            with socket.create_server(("127.0.0.1", 0)) as taken, pytest.raises(OSError):
+                port.open(("127.0.0.1", taken.getsockname()[1]))
+            port.close()
+
+        asyncio.run(open_twice())
+
+
+def test_health_in_json_is_one_line() -> None:
+    assert Health(True, 'a "b"\n').body.count(b"\n") == 1

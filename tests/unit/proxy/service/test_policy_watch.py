@@ -1,0 +1,330 @@
+"""Reloading on a change."""
+
+import asyncio
+import logging
+import os
+import threading
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import pytest
+from mitmproxy.net.http import url as mitmproxy_url
+from mitmproxy.test import taddons
+
+from hushlist.compiling.compile_report import CompileReport
+from hushlist.compiling.stat_cache import load_engine
+from hushlist.decide.engine import Engine
+from hushlist.match.rule import Action
+from hushlist.policy.policy_file import fingerprint
+from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.service import policy_watch
+from hushlist.proxy.service.policy_watch import PolicyUpdate
+from hushlist.url.request import Request
+
+PATIENCE = 10
+
+
+@pytest.fixture(autouse=True)
+def _quickly(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(policy_watch, "INTERVAL", 0.01)
+
+
+@pytest.fixture
+def policy(tmp_path: Path) -> Path:
+    write(tmp_path / "ads.yaml", "rules: [first.example]")
+    write(tmp_path / "policy.yaml", "layers:\n- {name: lists, lists: [ads.yaml]}\n")
+    return tmp_path / "policy.yaml"
+
+
+def write(path: Path, text: str) -> None:
+    """As editors do: the file appears whole, and is another."""
+    new = path.with_name(path.name + ".new")
+    new.write_text(text)
+    new.replace(path)
+
+
+def blocks(engine: Engine, host: str) -> bool:
+    return engine.decide(Request(b"http", (host.encode(),), 80, b"/")).action is Action.BLOCK
+
+
+class Watch:
+    """A policy that is watched, and every engine that came of it."""
+
+    def __init__(self, policy: Path) -> None:
+        self.policy = policy
+        self.engines: list[Engine] = []
+        self.reads = 0
+
+    def read(self) -> PolicyUpdate:
+        self.reads += 1
+        engine = load_engine(self.policy)
+        return PolicyUpdate(engine, None, CompileReport.of(engine.index))
+
+    def swap(self, update: PolicyUpdate) -> None:
+        self.engines.append(update.engine)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        async with asyncio.timeout(PATIENCE):
+            while not condition():
+                await asyncio.sleep(0.005)
+
+    def run(self, steps: Callable[[], Awaitable[None]]) -> None:
+        async def both() -> None:
+            files = load_engine(self.policy).policy.files
+            task = asyncio.create_task(policy_watch.watch(lambda: self.read(), files, self.swap))
+            try:
+                await steps()
+            finally:
+                task.cancel()
+
+        asyncio.run(both())
+
+
+def test_a_change_of_a_list_is_used(policy: Path) -> None:
+    watch = Watch(policy)
+
+    async def steps() -> None:
+        write(policy.with_name("ads.yaml"), "rules: [second.example]")
+        await watch.until(lambda: len(watch.engines) == 1)
+        write(policy, "layers: []")
+        await watch.until(lambda: len(watch.engines) == 2)
+        write(policy, "layers: [{name: lists, lists: [ads.yaml]}]")
+        await watch.until(lambda: len(watch.engines) == 3)
+
+    watch.run(steps)
+    assert [blocks(engine, "second.example") for engine in watch.engines] == [True, False, True]
+    assert not blocks(watch.engines[0], "first.example")
+
+
+def test_files_that_stand_still_are_not_read(policy: Path) -> None:
+    watch = Watch(policy)
+    watch.run(lambda: asyncio.sleep(0.2))
+    assert watch.reads == 0
+
+
+def test_a_broken_change_is_reported_once_and_mended(policy: Path, caplog: pytest.LogCaptureFixture) -> None:
+    watch, text = Watch(policy), policy.read_text()
+
+    async def steps() -> None:
+        write(policy, "odd: 1")
+        await watch.until(lambda: bool(caplog.records))
+        await asyncio.sleep(0.1)
+        assert watch.reads == 1
+        assert watch.engines == []
+        write(policy, text)
+        await watch.until(lambda: bool(watch.engines))
+
+    watch.run(steps)
+    (record,) = caplog.records
+    assert record.levelno == logging.ERROR
+    assert f"{policy}:1: odd: unknown key" in record.getMessage()
+    assert blocks(watch.engines[0], "first.example")
+
+
+def test_of_a_list_that_is_held_back_the_good_copy_is_used_until_it_is_mended(policy: Path) -> None:
+    watch = Watch(policy)
+
+    async def steps() -> None:
+        write(policy.with_name("ads.yaml"), "rules:\n- '..'\n")
+        await watch.until(lambda: len(watch.engines) == 1)
+        write(policy.with_name("ads.yaml"), "rules: [mended.example]")
+        await watch.until(lambda: len(watch.engines) == 2)
+
+    watch.run(steps)
+    assert [blocks(engine, "first.example") for engine in watch.engines] == [True, False]
+    (problem,) = watch.engines[0].policy.held_back
+    assert "held back: it cannot be read: ads.yaml:2: ..: it names no host" in str(problem)
+    assert blocks(watch.engines[1], "mended.example")
+
+
+def test_a_list_that_is_missing_is_used_once_it_appears(policy: Path, caplog: pytest.LogCaptureFixture) -> None:
+    watch = Watch(policy)
+
+    async def steps() -> None:
+        write(policy, "layers:\n- {name: lists, lists: [ads.yaml, later.yaml]}\n")
+        await watch.until(lambda: bool(caplog.records))
+        write(policy.with_name("later.yaml"), "rules: [later.example]")
+        await watch.until(lambda: bool(watch.engines))
+
+    watch.run(steps)
+    assert blocks(watch.engines[0], "later.example")
+
+
+def test_a_list_that_is_deleted_leaves_the_last_good_rules(policy: Path, caplog: pytest.LogCaptureFixture) -> None:
+    watch = Watch(policy)
+
+    async def steps() -> None:
+        policy.with_name("ads.yaml").unlink()
+        await watch.until(lambda: bool(caplog.records))
+        write(policy.with_name("ads.yaml"), "rules: [again.example]")
+        await watch.until(lambda: bool(watch.engines))
+
+    watch.run(steps)
+    assert "ads.yaml: there is no such file" in caplog.text
+    assert len(watch.engines) == 1
+
+
+def test_what_changes_while_it_is_read_is_read_again_and_not_used(policy: Path) -> None:
+    class Changing(Watch):
+        def read(self) -> PolicyUpdate:
+            update = super().read()
+            if self.reads == 1:
+                write(policy.with_name("ads.yaml"), "rules: [third.example]")
+            return update
+
+    watch = Changing(policy)
+
+    async def steps() -> None:
+        write(policy.with_name("ads.yaml"), "rules: [second.example]")
+        await watch.until(lambda: bool(watch.engines))
+
+    watch.run(steps)
+    assert watch.reads == 2
+    assert [blocks(engine, "third.example") for engine in watch.engines] == [True]
+
+
+def test_a_failure_of_our_own_does_not_end_the_watch(policy: Path, caplog: pytest.LogCaptureFixture) -> None:
+    class Failing(Watch):
+        def read(self) -> PolicyUpdate:
+            update = super().read()
+            if self.reads == 1:
+                raise RuntimeError("broken")
+            return update
+
+    watch = Failing(policy)
+
+    async def steps() -> None:
+        write(policy.with_name("ads.yaml"), "rules: [second.example]")
+        await watch.until(lambda: bool(caplog.records))
+        write(policy.with_name("ads.yaml"), "rules: [third.example]")
+        await watch.until(lambda: bool(watch.engines))
+
+    watch.run(steps)
+    assert blocks(watch.engines[0], "third.example")
+
+
+def test_a_machine_that_has_no_thread_for_a_while_does_not_end_the_watch(
+    policy: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    watch, start, refused = Watch(policy), threading.Thread.start, []
+
+    def refuse_twice(thread: threading.Thread) -> None:
+        if len(refused) < 2:
+            refused.append(thread)
+            raise RuntimeError("can't start new thread")
+        start(thread)
+
+    async def steps() -> None:
+        await asyncio.sleep(0)
+        write(policy.with_name("ads.yaml"), "rules: [second.example]")
+        await watch.until(lambda: bool(watch.engines))
+
+    monkeypatch.setattr(threading.Thread, "start", refuse_twice)
+    watch.run(steps)
+    assert len(refused) == 2
+    assert blocks(watch.engines[0], "second.example")
+
+
+def test_a_look_sees_what_is_there(policy: Path) -> None:
+    missing = policy.with_name("none")
+    assert policy_watch.fingerprints_of({policy: None, missing: (0, 0, 0)}) == {
+        policy: fingerprint(policy),
+        missing: None,
+    }
+
+
+def test_the_addon_watches_while_it_runs_and_leaves_nothing_behind(policy: Path) -> None:
+    async def life() -> None:
+        hushlist = Hushlist()
+        with taddons.context(hushlist) as context:
+            context.options.add_option("connection_strategy", str, "eager", "")
+            context.options.add_option("rawtcp", bool, True, "")
+            context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
+            first = hushlist.runtime.engine
+            hushlist.running()
+            write(policy.with_name("ads.yaml"), "rules: [second.example]")
+            async with asyncio.timeout(PATIENCE):
+                while hushlist.runtime.engine is first:
+                    await asyncio.sleep(0.005)
+            assert hushlist.runtime.engine is not None
+            assert blocks(hushlist.runtime.engine, "second.example")
+            hushlist.done()
+            await asyncio.sleep(0)
+            assert [task for task in asyncio.all_tasks() if "hushlist" in task.get_name()] == []
+            async with asyncio.timeout(PATIENCE):
+                while any("hushlist: watch" in thread.name for thread in threading.enumerate()):
+                    await asyncio.sleep(0.005)
+
+    asyncio.run(life())
+
+
+def test_no_url_that_was_read_is_kept_whatever_its_length(policy: Path) -> None:
+    async def life() -> None:
+        hushlist = Hushlist()
+        with taddons.context(hushlist) as context:
+            context.options.add_option("connection_strategy", str, "eager", "")
+            context.options.add_option("rawtcp", bool, True, "")
+            context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
+            hushlist.running()
+            mitmproxy_url.parse(b"http://h.example/" + b"a" * (1 << 20))
+            assert urlsplit.cache_info().currsize  # type: ignore[attr-defined]
+            async with asyncio.timeout(PATIENCE):
+                while urlsplit.cache_info().currsize:  # type: ignore[attr-defined]
+                    await asyncio.sleep(0.005)
+            hushlist.done()
+            await asyncio.sleep(0)
+
+    asyncio.run(life())
+
+
+async def running(hushlist: Hushlist, policy: Path, steps: Callable[[], Awaitable[None]]) -> None:
+    """Some steps while the addon runs."""
+    with taddons.context(hushlist) as context:
+        context.options.add_option("connection_strategy", str, "eager", "")
+        context.options.add_option("rawtcp", bool, True, "")
+        context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
+        hushlist.running()
+        async with asyncio.timeout(PATIENCE):
+            await steps()
+        hushlist.done()
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize("way", ["the index was changed", "the command"])
+def test_all_is_read_again(policy: Path, way: str, caplog: pytest.LogCaptureFixture) -> None:
+    hushlist = Hushlist()
+    engines: list[Engine | None] = []
+
+    async def steps() -> None:
+        first = hushlist.runtime.engine
+        assert first is not None
+        if way == "the command":
+            hushlist.policy_watch.reload()
+        else:
+            os.utime(first.index.source, (1, 1))
+        while hushlist.runtime.engine in (first, None):
+            if hushlist.runtime.engine is None and not engines:
+                engines.append(None)
+                assert "somebody has changed it" in (hushlist.runtime.problem or "")
+            await asyncio.sleep(0.001)
+
+    asyncio.run(running(hushlist, policy, steps))
+    is_changed = way == "the index was changed"
+    assert len(engines) == is_changed
+    assert ("somebody has changed it while it was in use" in caplog.text) is is_changed
+
+
+def test_while_there_is_no_policy_that_is_said_again_and_again(
+    policy: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(policy_watch, "RETRY", 0.03)
+    policy.write_text("on-failure: {start: open}\nlayers:\n- {name: lists, lists: [missing.yaml]}\n")
+    hushlist = Hushlist()
+
+    async def steps() -> None:
+        while caplog.text.count("missing.yaml") < 4:
+            await asyncio.sleep(0.01)
+
+    asyncio.run(running(hushlist, policy, steps))
+    assert hushlist.runtime.engine is None

@@ -1,0 +1,130 @@
+"""The summary of a week: when it is sent, to whom, and that it has what the log may keep and nothing else."""
+
+from __future__ import annotations
+
+import json
+import logging
+from collections.abc import Callable, Iterator
+from datetime import datetime, timedelta
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import pytest
+from mitmproxy import http
+from mitmproxy.test import taddons, tflow
+
+from hushlist.notify.notifier import Notice
+from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.service.weekly_summary import send_weekly_summary
+from unit.mitmproxied import mitmproxied
+
+MARKUP = "<img src=x>"
+BERLIN = ZoneInfo("Europe/Berlin")
+
+
+@pytest.fixture
+def hushlist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hushlist:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return Hushlist()
+
+
+@pytest.fixture
+def context(hushlist: Hushlist) -> Iterator[taddons.context]:
+    with mitmproxied(hushlist) as context:
+        yield context
+
+
+@pytest.fixture
+def sent(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> list[Notice]:
+    """What the notifier is handed."""
+    told: list[Notice] = []
+    monkeypatch.setattr(hushlist.runtime.notifier.__class__, "send", lambda _, notice: told.append(notice))
+    return told
+
+
+@pytest.fixture
+def use(context: taddons.context, hushlist: Hushlist, tmp_path: Path) -> Callable[..., None]:
+    def use(log: str = "log: {what: all, folder: log}", weekly: str = "on") -> None:
+        (tmp_path / "ads.yaml").write_text(f"{{title: '{MARKUP}', rules: [blocked.example]}}\n")
+        notify = f"notify: [{{command: [/bin/true], weekly: {weekly}}}]"
+        layers = "layers: [{name: lists, lists: [ads.yaml]}]"
+        (tmp_path / "policy.yaml").write_text(f"timezone: Europe/Berlin\n{notify}\n{log}\n{layers}\n")
+        context.configure(hushlist, hushlist_policy=str(tmp_path / "policy.yaml"))
+
+    return use
+
+
+def browse(hushlist: Hushlist, *urls: str) -> None:
+    for url in urls:
+        flow = tflow.tflow(req=http.Request.make("GET", url))
+        flow.client_conn.peername = ("10.0.0.7", 50000)
+        hushlist.requestheaders(flow)
+    assert hushlist.runtime.journal is not None
+    assert hushlist.runtime.journal.flush(30)
+
+
+def a_monday() -> datetime:
+    """The next one, at midnight by the policy's clock; what was just logged is of the week before."""
+    today = datetime.now(BERLIN).replace(hour=0, minute=0, second=0, microsecond=0)
+    return today + timedelta(days=7 - today.weekday())
+
+
+def test_it_is_sent_once_when_a_week_has_begun_and_not_before(
+    hushlist: Hushlist, use: Callable[..., None], sent: list[Notice]
+) -> None:
+    use()
+    browse(hushlist, "http://blocked.example/", "http://fine.example/?secret")
+    monday = a_monday()
+    for later in (timedelta(days=-6), timedelta(days=-1), timedelta(hours=6, minutes=59)):
+        send_weekly_summary(hushlist.runtime, monday + later)
+    assert sent == []
+    for later in (timedelta(hours=7), timedelta(hours=8), timedelta(days=6), timedelta(days=-3)):
+        send_weekly_summary(hushlist.runtime, monday + later)
+    (notice,) = sent
+    assert notice.title == f"Hushlist: the week to {monday.date()}"
+    assert notice.message.startswith(
+        "2 requests in the log, 1 of them stopped. Times are by the clock of Europe/Berlin."
+    )
+    assert notice.html is not None
+    assert "blocked.example" in notice.html
+    assert "10.0.0.7" in notice.message
+    assert MARKUP not in notice.html
+    assert json.loads(json.dumps(notice.as_dict()))["week"]["stopped"]["host"] == [["blocked.example", 1]]
+    assert "secret" not in notice.html + notice.message
+    send_weekly_summary(hushlist.runtime, monday + timedelta(days=30))  # what was missed is sent once
+    assert len(sent) == 2
+
+
+def test_it_has_nothing_that_the_log_leaves_out(
+    hushlist: Hushlist, use: Callable[..., None], sent: list[Notice]
+) -> None:
+    use(log="log: {what: all, folder: log, clients: drop}")
+    browse(hushlist, "http://blocked.example/")
+    for later in (-7, 1):
+        send_weekly_summary(hushlist.runtime, a_monday() + timedelta(days=later))
+    (notice,) = sent
+    assert "10.0.0.7" not in str(notice)
+    assert "Client stopped most" not in notice.message
+
+
+def test_who_does_not_want_it_gets_none_and_without_a_log_it_is_said(
+    hushlist: Hushlist, use: Callable[..., None], sent: list[Notice], caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.WARNING)
+    for weekly, log in (("off", "log: {folder: log}"), ("on", "")):
+        use(log=log, weekly=weekly)
+        for later in (-7, 1, 8):
+            send_weekly_summary(hushlist.runtime, a_monday() + timedelta(days=later))
+    assert sent == []
+    assert [record.getMessage() for record in caplog.records] == [
+        "hushlist: no summary of the week: there is no log: the policy's key log turns it on"
+    ] * 2
+
+
+def test_without_a_policy_or_a_store_nothing_is_raised(hushlist: Hushlist, use: Callable[..., None]) -> None:
+    send_weekly_summary(hushlist.runtime, a_monday())
+    use()
+    overrides, hushlist.runtime.overrides = hushlist.runtime.overrides, None
+    send_weekly_summary(hushlist.runtime, a_monday())
+    hushlist.runtime.overrides = overrides
