@@ -192,7 +192,7 @@ class NetworkFilter:
     pages: Names | None = field(compare=False)
     hosts: Names | None = field(compare=False)
     methods: Names | None = field(compare=False)
-    #: its pattern and sorted options: two with the same are equal
+    #: what it means, however it is written: two with the same are equal
     key: str
     _test: Test | None = field(default=None, compare=False, repr=False)
     #: what a regular expression, or one with many "^", costs for each octet
@@ -203,7 +203,7 @@ class NetworkFilter:
 
     @property
     def digest(self) -> bytes:
-        """By which it is found in the index: that of its pattern and sorted options."""
+        """By which it is found in the index: that of what it means."""
         return sha256(b"!" * self.is_badfilter + self.key.encode()).digest()
 
     @property
@@ -420,21 +420,24 @@ def parse_filter(text: str) -> NetworkFilter:
         octets, host, kinds = b"", b"", _EVERY_KIND
     if not options and not is_regex and len(octets.strip(b"|*^")) < _SHORTEST:
         raise ValueError("a pattern that is too short: it would fit nearly every URL")
+    is_important, kinds = is_important and not is_exception, kinds & ~without
+    named = (pages, hosts, _methods(lists.get("method", ())))
     return NetworkFilter(
         text=text,
         is_exception=is_exception,
-        is_important=is_important and not is_exception,
+        is_important=is_important,
         is_badfilter=is_badfilter,
         pattern=octets,
         is_regex=is_regex,
         host=host,
         match_case=match_case,
-        kinds=kinds & ~without,
+        kinds=kinds,
         parties=parties,
         pages=pages,
         hosts=hosts,
-        methods=_methods(lists.get("method", ())),
-        key="@@" * is_exception + pattern + "$" + ",".join(sorted(set(options) - {"badfilter"})),
+        methods=named[-1],
+        key=f"{is_exception:d}{is_important:d}{match_case:d}{is_regex:d} {kinds} {parties} {octets!r} "
+        + " ".join("" if names is None else f"{sorted(names.only)}{sorted(names.but)}" for names in named),
     )
 
 

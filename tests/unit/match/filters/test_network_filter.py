@@ -141,11 +141,43 @@ def test_an_address_is_no_domain_with_others_above_it() -> None:
     assert fits("/v1/$domain=192.0.2.1", Context("192.0.2.1", "script", True, "GET"))
 
 
-def test_two_with_the_same_pattern_and_options_are_equal_and_one_takes_the_other_back() -> None:
-    one, other = parse_filter("||a.example^$script,3p"), parse_filter("||a.example^$3p,script")
-    assert one.digest == other.digest
-    assert parse_filter("||a.example^$3p,badfilter,script").digest == one.badfilter_digest != one.digest
-    assert parse_filter("@@||a.example^$script,3p").digest != one.digest
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        ("||a.example^$script,3p", "||a.example^$third-party,~first-party,script"),
+        ("||a.example/Activity?", "||a.example/activity?"),
+        ("/ad$domain=a.example|~b.a.example", "/ad*$from=~B.a.example|a.example"),
+        ("/ad$xhr,doc", "/ad$document,xmlhttprequest"),
+        ("@@||a.example^$document", "@@*$domain=a.example,all"),
+        ("@@/ad$important", "@@/ad"),
+        (r"/ad\d/$image", r"/ad\d/$image,image"),
+    ],
+)
+def test_two_that_mean_the_same_are_equal_and_one_takes_the_other_back(one: str, other: str) -> None:
+    first, second, back = map(parse_filter, (one, other, f"{other}{',' if '$' in other else '$'}badfilter"))
+    assert first == second
+    assert first.digest == second.digest != back.digest == first.badfilter_digest
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        *("@@/Ad$script", "/Ad$script,important", "/Ad$script,match-case", "/Ad/$script", "/Ad$image", "/Ad$script,3p"),
+        *("/Ad$script,domain=a.example", "/Ad$script,to=a.example", "/Ad$script,method=get", "/Ads$script"),
+    ],
+)
+def test_two_that_mean_something_else_are_different(other: str) -> None:
+    one = parse_filter("/Ad$script")
+    assert one != parse_filter(other)
+    assert one.badfilter_digest != parse_filter(f"{other},badfilter").digest
+
+
+def test_whom_an_option_names_is_told_from_whom_it_leaves_out() -> None:
+    keys = [
+        f"/ad$script,{option}"
+        for option in ("domain=a.example", "domain=~a.example", "to=a.example", "denyallow=a.example")
+    ]
+    assert len({parse_filter(key).digest for key in keys}) == 4
 
 
 @pytest.mark.parametrize(
