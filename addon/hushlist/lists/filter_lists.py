@@ -37,10 +37,13 @@ _COMMENT = re.compile(r"!(?!#)|#+(?:\s|$)")
 _COSMETIC = re.compile(r"#@?[$%?]{0,2}#|\$@?\$")
 _CONDITION = re.compile(r"!#(?:if|else)\b")
 _UNASKED = "a condition: the filters that it is about are used in any case"
+_INCLUDED = "a file that the list includes: it is used where the policy names it as a list of its own"
 #: options that change nothing of a filter for a whole host, which stops its pages, too
 _NOT_NARROWING = frozenset(("all", "match-case"))
 #: options of exceptions that are not about requests
 _OF_PAGES = re.compile(r"[$,](?:(?:elem|generic|specific)hide|[egs]hide)(?:,|$)")
+#: an option that changes nothing of a filter: why it is there
+_REASON = re.compile(r"""([$,])reason=("[^"]*"|'[^']*'|[^,$]*)(?:,|$)""")
 #: a filter for a whole host, or for all hosts below it; without "^", it has to look like one
 _HOST = re.compile(
     r"\|\|(?:\*\.)?"
@@ -80,7 +83,7 @@ def split_adblock(
     octets: bytes, defaults: ListDefaults, report: ProblemReport, *, has_hosts: bool = False
 ) -> Iterator[Rule | RuleBlock]:
     """The same in blocks; ``has_hosts``: as ``read_adblock_hosts``."""
-    terms, exception = defaults.terms(report.source), defaults.terms(report.source, Action.ALLOW)
+    plain_terms, exception = defaults.terms(report.source), defaults.terms(report.source, Action.ALLOW)
 
     def read(lines: bytes, first: int) -> Iterator[Rule]:
         for line, text in block_lines(lines, first, report, is_foreign=True):
@@ -90,12 +93,15 @@ def split_adblock(
             if hosts := _hosts_of(entry):
                 if has_hosts:
                     expressions = (read_name(host, line, report) for host in hosts)
-                    yield from (Rule(expression, terms, line) for expression in expressions if expression)
+                    yield from (Rule(expression, plain_terms, line) for expression in expressions if expression)
                 else:
                     report.tally(line, entry, _MAYBE_HOSTS)
                 continue
-            is_exception = entry.startswith("@@")
+            is_exception, terms = entry.startswith("@@"), plain_terms
             kind = _no_filter(entry)
+            if "reason=" in entry and not kind and (told := _REASON.search(entry)):
+                entry = (entry[: told.start()] + told[1] + entry[told.end() :]).rstrip("$,")
+                terms = defaults.terms(report.source, reason=told[2].strip("\"'"))
             if not kind and is_exception and not may_except(defaults):
                 kind = "an exception, in a list that does not block"
             if not kind and (host := _host_of(entry)):
@@ -111,7 +117,7 @@ def split_adblock(
             is_missed = is_exception and not _OF_PAGES.search(entry)
             (report.tally_exception if is_missed else report.tally)(line, entry, kind)
 
-    return split_plain(octets, terms, report, (_SITES_AND_HOSTS if has_hosts else _SITES, _names_of), read)
+    return split_plain(octets, plain_terms, report, (_SITES_AND_HOSTS if has_hosts else _SITES, _names_of), read)
 
 
 _SITES = run_of(rb"\|\|%b\^" % PLAIN_NAME)
@@ -144,6 +150,8 @@ def _names_of(filters: bytes, first: int) -> tuple[Sequence[bytes], Sequence[int
 
 def _no_filter(entry: str) -> str:
     """The kind of a line that is no network filter; nothing for one."""
+    if entry.startswith("!#include"):
+        return _INCLUDED
     if entry.startswith("!#"):
         return _UNASKED if _CONDITION.match(entry) else "a preprocessor directive"
     return "cosmetic" if ("#" in entry or "$" in entry) and _COSMETIC.search(entry) else ""

@@ -57,7 +57,7 @@ def test_a_filter_for_a_whole_host_is_a_rule_for_it(text: str, rules: list[str])
         ("||x.example^$domain=/y/", "a domain that is no name"),
         ("x.example", HINT),
         ("0.0.0.0 x.example", HINT),
-        ("!#include y", "a preprocessor directive"),
+        ("!#include y", "a file that the list includes: it is used where the policy names it as a list of its own"),
         ("!#endif", "a preprocessor directive"),
         ("!#if !adguard", "a condition: the filters that it is about are used in any case"),
         ("!#else", "a condition: the filters that it is about are used in any case"),
@@ -139,6 +139,24 @@ def test_a_host_on_a_line_of_its_own_means_that_host_where_the_format_says_so() 
         "9: 192.0.2.7 g.example: left out: white space or a fragment, which no URL that is asked for has",
         "10: j.example##.ad: left out: cosmetic",
     ]
+
+
+@pytest.mark.parametrize(
+    ("line", "pattern", "reason"),
+    [
+        ("||x.example^$doc,reason=tracker", "||x.example^$doc", "tracker"),
+        ('||x.example^$all,reason="not theirs, at all"', "x.example/", "not theirs, at all"),
+        ("||x.example^$reason='a scam',3p", "||x.example^$3p", "a scam"),
+        ("||x.example^$reason=a scam", "x.example/", "a scam"),
+        ("||x.example/y,reason=5$script", "||x.example/y,reason=5$script", "of the list"),
+        ("||x.example/y?a&reason=5", "||x.example/y?a&reason=5", "of the list"),
+        ("||x.example^$script,reason=", "||x.example^$script", "of the list"),
+    ],
+)
+def test_a_filter_says_its_own_reason(line: str, pattern: str, reason: str) -> None:
+    defaults = ListDefaults(reason="of the list")
+    (rule, other) = read_adblock(f"{line}\n||y.example^$3p".encode(), defaults, ProblemReport("f"))
+    assert (str(rule.pattern), rule.terms.reason, other.terms.reason) == (pattern, reason, "of the list")
 
 
 def test_what_takes_back_an_exception_allows_nothing() -> None:
