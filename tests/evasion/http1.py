@@ -134,11 +134,17 @@ REQUESTS: dict[str, dict[str, bytes]] = {
             (b"X-HTTP-Host-Override", b"x.ads.test"),
             (b"Forwarded", b"for=192.0.2.1;host=ads.test;proto=http"),
             (b"forwarded", b'for=192.0.2.1, FOR="[::1]"; Host = "ads.test:80"'),
+            # as a program behind CGI reads them
+            (b"X_Forwarded_Host", b"ads.test"),
+            (b"x.forwarded_host", b"ads.test"),
         )
     }
     | {
         name.decode(): _asking(b"Host: path.test", name + b": /secret/x", target=b"http://path.test/")
-        for name in (b"X-Original-URL", b"x-rewrite-url", b"X-Original-URI", b"X-Forwarded-Uri", b"X-Override-URL")
+        for name in (
+            *(b"X-Original-URL", b"x-rewrite-url", b"X-Original-URI", b"X-Forwarded-Uri", b"X-Override-URL"),
+            *(b"X_ORIGINAL_URL", b"x.rewrite.url"),
+        )
     }
     | {
         "X-Original-URL of a URL": _asking(
@@ -252,6 +258,25 @@ PIPELINES: dict[str, tuple[bytes, tuple[bytes, ...]]] = {
     },
     "inside a GET's chunk": (
         _WITHOUT % b"GET" + b"Transfer-Encoding: chunked\r\n\r\n%x\r\n%b\r\n0\r\n\r\n" % (len(_SECRET), _SECRET),
+        (),
+    ),
+    # mitmproxy takes the first for HTTP/2, whose bodies end by frames
+    **{
+        f"inside a body of {version.decode()} in HTTP/1.1": (
+            _GOOD % 1
+            + b"POST http://good.test/2 "
+            + version
+            + b"\r\nHost: good.test\r\n"
+            + b"Content-Length: "
+            + _LENGTH
+            + b"\r\n\r\n"
+            + _SECRET,
+            (b"/1",),
+        )
+        for version in (b"HTTP/2.0", b"HTTP/3.0", b"HTTP/0.9", b"HTTP/1.2", b"HTTP/9.9")
+    },
+    "behind a length that only CGI reads": (
+        b"GET http://good.test/1 HTTP/1.1\r\nHost: good.test\r\nContent_Length: " + _LENGTH + b"\r\n\r\n" + _SECRET,
         (),
     ),
     "behind Expect": (_POST + b"Expect: 100-continue\r\nContent-Length: 2\r\n\r\nab" + _SECRET, (b"/1",)),

@@ -24,6 +24,7 @@ from mitmproxy.net.http.http1.read import expected_http_body_size
 from hushlist.decide.decision import STOPPING, Judgement
 from hushlist.errors import logger_of
 from hushlist.match.rule import Action
+from hushlist.proxy.flow_request import is_framed
 from hushlist.url.http_head import tells_body
 
 logger = logger_of(__name__)
@@ -39,8 +40,6 @@ WOULD_BLOCK = ":warning:"
 TAGGED = ":label:"
 _MARKERS = (BLOCKED, WOULD_BLOCK, TAGGED)
 _LENGTH = "content-length"
-#: protocols, as ALPN names them, whose frames end a body
-_FRAMED = (b"h2", b"h3")
 _NO_BODY = ("GET", "HEAD", "OPTIONS", "TRACE")
 
 
@@ -125,7 +124,13 @@ class Bodies:
             request.stream = partial(_pass_on, flow)
 
     def frame(self, flow: http.HTTPFlow) -> None:
-        """Set the length of a body that has arrived whole."""
+        """Set the length of a body that has arrived whole, and leave out what fields came behind it.
+
+        Only the head is decided, and a server may take such a field for one of the head.
+        Spec: RFC 9110, 6.5.1: what forwards a message may discard its trailers
+        """
+        if flow.live:
+            flow.request.trailers = None
         content = flow.request.raw_content
         if content and is_open(flow) and _is_unframed(flow.request):
             flow.request.headers[_LENGTH] = str(len(content))
@@ -141,7 +146,7 @@ class Bodies:
             host, port = flow.request.host, flow.request.port
             if port == server.address[1] and host in (server.address[0], server.sni):
                 waiting.discard(flow)
-                if server.alpn not in _FRAMED:
+                if not is_framed(server.alpn):
                     _end(flow.request)
 
     def _end_behind(self, flow: http.HTTPFlow) -> None:
@@ -160,7 +165,7 @@ def _end(request: http.Request) -> None:
 
 def _pass_on(flow: http.HTTPFlow, chunk: bytes) -> bytes | Iterable[bytes]:
     """The chunk to stream; nothing if the origin could not see the body's end."""
-    if not chunk or flow.server_conn.alpn in _FRAMED:
+    if not chunk or is_framed(flow.server_conn.alpn):
         return chunk
     if flow.killable:
         flow.kill()

@@ -34,15 +34,35 @@ def seen_of_flow(flow: http.HTTPFlow) -> Seen:
         data.scheme,
         data.authority,
         data.path,
+        data.http_version,
         tuple(map(tuple, data.headers.fields)),  # copied only if another addon has stored lists
         flow.client_conn.sni,
     )
 
 
+_LINE_VERSIONS = (b"HTTP/1.1", b"HTTP/1.0")
+
+
 def request_of_flow(flow: http.HTTPFlow, *, with_media: bool = False) -> Request:
-    """The request, with all its names; ``with_media``: with the media types that it names."""
-    client = flow.client_conn
-    return request_of_head(flow.request.data, client.sni, naming_of(client.proxy_mode), with_media=with_media)
+    """The request, with all its names; ``with_media``: with the media types that it names.
+
+    In a request's line, a client may write any version. Servers read what they do not know in their own ways, and
+    mitmproxy takes ``HTTP/2.0`` for HTTP/2, whose requests end by frames.
+    """
+    client, data = flow.client_conn, flow.request.data
+    request = request_of_head(data, client.sni, naming_of(client.proxy_mode), with_media=with_media)
+    if data.http_version not in _LINE_VERSIONS and not is_framed(client.alpn):
+        request.fault = request.fault or "its HTTP version is not that of its connection"
+    return request
+
+
+def is_framed(protocol: bytes | None) -> bool:
+    """Whether a protocol, as ALPN names it, is HTTP/2 or HTTP/3, whose frames end a request.
+
+    >>> is_framed(b"h3-29"), is_framed(b"http/1.1"), is_framed(None)
+    (True, False, False)
+    """
+    return protocol in (b"h2", b"h3") or (protocol is not None and protocol.startswith(b"h3-"))
 
 
 def request_of_connect(flow: http.HTTPFlow) -> Request:

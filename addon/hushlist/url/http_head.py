@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import string
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -176,10 +177,15 @@ def tells_body(fields: Iterable[Sequence[bytes]]) -> bool:
     for name, value in fields:
         if len(name) not in _SIZES:  # that rules out nearly all fields
             continue
-        lower = name.lower()
-        if lower == _ENCODING or (lower == _LENGTH and value.strip(b"0 \t")):
+        known = name.translate(_AS_READ)
+        if known == _ENCODING or (known == _LENGTH and value.strip(b"0 \t")):
             return True
     return False
+
+
+# Spec: RFC 3875, 4.1.18: "replacing all "-" characters with "_"": to a program behind CGI, and to what took its names
+# over (WSGI, Rack, PHP), X_Host is X-Host. PHP replaces a dot, too.
+_AS_READ = bytes.maketrans(string.ascii_uppercase.encode() + b"_.", string.ascii_lowercase.encode() + b"--")
 
 
 # Many servers take these for Host. Clients of a proxy have no reason to send another name in them.
@@ -199,7 +205,9 @@ def _believed(fields: Sequence[Sequence[bytes]]) -> tuple[list[bytes], list[byte
     """
     # the length alone rules out most fields
     found = [
-        (name.lower(), value) for name, value in fields if len(name) in _BELIEVED_SIZES and name.lower() in _BELIEVED
+        (known, value)
+        for name, value in fields
+        if len(name) in _BELIEVED_SIZES and (known := name.translate(_AS_READ)) in _BELIEVED
     ]
     listed = [value for name, value in found if name == _HOST]
     if len(listed) == len(found):

@@ -404,6 +404,7 @@ def test_what_makes_no_other_request_is_not_decided_again(hushlist: Hushlist, as
 def test_a_body_that_comes_untold_is_decided(hushlist: Hushlist, version: str, method: str, is_refused: bool) -> None:
     flow = flow_of("http://other.example/")
     flow.request.http_version, flow.request.method = version, method
+    flow.client_conn.alpn = b"h2" if version == "HTTP/2.0" else b"h3"
     flow.request.headers.clear()
     hushlist.requestheaders(flow)
     assert flow.response is None
@@ -946,6 +947,7 @@ def test_where_another_proxy_connects_it_is_told_the_host_that_searches_safely(
     ):
         flow = flow_of(url)
         flow.request.http_version, flow.request.authority = version, flow.request.host
+        flow.client_conn.alpn = b"h2" if version == "HTTP/2.0" else b"http/1.1"
         flow.request.headers["host"] = flow.request.host
         flow.server_conn = connection.Server(address=None, via=("http", ("127.0.0.1", 3128)))
         request = run(hushlist, flow).request

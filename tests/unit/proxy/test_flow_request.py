@@ -121,6 +121,8 @@ def test_raw_octets_are_not_decoded() -> None:
             (b"target.example", b"a", b"b, c", b"b", b"c"),  # one more than can be decided
         ),
         (flow_of(headers=((b"X-Forwarded-For", b"a"), (b"X-Original-Host", b"b"))), (b"target.example", b"b")),
+        # the same, as a program behind CGI reads it
+        (flow_of(headers=((b"X_Forwarded-HOST", b"b"), (b"x.host", b"c"))), (b"target.example", b"b", b"c")),
         (
             flow_of(headers=((b"Forwarded", b"for=x;host=a"), (b"forwarded", b'for="[::1]", HOST = "b:80";by=y'))),
             (b"target.example", b"a", b"b"),
@@ -180,7 +182,9 @@ def test_every_octet_that_would_make_another_request_is_a_fault() -> None:
             assert (request_of_flow(flow).fault == HEADERS) is (one in b"\0\r\n")
 
 
-@pytest.mark.parametrize("name", [b"X-Original-URL", b"x-rewrite-url", b"X-Original-URI", b"X-Forwarded-Uri"])
+@pytest.mark.parametrize(
+    "name", [b"X-Original-URL", b"x-rewrite-url", b"X-Original-URI", b"X-Forwarded-Uri", b"X_Original.URL"]
+)
 def test_a_header_that_a_server_takes_for_the_target_is_the_target(name: bytes) -> None:
     fault = "a header in it names another target"
     for value, expected in ((b"/p?q", None), (b" /p?q ", None), (b"/p", fault), (b"http://other.example/", fault)):
@@ -226,6 +230,8 @@ BODY = "it has a body, which its method does not have"
         (b"GET", b"Content-Length", b"0", None),
         (b"GET", b"Content-Length", b"00 ", None),
         (b"GET", b"Content-Lengthy", b"5", None),
+        (b"GET", b"Content_Length", b"5", BODY),
+        (b"GET", b"TRANSFER_ENCODING", b"chunked", BODY),
         *((method, b"Content-Length", b"5", None) for method in (b"POST", b"DELETE", b"OPTIONS", b"QUERY", b"CONNECT")),
     ],
 )
@@ -235,6 +241,25 @@ def test_a_body_behind_a_method_that_has_none_is_a_fault(
     flow = flow_of(headers=((b"a", b"b"), (name, value)))
     flow.request.data.method = method
     assert request_of_flow(flow).fault == fault
+
+
+@pytest.mark.parametrize(
+    ("version", "protocols"),
+    [
+        ("HTTP/1.1", {None, b"", b"http/1.1", b"h2", b"h3", b"h3-29", b"h2c"}),
+        ("HTTP/1.0", {None, b"", b"http/1.1", b"h2", b"h3", b"h3-29", b"h2c"}),
+        *(
+            (version, {b"h2", b"h3", b"h3-29"})
+            for version in ("HTTP/2.0", "HTTP/3", "HTTP/3.0", "HTTP/0.9", "HTTP/1.2")
+        ),
+    ],
+)
+def test_a_version_that_is_not_the_connections_is_a_fault(version: str, protocols: set[bytes | None]) -> None:
+    fault = "its HTTP version is not that of its connection"
+    for protocol in (None, b"", b"http/1.1", b"h2", b"h3", b"h3-29", b"h2c"):
+        flow = flow_of()
+        flow.request.http_version, flow.client_conn.alpn = version, protocol
+        assert request_of_flow(flow).fault == (None if protocol in protocols else fault)
 
 
 @given(octets(), octets(), octets())

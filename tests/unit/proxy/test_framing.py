@@ -47,11 +47,21 @@ def test_a_body_that_is_there_has_a_length(bodies: Bodies, flow: http.HTTPFlow, 
     assert flow.request.headers.get("content-length") == length
 
 
+def test_what_nobody_decides_behind_a_body_is_left_out(bodies: Bodies) -> None:
+    answered = flow_of("HTTP/2.0")
+    answered.response = http.Response.make()  # by an origin that did not wait for the body's end
+    for flow in (flow_of("HTTP/2.0"), flow_of("HTTP/3", b""), answered):
+        flow.request.trailers = http.Headers(((b"host", b"blocked.example"),))
+        bodies.frame(flow)
+        assert flow.request.trailers is None
+
+
 def test_a_recording_stays_as_it_is(bodies: Bodies) -> None:
     flow = flow_of("HTTP/2.0")
-    flow.live = False
+    flow.live, flow.request.trailers = False, http.Headers(((b"x", b"y"),))
     bodies.frame(flow)
     assert "content-length" not in flow.request.headers
+    assert flow.request.trailers
 
 
 @pytest.mark.parametrize(
