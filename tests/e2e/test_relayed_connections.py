@@ -23,7 +23,7 @@ DAY, NIGHT = "2026-11-16T20:59%2B00:00", "2026-11-16T21:00%2B00:00"
 SIZE = 128 << 20
 
 
-def policy_of(folder: Path, *always: str, relayed: str = "end") -> Path:
+def policy_of(folder: Path, *always: str, relayed: str = "end", decrypt: str = "where-needed") -> Path:
     """Video is blocked at night, the other rules hold always; a bank is not decrypted, whatever the rules."""
     folder.mkdir(exist_ok=True)
     write_list(folder / "always.yaml", "ads.test", *always)
@@ -34,7 +34,7 @@ def policy_of(folder: Path, *always: str, relayed: str = "end") -> Path:
     ]
     more = {"pass-through": ["bank.test"], "log": {"folder": "log", "what": "all"}, "timezone": "UTC"}
     nights = {"schedules": {"night": {"times": "21:00-06:00"}}}
-    policy = write_policy(folder, relayed=relayed, decrypt="where-needed", **more, **nights)
+    policy = write_policy(folder, relayed=relayed, decrypt=decrypt, **more, **nights)
     text = policy.read_text(encoding="utf-8").replace("layers: []\n", "")
     policy.write_text(f"{text}layers: {layers}\n", encoding="utf-8")
     return policy

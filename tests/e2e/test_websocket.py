@@ -1,16 +1,19 @@
-"""A WebSocket is decided about when it is opened."""
+"""A WebSocket is decided about when it is opened, and again when a schedule begins."""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import pytest
 from websockets.asyncio.client import connect
-from websockets.exceptions import InvalidStatus
+from websockets.exceptions import ConnectionClosed, InvalidStatus
 
 from e2e.origin import Origin
 from e2e.proxy import PATIENCE, Proxy
+from e2e.test_relayed_connections import DAY, NIGHT, at, policy_of
 
 
 def echo(proxy: Proxy, url: str, message: str | bytes) -> str | bytes:
@@ -49,3 +52,26 @@ class TestWebSocket:
         assert response.headers["Content-Type"].startswith("text/plain")
         assert response.headers["Cache-Control"] == "no-store"
         assert arrived.connections == 0
+
+
+def test_an_open_one_ends_when_a_schedule_begins_and_another_goes_on(
+    start: Callable[..., Proxy], tmp_path: Path
+) -> None:
+    proxy = start(policy=policy_of(tmp_path / "own", decrypt="all"), scripts=["clock.py"])
+    at(proxy, DAY)
+
+    async def talk() -> None:
+        async with (
+            connect("wss://video.test/", proxy=proxy.url, ssl=proxy.tls(), open_timeout=PATIENCE) as blocked,
+            connect("ws://good.test/", proxy=proxy.url, open_timeout=PATIENCE) as other,
+        ):
+            for websocket in (blocked, other):
+                await websocket.send("by day")
+                assert await websocket.recv() == "by day"
+            await asyncio.to_thread(at, proxy, NIGHT)
+            with pytest.raises(ConnectionClosed):
+                await asyncio.wait_for(blocked.recv(), PATIENCE)
+            await other.send("by night")
+            assert await asyncio.wait_for(other.recv(), PATIENCE) == "by night"
+
+    asyncio.run(talk())

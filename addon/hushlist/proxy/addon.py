@@ -71,7 +71,7 @@ class Hushlist:
         bodies = Bodies()
         self._metered = MeteredUse(self.runtime)
         self._requests = RequestHandler(self.runtime, own, self._forms, bodies, self._metered)
-        self._relayed = RelayedConnections(self.runtime, self._metered)
+        self._relayed = RelayedConnections(self.runtime, self._metered, self._requests)
         self._tunnels = Tunnels(self.runtime, own, self._relayed)
         self._dashboard = DashboardServer(self.runtime, own)
         self._stop = GracefulStop(self.runtime)

@@ -56,13 +56,21 @@ class MeteredUse:
         self._runtime = runtime
         self._uses: WeakKeyDictionary[http.HTTPFlow | connection.Client, _Use] = WeakKeyDictionary()
 
-    def begin(self, used: http.HTTPFlow | connection.Client, client: connection.Client, judgement: Judgement) -> None:
+    def begin(
+        self,
+        used: http.HTTPFlow | connection.Client,
+        client: connection.Client,
+        judgement: Judgement,
+        *,
+        goes_on: bool = False,
+    ) -> None:
         """Count a request, or a connection that is not decrypted, which is let through.
 
-        A connection counts once: what is known of it first has all its names, and ``look`` counts it further.
+        A connection counts once: what is known of it first has all its names, and ``look`` counts it further. So does a
+        request that ``goes_on``: it was let through before, when there may have been no quota.
         """
         is_request = isinstance(used, http.HTTPFlow)
-        if not is_request and used in self._uses:
+        if (goes_on or not is_request) and used in self._uses:
             return
         meter, engine, decision = self._runtime.quotas, self._runtime.engine, judgement.decision
         if meter is None or engine is None or not quotas_of(judgement.settings.quotas, decision):
@@ -128,9 +136,10 @@ class MeteredUse:
 
 
 def _is_over(used: http.HTTPFlow | connection.Client, use: _Use) -> bool:
-    if not use.client_conn.connected:
-        return True
-    if not isinstance(used, http.HTTPFlow):
-        return False
-    lasts = used.websocket or used.response
-    return used.error is not None or (lasts is not None and lasts.timestamp_end is not None)
+    return not use.client_conn.connected or (isinstance(used, http.HTTPFlow) and is_over(used))
+
+
+def is_over(flow: http.HTTPFlow) -> bool:
+    """Whether nothing more comes of a request: neither an answer nor, by a WebSocket, a message."""
+    lasts = flow.websocket or flow.response
+    return flow.error is not None or (lasts is not None and lasts.timestamp_end is not None)

@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from time import monotonic
 from typing import NamedTuple
-from weakref import WeakKeyDictionary
+from weakref import WeakKeyDictionary, WeakSet
 
 from mitmproxy import connection, http
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
@@ -25,7 +25,7 @@ from hushlist.proxy.flow_request import (
     request_of_flow,
     seen_of_flow,
 )
-from hushlist.proxy.metered_use import MeteredUse
+from hushlist.proxy.metered_use import MeteredUse, is_over
 from hushlist.proxy.page import block_response
 from hushlist.proxy.page.block_response import LOOP
 from hushlist.proxy.runtime import Runtime
@@ -41,12 +41,12 @@ _LATE = 1.0
 
 
 class _DecidedRequest(NamedTuple):
-    """A decided request: the flow's data that it was made from, whether media types are among it, the request, and the
-    time on a monotonic clock."""
+    """A decided request: the flow's data that it was made from, whether media types are among it, the judgement, and
+    the time on a monotonic clock."""
 
     seen: Seen
     with_media: bool
-    request: Request
+    judgement: Judgement
     moment: float
 
 
@@ -69,6 +69,8 @@ class RequestHandler:
         self._metered = metered
         #: the decided request of each flow
         self._decided: WeakKeyDictionary[http.HTTPFlow, _DecidedRequest] = WeakKeyDictionary()
+        #: those that passed by a temporary unblock
+        self._granted: WeakSet[http.HTTPFlow] = WeakSet()
         #: by client connection: host -> host to connect to instead
         self._led: WeakKeyDictionary[connection.Client, dict[str, str]] = WeakKeyDictionary()
 
@@ -103,9 +105,9 @@ class RequestHandler:
             seen, before = seen_of_flow(flow), None if again else self._decided.get(flow)
             if before is None or before.seen != seen or before.with_media != self._runtime.asks_media:
                 request = self._request_of(flow)
-                is_same = before is not None and before.request == request
+                is_same = before is not None and before.judgement.request == request
             else:
-                request, is_same = before.request, True
+                request, is_same = before.judgement.request, True
             if before is not None and is_same and not _is_late(flow, before):
                 return
             judgement = self._runtime.judge(request, client_of_flow(flow))
@@ -114,7 +116,9 @@ class RequestHandler:
             if judgement is None:
                 return
             is_blocked = is_blocked or judgement.stops
-            self._decided[flow] = _DecidedRequest(seen, self._runtime.asks_media, request, monotonic())
+            self._decided[flow] = _DecidedRequest(seen, self._runtime.asks_media, judgement, monotonic())
+            if judgement.decision.grant is not None:
+                self._granted.add(flow)
             if is_same and not is_blocked:
                 return  # unchanged: do not log it again
             recorded = self._runtime.record(judgement, flow.request.method, is_live=flow.live, is_counted=not is_form)
@@ -134,6 +138,12 @@ class RequestHandler:
         request = request_of_flow(flow, with_media=self._runtime.asks_media)
         return replace(request, fault=LOOP) if self._own.is_loop(flow.client_conn, flow.server_conn) else request
 
+    def open_requests(self, *, by_grant: bool) -> list[tuple[http.HTTPFlow, Request]]:
+        """What was let through and is not over, such as a WebSocket or a download; ``by_grant``: by an unblock."""
+        flows = list(self._granted if by_grant else self._decided)
+        decided = [(flow, own.judgement) for flow in flows if flow.live and (own := self._decided.get(flow))]
+        return [(flow, own.request) for flow, own in decided if not own.stops and not is_over(flow)]
+
     def learn(self, flow: http.HTTPFlow) -> None:
         """Learn from a permanent redirect that the origin sent."""
         response, engine = flow.response, self._runtime.engine
@@ -141,7 +151,7 @@ class RequestHandler:
             return
         decided = self._decided.get(flow)
         if decided is not None and engine is not None and flow.server_conn.timestamp_start is not None:
-            engine.learn(decided.request, to_bytes(response.headers.get("location", "")))
+            engine.learn(decided.judgement.request, to_bytes(response.headers.get("location", "")))
 
     def lead(self, data: ServerConnectionHookData) -> None:
         """Connect to the host of a service's safe search.

@@ -275,3 +275,16 @@ def test_names_are_answered_without_quotas(metered: Metered) -> None:
     judged = metered.hushlist.runtime.judge(request, Client("127.0.0.1"), is_lookup=True)
     assert judged is not None
     assert not judged.stops
+
+
+def test_what_is_open_counts_once_by_a_quota_that_begins_later(metered: Metered) -> None:
+    metered.load()
+    flow = metered.ask(answer="text/event-stream")
+    metered.load(quotas={GAMES: 2})
+    for mode in ("block", "tag", "block"):  # each time, it is asked again
+        metered.hushlist.runtime.mode = mode
+        asyncio.run(metered.hushlist._relayed.ask_again())
+    assert metered.used == 1
+    metered.flow_on(flow.client_conn)
+    metered.look(1)
+    assert metered.used == 2

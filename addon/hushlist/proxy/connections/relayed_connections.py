@@ -1,7 +1,8 @@
-"""Ends connections that pass undecrypted as soon as they would no longer: a rule, a schedule or an unblock has changed.
+"""Ends what is open as soon as it would no longer be let through: a rule, a schedule or an unblock has changed.
 
-A request on a decrypted connection is decided when it comes. What is relayed is decided once, when the connection
-begins, and may last for hours. So it is asked again, by the same names, whenever the effective policy is another one.
+What is relayed is decided once, when the connection begins, and may last for hours. So may a request on a decrypted
+connection: a WebSocket, or a download. So both are asked again, by the same names, whenever the effective policy is
+another one.
 """
 
 from __future__ import annotations
@@ -11,15 +12,16 @@ from collections.abc import Callable
 from typing import NamedTuple
 from weakref import WeakKeyDictionary
 
-from mitmproxy import connection
+from mitmproxy import connection, http
 
 from hushlist.decide.decision import Judgement
 from hushlist.errors import logger_of, printable
 from hushlist.policy.groups import GroupSettings
 from hushlist.policy.pass_through import END
 from hushlist.proxy.connections.client_connections import end_connection
-from hushlist.proxy.flow_request import client_of_connection
+from hushlist.proxy.flow_request import client_of_connection, client_of_flow
 from hushlist.proxy.metered_use import MeteredUse
+from hushlist.proxy.request_handler import RequestHandler
 from hushlist.proxy.runtime import Runtime
 from hushlist.url.request import Request
 
@@ -44,10 +46,10 @@ class _Relayed(NamedTuple):
 
 
 class RelayedConnections:
-    """The connections that pass undecrypted. Only the event loop uses it."""
+    """The connections that pass undecrypted, and the requests that are open. Only the event loop uses it."""
 
-    def __init__(self, runtime: Runtime, metered: MeteredUse) -> None:
-        self._runtime, self._metered = runtime, metered
+    def __init__(self, runtime: Runtime, metered: MeteredUse, requests: RequestHandler) -> None:
+        self._runtime, self._metered, self._requests = runtime, metered, requests
         self._relayed: WeakKeyDictionary[connection.Client, _Relayed] = WeakKeyDictionary()
         #: what the decisions of all connections go by
         self._state: object = None
@@ -78,7 +80,7 @@ class RelayedConnections:
                 logger.exception("hushlist: connections that are relayed were not asked again")
 
     async def ask_again(self) -> None:
-        """End what would no longer be relayed.
+        """End what would no longer be let through, or be decrypted.
 
         Without a policy, nothing is known that speaks against a connection; the next policy is asked about it.
         """
@@ -87,42 +89,51 @@ class RelayedConnections:
             return
         state = engine.state(), self._runtime.mode
         is_other, failed = state != self._state, False
-        asked = [own for own in self._relayed.items() if is_other or own[1].has_grant]
-        for number, (client, relayed) in enumerate(asked):
+        asked: list[tuple[connection.Client | http.HTTPFlow, Request, WhyDecrypt | None]] = [
+            (client, own.request, own.why_decrypt) for client, own in self._relayed.items() if is_other or own.has_grant
+        ]
+        asked += [(flow, request, None) for flow, request in self._requests.open_requests(by_grant=not is_other)]
+        for number, own in enumerate(asked):
             if number % AT_ONCE == AT_ONCE - 1:
                 await asyncio.sleep(0)
             try:
-                if client.connected:
-                    await self._ask(client, relayed)
+                await self._ask(*own)
             except Exception:
                 failed = True
                 logger.exception("hushlist: a connection was not ended; this is tried again")
         if not failed:
             self._state = state
 
-    async def _ask(self, client: connection.Client, relayed: _Relayed) -> None:
-        judgement, why, who = None, None, client_of_connection(client)
+    async def _ask(
+        self, used: connection.Client | http.HTTPFlow, request: Request, why_decrypt: WhyDecrypt | None
+    ) -> None:
+        is_connection = isinstance(used, connection.Client)
+        client = used if isinstance(used, connection.Client) else used.client_conn
+        if not client.connected:
+            return
+        who = client_of_connection(used) if isinstance(used, connection.Client) else client_of_flow(used)
+        judgement, why = None, None
         try:
             settings = self._runtime.settings(who)
             if settings.relayed != END or settings.mode != "block":
                 return
-            judgement = self._runtime.judge(relayed.request, who, is_connection=True)
-            judgement = await self._runtime.confirmed(judgement, is_connection=True)
+            judgement = self._runtime.judge(request, who, is_connection=is_connection, goes_on=not is_connection)
+            judgement = await self._runtime.confirmed(judgement, is_connection=is_connection)
             stops = judgement is not None and judgement.stops
-            if not stops and relayed.why_decrypt is not None:
-                why = relayed.why_decrypt(client, settings)
+            if not stops and why_decrypt is not None:
+                why = why_decrypt(client, settings)
         except Exception as error:
             stops = not self._runtime.failure_policy.lets_pass(error, "connection")
             judgement = None
         if not stops and why is None:
             if judgement is not None:
-                self._metered.begin(client, client, judgement)  # it may have a quota now
+                self._metered.begin(used, client, judgement, goes_on=True)  # it may have a quota now
             return
         end_connection(client)
-        del self._relayed[client]
+        self._relayed.pop(client, None)
         if judgement is not None and stops:
             self._runtime.record_connection(judgement)
         else:
-            names = printable(b", ".join(relayed.request.hosts).decode("ascii", "backslashreplace"))
+            names = printable(b", ".join(request.hosts).decode("ascii", "backslashreplace"))
             reason = "the filter failed" if why is None else f"it would be decrypted now: {why}"
             logger.info("hushlist: ended the connection of %s to %s: %s", who.address, names, reason)

@@ -11,10 +11,13 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from mitmproxy import connection, ctx
+from mitmproxy import connection, ctx, http
+from mitmproxy.flow import Error
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layer import NextLayer
 from mitmproxy.proxy.mode_specs import ProxyMode
+from mitmproxy.test import tflow
+from mitmproxy.websocket import WebSocketData
 
 from hushlist.decide.decision import Judgement
 from hushlist.decide.engine import Engine
@@ -55,8 +58,7 @@ class Proxied:
         self.policy.write_text(json.dumps({"layers": [layer], "log": {"folder": "log"}, **settings}))
         self.hushlist.policy_watch.load(self.policy)
 
-    def open(self, host: str, why: str | None = None, *, protocol: Any = "tcp") -> connection.Client:
-        """A relayed connection that would now be decrypted for a reason."""
+    def client(self, protocol: Any = "tcp") -> connection.Client:
         client = connection.Client(
             peername=("127.0.0.1", 1234),
             sockname=("127.0.0.1", 8080),
@@ -66,7 +68,20 @@ class Proxied:
         )
         self.connections[client.id] = Handler(client)
         self._kept.append(client)
-        judgement = self.judged(host)
+        return client
+
+    def ask(self, url: str) -> http.HTTPFlow:
+        """A request on a decrypted connection of its own, which was answered by a head if it was let through."""
+        flow = tflow.tflow(req=http.Request.make("GET", url), client_conn=self.client())
+        self.hushlist.requestheaders(flow)
+        if flow.response is None:
+            flow.response = http.Response.make()
+            flow.response.timestamp_end = None
+        return flow
+
+    def open(self, host: str, why: str | None = None, *, protocol: Any = "tcp") -> connection.Client:
+        """A relayed connection that would now be decrypted for a reason."""
+        client, judgement = self.client(protocol), self.judged(host)
         self.hushlist._relayed.note(client, judgement, lambda *_: why)
         return client
 
@@ -80,8 +95,9 @@ class Proxied:
         assert self.hushlist.runtime.engine is not None
         return self.hushlist.runtime.engine
 
-    def ended(self, *clients: connection.Client) -> list[bool]:
+    def ended(self, *opened: connection.Client | http.HTTPFlow) -> list[bool]:
         asyncio.run(self.hushlist._relayed.ask_again())
+        clients = [one.client_conn if isinstance(one, http.HTTPFlow) else one for one in opened]
         return [bool(self.connections[client.id].closed) for client in clients]
 
 
@@ -234,3 +250,54 @@ def test_it_looks_at_the_policy_again_and_again_even_if_it_fails(
         proxied.hushlist._relayed.close()
 
     asyncio.run(asyncio.wait_for(watch(), 20))
+
+
+# -- requests on decrypted connections ---------------------------------------------------------------------------------
+
+
+def websocket_of(proxied: Proxied, url: str) -> http.HTTPFlow:
+    flow = proxied.ask(url)
+    assert flow.response is not None
+    flow.response.timestamp_end, flow.websocket = 1.0, WebSocketData()
+    return flow
+
+
+def test_a_websocket_or_a_download_that_is_blocked_now_ends(proxied: Proxied) -> None:
+    proxied.load("blocked.example")
+    good, chat = (websocket_of(proxied, f"https://path.example/{path}/") for path in ("good", "chat"))
+    download, upload, blocked = (
+        proxied.ask(f"http://{host}/chat/") for host in ("path.example", "www.path.example", "blocked.example")
+    )
+    upload.response = None
+    proxied.load("path.example/chat/", "blocked.example")
+    assert proxied.ended(good, chat, download, upload, blocked) == [False, True, True, True, False]
+
+
+def test_what_is_over_keeps_its_connection(proxied: Proxied) -> None:
+    answered, left, failed = (proxied.ask("https://bad.example/") for _ in range(3))
+    closed, recorded = websocket_of(proxied, "https://bad.example/"), proxied.ask("https://bad.example/")
+    assert answered.response is not None
+    assert closed.websocket is not None
+    answered.response.timestamp_end = closed.websocket.timestamp_end = 1.0
+    left.client_conn.state, recorded.live = connection.ConnectionState.CLOSED, False
+    failed.error = Error("it failed")
+    proxied.load("bad.example")
+    assert not any(proxied.ended(answered, left, failed, closed, recorded))
+
+
+@pytest.mark.parametrize("settings", [{"relayed": "keep"}, {"mode": "tag"}, {"mode": "off"}])
+def test_a_websocket_that_the_policy_does_not_end_goes_on(proxied: Proxied, settings: dict[str, Any]) -> None:
+    flow = websocket_of(proxied, "https://bad.example/")
+    proxied.load("bad.example", **settings)
+    assert proxied.ended(flow) == [False]
+
+
+def test_a_websocket_ends_with_its_unblock(proxied: Proxied) -> None:
+    proxied.load("bad.example", "other.example")
+    overrides = proxied.hushlist.runtime.overrides
+    assert isinstance(overrides, Overrides)
+    grants = [overrides.grant("host", host, 60, how="command", by="me") for host in ("bad.example", "other.example")]
+    revoked, other = (websocket_of(proxied, f"https://{host}/") for host in ("bad.example", "other.example"))
+    assert proxied.ended(revoked, other) == [False, False]
+    overrides.revoke(grants[0].id, by="me")
+    assert proxied.ended(revoked, other) == [True, False]
