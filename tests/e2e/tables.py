@@ -166,6 +166,7 @@ TABLES = {
         2026-11-16T09:35 | teacher    | mozilla.cloudflare-dns.com   | block | doh     |
         2026-11-16T09:35 | own device | 9.9.9.9                      | block | doh     |
         2026-11-16T09:35 | stranger   | mask.icloud.com              | block | relay   |
+        2026-11-16T09:35 | stranger   | _dns.resolver.arpa           | block | canary  |
         2026-11-16T09:35 | pupil      | resolver.example/q?dns=AAABAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbQAAAQAB | block | |
         2026-11-16T09:35 | pupil      | library.example              | allow |         |
         # exams: whoever asks there
