@@ -125,6 +125,19 @@ def test_a_client_is_in_its_group_by_its_own_address_at_each_worker(balancer: Ba
     assert all(int(row[7]) > 0 for row in rows), rows  # the connections that each has had
 
 
+def test_no_name_leads_a_client_back_to_a_proxy_of_the_machine(balancer: Balancer, workers: list[Proxy]) -> None:
+    """Who comes from there is the machine itself, which sees the live page."""
+
+    def led(port: int) -> list[int]:
+        head = request_head(b"http://self.test:%d/metrics" % port, b"hushlist.internal")
+        own = handed_on("127.0.1.7") + head
+        return [send(balancer.port, head, "127.0.1.7").status, send(workers[0].port, own, BALANCER).status]
+
+    assert send(workers[1].port, request_head(b"http://hushlist.internal/metrics", b"hushlist.internal")).status == 200
+    assert led(balancer.port) == [502, 502]
+    wait_until(lambda: led(workers[1].port)[1] == 502)  # in some seconds, each knows of the other
+
+
 def test_the_log_of_the_proxy_names_the_client(balancer: Balancer, workers: list[Proxy]) -> None:
     assert send(balancer.port, head("games.test"), "127.0.1.77").status == 403
     wait_until(lambda: any("127.0.1.77" in worker.log.text() for worker in workers))

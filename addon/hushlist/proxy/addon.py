@@ -23,6 +23,7 @@ from hushlist.proxy.connections.alternative_services import keep_here
 from hushlist.proxy.connections.bounded_input import bound_input
 from hushlist.proxy.connections.certificate_pinning import CertificatePinning
 from hushlist.proxy.connections.dns_queries import DnsQueries, ask_filter_first
+from hushlist.proxy.connections.own_proxies import OwnProxies
 from hushlist.proxy.connections.proxy_protocol import ProxyProtocol, read_balancers
 from hushlist.proxy.connections.relayed_connections import RelayedConnections
 from hushlist.proxy.connections.tunnels import Tunnels
@@ -67,6 +68,7 @@ class Hushlist:
         self.runtime = Runtime()
         self.policy_watch = PolicyWatch(self.runtime)
         own, names, pinning = SelfConnections(), DnsQueries(self.runtime), CertificatePinning(self.runtime)
+        self._own = own
         self._forms = UnblockHandler(self.runtime)
         bodies = Bodies()
         self._metered = MeteredUse(self.runtime)
@@ -84,8 +86,8 @@ class Hushlist:
         self._is_running = False
         self._options_before: dict[str, object] = {}
         self._proxy_protocol = ProxyProtocol()
+        self._own_proxies = OwnProxies(self.runtime, self._proxy_protocol)
         # mitmproxy's hooks that one part handles alone; the others are methods below
-        self.server_connected = own.note
         self.http_connect = self._tunnels.connect
         self.http_connect_upstream = self._requests.lead_tunnel
         self.tls_clienthello = self._tunnels.client_hello
@@ -298,6 +300,11 @@ class Hushlist:
         keep_here(flow, flow.response.trailers, self.runtime)
         if self._learns:
             self._requests.learn(flow)
+
+    def server_connected(self, data: ServerConnectionHookData) -> None:
+        """mitmproxy's hook: know the connection again; end one that leads to another proxy of this machine."""
+        self._own.note(data)
+        self._own_proxies.connected(data)
 
     def server_connect(self, data: ServerConnectionHookData) -> None:
         """mitmproxy's hook: do not connect to refused servers; connect to the hosts of safe search."""

@@ -177,7 +177,7 @@ class SelfConnections:
         """Note a new connection of the proxy."""
         server = data.server
         if server.sockname is not None and server.peername is not None:
-            self._made[server.transport_protocol, _end(server.sockname), _end(server.peername)] = server
+            self._made[server.transport_protocol, end_of(server.sockname), end_of(server.peername)] = server
             self._ports.add(server.sockname[1])
 
     def has(self, client: connection.Client, server: connection.Server) -> bool:
@@ -191,7 +191,7 @@ class SelfConnections:
             return False
         is_led = naming_of(client.proxy_mode) is Naming.ADDRESS
         targets = (client.sockname, server.address if is_led else None)
-        keys = ((client.transport_protocol, _end(peer), _end(target)) for target in targets if target is not None)
+        keys = ((client.transport_protocol, end_of(peer), end_of(target)) for target in targets if target is not None)
         return any(made is not None and _is_end_of(client, made) for made in map(self._made.get, keys))
 
     def is_loop(self, client: connection.Client, server: connection.Server) -> bool:
@@ -205,6 +205,11 @@ def _is_end_of(client: connection.Client, made: connection.Server) -> bool:
     return made.timestamp_end is None or client.timestamp_start <= made.timestamp_end
 
 
-def _end(address: connection.Address) -> _End:
+def end_of(address: connection.Address) -> _End:
+    """The address and port of an end, as all sockets would show it.
+
+    >>> end_of(("::ffff:10.0.0.7", 80, 0, 0))
+    ('10.0.0.7', 80)
+    """
     host, port, *_ = address
     return host.removeprefix("::ffff:"), port  # a socket for both families has the prefix

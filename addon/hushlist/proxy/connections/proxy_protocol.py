@@ -120,6 +120,8 @@ class ProxyProtocol:
     def __init__(self) -> None:
         #: addresses that are believed
         self.balancers: tuple[IPv4Network | IPv6Network, ...] = ()
+        #: where clients connect to them
+        self.fronts: set[tuple[str, int]] = set()
 
     def connected(self, client: connection.Client) -> Awaitable[None] | None:
         """mitmproxy's hook: it waits for this before it reads what the client sends."""
@@ -141,6 +143,7 @@ class ProxyProtocol:
                 ends = await read_header(handler.transports[client].reader)
             if ends is not None:
                 client.peername, client.sockname = ends
+                self.fronts.add(ends.proxy)
                 handler.log_prefix = f"{human.format_address(client.peername)}: "
                 _block_as_mitmproxy_does(client)
         except asyncio.IncompleteReadError as error:
