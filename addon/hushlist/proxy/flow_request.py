@@ -11,7 +11,7 @@ from weakref import WeakValueDictionary
 from mitmproxy import connection, ctx, dns, http
 from mitmproxy.flow import Flow
 from mitmproxy.net.dns import op_codes
-from mitmproxy.proxy.mode_specs import DnsMode, ProxyMode, RegularMode, ReverseMode, UpstreamMode
+from mitmproxy.proxy.mode_specs import DnsMode, ProxyMode, RegularMode, ReverseMode, Socks5Mode, UpstreamMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.policy.groups import Client, user_of
@@ -91,6 +91,8 @@ def naming_of(mode: ProxyMode) -> Naming:
 
 _KNOWN_TO_CLIENTS = (RegularMode, UpstreamMode)
 _IN_FRONT_OF_SERVERS = (ReverseMode, DnsMode)
+#: modes in which clients connect to the proxy's own port
+_WITH_OWN_PORT = (*_KNOWN_TO_CLIENTS, *_IN_FRONT_OF_SERVERS, Socks5Mode)
 
 
 def name_to_ask(request: Request, server_name: str | None = None) -> str | None:
@@ -151,8 +153,16 @@ def client_of_flow(flow: Flow) -> Client:
 
 
 def _client(client: connection.Client, known: Sequence[str] | None) -> Client:
-    peer, own = client.peername, client.sockname
-    return Client(peer[0] if peer else "", user_of(known[0]) if known else None, own[1] if own else None)
+    peer = client.peername
+    return Client(peer[0] if peer else "", user_of(known[0]) if known else None, _port_of(client))
+
+
+def _port_of(client: connection.Client) -> int | None:
+    """The proxy's port; where a firewall or a tunnel has led a client, mitmproxy has the port that the client chose."""
+    own, mode = client.sockname, client.proxy_mode
+    if isinstance(mode, _WITH_OWN_PORT):
+        return own[1] if own else None
+    return mode.listen_port(ctx.options.listen_port)
 
 
 #: address and port of one end

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from mitmproxy import dns, http
 from mitmproxy.proxy.mode_specs import ProxyMode
-from mitmproxy.test import tflow
+from mitmproxy.test import taddons, tflow
 
 from hushlist.match.rule import Action
 from hushlist.proxy.flow_request import (
@@ -88,6 +88,28 @@ def test_a_long_name_of_a_user_is_cut() -> None:
     assert client_of_flow(flow).user == "u" * 256
     flow.metadata["proxyauth"] = ("u" * (8 << 20), "")
     assert client_of_flow(flow).user == "u" * 256 + "..."
+
+
+@pytest.mark.parametrize(
+    ("mode", "port"),
+    [
+        *(
+            (mode, 8082)
+            for mode in ("regular", "upstream:http://h.example", "reverse:http://h.example", "dns", "socks5")
+        ),
+        ("transparent", 8080),
+        ("transparent@8083", 8083),
+        ("wireguard@51821", 51821),
+        ("local", 8080),
+    ],
+)
+def test_a_client_s_port_is_the_proxy_s_and_not_one_that_it_chose(mode: str, port: int) -> None:
+    flow = flow_of()
+    flow.client_conn.proxy_mode, flow.client_conn.sockname = ProxyMode.parse(mode), ("192.0.2.7", 8082)
+    with taddons.context() as context:
+        context.options.listen_port = 8080
+        assert client_of_flow(flow).port == port
+        context.master.event_loop.close()
 
 
 def test_raw_octets_are_not_decoded() -> None:

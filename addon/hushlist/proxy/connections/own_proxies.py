@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import socket
 from collections.abc import Iterator
-from ipaddress import ip_address
 from time import time
 
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
@@ -39,7 +38,7 @@ class OwnProxies:
             return
         fronts, end = self._proxy_protocol.fronts, end_of(server.peername)
         host, port = end
-        is_here = host == end_of(server.sockname)[0] or ip_address(host.partition("%")[0]).is_loopback
+        is_here = host == end_of(server.sockname)[0] or host.startswith("127.") or host == "::1"
         if end in fronts or (is_here and port in {*(own for _, own in fronts), *self._ports()}):
             handler_of(client).transports[server].writer.transport.abort()
             logger.warning("hushlist: no connection for %s to %s: it leads back here", client.peername, server.address)

@@ -11,9 +11,10 @@ from types import SimpleNamespace
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from mitmproxy import dns
+from mitmproxy import ctx, dns
 from mitmproxy.connection import Server
 from mitmproxy.net.dns import response_codes
+from mitmproxy.options import Options
 from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import tflow
 
@@ -41,6 +42,11 @@ rules:
 - {expression: allowed.example, action: allow}
 - {address: 203.0.113.0/24}
 """
+
+
+@pytest.fixture(autouse=True)
+def _options(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(ctx, "options", Options(), raising=False)
 
 
 @pytest.fixture

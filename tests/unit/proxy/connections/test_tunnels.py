@@ -655,7 +655,7 @@ def test_where_nothing_is_blocked_nothing_that_cannot_be_read_is_ended(
     hushlist: Hushlist, port: int, expected: list[str]
 ) -> None:
     nextlayer = offered(ADDRESS)
-    nextlayer.context.client.sockname = ("127.0.0.1", port)
+    nextlayer.context.client.proxy_mode = ProxyMode.parse(f"transparent@{port}")
     pieces = [HARMFUL[:1], HARMFUL[1:]] if len(expected) > 1 else [b"\x16\x03\x05"]
     assert outcome(hushlist, nextlayer, *pieces) == expected
 
@@ -779,7 +779,7 @@ def test_datagrams_in_which_nothing_can_be_read_pass_only_to_places_that_are_nam
 def test_datagrams_pass_in_a_dry_run_and_where_the_filter_is_off(hushlist: Hushlist) -> None:
     for port in (8081, 8082):
         nextlayer = datagrams(UDPLayer, "wireguard", "198.51.100.1", None)
-        nextlayer.context.client.sockname = ("127.0.0.1", port)
+        nextlayer.context.client.proxy_mode = ProxyMode.parse(f"wireguard@{port}")
         hushlist.next_layer(nextlayer)
         assert isinstance(nextlayer.layer, UDPLayer)
 
