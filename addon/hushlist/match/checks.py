@@ -157,9 +157,13 @@ def _parameter(name: str) -> re.Pattern[bytes]:
 
 _DNS_PARAMETER, _JSON_PARAMETER = _parameter("dns"), _parameter("name")
 _BASE64URL = re.compile(rb"[A-Za-z0-9_-]+")
+#: some servers read either alphabet of base64
+_TO_BASE64URL = bytes.maketrans(b"+/", b"-_")
 #: of a message's header (RFC 1035, 4.1.1): its length in octets; the flags QR and Opcode; the counts of one question,
 #: no answers and no authorities
 _DNS_HEADER, _DNS_FLAGS, _DNS_COUNTS = 12, 0b1111_1000 << 8, b"\0\1\0\0\0\0"
+#: the first octet of a pointer to where the rest of a name is
+_POINTER = 0b1100_0000
 #: octets that are read of a parameter with escapes, and without: header, the longest name, type and class. Behind
 #: them, a message may have any padding (RFC 8467).
 _MOST_OF_VALUE, _MOST_OF_QUERY = 1 << 12, 364
@@ -177,7 +181,7 @@ def _dns_over_https(_: Check, asked: CheckedRequest) -> bytes | None:
 
 def _is_dns_query(value: bytes) -> bool:
     """Whether a parameter is a DNS query. RFC 8484, 4.1.1: "encoded with base64url"."""
-    text = percent_decode_repeatedly(value[:_MOST_OF_VALUE]).rstrip(b"=")[:_MOST_OF_QUERY]
+    text = percent_decode_repeatedly(value[:_MOST_OF_VALUE]).translate(_TO_BASE64URL).rstrip(b"=")[:_MOST_OF_QUERY]
     if not _BASE64URL.fullmatch(text):
         return False
     try:
@@ -189,10 +193,14 @@ def _is_dns_query(value: bytes) -> bool:
 
 
 def _ends_as_name(octets: bytes, at: int) -> bool:
-    """Whether an uncompressed name begins there, followed by type and class."""
+    """Whether a name begins there, followed by type and class; its end may be a pointer (RFC 1035, 4.1.4)."""
     while at < len(octets) and 0 < octets[at] < 64:
         at += 1 + octets[at]
-    return at + 5 <= len(octets) and octets[at] == 0
+    if at < len(octets) and octets[at] >= _POINTER:
+        at += 1
+    elif at >= len(octets) or octets[at]:
+        return False
+    return at + 5 <= len(octets)
 
 
 def _names_disagree(_: Check, asked: CheckedRequest) -> bytes | None:

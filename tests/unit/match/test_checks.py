@@ -126,6 +126,10 @@ def asked(url: str) -> CheckedRequest:
             b"?dns=",
         ),
         ("dns-over-https", "https://h.example/?Dns=AAABAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbQAAAQAB", None),
+        # a name that ends by a pointer to a zero in the header; the other alphabet of base64
+        ("dns-over-https", "https://h.example/?dns=AAABAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbcAKAAEAAQ", b"?dns="),
+        ("dns-over-https", "https://h.example/?dns=+/8BAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbQAAAQAB", b"?dns="),
+        ("dns-over-https", "https://h.example/?dns=AAABAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbcAKAAEA", None),  # cut off
         ("dns-over-https", "https://h.example/?dns=8.8.8.8", None),
         ("dns-over-https", "https://h.example/?dns=aHR0cHM6Ly93d3cuZXhhbXBsZS5jb20vYWJvdXQ", None),
         ("dns-over-https", "https://h.example/?dns=AACBAAABAAAAAAAAA3d3dwdleGFtcGxlA2NvbQAAAQAB", None),  # an answer
@@ -336,7 +340,8 @@ NAME = b"\3www\7example\3com\0"
         (b"\0\0\1\0" + b"\0\2" + bytes(6) + NAME + b"\0\1\0\1", False),  # two questions
         (b"\0\0\1\0" + b"\0\1\0\1" + bytes(4) + NAME + b"\0\1\0\1", False),  # an answer
         (b"\0\0\x28\0" + b"\0\1" + bytes(6) + NAME + b"\0\1\0\1", False),  # an update
-        (b"\0\0\1\0" + b"\0\1" + bytes(6) + b"\3www\xc0\x0c\0\1\0\1", False),  # compressed
+        (b"\0\0\1\0" + b"\0\1" + bytes(6) + b"\3www\xc0\x0a\0\1\0\1", True),  # compressed, as servers read it
+        (b"\0\0\1\0" + b"\0\1" + bytes(6) + b"\3www\xc0\x0a\0\1\0", False),  # the class is cut off
         (b"\0\0\1\0" + b"\0\1" + bytes(6) + b"\x40" + b"a" * 64 + b"\0\0\1\0\1", False),  # too long a label
     ],
 )
