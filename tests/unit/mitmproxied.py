@@ -18,6 +18,7 @@ def mitmproxied(hushlist: Hushlist, policy: Path | None = None) -> Iterator[tadd
         # options of mitmproxy's own proxy server, which is not part of the context
         context.options.add_option("connection_strategy", str, "eager", "")
         context.options.add_option("rawtcp", bool, True, "")
+        context.options.add_option("validate_inbound_headers", bool, False, "")
         context.options.add_option("stream_large_bodies", str | None, None, "")
         context.master.addons.add(hushlist)
         if policy is not None:

@@ -55,8 +55,9 @@ logger = logger_of(__name__)
 #: how the names of our options begin
 _OURS = "hushlist_"
 #: lazy: no connection is made to an origin before its request is decided. No raw TCP: otherwise a line end before the
-#: request makes mitmproxy take HTTP in a tunnel for another protocol, which passes unfiltered.
-_REQUIRED: dict[str, object] = {"connection_strategy": "lazy", "rawtcp": False}
+#: request makes mitmproxy take HTTP in a tunnel for another protocol, which passes unfiltered. Validation: otherwise
+#: mitmproxy sends on what servers read in different ways, such as a space behind a header's name, or two lengths.
+_REQUIRED: dict[str, object] = {"connection_strategy": "lazy", "rawtcp": False, "validate_inbound_headers": True}
 
 
 class Hushlist:

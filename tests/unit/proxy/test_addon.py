@@ -714,7 +714,8 @@ def test_learning_can_be_turned_off_and_then_all_is_forgotten(learning: taddons.
 
 
 @pytest.mark.parametrize(
-    ("name", "own", "required"), [("connection_strategy", "eager", "lazy"), ("rawtcp", True, False)]
+    ("name", "own", "required"),
+    [("connection_strategy", "eager", "lazy"), ("rawtcp", True, False), ("validate_inbound_headers", False, True)],
 )
 class TestOptionOfMitmproxy:
     def test_it_is_as_required_while_the_filter_is_on(

@@ -161,6 +161,7 @@ def test_without_a_policy_there_is_an_error(command: str) -> None:
     with taddons.context() as context:
         context.options.add_option("connection_strategy", str, "eager", "")
         context.options.add_option("rawtcp", bool, True, "")
+        context.options.add_option("validate_inbound_headers", bool, False, "")
         hushlist = Hushlist()
         context.master.addons.add(hushlist)
         hushlist.runtime.engine = None

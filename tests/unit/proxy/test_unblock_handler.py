@@ -648,6 +648,7 @@ def test_a_store_that_cannot_be_opened_leaves_all_blocked_and_the_proxy_running(
     with taddons.context() as context:
         context.options.add_option("connection_strategy", str, "eager", "")
         context.options.add_option("rawtcp", bool, True, "")
+        context.options.add_option("validate_inbound_headers", bool, False, "")
         context.options.add_option("stream_large_bodies", str | None, None, "")
         context.master.addons.add(hushlist)
         context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")

@@ -81,6 +81,7 @@ def hushlist(policy: Path) -> Iterator[Hushlist]:
     with taddons.context(NextLayer()) as context:
         context.options.add_option("connection_strategy", str, "eager", "")
         context.options.add_option("rawtcp", bool, True, "")
+        context.options.add_option("validate_inbound_headers", bool, False, "")
         context.options.add_option("show_ignored_hosts", bool, False, "")
         context.options.add_option("stream_large_bodies", str | None, None, "")
         context.master.addons.add(hushlist)

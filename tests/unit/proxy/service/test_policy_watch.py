@@ -240,6 +240,7 @@ def test_the_addon_watches_while_it_runs_and_leaves_nothing_behind(policy: Path)
         with taddons.context(hushlist) as context:
             context.options.add_option("connection_strategy", str, "eager", "")
             context.options.add_option("rawtcp", bool, True, "")
+            context.options.add_option("validate_inbound_headers", bool, False, "")
             context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
             first = hushlist.runtime.engine
             hushlist.running()
@@ -265,6 +266,7 @@ def test_no_url_that_was_read_is_kept_whatever_its_length(policy: Path) -> None:
         with taddons.context(hushlist) as context:
             context.options.add_option("connection_strategy", str, "eager", "")
             context.options.add_option("rawtcp", bool, True, "")
+            context.options.add_option("validate_inbound_headers", bool, False, "")
             context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
             hushlist.running()
             mitmproxy_url.parse(b"http://h.example/" + b"a" * (1 << 20))
@@ -283,6 +285,7 @@ async def running(hushlist: Hushlist, policy: Path, steps: Callable[[], Awaitabl
     with taddons.context(hushlist) as context:
         context.options.add_option("connection_strategy", str, "eager", "")
         context.options.add_option("rawtcp", bool, True, "")
+        context.options.add_option("validate_inbound_headers", bool, False, "")
         context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
         hushlist.running()
         async with asyncio.timeout(PATIENCE):
