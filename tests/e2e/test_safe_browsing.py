@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import select
+import socket
 import ssl
 import threading
 import time
@@ -15,7 +17,7 @@ import pytest
 
 from e2e.list_server import list_server
 from e2e.origin import PATIENCE, Origin
-from e2e.proxy import Proxy, read_answer, request_head
+from e2e.proxy import LOOPBACK, Proxy, read_answer, request_head
 from e2e.test_reload import eventually
 from e2e.test_subscriptions import make_due
 from e2e.test_tunnels import is_the_origin_s, tls_over
@@ -242,6 +244,49 @@ def test_many_that_wait_do_not_stop_the_others(start: Start, tmp_path: Path, ser
         server.answers.set()
         for waiting in connections:
             waiting.close()
+
+
+def flooding(number: int) -> tuple[bytes, list[bytes]]:
+    """A host with a path, and the expressions that it has, none of which another one has."""
+    host, path = b"a.b.c.f%d.test" % number, b"/1/2/3/4?5"
+    hosts = [host.split(b".", cut)[-1] for cut in range(4)]
+    return host + path, [
+        own + part for own in hosts for part in (path, b"/1/2/3/4", b"/", b"/1/", b"/1/2/", b"/1/2/3/")
+    ]
+
+
+def test_a_pupil_who_floods_gains_nothing_and_holds_nobody_back(
+    start: Start, tmp_path: Path, server: PrefixServer, origin: Origin
+) -> None:
+    """``no-answer: pass`` is about a server that fails; here, it only has more to do than it can."""
+    floods = [flooding(number) for number in range(10)]
+    for _, expressions in floods:
+        server.others |= {full_hash(expression)[:4] for expression in expressions}
+    server.put()
+    proxy = start(policy=policy_of(tmp_path, server))
+    server.answers.clear()
+    waiting = [proxy.connect() for _ in floods]
+    try:
+        with origin.watch() as arrived:
+            for (url, _), pupil in zip(floods, waiting, strict=True):
+                pupil.sendall(request_head(b"http://" + url, url.partition(b"/")[0]))
+            refused, _, _ = select.select(waiting, [], [], PATIENCE)
+            assert read_answer(refused[0]).status == 403  # before the server has answered anything
+            page = proxy.get("http://bad.test/")
+            assert (page.status_code, "could not be checked in time" in page.text) == (403, True)
+            with socket.create_connection((LOOPBACK, proxy.port), PATIENCE, ("127.0.0.2", 0)) as teacher:
+                teacher.sendall(request_head(b"http://odd.test/", b"odd.test"))
+                assert eventually(lambda: len(server.searches()) == 4)
+                assert arrived.requests == []
+                server.answers.set()
+                assert read_answer(teacher).status == 200
+        assert "odd.test" in [request.host for request in arrived.requests]
+        assert (status(proxy, "http://bad.test/"), status(proxy, "http://odd.test/")) == (403, 200)
+    finally:
+        server.answers.set()
+        for pupil in waiting:
+            pupil.close()
+    assert "is not asked again" not in proxy.log.text()
 
 
 @VERSIONS

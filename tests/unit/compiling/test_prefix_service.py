@@ -291,7 +291,6 @@ def test_canaries_and_what_is_unknown_are_not_enforced() -> None:
 MANY = tuple(FullHash(full_hash(b"%d" % number), (FullHashDetail(1),)) for number in range(5000))
 HOSTILE_SEARCH = {
     "more than an answer may have": encode_message(SearchHashesResponse(MANY * 10, 60.0)),
-    "full hashes for 1 prefixes": encode_message(SearchHashesResponse(MANY[:101], 60.0)),
     "does not say for how long it holds": encode_message(SearchHashesResponse()),
     "is not whole": encode_message(SearchHashesResponse((FullHash(b"short"),), 60.0)),
     "cannot be used": b"\xff\xff\xff",
@@ -305,6 +304,24 @@ def test_a_hostile_answer_about_full_hashes_is_none(server: PrefixServer, what: 
     with pytest.raises(SearchError, match="longer than" if "more than" in what else what):
         search_hashes(service_of(server, 5), prefixes(BAD))
     assert time.monotonic() - start < 60
+
+
+@VERSIONS
+def test_many_full_hashes_of_one_prefix_are_no_fault(server: PrefixServer, version: int) -> None:
+    """Whoever gets pages onto a list could make them, and so stop all confirmations."""
+    prefix = full_hash(BAD)[:4]
+    for number in range(10_000):
+        server.hashes[prefix + number.to_bytes(28, "big")] = [(1, ())]
+    found = search_hashes(service_of(server, version), [prefix])
+    assert (len(found.threats), full_hash(BAD) in found.threats) == (10_001, True)
+
+
+def test_long_prefixes_that_begin_alike_are_one_prefix_of_v5(server: PrefixServer) -> None:
+    digest = full_hash(BAD)
+    found = search_hashes(service_of(server, 5), [digest[:8], digest[:4] + b"else", digest[:16]])
+    assert list(found.threats) == [digest]
+    ((_, _, query, _),) = server.requests
+    assert len(query["hashPrefixes"]) == 1
 
 
 @pytest.mark.parametrize("status", [204, 302, 400, 403, 429, 500])
