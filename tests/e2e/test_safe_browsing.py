@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import select
 import socket
 import ssl
@@ -296,11 +297,13 @@ def test_our_client_follows_our_server(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     school = tmp_path / "school"
     school.mkdir()
-    (school / "policy.yaml").write_text("layers: [{name: school, lists: [games.domains]}]")
+    (school / "policy.yaml").write_text("layers: [{name: school, lists: [games.domains, phishing.domains]}]")
     (school / "games.domains").write_text("blocked.test\npath.test/games\n")
+    (school / "phishing.domains").write_text("phish.test\n")
     (tmp_path / "policy.yaml").write_text("")
-    with list_server(school, "--wait", "1") as server:
-        name = "mw-4b" if version == 5 else "MALWARE"
+    chosen = ("--list", "games.domains=MALWARE", "--list", "phishing.domains=SOCIAL_ENGINEERING")
+    with list_server(school, "--wait", "1", *chosen) as server:
+        name = "mw-4b, se-4b" if version == 5 else "MALWARE, SOCIAL_ENGINEERING"
         policy = tmp_path / "policy.yaml"
         policy.write_text(
             f"layers:\n- name: lists\n  lists:\n  - safe-browsing: {{version: {version}, lists: [{name}], "
@@ -311,6 +314,9 @@ def test_our_client_follows_our_server(
             page = proxy.get("https://www.blocked.test/x")
         assert (page.status_code, arrived.requests) == (403, [])
         assert "The school says so" in page.text
+        assert status(proxy, "http://phish.test/") == 403
+        asked = "batchGet" if version == 5 else "threatListUpdates"
+        assert len(re.findall(asked, server.log.text())) == 1  # for both lists
         assert status(proxy, "http://neighbour.test/") == 200
         (school / "games.domains").write_text("other.test\n")
         server.log.wait_for("mw-4b: version 2")

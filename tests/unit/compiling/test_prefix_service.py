@@ -10,9 +10,11 @@ from pathlib import Path
 import pytest
 
 from hushlist.cli import main
-from hushlist.compiling.list_update import ListUpdate, Outcome, subscribed_lists, update_lists
+from hushlist.compiling.list_outcome import ListUpdate, Outcome
+from hushlist.compiling.list_update import subscribed_lists, update_lists
 from hushlist.compiling.prefix_service import full_hashes_of_v5, search_hashes
 from hushlist.compiling.stat_cache import load_engine
+from hushlist.compiling.threat_list_update import server_store, wait_at_start
 from hushlist.decide.confirmations import PATIENCE, SearchError
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.expressions import full_hash
@@ -51,10 +53,13 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PrefixSe
         yield server
 
 
-def policy_of(folder: Path, server: PrefixServer, version: int, more: str = "") -> Path:
+NAMES = {4: ("MALWARE", "SOCIAL_ENGINEERING"), 5: ("mw-4b", "se-4b")}
+
+
+def policy_of(folder: Path, server: PrefixServer, version: int, more: str = "", count: int = 1) -> Path:
     (folder / "api.key").write_text(SECRET)
     (folder / "api.key").chmod(0o600)
-    name = "mw-4b" if version == 5 else "MALWARE"
+    name = ", ".join(NAMES[version][:count])
     path = folder / "policy.yaml"
     path.write_text(
         f"layers:\n- name: lists\n  lists:\n  - safe-browsing: {{version: {version}, lists: [{name}], "
@@ -63,13 +68,20 @@ def policy_of(folder: Path, server: PrefixServer, version: int, more: str = "") 
     return path
 
 
+def updates(policy: Path) -> list[ListUpdate]:
+    """Updates at the time at which the server may be asked again."""
+    for own in subscribed_lists(policy):
+        assert own.subscription.prefixes is not None
+        for store in (own.store, server_store(policy, own.subscription.prefixes.service)):
+            if store.folder.exists():
+                with store.locked():
+                    store.note(next_try=0.0)
+    return list(update_lists(policy, subscribed_lists(policy)))
+
+
 def update(policy: Path) -> ListUpdate:
-    """An update at the time at which the server may be asked again."""
-    (own,) = subscribed_lists(policy)
-    if own.store.folder.exists():
-        with own.store.locked():
-            own.store.note(next_try=0.0)
-    (found,) = update_lists(policy, subscribed_lists(policy))
+    """The same of the only list."""
+    (found,) = updates(policy)
     return found
 
 
@@ -177,6 +189,94 @@ def test_a_server_that_fails_is_left_alone_by_the_book(tmp_path: Path, server: P
     assert found.outcome is Outcome.UNCHANGED
     assert own.store.state().faults == 0
     assert copy_of(policy) == prefixes(BAD, PATH)
+
+
+# -- several lists of one server ---------------------------------------------------------------------------------------
+
+
+def copies_of(policy: Path) -> list[list[bytes]]:
+    """The prefixes that are in force, of each list."""
+    found = [own.store.current() for own in subscribed_lists(policy)]
+    return [[bytes.fromhex(line) for line in own.path.read_text().split()] for own in found if own is not None]
+
+
+@VERSIONS
+def test_lists_that_are_due_together_are_asked_for_together(tmp_path: Path, server: PrefixServer, version: int) -> None:
+    policy = policy_of(tmp_path, server, version, count=2)
+    server.only["SOCIAL_ENGINEERING"] = server.only["se-4b"] = prefixes(MORE)
+    assert [own.outcome for own in updates(policy)] == [Outcome.UPDATED] * 2
+    assert (len(server.requests), copies_of(policy)) == (1, [prefixes(BAD, PATH), prefixes(MORE)])
+    first, second = subscribed_lists(policy)
+    server.put(MORE)
+    with second.store.locked():
+        second.store.note(next_try=0.0)
+    assert [str(own.outcome) for own in update_lists(policy, [first, second], only_due=True)] == ["unchanged"]
+    assert [own.outcome for own in updates(policy)] == [Outcome.UPDATED, Outcome.UNCHANGED]
+    assert (len(server.requests), copies_of(policy)) == (3, [prefixes(BAD, PATH, MORE), prefixes(MORE)])
+
+
+@VERSIONS
+def test_one_list_that_cannot_be_used_is_asked_for_again_alone(
+    tmp_path: Path, server: PrefixServer, version: int
+) -> None:
+    policy = policy_of(tmp_path, server, version, count=2)
+    updates(policy)
+    server.put(MORE)
+    server.lies = {NAMES[version][1]}
+    server.requests.clear()
+    good, bad = updates(policy)
+    assert (good.outcome, bad.outcome, len(server.requests)) == (Outcome.UPDATED, Outcome.FAILED, 2)
+    assert bad.why == "its update cannot be used: the checksum is not that of the list"
+    assert copies_of(policy) == [prefixes(BAD, PATH, MORE), prefixes(BAD, PATH)]
+    server.lies = set()
+    assert [own.outcome for own in updates(policy)] == [Outcome.UNCHANGED, Outcome.UPDATED]
+
+
+@VERSIONS
+def test_a_failure_is_the_server_s_whatever_list_is_asked_for(
+    tmp_path: Path, server: PrefixServer, version: int
+) -> None:
+    """Spec: "N" is the number of failed answers in a row, not of those about one list."""
+    policy = policy_of(tmp_path, server, version)
+    updates(policy)
+    server.bend = lambda _method, _octets: (503, b"")
+    assert update(policy).outcome is Outcome.FAILED
+    policy_of(tmp_path, server, version, count=2)  # a list more, while the server is left alone
+    server.requests.clear()
+    first, new = update_lists(policy, subscribed_lists(policy))
+    assert (first.outcome, new.outcome, server.requests) == (Outcome.FAILED, Outcome.FAILED, [])
+    assert "it is not asked again before" in new.why
+    assert "the server says 503" in new.why
+    (_,) = {own.store.state().next_try for own in subscribed_lists(policy)}
+    assert not [*update_lists(policy, subscribed_lists(policy), only_due=True)]
+    before = time.time()
+    updates(policy)
+    (third,) = {own.store.state().next_try for own in subscribed_lists(policy)}
+    assert 30 * 60 - 1 <= third - before <= 61 * 60  # the second failure in a row
+    server.bend = lambda _method, octets: (200, octets)
+    assert [own.outcome for own in updates(policy)] == [Outcome.UNCHANGED, Outcome.UPDATED]
+    server.bend = lambda _method, _octets: (503, b"")
+    before = time.time()
+    updates(policy)
+    assert {own.store.state().faults for own in subscribed_lists(policy)} == {1}
+
+
+def test_at_the_start_lists_with_a_copy_wait_for_up_to_a_minute(tmp_path: Path, server: PrefixServer) -> None:
+    policy = policy_of(tmp_path, server, 5)
+    updates(policy)
+    policy_of(tmp_path, server, 5, count=2)
+    old, new = subscribed_lists(policy)
+    wait_at_start([old, new], lambda: 0.5)  # the old one is not due
+    assert old.store.state().next_try > time.time() + 600
+    with old.store.locked():
+        old.store.note(next_try=0.0)
+    before = time.time()
+    wait_at_start([old, new], lambda: 0.5)
+    assert before + 29 < old.store.state().next_try < time.time() + 31
+    assert [found.url for found in update_lists(policy, [old, new], only_due=True)] == [new.subscription.url]
+
+
+# -- hostile updates ---------------------------------------------------------------------------------------------------
 
 
 LIE = HashList(
