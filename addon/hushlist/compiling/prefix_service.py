@@ -186,7 +186,7 @@ def search_hashes(service: SafeBrowsing, prefixes: Collection[bytes], own_ports:
     try:
         return ask(service, prefixes, own_ports)
     except FetchError as error:
-        raise SearchError(str(error)) from error
+        raise SearchError(str(error), error.retry_after) from error
 
 
 def _search_v4(service: SafeBrowsing, prefixes: Collection[bytes], own_ports: Iterable[int]) -> FullHashes:

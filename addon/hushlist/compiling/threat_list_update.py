@@ -119,7 +119,7 @@ def _locked_updates(
     except FetchError as error:
         faults = failures.faults + 1
         now = time.time()
-        until = now + max(back_off(faults, random.random()), error.retry_after)  # noqa: S311
+        until = now + max(back_off(faults, random.random()), min(error.retry_after, _LONGEST_WAIT))  # noqa: S311
         url = _named(lists[0]).service.server
         server.note(origin=url, tried=now, next_try=until, fault=str(error)[:1000], faults=faults)
         yield from (_note_fault(own, str(error), now, until) for own in asked.values())

@@ -100,6 +100,11 @@ class Verdict(NamedTuple):
 class SearchError(HushlistError):
     """A server gave no answer that can be used; the message says why, without any prefix or key."""
 
+    def __init__(self, why: str, retry_after: float = 0.0) -> None:
+        super().__init__(why)
+        #: seconds that the server asks to wait
+        self.retry_after = retry_after
+
 
 #: asks a server for the full hashes of prefixes; ``SearchError`` if it gives no answer
 Search = Callable[[SafeBrowsing, Collection[bytes]], FullHashes]
@@ -315,8 +320,9 @@ class Confirmations:
         try:
             found = self._search(service, prefixes)
         except Exception as error:
-            why = str(error) if isinstance(error, SearchError) else f"the filter failed: {type(error).__name__}"
-            self._fail(service, why, sent)
+            is_told = isinstance(error, SearchError)
+            why = str(error) if is_told else f"the filter failed: {type(error).__name__}"
+            self._fail(service, why, sent, getattr(error, "retry_after", 0.0))
         else:
             self._remember(service, prefixes, found)
         finally:
@@ -330,14 +336,14 @@ class Confirmations:
             if not asked.future.done():  # in several turns
                 asked.future.set_result(None)
 
-    def _fail(self, service: SafeBrowsing, why: str, sent: float) -> None:
+    def _fail(self, service: SafeBrowsing, why: str, sent: float, retry_after: float) -> None:
         with self._lock:
             self.unanswered += 1
             before = self._failures.get(service.account)
             if before is not None and before.number and sent < before.since:
                 return  # it was on its way when another one failed: that is one failure
             number = 1 + (0 if before is None else before.number)
-            until = self._clock() + back_off(number, self._draw())
+            until = self._clock() + max(back_off(number, self._draw()), min(retry_after, _LONGEST))
             self._failures[service.account] = _Failure(number, why, until, self._timer())
 
     def _remember(self, service: SafeBrowsing, prefixes: Collection[bytes], found: FullHashes) -> None:

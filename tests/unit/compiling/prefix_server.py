@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ssl
 from base64 import b64decode
 from collections.abc import Callable, Iterable
 from dataclasses import replace
@@ -38,7 +39,13 @@ Bend = Callable[[str, bytes], tuple[int, bytes]]
 class PrefixServer:
     """Serves one list; ``expressions`` are on it. Each request is in ``requests``: method, path, query, body."""
 
-    def __init__(self, *expressions: bytes, wait: float | None = 1800.0, is_rice: bool = True) -> None:
+    def __init__(
+        self,
+        *expressions: bytes,
+        wait: float | None = 1800.0,
+        is_rice: bool = True,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         #: full hash -> details: threat type, attributes
         self.hashes: dict[bytes, list[tuple[int, tuple[int, ...]]]] = {}
         #: prefixes on the list that are of nothing on it
@@ -53,10 +60,15 @@ class PrefixServer:
         #: prefixes of lists, by name, that have others than the rest; and the lists whose checksums are wrong
         self.only: dict[str, list[bytes]] = {}
         self.lies: set[str] = set()
+        #: fields of each answer's head, how many octets of it are sent, and whether it then stands still
+        self.fields: dict[str, str] = {}
+        self.cut: int | None = None
+        self.stalls = False
         self.bend: Bend = lambda _, octets: (200, octets)
         #: full hashes are searched once this is set
         self.answers = Event()
         self.answers.set()
+        self.ended = Event()
         self.put(*expressions)
         server = self
 
@@ -78,22 +90,33 @@ class PrefixServer:
                 if status == 302:
                     self.send_header("Location", f"/elsewhere?{parts.query}")
                 self.send_header("Content-Length", str(len(octets)))
+                for name, text in server.fields.items():
+                    self.send_header(name, text)
                 self.end_headers()
-                self.wfile.write(octets)
+                self.wfile.write(octets[: server.cut])
+                if server.stalls:
+                    server.ended.wait(60)
 
             def log_message(self, *_: object) -> None:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{self._server.server_port}"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def __enter__(self) -> PrefixServer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Accept no connection any more."""
         self.answers.set()
+        self.ended.set()
         self._server.shutdown()
         self._server.server_close()
 

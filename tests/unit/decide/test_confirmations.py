@@ -170,6 +170,15 @@ def test_a_server_that_failed_is_left_alone_by_the_book(known: Confirmations, se
     assert known.unanswered == 5
 
 
+@pytest.mark.parametrize(("seconds", "until"), [(60, "00:31:40"), (7200, "02:16:40"), (1e9, "1970-01-02 00:16:40")])
+def test_a_server_is_left_alone_for_as_long_as_it_asks_but_a_day_at_most(
+    known: Confirmations, server: Server, seconds: float, until: str
+) -> None:
+    server.error = SearchError("the server says 503", seconds)
+    known.ask([question(BAD)])
+    assert (known.fault(SERVICE) or "").endswith(f"{until} UTC")
+
+
 def test_while_one_server_is_left_alone_its_answers_hold_and_others_are_asked(
     known: Confirmations, server: Server
 ) -> None:
