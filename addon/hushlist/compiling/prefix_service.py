@@ -56,6 +56,8 @@ _Message = TypeVar("_Message")
 #: octets of an update, and of an answer with full hashes: more than 15,000 of them. Fewer may be no fault, as whoever
 #: gets pages onto a list can have many begin alike.
 _LONGEST_UPDATE, _LONGEST_ANSWER = 1 << 27, 1 << 20
+#: octets of what a server calls a version; real ones have fewer than a hundred
+_LONGEST_STATE = 1 << 12
 _CLIENT = ClientInfo("hushlist", __version__)
 #: entries of one update, and of a list
 _MOST_ENTRIES = Constraints(
@@ -86,7 +88,7 @@ def _ask(
         raise FetchError(f"its answer cannot be used: {error}") from error
     except FetchError as error:
         why = str(error).replace(service.api_key, "(the API key)") if service.api_key else str(error)
-        raise FetchError(why, error.retry_after) from None
+        raise FetchError(why, error.retry_after, is_refusal=error.is_refusal) from None
 
 
 def _base64(octets: bytes) -> str:
@@ -144,7 +146,7 @@ def _ask_v4(known: Mapping[ThreatList, prefix_list.PrefixList], own_ports: Itera
         response = next(named, None)
         if response is None:
             sent[own] = FetchError(f"its answer does not have the list {own.name}")
-        elif response.checksum is None:
+        elif response.checksum is None or not response.checksum.sha256:
             sent[own] = FetchError("its update has no checksum")
         else:
             sent[own] = _told(partial(update_of_v4, response), wait)
@@ -172,9 +174,12 @@ def _ask_v5(known: Mapping[ThreatList, prefix_list.PrefixList], own_ports: Itera
 
 def _told(read: partial[prefix_list.PrefixUpdate], wait: float) -> tuple[prefix_list.PrefixUpdate, float] | FetchError:
     try:
-        return read(), wait
+        update = read()
     except MessageError as error:
         return FetchError(f"its update cannot be used: {error}")
+    if len(update.state) > _LONGEST_STATE:
+        return FetchError(f"its update cannot be used: a state of {len(update.state):,} octets")
+    return update, wait
 
 
 # -- full hashes -------------------------------------------------------------------------------------------------------
@@ -186,7 +191,7 @@ def search_hashes(service: SafeBrowsing, prefixes: Collection[bytes], own_ports:
     try:
         return ask(service, prefixes, own_ports)
     except FetchError as error:
-        raise SearchError(str(error), error.retry_after) from error
+        raise SearchError(str(error), error.retry_after, is_refusal=error.is_refusal) from error
 
 
 def _search_v4(service: SafeBrowsing, prefixes: Collection[bytes], own_ports: Iterable[int]) -> FullHashes:

@@ -100,10 +100,12 @@ class Verdict(NamedTuple):
 class SearchError(HushlistError):
     """A server gave no answer that can be used; the message says why, without any prefix or key."""
 
-    def __init__(self, why: str, retry_after: float = 0.0) -> None:
+    def __init__(self, why: str, retry_after: float = 0.0, *, is_refusal: bool = False) -> None:
         super().__init__(why)
         #: seconds that the server asks to wait
         self.retry_after = retry_after
+        #: whether it has answered that it does not
+        self.is_refusal = is_refusal
 
 
 #: asks a server for the full hashes of prefixes; ``SearchError`` if it gives no answer
@@ -129,10 +131,9 @@ class _Known(NamedTuple):
 class _Failure(NamedTuple):
     number: int
     why: str
-    #: seconds of Unix time
-    until: float
-    #: when it was seen, by the timer
+    #: when it was seen, and until when the server is left alone; by the timer
     since: float
+    until: float
 
 
 @dataclass(slots=True, eq=False)
@@ -215,13 +216,13 @@ class Confirmations:
     def fault(self, service: SafeBrowsing) -> str | None:
         """Why a server does not answer now, for people; ``None`` if it does, or was not asked yet."""
         failure = self._failures.get(service.account)
-        if failure is not None and self._clock() < failure.until:
-            until = datetime.fromtimestamp(failure.until, UTC)
+        now = self._timer()
+        if failure is not None and now < failure.until:
+            until = datetime.fromtimestamp(self._clock() + failure.until - now, UTC)
             return f"{service.server}: {failure.why}; it is not asked again before {until:%Y-%m-%d %H:%M:%S} UTC"
         with self._lock:
             line = self._lines.get(service.key)
-            latest = self._timer() - PATIENCE
-            if line is not None and any(sent <= latest for sent in line.sent.values()):
+            if line is not None and any(sent + PATIENCE <= now for sent in line.sent.values()):
                 return f"{service.server}: it was not done after {PATIENCE:g} seconds"
         return None
 
@@ -307,6 +308,7 @@ class Confirmations:
                     self._is_changed.wait(pause)
                 elif question := line.next_question():
                     line.allowance -= 1
+                    self.sent += 1
                     line.sent[id(question)] = self._timer()
                     self._begin(line)
                     return question
@@ -316,13 +318,12 @@ class Confirmations:
     def _answer(self, line: _Line, question: list[_Asked]) -> None:
         """Ask a server, and remember what it says. Never raises."""
         service, prefixes, sent = line.service, tuple(asked.prefix for asked in question), line.sent[id(question)]
-        self.sent += 1
         try:
             found = self._search(service, prefixes)
+        except SearchError as error:
+            self._fail(service, error, sent)
         except Exception as error:
-            is_told = isinstance(error, SearchError)
-            why = str(error) if is_told else f"the filter failed: {type(error).__name__}"
-            self._fail(service, why, sent, getattr(error, "retry_after", 0.0))
+            self._fail(service, SearchError(f"the filter failed: {type(error).__name__}"), sent)
         else:
             self._remember(service, prefixes, found)
         finally:
@@ -336,15 +337,21 @@ class Confirmations:
             if not asked.future.done():  # in several turns
                 asked.future.set_result(None)
 
-    def _fail(self, service: SafeBrowsing, why: str, sent: float, retry_after: float) -> None:
+    def _fail(self, service: SafeBrowsing, error: SearchError, sent: float) -> None:
+        """Leave a server alone.
+
+        Spec: Safe Browsing v4, Request Frequency: after "an unsuccessful HTTP response". Where there was no answer at
+        all, as on a line that is broken or full, it is a sixtieth of that: what protects is back soon.
+        """
         with self._lock:
             self.unanswered += 1
             before = self._failures.get(service.account)
-            if before is not None and before.number and sent < before.since:
+            if before is not None and before.number and sent <= before.since:
                 return  # it was on its way when another one failed: that is one failure
             number = 1 + (0 if before is None else before.number)
-            until = self._clock() + max(back_off(number, self._draw()), min(retry_after, _LONGEST))
-            self._failures[service.account] = _Failure(number, why, until, self._timer())
+            pause = back_off(number, self._draw()) / (1 if error.is_refusal else 60)
+            until = self._timer() + max(pause, min(error.retry_after, _LONGEST))
+            self._failures[service.account] = _Failure(number, str(error), self._timer(), until)
 
     def _remember(self, service: SafeBrowsing, prefixes: Collection[bytes], found: FullHashes) -> None:
         """Replace what is known of prefixes; full hashes of other prefixes are not taken."""
@@ -361,8 +368,8 @@ class Confirmations:
             self._failures.pop(service.account, None)
             if found.wait > 0:
                 why = f"it asks to wait for {found.wait:g} seconds"
-                until = now + min(found.wait, _LONGEST)
-                self._failures[service.account] = _Failure(0, why, until, self._timer())
+                until = self._timer() + min(found.wait, _LONGEST)
+                self._failures[service.account] = _Failure(0, why, self._timer(), until)
             for prefix, hashes in own.items():
                 self._forget((key, prefix))
                 self._known[key, prefix] = _Known(now, bounded(found.lasts), hashes)

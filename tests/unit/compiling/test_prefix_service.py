@@ -21,6 +21,7 @@ from hushlist.match.expressions import full_hash
 from hushlist.policy.policy_file import read_policy
 from hushlist.policy.safe_browsing import SafeBrowsing
 from hushlist.safebrowsing.v4_messages import (
+    Checksum,
     FetchThreatListUpdatesResponse,
     FindFullHashesResponse,
     ListUpdateResponse,
@@ -286,7 +287,9 @@ BOMB = HashList("mw-4b", b"9", False, RiceDeltaEncoded32Bit(0, 3, 2**31 - 1, byt
 RANGE = HashList(
     "mw-4b", b"9", True, compressed_removals=RiceDeltaEncoded32Bit(10**6, 3, 0, b""), sha256_checksum=bytes(32)
 )
+LONG = HashList("mw-4b", bytes(1 << 16), True, minimum_wait_duration=60.0)
 HOSTILE_V5 = {
+    "a state that nobody could keep": encode_message(BatchGetHashListsResponse((LONG,))),
     "a checksum that lies": encode_message(BatchGetHashListsResponse((LIE,))),
     "a Rice stream of gigabytes": encode_message(BatchGetHashListsResponse((BOMB,))),
     "an index out of range": encode_message(BatchGetHashListsResponse((RANGE,))),
@@ -322,9 +325,13 @@ def test_a_truncated_update_leaves_the_last_good_list(
     assert (update(policy).outcome, copy_of(policy)) == (Outcome.FAILED, prefixes(BAD, PATH))
 
 
-def test_an_update_of_v4_without_a_checksum_proves_nothing(tmp_path: Path, server: PrefixServer) -> None:
+@pytest.mark.parametrize("checksum", [None, Checksum(b"")])
+def test_an_update_of_v4_without_a_checksum_proves_nothing(
+    tmp_path: Path, server: PrefixServer, checksum: Checksum | None
+) -> None:
     policy = policy_of(tmp_path, server, 4)
-    answer = FetchThreatListUpdatesResponse((ListUpdateResponse(1, 1, 6, 2, new_client_state=b"9"),))
+    sent = ListUpdateResponse(1, 1, 6, 2, new_client_state=b"9", checksum=checksum)
+    answer = FetchThreatListUpdatesResponse((sent,))
     server.bend = lambda _method, _octets: (200, encode_message(answer))
     found = update(policy)
     assert (found.outcome, found.why) == (Outcome.FAILED, "its update has no checksum")
@@ -401,8 +408,9 @@ HOSTILE_SEARCH = {
 def test_a_hostile_answer_about_full_hashes_is_none(server: PrefixServer, what: str) -> None:
     server.bend = lambda _method, _octets: (200, HOSTILE_SEARCH[what])
     start = time.monotonic()
-    with pytest.raises(SearchError, match="longer than" if "more than" in what else what):
+    with pytest.raises(SearchError, match="longer than" if "more than" in what else what) as caught:
         search_hashes(service_of(server, 5), prefixes(BAD))
+    assert not caught.value.is_refusal
     assert time.monotonic() - start < 60
 
 
@@ -432,6 +440,7 @@ def test_whatever_is_not_200_is_no_answer_and_nobody_else_sees_the_key(
     server.bend = lambda _method, octets: (status, octets)
     with pytest.raises(SearchError) as caught:
         search_hashes(service_of(server, version), prefixes(BAD))
+    assert caught.value.is_refusal
     assert SECRET not in str(caught.value)
     assert len(server.requests) == 1  # no redirect was followed
 

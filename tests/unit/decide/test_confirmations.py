@@ -24,6 +24,7 @@ SERVICE = SafeBrowsing(5, "https://lists.example", ("mw-4b",))
 OTHER = SafeBrowsing(5, "https://other.example", ("mw-4b",))
 BAD, GOOD = full_hash(b"bad.example/"), full_hash(b"good.example/")
 PATIENT = 60.0
+REFUSED = SearchError("the server says 503", is_refusal=True)
 
 
 class Server:
@@ -60,7 +61,7 @@ def server() -> Server:
 
 @pytest.fixture
 def known(server: Server) -> Confirmations:
-    return Confirmations(server, lambda: server.now, lambda: 0.0)
+    return Confirmations(server, lambda: server.now, lambda: 0.0, lambda: server.now)
 
 
 def question(digest: bytes, service: SafeBrowsing = SERVICE, size: int = 4) -> Question:
@@ -122,8 +123,9 @@ def test_full_hashes_of_other_prefixes_are_not_taken(known: Confirmations, serve
     assert kinds(known, question(GOOD)) == []
 
 
-def test_an_answer_that_lasts_no_time_serves_those_who_wait(known: Confirmations, server: Server) -> None:
-    server.answer = FullHashes({BAD: (Threat("MALWARE", 0.0),)}, 0.0)
+@pytest.mark.parametrize("lasts", [0.0, -1.0, -1e18])
+def test_an_answer_that_lasts_no_time_serves_those_who_wait(known: Confirmations, server: Server, lasts: float) -> None:
+    server.answer = FullHashes({BAD: (Threat("MALWARE", lasts),)}, lasts)
     known.ask([question(BAD), question(GOOD)])
     assert (kinds(known, question(BAD)), kinds(known, question(GOOD))) == (["MALWARE"], [])
     server.now += 5
@@ -151,7 +153,7 @@ def test_what_google_has_said_is_used_for_half_an_hour(known: Confirmations, ser
 
 
 def test_a_server_that_failed_is_left_alone_by_the_book(known: Confirmations, server: Server) -> None:
-    server.error = SearchError("the server says 503")
+    server.error = REFUSED
     for minutes in (15, 30, 60):
         known.ask([question(BAD)])
         server.now += 60 * minutes - 1
@@ -163,18 +165,38 @@ def test_a_server_that_failed_is_left_alone_by_the_book(known: Confirmations, se
     server.error = None
     known.ask([question(BAD)])
     assert kinds(known, question(BAD)) == ["MALWARE"]
-    server.now, server.error = server.now + 400, SearchError("the server says 503")
+    server.now, server.error = server.now + 400, REFUSED
     known.ask([question(BAD)])
     server.now += 15 * 60  # success has ended the counting
     known.ask([question(BAD)])
     assert known.unanswered == 5
 
 
+def test_without_any_answer_the_pause_is_of_seconds_in_place_of_minutes(known: Confirmations, server: Server) -> None:
+    """A line that is full for a moment is no reason to let everything pass for a quarter of an hour."""
+    server.error = SearchError("no connection")
+    for seconds in (15, 30, 60):
+        known.ask([question(BAD)])
+        server.now += seconds - 1
+        assert known.fault(SERVICE) is not None
+        server.now += 1
+        assert known.fault(SERVICE) is None
+
+
+def test_a_clock_that_is_put_back_makes_no_pause_longer(server: Server) -> None:
+    clock, timer = [2e9], [0.0]
+    known = Confirmations(server, lambda: clock[0], lambda: 0.0, lambda: timer[0])
+    server.error = REFUSED
+    known.ask([question(BAD)])
+    clock[0], timer[0] = 1e9, 900.0
+    assert known.fault(SERVICE) is None
+
+
 @pytest.mark.parametrize(("seconds", "until"), [(60, "00:31:40"), (7200, "02:16:40"), (1e9, "1970-01-02 00:16:40")])
 def test_a_server_is_left_alone_for_as_long_as_it_asks_but_a_day_at_most(
     known: Confirmations, server: Server, seconds: float, until: str
 ) -> None:
-    server.error = SearchError("the server says 503", seconds)
+    server.error = SearchError("the server says 503", seconds, is_refusal=True)
     known.ask([question(BAD)])
     assert (known.fault(SERVICE) or "").endswith(f"{until} UTC")
 
@@ -183,7 +205,7 @@ def test_while_one_server_is_left_alone_its_answers_hold_and_others_are_asked(
     known: Confirmations, server: Server
 ) -> None:
     known.ask([question(BAD)])
-    server.error = SearchError("the server says 500")
+    server.error = SearchError("the server says 500", is_refusal=True)
     known.ask([question(GOOD)])
     assert kinds(known, question(BAD)) == ["MALWARE"]
     why = known.fault(SERVICE) or ""
@@ -292,7 +314,7 @@ def test_what_no_client_s_flood_explains_is_a_fault(known: Confirmations, server
     assert known.fault(SERVICE) is None
     first = [question(full_hash(b"first%d.example/" % number)) for number in range(4)]
     sent = [future for one in first for future in known.ask_soon([one])]
-    server.error = SearchError("the server says 503")
+    server.error = REFUSED
     server.may_answer.set()
     assert not wait(sent, PATIENT).not_done
     assert (known.sent, known.unanswered) == (4, 4)
@@ -319,7 +341,7 @@ def test_a_server_that_never_ends_is_a_fault_before_anything_says_so(server: Ser
 
 
 def test_a_failure_is_of_the_server_whatever_lists_are_named(known: Confirmations, server: Server) -> None:
-    server.error = SearchError("the server says 503")
+    server.error = REFUSED
     known.ask([question(BAD)])
     other = replace(SERVICE, lists=("se-4b",), blocks_unanswered=True)
     assert known.fault(other) == known.fault(SERVICE) is not None
@@ -344,9 +366,12 @@ def test_what_is_remembered_is_bounded(known: Confirmations, server: Server, mon
     monkeypatch.setattr(confirmations, "MOST_PREFIXES", 10)
     digests = [full_hash(b"%d.example/" % number) for number in range(30)]
     for digest in digests:
+        server.now += 1
         known.ask([question(digest)])
+    server.now += 1
     assert [own for own in digests if known.verdict(question(own)) is not None] == digests[-10:]
     monkeypatch.setattr(confirmations, "MOST_HASHES", 5)
+    server.now += 1
     server.answer = FullHashes({BAD[:4] + bytes([number]) * 28: () for number in range(4)}, 300.0)
     known.ask([question(BAD)])
     server.answer = FullHashes({GOOD[:4] + bytes([number]) * 28: () for number in range(4)}, 300.0)
