@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -264,20 +265,24 @@ def test_a_pupil_who_floods_gains_nothing_and_holds_nobody_back(
     for _, expressions in floods:
         server.others |= {full_hash(expression)[:4] for expression in expressions}
     server.put()
-    proxy = start(policy=policy_of(tmp_path, server))
+    proxy = start(policy=policy_of(tmp_path, server), scripts=["patient.py"])
     server.answers.clear()
+
+    def has_asked(times: int) -> bool:
+        return len(server.searches()) == times
+
     waiting = [proxy.connect() for _ in floods]
     try:
         with origin.watch() as arrived:
-            for (url, _), pupil in zip(floods, waiting, strict=True):
+            for number, ((url, _), pupil) in enumerate(zip(floods, waiting, strict=True), 1):
                 pupil.sendall(request_head(b"http://" + url, url.partition(b"/")[0]))
+                assert eventually(partial(has_asked, min(number, 4)))  # so many are on their way at once
             refused, _, _ = select.select(waiting, [], [], PATIENCE)
             assert read_answer(refused[0]).status == 403  # before the server has answered anything
             page = proxy.get("http://bad.test/")
             assert (page.status_code, "could not be checked in time" in page.text) == (403, True)
             with socket.create_connection((LOOPBACK, proxy.port), PATIENCE, ("127.0.0.2", 0)) as teacher:
                 teacher.sendall(request_head(b"http://odd.test/", b"odd.test"))
-                assert eventually(lambda: len(server.searches()) == 4)
                 assert arrived.requests == []
                 server.answers.set()
                 assert read_answer(teacher).status == 200
