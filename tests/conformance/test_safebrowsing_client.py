@@ -212,8 +212,10 @@ def test_what_is_sent_has_the_fields_that_firefox_sends(server: PrefixServer) ->
     """Of v4, each field but the platform and the state of lists in questions; of v5, the same fields of the query."""
     observed = [row for row in rows("observed_requests") if row["client"].startswith("firefox-esr-153")]
     v5 = SafeBrowsing(5, server.url, ("mw-4b",), "local")
-    known, wait = updated(ThreatList(v5, "mw-4b"), prefix_list.PrefixList())
-    updated(ThreatList(v5, "mw-4b"), known)
+    (found,) = updated({ThreatList(v5, "mw-4b"): prefix_list.PrefixList()}).values()
+    assert not isinstance(found, FetchError)
+    known, wait = found
+    updated({ThreatList(v5, "mw-4b"): known})
     search_hashes(v5, [b"\xdbvc'"])
     (_, path, query, _), (_, search_path, search_query, _) = server.requests[1:]
     targets = [row["target"].partition("?") for row in observed]
@@ -224,7 +226,7 @@ def test_what_is_sent_has_the_fields_that_firefox_sends(server: PrefixServer) ->
     assert b64decode(search_query["hashPrefixes"][0], altchars=b"-_") == b"\xdbvc'"
     server.requests.clear()
     v4 = SafeBrowsing(4, server.url, ("MALWARE/LINUX/URL",), "local")
-    updated(ThreatList(v4, "MALWARE/LINUX/URL"), prefix_list.PrefixList())
+    updated({ThreatList(v4, "MALWARE/LINUX/URL"): prefix_list.PrefixList()})
     search_hashes(v4, [b"\xdbvc'"])
     (_, path, _, body), (_, search_path, _, search_body) = server.requests
     theirs = {

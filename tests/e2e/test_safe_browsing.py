@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import json
+import re
+import select
+import socket
 import ssl
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from e2e.list_server import list_server
 from e2e.origin import PATIENCE, Origin
-from e2e.proxy import Proxy, read_answer, request_head
+from e2e.proxy import LOOPBACK, Proxy, read_answer, request_head
 from e2e.test_reload import eventually
 from e2e.test_subscriptions import make_due
 from e2e.test_tunnels import is_the_origin_s, tls_over
@@ -244,6 +248,53 @@ def test_many_that_wait_do_not_stop_the_others(start: Start, tmp_path: Path, ser
             waiting.close()
 
 
+def flooding(number: int) -> tuple[bytes, list[bytes]]:
+    """A host with a path, and the expressions that it has, none of which another one has."""
+    host, path = b"a.b.c.f%d.test" % number, b"/1/2/3/4?5"
+    hosts = [host.split(b".", cut)[-1] for cut in range(4)]
+    return host + path, [
+        own + part for own in hosts for part in (path, b"/1/2/3/4", b"/", b"/1/", b"/1/2/", b"/1/2/3/")
+    ]
+
+
+def test_a_pupil_who_floods_gains_nothing_and_holds_nobody_back(
+    start: Start, tmp_path: Path, server: PrefixServer, origin: Origin
+) -> None:
+    """``no-answer: pass`` is about a server that fails; here, it only has more to do than it can."""
+    floods = [flooding(number) for number in range(10)]
+    for _, expressions in floods:
+        server.others |= {full_hash(expression)[:4] for expression in expressions}
+    server.put()
+    proxy = start(policy=policy_of(tmp_path, server), scripts=["patient.py"])
+    server.answers.clear()
+
+    def has_asked(times: int) -> bool:
+        return len(server.searches()) == times
+
+    waiting = [proxy.connect() for _ in floods]
+    try:
+        with origin.watch() as arrived:
+            for number, ((url, _), pupil) in enumerate(zip(floods, waiting, strict=True), 1):
+                pupil.sendall(request_head(b"http://" + url, url.partition(b"/")[0]))
+                assert eventually(partial(has_asked, min(number, 4)))  # so many are on their way at once
+            refused, _, _ = select.select(waiting, [], [], PATIENCE)
+            assert read_answer(refused[0]).status == 403  # before the server has answered anything
+            page = proxy.get("http://bad.test/")
+            assert (page.status_code, "could not be checked in time" in page.text) == (403, True)
+            with socket.create_connection((LOOPBACK, proxy.port), PATIENCE, ("127.0.0.2", 0)) as teacher:
+                teacher.sendall(request_head(b"http://odd.test/", b"odd.test"))
+                assert arrived.requests == []
+                server.answers.set()
+                assert read_answer(teacher).status == 200
+        assert "odd.test" in [request.host for request in arrived.requests]
+        assert (status(proxy, "http://bad.test/"), status(proxy, "http://odd.test/")) == (403, 200)
+    finally:
+        server.answers.set()
+        for pupil in waiting:
+            pupil.close()
+    assert "is not asked again" not in proxy.log.text()
+
+
 @VERSIONS
 def test_our_client_follows_our_server(
     start: Start, tmp_path: Path, origin: Origin, monkeypatch: pytest.MonkeyPatch, version: int
@@ -251,11 +302,13 @@ def test_our_client_follows_our_server(
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     school = tmp_path / "school"
     school.mkdir()
-    (school / "policy.yaml").write_text("layers: [{name: school, lists: [games.domains]}]")
+    (school / "policy.yaml").write_text("layers: [{name: school, lists: [games.domains, phishing.domains]}]")
     (school / "games.domains").write_text("blocked.test\npath.test/games\n")
+    (school / "phishing.domains").write_text("phish.test\n")
     (tmp_path / "policy.yaml").write_text("")
-    with list_server(school, "--wait", "1") as server:
-        name = "mw-4b" if version == 5 else "MALWARE"
+    chosen = ("--list", "games.domains=MALWARE", "--list", "phishing.domains=SOCIAL_ENGINEERING")
+    with list_server(school, "--wait", "1", *chosen) as server:
+        name = "mw-4b, se-4b" if version == 5 else "MALWARE, SOCIAL_ENGINEERING"
         policy = tmp_path / "policy.yaml"
         policy.write_text(
             f"layers:\n- name: lists\n  lists:\n  - safe-browsing: {{version: {version}, lists: [{name}], "
@@ -266,6 +319,9 @@ def test_our_client_follows_our_server(
             page = proxy.get("https://www.blocked.test/x")
         assert (page.status_code, arrived.requests) == (403, [])
         assert "The school says so" in page.text
+        assert status(proxy, "http://phish.test/") == 403
+        asked = "batchGet" if version == 5 else "threatListUpdates"
+        assert len(re.findall(asked, server.log.text())) == 1  # for both lists
         assert status(proxy, "http://neighbour.test/") == 200
         (school / "games.domains").write_text("other.test\n")
         server.log.wait_for("mw-4b: version 2")

@@ -14,6 +14,8 @@ from e2e.policies import write_policy
 from e2e.proxy import Proxy, run_mitmdump
 from e2e.test_reload import eventually
 from hushlist.compiling.list_update import subscribed_lists
+from hushlist.compiling.threat_list_update import server_store
+from hushlist.policy.subscription import SubscribedList
 from unit.compiling.https_origin import HttpsOrigin, Page
 
 Start = Callable[..., Proxy]
@@ -33,11 +35,17 @@ def policy_of(folder: Path, publisher: HttpsOrigin, **more: Any) -> Path:
     return write_policy(folder, [{"url": f"{publisher.url}/list", "format": "domains", **more}])
 
 
-def make_due(policy: Path) -> None:
-    """As if the time of the next try had come."""
-    (own,) = subscribed_lists(policy)
-    with own.store.locked():
-        own.store.note(next_try=1.0)
+def make_due(policy: Path, *urls: str) -> list[SubscribedList]:
+    """As if the time of the next try had come, for lists whose URLs begin so; by default, for all."""
+    due = [own for own in subscribed_lists(policy) if own.subscription.url.startswith(urls or "")]
+    for own in due:
+        stores = [own.store]
+        if own.subscription.prefixes is not None:
+            stores.append(server_store(policy, own.subscription.prefixes.service))
+        for store in stores:
+            with store.locked():
+                store.note(next_try=1.0)
+    return due
 
 
 def is_blocked(proxy: Proxy, host: str) -> bool:

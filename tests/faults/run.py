@@ -1,5 +1,5 @@
 """Inject every fault, with ``on-failure: closed`` and ``open``, and print what became of requests; then those of
-workers behind HAProxy, under load.
+servers of Safe Browsing, with ``no-answer: pass`` and ``block``, and of workers behind HAProxy, under load.
 
     python tests/faults/run.py [WORDS]
 
@@ -24,6 +24,8 @@ from faults.fleet_lab import FleetLab  # noqa: E402
 from faults.fleet_table import FLEET_FAULTS, try_fleet  # noqa: E402
 from faults.lab import Lab  # noqa: E402
 from faults.table import FAULTS, Fault, NotHereError, try_running, try_start  # noqa: E402
+from faults.threat_lab import CHOICES, ThreatLab  # noqa: E402
+from faults.threat_table import THREAT_FAULTS, try_threat  # noqa: E402
 
 _CHOICES = ("closed", "open")
 _NOT_HERE = "not here"
@@ -47,7 +49,31 @@ def main() -> int:
         counts.update(["not here" if _NOT_HERE in got else "ok" if is_ok else "WRONG"])
         print(f"{fault.name:<40} {got[0]:<10} {got[1]:<10} {'yes' if is_ok else 'NO'}")
     print(f"{len(faults)} faults: {', '.join(f'{number} {what}' for what, number in counts.items())}")
-    return 1 if counts["WRONG"] + _print_fleet() else 0
+    return 1 if counts["WRONG"] + _print_threats() + _print_fleet() else 0
+
+
+def _print_threats() -> int:
+    """Print a line for each fault of a server of Safe Browsing; how many are not as they have to be."""
+    faults = [fault for fault in THREAT_FAULTS if " ".join(sys.argv[1:]) in fault.name]
+    if not faults:
+        return 0
+    wrong, rows = 0, []
+    with tempfile.TemporaryDirectory() as name, Origin(Path(name)) as origin, ExitStack() as stack:
+        stack.enter_context(redirect_stdout(sys.stderr))
+        names = [fault.name for fault in faults]
+        lab = stack.enter_context(ThreatLab(Path(name) / "lab", origin, names).running())
+        for fault in faults:
+            try:
+                found = try_threat(fault, lab)
+                is_ok = all(found[choice] == fault.expected(choice) for choice in CHOICES)
+                rows.append(f"{fault.name:<42} {found['pass']:<10} {found['block']:<10} {'yes' if is_ok else 'NO'}")
+            except Exception as error:  # whatever it is, the others are tried
+                is_ok = False
+                rows.append(f"{fault.name:<42} WRONG: {error!r}"[:200])
+            wrong += not is_ok
+    print(f"\n{'injected into a server of Safe Browsing':<42} {'pass':<10} {'block':<10} ok")
+    print("\n".join(rows))
+    return wrong
 
 
 def _print_fleet() -> int:

@@ -291,6 +291,8 @@ class Administration:
         """Have a list fetched; the proxy does so within seconds."""
         own = _list_of(policy, url)
         with _locked(own):
+            if own.subscription.prefixes is not None and not own.store.state().is_due(time()):
+                raise ActionError("its server says when it may be asked again, and nobody asks before")
             own.store.note(next_try=0.0)
         return Done(self.store.record(account, "asked for an update", {"url": url}), _plain_list(own))
 

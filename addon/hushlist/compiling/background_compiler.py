@@ -30,6 +30,7 @@ from typing import Any
 
 from hushlist.compiling.list_update import subscribed_lists, update_lists
 from hushlist.compiling.policy_compiler import compile_policy
+from hushlist.compiling.threat_list_update import wait_at_start
 from hushlist.errors import Problem, printable
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.index import Index
@@ -140,6 +141,8 @@ def main() -> None:
         updates = update_lists(path, subscribed_lists(path), only_due=True, own_ports=ports)
         print(json.dumps({"updates": [(update.is_good, str(update)) for update in updates]}))
         return
+    if work == "start":
+        wait_at_start(subscribed_lists(path))
     has_all = _fetch_missing(path, ports, only_due=work != "start")
     try:
         compiled = compile_policy(path)

@@ -58,10 +58,12 @@ Show = Callable[[int, int], object]
 class FetchError(HushlistError):
     """A list cannot be fetched; the message says why."""
 
-    def __init__(self, why: str, retry_after: float = 0.0) -> None:
+    def __init__(self, why: str, retry_after: float = 0.0, *, is_refusal: bool = False) -> None:
         super().__init__(why)
         #: seconds that the server asks to wait
         self.retry_after = retry_after
+        #: whether it has answered, with another status than 200
+        self.is_refusal = is_refusal
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,7 +248,7 @@ class _Redirects(HTTPRedirectHandler):
     ) -> Request | None:
         if not self._is_redirected:
             fp.close()
-            raise FetchError("it redirects, and a server that is asked by a protocol may not")
+            raise FetchError("it redirects, and a server that is asked by a protocol may not", is_refusal=True)
         scheme, before = urlsplit(newurl).scheme.lower(), urlsplit(req.full_url).scheme.lower()
         if scheme != "https" and (scheme, before) != ("http", "http"):
             fp.close()
@@ -276,7 +278,7 @@ def _body(response: HTTPResponse, longest: int, show: Show) -> Iterator[bytes]:
     """The octets of a response, unpacked; ``FetchError`` unless they are whole."""
     if response.status != 200:
         why = f"the server says {response.status} {response.reason}".rstrip()
-        raise FetchError(why, _retry_after(response.headers))
+        raise FetchError(why, _retry_after(response.headers), is_refusal=True)
     total, done = response.length, 0
     if total is None and not response.chunked:
         raise FetchError("the server does not say where its answer ends, so that half of it would look like all")

@@ -13,12 +13,10 @@ import os
 import random
 import re
 import time
-from base64 import b64decode, b64encode
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from enum import StrEnum
+from dataclasses import replace
 from functools import partial
 from io import BufferedWriter, BytesIO
 from pathlib import Path
@@ -29,9 +27,10 @@ from hushlist.compiling.gate import judge, weigh
 from hushlist.compiling.index_cache import IndexCache
 from hushlist.compiling.line_changes import count_changes
 from hushlist.compiling.list_fetch import LONGEST_FETCH, Fetched, FetchError, fetch
+from hushlist.compiling.list_outcome import ListUpdate, Outcome
 from hushlist.compiling.logged_visits import logged_requests
 from hushlist.compiling.policy_compiler import compile_policy
-from hushlist.compiling.prefix_service import updated
+from hushlist.compiling.threat_list_update import server_store, update_threat_lists
 from hushlist.errors import SourceError
 from hushlist.jobs.list_chunks import ChunkedList, chunk_list, load_chunk
 from hushlist.lists.list_formats import FORMATS
@@ -40,16 +39,12 @@ from hushlist.lists.plain_lists import read_popular_file
 from hushlist.match.index import Index
 from hushlist.minisign import LONGEST_ARMOR, SignatureError, verify
 from hushlist.policy.policy_file import ListError, Policy, list_files, read_policy
-from hushlist.policy.safe_browsing import ThreatList, back_off
 from hushlist.policy.subscription import SubscribedList
-from hushlist.safebrowsing import prefix_list
-from hushlist.system.files import LONGEST_LIST, open_regular, read_regular, reason_of
+from hushlist.system.files import LONGEST_LIST, open_regular, reason_of
 from hushlist.system.list_store import ROLLED_BACK, ListState, ListStore, Version, forget_others
 
 #: seconds: how old a copy becomes where neither policy nor list says; the first pause after a fault
 A_DAY, _PAUSE = 86400.0, 15 * 60.0
-#: seconds between two questions for updates of Safe Browsing whose server names none
-_SHORTEST_WAIT = 60.0
 #: what a list may say of its own age
 _LEAST, _MOST = 3600.0, 14 * A_DAY
 _EXPIRES = re.compile(rb"^[!#][ \t]*Expires:[ \t]*([^\r\n]*)", re.IGNORECASE | re.MULTILINE)
@@ -64,35 +59,6 @@ _WEIGHING = Lock()
 
 #: what, how much is done, and of how much
 Progress = Callable[[str, int, int], object]
-
-
-class Outcome(StrEnum):
-    """What became of a list."""
-
-    UNCHANGED = "unchanged"
-    UPDATED = "updated"
-    HELD = "held back"
-    FAILED = "failed"
-
-
-@dataclass(frozen=True, slots=True)
-class ListUpdate:
-    """What became of one list: by how many lines it grew and shrank if it was updated, and else why not."""
-
-    url: str
-    outcome: Outcome
-    why: str = ""
-    added: int = 0
-    removed: int = 0
-
-    @property
-    def is_good(self) -> bool:
-        """Whether nobody has to look at it."""
-        return self.outcome in (Outcome.UNCHANGED, Outcome.UPDATED)
-
-    def __str__(self) -> str:
-        change = f" +{self.added:,} -{self.removed:,} lines" if self.outcome is Outcome.UPDATED else ""
-        return f"{self.url}: {self.outcome}{change}{f': {self.why}' if self.why else ''}"
 
 
 def subscribed_lists(policy: Path) -> tuple[SubscribedList, ...]:
@@ -122,7 +88,10 @@ def _forget_others(policy: Path) -> None:
     known = read_policy(policy, report)
     if known is not None and not report.errors:
         files = {os.path.abspath(file.path) for layer in known.layers for file in layer.lists}  # noqa: PTH100
-        forget_others(policy, [*(own.store for own in known.subscribed), *(ListStore(policy, name) for name in files)])
+        services = {own.subscription.prefixes.service for own in known.subscribed if own.subscription.prefixes}
+        servers = (server_store(policy, service) for service in services)
+        named = (own.store for own in known.subscribed)
+        forget_others(policy, [*named, *servers, *(ListStore(policy, name) for name in files)])
 
 
 def update_lists(
@@ -137,10 +106,25 @@ def update_lists(
     ports = tuple(own_ports)
     chosen = [own for own in lists if not only_due or own.store.state().is_due(time.time())]
     known = _known(policy) if chosen else _Known(None, ())
-    update = partial(_update, only_due=only_due, own_ports=ports, progress=progress, known=known)
+
+    def update(own: Sequence[SubscribedList]) -> list[ListUpdate]:
+        if own[0].subscription.prefixes is not None:
+            return list(update_threat_lists(policy, own, only_due=only_due, own_ports=ports))
+        return list(_update(own[0], only_due=only_due, own_ports=ports, progress=progress, known=known))
+
     with ThreadPoolExecutor(_AT_ONCE, "hushlist: fetch") as threads:
-        yield from (update for update in threads.map(update, chosen) if update is not None)
+        updates = threads.map(update, _together(chosen))
+        yield from (update for own in updates for update in own)
     _forget_others(policy)
+
+
+def _together(lists: Iterable[SubscribedList]) -> list[list[SubscribedList]]:
+    """Lists by the server of Safe Browsing that has them; every other list by itself."""
+    found: dict[str | Path, list[SubscribedList]] = {}
+    for own in lists:
+        named = own.subscription.prefixes
+        found.setdefault(own.store.folder if named is None else named.service.account, []).append(own)
+    return list(found.values())
 
 
 def _update(
@@ -150,33 +134,27 @@ def _update(
     own_ports: Sequence[int],
     progress: Progress | None,
     known: _Known,
-) -> ListUpdate | None:
+) -> Iterator[ListUpdate]:
     store, url = own.store, own.subscription.url
     failed = partial(ListUpdate, url, Outcome.FAILED)
     try:
         with store.locked(0 if only_due else LONGEST_FETCH):
             if only_due and not store.state().is_due(time.time()):
-                return None  # another process has just updated it
+                return  # another process has just updated it
             try:
-                if own.subscription.prefixes is not None:
-                    return _locked_prefix_update(own, own.subscription.prefixes, own_ports)
-                return _locked_update(own, own_ports, progress, known)
+                yield _locked_update(own, own_ports, progress, known)
             except (FetchError, OSError) as error:
                 why = reason_of(error) if isinstance(error, OSError) else str(error)
-                state, now, mark = store.state(), time.time(), {}
+                state, now = store.state(), time.time()
                 pause = min(_PAUSE * 2.0 ** min(state.faults, 20), _period(own, b"")) * random.uniform(0.8, 1.2)  # noqa: S311
-                if own.subscription.prefixes is not None:
-                    pause = back_off(state.faults + 1, random.random())  # noqa: S311
-                    mark["last_modified"] = _key_mark(own.subscription.prefixes)
                 wait = max(pause, getattr(error, "retry_after", 0.0))
-                store.note(
-                    origin=url, tried=now, next_try=now + wait, fault=why[:1000], faults=state.faults + 1, **mark
-                )
-                return failed(why)
+                store.note(origin=url, tried=now, next_try=now + wait, fault=why[:1000], faults=state.faults + 1)
+                yield failed(why)
     except BlockingIOError as error:
-        return None if only_due else failed(str(error))
+        if not only_due:
+            yield failed(str(error))
     except OSError as error:  # not even that can be noted
-        return failed(f"{error.filename or store.folder}: {reason_of(error)}")
+        yield failed(f"{error.filename or store.folder}: {reason_of(error)}")
 
 
 def _locked_update(
@@ -220,69 +198,6 @@ def _locked_update(
         faults=0,
     )
     return ListUpdate(subscription.url, outcome, why or _odd_hint(own, head), *change)
-
-
-def _locked_prefix_update(own: SubscribedList, named: ThreatList, own_ports: Sequence[int]) -> ListUpdate:
-    """The same of a list of Safe Browsing: its copy is a list of the format ``sha256``, and its state the ``etag``.
-
-    Its server proves it by a checksum. No gate holds it back, since whatever fits is confirmed before it counts. The
-    server is not asked before the time that it has said, or that its failures ask for, whoever wants it; but with
-    another API key, it is.
-    """
-    store, now = own.store, time.time()
-    state, current = store.state(), store.current()
-    failed = partial(ListUpdate, own.subscription.url)
-    if not state.is_due(now) and state.last_modified == _key_mark(named):
-        until = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(state.next_try))
-        why = f"it is not asked again before {until}{f': {state.fault}' if state.fault else ''}"
-        return failed(Outcome.FAILED if state.fault else Outcome.UNCHANGED, why)
-    held = store.held()
-    base = store.path(state.validated) if state.validated in (current and current.digest, held and held.stem) else None
-    known = _known_prefixes(base, state)
-    found, wait = updated(named, known, own_ports)
-    before = _known_prefixes(current.path, state).prefixes if current is not None else ()
-    version = store.keep(_sha256_lines(found.prefixes))
-    outcome = Outcome.UNCHANGED
-    if version.digest == state.held and ROLLED_BACK in state.reasons:
-        outcome = Outcome.HELD
-    elif current is None or version.digest != current.digest:
-        store.use(version)
-        outcome = Outcome.UPDATED
-    now = time.time()
-    store.note(
-        origin=own.subscription.url,
-        checked=now,
-        tried=now,
-        next_try=now + min(max(wait, _SHORTEST_WAIT), A_DAY),
-        last_modified=_key_mark(named),
-        etag=b64encode(found.state).decode("ascii"),
-        validated=version.digest,
-        fault="",
-        faults=0,
-    )
-    new, old = set(found.prefixes), set(before)
-    why = ROLLED_BACK if outcome is Outcome.HELD else ""
-    return ListUpdate(own.subscription.url, outcome, why, len(new - old), len(old - new))
-
-
-def _known_prefixes(path: Path | None, state: ListState) -> prefix_list.PrefixList:
-    """A list as a copy and its state have it; without prefixes if there is no copy that can be read."""
-    try:
-        lines = b"" if path is None else read_regular(path, LONGEST_LIST)
-        prefixes = tuple(map(bytes.fromhex, lines.decode("ascii").split()))
-        token = b64decode(state.etag)
-    except (OSError, ValueError):
-        return prefix_list.PrefixList()
-    return prefix_list.PrefixList(prefixes, token if path else b"", prefix_list.checksum_of(prefixes))
-
-
-def _key_mark(named: ThreatList) -> str:
-    """What tells an API key from another, and nobody which it is."""
-    return hashlib.sha256(b"\0".join((b"API key", named.service.api_key.encode()))).hexdigest()[:16]
-
-
-def _sha256_lines(prefixes: Sequence[bytes]) -> bytes:
-    return "".join(f"{prefix.hex()}\n" for prefix in prefixes).encode("ascii")
 
 
 def _judged(

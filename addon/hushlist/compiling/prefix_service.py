@@ -9,7 +9,7 @@ Spec: Safe Browsing v4, threatListUpdates.fetch, fullHashes.find; v5, hashLists.
 from __future__ import annotations
 
 from base64 import urlsafe_b64encode
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from functools import partial
 from io import BytesIO
 from typing import TypeVar
@@ -35,6 +35,7 @@ from hushlist.safebrowsing.v4_messages import (
     FindFullHashesRequest,
     FindFullHashesResponse,
     ListUpdateRequest,
+    ListUpdateResponse,
     ThreatEntry,
     ThreatEntryType,
     ThreatInfo,
@@ -52,10 +53,11 @@ from hushlist.url.comparison import RedirectMemory
 
 _Message = TypeVar("_Message")
 
-#: octets of an update, and of an answer with full hashes
+#: octets of an update, and of an answer with full hashes: more than 15,000 of them. Fewer may be no fault, as whoever
+#: gets pages onto a list can have many begin alike.
 _LONGEST_UPDATE, _LONGEST_ANSWER = 1 << 27, 1 << 20
-#: full hashes that an answer may have for each prefix: real ones have a few
-_MOST_HASHES = 100
+#: octets of what a server calls a version; real ones have fewer than a hundred
+_LONGEST_STATE = 1 << 12
 _CLIENT = ClientInfo("hushlist", __version__)
 #: entries of one update, and of a list
 _MOST_ENTRIES = Constraints(
@@ -86,7 +88,7 @@ def _ask(
         raise FetchError(f"its answer cannot be used: {error}") from error
     except FetchError as error:
         why = str(error).replace(service.api_key, "(the API key)") if service.api_key else str(error)
-        raise FetchError(why, error.retry_after) from None
+        raise FetchError(why, error.retry_after, is_refusal=error.is_refusal) from None
 
 
 def _base64(octets: bytes) -> str:
@@ -96,58 +98,88 @@ def _base64(octets: bytes) -> str:
 # -- updates -----------------------------------------------------------------------------------------------------------
 
 
-def updated(
-    own: ThreatList, known: prefix_list.PrefixList, own_ports: Iterable[int] = ()
-) -> tuple[prefix_list.PrefixList, float]:
-    """A list as its server has it now, from what is known of it; and seconds until it may be asked again.
+#: what a server sent of a list, and seconds until it may be asked again; or why that cannot be used
+_Sent = dict[ThreatList, tuple[prefix_list.PrefixUpdate, float] | FetchError]
 
-    Where the update does not fit what is known, or its checksum is another, the whole list is asked for, once.
+
+def updated(
+    known: Mapping[ThreatList, prefix_list.PrefixList], own_ports: Iterable[int] = ()
+) -> dict[ThreatList, tuple[prefix_list.PrefixList, float] | FetchError]:
+    """Lists of one server as it has them now, from what is known of them; and seconds until each may be asked again.
+
+    They are asked for together. Where the update of one does not fit what is known, or its checksum is another, all of
+    it is asked for, once. What still cannot be used says why.
 
     Raises:
         FetchError: the server gives no answer that can be used.
     """
-    for base in (known, prefix_list.PrefixList()) if known.state else (known,):
-        update, wait = (_of_v4 if own.service.version == 4 else _of_v5)(own, base.state, own_ports)
-        try:
-            return base.updated(update), wait
-        except MessageError as error:
-            fault = error
-    raise FetchError(f"its update cannot be used: {fault}")
+    found: dict[ThreatList, tuple[prefix_list.PrefixList, float] | FetchError] = {}
+    bases = dict(known)
+    while bases:
+        again: dict[ThreatList, prefix_list.PrefixList] = {}
+        ask = _ask_v4 if next(iter(bases)).service.version == 4 else _ask_v5
+        for own, sent in ask(bases, own_ports).items():
+            if isinstance(sent, FetchError):
+                found[own] = sent
+                continue
+            update, wait = sent
+            try:
+                found[own] = bases[own].updated(update), wait
+            except MessageError as error:
+                found[own] = FetchError(f"its update cannot be used: {error}")
+                if bases[own].state:
+                    again[own] = prefix_list.PrefixList()
+        bases = again
+    return found
 
 
-def _of_v4(own: ThreatList, state: bytes, own_ports: Iterable[int]) -> tuple[prefix_list.PrefixUpdate, float]:
-    threat, platform, entry = own.types
-    asked = ListUpdateRequest(threat, platform, entry, state, _MOST_ENTRIES)
-    message = FetchThreatListUpdatesRequest(_CLIENT, (asked,))
+def _ask_v4(known: Mapping[ThreatList, prefix_list.PrefixList], own_ports: Iterable[int]) -> _Sent:
+    service = next(iter(known)).service
+    asked = tuple(ListUpdateRequest(*own.types, base.state, _MOST_ENTRIES) for own, base in known.items())
+    message = FetchThreatListUpdatesRequest(_CLIENT, asked)
     answer = _ask(
-        own.service, "threatListUpdates:fetch", FetchThreatListUpdatesResponse, message=message, own_ports=own_ports
+        service, "threatListUpdates:fetch", FetchThreatListUpdatesResponse, message=message, own_ports=own_ports
     )
-    wait = answer.minimum_wait_duration or 0.0
-    for found in answer.list_update_responses:
-        if (found.threat_type, found.platform_type, found.threat_entry_type) == (threat, platform, entry):
-            if found.checksum is None:
-                raise FetchError("its update has no checksum")
-            return _told(partial(update_of_v4, found)), wait
-    raise FetchError(f"its answer does not have the list {own.name}")
+    sent, wait = _Sent(), answer.minimum_wait_duration or 0.0
+    for own in known:
+        named = (one for one in answer.list_update_responses if own.types == _types_of(one))
+        response = next(named, None)
+        if response is None:
+            sent[own] = FetchError(f"its answer does not have the list {own.name}")
+        elif response.checksum is None or not response.checksum.sha256:
+            sent[own] = FetchError("its update has no checksum")
+        else:
+            sent[own] = _told(partial(update_of_v4, response), wait)
+    return sent
 
 
-def _of_v5(own: ThreatList, state: bytes, own_ports: Iterable[int]) -> tuple[prefix_list.PrefixUpdate, float]:
-    fields = [("names", own.name), ("version", _base64(state))]
-    answer = _ask(own.service, "hashLists:batchGet", BatchGetHashListsResponse, fields, own_ports=own_ports)
-    if [found.name for found in answer.hash_lists] != [own.name]:
-        raise FetchError(f"its answer does not have the list {own.name}, and no other")
-    (found,) = answer.hash_lists
-    update, size = _told(partial(update_of_v5, found)), own.size
-    if any(len(prefix) != size for prefix in update.additions):
-        raise FetchError(f"its answer has prefixes that have not {size} octets")
-    return update, found.minimum_wait_duration or 0.0
+def _types_of(response: ListUpdateResponse) -> tuple[int, int, int]:
+    return response.threat_type, response.platform_type, response.threat_entry_type
 
 
-def _told(read: partial[prefix_list.PrefixUpdate]) -> prefix_list.PrefixUpdate:
+def _ask_v5(known: Mapping[ThreatList, prefix_list.PrefixList], own_ports: Iterable[int]) -> _Sent:
+    service, names = next(iter(known)).service, [own.name for own in known]
+    states = [("version", _base64(base.state)) for base in known.values() if base.state]
+    fields = [*(("names", name) for name in names), *states]
+    answer = _ask(service, "hashLists:batchGet", BatchGetHashListsResponse, fields, own_ports=own_ports)
+    if [found.name for found in answer.hash_lists] != names:
+        raise FetchError(f"its answer does not have the lists {', '.join(names)}, and no other")
+    sent = _Sent()
+    for own, found in zip(known, answer.hash_lists, strict=True):
+        sent[own] = told = _told(partial(update_of_v5, found), found.minimum_wait_duration or 0.0)
+        if not isinstance(told, FetchError) and any(len(prefix) != own.size for prefix in told[0].additions):
+            sent[own] = FetchError(f"its answer has prefixes that have not {own.size} octets")
+    return sent
+
+
+def _told(read: partial[prefix_list.PrefixUpdate], wait: float) -> tuple[prefix_list.PrefixUpdate, float] | FetchError:
     try:
-        return read()
+        update = read()
     except MessageError as error:
-        raise FetchError(f"its update cannot be used: {error}") from error
+        return FetchError(f"its update cannot be used: {error}")
+    if len(update.state) > _LONGEST_STATE:
+        return FetchError(f"its update cannot be used: a state of {len(update.state):,} octets")
+    return update, wait
 
 
 # -- full hashes -------------------------------------------------------------------------------------------------------
@@ -157,12 +189,9 @@ def search_hashes(service: SafeBrowsing, prefixes: Collection[bytes], own_ports:
     """What a server says of prefixes; a ``Search``."""
     ask = _search_v4 if service.version == 4 else _search_v5
     try:
-        found = ask(service, prefixes, own_ports)
+        return ask(service, prefixes, own_ports)
     except FetchError as error:
-        raise SearchError(str(error)) from error
-    if len(found.threats) > _MOST_HASHES * len(prefixes):
-        raise SearchError(f"it has {len(found.threats):,} full hashes for {len(prefixes)} prefixes")
-    return found
+        raise SearchError(str(error), error.retry_after, is_refusal=error.is_refusal) from error
 
 
 def _search_v4(service: SafeBrowsing, prefixes: Collection[bytes], own_ports: Iterable[int]) -> FullHashes:
@@ -195,11 +224,12 @@ def full_hashes_of_v4(answer: FindFullHashesResponse) -> FullHashes:
 
 
 def _search_v5(service: SafeBrowsing, prefixes: Collection[bytes], own_ports: Iterable[int]) -> FullHashes:
+    asked = dict.fromkeys(prefix[: prefix_list.SHORTEST] for prefix in prefixes)
     answer = _ask(
         service,
         "hashes:search",
         SearchHashesResponse,
-        [("hashPrefixes", _base64(prefix[:4])) for prefix in prefixes],
+        [("hashPrefixes", _base64(prefix)) for prefix in asked],
         longest=_LONGEST_ANSWER,
         deadline=PATIENCE,
         own_ports=own_ports,

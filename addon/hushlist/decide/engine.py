@@ -8,12 +8,13 @@ The engine caches what rules say about a whole host. If no other rule can fit a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
-from functools import partial
+from functools import cached_property, partial
 from math import inf
 from time import time
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Self
 
 from hushlist.decide.decision import STOPPING, Decision, EffectivePolicy, own_categories, strictest
 from hushlist.decide.filter_decisions import FilteredRequest
@@ -117,7 +118,9 @@ class Engine:
         index.unseal(policy.seals)
         self._redirect_memory = redirect_memory
         self._overrides = overrides
-        self._confirmations = confirmations
+        #: what confirms prefixes that fit
+        self.confirmations = confirmations
+        self._is_settled = False
         self._checks = tuple(rule for layer in policy.layers for rule in layer.checks)
         #: whether a check looks at a request's ``media``
         self.asks_media = any(isinstance(rule.pattern, Check) and rule.pattern.asks_media for rule in self._checks)
@@ -507,10 +510,18 @@ class Engine:
                 return self._by_confirmed(known.view, found, asked)
         return known.view.decide(found)
 
+    @cached_property
+    def settled(self) -> Self:
+        """The engine once all that a decision needs was asked: what is not known then, and through no fault of the
+        server, was beyond a client's share, and counts as if it were confirmed."""
+        other = copy(self)
+        other._is_settled = True
+        return other
+
     def unconfirmed(self, decision: Decision) -> Iterator[str]:
         """What of a decision nobody has confirmed or denied, and why, for people."""
         for service, prefix, _ in decision.unconfirmed:
-            why = None if self._confirmations is None else self._confirmations.fault(service)
+            why = None if self.confirmations is None else self.confirmations.fault(service)
             yield f"sha256:{prefix.hex()} is not confirmed: {why or f'{service.server} was not asked'}"
 
     def _by_confirmed(self, view: EffectivePolicy, found: Iterable[Match], asked: _Asked) -> Decision:
@@ -531,15 +542,19 @@ class Engine:
                 continue  # Google's terms: what is no page "should not be checked"
             assert isinstance(match.rule.pattern, ExpressionHash)
             question = Question(service, match.rule.pattern.value, full_hash(match.expression))
-            verdict = None if self._confirmations is None else self._confirmations.verdict(question)
+            verdict = None if self.confirmations is None else self.confirmations.verdict(question)
             if verdict is not None:
                 sure += _confirmed(match, named, verdict, asked)
                 continue
             questions.append(question)
-            doubtful.append(match)
+            doubtful += (possible := [*_possible(match, named)])
             if service.blocks_unanswered:
                 via = f"nobody has confirmed it, and no-answer is block: {service.server}"
-                assumed.append(match._replace(via=via, confirmed_by=""))
+            elif self._is_settled and self.confirmations is not None and self.confirmations.fault(service) is None:
+                via = f"it was not asked about in time, as too much was asked: {service.server}"
+            else:
+                continue
+            assumed += (own._replace(via=via, confirmed_by="") for own in possible)
         decision = view.decide([*sure, *assumed])
         if doubtful and view.decide([*sure, *doubtful]).winner != view.decide(sure).winner:
             return decision._replace(unconfirmed=tuple(questions))
@@ -602,25 +617,25 @@ class ConfirmingEngine(Engine):
         self, request: Request, now: datetime | None = None, client: Client = NOBODY, group: Group | None = None
     ) -> Decision:
         """As ``Engine.decide``, but it waits for answers."""
-        return self._settled(partial(super().decide, request, now, client, group))
+        return self._decide(Engine.decide, request, now, client, group)
 
     def decide_host(
         self, request: Request, now: datetime | None = None, client: Client = NOBODY, group: Group | None = None
     ) -> Decision:
         """As ``Engine.decide_host``, but it waits for answers."""
-        return self._settled(partial(super().decide_host, request, now, client, group))
+        return self._decide(Engine.decide_host, request, now, client, group)
 
     def decide_url(
         self, url: bytes, now: datetime | None = None, client: Client = NOBODY, told: Told | None = None
     ) -> Decision:
         """As ``Engine.decide_url``, but it waits for answers."""
-        return self._settled(partial(super().decide_url, url, now, client, told))
+        return self._decide(Engine.decide_url, url, now, client, told)
 
-    def _settled(self, decide: Callable[[], Decision]) -> Decision:
-        decision = decide()
-        if decision.unconfirmed and self._confirmations is not None:
-            self._confirmations.ask(decision.unconfirmed)
-            decision = decide()
+    def _decide(self, decide: Callable[..., Decision], *asked: object) -> Decision:
+        decision = decide(self, *asked)
+        if decision.unconfirmed and self.confirmations is not None and not self._is_settled:
+            self.confirmations.ask(decision.unconfirmed)
+            decision = decide(self.settled, *asked)
         return decision
 
 
@@ -681,12 +696,22 @@ def _confirmed(match: Match, named: ThreatList, verdict: Verdict, asked: _Asked)
             yield match._replace(rule=Rule(pattern, own, line), via=told, confirmed_by=service.server)
 
 
+def _possible(match: Match, named: ThreatList) -> Iterator[Match]:
+    """A prefix that fits, by each category that a server may give it."""
+    yield match
+    if named.threat is None:
+        terms = match.rule.terms
+        for category in dict.fromkeys(category for _, category in named.service.categories):
+            if category != terms.category:
+                yield match._replace(rule=match.rule._replace(terms=replace(terms, category=category)))
+
+
 def _is_of_frame(asked: _Asked) -> bool:
-    """Whether a page or a frame is loaded, as far as anybody tells; a connection may be for anything."""
+    """Whether a page or a frame is loaded, as far as the client tells; a connection may be for anything."""
     if asked is None:
         return False
     request = asked if isinstance(asked, Request) else request_of(*asked)
-    return request.scheme in WEB and Telling(request).kind in ("document", "subdocument", "")
+    return request.scheme in WEB and Telling(request).said_kind in ("document", "subdocument", "")
 
 
 def _asked(request: Request, host: bytes) -> CheckedRequest:

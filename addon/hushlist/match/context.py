@@ -85,6 +85,11 @@ class Telling:
         return self._kind
 
     @property
+    def said_kind(self) -> str:
+        """The same as far as the client says it: the URL, which its site chooses, tells nothing."""
+        return self._told.kind or _kind(self._said, b"")
+
+    @property
     def is_websocket(self) -> bool:
         """Whether the connection becomes a websocket."""
         return self._kind == "websocket" if self._kind is not None else _is_websocket(self._said)

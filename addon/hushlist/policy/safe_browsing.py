@@ -70,6 +70,11 @@ class SafeBrowsing:
         return hashlib.sha256(repr(told).encode()).hexdigest()[:16]
 
     @property
+    def account(self) -> str:
+        """Whom the server takes us for: what it says of waits, and its failures, are about that."""
+        return hashlib.sha256(repr((self.version, self.server, self.api_key)).encode()).hexdigest()[:16]
+
+    @property
     def is_google(self) -> bool:
         """Whether Google's terms are about what it says."""
         return is_of_google(self.server)

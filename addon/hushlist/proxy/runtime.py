@@ -11,7 +11,7 @@ from time import perf_counter_ns, time
 from typing import NamedTuple
 
 from hushlist.compiling.prefix_service import search_hashes
-from hushlist.decide.confirmations import PATIENCE, Confirmations
+from hushlist.decide.confirmations import LONGEST_WAIT, Confirmations
 from hushlist.decide.decision import Decision, Judgement
 from hushlist.decide.engine import Engine
 from hushlist.decide.quota_meter import QuotaMeter, QuotaUse
@@ -145,6 +145,7 @@ class Runtime:
             passes = self.failure_policy.passes(self._missing)
             decision = Decision(Action.PASS if passes else Action.BLOCK, request.url, fault=_NO_POLICY)
         else:
+            engine = engine.settled if is_settled else engine
             decide = engine.decide_host if is_connection else engine.decide
             decision = decide(request, client=client, group=group)
         judgement = Judgement(request, client, settings, decision, perf_counter_ns() - start)
@@ -163,13 +164,13 @@ class Runtime:
     ) -> Judgement | None:
         """The judgement, made anew if somebody has to be asked first; it waits for that, and only for so long.
 
-        If there is no answer, it is as the policy says for that.
+        If the server gives no answer, it is as the policy says for that; what is beyond the client's share is blocked.
         """
         if judgement is None or not judgement.decision.unconfirmed:
             return judgement
-        asked = self.confirmations.ask_soon(judgement.decision.unconfirmed)
+        asked = self.confirmations.ask_soon(judgement.decision.unconfirmed, judgement.client.address)
         if asked:
-            await asyncio.wait(list(map(asyncio.wrap_future, asked)), timeout=PATIENCE)
+            await asyncio.wait(list(map(asyncio.wrap_future, asked)), timeout=LONGEST_WAIT)
         how = {"is_connection": is_connection, "is_lookup": is_lookup}
         return self.judge(judgement.request, judgement.client, **how, is_settled=True)
 

@@ -31,8 +31,8 @@ _LONGEST_BODY = 1 << 17
 #: seconds until a connection is closed that sends no head or no body, or does not take its answer
 _IDLE, _BODY, SENDING = 60.0, 30.0, 120.0
 MOST_CONNECTIONS = 1000
-#: callers whose requests are counted, and updates that wait for the thread or are being sent
-_MOST_CALLERS, MOST_UPDATES = 20_000, 200
+#: callers whose requests are counted, and updates that wait for the thread or are being sent: all, and of one caller
+_MOST_CALLERS, MOST_UPDATES, MOST_OF_CALLER = 20_000, 200, 20
 
 
 class ServerLimits(NamedTuple):
@@ -75,14 +75,23 @@ class _Allowance:
         return True
 
 
+class _Caller:
+    """Somebody with a key, or at an address."""
+
+    def __init__(self, rate: int) -> None:
+        self.allowance = _Allowance(rate)
+        #: held while an update is made: the next one of the same caller comes after those of others
+        self.turn = asyncio.Lock()
+        #: that are made or sent now
+        self.updates = 0
+
+
 class ListServer:
     """A service, who may ask it, and its thread."""
 
     def __init__(self, service: SafeBrowsingService, limits: ServerLimits, log: Callable[[RequestLog], object]) -> None:
         self._service, self._limits, self._log = service, limits, log
-        self._allowances: BoundedCache[str, _Allowance] = BoundedCache(
-            lambda caller: _Allowance(limits.rate), _MOST_CALLERS
-        )
+        self._callers: BoundedCache[str, _Caller] = BoundedCache(lambda _: _Caller(limits.rate), _MOST_CALLERS)
         #: one thread, so a history never changes while an update is made of it
         self.thread = ThreadPoolExecutor(1, "hushlist: updates")
         #: that are made or sent now
@@ -134,9 +143,12 @@ class ListServer:
             sent.method or "", sent.path, sent.query, sent.headers.get("Content-Type", "").lower(), sent.body
         )
         address, is_update = sent.remote_ip or "", not SafeBrowsingService.is_fast(request)
+        caller = self._caller_of(request, address, sent.headers.get("X-Goog-Api-Key", ""))
         self._updates += is_update
+        if caller is not None:
+            caller.updates += is_update
         try:
-            answer = await self._answer(request, address, sent.headers.get("X-Goog-Api-Key", ""))
+            answer = await self._answer(request, caller, is_update=is_update)
             handler.set_status(answer.status)
             handler.set_header("Content-Type", answer.content_type)
             if answer.status in (429, 503):
@@ -149,22 +161,32 @@ class ListServer:
             cast(HTTP1Connection, sent.connection).close()
         finally:
             self._updates -= is_update
+            if caller is not None:
+                caller.updates -= is_update
 
-    async def _answer(self, request: ApiRequest, address: str, key: str) -> ApiAnswer:
-        caller, limits = address, self._limits
-        if limits.keys:
-            given = key or (parse_qs(request.query).get("key") or [""])[0]
-            # every key is compared, so time tells nothing of them
-            if not sum(hmac.compare_digest(given.encode(), own.encode()) for own in limits.keys):
-                return error_answer(403, "the key is not known")
-            caller = given
-        if limits.rate and not self._allowances[caller].take():
-            return error_answer(429, f"more than {limits.rate} requests a minute")
-        if SafeBrowsingService.is_fast(request):
+    def _caller_of(self, request: ApiRequest, address: str, key: str) -> _Caller | None:
+        """Who sends a request; ``None``: nobody whom this server knows."""
+        if not self._limits.keys:
+            return self._callers[address]
+        given = key or (parse_qs(request.query).get("key") or [""])[0]
+        # every key is compared, so time tells nothing of them
+        is_known = sum(hmac.compare_digest(given.encode(), own.encode()) for own in self._limits.keys)
+        return self._callers[given] if is_known else None
+
+    async def _answer(self, request: ApiRequest, caller: _Caller | None, *, is_update: bool) -> ApiAnswer:
+        rate = self._limits.rate
+        if caller is None:
+            return error_answer(403, "the key is not known")
+        if rate and not caller.allowance.take():
+            return error_answer(429, f"more than {rate} requests a minute")
+        if not is_update:
             return self._service.answer(request)
+        if rate and caller.updates > MOST_OF_CALLER:
+            return error_answer(429, f"more than {MOST_OF_CALLER} updates at one time")
         if self._updates > MOST_UPDATES:
             return error_answer(503, "too many requests at one time")
-        return await asyncio.get_running_loop().run_in_executor(self.thread, self._service.answer, request)
+        async with caller.turn:
+            return await asyncio.get_running_loop().run_in_executor(self.thread, self._service.answer, request)
 
 
 class _BoundedServer(HTTPServer):

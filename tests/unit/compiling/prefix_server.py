@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ssl
 from base64 import b64decode
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from threading import Event, Thread
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -20,6 +22,7 @@ from hushlist.safebrowsing.v4_messages import (
     ThreatEntryType,
     ThreatListDescriptor,
     ThreatMatch,
+    ThreatType,
 )
 from hushlist.safebrowsing.v5_messages import (
     BatchGetHashListsResponse,
@@ -36,7 +39,13 @@ Bend = Callable[[str, bytes], tuple[int, bytes]]
 class PrefixServer:
     """Serves one list; ``expressions`` are on it. Each request is in ``requests``: method, path, query, body."""
 
-    def __init__(self, *expressions: bytes, wait: float | None = 1800.0, is_rice: bool = True) -> None:
+    def __init__(
+        self,
+        *expressions: bytes,
+        wait: float | None = 1800.0,
+        is_rice: bool = True,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         #: full hash -> details: threat type, attributes
         self.hashes: dict[bytes, list[tuple[int, tuple[int, ...]]]] = {}
         #: prefixes on the list that are of nothing on it
@@ -48,10 +57,18 @@ class PrefixServer:
         self.cache: float | None = 300.0
         self.negative: float | None = 600.0
         self.search_wait: float | None = None
+        #: prefixes of lists, by name, that have others than the rest; and the lists whose checksums are wrong
+        self.only: dict[str, list[bytes]] = {}
+        self.lies: set[str] = set()
+        #: fields of each answer's head, how many octets of it are sent, and whether it then stands still
+        self.fields: dict[str, str] = {}
+        self.cut: int | None = None
+        self.stalls = False
         self.bend: Bend = lambda _, octets: (200, octets)
         #: full hashes are searched once this is set
         self.answers = Event()
         self.answers.set()
+        self.ended = Event()
         self.put(*expressions)
         server = self
 
@@ -73,22 +90,33 @@ class PrefixServer:
                 if status == 302:
                     self.send_header("Location", f"/elsewhere?{parts.query}")
                 self.send_header("Content-Length", str(len(octets)))
+                for name, text in server.fields.items():
+                    self.send_header(name, text)
                 self.end_headers()
-                self.wfile.write(octets)
+                self.wfile.write(octets[: server.cut])
+                if server.stalls:
+                    server.ended.wait(60)
 
             def log_message(self, *_: object) -> None:
                 pass
 
         self._server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
         self._server.daemon_threads = True
-        self.url = f"http://127.0.0.1:{self._server.server_port}"
+        self.url = f"{'http' if tls is None else 'https'}://127.0.0.1:{self._server.server_port}"
+        if tls is not None:
+            self._server.socket = tls.wrap_socket(self._server.socket, server_side=True, do_handshake_on_connect=False)
         Thread(target=self._server.serve_forever, args=(0.02,), daemon=True).start()
 
     def __enter__(self) -> PrefixServer:
         return self
 
     def __exit__(self, *_: object) -> None:
+        self.stop()
+
+    def stop(self) -> None:
+        """Accept no connection any more."""
         self.answers.set()
+        self.ended.set()
         self._server.shutdown()
         self._server.server_close()
 
@@ -123,19 +151,31 @@ class PrefixServer:
             return PrefixUpdate(name, new, checksum=checksum_of(new))
         return difference(self.history[int(state) - 1], new, name)
 
+    def _update_of(self, name: str, states: dict[str, bytes]) -> PrefixUpdate:
+        """The update of one list; its state says which list it is of, as v5 asks."""
+        number = states.get(name, b"")
+        if name in self.only:
+            new = tuple(self.only[name])
+            found = PrefixUpdate(b"1", new, checksum=checksum_of(new)) if not number else difference(new, new, b"1")
+        else:
+            found = self.update(number)
+        found = replace(found, checksum=bytes(32)) if name in self.lies else found
+        return replace(found, state=found.state + b"/" + name.encode())
+
     def answer(self, method: str, query: dict[str, list[str]], body: bytes) -> bytes:
         """The octets of an answer."""
         match method:
             case "hashLists:batchGet":
-                update = self.update(b64decode(query.get("version", [""])[0], altchars=b"-_"))
-                (name,) = query["names"]
-                found = update_to_v5(update, name, 4, self.wait)
-                return encode_message(BatchGetHashListsResponse((found,)))
+                states = _by_list(b64decode(text, altchars=b"-_") for text in query.get("version", ()))
+                found = (update_to_v5(self._update_of(name, states), name, 4, self.wait) for name in query["names"])
+                return encode_message(BatchGetHashListsResponse(tuple(found)))
             case "threatListUpdates:fetch":
-                (asked,) = decode_message(FetchThreatListUpdatesRequest, body).list_update_requests
-                types = ThreatListDescriptor(asked.threat_type, asked.platform_type, asked.threat_entry_type)
-                sent = update_to_v4(self.update(asked.state), types, self.is_rice)
-                return encode_message(FetchThreatListUpdatesResponse((sent,), self.wait))
+                sent = []
+                for asked in decode_message(FetchThreatListUpdatesRequest, body).list_update_requests:
+                    types = ThreatListDescriptor(asked.threat_type, asked.platform_type, asked.threat_entry_type)
+                    update = self._update_of(ThreatType(asked.threat_type).name, _by_list([asked.state]))
+                    sent.append(update_to_v4(update, types, self.is_rice))
+                return encode_message(FetchThreatListUpdatesResponse(tuple(sent), self.wait))
             case "hashes:search":
                 self.answers.wait(60)
                 prefixes = tuple(b64decode(text, altchars=b"-_") for text in query["hashPrefixes"])
@@ -157,3 +197,9 @@ class PrefixServer:
                 )
                 return encode_message(FindFullHashesResponse(tuple(matches), self.search_wait, self.negative))
         return b""
+
+
+def _by_list(states: Iterable[bytes]) -> dict[str, bytes]:
+    """The numbers in states, by the lists that they say they are of."""
+    parts = (state.partition(b"/") for state in states if state)
+    return {name.decode(): number for number, _, name in parts}

@@ -17,7 +17,8 @@ import zstandard
 
 from hushlist.cli import main
 from hushlist.compiling import list_fetch, list_update
-from hushlist.compiling.list_update import ListUpdate, Outcome, subscribed_lists, update_lists
+from hushlist.compiling.list_outcome import ListUpdate, Outcome
+from hushlist.compiling.list_update import subscribed_lists, update_lists
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.compiling.stat_cache import load_engine
 from hushlist.minisign import SecretKey

@@ -10,15 +10,18 @@ from pathlib import Path
 import pytest
 
 from hushlist.cli import main
-from hushlist.compiling.list_update import ListUpdate, Outcome, subscribed_lists, update_lists
+from hushlist.compiling.list_outcome import ListUpdate, Outcome
+from hushlist.compiling.list_update import subscribed_lists, update_lists
 from hushlist.compiling.prefix_service import full_hashes_of_v5, search_hashes
 from hushlist.compiling.stat_cache import load_engine
+from hushlist.compiling.threat_list_update import server_store, wait_at_start
 from hushlist.decide.confirmations import PATIENCE, SearchError
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.expressions import full_hash
 from hushlist.policy.policy_file import read_policy
 from hushlist.policy.safe_browsing import SafeBrowsing
 from hushlist.safebrowsing.v4_messages import (
+    Checksum,
     FetchThreatListUpdatesResponse,
     FindFullHashesResponse,
     ListUpdateResponse,
@@ -51,10 +54,13 @@ def server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[PrefixSe
         yield server
 
 
-def policy_of(folder: Path, server: PrefixServer, version: int, more: str = "") -> Path:
+NAMES = {4: ("MALWARE", "SOCIAL_ENGINEERING"), 5: ("mw-4b", "se-4b")}
+
+
+def policy_of(folder: Path, server: PrefixServer, version: int, more: str = "", count: int = 1) -> Path:
     (folder / "api.key").write_text(SECRET)
     (folder / "api.key").chmod(0o600)
-    name = "mw-4b" if version == 5 else "MALWARE"
+    name = ", ".join(NAMES[version][:count])
     path = folder / "policy.yaml"
     path.write_text(
         f"layers:\n- name: lists\n  lists:\n  - safe-browsing: {{version: {version}, lists: [{name}], "
@@ -63,13 +69,20 @@ def policy_of(folder: Path, server: PrefixServer, version: int, more: str = "") 
     return path
 
 
+def updates(policy: Path) -> list[ListUpdate]:
+    """Updates at the time at which the server may be asked again."""
+    for own in subscribed_lists(policy):
+        assert own.subscription.prefixes is not None
+        for store in (own.store, server_store(policy, own.subscription.prefixes.service)):
+            if store.folder.exists():
+                with store.locked():
+                    store.note(next_try=0.0)
+    return list(update_lists(policy, subscribed_lists(policy)))
+
+
 def update(policy: Path) -> ListUpdate:
-    """An update at the time at which the server may be asked again."""
-    (own,) = subscribed_lists(policy)
-    if own.store.folder.exists():
-        with own.store.locked():
-            own.store.note(next_try=0.0)
-    (found,) = update_lists(policy, subscribed_lists(policy))
+    """The same of the only list."""
+    (found,) = updates(policy)
     return found
 
 
@@ -179,6 +192,94 @@ def test_a_server_that_fails_is_left_alone_by_the_book(tmp_path: Path, server: P
     assert copy_of(policy) == prefixes(BAD, PATH)
 
 
+# -- several lists of one server ---------------------------------------------------------------------------------------
+
+
+def copies_of(policy: Path) -> list[list[bytes]]:
+    """The prefixes that are in force, of each list."""
+    found = [own.store.current() for own in subscribed_lists(policy)]
+    return [[bytes.fromhex(line) for line in own.path.read_text().split()] for own in found if own is not None]
+
+
+@VERSIONS
+def test_lists_that_are_due_together_are_asked_for_together(tmp_path: Path, server: PrefixServer, version: int) -> None:
+    policy = policy_of(tmp_path, server, version, count=2)
+    server.only["SOCIAL_ENGINEERING"] = server.only["se-4b"] = prefixes(MORE)
+    assert [own.outcome for own in updates(policy)] == [Outcome.UPDATED] * 2
+    assert (len(server.requests), copies_of(policy)) == (1, [prefixes(BAD, PATH), prefixes(MORE)])
+    first, second = subscribed_lists(policy)
+    server.put(MORE)
+    with second.store.locked():
+        second.store.note(next_try=0.0)
+    assert [str(own.outcome) for own in update_lists(policy, [first, second], only_due=True)] == ["unchanged"]
+    assert [own.outcome for own in updates(policy)] == [Outcome.UPDATED, Outcome.UNCHANGED]
+    assert (len(server.requests), copies_of(policy)) == (3, [prefixes(BAD, PATH, MORE), prefixes(MORE)])
+
+
+@VERSIONS
+def test_one_list_that_cannot_be_used_is_asked_for_again_alone(
+    tmp_path: Path, server: PrefixServer, version: int
+) -> None:
+    policy = policy_of(tmp_path, server, version, count=2)
+    updates(policy)
+    server.put(MORE)
+    server.lies = {NAMES[version][1]}
+    server.requests.clear()
+    good, bad = updates(policy)
+    assert (good.outcome, bad.outcome, len(server.requests)) == (Outcome.UPDATED, Outcome.FAILED, 2)
+    assert bad.why == "its update cannot be used: the checksum is not that of the list"
+    assert copies_of(policy) == [prefixes(BAD, PATH, MORE), prefixes(BAD, PATH)]
+    server.lies = set()
+    assert [own.outcome for own in updates(policy)] == [Outcome.UNCHANGED, Outcome.UPDATED]
+
+
+@VERSIONS
+def test_a_failure_is_the_server_s_whatever_list_is_asked_for(
+    tmp_path: Path, server: PrefixServer, version: int
+) -> None:
+    """Spec: "N" is the number of failed answers in a row, not of those about one list."""
+    policy = policy_of(tmp_path, server, version)
+    updates(policy)
+    server.bend = lambda _method, _octets: (503, b"")
+    assert update(policy).outcome is Outcome.FAILED
+    policy_of(tmp_path, server, version, count=2)  # a list more, while the server is left alone
+    server.requests.clear()
+    first, new = update_lists(policy, subscribed_lists(policy))
+    assert (first.outcome, new.outcome, server.requests) == (Outcome.FAILED, Outcome.FAILED, [])
+    assert "it is not asked again before" in new.why
+    assert "the server says 503" in new.why
+    (_,) = {own.store.state().next_try for own in subscribed_lists(policy)}
+    assert not [*update_lists(policy, subscribed_lists(policy), only_due=True)]
+    before = time.time()
+    updates(policy)
+    (third,) = {own.store.state().next_try for own in subscribed_lists(policy)}
+    assert 30 * 60 - 1 <= third - before <= 61 * 60  # the second failure in a row
+    server.bend = lambda _method, octets: (200, octets)
+    assert [own.outcome for own in updates(policy)] == [Outcome.UNCHANGED, Outcome.UPDATED]
+    server.bend = lambda _method, _octets: (503, b"")
+    before = time.time()
+    updates(policy)
+    assert {own.store.state().faults for own in subscribed_lists(policy)} == {1}
+
+
+def test_at_the_start_lists_with_a_copy_wait_for_up_to_a_minute(tmp_path: Path, server: PrefixServer) -> None:
+    policy = policy_of(tmp_path, server, 5)
+    updates(policy)
+    policy_of(tmp_path, server, 5, count=2)
+    old, new = subscribed_lists(policy)
+    wait_at_start([old, new], lambda: 0.5)  # the old one is not due
+    assert old.store.state().next_try > time.time() + 600
+    with old.store.locked():
+        old.store.note(next_try=0.0)
+    before = time.time()
+    wait_at_start([old, new], lambda: 0.5)
+    assert before + 29 < old.store.state().next_try < time.time() + 31
+    assert [found.url for found in update_lists(policy, [old, new], only_due=True)] == [new.subscription.url]
+
+
+# -- hostile updates ---------------------------------------------------------------------------------------------------
+
+
 LIE = HashList(
     "mw-4b", b"9", True, RiceDeltaEncoded32Bit(1, 0, 0, b""), minimum_wait_duration=60.0, sha256_checksum=bytes(32)
 )
@@ -186,7 +287,9 @@ BOMB = HashList("mw-4b", b"9", False, RiceDeltaEncoded32Bit(0, 3, 2**31 - 1, byt
 RANGE = HashList(
     "mw-4b", b"9", True, compressed_removals=RiceDeltaEncoded32Bit(10**6, 3, 0, b""), sha256_checksum=bytes(32)
 )
+LONG = HashList("mw-4b", bytes(1 << 16), True, minimum_wait_duration=60.0)
 HOSTILE_V5 = {
+    "a state that nobody could keep": encode_message(BatchGetHashListsResponse((LONG,))),
     "a checksum that lies": encode_message(BatchGetHashListsResponse((LIE,))),
     "a Rice stream of gigabytes": encode_message(BatchGetHashListsResponse((BOMB,))),
     "an index out of range": encode_message(BatchGetHashListsResponse((RANGE,))),
@@ -222,9 +325,13 @@ def test_a_truncated_update_leaves_the_last_good_list(
     assert (update(policy).outcome, copy_of(policy)) == (Outcome.FAILED, prefixes(BAD, PATH))
 
 
-def test_an_update_of_v4_without_a_checksum_proves_nothing(tmp_path: Path, server: PrefixServer) -> None:
+@pytest.mark.parametrize("checksum", [None, Checksum(b"")])
+def test_an_update_of_v4_without_a_checksum_proves_nothing(
+    tmp_path: Path, server: PrefixServer, checksum: Checksum | None
+) -> None:
     policy = policy_of(tmp_path, server, 4)
-    answer = FetchThreatListUpdatesResponse((ListUpdateResponse(1, 1, 6, 2, new_client_state=b"9"),))
+    sent = ListUpdateResponse(1, 1, 6, 2, new_client_state=b"9", checksum=checksum)
+    answer = FetchThreatListUpdatesResponse((sent,))
     server.bend = lambda _method, _octets: (200, encode_message(answer))
     found = update(policy)
     assert (found.outcome, found.why) == (Outcome.FAILED, "its update has no checksum")
@@ -291,7 +398,6 @@ def test_canaries_and_what_is_unknown_are_not_enforced() -> None:
 MANY = tuple(FullHash(full_hash(b"%d" % number), (FullHashDetail(1),)) for number in range(5000))
 HOSTILE_SEARCH = {
     "more than an answer may have": encode_message(SearchHashesResponse(MANY * 10, 60.0)),
-    "full hashes for 1 prefixes": encode_message(SearchHashesResponse(MANY[:101], 60.0)),
     "does not say for how long it holds": encode_message(SearchHashesResponse()),
     "is not whole": encode_message(SearchHashesResponse((FullHash(b"short"),), 60.0)),
     "cannot be used": b"\xff\xff\xff",
@@ -302,9 +408,28 @@ HOSTILE_SEARCH = {
 def test_a_hostile_answer_about_full_hashes_is_none(server: PrefixServer, what: str) -> None:
     server.bend = lambda _method, _octets: (200, HOSTILE_SEARCH[what])
     start = time.monotonic()
-    with pytest.raises(SearchError, match="longer than" if "more than" in what else what):
+    with pytest.raises(SearchError, match="longer than" if "more than" in what else what) as caught:
         search_hashes(service_of(server, 5), prefixes(BAD))
+    assert not caught.value.is_refusal
     assert time.monotonic() - start < 60
+
+
+@VERSIONS
+def test_many_full_hashes_of_one_prefix_are_no_fault(server: PrefixServer, version: int) -> None:
+    """Whoever gets pages onto a list could make them, and so stop all confirmations."""
+    prefix = full_hash(BAD)[:4]
+    for number in range(10_000):
+        server.hashes[prefix + number.to_bytes(28, "big")] = [(1, ())]
+    found = search_hashes(service_of(server, version), [prefix])
+    assert (len(found.threats), full_hash(BAD) in found.threats) == (10_001, True)
+
+
+def test_long_prefixes_that_begin_alike_are_one_prefix_of_v5(server: PrefixServer) -> None:
+    digest = full_hash(BAD)
+    found = search_hashes(service_of(server, 5), [digest[:8], digest[:4] + b"else", digest[:16]])
+    assert list(found.threats) == [digest]
+    ((_, _, query, _),) = server.requests
+    assert len(query["hashPrefixes"]) == 1
 
 
 @pytest.mark.parametrize("status", [204, 302, 400, 403, 429, 500])
@@ -315,6 +440,7 @@ def test_whatever_is_not_200_is_no_answer_and_nobody_else_sees_the_key(
     server.bend = lambda _method, octets: (status, octets)
     with pytest.raises(SearchError) as caught:
         search_hashes(service_of(server, version), prefixes(BAD))
+    assert caught.value.is_refusal
     assert SECRET not in str(caught.value)
     assert len(server.requests) == 1  # no redirect was followed
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Collection
-from concurrent.futures import wait
-from threading import Event
+from concurrent.futures import Future, wait
+from dataclasses import replace
+from threading import Condition, Event
 
 import pytest
 
@@ -23,6 +24,7 @@ SERVICE = SafeBrowsing(5, "https://lists.example", ("mw-4b",))
 OTHER = SafeBrowsing(5, "https://other.example", ("mw-4b",))
 BAD, GOOD = full_hash(b"bad.example/"), full_hash(b"good.example/")
 PATIENT = 60.0
+REFUSED = SearchError("the server says 503", is_refusal=True)
 
 
 class Server:
@@ -35,13 +37,21 @@ class Server:
         self.may_answer = Event()
         self.may_answer.set()
         self.now = 1000.0
+        self._has_come = Condition()
 
     def __call__(self, service: SafeBrowsing, prefixes: Collection[bytes]) -> FullHashes:
-        self.asked.append((service.server, tuple(prefixes)))
+        with self._has_come:
+            self.asked.append((service.server, tuple(prefixes)))
+            self._has_come.notify_all()
         assert self.may_answer.wait(PATIENT)
         if self.error is not None:
             raise self.error
         return self.answer
+
+    def wait_for(self, number: int) -> None:
+        """Wait until so many questions have come."""
+        with self._has_come:
+            assert self._has_come.wait_for(lambda: len(self.asked) >= number, PATIENT)
 
 
 @pytest.fixture
@@ -51,7 +61,7 @@ def server() -> Server:
 
 @pytest.fixture
 def known(server: Server) -> Confirmations:
-    return Confirmations(server, lambda: server.now, lambda: 0.0)
+    return Confirmations(server, lambda: server.now, lambda: 0.0, lambda: server.now)
 
 
 def question(digest: bytes, service: SafeBrowsing = SERVICE, size: int = 4) -> Question:
@@ -77,7 +87,7 @@ def test_a_full_hash_is_unsafe_and_every_other_of_its_prefix_is_safe(known: Conf
 
 def test_only_prefixes_are_sent_in_one_question_for_each_server(known: Confirmations, server: Server) -> None:
     known.ask([question(BAD), question(GOOD), question(BAD), question(GOOD, OTHER)])
-    assert server.asked == [
+    assert sorted(server.asked) == [
         ("https://lists.example", (BAD[:4], GOOD[:4])),
         ("https://other.example", (GOOD[:4],)),
     ]
@@ -113,8 +123,9 @@ def test_full_hashes_of_other_prefixes_are_not_taken(known: Confirmations, serve
     assert kinds(known, question(GOOD)) == []
 
 
-def test_an_answer_that_lasts_no_time_serves_those_who_wait(known: Confirmations, server: Server) -> None:
-    server.answer = FullHashes({BAD: (Threat("MALWARE", 0.0),)}, 0.0)
+@pytest.mark.parametrize("lasts", [0.0, -1.0, -1e18])
+def test_an_answer_that_lasts_no_time_serves_those_who_wait(known: Confirmations, server: Server, lasts: float) -> None:
+    server.answer = FullHashes({BAD: (Threat("MALWARE", lasts),)}, lasts)
     known.ask([question(BAD), question(GOOD)])
     assert (kinds(known, question(BAD)), kinds(known, question(GOOD))) == (["MALWARE"], [])
     server.now += 5
@@ -142,7 +153,7 @@ def test_what_google_has_said_is_used_for_half_an_hour(known: Confirmations, ser
 
 
 def test_a_server_that_failed_is_left_alone_by_the_book(known: Confirmations, server: Server) -> None:
-    server.error = SearchError("the server says 503")
+    server.error = REFUSED
     for minutes in (15, 30, 60):
         known.ask([question(BAD)])
         server.now += 60 * minutes - 1
@@ -154,18 +165,47 @@ def test_a_server_that_failed_is_left_alone_by_the_book(known: Confirmations, se
     server.error = None
     known.ask([question(BAD)])
     assert kinds(known, question(BAD)) == ["MALWARE"]
-    server.now, server.error = server.now + 400, SearchError("the server says 503")
+    server.now, server.error = server.now + 400, REFUSED
     known.ask([question(BAD)])
     server.now += 15 * 60  # success has ended the counting
     known.ask([question(BAD)])
     assert known.unanswered == 5
 
 
+def test_without_any_answer_the_pause_is_of_seconds_in_place_of_minutes(known: Confirmations, server: Server) -> None:
+    """A line that is full for a moment is no reason to let everything pass for a quarter of an hour."""
+    server.error = SearchError("no connection")
+    for seconds in (15, 30, 60):
+        known.ask([question(BAD)])
+        server.now += seconds - 1
+        assert known.fault(SERVICE) is not None
+        server.now += 1
+        assert known.fault(SERVICE) is None
+
+
+def test_a_clock_that_is_put_back_makes_no_pause_longer(server: Server) -> None:
+    clock, timer = [2e9], [0.0]
+    known = Confirmations(server, lambda: clock[0], lambda: 0.0, lambda: timer[0])
+    server.error = REFUSED
+    known.ask([question(BAD)])
+    clock[0], timer[0] = 1e9, 900.0
+    assert known.fault(SERVICE) is None
+
+
+@pytest.mark.parametrize(("seconds", "until"), [(60, "00:31:40"), (7200, "02:16:40"), (1e9, "1970-01-02 00:16:40")])
+def test_a_server_is_left_alone_for_as_long_as_it_asks_but_a_day_at_most(
+    known: Confirmations, server: Server, seconds: float, until: str
+) -> None:
+    server.error = SearchError("the server says 503", seconds, is_refusal=True)
+    known.ask([question(BAD)])
+    assert (known.fault(SERVICE) or "").endswith(f"{until} UTC")
+
+
 def test_while_one_server_is_left_alone_its_answers_hold_and_others_are_asked(
     known: Confirmations, server: Server
 ) -> None:
     known.ask([question(BAD)])
-    server.error = SearchError("the server says 500")
+    server.error = SearchError("the server says 500", is_refusal=True)
     known.ask([question(GOOD)])
     assert kinds(known, question(BAD)) == ["MALWARE"]
     why = known.fault(SERVICE) or ""
@@ -197,23 +237,115 @@ def test_a_wait_that_the_server_asks_for_is_no_failure(known: Confirmations, ser
 def test_several_that_wait_for_one_prefix_ask_once(known: Confirmations, server: Server) -> None:
     server.may_answer.clear()
     waiting = [future for _ in range(20) for future in known.ask_soon([question(BAD)])]
+    server.wait_for(1)
     both = known.ask_soon([question(BAD), question(GOOD)])
     assert len({*waiting, *both}) == 2
     server.may_answer.set()
     assert not wait([*waiting, *both], PATIENT).not_done
     assert sorted(server.asked) == [("https://lists.example", (BAD[:4],)), ("https://lists.example", (GOOD[:4],))]
-    known.close()
 
 
-def test_questions_that_wait_are_bounded(known: Confirmations, server: Server) -> None:
+def flood(known: Confirmations, server: Server, *clients: str, count: int = 200) -> list[Future[None]]:
+    """The questions that wait, once all threads wait for an answer and each client has asked for so much."""
     server.may_answer.clear()
-    digests = [full_hash(b"%d.example/" % number) for number in range(200)]
-    asked = [future for digest in digests for future in known.ask_soon([question(digest)])]
-    assert len(asked) == 64
+    for number in range(4):
+        known.ask_soon([question(full_hash(b"first%d.example/" % number))], "first")
+        server.wait_for(number + 1)
+    digests = [full_hash(b"%d.example/%s" % (number, client.encode())) for number in range(count) for client in clients]
+    names = [client for _ in range(count) for client in clients]
+    return [
+        future
+        for name, digest in zip(names, digests, strict=True)
+        for future in known.ask_soon([question(digest)], name)
+    ]
+
+
+def test_what_waits_of_one_client_is_bounded_and_goes_out_in_few_questions(
+    known: Confirmations, server: Server
+) -> None:
+    asked = flood(known, server, "pupil")
+    assert len(asked) == confirmations.MOST_OF_CLIENT == 60
     server.may_answer.set()
     assert not wait(asked, PATIENT).not_done
-    assert len(server.asked) == 64
+    assert [len(prefixes) for _, prefixes in server.asked[4:]] == [30, 30]
+
+
+def test_who_floods_takes_nobody_s_turn(known: Confirmations, server: Server) -> None:
+    flood(known, server, "pupil", "another")
+    (mine,) = known.ask_soon([question(BAD)], "teacher")
+    assert known.ask_soon([question(GOOD)], "pupil") == []
+    server.may_answer.set()
+    assert not wait([mine], PATIENT).not_done
+    assert kinds(known, question(BAD)) == ["MALWARE"]
+    assert BAD[:4] in {prefix for _, prefixes in server.asked[4:5] for prefix in prefixes}  # in the very next question
+
+
+def test_who_floods_with_what_another_asks_for_does_not_hold_it_back(known: Confirmations, server: Server) -> None:
+    flood(known, server, "pupil", count=59)
+    (theirs,) = known.ask_soon([question(BAD)], "pupil")  # the last of its share
+    assert known.ask_soon([question(BAD)], "teacher") == [theirs]
+    server.may_answer.set()
+    assert not wait([theirs], PATIENT).not_done
+    assert BAD[:4] in server.asked[4][1]
+
+
+def test_the_clients_that_wait_are_bounded(known: Confirmations, server: Server) -> None:
+    asked = flood(known, server, *(f"2001:db8::{number:x}" for number in range(1000)), count=1)
+    assert len(asked) == confirmations.MOST_CLIENTS
     known.close()
+    assert not wait(asked, PATIENT).not_done
+
+
+def test_a_server_is_not_asked_faster_than_it_takes(server: Server) -> None:
+    """Whoever asks, so that nobody makes it refuse all of us."""
+    now = [0.0]
+    known = Confirmations(server, lambda: server.now, lambda: 0.0, lambda: now[0])
+    for number in range(30):
+        known.ask([question(full_hash(b"%d.example/" % number))])
+    waiting = [known.ask_soon([question(full_hash(b"%d.test/" % number))], "pupil")[0] for number in range(3)]
+    assert wait(waiting, 0.3).done == set()
+    now[0] += 0.2
+    assert not wait(waiting, PATIENT).not_done
+    assert [len(prefixes) for _, prefixes in server.asked] == [1] * 30 + [3]  # what waited went out together
+
+
+def test_what_no_client_s_flood_explains_is_a_fault(known: Confirmations, server: Server) -> None:
+    flood(known, server, "pupil")
+    assert known.fault(SERVICE) is None
+    first = [question(full_hash(b"first%d.example/" % number)) for number in range(4)]
+    sent = [future for one in first for future in known.ask_soon([one])]
+    server.error = REFUSED
+    server.may_answer.set()
+    assert not wait(sent, PATIENT).not_done
+    assert (known.sent, known.unanswered) == (4, 4)
+    # what was on its way together is one failure
+    assert known.fault(SERVICE) == (
+        "https://lists.example: the server says 503; it is not asked again before 1970-01-01 00:31:40 UTC"
+    )
+    assert known.ask_soon([question(BAD)]) == []
+
+
+def test_a_server_that_never_ends_is_a_fault_before_anything_says_so(server: Server) -> None:
+    """As where the machine waits for the name of the server."""
+    now = [0.0]
+    known = Confirmations(server, lambda: server.now, lambda: 0.0, lambda: now[0])
+    server.may_answer.clear()
+    known.ask_soon([question(BAD)])
+    server.wait_for(1)
+    now[0] = confirmations.PATIENCE - 0.1
+    assert known.fault(SERVICE) is None
+    now[0] += 0.2
+    assert known.fault(SERVICE) == "https://lists.example: it was not done after 3 seconds"
+    assert known.ask_soon([question(GOOD)]) == []
+    server.may_answer.set()
+
+
+def test_a_failure_is_of_the_server_whatever_lists_are_named(known: Confirmations, server: Server) -> None:
+    server.error = REFUSED
+    known.ask([question(BAD)])
+    other = replace(SERVICE, lists=("se-4b",), blocks_unanswered=True)
+    assert known.fault(other) == known.fault(SERVICE) is not None
+    assert known.fault(replace(SERVICE, api_key="another")) is None
 
 
 def test_after_the_end_nothing_is_asked_and_nobody_waits_forever(known: Confirmations, server: Server) -> None:
@@ -223,18 +355,23 @@ def test_after_the_end_nothing_is_asked_and_nobody_waits_forever(known: Confirma
     assert len(server.asked) == 1
 
 
-def test_a_question_has_so_many_prefixes_at_most(known: Confirmations, server: Server) -> None:
-    known.ask(question(full_hash(b"%d.example/" % number)) for number in range(100))
-    assert [len(prefixes) for _, prefixes in server.asked] == [confirmations.MOST_ASKED]
+def test_a_question_has_so_many_prefixes_at_most_and_all_are_asked(known: Confirmations, server: Server) -> None:
+    asked = [question(full_hash(b"%d.example/" % number)) for number in range(50)]
+    known.ask(asked)
+    assert [len(prefixes) for _, prefixes in server.asked] == [confirmations.MOST_ASKED, 20]
+    assert [kinds(known, one) for one in asked] == [[]] * 50
 
 
 def test_what_is_remembered_is_bounded(known: Confirmations, server: Server, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confirmations, "MOST_PREFIXES", 10)
     digests = [full_hash(b"%d.example/" % number) for number in range(30)]
     for digest in digests:
+        server.now += 1
         known.ask([question(digest)])
+    server.now += 1
     assert [own for own in digests if known.verdict(question(own)) is not None] == digests[-10:]
     monkeypatch.setattr(confirmations, "MOST_HASHES", 5)
+    server.now += 1
     server.answer = FullHashes({BAD[:4] + bytes([number]) * 28: () for number in range(4)}, 300.0)
     known.ask([question(BAD)])
     server.answer = FullHashes({GOOD[:4] + bytes([number]) * 28: () for number in range(4)}, 300.0)

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from concurrent.futures import wait
 from dataclasses import replace
+from threading import Event, Semaphore
 
 import pytest
 
-from hushlist.decide.confirmations import Confirmations, FullHashes, SearchError, Threat
+from hushlist.decide.confirmations import Confirmations, FullHashes, Question, Search, SearchError, Threat
 from hushlist.decide.engine import ConfirmingEngine, Engine
 from hushlist.match.expressions import full_hash
 from hushlist.match.index_writer import index_of
@@ -60,6 +62,7 @@ def engine(
     service: SafeBrowsing = SERVICE,
     name: str = "all-4b",
     waits: bool = True,
+    search: Search | None = None,
     **settings: object,
 ) -> Engine:
     named = ThreatList(service, name)
@@ -73,7 +76,7 @@ def engine(
     )
     make = ConfirmingEngine if waits else Engine
     index = index_of([*(rule for rule in others), *rules])
-    return make(policy, index, confirmations=Confirmations(server, lambda: server.now, lambda: 0.0))
+    return make(policy, index, confirmations=Confirmations(search or server, lambda: server.now, lambda: 0.0))
 
 
 @pytest.mark.parametrize("url", [b"http://bad.example/x", b"https://www.bad.example/", b"https://site.example/bad/a?b"])
@@ -129,10 +132,74 @@ def test_what_can_change_nothing_is_not_asked(server: Server) -> None:
     assert server.asked == []
 
 
-def test_a_category_that_passes_is_not_asked_for(server: Server) -> None:
-    own = engine(server, categories={MALWARE: ScheduledAction(Action.PASS, "policy.yaml", 1)})
+def passing(*categories: str) -> dict[str, ScheduledAction]:
+    return {category: ScheduledAction(Action.PASS, "policy.yaml", 1) for category in categories}
+
+
+@pytest.mark.parametrize(("name", "categories"), [("mw-4b", (MALWARE,)), ("all-4b", (MALWARE, PHISHING))])
+def test_categories_that_pass_are_not_asked_for(server: Server, name: str, categories: tuple[str, ...]) -> None:
+    own = engine(server, name=name, categories=passing(*categories))
     assert own.decide_url(b"http://bad.example/").action is Action.PASS
     assert server.asked == []
+
+
+@pytest.mark.parametrize("blocks", [False, True])
+def test_what_may_be_of_any_category_is_asked_if_one_is_blocked(server: Server, *, blocks: bool) -> None:
+    server.put(BAD, Threat("SOCIAL_ENGINEERING", 300.0))
+    service = replace(SERVICE, blocks_unanswered=blocks)
+    own = engine(server, service=service, categories=passing(MALWARE))
+    assert own.decide_url(b"http://bad.example/").action is Action.BLOCK
+    server.is_there, server.now = False, server.now + 300
+    assert own.decide_url(b"http://bad.example/").action is (Action.BLOCK if blocks else Action.PASS)
+
+
+def flooded(server: Server, client: str) -> tuple[Engine, Event]:
+    """An engine whose client has asked for more than its share, and what lets the server answer."""
+    may_answer, has_come = Event(), Semaphore(0)
+
+    def search(service: SafeBrowsing, prefixes: Collection[bytes]) -> FullHashes:
+        has_come.release()
+        assert may_answer.wait(60)
+        return server(service, prefixes)
+
+    own = engine(server, waits=False, search=search)
+    known, service = own.confirmations, replace(SERVICE)
+    assert known is not None
+    for number in range(4):
+        known.ask_soon([Question(service, b"%4d" % number, bytes(32))])
+        assert has_come.acquire(timeout=60)
+    for number in range(100):
+        known.ask_soon([Question(service, b"x%3d" % number, bytes(32))], client)
+    return own, may_answer
+
+
+def test_a_flood_buys_nobody_a_pass(server: Server) -> None:
+    """``no-answer: pass`` is about the server: it did not fail."""
+    own, may_answer = flooded(server, "pupil")
+    known, url = own.confirmations, b"http://bad.example/"
+    assert known is not None
+    theirs = own.decide_url(url)
+    assert (theirs.action, len(theirs.unconfirmed)) == (Action.PASS, 1)  # before anybody is asked
+    assert known.ask_soon(theirs.unconfirmed, "pupil") == []
+    decision = own.settled.decide_url(url)
+    assert decision.action is Action.BLOCK
+    assert str(decision).endswith("it was not asked about in time, as too much was asked: https://lists.example)")
+    assert own.settled.decide_url(b"http://good.example/").action is Action.PASS
+    mine = known.ask_soon(theirs.unconfirmed, "teacher")
+    may_answer.set()
+    assert not wait(mine, 60).not_done
+    told = own.settled.decide_url(url)
+    assert "confirmed as MALWARE" in str(told)
+    assert own.settled.decide_url(b"http://odd.example/").action is Action.BLOCK  # which nobody has asked about
+
+
+def test_a_flood_of_a_server_that_fails_is_a_failure(server: Server) -> None:
+    own, may_answer = flooded(server, "pupil")
+    server.is_there = False
+    may_answer.set()
+    assert own.confirmations is not None
+    own.confirmations.ask([Question(SERVICE, full_hash(BAD)[:4], full_hash(BAD))])
+    assert own.settled.decide_url(b"http://bad.example/").action is Action.PASS
 
 
 def test_the_threat_that_is_confirmed_gives_the_category(server: Server) -> None:
@@ -165,6 +232,27 @@ def test_a_threat_for_frames_only_is_for_pages_and_frames(server: Server, kind: 
     assert own.decide_url(b"https://bad.example/a", told=told).action is action
     assert own.decide(request_of(b"https://bad.example/a", told)).action is action
     assert own.decide_host(Request(b"https", (b"bad.example",), 443, b"/")).action is Action.PASS
+
+
+@pytest.mark.parametrize(
+    ("fields", "action"),
+    [
+        ((), Action.BLOCK),
+        (((b"Accept", b"text/html,*/*"),), Action.BLOCK),
+        (((b"Sec-Fetch-Dest", b"iframe"),), Action.BLOCK),
+        (((b"Sec-Fetch-Dest", b"image"), (b"Sec-Fetch-Dest", b"document")), Action.BLOCK),
+        (((b"Sec-Fetch-Dest", b"nonsense"),), Action.BLOCK),
+        (((b"Sec-Fetch-Dest", b"image"),), Action.PASS),
+        (((b"Accept", b"image/avif,image/webp,*/*"),), Action.PASS),
+    ],
+)
+def test_what_says_nothing_is_taken_for_a_frame_whatever_the_url_ends_with(
+    server: Server, fields: tuple[tuple[bytes, bytes], ...], action: Action
+) -> None:
+    """A site chooses the path, and browsers send no ``Sec-Fetch-Dest`` over http."""
+    server.put(BAD, Threat("MALWARE", 300.0, is_frame_only=True))
+    request = Request(b"http", (b"bad.example",), 80, b"/page.png", fields=fields)
+    assert engine(server).decide(request).action is action
 
 
 @pytest.mark.parametrize(("name", "action"), [("mw-4b", Action.BLOCK), ("se-4b", Action.PASS), ("x-4b", Action.BLOCK)])

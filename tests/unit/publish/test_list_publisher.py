@@ -83,6 +83,30 @@ def test_a_changed_list_is_published(policy: Path) -> None:
     assert ([len(own.lists[1]) for own in found], problems) == ([4], [])
 
 
+def spent() -> float:
+    """Seconds of processor that this process and those that it has waited for have used; they pass as fast if busy."""
+    resource = pytest.importorskip("resource")
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+def test_a_changed_list_is_a_new_version_within_a_second(policy: Path) -> None:
+    """A change has to be seen twice; then it takes as long as the processor has to do, of which the least of three."""
+    histories, least, begun = open_histories(policy), 60.0, list[float]()
+    make_versions(read_publication(policy, {}), histories)
+
+    def change() -> None:
+        names = (f"{name}.{len(begun)}.example\n" for name in range(2000))
+        begun.append(spent())
+        (policy.parent / "games.domains").write_text("".join(names))
+
+    for number in range(3):
+        found, problems = published_while(policy, change, lambda found, _: bool(found))
+        make_versions(found[0], histories)
+        least = min(least, spent() - begun[-1])
+        assert (problems, histories[1].number, len(found[0].lists[1])) == ([], number + 2, 2002)
+    assert 2 * list_publisher.INTERVAL + least < 1.0
+
+
 def test_a_broken_list_is_complained_of_and_the_last_good_one_stays(policy: Path) -> None:
     policy_text = policy.read_text()
 

@@ -8,7 +8,7 @@ import socket
 import ssl
 from base64 import urlsafe_b64encode
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from threading import Event, Thread
@@ -149,6 +149,29 @@ def test_too_many_updates_at_one_time_are_turned_away(tmp_path: Path, monkeypatc
         assert httpx.get(f"{url}{SEARCH}").status_code == 200  # look-ups go on
         goes_on.set()
         assert first.result().status_code == 200
+
+
+def test_updates_of_callers_are_made_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Who floods the server with requests that take long is bounded, and holds nobody back."""
+    monkeypatch.setattr(list_server, "MOST_OF_CALLER", 2)
+    goes_on, made, answer = Event(), list[str](), SafeBrowsingService.answer
+
+    def slow(own: SafeBrowsingService, request: Any) -> Any:
+        assert goes_on.wait(60)
+        made.append(request.query)
+        return answer(own, request)
+
+    monkeypatch.setattr(SafeBrowsingService, "answer", slow)
+    with running(tmp_path, keys=("a", "b")) as (url, _), ThreadPoolExecutor(6) as pool:
+        sent = []
+        for key in "ab":
+            own = [pool.submit(httpx.get, f"{url}/v5/hashList/mw-4b?key={key}", timeout=60) for _ in range(3)]
+            turned_away, others = wait(own, 60, FIRST_COMPLETED)  # so the other two are there
+            assert [one.result().status_code for one in turned_away] == [429]
+            sent += others
+        goes_on.set()
+        assert [one.result().status_code for one in sent] == [200] * 4
+    assert made == ["key=a", "key=b", "key=a", "key=b"]
 
 
 def test_who_does_not_take_an_answer_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -127,7 +127,8 @@ def run_update(arguments: argparse.Namespace) -> int:
 
 
 def _fetch(path: Path, wanted: tuple[SubscribedList, ...]) -> int:
-    from hushlist.compiling.list_update import Outcome, update_lists
+    from hushlist.compiling.list_outcome import Outcome
+    from hushlist.compiling.list_update import update_lists
 
     code, failed = GOOD, set()
     with shown_progress() as progress:

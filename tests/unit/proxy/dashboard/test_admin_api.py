@@ -868,6 +868,23 @@ def test_a_list_is_fetched_when_somebody_asks_for_it(browser: Browser, store: Li
     assert browser.call("POST", "/lists/update", {"url": "https://lists.example/none"})[0] == 404
 
 
+def test_a_list_of_safe_browsing_is_not_asked_for_before_its_server_says_so(
+    hushlist: Hushlist, use: Callable[..., Path], browser: Browser
+) -> None:
+    server = "{version: 5, lists: [mw-4b], server: 'https://lists.example'}"
+    use(lists=f"{{safe-browsing: {server}, optional: true}}")
+    assert browser.sign_in("max") == 200
+    assert hushlist.runtime.engine is not None
+    (own,) = hushlist.runtime.engine.policy.subscribed
+    url = {"url": own.subscription.url}
+    assert browser.call("POST", "/lists/update", url)[0] == 200
+    with own.store.locked():
+        until = own.store.note(tried=time() - 60, next_try=time() + 3600).next_try
+    status, told = browser.call("POST", "/lists/update", url)
+    assert (status, own.store.state().next_try) == (400, until)
+    assert "nobody asks before" in str(told)
+
+
 def test_an_update_that_another_process_is_at_is_told(
     browser: Browser, store: ListStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
