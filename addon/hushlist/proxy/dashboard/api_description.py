@@ -138,6 +138,10 @@ CALLS = (
         },
     ),
     ApiCall(
+        *("DELETE", "/rules/{identity}", Role.MANAGE, "Remove one of the own rules", "remove_rule", "Done"),
+        {"identity": _text("its id, which changes with its text", 64, pattern="^[0-9a-f]{64}$")},
+    ),
+    ApiCall(
         *("GET", "/preview", Role.VIEW, "What it would have changed in the last week", "preview", "Preview"),
         {
             "action": {**_ACTION, "default": "block"},
@@ -316,11 +320,13 @@ _GIVEN = {
         file=_STRING,
         rules=_all(
             _object(
+                id=_or_null(_STRING),
                 line=_INTEGER,
                 expression=_STRING,
                 action=_or_null(_STRING),
                 reason=_or_null(_STRING),
                 expires=_or_null(_STRING),
+                comment=_or_null(_STRING),
             )
         ),
     ),

@@ -815,6 +815,35 @@ def test_a_rule_that_was_changed_since_is_not_undone_and_can_be_later(manager: B
     assert manager.call("POST", f"/record/{number}/undo", {})[0] == 200
 
 
+def test_a_rule_is_removed_whoever_wrote_it_and_that_is_undone(manager: Browser, tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    before = own.read_bytes()
+    assert manager.call("POST", "/rules", {"action": "block", "scope": "host", "target": "a.example"})[0] == 200
+    mine, added = manager.call("GET", "/rules")[1]["rules"]
+    assert mine["comment"] == "keep"
+    assert added["comment"].startswith("max, 20")
+    assert manager.call("DELETE", f"/rules/{added['id']}")[0] == 200
+    assert own.read_bytes() == before
+    assert manager.call("DELETE", f"/rules/{added['id']}")[0] == 404
+    status, done = manager.call("DELETE", f"/rules/{mine['id']}")
+    assert (status, done["result"]["expression"]) == (200, "mine.example")
+    assert own.read_bytes() == b"# mine\nrules: []\n\n# the end\n"
+    assert manager.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+    assert own.read_bytes() == b'# mine\nrules:\n  - {expression: "mine.example"}  # keep\n\n# the end\n'
+    manager.sign_in("anna")
+    assert manager.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 403
+
+
+def test_a_rule_that_is_there_again_is_not_brought_back(manager: Browser, tmp_path: Path) -> None:
+    own = tmp_path / "own.yaml"
+    before = own.read_bytes()
+    (mine,) = manager.call("GET", "/rules")[1]["rules"]
+    number = manager.call("DELETE", f"/rules/{mine['id']}")[1]["recorded"]
+    own.write_bytes(before)
+    assert manager.call("POST", f"/record/{number}/undo", {}) == (400, {"error": "there is such a rule already"})
+    assert own.read_bytes() == before
+
+
 @pytest.fixture
 def store(hushlist: Hushlist, use: Callable[..., Path], browser: Browser) -> ListStore:
     """The store of a list that is fetched, of which a version is in force, and another one held back."""
