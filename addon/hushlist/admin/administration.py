@@ -6,16 +6,25 @@ where that can be.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from time import time
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from hushlist.admin.admin_store import Account, AdminStore, RecordedAction
-from hushlist.admin.rule_edits import EditError, change_list, own_list, read_rules, rule_text, with_rule, without_rule
+from hushlist.admin.rule_edits import (
+    EditError,
+    WrittenRule,
+    change_list,
+    own_list,
+    rule_text,
+    with_rule,
+    without_rule,
+    written_rules,
+)
 from hushlist.errors import HushlistError, UrlError
 from hushlist.lists.patterns import parse_expression
 from hushlist.policy.admin import Role
@@ -242,23 +251,7 @@ class Administration:
     def rules(self, policy: Policy) -> dict[str, object]:
         """The administrator's own rules."""
         path = _own_list(policy)
-        try:
-            rules = read_rules(read_regular(path, LONGEST_DOCUMENT).decode("utf-8"))
-        except (OSError, UnicodeError, EditError) as error:
-            raise ActionError(f"{path}: {error}") from error
-        return {
-            "file": str(path),
-            "rules": [
-                {
-                    "line": rule.line,
-                    "expression": str(rule.pattern),
-                    "action": None if rule.terms.action is None else rule.terms.action.value,
-                    "reason": rule.terms.reason,
-                    "expires": None if rule.terms.expires is None else rule.terms.expires.isoformat(),
-                }
-                for rule in rules
-            ],
-        }
+        return {"file": str(path), "rules": [_plain_rule(own) for own in _written_rules(path)]}
 
     def add_rule(
         self, account: Account, policy: Policy, action: str, scope: str, target: str, days: int, reason: str
@@ -271,15 +264,21 @@ class Administration:
         if days:
             rule["expires"] = str(now.date() + timedelta(days=days - 1))
         comment = f"{_one_line(account.name)}, {now:%Y-%m-%d %H:%M} UTC"
-        try:
-            is_new = change_list(path, lambda text: with_rule(text, rule, comment))
-        except EditError as error:
-            raise ActionError(str(error)) from error
-        if not is_new:
-            raise ActionError("there is such a rule already")
+        _change_list(path, lambda text: with_rule(text, rule, comment))
         plain: dict[str, object] = {**rule, "file": str(path)}
         undo = {"kind": "rule", "file": str(path), "item": rule_text(rule)}
         return Done(self.store.record(account, "added a rule", plain, Role.MANAGE, undo), plain)
+
+    def remove_rule(self, account: Account, policy: Policy, identity: str) -> Done:
+        """Remove one of the own rules, whoever wrote it."""
+        path = _own_list(policy)
+        found = [own for own in _written_rules(path) if own.id == identity]
+        if not found:
+            raise MissingError("the rule is not there any more, or was changed since")
+        _change_list(path, lambda text: without_rule(text, found[-1].item))
+        plain: dict[str, object] = {**found[-1].keys, "comment": found[-1].comment or None, "file": str(path)}
+        undo = {"kind": "rule removed", "file": str(path), "keys": found[-1].keys, "comment": found[-1].comment}
+        return Done(self.store.record(account, "removed a rule", plain, Role.MANAGE, undo), plain)
 
     # -- lists ---------------------------------------------------------------------------------------------------------
 
@@ -402,14 +401,11 @@ class Administration:
         elif kind == "code":
             if not self.overrides.withdraw_hash(bytes.fromhex(str(how["id"])), by=account.name):
                 raise MissingError("the code was used, or is too old")
-        elif kind == "rule":
+        elif kind in ("rule", "rule removed"):
             path = _own_list(policy)
             if str(path) != how["file"]:
                 raise MissingError("the policy has another list of own rules now")
-            try:
-                change_list(path, lambda text: without_rule(text, str(how["item"])))
-            except EditError as error:
-                raise ActionError(str(error)) from error
+            _change_list(path, lambda text: _edit_back(text, how))
         else:
             self._undo_list(policy, how)
 
@@ -488,6 +484,29 @@ def _own_list(policy: Policy) -> Path:
         raise ActionError(str(error)) from error
 
 
+def _written_rules(path: Path) -> list[WrittenRule]:
+    try:
+        return written_rules(read_regular(path, LONGEST_DOCUMENT).decode("utf-8"))
+    except (OSError, UnicodeError, EditError) as error:
+        raise ActionError(f"{path}: {error}") from error
+
+
+def _change_list(path: Path, edit: Callable[[str], str]) -> None:
+    try:
+        is_changed = change_list(path, edit)
+    except EditError as error:
+        raise ActionError(str(error)) from error
+    if not is_changed:
+        raise ActionError("there is such a rule already")
+
+
+def _edit_back(text: str, how: dict[str, Any]) -> str:
+    """The text of a list without the rule that was added, or with the one that was removed."""
+    if how["kind"] == "rule":
+        return without_rule(text, how["item"])
+    return with_rule(text, how["keys"], how["comment"])
+
+
 def _subscribed(policy: Policy) -> dict[str, SubscribedList]:
     return {own.subscription.url: own for own in policy.subscribed}
 
@@ -534,6 +553,19 @@ def _plain_grant(grant: Grant) -> dict[str, object]:
         "how": grant.how,
         "by": grant.by,
         "made": grant.made,
+    }
+
+
+def _plain_rule(own: WrittenRule) -> dict[str, object]:
+    terms = own.rule.terms
+    return {
+        "id": own.id or None,
+        "line": own.rule.line,
+        "expression": str(own.rule.pattern),
+        "action": None if terms.action is None else terms.action.value,
+        "reason": terms.reason,
+        "expires": None if terms.expires is None else terms.expires.isoformat(),
+        "comment": own.comment or None,
     }
 
 

@@ -11,9 +11,10 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Callable, Mapping
+from hashlib import sha256
 from pathlib import Path
 from threading import Lock
-from typing import Any
+from typing import Any, NamedTuple
 
 import yaml
 
@@ -34,6 +35,23 @@ _CHANGING = Lock()
 
 class EditError(HushlistError):
     """A list of rules cannot be changed; says why."""
+
+
+class WrittenRule(NamedTuple):
+    """A rule, and how it stands in its list."""
+
+    rule: Rule
+    #: its text; empty where it cannot be told from those of other rules
+    item: str
+    #: its keys
+    keys: Mapping[str, str]
+    #: the comment behind it, which says of a rule that somebody added at the live page who and when
+    comment: str
+
+    @property
+    def id(self) -> str:
+        """The digest of its text: another one when the rule is changed."""
+        return sha256(self.item.encode("utf-8", "surrogatepass")).hexdigest() if self.item else ""
 
 
 def own_list(policy: Policy) -> Path:
@@ -119,19 +137,24 @@ def without_rule(text: str, item: str) -> str:
     before = read_rules(text)
     body = text.removeprefix("\ufeff")
     nodes = _rules_of(yaml.compose(body, LOADER)).value
-    places = [place for place, node in enumerate(nodes) if body[node.start_mark.index : _end(node)] == item]
+    places = [place for place, node in enumerate(nodes) if _item(body, node) == item]
     if not places:
         raise EditError("the rule is not there any more, or was changed since")
     place = places[-1]
     removed = text[: len(text) - len(body)] + _remove(body, nodes, place)
     expected = [(one.pattern, one.terms) for number, one in enumerate(before) if number != place]
-    if len(before) != len(nodes) or [(one.pattern, one.terms) for one in read_rules(removed)] != expected:
+    try:
+        is_kept = len(before) == len(nodes) and [(one.pattern, one.terms) for one in read_rules(removed)] == expected
+    except EditError:
+        is_kept = False
+    if not is_kept:
         raise EditError("its rules are written in a way that none can be removed from")
     return removed
 
 
 def _remove(text: str, nodes: list[Any], place: int) -> str:
-    start, end = nodes[place].start_mark.index, _end(nodes[place])
+    start = nodes[place].start_mark.index
+    end = start + len(_item(text, nodes[place]))
     line_start = text.rfind("\n", 0, start) + 1
     rest = re.match(r"[ \t]*(?:#[^\r\n]*)?(?:\r?\n|$)", text[end:])
     if text[line_start:start].strip() == "-" and rest is not None:
@@ -172,12 +195,43 @@ def _line_end(text: str) -> str:
     return "\r\n" if "\r\n" in text else "\n"
 
 
+def _item(text: str, node: Any) -> str:
+    return text[node.start_mark.index : _end(node)].rstrip()  # a block scalar ends behind its line
+
+
 def _end(node: Any) -> int:
     """The index behind a node; the parser's own mark of a block collection is behind the comments that follow it."""
     if isinstance(node, yaml.ScalarNode) or node.flow_style:
         return int(node.end_mark.index)
     last = node.value[-1]
     return _end(last[1] if isinstance(last, tuple) else last)
+
+
+def written_rules(text: str) -> list[WrittenRule]:
+    """The rules of a list in YAML, as they are written.
+
+    >>> [own] = written_rules("rules:\\n- a.example  # jo, yesterday\\n")
+    >>> own.item, own.keys, own.comment
+    ('a.example', {'expression': 'a.example'}, 'jo, yesterday')
+
+    Raises:
+        EditError: the text is no list.
+    """
+    rules, body = read_rules(text), text.removeprefix("\ufeff")
+    nodes = _rules_of(yaml.compose(body, LOADER)).value
+    if len(nodes) != len(rules):
+        return [WrittenRule(rule, "", {}, "") for rule in rules]
+    return [_written(rule, body, node) for rule, node in zip(rules, nodes, strict=True)]
+
+
+def _written(rule: Rule, text: str, node: Any) -> WrittenRule:
+    if isinstance(node, yaml.ScalarNode):
+        keys = {"uri" if node.value.lower().startswith("hashed:") else "expression": node.value}
+    else:
+        keys = {key.value: value.value for key, value in node.value}
+    item = _item(text, node)
+    comment = re.match(r"[ \t]*,?[ \t]+#([^\r\n]*)", text[node.start_mark.index + len(item) :])
+    return WrittenRule(rule, item, keys, "" if comment is None else comment[1].strip())
 
 
 def read_rules(text: str) -> list[Rule]:

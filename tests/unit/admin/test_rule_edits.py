@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from hushlist.admin.rule_edits import EditError, rule_text, with_rule, without_rule
+from hushlist.admin.rule_edits import EditError, rule_text, with_rule, without_rule, written_rules
 
 RULE = {"expression": "new.example/", "action": "allow"}
 ITEM = '{expression: "new.example/", action: "allow"}'
@@ -140,3 +140,22 @@ def test_a_comment_says_who_and_why_where_the_rule_has_a_line_of_its_own() -> No
     assert with_rule("rules: []\n", RULE, "jo: why") == f"rules:\n  {LINE}  # jo: why\n"
     assert with_rule("rules: [a.example]\n", RULE, "jo: why") == f"rules: [a.example, {ITEM}]\n"
     assert rule_text(RULE) == ITEM
+
+
+@pytest.mark.parametrize(("text", "_"), EDITS)
+def test_every_rule_is_removed_by_its_text_and_brought_back_by_its_keys(text: str, _: str) -> None:
+    for own in written_rules(text):
+        if text.startswith("? "):  # no line of its own
+            with pytest.raises(EditError, match="none can be removed from"):
+                without_rule(text, own.item)
+            continue
+        without = without_rule(text, own.item)
+        assert own.id not in [other.id for other in written_rules(without)]
+        back = written_rules(with_rule(without, own.keys, own.comment))[-1].rule
+        assert (back.pattern, back.terms) == (own.rule.pattern, own.rule.terms)
+
+
+def test_the_comment_behind_a_rule_is_its_own() -> None:
+    text = "rules:\n- a.example  # one\n# none\n- b.example\n  # nor this\n- expression: c.example\n  reason: x # y"
+    assert [own.comment for own in written_rules(text)] == ["one", "", "y"]
+    assert [own.comment for own in written_rules("rules: [a.example, # one\n b.example] # list\n")] == ["one", ""]

@@ -138,6 +138,10 @@ CALLS = (
         },
     ),
     ApiCall(
+        *("DELETE", "/rules/{identity}", Role.MANAGE, "Remove one of the own rules", "remove_rule", "Done"),
+        {"identity": _text("its id, which changes with its text", 64, pattern="^[0-9a-f]{64}$")},
+    ),
+    ApiCall(
         *("GET", "/preview", Role.VIEW, "What it would have changed in the last week", "preview", "Preview"),
         {
             "action": {**_ACTION, "default": "block"},
@@ -195,6 +199,8 @@ def checked(takes: Mapping[str, Schema], given: Mapping[str, object]) -> dict[st
         if name not in given and "default" not in schema:
             raise InputError(f"{name!r} is missing: {schema['description']}")
         value = given.get(name, schema.get("default"))
+        if schema["type"] == "integer" and isinstance(value, float) and value.is_integer():
+            value = int(value)  # "1.0" is an integer, says JSON Schema
         if not _is_valid(schema, value):
             raise InputError(f"{name!r} has to be {_told(schema)}")
         found[name] = value
@@ -316,11 +322,13 @@ _GIVEN = {
         file=_STRING,
         rules=_all(
             _object(
+                id=_or_null(_STRING),
                 line=_INTEGER,
                 expression=_STRING,
                 action=_or_null(_STRING),
                 reason=_or_null(_STRING),
                 expires=_or_null(_STRING),
+                comment=_or_null(_STRING),
             )
         ),
     ),

@@ -36,7 +36,7 @@ const undoing = (number, words) => button("Undo", `Undo: ${words}`, () => act("U
 
 /** Ask for something; say only what went wrong. */
 async function ask(path) {
-  tell("");
+  if (byId("told").className) tell("");
   try {
     return await call("GET", path);
   } catch (error) {
@@ -45,14 +45,30 @@ async function ask(path) {
   }
 }
 
+let from = []; // what had the focus before something was done or chosen, and the table around it
+
+/** Remember where the focus is. */
+function leave() {
+  const was = document.activeElement;
+  if (!byId("told").contains(was) && !byId("act").contains(was)) from = [was, was.closest(".scroll")];
+}
+
+/** Give the focus back. */
+const goBack = () => from.find((one) => one?.isConnected && one.offsetParent)?.focus();
+
 /** Do something, say what came of it, and show what is so now. */
 async function act(words, what) {
+  leave();
+  const announce = (...told) => {
+    tell(...told);
+    byId("told").focus({preventScroll: true}); // the button that undoes it is next, and Escape leads back
+  };
   try {
     const found = await what();
-    tell(words, false, UNDONE.has(words) ? undoing(found.recorded, words) : null);
+    announce(words, false, UNDONE.has(words) ? undoing(found.recorded, words) : null);
     return found;
   } catch (error) {
-    tell(error.message, true);
+    announce(error.message, true);
     return null;
   } finally {
     if (session.name) await showAll();
@@ -65,10 +81,12 @@ const button = (text, label, onclick) => make("button", {type: "button", class: 
 /** Fill a table's body; a row is a list of cells: text, or elements. */
 function fill(id, rows, none) {
   const body = byId(id).tBodies[0];
-  const width = byId(id).tHead.rows[0].cells.length;
+  const heads = [...byId(id).tHead.rows[0].cells];
   const shown = rows.length ? rows : [[make("span", {class: "soft"}, none)]];
-  body.replaceChildren(...shown.map((cells) =>
-    make("tr", {role: "row"}, ...cells.map((cell) => make("td", {role: "cell", colspan: rows.length ? null : width, dir: "auto"}, cell ?? "")))));
+  refill(body, ...shown.map((cells) =>
+    make("tr", {role: "row"}, ...cells.map((cell, place) => make("td", rows.length
+      ? {role: "cell", dir: "auto", "data-head": heads[place].querySelector(".unseen") ? null : heads[place].textContent} // for phones
+      : {role: "cell", colspan: heads.length}, cell ?? "")))));
 }
 
 // -- who is signed in ---------------------------------------------------------------------------------------------------
@@ -133,7 +151,7 @@ async function signOut() {
 // -- what there is ------------------------------------------------------------------------------------------------------
 
 /** What is done so that a button right beside these words undoes it. */
-const UNDONE = new Set(["It is allowed.", "It is blocked.", "The minutes are added.", "The group is paused.", "Ended."]);
+const UNDONE = new Set(["It is allowed.", "It is blocked.", "The minutes are added.", "The group is paused.", "Ended.", "Removed."]);
 const lasting = (time) => (time === null ? "for good" : moment(time));
 const whom = (client) => client ?? "everybody";
 const what = (one) => (one.scope === "everything" ? "everything that rules stop" : `${one.scope} ${one.target ?? "of the user's choice"}`);
@@ -177,8 +195,9 @@ async function showCodes() {
 async function showRules() {
   const {file, rules} = await call("GET", "/rules").catch((error) => ({file: error.message, rules: []}));
   say(byId("rules-file"), file);
-  fill("rules", rules.map((one) => [whole.format(one.line), chip(one.action ?? "block"), one.expression, one.reason, one.expires ? `to the end of ${one.expires}` : "for good"]),
-    "There is no rule.");
+  fill("rules", rules.map((one) => [whole.format(one.line), chip(one.action ?? "block"), one.expression, one.reason, one.expires ? `to the end of ${one.expires}` : "for good", one.comment,
+    may("manage") && one.id ? button("Remove", `Remove the rule: ${one.expression}`, () => act("Removed.", () => call("DELETE", `/rules/${one.id}`))) : ""]),
+  "There is no rule.");
 }
 
 async function showUpdates() {
@@ -327,6 +346,7 @@ document.addEventListener("chosen", ({detail}) => {
     bid(detail.isStopped ? "allow" : "block", {scope, target, minutes: 30, client, reason: ""});
     return;
   }
+  leave();
   const form = byId("act");
   if (target) {
     form.elements.scope.value = scope;
@@ -350,6 +370,14 @@ byId("act").elements.scope.addEventListener("change", ({target}) => {
   const chosen = byId("act").dataset[target.value];
   if (chosen) byId("act").elements.target.value = chosen;
 });
+for (const id of ["act", "told"]) {
+  byId(id).addEventListener("keydown", ({key}) => {
+    if (key !== "Escape") return;
+    tell("");
+    byId("preview").replaceChildren();
+    goBack();
+  });
+}
 document.addEventListener("locked", learn);
 byId("sign-in-form").addEventListener("submit", signIn);
 byId("sign-out").addEventListener("click", signOut);

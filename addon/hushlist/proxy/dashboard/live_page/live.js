@@ -30,6 +30,13 @@ function say(element, text) {
   if (element.textContent !== text) element.textContent = text;
 }
 
+/** Fill an element anew; what has the focus keeps it, by its label. */
+function refill(element, ...children) {
+  const label = element.contains(document.activeElement) ? document.activeElement.ariaLabel : null;
+  element.replaceChildren(...children);
+  if (label) [...element.querySelectorAll("[aria-label]")].find((one) => one.ariaLabel === label)?.focus({preventScroll: true});
+}
+
 const octets = (number) => {
   if (number === null || number === undefined) return "unknown";
   const units = ["B", "KiB", "MiB", "GiB"];
@@ -151,6 +158,18 @@ function oneClick(detail, name) {
   return [...(detail.scope ? [button(text, own, () => choose(detail, true)), " "] : []), button("Act", "of-approve", () => choose(detail))];
 }
 
+/** A button that shows the decisions with some words. */
+function showing(words) {
+  const show = () => {
+    byId("action").value = "";
+    byId("filter").value = words;
+    showDecisions();
+    byId("decisions").scrollIntoView({block: "start"});
+    byId("filter").focus({preventScroll: true});
+  };
+  return make("button", {type: "button", class: "small", "aria-label": `Show: ${words}`, title: "Show its decisions", onclick: show}, "Show");
+}
+
 function showDecisions(fresh = new Set()) {
   const found = decisions.filter(fits);
   if (order.key !== "number" || order.direction > 0) found.sort(compare(order.key, order.direction));
@@ -229,14 +248,19 @@ function counter(id, title, columns) {
   let sort = {key: "count", direction: -1};
   const cell = (one, [, key, kind]) => {
     if (kind === "number") return make("td", {class: "number"}, whole.format(one[key]));
-    if (kind === "rule") return make("td", {}, one[key], make("small", {}, one.rule));
+    if (kind === "list") return make("td", {}, one[key], " ", showing(one[key]));
+    if (kind === "rule") {
+      const act = /^[a-z0-9.-]+\//.test(one[key]) ? oneClick({url: one[key]}, one[key]) : []; // not of hashes and filters
+      return make("td", {}, one[key], make("small", {}, one.rule), showing(one.rule), " ", ...act);
+    }
     const scope = {host: "host", category: "category"}[key];
-    const act = kind === "chosen" && one[key] ? oneClick({...one, scope, isStopped: key === "host" || ["block", "warn"].includes(one.action)}, one[key]) : [];
+    const name = one[key] ?? one.user;
+    const act = kind === "chosen" && name ? oneClick({...one, scope, isStopped: key === "host" || ["block", "warn"].includes(one.action)}, name) : [];
     return make("td", {}, kind === "action" ? chip(one[key]) : one[key] ?? "", ...(act.length ? [" ", ...act] : []));
   };
   const draw = () => {
     const sorted = [...rows].sort(compare(sort.key, sort.direction));
-    table.tBodies[0].replaceChildren(...sorted.map((one) => make("tr", {}, ...columns.map((column) => cell(one, column)))));
+    refill(table.tBodies[0], ...sorted.map((one) => make("tr", {}, ...columns.map((column) => cell(one, column)))));
     scroll.hidden = !rows.length;
     empty.hidden = rows.length > 0;
   };
@@ -252,7 +276,7 @@ function counter(id, title, columns) {
 let showCounts = () => {};
 
 function makeCounters() {
-  const lists = counter("top-lists", "By list", [["List", "list"], ["Action", "action", "action"], ["Times", "count", "number"]]);
+  const lists = counter("top-lists", "By list", [["List", "list", "list"], ["Action", "action", "action"], ["Times", "count", "number"]]);
   const categories = counter("top-categories", "By category", [["Category", "category", "chosen"], ["Action", "action", "action"], ["Times", "count", "number"]]);
   const clients = counter("top-clients", "By client", [["Client", "client", "chosen"], ["User", "user"], ["Times", "count", "number"]]);
   const hosts = counter("top-hosts", "Hosts that are stopped", [["Host", "host", "chosen"], ["Times", "count", "number"]]);
@@ -275,14 +299,14 @@ function showLists() {
   const sorted = listOrder.key ? [...lists].sort(compare(listOrder.key, listOrder.direction)) : lists;
   const rows = sorted.map((one) => make("tr", {},
     make("th", {scope: "row"}, one.title ?? one.file, ...(one.title ? [make("small", {}, one.file)] : []),
-      ...(one.category ? [" ", ...oneClick({category: one.category}, one.category)] : [])),
+      " ", showing(one.title ?? one.file), ...(one.category ? [" ", ...oneClick({category: one.category}, one.category)] : [])),
     make("td", {}, one.layer),
     make("td", {}, one.format),
     ...["rules", "duplicates", "refused", "covered"].map((key) => make("td", {class: "number"}, whole.format(one[key]))),
     make("td", {}, one.modified === null ? "gone" : make("time", {datetime: new Date(one.modified * 1000).toISOString()}, moment(one.modified))),
     make("td", {class: "number"}, one.size === null ? "" : octets(one.size)),
   ));
-  byId("lists").tBodies[0].replaceChildren(...rows);
+  refill(byId("lists").tBodies[0], ...rows);
   const warnings = lists.flatMap((one) => one.warnings);
   byId("warnings").replaceChildren(...(warnings.length ? [make("details", {},
     make("summary", {}, `${whole.format(warnings.length)} ${warnings.length === 1 ? "warning" : "warnings"}`),
@@ -422,7 +446,7 @@ function showRequests({requests}) {
   if (text === requestsText) return;
   requestsText = text;
   byId("requests").hidden = !requests.length;
-  byId("waiting").replaceChildren(table("Waiting for an answer", ["Request", "Asked", "Who", "Address", "Reason", "Answer"], requests.map((one) => make("tr", {}, ...cells(
+  refill(byId("waiting"), table("Waiting for an answer", ["Request", "Asked", "Who", "Address", "Reason", "Answer"], requests.map((one) => make("tr", {}, ...cells(
     String(one.id) + (one.times > 1 ? ` (${whole.format(one.times)} times)` : ""), moment(one.asked),
     one.user ?? one.client, code(one.url), make("span", {dir: "auto"}, one.reason), make("span", {class: "actions"}, ...answers(one)))))));
 }
@@ -479,6 +503,10 @@ async function follow() {
   }
 }
 
+// a browser leaves what is only partly seen as it is
+document.addEventListener("focusin", ({target}) => {
+  if (target.matches("button:focus-visible")) target.scrollIntoView({block: "nearest", inline: "nearest"});
+});
 makeCounters();
 sortable(byId("rows"), order.key, order.direction, (key, direction) => { order = {key: key === "client" ? "who" : key, direction}; showDecisions(); });
 sortable(byId("lists"), null, 1, (key, direction) => { listOrder = {key, direction}; showLists(); });
