@@ -20,7 +20,8 @@ from e2e.proxy import Proxy, mitmdump
 from e2e.test_administration import PASSPHRASE, fill, sign_in
 from e2e.test_asking import Asker
 from hushlist.proxy.dashboard.dashboard_server import HOST
-from hushlist.proxy.page.pages import TEXTS, Explanation, Unblock, Verdict, page
+from hushlist.proxy.languages import TEXTS
+from hushlist.proxy.page.pages import Explanation, Unblock, Verdict, page
 from hushlist.unblock.credentials import hash_passphrase
 
 #: packages that bring axe-core, the newer one first
@@ -59,11 +60,20 @@ def browser(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[
         yield running
 
 
-@pytest.fixture(params=[("light", 1200), ("dark", 1200), ("light", 390), ("dark", 390)], ids=str)
+@pytest.fixture(
+    params=[("light", 1200, "en"), ("dark", 1200, "ar"), ("light", 390, "de"), ("dark", 390, "en")], ids=str
+)
 def shown(browser: Chrome, request: pytest.FixtureRequest) -> Chrome:
-    """The browser, by day and by night, with a screen and as a telephone."""
-    show_as(browser, *request.param)
+    """The browser, by day and by night, with a screen and as a telephone, of several readers."""
+    colours, width, language = request.param
+    show_as(browser, colours, width)
+    read_in(browser, language)
     return browser
+
+
+def read_in(browser: Chrome, language: str) -> None:
+    browser.execute_cdp_cmd("Network.enable", {})
+    browser.execute_cdp_cmd("Network.setExtraHTTPHeaders", {"headers": {"Accept-Language": language}})
 
 
 def show_as(browser: Chrome, colours: str, width: int) -> None:
@@ -111,6 +121,7 @@ def administrators(tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> 
 @pytest.fixture(scope="module")
 def signed_in(administrators: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     with chromium(administrators, tmp_path_factory.mktemp("chromium")) as running:
+        read_in(running, "ar")
         sign_in(running, "max")
         for what, scope, target in (
             ("allow", "host", "ads.test"),
@@ -121,10 +132,10 @@ def signed_in(administrators: Proxy, tmp_path_factory: pytest.TempPathFactory) -
             running.execute_script("document.getElementById('act').requestSubmit()")
             wait_until(running, lambda one: one.find_element(By.ID, "told").text)
         running.find_element(By.ID, "holds-client").send_keys("10.0.0.7", Keys.ENTER)
-        wait_until(running, lambda one: "30 minutes" in one.find_element(By.ID, "holding").text)
+        wait_until(running, lambda one: "policy.yaml:" in one.find_element(By.ID, "holding").text)
         fill(running, what="block", scope="host", target="ads.test", minutes="0")
         running.find_element(By.ID, "preview-rule").click()
-        wait_for_words(running, "In the last week")
+        wait_until(running, lambda one: one.find_element(By.ID, "preview").text)
         running.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
         wait_for_words(running, "Please")
         yield running
@@ -172,9 +183,7 @@ def test_the_history(shown: Chrome, span: str) -> None:
 @pytest.mark.parametrize("language", ["en", "ar", "ja"])
 @pytest.mark.parametrize("device", ["firefox", "other"])
 def test_the_set_up_page(shown: Chrome, language: str, device: str) -> None:
-    headers = {"Accept-Language": language}
-    shown.execute_cdp_cmd("Network.enable", {})
-    shown.execute_cdp_cmd("Network.setExtraHTTPHeaders", {"headers": headers})
+    read_in(shown, language)
     shown.get(f"http://{HOST}/setup?for={device}")
     wait_until(shown, lambda one: one.execute_script("return document.getElementById('test').className") == "good")
     assert shown.execute_script("return document.documentElement.lang") == language

@@ -68,7 +68,7 @@ def browser(page: Proxy, tmp_path: Path) -> Iterator[Chrome]:
 
 def sign_in(browser: Chrome, name: str, scheme: str = "http") -> None:
     browser.get(f"{scheme}://{HOST}/")
-    wait_for_words(browser, "Passphrase")
+    wait_until(browser, lambda one: one.find_element(By.ID, "sign-in-name").is_displayed())
     browser.find_element(By.ID, "sign-in-name").send_keys(name, Keys.TAB, PASSPHRASE, Keys.ENTER)
     wait_for_words(browser, f"{name} (")
 
@@ -92,7 +92,7 @@ def test_who_is_not_signed_in_sees_nothing_and_who_may_only_look_does_nothing(br
     wait_for_words(browser, "Signed out")
     assert "ads.test" not in browser.page_source
     browser.find_element(By.ID, "sign-in-name").send_keys("vera", Keys.TAB, "wrong", Keys.ENTER)
-    wait_for_words(browser, "the name or the passphrase is wrong")
+    wait_for_words(browser, "The name or the passphrase is wrong.")
     sign_in(browser, "vera")
     wait_for_words(browser, "http://ads.test/secret")
     shown = "return [...document.querySelectorAll('#act, #pause-group, .act')].filter((one) => one.offsetParent).length"
@@ -151,7 +151,7 @@ def test_who_asks_is_let_through_by_a_button(browser: Chrome, page: Proxy) -> No
     assert page.get("http://ads.test/b").status_code == 200
     sign_in(browser, "max")
     browser.execute_script("document.querySelector('#record').closest('details').open = true")
-    wait_until(browser, lambda one: "approved a request" in one.find_element(By.ID, "record").text)
+    wait_until(browser, lambda one: "request approved" in one.find_element(By.ID, "record").text)
     browser.find_element(By.CSS_SELECTOR, "#record button").click()
     told(browser, "Undone.")
     assert page.get("http://ads.test/b").status_code == 403
@@ -198,15 +198,15 @@ def test_a_page_is_blocked_for_a_client_a_group_or_everybody(
     browser.find_element(By.CSS_SELECTOR, "#blocks button").click()
     told(browser, "Ended.")
     assert page.get("http://fine.test/play/1").status_code == 200
-    wait_for_words(browser, "Nothing is blocked beside the rules.")
+    wait_until(browser, lambda one: "Nothing at present." in one.find_element(By.ID, "blocks").text)
 
 
 def test_a_quota_is_extended_by_a_button(browser: Chrome) -> None:
     sign_in(browser, "max")
     browser.find_element(By.ID, "holds-client").send_keys("10.0.0.7", Keys.ENTER)
-    wait_until(browser, lambda one: "30 of 30 minutes" in one.find_element(By.ID, "holding").text)
+    wait_until(browser, lambda one: "30 of 30 min" in one.find_element(By.ID, "holding").text)
     browser.find_element(By.CSS_SELECTOR, "#holding button").click()
-    wait_until(browser, lambda one: "45 of 45 minutes" in one.find_element(By.ID, "holding").text)
+    wait_until(browser, lambda one: "45 of 45 min" in one.find_element(By.ID, "holding").text)
 
 
 def test_a_code_is_shown_once_and_what_holds_is_told(browser: Chrome) -> None:
@@ -272,4 +272,4 @@ def test_another_site_s_page_does_nothing_with_the_session(browser: Chrome, page
     browser.execute_script(form, f"http://{HOST}/api/v1/pauses")
     wait_until(browser, lambda one: HOST in one.current_url)
     browser.get(f"http://{HOST}/")
-    wait_for_words(browser, "Nothing is unblocked now.")
+    wait_until(browser, lambda one: "Nothing at present." in one.find_element(By.ID, "grants").text)

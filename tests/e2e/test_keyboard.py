@@ -66,17 +66,17 @@ def test_everything_is_done_without_a_mouse(browser: Chrome, page: Proxy) -> Non
     wait_for_words(browser, "Passphrase")
     keyboard.tab_to("Name")
     keyboard.press("max", Keys.TAB, PASSPHRASE, Keys.ENTER)
-    keyboard.wait_for_focus("max (manage)")
+    keyboard.wait_for_focus("max (may do everything)")
     assert page.get("http://keys.test/a").status_code == 200
     assert Asker(page).ask("http://ads.test/keys", reason="for school").status_code == 303
     wait_for_words(browser, "http://keys.test/a")
 
     keyboard.tab_to("Skip to the decisions", is_back=True)
     keyboard.press(Keys.ENTER)
-    keyboard.tab_to("Act: http://keys.test/a")
+    keyboard.tab_to("More: http://keys.test/a")
     page.get("http://ads.test/meanwhile")  # rows that arrive do not take the focus
     wait_for_words(browser, "http://ads.test/meanwhile")
-    assert keyboard.focus() == "Act: http://keys.test/a"
+    assert keyboard.focus() == "More: http://keys.test/a"
     keyboard.press(Keys.ENTER)
     assert keyboard.focus() == "What"
     keyboard.press("b")
@@ -97,26 +97,26 @@ def test_everything_is_done_without_a_mouse(browser: Chrome, page: Proxy) -> Non
     assert page.get("http://keys.test/a").status_code == 200
 
     keyboard.press(Keys.ESCAPE)
-    assert keyboard.focus() == "Act: http://keys.test/a"
+    assert keyboard.focus() == "More: http://keys.test/a"
     keyboard.press(Keys.ENTER)
     keyboard.press(Keys.ESCAPE)
-    assert keyboard.focus() == "Act: http://keys.test/a"
+    assert keyboard.focus() == "More: http://keys.test/a"
     keyboard.tab_to("Pause", is_back=True)
     keyboard.tab_to("Block: http://keys.test/a")
     keyboard.press(Keys.ENTER)
     keyboard.wait_for_focus("It is blocked.")
     assert page.get("http://keys.test/a").status_code == 403
 
-    keyboard.tab_to("Approve request")
+    keyboard.tab_to("Approve: ")
     keyboard.press(Keys.ENTER)
     keyboard.wait_for_focus("It is allowed.")
     assert page.get("http://ads.test/keys").status_code == 200
     keyboard.tab_to("Pause filtering for the group")
     keyboard.press("kids")
-    keyboard.tab_to("Pause the group")
+    keyboard.tab_to("Pause")
     keyboard.press(Keys.ENTER)
     keyboard.wait_for_focus("The group is paused.")
-    keyboard.tab_to("End the block: host keys.test")
+    keyboard.tab_to("End: Block, Site: keys.test")
     keyboard.press(Keys.ENTER)
     keyboard.wait_for_focus("Ended.")
     assert page.get("http://keys.test/a").status_code == 200

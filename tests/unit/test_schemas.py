@@ -159,6 +159,7 @@ MAPPINGS = [
 WORDS = [
     ("policy", "unparsable: odd", "properties/unparsable"),
     ("policy", "unknown-context: odd", "properties/unknown-context"),
+    ("policy", "language: odd", "properties/language"),
     ("policy", "mode: odd", "$defs/mode/anyOf/0"),
     ("policy", "default: odd", "$defs/default/anyOf/0"),
     ("policy", "default: {action: odd}", "$defs/default/anyOf/1/properties/action"),

@@ -17,6 +17,8 @@ from hushlist.lists.yaml_nodes import MappingReader, YamlNode
 #: makes sure that a file is there which a line of the policy names
 FindFile = Callable[[MappingReader, str], Path | None]
 
+#: in which people can be told: those of the pages
+LANGUAGES = ("ar", "de", "en", "es", "fr", "hi", "it", "ja", "nl", "pl", "pt", "tr", "uk", "zh-hans")
 _KEYS = {
     "webhook": ("webhook", "topic", "token", "weekly"),
     "mail": ("mail", "from", "server", "port", "tls", "login", "weekly"),

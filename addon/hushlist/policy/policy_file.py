@@ -35,7 +35,7 @@ from hushlist.policy.groups import (
     read_group,
     read_settings,
 )
-from hushlist.policy.notify_channels import Channel, read_channel
+from hushlist.policy.notify_channels import LANGUAGES, Channel, read_channel
 from hushlist.policy.proxy_settings import (
     LOOPBACK,
     LogSettings,
@@ -129,6 +129,8 @@ class Policy:
     admin: tuple[AdminPerson, ...] = ()
     #: where people are told of what waits for them
     notify: tuple[Channel, ...] = ()
+    #: the language in which they are told
+    language: str = "en"
     #: what to do where a filter of an Adblock list depends on a context that is not known: block or pass
     unknown_context: Action = Action.PASS
     #: the keys of sealed lists, by their fingerprints
@@ -261,7 +263,7 @@ def _check(code: str, node: YamlNode, layer: str, report: ProblemReport) -> Rule
 
 POLICY_KEYS = (
     *("unparsable", "unknown-context", "timezone", "schedules", "layers", *SETTINGS_KEYS, "groups"),
-    *("store", "log", "block-page", "dns", "on-failure", "live", "gate", "admin", "notify"),
+    *("store", "log", "block-page", "dns", "on-failure", "live", "gate", "admin", "notify", "language"),
 )
 _BLOCK_OR_PASS = (Action.BLOCK, Action.PASS)
 _LIST_KEYS = (
@@ -324,6 +326,7 @@ class _PolicyReader:
             live=LOOPBACK if live is None else read_live(live, report),
             admin=read_admin(fields, report),
             notify=tuple(channel for channel in channels if channel is not None),
+            language=fields.choice("language", LANGUAGES) or "en",
             unknown_context=unknown_context,
             seals=self._seals,
             popular=popular,

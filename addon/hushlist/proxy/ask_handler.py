@@ -23,6 +23,7 @@ from hushlist.policy.proxy_settings import LoggedQueries
 from hushlist.proxy.dashboard.dashboard_data import privacy_of
 from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
 from hushlist.proxy.flow_request import client_of_flow
+from hushlist.proxy.languages import DEFAULT_LANGUAGE, live_texts
 from hushlist.proxy.page.access_form import AccessOffer
 from hushlist.proxy.page.pages import HEADERS
 from hushlist.proxy.page.template import security_policy
@@ -99,7 +100,8 @@ def file_access_request(
     )
     filed = overrides.ask(wanted)
     if filed.times == 1:
-        runtime.notifier.send(notice_of(filed, privacy_of(runtime)))
+        language = DEFAULT_LANGUAGE if runtime.engine is None else runtime.engine.policy.language
+        runtime.notifier.send(notice_of(filed, privacy_of(runtime), language))
 
 
 async def answer_waiting_page(runtime: Runtime, flow: http.HTTPFlow) -> bool:
@@ -169,14 +171,16 @@ def shown_request(found: AccessRequest, privacy: Privacy) -> dict[str, object]:
     }
 
 
-def notice_of(found: AccessRequest, privacy: Privacy) -> Notice:
+def notice_of(found: AccessRequest, privacy: Privacy, language: str) -> Notice:
     """The notice of a new request."""
-    shown = shown_request(found, privacy)
-    asker = printable(str(shown["user"] or shown["client"] or "somebody"))
+    shown, texts = shown_request(found, privacy), live_texts()[language]
+    asker = printable(str(shown["user"] or shown["client"] or texts["somebody"]))
+    asks = texts["asks_for"]
     lines = [
-        f"{asker} asks for {shown['url']}",
-        *([f"Reason: {found.reason}"] if found.reason else []),
-        *([f"Category: {found.category}"] if found.category else []),
-        f"To answer: hushlist override approve {found.id}, or hushlist override decline {found.id}",
+        asks.format(who=asker, what=shown["url"]),
+        *([f"{texts['reason']}: {found.reason}"] if found.reason else []),
+        *([f"{texts['category']}: {found.category}"] if found.category else []),
+        f"{texts['to_answer']}: hushlist override approve {found.id}; hushlist override decline {found.id}",
     ]
-    return Notice(f"{asker} asks for {found.host}", "\n".join(lines), {"request": shown}, found.client)
+    title = asks.format(who=asker, what=found.host)
+    return Notice(title, "\n".join(lines), {"request": shown}, found.client)

@@ -13,7 +13,7 @@ from hushlist.journal.log_record import LogRecord, Privacy, to_line
 from hushlist.policy.proxy_settings import LoggedClients, LoggedQueries
 from hushlist.proxy import unblock_handler
 from hushlist.proxy.flow_request import request_of_flow, seen_of_flow
-from hushlist.proxy.page.pages import TEXTS, negotiate
+from hushlist.proxy.languages import TEXTS, negotiate
 from hushlist.proxy.page.template import VARIABLES, parse_template
 from hushlist.url.request import Request, request_of
 from unit.hostile import judgement_of

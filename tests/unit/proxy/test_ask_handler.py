@@ -341,7 +341,7 @@ def test_others_see_what_the_log_may_say() -> None:
     asked = AccessRequest(
         7, "user:jo", PUPIL, "pupils", "games.example", "http://games.example/?q=secret", GAMES, "please", 1.0, 2.0
     )
-    shown = notice_of(asked, Privacy())
+    shown = notice_of(asked, Privacy(), "en")
     assert shown.title == "jo asks for games.example"
     assert shown.details["request"] == {
         "id": 7,
@@ -358,11 +358,14 @@ def test_others_see_what_the_log_may_say() -> None:
         "state": "waiting",
     }
     assert "hushlist override approve 7" in shown.message
-    forged = notice_of(replace(asked, client="user:jo\r\nBcc: x\n\ntext"), Privacy())
+    german = notice_of(asked, Privacy(), "de")
+    assert german.title == "jo bittet um Freigabe von games.example"
+    assert "\nGrund: please\n" in german.message
+    forged = notice_of(replace(asked, client="user:jo\r\nBcc: x\n\ntext"), Privacy(), "en")
     assert forged.title == r"jo\r\nBcc: x\n\ntext asks for games.example"
     assert len(forged.message.splitlines()) == 4
-    hidden = json.dumps(notice_of(asked, Privacy(LoggedQueries.DROP, LoggedClients.DROP)).as_dict())
+    hidden = json.dumps(notice_of(asked, Privacy(LoggedQueries.DROP, LoggedClients.DROP), "en").as_dict())
     assert "somebody asks for games.example" in hidden
     assert not [word for word in ("jo ", '"jo"', PUPIL, "secret") if word in hidden]
     pseudonym = Privacy(LoggedQueries.KEEP, LoggedClients.PSEUDONYM, lambda kind, name: f"{kind}-{len(name)}")
-    assert notice_of(asked, pseudonym).title == "user-2 asks for games.example"
+    assert notice_of(asked, pseudonym, "en").title == "user-2 asks for games.example"

@@ -15,9 +15,11 @@ from collections.abc import Awaitable, Callable, Mapping
 from datetime import UTC, datetime
 from http import HTTPStatus
 from importlib.resources import files
+from string import Template
 from urllib.parse import parse_qs
 from weakref import WeakSet
 
+from markupsafe import escape
 from mitmproxy import ctx, exceptions, http
 
 from hushlist.decide.trace import trace
@@ -34,6 +36,7 @@ from hushlist.proxy.dashboard.metrics import CONTENT_TYPE, metrics
 from hushlist.proxy.dashboard.setup_page import SetupPage, is_direct, is_setup_path
 from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
 from hushlist.proxy.flow_request import SelfConnections, client_of_flow, request_of_flow
+from hushlist.proxy.languages import live_texts, negotiate
 from hushlist.proxy.page import block_response
 from hushlist.proxy.page.pages import Explanation
 from hushlist.proxy.runtime import Runtime
@@ -61,7 +64,6 @@ _OWN_HEADER = "x-hushlist"
 #: what only people see who are signed in, where the policy names some
 _FOR_VIEWERS = ("/data", "/explain", "/history", "/history.csv")
 _FILES = {
-    "/": ("index.html", "text/html; charset=utf-8"),
     "/live.css": ("live.css", "text/css; charset=utf-8"),
     "/admin.js": ("admin.js", "text/javascript; charset=utf-8"),
     "/live.js": ("live.js", "text/javascript; charset=utf-8"),
@@ -141,8 +143,10 @@ class DashboardServer:
         self._runtime, self._own, self._setup = runtime, own, SetupPage(HOST)
         folder = files("hushlist.proxy.dashboard").joinpath("live_page")
         self._files = {path: (folder.joinpath(name).read_bytes(), kind) for path, (name, kind) in _FILES.items()}
+        self._page = Template(folder.joinpath("index.html").read_text(encoding="utf-8"))
         #: functions that answer at once, or later
         self._paths: Mapping[str, Callable[[http.Request], Awaitable[http.Response] | http.Response]] = {
+            "/": self._live,
             "/data": self._data,
             "/explain": self._explain,
             "/metrics": self._metrics,
@@ -240,6 +244,18 @@ class DashboardServer:
 
     # -- what there is to see ------------------------------------------------------------------------------------
 
+    def _live(self, request: http.Request) -> http.Response:
+        """The page itself; its scripts find their texts in an attribute."""
+        language = _language(request)
+        texts = live_texts()[language]
+        page = self._page.substitute(
+            {
+                key: escape(text)
+                for key, text in {**texts, "lang": language, "texts": json.dumps(texts, ensure_ascii=False)}.items()
+            }
+        )
+        return _html(page.encode(), language)
+
     async def _data(self, request: http.Request) -> http.Response:
         """The decisions after one, as soon as there are any, and all numbers."""
         if _OWN_HEADER not in request.headers:
@@ -302,7 +318,8 @@ class DashboardServer:
         if request.path.startswith("/history.csv"):
             saved = {"Content-Disposition": f"attachment; filename=hushlist-{found.span}.csv"}
             return _response(HTTPStatus.OK, history_csv(found), "text/csv; charset=utf-8", **saved)
-        return _response(HTTPStatus.OK, history_page(found), "text/html; charset=utf-8")
+        language = _language(request)
+        return _html(history_page(found, language), language)
 
 
 # -- who asks ----------------------------------------------------------------------------------------------------------
@@ -359,6 +376,10 @@ def _path(request: http.Request) -> str:
     return request.path.partition("?")[0]
 
 
+def _language(request: http.Request) -> str:
+    return negotiate(request.headers.get("accept-language", ""))
+
+
 def _query(request: http.Request, key: str) -> str:
     values = parse_qs(request.path.partition("?")[2], errors="surrogateescape")
     return values.get(key, [""])[0]
@@ -370,6 +391,11 @@ def _number(text: str) -> int:
 
 def _response(status: int, octets: bytes, kind: str, **more: str) -> http.Response:
     return http.Response.make(status, octets, {"Content-Type": kind, **_HEADERS, **more})
+
+
+def _html(octets: bytes, language: str) -> http.Response:
+    more = {"Content-Language": language, "Vary": "Accept-Language"}
+    return _response(HTTPStatus.OK, octets, "text/html; charset=utf-8", **more)
 
 
 def _plain(status: int, words: str, **more: str) -> http.Response:

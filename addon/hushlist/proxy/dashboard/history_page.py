@@ -18,14 +18,14 @@ from hushlist.decide.decision import STOPPING
 from hushlist.journal.log_database import LogFilters, counts_over_time, top_values
 from hushlist.journal.log_record import time_text
 from hushlist.policy.proxy_settings import LoggedClients
+from hushlist.proxy.languages import Texts, live_texts, moment_text, number_text
 from hushlist.proxy.page.elements import element
 from hushlist.proxy.runtime import Runtime
 
 #: span -> how many bars it has, and how the moment of each begins
 _SPANS = {"day": (24, "%Y-%m-%d %H:00"), "week": (7, "%Y-%m-%d"), "month": (30, "%Y-%m-%d")}
 _DAYS = {"day": 1, "week": 7, "month": 30}
-#: what is counted, with the heading
-_COUNTED = {"client": "Clients", "category": "Categories", "host": "Sites", "list": "Lists"}
+_COUNTED = ("client", "category", "host", "list")
 #: most values of each
 _MOST = 20
 #: characters at which a spreadsheet takes a cell for a formula
@@ -101,30 +101,35 @@ def history_csv(found: History) -> bytes:
     return text.getvalue().encode("utf-8", "backslashreplace")
 
 
-def history_page(found: History) -> bytes:
+def history_page(found: History, language: str) -> bytes:
     """The page."""
+    texts = live_texts()[language]
+    title = texts[f"last_{found.span}"]
     head = element(
         "head",
         Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
-        element("title", f"Hushlist history: {found.span}"),
+        element("title", f"Hushlist: {title}"),
         Markup('<link rel="icon" href="/icon.svg" type="image/svg+xml"><link rel="stylesheet" href="/live.css">'),
     )
     links = (
-        element("a", f"last {span}", href=f"?of={span}", aria_current="page" if span == found.span else False)
+        element("a", texts[f"last_{span}"], href=f"?of={span}", aria_current="page" if span == found.span else False)
         for span in _SPANS
     )
     csv_link = element("a", "CSV", href=f"/history.csv?of={found.span}")
-    nav = element("nav", *_spaced([*links, csv_link, element("a", "live page", href="/")]), aria_label="History")
-    header = element("header", element("div", element("h1", f"The last {found.span}"), nav))
-    said = f"What the log has kept, by the clock of {found.zone}. What a dry run would stop counts as stopped."
-    said_of_it = element("p", said, class_="soft")
-    chart = element("section", element("h2", "Over time"), said_of_it, _chart(found.times), class_="panel")
+    nav = element(
+        "nav", *_spaced([*links, csv_link, element("a", texts["live_page"], href="/")]), aria_label=texts["history"]
+    )
+    header = element("header", element("div", element("h1", title), nav))
+    said_of_it = element("p", texts["history_said"].format(zone=found.zone), class_="soft")
+    chart = element(
+        "section", element("h2", texts["over_time"]), said_of_it, _chart(found.times, texts), class_="panel"
+    )
     tables = (
-        element("section", element("h2", f"{_COUNTED[by]} stopped most"), _table(values), class_="panel counted")
+        element("section", element("h2", texts[f"stopped_{by}"]), _table(values, texts), class_="panel counted")
         for by, values in found.stopped.items()
     )
     main = element("main", chart, element("div", *tables, class_="grid"))
-    page = element("html", head, element("body", header, main), lang="en")
+    page = element("html", head, element("body", header, main), lang=language, dir=texts["dir"])
     return f"<!doctype html>{page}".encode("utf-8", "backslashreplace")
 
 
@@ -134,20 +139,25 @@ def _spaced(links: Sequence[Markup]) -> Iterator[Markup]:
         yield Markup(" ")
 
 
-def _chart(times: Sequence[tuple[str, int, int]]) -> Markup:
+def _chart(times: Sequence[tuple[str, int, int]], texts: Texts) -> Markup:
     """A table whose rows have bars: all records, and in front of them what was stopped."""
     most = max((every for _, every, _ in times), default=0) or 1
     rows = (
         element(
             "tr",
-            element("th", label, scope="row"),
-            element("td", f"{every:,}", class_="number"),
-            element("td", f"{stopped:,}", class_="number"),
+            element("th", label_text(label, texts), scope="row"),
+            element("td", number_text(every, texts), class_="number"),
+            element("td", number_text(stopped, texts), class_="number"),
             element("td", _bar(every / most, stopped / most)),
         )
         for label, every, stopped in times
     )
-    return _scroll(("Time", "Records", "Stopped", "Chart"), rows)
+    return _scroll([texts[key] for key in ("time", "requests", "stopped", "chart")], rows)
+
+
+def label_text(label: str, texts: Texts) -> str:
+    """The hour or the day of a bar."""
+    return moment_text(datetime.fromisoformat(label), texts, "%H:%M" if " " in label else "")
 
 
 def _bar(every: float, stopped: float) -> Markup:
@@ -158,12 +168,12 @@ def _bar(every: float, stopped: float) -> Markup:
     return element("svg", *drawn, class_="history-bar", aria_hidden="true")
 
 
-def _table(values: Sequence[tuple[str, int]]) -> Markup:
+def _table(values: Sequence[tuple[str, int]], texts: Texts) -> Markup:
     rows = (
-        element("tr", element("td", value, dir="auto"), element("td", f"{count:,}", class_="number"))
+        element("tr", element("td", value, dir="auto"), element("td", number_text(count, texts), class_="number"))
         for value, count in values
     )
-    return _scroll(("Name", "Stopped"), rows) if values else element("p", "Nothing", class_="soft")
+    return _scroll((texts["name"], texts["stopped"]), rows) if values else element("p", texts["nothing"], class_="soft")
 
 
 def _scroll(names: Sequence[str], rows: Iterator[Markup]) -> Markup:

@@ -7,14 +7,12 @@ authority's key, the policy or other clients.
 
 from __future__ import annotations
 
-import json
 import plistlib
 import re
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
 from importlib.resources import files
 from ipaddress import ip_address
-from operator import attrgetter
 from typing import NamedTuple
 from urllib.parse import parse_qs
 from uuid import NAMESPACE_URL, uuid5
@@ -27,8 +25,9 @@ from markupsafe import Markup
 from mitmproxy import connection, ctx, http
 from mitmproxy.proxy.mode_specs import RegularMode, Socks5Mode, UpstreamMode
 
+from hushlist.proxy.languages import TEXTS, load_texts, negotiate
 from hushlist.proxy.page.elements import element
-from hushlist.proxy.page.pages import HEADERS, TEXTS, negotiate
+from hushlist.proxy.page.pages import HEADERS
 
 _TEST = "/setup/trusted"
 _WPAD, _WPAD_TARGET = "/wpad.dat", b"/wpad.dat"
@@ -147,11 +146,7 @@ class SetupPage:
         self._host = host
         folder = files("hushlist.proxy.dashboard").joinpath("setup")
         self._css, self._js = (folder.joinpath(name).read_bytes() for name in ("setup.css", "setup.js"))
-        #: language tag -> key -> text, with the same keys in each
-        self.texts: Mapping[str, Mapping[str, str]] = {
-            file.name.removesuffix(".json"): json.loads(file.read_text(encoding="utf-8"))
-            for file in sorted(folder.joinpath("texts").iterdir(), key=attrgetter("name"))
-        }
+        self.texts = load_texts("dashboard/setup")
         self._paths: Mapping[str, Callable[[http.HTTPFlow], http.Response]] = {
             "/setup": self._page,
             "/setup.css": lambda _: _response(self._css, "text/css; charset=utf-8"),
@@ -174,7 +169,7 @@ class SetupPage:
 
     def _page(self, flow: http.HTTPFlow) -> http.Response:
         headers, query = flow.request.headers, parse_qs(flow.request.path.partition("?")[2])
-        language = negotiate(headers.get("accept-language", ""), self.texts.keys())
+        language = negotiate(headers.get("accept-language", ""))
         texts, place = self.texts[language], proxy_address(flow.client_conn)
         device = query.get("for", [""])[0]
         device = device if device in _DEVICES else device_of(headers.get("user-agent", "")) or "other"

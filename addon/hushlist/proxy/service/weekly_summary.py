@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timedelta
+from datetime import date, datetime, time, timedelta
 
 from markupsafe import Markup
 
 from hushlist.errors import logger_of
 from hushlist.notify.notifier import Notice
-from hushlist.proxy.dashboard.history_page import History, history
+from hushlist.proxy.dashboard.history_page import History, history, label_text
+from hushlist.proxy.languages import Texts, live_texts, moment_text, number_text
 from hushlist.proxy.page.elements import element
 from hushlist.proxy.runtime import Runtime
 from hushlist.unblock.store import StoreError
@@ -20,7 +21,7 @@ logger = logger_of(__name__)
 _BEGIN = timedelta(hours=7)
 #: values of each kind: clients, categories, sites, lists
 _MOST = 10
-_CELL = "padding:4px 12px 4px 0;text-align:left;vertical-align:top"
+_CELL = "padding:4px 6px;text-align:left;vertical-align:top"
 
 
 def send_weekly_summary(runtime: Runtime, now: datetime) -> None:
@@ -29,12 +30,12 @@ def send_weekly_summary(runtime: Runtime, now: datetime) -> None:
     if engine is None or overrides is None or not any(channel.weekly for channel in engine.policy.notify):
         return
     day = (now.astimezone(engine.policy.zone) - _BEGIN).date()
-    monday = (day - timedelta(days=day.weekday())).isoformat()
+    monday = day - timedelta(days=day.weekday())
     try:
-        if overrides.begin_week(monday):
+        if overrides.begin_week(monday.isoformat()):
             found = history(runtime, "week", now)
             if isinstance(found, History):
-                runtime.notifier.send(summary_of(found, monday))
+                runtime.notifier.send(summary_of(found, monday, engine.policy.language))
             else:
                 logger.warning("hushlist: no summary of the week: %s", found)
     except StoreError as error:
@@ -43,31 +44,28 @@ def send_weekly_summary(runtime: Runtime, now: datetime) -> None:
         logger.exception("hushlist: no summary of the week")
 
 
-def summary_of(found: History, monday: str) -> Notice:
+def summary_of(found: History, monday: date, language: str) -> Notice:
     """The notice of a week that ended on a Monday."""
-    title = f"Hushlist: the week to {monday}"
-    every, stopped = sum(bar[1] for bar in found.times), sum(bar[2] for bar in found.times)
-    said = f"{every:,} requests in the log, {stopped:,} of them stopped. Times are by the clock of {found.zone}."
-    lists = {f"{by} stopped most": values[:_MOST] for by, values in found.stopped.items()}
-    lines = [said, *(f"{day}: {number:,}, stopped {part:,}" for day, number, part in found.times)]
-    for heading, values in lists.items():
-        lines += [
-            "",
-            f"{heading.capitalize()}:",
-            *(f"{value}: {count:,}" for value, count in values or [("nothing", 0)]),
-        ]
-    days = [(day, f"{number:,}", f"{part:,}", _bar(number, part, found)) for day, number, part in found.times]
-    parts = [
-        element("h1", title, style="font-size:20px"),
-        element("p", said),
-        _table(("Day", "Requests", "Stopped", ""), days),
+    texts = live_texts()[language]
+    title = texts["week_title"].format(day=moment_text(datetime.combine(monday, time()), texts, ""))
+    every = number_text(sum(number for _, number, _ in found.times), texts)
+    stopped = number_text(sum(part for *_, part in found.times), texts)
+    said = texts["week_said"].format(requests=every, stopped=stopped, zone=found.zone)
+    days = [
+        (label_text(day, texts), number_text(number, texts), number_text(part, texts), _bar(number, part, found))
+        for day, number, part in found.times
     ]
-    for heading, values in lists.items():
-        parts.append(element("h2", heading.capitalize(), style="font-size:16px"))
-        rows = [(value, f"{count:,}") for value, count in values]
-        parts.append(_table(("Name", "Stopped"), rows) if rows else element("p", "Nothing"))
+    lines = [said, *(f"{day}: {number}, {texts['stopped']}: {part}" for day, number, part, _ in days)]
+    names = [texts[key] for key in ("day", "requests", "stopped")]
+    parts = [element("h1", title, style="font-size:20px"), element("p", said), _table((*names, ""), days, texts)]
+    for by, values in found.stopped.items():
+        heading, rows = texts[f"stopped_{by}"], [(value, number_text(count, texts)) for value, count in values[:_MOST]]
+        lines += ["", f"{heading}:", *([f"{value}: {count}" for value, count in rows] or [texts["nothing"]])]
+        table = _table((texts["name"], texts["stopped"]), rows, texts) if rows else element("p", texts["nothing"])
+        parts += [element("h2", heading, style="font-size:16px"), table]
     head = element("head", Markup('<meta charset="utf-8">'), element("title", title))
-    page = element("html", head, element("body", *parts, style="font-family:sans-serif"), lang="en")
+    body = element("body", *parts, style="font-family:sans-serif")
+    page = element("html", head, body, lang=language, dir=texts["dir"])
     details: dict[str, object] = {"week": {"days": [list(bar) for bar in found.times], "stopped": found.stopped}}
     return Notice(title, "\n".join(lines), details, html=f"<!doctype html>{page}")
 
@@ -84,7 +82,8 @@ def _bar(number: int, part: int, found: History) -> Markup:
     return element("span", *drawn, aria_hidden="true", style="white-space:nowrap")
 
 
-def _table(names: tuple[str, ...], rows: Sequence[tuple[str, ...]]) -> Markup:
-    head = element("tr", *(element("th", name, scope="col", style=_CELL) for name in names))
-    body = (element("tr", *(element("td", cell, style=_CELL) for cell in row)) for row in rows)
+def _table(names: tuple[str, ...], rows: Sequence[tuple[str, ...]], texts: Texts) -> Markup:
+    style = _CELL if texts["dir"] == "ltr" else _CELL.replace("left", "right")
+    head = element("tr", *(element("th", name, scope="col", style=style) for name in names))
+    body = (element("tr", *(element("td", cell, style=style) for cell in row)) for row in rows)
     return element("table", element("thead", head), element("tbody", *body), style="border-collapse:collapse")

@@ -5,7 +5,9 @@ from __future__ import annotations
 import asyncio
 import json
 import logging
+import re
 from collections.abc import Callable, Coroutine, Iterator
+from html import escape, unescape
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +20,7 @@ from hushlist.policy.policy_file import PolicyError
 from hushlist.policy.proxy_settings import FailureCause
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.dashboard import dashboard_server
+from hushlist.proxy.languages import TEXTS, live_texts
 from unit.mitmproxied import mitmproxied
 
 DATA = {"X-Hushlist": "live"}
@@ -106,6 +109,20 @@ def test_it_is_there_for_whoever_is_on_the_machine_itself(
         assert response.headers["x-content-type-options"] == "nosniff"
         assert response.headers["cache-control"] == "no-store"
         assert not [name for name in response.headers if name.lower().startswith("access-control-")]
+
+
+@pytest.mark.parametrize("language", TEXTS)
+def test_the_page_is_in_the_reader_s_language_and_its_texts_are_text(
+    hushlist: Hushlist, use: Callable[..., None], language: str
+) -> None:
+    use()
+    response = get(hushlist, Accept_Language=language)
+    assert (response.headers["content-language"], response.headers["vary"]) == (language, "Accept-Language")
+    text = response.get_text() or ""
+    (told,) = re.findall('<body data-texts="([^"]*)">', text)
+    assert json.loads(unescape(told)) == live_texts()[language]
+    assert f'<html lang="{language}" dir="{TEXTS[language]["dir"]}">' in text
+    assert f'<a href="/history">{escape(live_texts()[language]["history"], quote=False)}</a>' in text
 
 
 @pytest.mark.usefixtures("context")

@@ -129,11 +129,24 @@ def test_as_csv_no_value_is_a_formula() -> None:
 
 
 def test_on_the_page_every_value_is_text() -> None:
-    told = History("day", "UTC", [("22:00", 1234, 2)], {"list": [("<script>", 4)], "host": [("\ud800", 1)]})
-    page = history_page(told).decode()
+    told = History("day", "UTC", [("2026-12-24 22:00", 1234, 2)], {"list": [("<script>", 4)], "host": [("\ud800", 1)]})
+    page = history_page(told, "en").decode()
     assert "&lt;script&gt;" in page
     assert "<script" not in page
     assert "1,234" in page
+    assert "24 December 2026, 22:00" in page
+
+
+@pytest.mark.parametrize(
+    ("language", "words"),
+    [
+        ("de", ('lang="de" dir="ltr"', "Der letzte Tag", "24. Dezember 2026, 22:00", "1.234", "Zurzeit nichts.")),
+        ("ar", ('lang="ar" dir="rtl"', "اليوم الأخير", "24 ديسمبر 2026، 22:00", "1,234", "لا شيء")),
+    ],
+)
+def test_it_is_in_the_reader_s_language(language: str, words: tuple[str, ...]) -> None:
+    page = history_page(History("day", "UTC", [("2026-12-24 22:00", 1234, 2)], {"list": []}), language).decode()
+    assert [word for word in words if word not in page] == []
 
 
 @pytest.mark.parametrize("path", ["/history", "/history.csv"])

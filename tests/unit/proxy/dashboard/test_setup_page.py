@@ -21,7 +21,7 @@ from mitmproxy.test import tflow
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.proxy.dashboard.setup_page import SetupPage, device_of, is_direct, proxy_address
-from hushlist.proxy.page.pages import TEXTS
+from hushlist.proxy.languages import TEXTS
 from unit.mitmproxied import mitmproxied
 
 PATHS = (
@@ -306,17 +306,11 @@ def test_every_form_is_the_same_certificate_without_its_key(hushlist: Hushlist, 
 # -- the languages -----------------------------------------------------------------------------------------------------
 
 
-def test_every_language_of_the_block_page_is_whole() -> None:
+def test_what_is_typed_or_looked_for_is_the_same_in_every_language() -> None:
     texts = SetupPage(HOST).texts
-    assert sorted(texts) == sorted(TEXTS)
     english = texts["en"]
     for language, own in texts.items():
-        assert list(own) == list(english)
         for key, text in own.items():
-            assert text.strip() == text != "", (language, key)
-            assert "<" not in text
-            assert english[key].endswith(".") is bool(re.search(r"[.।。]$", text)), (language, key)
-            # whoever follows it needs these as they are
             for word in ("PAC", "https", "SHA-256", "/usr/local/share/ca-certificates/hushlist.crt", "chrome://"):
                 assert (word in english[key]) is (word in text), (language, key, word)
     assert len({own["good"] for own in texts.values()}) == len(texts)

@@ -8,8 +8,9 @@ from hashlib import sha256
 
 import pytest
 
+from hushlist.proxy.languages import TEXTS
 from hushlist.proxy.page.access_form import AccessOffer
-from hushlist.proxy.page.pages import TEXTS, Explanation, Unblock, page
+from hushlist.proxy.page.pages import Explanation, Unblock, page
 from hushlist.unblock.access_requests import RequestState
 
 EXPLANATION = Explanation("http://h.example/")

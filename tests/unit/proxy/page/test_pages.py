@@ -13,7 +13,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.proxy.page.pages import TEXTS, Explanation, Unblock, Verdict, local_time, page
+from hushlist.proxy.languages import TEXTS, local_time
+from hushlist.proxy.page.pages import Explanation, Unblock, Verdict, page
 from hushlist.proxy.page.template import MARKUP, VARIABLES, parse_template, shipped_template
 
 EXPLANATION = Explanation(

@@ -45,11 +45,13 @@ def sent(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> list[Notice]:
 
 @pytest.fixture
 def use(context: taddons.context, hushlist: Hushlist, tmp_path: Path) -> Callable[..., None]:
-    def use(log: str = "log: {what: all, folder: log}", weekly: str = "on") -> None:
+    def use(log: str = "log: {what: all, folder: log}", weekly: str = "on", language: str = "en") -> None:
         (tmp_path / "ads.yaml").write_text(f"{{title: '{MARKUP}', rules: [blocked.example]}}\n")
         notify = f"notify: [{{command: [/bin/true], weekly: {weekly}}}]"
         layers = "layers: [{name: lists, lists: [ads.yaml]}]"
-        (tmp_path / "policy.yaml").write_text(f"timezone: Europe/Berlin\n{notify}\n{log}\n{layers}\n")
+        (tmp_path / "policy.yaml").write_text(
+            f"language: {language}\ntimezone: Europe/Berlin\n{notify}\n{log}\n{layers}\n"
+        )
         context.configure(hushlist, hushlist_policy=str(tmp_path / "policy.yaml"))
 
     return use
@@ -82,10 +84,8 @@ def test_it_is_sent_once_when_a_week_has_begun_and_not_before(
     for later in (timedelta(hours=7), timedelta(hours=8), timedelta(days=6), timedelta(days=-3)):
         send_weekly_summary(hushlist.runtime, monday + later)
     (notice,) = sent
-    assert notice.title == f"Hushlist: the week to {monday.date()}"
-    assert notice.message.startswith(
-        "2 requests in the log, 1 of them stopped. Times are by the clock of Europe/Berlin."
-    )
+    assert notice.title == f"Hushlist: the week to {monday.day} {monday:%B %Y}"
+    assert notice.message.startswith("Requests in the log: 2. Stopped: 1. Times are by the clock of Europe/Berlin.")
     assert notice.html is not None
     assert "blocked.example" in notice.html
     assert "10.0.0.7" in notice.message
@@ -94,6 +94,18 @@ def test_it_is_sent_once_when_a_week_has_begun_and_not_before(
     assert "secret" not in notice.html + notice.message
     send_weekly_summary(hushlist.runtime, monday + timedelta(days=30))  # what was missed is sent once
     assert len(sent) == 2
+
+
+def test_it_is_in_the_policy_s_language(hushlist: Hushlist, use: Callable[..., None], sent: list[Notice]) -> None:
+    use(language="ar")
+    browse(hushlist, "http://blocked.example/")
+    for later in (timedelta(days=-7), timedelta(hours=7)):
+        send_weekly_summary(hushlist.runtime, a_monday() + later)
+    (notice,) = sent
+    assert notice.html is not None
+    assert '<html lang="ar" dir="rtl">' in notice.html
+    assert "text-align:left" not in notice.html
+    assert "المواقع الأكثر حظرًا:\nblocked.example: 1" in notice.message
 
 
 def test_it_has_nothing_that_the_log_leaves_out(
@@ -105,7 +117,7 @@ def test_it_has_nothing_that_the_log_leaves_out(
         send_weekly_summary(hushlist.runtime, a_monday() + timedelta(days=later))
     (notice,) = sent
     assert "10.0.0.7" not in str(notice)
-    assert "Client stopped most" not in notice.message
+    assert "Clients stopped most" not in notice.message
 
 
 def test_who_does_not_want_it_gets_none_and_without_a_log_it_is_said(

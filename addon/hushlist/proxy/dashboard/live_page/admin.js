@@ -5,6 +5,9 @@ const ROLES = ["view", "approve", "manage"];
 let session = {needed: false, possible: false, name: null, role: null, token: null};
 const may = (role) => ROLES.indexOf(session.role) >= ROLES.indexOf(role);
 
+/** Why something was not done, where the status says it; else the interface's own words say why, in English. */
+const REFUSALS = {401: "signed_out", 403: "refused", 404: "gone_by_now", 429: "locked"};
+
 /** Call the interface; its answer, or an error that says why not. */
 async function call(method, path, body) {
   const headers = {"X-Hushlist": "live"};
@@ -14,25 +17,26 @@ async function call(method, path, body) {
   try {
     response = await fetch(`/api/v1${path}`, {method, headers, body: body && JSON.stringify(body)});
   } catch {
-    throw new Error("The proxy does not answer.");
+    throw new Error(t("proxy_silent"));
   }
   const found = await response.json().catch(() => ({}));
   if (!response.ok) {
     if (response.status === 401 && path !== "/session") await learn();
-    throw new Error(found.error ?? `It answers ${response.status}.`);
+    const isSignIn = method === "POST" && path === "/session" && response.status === 401;
+    throw new Error(t(isSignIn ? "sign_in_wrong" : REFUSALS[response.status] ?? "went_wrong", {why: found.error ?? response.status}));
   }
   return found;
 }
 
-/** Say what came of something; a screen reader reads it out. */
-function tell(text, isWrong = false, undo = null) {
+/** Say what came of something, with an element behind it; a screen reader reads it out. */
+function tell(text, isWrong = false, more = null) {
   const place = byId("told");
   place.className = isWrong ? "alert" : "";
-  if (place.textContent !== text || undo) place.replaceChildren(text, ...(undo ? [" ", undo] : []));
+  if (place.textContent !== text || more) place.replaceChildren(text, ...(more ? [" ", more] : []));
 }
 
 /** The button that undoes what was just done. */
-const undoing = (number, words) => button("Undo", `Undo: ${words}`, () => act("Undone.", () => call("POST", `/record/${number}/undo`, {})));
+const undoing = (number, words) => button(t("undo"), `${t("undo")}: ${words}`, () => act("told_undone", () => call("POST", `/record/${number}/undo`, {})));
 
 /** Ask for something; say only what went wrong. */
 async function ask(path) {
@@ -57,7 +61,7 @@ function leave() {
 const goBack = () => from.find((one) => one?.isConnected && one.offsetParent)?.focus();
 
 /** Do something, say what came of it, and show what is so now. */
-async function act(words, what) {
+async function act(key, what) {
   leave();
   const announce = (...told) => {
     tell(...told);
@@ -65,7 +69,7 @@ async function act(words, what) {
   };
   try {
     const found = await what();
-    announce(words, false, UNDONE.has(words) ? undoing(found.recorded, words) : null);
+    announce(t(key), false, UNDONE.has(key) ? undoing(found.recorded, t(key)) : null);
     return found;
   } catch (error) {
     announce(error.message, true);
@@ -79,14 +83,14 @@ const value = (form, name) => form.elements[name].value.trim();
 const button = (text, label, onclick) => make("button", {type: "button", class: "small", "aria-label": label, onclick}, text);
 
 /** Fill a table's body; a row is a list of cells: text, or elements. */
-function fill(id, rows, none) {
+function fill(id, rows) {
   const body = byId(id).tBodies[0];
   const heads = [...byId(id).tHead.rows[0].cells];
-  const shown = rows.length ? rows : [[make("span", {class: "soft"}, none)]];
+  const shown = rows.length ? rows : [[make("span", {class: "soft"}, t("nothing"))]];
   refill(body, ...shown.map((cells) =>
     make("tr", {role: "row"}, ...cells.map((cell, place) => make("td", rows.length
-      ? {role: "cell", dir: "auto", "data-head": heads[place].querySelector(".unseen") ? null : heads[place].textContent} // for phones
-      : {role: "cell", colspan: heads.length}, cell ?? "")))));
+      ? {role: "cell", "data-head": heads[place].querySelector(".unseen") ? null : heads[place].textContent} // for phones
+      : {role: "cell", colspan: heads.length}, bdi(cell))))));
 }
 
 // -- who is signed in ---------------------------------------------------------------------------------------------------
@@ -99,13 +103,13 @@ function showSession() {
   byId("seen").hidden = isLocked;
   byId("administration").hidden = !session.name;
   byId("who").hidden = !session.name;
-  say(byId("who-name"), session.name ? `${session.name} (${session.role})` : "");
-  say(byId("footer-words"), session.needed ? "Whatever is done here is recorded." : "Nothing can be changed here.");
+  say(byId("who-name"), session.name ? `${session.name} (${t(`role_${session.role}`)})` : "");
+  say(byId("footer-words"), t(session.needed ? "is_recorded" : "only_shows"));
   document.body.dataset.role = session.role ?? "";
   for (const element of document.querySelectorAll("[data-for]")) element.hidden = !may(element.dataset.for);
   fit();
   if (isLocked) {
-    status("paused", "Signed out");
+    status("paused", t("signed_out"));
     say(byId("policy"), "");
   }
 }
@@ -151,23 +155,24 @@ async function signOut() {
 // -- what there is ------------------------------------------------------------------------------------------------------
 
 /** What is done so that a button right beside these words undoes it. */
-const UNDONE = new Set(["It is allowed.", "It is blocked.", "The minutes are added.", "The group is paused.", "Ended.", "Removed."]);
-const lasting = (time) => (time === null ? "for good" : moment(time));
-const whom = (client) => client ?? "everybody";
-const what = (one) => (one.scope === "everything" ? "everything that rules stop" : `${one.scope} ${one.target ?? "of the user's choice"}`);
+const UNDONE = new Set(["told_allowed", "told_blocked", "told_minutes", "told_paused", "told_ended", "told_removed"]);
+const lasting = (time) => (time === null ? t("for_good") : moment(time));
+const whom = (client) => client ?? t("everybody");
+const SCOPES = {host: "site", url: "page", category: "category"};
+const what = (one) => (one.scope === "everything" ? t("everything") : pair(t(SCOPES[one.scope]), one.target ?? t("own_choice")));
+/** By what something was unblocked, and by whom. */
+const by = (one) => [{passphrase: t("passphrase"), code: t("code"), warning: t("warned_title"), administrator: ""}[one.how] ?? one.how, one.by].filter(Boolean).join(", ");
 
 async function showGrants() {
   const {grants} = await call("GET", "/grants");
-  fill("grants", grants.map((one) => [what(one), whom(one.client), lasting(one.until), `${one.how}, ${one.by}`,
-    may("approve") ? button("End", `End: ${what(one)} for ${whom(one.client)}`, () => act("Ended.", () => call("DELETE", `/grants/${one.id}`))) : ""]),
-  "Nothing is unblocked now.");
+  fill("grants", grants.map((one) => [what(one), whom(one.client), lasting(one.until), by(one),
+    may("approve") ? button(t("end"), `${t("end")}: ${what(one)}, ${whom(one.client)}`, () => act("told_ended", () => call("DELETE", `/grants/${one.id}`))) : ""]));
 }
 
 async function showBlocks() {
   const {blocks} = await call("GET", "/blocks");
   fill("blocks", blocks.map((one) => [what(one), whom(one.client), lasting(one.until), one.reason, one.by,
-    may("manage") ? button("End", `End the block: ${what(one)} for ${whom(one.client)}`, () => act("Ended.", () => call("DELETE", `/blocks/${one.id}`))) : ""]),
-  "Nothing is blocked beside the rules.");
+    may("manage") ? button(t("end"), `${t("end")}: ${t("block")}, ${what(one)}, ${whom(one.client)}`, () => act("told_ended", () => call("DELETE", `/blocks/${one.id}`))) : ""]));
 }
 
 async function showWaiting() {
@@ -179,25 +184,23 @@ answers = (one) => {
   const form = byId("answer");
   const answer = (word, body) => call("POST", `/requests/${one.id}/${word}`, body);
   return [
-    button("Approve", `Approve request ${one.id}: ${one.host}`, () => act("It is allowed.", () => answer("approve", {scope: value(form, "scope"), minutes: Number(value(form, "minutes"))}))),
-    button("Decline", `Decline request ${one.id}: ${one.host}`, () => act("It is declined.", () => answer("decline", {word: value(form, "word")}))),
+    button(t("approve"), `${t("approve")}: ${one.id}, ${one.host}`, () => act("told_allowed", () => answer("approve", {scope: value(form, "scope"), minutes: Number(value(form, "minutes"))}))),
+    button(t("decline"), `${t("decline")}: ${one.id}, ${one.host}`, () => act("told_declined", () => answer("decline", {word: value(form, "word")}))),
   ];
 };
 
 async function showCodes() {
   if (!may("approve")) return;
   const {codes} = await call("GET", "/codes");
-  fill("codes", codes.map((one) => [what(one), one.client ?? "whoever uses it first", `${whole.format(one.minutes)} min`, moment(one.until), one.by,
-    button("Withdraw", `Withdraw the code for ${what(one)}`, () => act("Withdrawn.", () => call("DELETE", `/codes/${one.id}`)))]),
-  "There is no code that can be used.");
+  fill("codes", codes.map((one) => [what(one), one.client ?? t("whoever_first"), span(one.minutes, "minute"), moment(one.until), one.by,
+    button(t("withdraw"), `${t("withdraw")}: ${what(one)}`, () => act("told_withdrawn", () => call("DELETE", `/codes/${one.id}`)))]));
 }
 
 async function showRules() {
   const {file, rules} = await call("GET", "/rules").catch((error) => ({file: error.message, rules: []}));
-  say(byId("rules-file"), file);
-  fill("rules", rules.map((one) => [whole.format(one.line), chip(one.action ?? "block"), one.expression, one.reason, one.expires ? `to the end of ${one.expires}` : "for good", one.comment,
-    may("manage") && one.id ? button("Remove", `Remove the rule: ${one.expression}`, () => act("Removed.", () => call("DELETE", `/rules/${one.id}`))) : ""]),
-  "There is no rule.");
+  say(byId("rules-file"), isolate(file));
+  fill("rules", rules.map((one) => [whole.format(one.line), chip(one.action ?? "block"), one.expression, one.reason, one.expires ?? t("for_good"), one.comment,
+    may("manage") && one.id ? button(t("remove"), `${t("remove")}: ${one.expression}`, () => act("told_removed", () => call("DELETE", `/rules/${one.id}`))) : ""]));
 }
 
 async function showUpdates() {
@@ -205,47 +208,59 @@ async function showUpdates() {
   const post = (path, url, more = {}) => call("POST", `/lists/${path}`, {url, ...more});
   fill("updates", found.map((one) => {
     const name = one.title ?? one.url;
-    const state = [one.fault && `failed: ${one.fault}`, one.held && `held back: ${one.reasons.join("; ")}`].filter(Boolean).join("\n") || "in force";
+    const state = [one.fault && t("fetch_failed", {why: one.fault}), one.held && t("held_back", {why: one.reasons.join("; ")})].filter(Boolean).join("\n") || t("in_force");
     const actions = [];
-    if (one.held) actions.push(button("Look", `What is held back of ${name}`, () => look(one.url, name)));
+    if (one.held) actions.push(button(t("look"), `${t("look")}: ${name}`, () => look(one.url, name)));
     if (may("manage")) {
-      actions.push(button("Update", `Update ${name} now`, () => act("It is fetched within seconds.", () => post("update", one.url))));
-      if (one.versions.length > 1) actions.push(button("Go back", `Go back to the version of ${name} before`, () => act("The version before is in force.", () => post("rollback", one.url))));
+      actions.push(button(t("update"), `${t("update")}: ${name}`, () => act("told_update", () => post("update", one.url))));
+      if (one.versions.length > 1) actions.push(button(t("roll_back"), `${t("roll_back")}: ${name}`, () => act("told_rolled_back", () => post("rollback", one.url))));
     }
-    return [make("span", {}, name, ...(one.title ? [make("small", {}, one.url)] : [])), state, one.checked ? moment(one.checked) : "never", String(one.versions.length), make("span", {class: "actions"}, ...actions)];
-  }), "The policy fetches no list.");
+    return [make("span", {}, name, ...(one.title ? [make("small", {}, one.url)] : [])), state, one.checked ? moment(one.checked) : t("never"), whole.format(one.versions.length), make("span", {class: "actions"}, ...actions)];
+  }));
 }
 
 async function look(url, name) {
   const found = await ask(`/lists/held?url=${encodeURIComponent(url)}`);
   if (!found) return;
   const lines = (title, number, some) => [make("h3", {}, `${title}: ${whole.format(number)}`),
-    make("pre", {tabindex: "0", "aria-label": title}, some.join("\n") + (number > some.length ? "\n…" : ""))];
-  const accept = () => act("It is in force.", async () => {
+    make("pre", {dir: "ltr", tabindex: "0", "aria-label": title}, some.join("\n") + (number > some.length ? "\n…" : ""))];
+  const accept = () => act("told_accepted", async () => {
     await call("POST", "/lists/accept", {url, digest: found.digest});
     byId("difference").replaceChildren();
   });
-  byId("difference").replaceChildren(make("h3", {tabindex: "-1"}, `Held back of ${name}`), make("p", {}, found.reasons.join("; ")),
-    ...lines("Lines that are new", found.added, found.added_lines), ...lines("Lines that would be gone", found.removed, found.removed_lines),
-    ...(may("manage") ? [make("p", {}, button("Accept", `Accept what is held back of ${name}`, accept))] : []));
+  byId("difference").replaceChildren(make("h3", {tabindex: "-1"}, t("held_back", {why: name})), make("p", {lang: "en"}, found.reasons.join("; ")),
+    ...lines(t("lines_new"), found.added, found.added_lines), ...lines(t("lines_gone"), found.removed, found.removed_lines),
+    ...(may("manage") ? [make("p", {}, button(t("accept"), `${t("accept")}: ${name}`, accept))] : []));
   byId("difference").firstChild.focus();
+}
+
+/** What details of the record are called for people; others keep the interface's names, or are not for people. */
+const DETAILS = {
+  scope: "which", target: "address", client: "whom", until: "until_when", expires: "until_when", by: "by", reason: "reason", request: "request", host: "site",
+  url: "address", category: "category", minutes: "minutes_number", expression: "expression_of", action: "action", name: "who", what: "what", word: "answer", comment: "comment",
+};
+const UNTOLD = ["id", "how", "made", "minute", "undone", "digest"];
+const done = (word) => TEXTS[`did_${word.replaceAll(" ", "_")}`] ?? word;
+
+function detail(name, text) {
+  const kinds = {until: moment, what: done, scope: (scope) => t(SCOPES[scope] ?? "everything"), action: (action) => t(`action_${action}`)};
+  return isolate(pair(TEXTS[DETAILS[name]] ?? name, kinds[name]?.(text) ?? text));
 }
 
 async function showRecord() {
   const {record} = await call("GET", "/record");
-  const told = (detail) => Object.entries(detail).filter(([, text]) => text !== null && typeof text !== "object").map(([name, text]) =>
-    `${name}: ${["until", "made"].includes(name) ? moment(text) : text}`).join(", ");
-  fill("record", record.map((one) => [moment(one.at), one.who, one.client, make("span", {}, one.what, make("small", {}, told(one.detail))),
-    one.undone ? `undone by ${one.undone_by}` : one.can_undo && may("approve")
-      ? button("Undo", `Undo: ${one.what}, ${moment(one.at)}`, () => act("Undone.", () => call("POST", `/record/${one.id}/undo`, {}))) : ""]),
-  "Nothing was done yet.");
+  const told = (details) => Object.entries(details).filter(([name, text]) => text !== null && typeof text !== "object" && !UNTOLD.includes(name))
+    .map(([name, text]) => detail(name, text)).join(", ");
+  fill("record", record.map((one) => [moment(one.at), one.who, one.client, make("span", {}, done(one.what), make("small", {}, told(one.detail))),
+    one.undone ? t("undone_by", {who: one.undone_by}) : one.can_undo && may("approve")
+      ? button(t("undo"), `${t("undo")}: ${done(one.what)}, ${moment(one.at)}`, () => act("told_undone", () => call("POST", `/record/${one.id}/undo`, {}))) : ""]));
 }
 
 async function showSessions() {
   if (!may("manage")) return;
   const {sessions} = await call("GET", "/sessions");
   fill("sessions", sessions.map((one) => [one.name, one.client, moment(one.made), moment(one.until),
-    button("End", `End the session of ${one.name} at ${one.client}`, () => act("Ended.", () => call("DELETE", `/sessions/${one.id}`)))]), "Nobody.");
+    button(t("end"), `${t("end")}: ${one.name}, ${one.client}`, () => act("told_ended", () => call("DELETE", `/sessions/${one.id}`)))]));
 }
 
 async function showAll() {
@@ -277,15 +292,15 @@ async function submitAct(event) {
   const place = {scope: value(form, "scope"), target: value(form, "target")};
   const own = {...place, minutes, client: value(form, "client")};
   if (chosen === "code") {
-    const made = await act("A code was made.", () => call("POST", "/codes", own));
-    if (made) tell(`The code, which is shown this once: ${made.result.code}`);
+    const made = await act("did_made_a_code", () => call("POST", "/codes", own));
+    if (made) tell(t("told_code"), false, code(made.result.code));
   } else {
     await bid(chosen, {...own, reason: value(form, "reason")});
   }
 }
 
 /** Allow or block something. */
-const bid = (action, own) => act(action === "allow" ? "It is allowed." : "It is blocked.", () => call("POST", action === "allow" ? "/grants" : "/blocks", own));
+const bid = (action, own) => act(action === "allow" ? "told_allowed" : "told_blocked", () => call("POST", action === "allow" ? "/grants" : "/blocks", own));
 
 async function previewRule() {
   const form = byId("act");
@@ -293,17 +308,17 @@ async function previewRule() {
   query.set("action", value(form, "what"));
   const found = await ask(`/preview?${query}`);
   if (!found) return;
-  const actions = Object.entries(found.actions).map(([action, number]) => `${whole.format(number)} ${action}`).join(", ");
-  const part = found.is_all ? "" : " (of the 10,000 newest records)";
+  const actions = Object.entries(found.actions).map(([action, number]) => pair(t(`action_${action}`), whole.format(number))).join(", ");
+  const numbers = {changed: whole.format(found.changed), requests: whole.format(found.requests), clients: whole.format(found.clients)};
   byId("preview").replaceChildren(
-    make("p", {}, `In the last week it would have changed${part}: ${whole.format(found.changed)} of the requests that it covers, ${whole.format(found.requests)}; clients ${whole.format(found.clients)}${actions ? `; ${actions}` : ""}.`),
-    make("ul", {}, ...found.addresses.map((one) => make("li", {}, chip(one.action), ` ${one.url} (${whole.format(one.count)})`))));
+    make("p", {}, [t("would_change", numbers), actions, found.is_all ? "" : t("newest_only", {number: whole.format(10000)})].filter(Boolean).join(" ")),
+    make("ul", {}, ...found.addresses.map((one) => make("li", {}, chip(one.action), " ", bdi(one.url), ` (${whole.format(one.count)})`))));
 }
 
 async function submitPause(event) {
   event.preventDefault();
   const form = event.target;
-  await act("The group is paused.", () => call("POST", "/pauses", {group: value(form, "group"), minutes: Number(value(form, "minutes"))}));
+  await act("told_paused", () => call("POST", "/pauses", {group: value(form, "group"), minutes: Number(value(form, "minutes"))}));
 }
 
 async function submitHolds(event) {
@@ -313,24 +328,25 @@ async function submitHolds(event) {
   const found = await ask(`/client?${query}`);
   if (!found) return;
   const {decision} = found;
-  const changes = (one) => `${one.name}: ${one.is_on ? "on" : "off"}${one.until ? `, until ${moment(one.until)}` : ""}`;
+  const changes = (one) => [pair(isolate(one.name), t(one.is_on ? "on" : "off")), one.until && pair(t("until_when"), moment(one.until))].filter(Boolean).join(" · ");
+  const action = (name, none) => (name ? t(`action_${name}`) : t(none));
   const list = make("dl", {class: "facts"});
   facts(list, [
-    ["Group", `${found.group} (mode ${found.mode})`],
-    ["Layers", found.layers.map((one) => (one.is_on ? one.name : `${one.name} (off now)`)).join(", ")],
-    ["Schedules", found.schedules.map(changes).join("\n") || "none"],
-    ["Categories", found.categories.map((one) => `${one.category}: ${one.action ?? "as the lists say"}`).join("\n") || "as the lists say"],
-    ["What no rule decides", found.default ?? "pass"],
-    ...(found.blocks.length ? [["Blocked beside the rules", found.blocks.map((one) => `${what(one)} for ${whom(one.client)}, ${lasting(one.until)}`).join("\n")]] : []),
-    ...(found.quotas.length ? [["Quotas", found.quotas.map(quotaText).join("\n")]] : []),
-    ...(decision ? [["This address", `${decision.action}: ${decision.why || "no rule fits"}`]] : []),
+    [t("group"), `${isolate(found.group)} · ${pair(t("mode"), found.mode)}`],
+    [t("layers"), found.layers.map((one) => (one.is_on ? isolate(one.name) : `${isolate(one.name)} (${t("off")})`)).join(", ")],
+    [t("schedules"), found.schedules.map(changes).join("\n") || "–"],
+    [t("categories"), found.categories.map((one) => pair(isolate(one.category), action(one.action, "as_lists_say"))).join("\n") || t("as_lists_say")],
+    [t("no_rule_decides"), action(found.default, "action_pass")],
+    ...(found.blocks.length ? [[t("blocked_besides"), found.blocks.map((one) => `${what(one)}, ${whom(one.client)}, ${lasting(one.until)}`).join("\n")]] : []),
+    ...(found.quotas.length ? [[t("quotas"), found.quotas.map(quotaText).join("\n")]] : []),
+    ...(decision ? [[t("this_address"), pair(t(`action_${decision.action}`), decision.why || t("no_rule_fits"))]] : []),
   ]);
   const who = value(form, "user") ? `user:${value(form, "user")}` : value(form, "client");
-  const more = (one, minutes) => button(`+${minutes} min`, `${minutes} more minutes of ${one.category}`, async () => {
-    await act("The minutes are added.", () => call("POST", "/extensions", {category: one.category, minutes, client: one.shared ? `group:${found.group}` : who}));
+  const more = (one, minutes) => button(`+${span(minutes, "minute", "short")}`, `${t("more_minutes", one)} ${span(minutes, "minute")}`, async () => {
+    await act("told_minutes", () => call("POST", "/extensions", {category: one.category, minutes, client: one.shared ? `group:${found.group}` : who}));
     form.requestSubmit();
   });
-  const extending = may("approve") ? found.quotas.map((one) => make("p", {class: "actions"}, `More minutes of ${one.category}:`, ...[15, 30, 60].map((minutes) => more(one, minutes)))) : [];
+  const extending = may("approve") ? found.quotas.map((one) => make("p", {class: "actions"}, t("more_minutes", one), ...[15, 30, 60].map((minutes) => more(one, minutes)))) : [];
   byId("holding").replaceChildren(list, ...extending);
 }
 
@@ -387,5 +403,9 @@ byId("act").elements.what.addEventListener("change", fit);
 byId("preview-rule").addEventListener("click", previewRule);
 byId("pause-group").addEventListener("submit", submitPause);
 byId("holds").addEventListener("submit", submitHolds);
+for (const one of byId("act-minutes").options) {
+  const minutes = Number(one.value);
+  if (minutes) one.text = minutes < 60 ? span(minutes, "minute") : minutes < 1440 ? span(minutes / 60, "hour") : span(minutes / 1440, "day");
+}
 fit();
 learn();

@@ -8,10 +8,23 @@ const PAUSE = 1500; // ms, after something went wrong
 const CALM = 100; // ms between two requests
 
 const byId = (id) => document.getElementById(id);
-const whole = new Intl.NumberFormat("en");
-const short = new Intl.NumberFormat("en", {maximumFractionDigits: 1});
-const clock = new Intl.DateTimeFormat("en-GB", {hour: "2-digit", minute: "2-digit", second: "2-digit"});
-const day = new Intl.DateTimeFormat("en-GB", {dateStyle: "medium", timeStyle: "medium"});
+const TEXTS = JSON.parse(document.body.dataset.texts);
+const LANGUAGE = document.documentElement.lang;
+/** The reader's own kind of the page's language, for numbers and dates. */
+const LOCALE = navigator.languages.find((one) => one.split("-")[0] === LANGUAGE.split("-")[0]) ?? LANGUAGE;
+/** A value among words that run from right to left keeps its own direction. */
+const isolate = (value) => (document.dir === "rtl" ? `\u2068${value}\u2069` : String(value));
+const pair = (name, value) => `${name}: ${isolate(value)}`;
+/** A text in the reader's language; `{name}` in it stands for a value. No text depends on a number's plural. */
+const t = (key, values = {}) => TEXTS[key].replace(/\{(\w+)\}/g, (_, name) => isolate(values[name]));
+
+const whole = new Intl.NumberFormat(LOCALE);
+const short = new Intl.NumberFormat(LOCALE, {maximumFractionDigits: 1});
+const clock = new Intl.DateTimeFormat(LOCALE, {hour: "2-digit", minute: "2-digit", second: "2-digit"});
+const day = new Intl.DateTimeFormat(LOCALE, {dateStyle: "medium", timeStyle: "medium"});
+const zoned = new Intl.DateTimeFormat(LOCALE, {dateStyle: "medium", timeStyle: "short", timeZone: "UTC"});
+/** A number of days, hours and so on, in words; or abbreviated. */
+const span = (number, unit, unitDisplay = "long") => new Intl.NumberFormat(LOCALE, {style: "unit", unit, unitDisplay, maximumFractionDigits: 1}).format(number);
 
 /** An element with attributes and children; a string is text. */
 function make(name, attributes = {}, ...children) {
@@ -24,6 +37,9 @@ function make(name, attributes = {}, ...children) {
   element.append(...children.filter((child) => child !== null && child !== undefined));
   return element;
 }
+
+/** A text of others among the page's own, which may run in the other direction. */
+const bdi = (text) => (typeof text === "string" && text ? make("bdi", {}, text) : text);
 
 /** Set a text only where it differs, so that nothing is announced or selected anew. */
 function say(element, text) {
@@ -38,7 +54,7 @@ function refill(element, ...children) {
 }
 
 const octets = (number) => {
-  if (number === null || number === undefined) return "unknown";
+  if (number === null || number === undefined) return t("unknown");
   const units = ["B", "KiB", "MiB", "GiB"];
   let place = 0;
   for (; number >= 1024 && place < units.length - 1; place++) number /= 1024;
@@ -46,18 +62,18 @@ const octets = (number) => {
 };
 const micro = (number) => {
   if (number === null || number === undefined) return "–";
-  if (number >= 1e6) return `${short.format(number / 1e6)} s`;
-  return number >= 1000 ? `${short.format(number / 1000)} ms` : `${short.format(number)} µs`;
+  if (number >= 1e6) return span(number / 1e6, "second", "short");
+  return number >= 1000 ? span(number / 1000, "millisecond", "short") : `${short.format(number)} µs`;
 };
 const seconds = (number) => {
   const minutes = Math.floor(number / 60);
-  if (minutes < 1) return `${Math.floor(number)} s`;
-  return minutes < 60 ? `${minutes} min` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (minutes < 1) return span(Math.floor(number), "second", "short");
+  return minutes < 60 ? span(minutes, "minute", "short") : `${span(Math.floor(minutes / 60), "hour", "short")} ${span(minutes % 60, "minute", "short")}`;
 };
-const moment = (number) => (number === null ? "unknown" : day.format(new Date(number * 1000)));
-/** A moment with its offset, as the block page writes it. */
-const until = (text) => text.replace(/^(.{10})T(.{5}).*([+-]..:..)$/, "$1 $2 (UTC$3)");
-const chip = (action) => make("span", {class: `chip ${action.split(" ")[0]}`}, action);
+const moment = (number) => (number === null ? t("unknown") : day.format(new Date(number * 1000)));
+/** A moment by the clock of the policy, with its offset. */
+const until = (text) => `${zoned.format(new Date(`${text.slice(0, 16)}Z`))} (UTC${text.slice(-6).replace("+00:00", "")})`;
+const chip = (action) => make("span", {class: `chip ${action}`}, t(`action_${action}`));
 
 // -- tables that sort ---------------------------------------------------------------------------------------------------
 
@@ -91,7 +107,7 @@ function compare(key, direction) {
     if (a === b) return 0;
     if (a === null) return 1; // what is not known comes last
     if (b === null) return -1;
-    return direction * (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b)));
+    return direction * (typeof a === "number" && typeof b === "number" ? a - b : String(a).localeCompare(String(b), LANGUAGE));
   };
 }
 
@@ -104,10 +120,10 @@ let order = {key: "number", direction: -1};
 
 function prepare(decision) {
   decision.label = decision.title ?? decision.list;
-  decision.shown = decision.would_block ? `would ${decision.action}` : decision.action;
+  decision.shown = decision.would_block ? "would" : decision.action;
   decision.who = [decision.user, decision.client].filter(Boolean).join(" · ");
   decision.words = [
-    ...[decision.who, decision.shown, decision.url, decision.original, decision.expression, decision.rule, decision.label, decision.list],
+    ...[decision.who, decision.shown, t(`action_${decision.shown}`), decision.url, decision.original, decision.expression, decision.rule, decision.label, decision.list],
     ...[decision.category, decision.reason, decision.fault, decision.group, decision.method, decision.reference],
   ].filter(Boolean).join(" ").toLowerCase();
   return decision;
@@ -130,18 +146,18 @@ function row(decision, isFresh) {
     byId("explain").requestSubmit();
   };
   const time = make("time", {datetime: decision.time}, clock.format(new Date(decision.time)));
-  const url = make("button", {type: "button", class: "link", title: "Explain this address", onclick: ask});
+  const url = make("button", {type: "button", class: "link", dir: "ltr", title: t("explain_this"), onclick: ask});
   url.textContent = decision.url;
   const why = decision.fault ?? decision.reason;
   return make("tr", {role: "row", class: isFresh ? "fresh" : null, "data-number": decision.number},
     make("td", {role: "cell"}, time),
     make("td", {role: "cell"}, ...(decision.who ? [decision.who] : []), ...(decision.group && decision.group !== "default" ? [make("small", {}, decision.group)] : [])),
-    make("td", {role: "cell"}, chip(decision.shown), ...(decision.grant ? [make("small", {}, "unblocked")] : []), " ",
+    make("td", {role: "cell"}, chip(decision.shown), ...(decision.grant ? [make("small", {}, t("unblocked"))] : []), " ",
       ...oneClick({...decision, scope: "host", isStopped: ["block", "warn"].includes(decision.action)}, decision.url)),
-    make("td", {role: "cell"}, url, ...(decision.original ? [make("small", {dir: "ltr"}, `as sent: ${decision.original}`)] : []), ...(why ? [make("small", {dir: "auto"}, why)] : [])),
-    make("td", {role: "cell"}, ...(decision.expression ? [decision.expression, make("small", {}, decision.rule)] : [])),
-    make("td", {role: "cell"}, decision.label ?? ""),
-    make("td", {role: "cell"}, decision.category ?? ""),
+    make("td", {role: "cell"}, url, ...(decision.original ? [make("small", {}, `${t("original")}: `, bdi(decision.original))] : []), ...(why ? [make("small", {dir: "auto"}, why)] : [])),
+    make("td", {role: "cell"}, ...(decision.expression ? [bdi(decision.expression), make("small", {}, bdi(decision.rule))] : [])),
+    make("td", {role: "cell"}, bdi(decision.label)),
+    make("td", {role: "cell"}, bdi(decision.category)),
     make("td", {role: "cell", class: "number"}, short.format(decision.duration)),
   );
 }
@@ -153,9 +169,9 @@ function choose(detail, isDone = false) {
 
 /** Buttons of a row, for those who may: one that does the likely thing at once, and one that fills the form with it. */
 function oneClick(detail, name) {
-  const button = (text, own, onclick) => make("button", {type: "button", class: `small act ${own}`, "aria-label": `${text}: ${name}`, title: text === "Act" ? null : `${text} for half an hour`, onclick}, text);
-  const [text, own] = detail.isStopped ? ["Allow", "of-approve"] : ["Block", "of-manage"];
-  return [...(detail.scope ? [button(text, own, () => choose(detail, true)), " "] : []), button("Act", "of-approve", () => choose(detail))];
+  const button = (text, own, onclick) => make("button", {type: "button", class: `small act ${own}`, "aria-label": `${text}: ${name}`, title: text === t("act") ? null : `${text}: ${span(30, "minute")}`, onclick}, text);
+  const [text, own] = detail.isStopped ? [t("allow"), "of-approve"] : [t("block"), "of-manage"];
+  return [...(detail.scope ? [button(text, own, () => choose(detail, true)), " "] : []), button(t("act"), "of-approve", () => choose(detail))];
 }
 
 /** A button that shows the decisions with some words. */
@@ -167,7 +183,7 @@ function showing(words) {
     byId("decisions").scrollIntoView({block: "start"});
     byId("filter").focus({preventScroll: true});
   };
-  return make("button", {type: "button", class: "small", "aria-label": `Show: ${words}`, title: "Show its decisions", onclick: show}, "Show");
+  return make("button", {type: "button", class: "small", "aria-label": `${t("show")}: ${words}`, onclick: show}, t("show"));
 }
 
 function showDecisions(fresh = new Set()) {
@@ -184,9 +200,9 @@ function showDecisions(fresh = new Set()) {
     if (body.rows[place] !== one) body.insertBefore(one, body.rows[place] ?? null);
   });
   byId("none").hidden = shown.length > 0;
-  say(byId("none"), decisions.length ? "No decision fits." : "No decision yet: whatever is asked for by the proxy appears here.");
-  const more = found.length > shown.length ? `the first ${whole.format(shown.length)} of ` : "";
-  say(byId("shown"), decisions.length ? `${more}${whole.format(found.length)} of the last ${whole.format(decisions.length)}` : "");
+  say(byId("none"), t(decisions.length ? "no_decision_fits" : "no_decision"));
+  const numbers = {shown: whole.format(shown.length), found: whole.format(found.length), total: whole.format(decisions.length)};
+  say(byId("shown"), decisions.length ? t("shown_of", numbers) : "");
 }
 
 // -- figures ------------------------------------------------------------------------------------------------------------
@@ -204,22 +220,21 @@ function showFigures(data) {
   const of = (action) => counts.actions[action] ?? 0;
   const number = (value) => whole.format(value);
   facts(byId("figures"), [
-    ["Decisions", number(counts.total)],
-    ["Blocked", number(of("block")), "block"],
-    ["Warned of", number(of("warn")), "warn"],
-    ...(counts.would_block ? [["Passed by the dry run", number(counts.would_block), "would"]] : []),
-    ["Allowed", number(of("allow")), "allow"],
-    ["Tagged", number(of("tag")), "tag"],
-    ["No rule", number(of("pass"))],
-    ...(data.failures ? [["Failures", number(data.failures), "failures"]] : []),
-    ["Median decision", micro(durations.quantiles["0.5"])],
-    ["99th percentile", micro(durations.quantiles["0.99"])],
-    ["Memory", octets(data.memory)],
+    [t("decisions"), number(counts.total)],
+    [t("blocked"), number(of("block")), "block"],
+    [t("warned_of"), number(of("warn")), "warn"],
+    ...(counts.would_block ? [[t("dry_run"), number(counts.would_block), "would"]] : []),
+    [t("allowed"), number(of("allow")), "allow"],
+    [t("tagged"), number(of("tag")), "tag"],
+    [t("no_rule"), number(of("pass"))],
+    ...(data.failures ? [[t("failures"), number(data.failures), "failures"]] : []),
+    [t("median"), micro(durations.quantiles["0.5"])],
+    [t("percentile"), micro(durations.quantiles["0.99"])],
+    [t("memory"), octets(data.memory)],
   ]);
   const slowest = durations.slowest;
-  say(byId("quantiles"), slowest
-    ? `Of the last decisions, half took at most ${micro(durations.quantiles["0.5"])}, 90 % ${micro(durations.quantiles["0.9"])}, 99 % ${micro(durations.quantiles["0.99"])}. The slowest of all: ${micro(slowest.duration)}, ${slowest.url}`
-    : "None was made yet.");
+  const [half, most, nearly] = ["0.5", "0.9", "0.99"].map((share) => micro(durations.quantiles[share]));
+  say(byId("quantiles"), slowest ? t("quantiles", {half, most, nearly, slowest: micro(slowest.duration), url: slowest.url}) : t("nothing"));
   showHistogram(durations);
 }
 
@@ -241,22 +256,22 @@ function counter(id, title, columns) {
   const heads = columns.map(([name, key, kind]) => make("th", {scope: "col", "data-key": key, class: kind === "number" ? "number" : null}, name));
   const table = make("table", {id}, make("thead", {}, make("tr", {}, ...heads)), make("tbody"));
   const heading = make("h2", {id: `${id}-heading`}, title);
-  const empty = make("p", {class: "soft"}, "Nothing yet.");
+  const empty = make("p", {class: "soft"}, t("nothing"));
   const scroll = make("div", {class: "scroll", tabindex: "0", role: "group", "aria-labelledby": `${id}-heading`}, table);
   byId("counts").append(make("section", {class: "panel counted", "aria-labelledby": `${id}-heading`}, heading, scroll, empty));
   let rows = [];
   let sort = {key: "count", direction: -1};
   const cell = (one, [, key, kind]) => {
     if (kind === "number") return make("td", {class: "number"}, whole.format(one[key]));
-    if (kind === "list") return make("td", {}, one[key], " ", showing(one[key]));
+    if (kind === "list") return make("td", {}, bdi(one[key]), " ", showing(one[key]));
     if (kind === "rule") {
       const act = /^[a-z0-9.-]+\//.test(one[key]) ? oneClick({url: one[key]}, one[key]) : []; // not of hashes and filters
-      return make("td", {}, one[key], make("small", {}, one.rule), showing(one.rule), " ", ...act);
+      return make("td", {}, bdi(one[key]), make("small", {}, bdi(one.rule)), showing(one.rule), " ", ...act);
     }
     const scope = {host: "host", category: "category"}[key];
     const name = one[key] ?? one.user;
     const act = kind === "chosen" && name ? oneClick({...one, scope, isStopped: key === "host" || ["block", "warn"].includes(one.action)}, name) : [];
-    return make("td", {}, kind === "action" ? chip(one[key]) : one[key] ?? "", ...(act.length ? [" ", ...act] : []));
+    return make("td", {}, kind === "action" ? chip(one[key]) : bdi(one[key]), ...(act.length ? [" ", ...act] : []));
   };
   const draw = () => {
     const sorted = [...rows].sort(compare(sort.key, sort.direction));
@@ -265,7 +280,7 @@ function counter(id, title, columns) {
     empty.hidden = rows.length > 0;
   };
   sortable(table, sort.key, sort.direction, (key, direction) => { sort = {key, direction}; draw(); });
-  return (fresh, none = "Nothing yet.") => {
+  return (fresh, none = t("nothing")) => {
     say(empty, none);
     if (JSON.stringify(fresh) === JSON.stringify(rows) && rows.length) return;
     rows = fresh;
@@ -276,15 +291,17 @@ function counter(id, title, columns) {
 let showCounts = () => {};
 
 function makeCounters() {
-  const lists = counter("top-lists", "By list", [["List", "list", "list"], ["Action", "action", "action"], ["Times", "count", "number"]]);
-  const categories = counter("top-categories", "By category", [["Category", "category", "chosen"], ["Action", "action", "action"], ["Times", "count", "number"]]);
-  const clients = counter("top-clients", "By client", [["Client", "client", "chosen"], ["User", "user"], ["Times", "count", "number"]]);
-  const hosts = counter("top-hosts", "Hosts that are stopped", [["Host", "host", "chosen"], ["Times", "count", "number"]]);
-  const rules = counter("top-rules", "Rules that hit", [["Rule", "pattern", "rule"], ["Times", "count", "number"]]);
+  const times = [t("times"), "count", "number"];
+  const action = [t("action"), "action", "action"];
+  const lists = counter("top-lists", t("by_list"), [[t("list"), "list", "list"], action, times]);
+  const categories = counter("top-categories", t("by_category"), [[t("category"), "category", "chosen"], action, times]);
+  const clients = counter("top-clients", t("by_client"), [[t("client"), "client", "chosen"], [t("user"), "user"], times]);
+  const hosts = counter("top-hosts", t("stopped_sites"), [[t("site"), "host", "chosen"], times]);
+  const rules = counter("top-rules", t("rules_that_hit"), [[t("rule"), "pattern", "rule"], times]);
   showCounts = ({counts, log}) => {
     lists(counts.lists);
     categories(counts.categories);
-    clients(counts.clients, log.clients === "drop" ? "The policy's log keeps no clients, so none are shown." : undefined);
+    clients(counts.clients, log.clients === "drop" ? t("no_clients") : undefined);
     hosts(counts.hosts);
     rules(counts.rules);
   };
@@ -298,19 +315,19 @@ let listOrder = {key: null, direction: 1};
 function showLists() {
   const sorted = listOrder.key ? [...lists].sort(compare(listOrder.key, listOrder.direction)) : lists;
   const rows = sorted.map((one) => make("tr", {},
-    make("th", {scope: "row"}, one.title ?? one.file, ...(one.title ? [make("small", {}, one.file)] : []),
+    make("th", {scope: "row"}, bdi(one.title ?? one.file), ...(one.title ? [make("small", {}, bdi(one.file))] : []),
       " ", showing(one.title ?? one.file), ...(one.category ? [" ", ...oneClick({category: one.category}, one.category)] : [])),
     make("td", {}, one.layer),
     make("td", {}, one.format),
     ...["rules", "duplicates", "refused", "covered"].map((key) => make("td", {class: "number"}, whole.format(one[key]))),
-    make("td", {}, one.modified === null ? "gone" : make("time", {datetime: new Date(one.modified * 1000).toISOString()}, moment(one.modified))),
+    make("td", {}, one.modified === null ? t("missing") : make("time", {datetime: new Date(one.modified * 1000).toISOString()}, moment(one.modified))),
     make("td", {class: "number"}, one.size === null ? "" : octets(one.size)),
   ));
   refill(byId("lists").tBodies[0], ...rows);
   const warnings = lists.flatMap((one) => one.warnings);
   byId("warnings").replaceChildren(...(warnings.length ? [make("details", {},
-    make("summary", {}, `${whole.format(warnings.length)} ${warnings.length === 1 ? "warning" : "warnings"}`),
-    make("ul", {}, ...warnings.map((one) => make("li", {}, one))))] : []));
+    make("summary", {}, t("warnings", {number: whole.format(warnings.length)})),
+    make("ul", {lang: "en", dir: "ltr"}, ...warnings.map((one) => make("li", {}, one))))] : []));
 }
 
 let policyText = "";
@@ -319,7 +336,7 @@ let groupsText = "";
 function showPolicy(data) {
   const {policy, log} = data;
   const groups = policy.groups.map((one) => (one.mode === "block" ? one.name : `${one.name} (${one.mode})`)).join(", ");
-  say(byId("policy"), policy.file ? `${policy.file} · ${whole.format(policy.rules)} rules · mode ${policy.mode}` : "There is no policy that can be used.");
+  say(byId("policy"), policy.file ? [isolate(policy.file), pair(t("rules"), whole.format(policy.rules)), pair(t("mode"), policy.mode)].join(" · ") : t("no_policy"));
   const named = policy.groups.map((one) => one.name).join("\n");
   if (named !== groupsText) {
     groupsText = named;
@@ -331,24 +348,23 @@ function showPolicy(data) {
   say(byId("held"), [...new Set(held)].join("\n"));
   const problem = byId("problem");
   problem.hidden = !policy.problem;
-  say(problem, policy.problem ? `The last change of the policy is not used, what was good before stays in force:\n${policy.problem}` : "");
+  say(problem, policy.problem ? `${t("not_used")}\n${policy.problem}` : "");
   const reading = policy.reading;
+  const {used, refused} = policy.readings;
   say(byId("reading"), reading
-    ? `Last read ${moment(reading.moment)}, in ${short.format(reading.duration)} s: ${reading.problem ? "not used, for its mistakes" : "in force"}. Readings that could be used: ${whole.format(policy.readings.used)} of ${whole.format(policy.readings.used + policy.readings.refused)}.`
+    ? t("last_read", {when: moment(reading.moment), time: span(reading.duration, "second", "short"), state: t(reading.problem ? "has_mistakes" : "in_force"), used: whole.format(used), all: whole.format(used + refused)})
     : "");
-  const kept = {
-    keep: "clients as they are", pseudonym: "clients by pseudonyms", drop: "no clients",
-  }[log.clients];
-  const queries = log.queries === "drop" ? "addresses without their queries" : "addresses with their queries";
-  say(byId("privacy"), `${log.is_on ? `As the policy's log has it: ${kept}, ${queries}.` : `The policy keeps no log; here are ${kept}, ${queries}.`} The last ${whole.format(MOST_KEPT)} decisions are in the memory of the proxy alone.`);
+  const shown = [t(log.is_on ? "by_the_log" : "no_log"), t(`clients_${log.clients}`), t(`queries_${log.queries}`), t("in_memory", {number: whole.format(MOST_KEPT)})];
+  say(byId("privacy"), shown.join(" "));
+  const logged = [log.is_on ? isolate(log.folder) : t("off"), log.waiting && t("records_wait", {number: whole.format(log.waiting)}), log.fault && t("log_fault", {why: log.fault})];
   facts(byId("state"), [
-    ["Running for", seconds(data.now - data.started)],
-    ["Groups", groups || "none"],
-    ["Log", (log.is_on ? log.folder ?? "" : "off") + (log.waiting ? `, ${whole.format(log.waiting)} records wait` : "") + (log.fault ? `\ncannot be written: ${log.fault}` : "")],
-    ["Unblocking", policy.store_fault ? `not possible: ${policy.store_fault}` : "possible"],
-    ["Index", policy.index ? `${policy.index} (${octets(policy.octets)})` : "none"],
-    ["Could not be read", `${whole.format(data.counts.faults)} addresses`],
-    ["Failures of the filter", whole.format(data.failures)],
+    [t("running_for"), seconds(data.now - data.started)],
+    [t("groups"), groups || "–"],
+    [t("log"), logged.filter(Boolean).join("\n")],
+    [t("unblocking"), policy.store_fault ? t("not_possible", {why: policy.store_fault}) : t("possible")],
+    [t("index"), policy.index ? `${isolate(policy.index)} (${octets(policy.octets)})` : "–"],
+    [t("unreadable"), whole.format(data.counts.faults)],
+    [t("failures"), whole.format(data.failures)],
   ]);
   const text = JSON.stringify(policy.lists);
   if (text !== policyText) {
@@ -368,7 +384,7 @@ function showFleet({fleet, now}) {
     make("td", {}, seconds(now - one.started)),
     make("td", {class: "number"}, short.format(one.rate)),
     make("td", {class: "number"}, octets(one.memory)),
-    make("td", {}, one.troubles.join("\n") || "nothing"),
+    make("td", {}, one.troubles.join("\n") || "–"),
   )));
 }
 
@@ -380,10 +396,10 @@ function table(name, heads, rows) {
     make("thead", {role: "rowgroup"}, make("tr", {role: "row"}, ...heads.map((head) => make("th", {scope: "col", role: "columnheader"}, head)))),
     make("tbody", {role: "rowgroup"}, ...rows)));
 }
-const code = (text) => make("code", {}, text);
-const cells = (...values) => values.map((value) => make("td", {role: "cell"}, value ?? ""));
+const code = (text) => make("code", {dir: "ltr"}, text);
+const cells = (...values) => values.map((value) => make("td", {role: "cell"}, bdi(value)));
 
-const quotaText = (one) => `Quota of ${one.category} now: ${one.left} of ${one.limit} minutes a ${one.per} left, until ${until(one.reset)} (${one.source}:${one.line})`;
+const quotaText = (one) => `${t("quota_left", {...one, left: whole.format(one.left), limit: whole.format(one.limit), until: until(one.reset)})} ${isolate(`(${one.source}:${one.line})`)}`;
 
 function explained(found) {
   const {decision} = found;
@@ -391,28 +407,30 @@ function explained(found) {
   const isWinner = (match) => winner && JSON.stringify(match) === JSON.stringify(winner);
   const stops = ["block", "warn"].includes(decision.action);
   const passes = found.option !== "block" ? found.option : found.mode !== "block" ? found.mode : null;
-  const why = decision.fault ?? (winner ? `${winner.expression} by ${winner.title ?? winner.list} (${winner.source}:${winner.line})` : "no rule fits");
-  const parts = [make("p", {class: "verdict"}, chip(decision.action), ` ${decision.canonical}`,
-    make("small", {}, why),
-    ...(winner?.reason ? [make("small", {dir: "auto"}, winner.reason)] : []),
-    ...(decision.grant ? [make("small", {}, decision.grant)] : []),
-    ...(stops && passes ? [make("small", {}, `It passes all the same: mode ${passes}.`)] : []),
-    make("small", {}, `For the group ${found.group}${found.until ? `, until ${until(found.until)}` : ""}.`),
-    ...found.quotas.map((one) => make("small", {}, quotaText(one))))];
+  const why = decision.fault ?? (winner ? `${winner.expression} · ${winner.title ?? winner.list} (${winner.source}:${winner.line})` : t("no_rule_fits"));
+  const small = (words) => make("small", {}, words);
+  const parts = [make("p", {class: "verdict"}, chip(decision.action), " ", bdi(decision.canonical),
+    small(bdi(why)),
+    ...(winner?.reason ? [small(bdi(winner.reason))] : []),
+    ...(decision.grant ? [small(bdi(decision.grant))] : []),
+    ...(stops && passes ? [small(t("it_passes", {mode: passes}))] : []),
+    small([pair(t("group"), found.group), found.until && pair(t("until_when"), until(found.until))].filter(Boolean).join(" · ")),
+    ...found.quotas.map((one) => small(quotaText(one))))];
+  const decides = ` – ${t("decides")}`;
   if (decision.matches.length) {
-    parts.push(make("h3", {}, "Rules that fit"), table("Rules that fit", ["Layer", "Action", "Expression", "Rule as written", "Where", "Category"],
+    parts.push(make("h3", {}, t("rules_that_fit")), table(t("rules_that_fit"), ["layer", "action", "expression_of", "written", "where", "category"].map((key) => t(key)),
       decision.matches.map((match) => make("tr", {class: isWinner(match) ? "wins" : null}, ...cells(
-        match.layer + (isWinner(match) ? " – decides" : ""), chip(match.action), match.expression, code(match.rule),
+        isolate(match.layer) + (isWinner(match) ? decides : ""), chip(match.action), match.expression, code(match.rule),
         `${match.source}:${match.line}${match.via ? `, ${match.via}` : ""}`, match.category)))));
   }
-  parts.push(make("h3", {}, "Layers that were asked"), table("Layers that were asked", ["Layer", "Rules", "That fit"], found.layers.map((layer) =>
-    make("tr", {class: layer.decides ? "wins" : null}, ...cells(layer.name + (layer.decides ? " – decides" : ""),
-      layer.rules === null ? "what no layer decides" : whole.format(layer.rules), whole.format(layer.fit))))));
-  const steps = make("details", {}, make("summary", {}, "From the address to what is looked up"));
-  steps.append(table("Steps of canonicalization", ["Step", "Address"], [["as given", found.url], ...found.steps.map((step) => [step.name, step.url])].map(
+  parts.push(make("h3", {}, t("layers_asked")), table(t("layers_asked"), [t("layer"), t("rules"), t("that_fit")], found.layers.map((layer) =>
+    make("tr", {class: layer.decides ? "wins" : null}, ...cells(isolate(layer.name) + (layer.decides ? decides : ""),
+      layer.rules === null ? t("no_layer") : whole.format(layer.rules), whole.format(layer.fit))))));
+  const steps = make("details", {}, make("summary", {}, t("steps")));
+  steps.append(table(t("steps"), [t("step"), t("address")], [[t("as_given"), found.url], ...found.steps.map((step) => [step.name, step.url])].map(
     ([name, url]) => make("tr", {}, ...cells(name, code(url))))));
   for (const form of found.forms) {
-    steps.append(make("h3", {}, "Canonical: ", code(form.url)), table("Expressions", ["Expression, the most specific first", "SHA-256"],
+    steps.append(make("h3", {}, `${t("canonical")}: `, code(form.url)), table(t("expression_of"), [t("expression_of"), "SHA-256"],
       form.expressions.map((one) => make("tr", {}, ...cells(code(one.expression), make("code", {class: "digest"}, one.sha256))))));
   }
   return [...parts, steps];
@@ -429,9 +447,9 @@ async function explain(event) {
     const query = new URLSearchParams(new FormData(byId("explain")));
     const response = await fetch(`/explain?${query}`, {headers: {"X-Hushlist": "live"}});
     const found = await response.json();
-    parts = response.ok ? explained(found) : [make("p", {class: "alert"}, found.error ?? "It cannot be explained.")];
+    parts = response.ok ? explained(found) : [make("p", {class: "alert"}, `${t("cannot_explain")} ${found.error ?? ""}`)];
   } catch {
-    parts = [make("p", {class: "alert"}, "The proxy does not answer.")];
+    parts = [make("p", {class: "alert"}, t("proxy_silent"))];
   }
   if (mine === asked) place.replaceChildren(...parts);
 }
@@ -446,8 +464,8 @@ function showRequests({requests}) {
   if (text === requestsText) return;
   requestsText = text;
   byId("requests").hidden = !requests.length;
-  refill(byId("waiting"), table("Waiting for an answer", ["Request", "Asked", "Who", "Address", "Reason", "Answer"], requests.map((one) => make("tr", {}, ...cells(
-    String(one.id) + (one.times > 1 ? ` (${whole.format(one.times)} times)` : ""), moment(one.asked),
+  refill(byId("waiting"), table(t("waiting"), ["request", "asked", "who", "address", "reason", "answer"].map((key) => t(key)), requests.map((one) => make("tr", {}, ...cells(
+    String(one.id) + (one.times > 1 ? ` (×${whole.format(one.times)})` : ""), moment(one.asked),
     one.user ?? one.client, code(one.url), make("span", {dir: "auto"}, one.reason), make("span", {class: "actions"}, ...answers(one)))))));
 }
 
@@ -493,11 +511,11 @@ async function follow() {
       const data = await response.json();
       if (isPaused) continue; // it is asked for again
       take(data, session);
-      status("live", "Live");
+      status("live", t("live"));
       await sleep(CALM);
     } catch (error) {
       console.warn(error);
-      if (!isPaused) status("lost", "No answer");
+      if (!isPaused) status("lost", t("no_answer"));
       await sleep(PAUSE);
     }
   }
@@ -516,6 +534,6 @@ byId("explain").addEventListener("submit", explain);
 byId("pause").addEventListener("click", () => {
   isPaused = !isPaused;
   byId("pause").setAttribute("aria-pressed", String(isPaused));
-  status(isPaused ? "paused" : "", isPaused ? "Paused" : "Connecting");
+  status(isPaused ? "paused" : "", t(isPaused ? "paused" : "connecting"));
 });
 follow();

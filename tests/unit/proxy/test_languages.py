@@ -4,13 +4,18 @@ from __future__ import annotations
 
 import re
 import time
+from collections.abc import Mapping
+from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.match.checks import CHECKS
-from hushlist.proxy.page.pages import DEFAULT_LANGUAGE, TEXTS, negotiate
+from hushlist.match.rule import Action
+from hushlist.policy.notify_channels import LANGUAGES
+from hushlist.proxy import languages
+from hushlist.proxy.languages import DEFAULT_LANGUAGE, TEXTS, Texts, live_texts, load_texts, negotiate
 
 OFFERED = ["en", "de", "fr", "pt", "zh-hant"]
 
@@ -110,25 +115,63 @@ def test_a_long_header_costs_nothing(part: str) -> None:
     assert time.process_time() - started < 0.5
 
 
-_WITH_A_TIME = ("used_up_reason", "ending_reason", "minutes", "hours")
+SETUP, LIVE = load_texts("dashboard/setup"), load_texts("dashboard/live_page")
+#: a separator, which may be a space, and units, of which some are abbreviated
+_NO_SENTENCES = ("thousands", "minutes", "hours")
 
 
 @pytest.mark.parametrize("language", TEXTS)
-def test_every_language_is_whole(language: str) -> None:
-    texts, english = TEXTS[language], TEXTS[DEFAULT_LANGUAGE]
+@pytest.mark.parametrize("folder", [TEXTS, SETUP, LIVE], ids=["page", "setup", "live"])
+def test_every_language_is_whole(folder: Mapping[str, Texts], language: str) -> None:
+    texts, english = folder[language], folder[DEFAULT_LANGUAGE]
     assert list(texts) == list(english)
     for key, text in texts.items():
-        assert text.strip() == text != "", key
+        assert text != "", key
+        assert text.strip() == text or key == "thousands", key
         assert "<" not in text, key
-        assert text.count("{}") == english[key].count("{}") == (key in _WITH_A_TIME), key
-        # a sentence stays one
-        assert english[key].endswith(".") is bool(re.search(r"[.।。]$", text)) or key in ("minutes", "hours"), key
-    assert len(texts["months"].split()) == len(set(texts["months"].split())) == 12
-    assert texts["dir"] == ("rtl" if language == "ar" else "ltr")
+        assert _placeholders(text) == _placeholders(english[key]), key
+        if key not in _NO_SENTENCES:  # a sentence stays one
+            assert english[key].endswith(".") is bool(re.search(r"[.।。]$", text)), key
+        assert len(text) <= 2 * len(english[key]) + 20, key
+
+
+def _placeholders(text: str) -> list[str]:
+    return sorted(re.findall(r"\{\w*\}", text))
+
+
+def test_no_text_is_there_twice_and_each_language_has_its_own() -> None:
+    assert not TEXTS["en"].keys() & LIVE["en"].keys()
+    for key in ("skip", "not_used", "history_said"):
+        assert len({texts[key] for texts in LIVE.values()}) == len(LIVE)
+
+
+def test_a_month_has_its_name_and_a_language_its_direction() -> None:
+    for language, texts in TEXTS.items():
+        assert len(texts["months"].split()) == len(set(texts["months"].split())) == 12
+        assert texts["dir"] == ("rtl" if language == "ar" else "ltr")
+
+
+PROXY = Path(languages.__file__).parent
+
+
+def test_the_live_page_has_a_text_for_each_key_and_a_use_for_each_text() -> None:
+    page = PROXY / "dashboard" / "live_page"
+    scripts = (page / "live.js").read_text() + (page / "admin.js").read_text()
+    placed = set(re.findall(r"\$(\w+)", (page / "index.html").read_text())) - {"lang", "texts"}
+    written = "".join(path.read_text(encoding="utf-8") for path in PROXY.rglob("*.py")) + scripts
+    known = live_texts()["en"].keys()
+    recorded = re.findall(r'account, "([a-z ]+)"', (PROXY.parent / "admin" / "administration.py").read_text())
+    done = {f"did_{word.replace(' ', '_')}" for word in (*recorded, "signed in")}
+    actions = {f"action_{action.value}" for action in Action}
+    assert placed | set(re.findall(r'\bt\("(\w+)"', scripts)) | done | actions <= known
+    assert {key for key in known if key.startswith("did_")} == done
+    by_kind = re.compile("did_|action_|role_|clients_|queries_|stopped_|last_")
+    used = placed | set(re.findall(r"[\"'](\w+)[\"']", written))
+    assert {key for key in LIVE["en"] if not by_kind.match(key)} <= used
 
 
 def test_the_languages_that_are_promised_are_there() -> None:
-    assert sorted(TEXTS) == ["ar", "de", "en", "es", "fr", "hi", "it", "ja", "nl", "pl", "pt", "tr", "uk", "zh-hans"]
+    assert sorted(TEXTS) == sorted(SETUP) == sorted(LIVE) == sorted(LANGUAGES)
     reasons = [texts["blocked_reason"] for texts in TEXTS.values()]
     assert len(set(reasons)) == len(reasons)
 

@@ -1,0 +1,160 @@
+"""The languages of all that people see: their texts, one file for each, and which of them a reader gets."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from functools import cache
+from importlib.resources import files
+from operator import attrgetter
+
+#: key -> text
+Texts = Mapping[str, str]
+
+
+def load_texts(folder: str) -> Mapping[str, Texts]:
+    """The texts in a folder below ``proxy/``, by language: each is a file, named by its tag, with the same keys."""
+    return {
+        file.name.removesuffix(".json"): json.loads(file.read_text(encoding="utf-8"))
+        for file in sorted(files("hushlist.proxy").joinpath(folder, "texts").iterdir(), key=attrgetter("name"))
+        if file.name.endswith(".json")
+    }
+
+
+#: those of the block page, read once, so that a missing file fails at the start and not at a page
+TEXTS = load_texts("page")
+
+
+@cache
+def live_texts() -> Mapping[str, Texts]:
+    """Those of the live page, the history, notices and summaries, and the words of the block page, which they use."""
+    return {language: {**TEXTS[language], **own} for language, own in load_texts("dashboard/live_page").items()}
+
+
+# -- numbers and dates -------------------------------------------------------------------------------------------------
+
+
+def number_text(number: int, texts: Texts) -> str:
+    """A whole number as readers of a language write it.
+
+    >>> number_text(1234567, live_texts()["de"])
+    '1.234.567'
+    """
+    return f"{number:,}".replace(",", texts["thousands"])
+
+
+def moment_text(moment: datetime, texts: Texts, time: str = "%H:%M") -> str:
+    """A day, and its time unless that is an empty form.
+
+    >>> moment_text(datetime(2026, 12, 4), TEXTS["de"], ""), moment_text(datetime(2026, 12, 4, 7), TEXTS["ja"])
+    ('4. Dezember 2026', '2026年12月4日 07:00')
+    """
+    month = texts["months"].split()[moment.month - 1]
+    shown = texts["moment"].format(day=moment.day, month=month, year=moment.year, time=moment.strftime(time))
+    return shown.rstrip(" ,،")
+
+
+def local_time(moment: datetime, texts: Texts) -> str:
+    """A moment as readers of a language write it, in its own time zone.
+
+    >>> from datetime import timedelta, timezone
+    >>> moment = datetime(2026, 12, 4, 22, 30, 9, tzinfo=timezone(timedelta(hours=1)))
+    >>> local_time(moment, TEXTS["en"]), local_time(moment, TEXTS["ja"])
+    ('4 December 2026, 22:30 (UTC+01:00)', '2026年12月4日 22:30 (UTC+01:00)')
+    """
+    offset = moment.isoformat(timespec="minutes").removeprefix(moment.replace(tzinfo=None).isoformat("T", "minutes"))
+    return f"{moment_text(moment, texts)} (UTC{'' if offset == '+00:00' else offset})"
+
+
+# -- which language ---------------------------------------------------------------------------------------------------
+
+DEFAULT_LANGUAGE = "en"
+#: a reader has a few languages; what follows so many, or is longer, is ignored
+_MOST_RANGES = 50
+_LONGEST_RANGE = 100
+
+# Spec: RFC 4647, 2.1: 'language-range = (1*8ALPHA *("-" 1*8alphanum)) / "*"'
+_RANGE = re.compile(r"(?:[a-z]{1,8}(?:-[a-z0-9]{1,8})*|\*)", re.ASCII)
+# Spec: RFC 9110, 12.4.2: 'qvalue = ( "0" [ "." 0*3DIGIT ] ) / ( "1" [ "." 0*3("0") ] )'
+_WEIGHT = re.compile(r"q=(0(?:\.[0-9]{0,3})?|1(?:\.0{0,3})?)", re.ASCII)
+
+
+def negotiate(header: str, offered: Collection[str] = TEXTS.keys(), default: str = DEFAULT_LANGUAGE) -> str:
+    """The language to answer in, by an Accept-Language header, which may have any content.
+
+    >>> negotiate("de-CH, fr;q=0.9, en;q=0.8", ["en", "de", "fr"])
+    'de'
+    >>> negotiate("tlh, *;q=0.5", ["en", "de"])
+    'en'
+
+    Spec: RFC 9110, 12.5.4, and RFC 4647, 3.4 (lookup)
+    """
+    # sorting is stable: of two with the same weight the first one comes first
+    weighted = _with_script(sorted(_ranges(header), key=lambda item: -item[1]))
+    # 'a value of 0 means "not acceptable"'
+    refused = {wanted for wanted, weight in weighted if weight == 0}
+    for wanted, weight in weighted:
+        if weight > 0 and (found := _look_up(wanted, offered, default, refused)) is not None:
+            return found
+    # RFC 9110, 12.5.4: where nothing fits, "the origin server can either disregard the header field by treating the
+    # response as if it is not subject to content negotiation" - a page in some language is better than none
+    return default
+
+
+def _ranges(header: str) -> Iterator[tuple[str, float]]:
+    """Every valid language range, with its weight."""
+    for item in header.split(",", _MOST_RANGES)[:_MOST_RANGES]:
+        if len(item) > _LONGEST_RANGE:
+            continue
+        wanted, *parameters = (part.strip(" \t").lower() for part in item.split(";"))
+        weights = [_WEIGHT.fullmatch(parameter) for parameter in parameters]
+        if _RANGE.fullmatch(wanted) and len(weights) <= 1 and None not in weights:
+            yield wanted, next((float(found[1]) for found in weights if found), 1.0)
+
+
+#: regions where Chinese is mostly written in traditional characters (likely subtags of Unicode's CLDR)
+_TRADITIONAL = frozenset({"hant", "tw", "hk", "mo"})
+_SIMPLIFIED = frozenset({"hans", "cn", "sg", "my"})
+
+
+def _with_script(weighted: list[tuple[str, float]]) -> list[tuple[str, float]]:
+    """The ranges, with the script of Chinese written out; ``zh`` alone means that of the reader's other ranges.
+
+    Browsers send ``zh-TW, zh;q=0.9``: whoever reads traditional characters does not ask for simplified ones by that.
+    """
+    first = next((script for wanted, weight in weighted if weight > 0 and (script := _script_of(wanted))), "hans")
+    return [
+        (f"zh-{_script_of(wanted) or first}" if wanted.split("-")[0] == "zh" else wanted, weight)
+        for wanted, weight in weighted
+    ]
+
+
+def _script_of(wanted: str) -> str | None:
+    """The script that a range for Chinese means; ``None``: it does not say.
+
+    >>> _script_of("zh-hant-cn"), _script_of("zh-sg"), _script_of("zh"), _script_of("de-tw")
+    ('hant', 'hans', None, None)
+    """
+    language, *subtags = wanted.split("-")
+    for subtag in subtags if language == "zh" else ():
+        if subtag in _TRADITIONAL:
+            return "hant"
+        if subtag in _SIMPLIFIED:
+            return "hans"
+    return None
+
+
+def _look_up(wanted: str, offered: Collection[str], default: str, refused: Collection[str]) -> str | None:
+    """The language that fits one range best: "the language range is progressively truncated from the end"."""
+    if wanted == "*":
+        return next((tag for tag in (default, *offered) if tag not in refused), None)
+    while wanted:
+        if wanted in offered and wanted not in refused:
+            return wanted
+        wanted = wanted.rpartition("-")[0]
+        # "Single letter or digit subtags [...] are removed as well": one may not be the last
+        if wanted[-2:-1] == "-":
+            wanted = wanted[:-2]
+    return None
