@@ -1,4 +1,4 @@
-"""A PostgreSQL for tests: Debian's, in a folder of its own, on a loopback port that the kernel chose."""
+"""A PostgreSQL for tests: Debian's, in a folder of its own, at a port that the kernel chose, mostly of loopback."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import socket
 import subprocess
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from functools import cache
 from itertools import count
@@ -44,16 +44,18 @@ def _programs() -> Path | None:
 class Server:
     """A server that can be killed, and started again at the same port."""
 
-    def __init__(self, folder: Path) -> None:
+    def __init__(self, folder: Path, at: str = "127.0.0.1", command: Sequence[str] = ()) -> None:
+        """``at`` is the address where it listens; ``command`` is what runs its programs, as on another machine."""
         self.folder, self.data = folder, folder / "data"
-        self.port = 0
-        self._as_user: list[str] = []
+        self.at, self.port = at, 0
+        self._is_up = False
+        self._command = [*command]
         self._numbers = count(1)
         if os.geteuid() == 0:  # which it refuses to run as
             known = {user.pw_name for user in pwd.getpwall()}
             user = "postgres" if "postgres" in known else "nobody"
             shutil.chown(folder, user)
-            self._as_user = ["setpriv", f"--reuid={user}", f"--regid={pwd.getpwnam(user).pw_gid}", "--clear-groups"]
+            self._command += ["setpriv", f"--reuid={user}", f"--regid={pwd.getpwnam(user).pw_gid}", "--clear-groups"]
         folder.chmod(0o755)  # for the socket
 
     def make(self) -> None:
@@ -63,6 +65,19 @@ class Server:
         secret.chmod(0o644)
         login = ["-U", USER, "-A", "scram-sha-256", f"--pwfile={secret}"]
         self._run("initdb", "-D", str(self.data), "-E", "UTF8", "--locale=C.UTF-8", "-N", *login)
+        with (self.data / "pg_hba.conf").open("a") as rules:
+            rules.write("host all all samenet scram-sha-256\n")
+
+    def follow(self, primary: Server) -> None:
+        """Make the server's files those of a standby, without which the primary commits nothing from then on."""
+        self._run("pg_basebackup", "-D", str(self.data), "-R", "-c", "fast", "-d", primary.address().url)
+        self.start()
+        primary.execute("ALTER SYSTEM SET synchronous_standby_names = '*'", "SELECT pg_reload_conf()")
+
+    def promote(self) -> None:
+        """End its life as a standby: it can be written to, and waits for none of its own."""
+        self._control("promote")
+        self.execute("ALTER SYSTEM RESET synchronous_standby_names", "SELECT pg_reload_conf()")
 
     def start(self) -> None:
         """Start it; the first time, at a port that is free."""
@@ -70,7 +85,7 @@ class Server:
             port = self.port or _free_port()
             settings = {
                 "port": port,
-                "listen_addresses": "127.0.0.1",
+                "listen_addresses": self.at,
                 "unix_socket_directories": self.folder,
                 "fsync": "off",
                 "max_connections": 200,
@@ -83,17 +98,20 @@ class Server:
                     raise
                 time.sleep(0.5)  # another took the port; or processes of one that was killed have not ended yet
             else:
-                self.port = port
+                self.port, self._is_up = port, True
                 return
 
     def stop(self, how: str = "immediate") -> None:
         """Stop it; ``immediate`` is as if it were killed: it recovers at its next start."""
-        self._control("stop", "-m", how)
+        if self._is_up:
+            self._control("stop", "-m", how)
+        self._is_up = False
 
     def kill(self) -> None:
         """Kill its first process, as a machine without memory does; the others then end by themselves."""
         number = int((self.data / "postmaster.pid").read_text().split()[0])
         os.kill(number, signal.SIGKILL)
+        self._is_up = False
         end = time.monotonic() + _PATIENCE
         while Path(f"/proc/{number}").exists() and time.monotonic() < end:
             time.sleep(0.01)
@@ -105,7 +123,7 @@ class Server:
         folder = _programs()
         assert folder is not None
         subprocess.run(
-            [*self._as_user, str(folder / program), *arguments],
+            [*self._command, str(folder / program), *arguments],
             check=True,
             cwd=self.folder,
             stdin=subprocess.DEVNULL,
@@ -116,14 +134,21 @@ class Server:
 
     def address(self, name: str = "postgres", *, port: int | None = None, more: str = "") -> PostgresAddress:
         """The address of a database."""
-        url = f"postgresql://{USER}:{_ESCAPED}@127.0.0.1:{port or self.port}/{name}"
+        url = f"postgresql://{USER}:{_ESCAPED}@{self.at}:{port or self.port}/{name}"
         return parse_postgres_address(url + (f"?{more}" if more else ""))
+
+    def direct(self, name: str = "postgres", *others: Server) -> PostgresAddress:
+        """The address of a database by a socket file, from wherever; of several servers, of the primary."""
+        servers = (self, *others)
+        hosts = ",".join(str(one.folder) for one in servers)
+        ports = ",".join(str(one.port) for one in servers)
+        return parse_postgres_address(f"postgresql://{USER}:{_ESCAPED}@/{name}?host={hosts}&port={ports}")
 
     def execute(self, *queries: str, name: str = "postgres") -> list[tuple[object, ...]]:
         """Run queries, each by itself; the rows of the last."""
         import psycopg
 
-        with psycopg.connect(self.address(name).url, autocommit=True) as connection:
+        with psycopg.connect(self.direct(name).url, autocommit=True) as connection:
             for query in queries:
                 cursor = connection.execute(query.encode())
             return cursor.fetchall() if cursor.description else []
@@ -144,17 +169,17 @@ def _free_port() -> int:
 
 
 @contextmanager
-def running() -> Iterator[Server]:
-    """A server with a database ``migrated``; skips the test where it cannot be had."""
+def running(at: str = "127.0.0.1", command: Sequence[str] = ()) -> Iterator[Server]:
+    """A server, as ``Server`` has it, with a database ``migrated``; skips the test where it cannot be had."""
     pytest.importorskip("psycopg", reason="the extra fleet is not installed")
     if _programs() is None or not hasattr(os, "geteuid"):
         pytest.skip("PostgreSQL is not installed: Debian's package is postgresql")
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="hushlist-postgres-")))
-        server = Server(folder)
+        server = Server(folder, at, command)
         server.make()
         server.start()
         stack.callback(server.stop)
         server.execute("CREATE DATABASE migrated")
-        assert migrate(server.address("migrated"))[0] == 0
+        assert migrate(server.direct("migrated"))[0] == 0
         yield server

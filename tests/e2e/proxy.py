@@ -165,13 +165,16 @@ def mitmdump(
     options: Mapping[str, object] | None = None,
     scripts: Sequence[str] = (),
     save: Path | None = None,
+    command: Sequence[str] = (),
 ) -> Iterator[Proxy]:
     """A mitmdump with the filter on a free port of loopback, until the block ends.
 
     ``folder`` takes its configuration and certificate authority, ``scripts`` are those of tests/e2e/scripts to
     load after the filter, ``save`` is the file for the flows that it records, ``more_modes`` say where else it listens.
+    ``command`` runs it, as on another machine.
     """
     arguments = [
+        *command,
         *_arguments(folder, policy, mode, options, scripts),
         *("--mode", proxy_mode, "--listen-host", LOOPBACK, "--listen-port", "0"),
         *(part for mode in more_modes for part in ("--mode", mode)),
@@ -179,7 +182,7 @@ def mitmdump(
         *("--set", f"upstream_http={origin.http_port}", "--set", f"upstream_https={origin.https_port}"),
         *(("-w", str(save)) if save else ()),
     ]
-    with running(arguments, folder, start_mitmdump) as (process, log):
+    with running(arguments, folder, start_command if command else start_mitmdump) as (process, log):
         # modes start side by side: any of them may be told of first
         kind = r"HTTP\(S\) proxy " if proxy_mode == "regular" else ""
         port = int(log.wait_for(rf"{kind}listening at {re.escape(LOOPBACK)}:(\d+)")[1])

@@ -1,9 +1,11 @@
 """Faults of the database that two proxies share: what is done to it, and what people notice at both.
 
-    python tests/faults/database.py
+    python tests/faults/database.py [WORDS]
 
-prints the table. Two real mitmdumps reach a real PostgreSQL by one of two relays on loopback, which can be cut off and
-slowed down. The origin's own log is the judge of what passes, the database that of what was logged.
+prints the table, of the faults that have the words in their names. Two real mitmdumps reach a real PostgreSQL by one of
+two relays on loopback, which can be cut off and slowed down; behind one may be a standby. For the last fault, proxies
+and database are machines of their own. The origins' own logs are the judge of what passes, the database that of what
+was logged.
 """
 
 from __future__ import annotations
@@ -15,9 +17,9 @@ import tempfile
 import threading
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, redirect_stdout, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple
@@ -27,19 +29,23 @@ from uuid import uuid4
 if __name__ == "__main__":
     sys.path[:0] = [str(Path(__file__).parents[1]), str(Path(__file__).parents[2] / "addon")]
 
-import httpx
 import yaml
 
+from e2e.namespaces import Machine, why_not
 from e2e.origin import LOOPBACK, PATIENCE, Origin
 from e2e.policies import replace, write_list
 from e2e.proxy import Proxy, mitmdump
 from e2e.test_unblock import form_of
 from hushlist.journal.log_database import LogFilters, newest_records
+from hushlist.system.postgres import DatabaseError, PostgresDatabase
 from hushlist.unblock.overrides import Overrides
 from postgres import Server, running
 
 #: what becomes of a code that is entered at both proxies at once
 TAKEN_ONCE, REFUSED = "taken once", "refused, later taken once"
+
+#: what is unblocked and blocked again, or only later
+ENDED, LATER = "ended.test", "later.test"
 
 
 class Relay:
@@ -118,23 +124,46 @@ class Outcome(NamedTuple):
     requests: int
     missing: int
     doubled: int
+    #: seconds that the code's form waited, and after which all was as before
+    waited: float
+    back: float
 
 
 class Site:
     """Two machines with a proxy each, one database with two addresses, and an origin."""
 
-    def __init__(self, folder: Path, origin: Origin, server: Server, name: str) -> None:
-        self.origin, self.server, self.name = origin, server, name
-        self.relays = Relay(server.port), Relay(server.port)
-        self.relays[1].close()
+    def __init__(
+        self,
+        folder: Path,
+        name: str,
+        servers: Sequence[Server],
+        origins: Sequence[Origin],
+        machines: Sequence[Machine] = (),
+    ) -> None:
+        """Without ``machines``, all are on loopback, and the servers are reached by relays."""
+        self.servers, self.name, self.machines = servers, name, machines
+        self.origins = origins
+        self.relays = [] if machines else [Relay(server.port) for server in servers]
+        #: seconds that each answer of a slow database takes
+        self.delay = 1.0
         self._numbers = iter(range(10**6))
         self._stack = ExitStack()
-        address = server.address(name)
-        hosts = ",".join(f"{LOOPBACK}:{relay.port}" for relay in self.relays)
-        url = address.url.replace(f"{LOOPBACK}:{server.port}", hosts)
-        self.direct = address
+        hosts = ",".join(f"{server.at}:{server.port}" for server in servers)
+        if self.relays:
+            hosts = ",".join(f"{LOOPBACK}:{relay.port}" for relay in self.relays)
+        first = servers[0]
+        url = first.address(name).url.replace(f"{first.at}:{first.port}", hosts)
+        #: for the tests themselves, which nothing cuts off
+        self.direct = first.direct(name, *servers[1:])
         folder.mkdir()
-        write_list(folder / "rules.yaml", "ads.test/", "granted.test/", *(f"code{n}.test/" for n in range(100)))
+        write_list(
+            folder / "rules.yaml",
+            "ads.test/",
+            "granted.test/",
+            f"{ENDED}/",
+            f"{LATER}/",
+            *(f"code{n}.test/" for n in range(100)),
+        )
         policy = {
             "store": url,
             "log": {"to": url, "what": "all"},
@@ -150,12 +179,14 @@ class Site:
         for number, scripts in enumerate(([], ["clock.py"])):
             own = self._folder / f"machine{number}"
             own.mkdir()
-            started.append(self._stack.enter_context(mitmdump(own, self.origin, policy=self.policy, scripts=scripts)))
+            command = self.machines[number].command if self.machines else ()
+            origin = self.origins[number]
+            proxy = mitmdump(own, origin, policy=self.policy, scripts=scripts, command=command)
+            started.append(self._stack.enter_context(proxy))
         self.proxies = tuple(started)
         self.set_clock(0.0)
-        with Overrides(self.direct, time.time) as overrides:
-            overrides.grant("host", "granted.test", 6 * 3600.0, client=LOOPBACK, how="x", by="x")
-        self.wait_for(lambda: all(self.get(proxy, "granted.test").status_code == 200 for proxy in self.proxies))
+        self.grant("granted.test")
+        self.wait_for(lambda: all(self.get(at, "granted.test") == 200 for at in range(len(self.proxies))))
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -163,9 +194,13 @@ class Site:
         for relay in self.relays:
             relay.end()
 
+    def at(self, number: int) -> AbstractContextManager[object]:
+        """Where a proxy is: a client of it is there, too."""
+        return self.machines[number].inside() if self.machines else nullcontext()
+
     def set_clock(self, seconds: float) -> None:
         """Put the clock of the second machine forward, or back."""
-        assert self.proxies[1].get(f"http://clock.test/?fast={seconds}").status_code == 204
+        assert self.get(1, "clock.test", f"?fast={seconds}") == 204
 
     def wait_for(self, is_so: Callable[[], object], seconds: float = 2 * PATIENCE) -> None:
         end = time.monotonic() + seconds
@@ -173,18 +208,26 @@ class Site:
             assert time.monotonic() < end, "it does not come"
             time.sleep(0.05)
 
-    def get(self, proxy: Proxy, host: str, path: str = "") -> httpx.Response:
-        return proxy.get(f"http://{host}/{path}")
+    def grant(self, host: str) -> int:
+        """Unblock a host for both; its number."""
+        with Overrides(self.direct, time.time) as overrides:
+            return overrides.grant("host", host, 6 * 3600.0, client=LOOPBACK, how="x", by="x").id
+
+    def get(self, number: int, host: str, path: str = "") -> int:
+        """The status of what a proxy answers."""
+        with self.at(number):
+            return self.proxies[number].get(f"http://{host}/{path}").status_code
 
     def leaks(self, path: str) -> int:
-        return sum(one.host == "ads.test" and path in one.target.decode() for one in self.origin.requests)
+        seen = {id(one): one for origin in self.origins for one in origin.requests}
+        return sum(one.host == "ads.test" and path in one.target.decode() for one in seen.values())
 
     def enter(self, host: str, code: str) -> list[int]:
         """The answers to a code that is entered at both proxies at the same instant."""
         gate = threading.Barrier(len(self.proxies))
 
-        def enter(proxy: Proxy) -> int:
-            with proxy.client() as client:
+        def enter(number: int) -> int:
+            with self.at(number), self.proxies[number].client() as client:
                 page = client.get(f"http://{host}/")
                 form = None if page.status_code != 403 or 'name="token"' not in page.text else form_of(page)
                 gate.wait(PATIENCE)
@@ -194,7 +237,7 @@ class Site:
                 return client.post(urljoin(f"http://{host}/", action), data={"token": token, "code": code}).status_code
 
         with ThreadPoolExecutor(len(self.proxies)) as threads:
-            return [*threads.map(enter, self.proxies)]
+            return [*threads.map(enter, range(len(self.proxies)))]
 
     def new_code(self) -> tuple[str, str]:
         """A blocked host, and a code for it."""
@@ -218,24 +261,24 @@ class DatabaseFault:
 
 @contextmanager
 def _killed(site: Site) -> Iterator[None]:
-    site.server.kill()
+    site.servers[0].kill()
     try:
         yield
     finally:
-        site.server.start()
+        site.servers[0].start()
 
 
 @contextmanager
 def _restarted(site: Site) -> Iterator[None]:
     """It is back before anybody asks: nobody notices."""
-    site.server.stop("fast")
-    site.server.start()
+    site.servers[0].stop("fast")
+    site.servers[0].start()
     yield
 
 
 @contextmanager
 def _slow(site: Site) -> Iterator[None]:
-    site.relays[0].delay = 1.0
+    site.relays[0].delay = site.delay
     try:
         yield
     finally:
@@ -245,14 +288,14 @@ def _slow(site: Site) -> Iterator[None]:
 @contextmanager
 def _full(site: Site) -> Iterator[None]:
     """Every row that is written finds the disk full, as PostgreSQL says it (SQLSTATE 53100)."""
-    tables = [str(name) for (name,) in site.server.execute(_TABLES, name=site.name)]
-    site.server.execute(_DISK_FULL, name=site.name)
+    tables = [str(name) for (name,) in site.servers[0].execute(_TABLES, name=site.name)]
+    site.servers[0].execute(_DISK_FULL, name=site.name)
     make = "CREATE TRIGGER is_full BEFORE INSERT OR UPDATE ON hushlist.{0} EXECUTE FUNCTION public.disk_full()"
-    site.server.execute(*(make.format(table) for table in tables), name=site.name)
+    site.servers[0].execute(*(make.format(table) for table in tables), name=site.name)
     try:
         yield
     finally:
-        site.server.execute(*(f"DROP TRIGGER is_full ON hushlist.{table}" for table in tables), name=site.name)
+        site.servers[0].execute(*(f"DROP TRIGGER is_full ON hushlist.{table}" for table in tables), name=site.name)
 
 
 _TABLES = (
@@ -303,6 +346,45 @@ def _nothing(_: Site) -> Iterator[None]:
     yield
 
 
+@contextmanager
+def _read_only(site: Site) -> Iterator[None]:
+    site.servers[0].execute("ALTER SYSTEM SET default_transaction_read_only = on", "SELECT pg_reload_conf()")
+    try:
+        yield
+    finally:
+        site.servers[0].execute("ALTER SYSTEM RESET default_transaction_read_only", "SELECT pg_reload_conf()")
+
+
+@contextmanager
+def _promoted(site: Site) -> Iterator[None]:
+    """The server is gone for good, and only later, its standby takes its place."""
+    standby, primary = site.servers
+    primary.kill()
+    yield
+    standby.promote()
+
+
+@contextmanager
+def _apart(site: Site) -> Iterator[None]:
+    """The first machine is cut off from all others, in the middle of a write; what changes meanwhile comes later."""
+    with ExitStack() as write, Overrides(site.direct, time.time) as overrides:
+        ended = site.grant(ENDED)
+        site.wait_for(lambda: site.get(0, ENDED) == site.get(1, ENDED) == 200)
+        with site.at(0):
+            database = PostgresDatabase(site.servers[0].address(site.name), "unblock")
+            write.enter_context(database.transaction(writes=True))
+        with site.machines[0].cut_off():
+            overrides.revoke(ended, by="x")  # which waits for the lock that the first machine had
+            site.grant(LATER)
+            site.wait_for(lambda: (site.get(1, ENDED), site.get(1, LATER)) == (403, 200))
+            yield
+            assert (site.get(0, ENDED), site.get(0, LATER)) == (200, 403)
+        site.wait_for(lambda: (site.get(0, ENDED), site.get(0, LATER)) == (403, 200))
+        with suppress(DatabaseError):
+            write.close()
+            raise AssertionError("the write was not undone")
+
+
 DATABASE_FAULTS = (
     DatabaseFault("nothing is wrong", _nothing, TAKEN_ONCE),
     DatabaseFault("the database is killed", _killed),
@@ -310,10 +392,13 @@ DATABASE_FAULTS = (
     DatabaseFault("the database is cut off", _cut_off),
     DatabaseFault("the database needs a second an answer", _slow, TAKEN_ONCE),
     DatabaseFault("the database is full", _full),
+    DatabaseFault("the database is read-only", _read_only),
     DatabaseFault("the database has another address", _failed_over, TAKEN_ONCE),
     DatabaseFault("a clock is a minute fast", _clock(59.0), TAKEN_ONCE),
     DatabaseFault("a clock is a minute slow", _clock(-59.0), TAKEN_ONCE),
 )
+PROMOTED = DatabaseFault("the database is killed, a standby promoted", _promoted)
+APART = DatabaseFault("a machine is cut off from the others", _apart, TAKEN_ONCE)
 #: requests of each kind at each proxy
 _REQUESTS = 5
 
@@ -328,12 +413,15 @@ def try_fault(fault: DatabaseFault, site: Site) -> Outcome:
     host, code = site.new_code()
     with fault.inject(site):
         answers = [
-            site.get(proxy, name, f"{word}/{number}-{at}").status_code
-            for at, proxy in enumerate(site.proxies)
+            site.get(at, name, f"{word}/{number}-{at}")
+            for at in range(len(site.proxies))
             for number in range(_REQUESTS)
             for name in ("ads.test", "good.test", "granted.test")
         ]
+        begun = time.monotonic()
         during = site.enter(host, code)
+        waited = time.monotonic() - begun
+        begun = time.monotonic()
     goes_on = answers == [403, 200, 200] * (len(answers) // 3)
     taken = during.count(303)
     expected = {
@@ -361,42 +449,99 @@ def try_fault(fault: DatabaseFault, site: Site) -> Outcome:
         len(expected),
         len(expected - logged.keys()),
         sum(number > 1 for number in logged.values()),
+        waited,
+        time.monotonic() - begun,
     )
 
 
 def expected_of(fault: DatabaseFault, outcome: Outcome) -> Outcome:
     """What has to be seen."""
-    return Outcome(0, True, fault.code, outcome.requests, 0, 0)
+    return Outcome(0, True, fault.code, outcome.requests, 0, 0, outcome.waited, outcome.back)
 
 
 @contextmanager
-def new_site(folder: Path, server: Server) -> Iterator[Site]:
-    """A site with a database of its own, which is removed at the end."""
-    with (
-        server.database() as name,
-        Origin(folder) as origin,
-        Site(folder / "site", origin, server, name) as site,
-    ):
-        yield site
+def near(folder: Path, server: Server) -> Iterator[Site]:
+    """All on loopback, with a database that is removed at the end."""
+    with server.database() as name, Origin(folder) as origin:
+        site = Site(folder / "site", name, [server] * 2, [origin] * 2)
+        site.relays[1].close()
+        with site:
+            yield site
+
+
+@contextmanager
+def with_standby(folder: Path) -> Iterator[Site]:
+    """All on loopback; the first address is that of a standby."""
+    with ExitStack() as stack:
+        primary = stack.enter_context(running())
+        own = stack.enter_context(tempfile.TemporaryDirectory(prefix="hushlist-postgres-"))
+        standby = Server(Path(own))
+        standby.follow(primary)
+        stack.callback(standby.stop)
+        origin = stack.enter_context(Origin(folder))
+        yield stack.enter_context(Site(folder / "site", "migrated", [standby, primary], [origin] * 2))
+
+
+@contextmanager
+def apart(folder: Path) -> Iterator[Site]:
+    """Three machines: two with a proxy and an origin each, and one with the database, on which their cables end."""
+    with ExitStack() as stack:
+        *machines, third = (stack.enter_context(Machine()) for _ in range(3))
+        third.run("ip", "address", "add", "10.77.0.1/32", "dev", "lo")
+        origins = []
+        for number, machine in enumerate(machines, 1):
+            third.cable(f"to{number}", machine, "eth0")
+            third.address(f"to{number}", f"10.77.{number}.1/24")
+            machine.address("eth0", f"10.77.{number}.2/24")
+            machine.run("ip", "route", "add", "default", "via", f"10.77.{number}.1")
+            with machine.inside():
+                own = folder / f"origin{number}"
+                own.mkdir()
+                origins.append(stack.enter_context(Origin(own)))
+        server = stack.enter_context(running("10.77.0.1", third.command))
+        yield stack.enter_context(Site(folder / "site", "migrated", [server], origins, machines))
 
 
 def main() -> int:
-    """Print a line for each fault."""
+    """Print a line for each fault whose name has the words that are given."""
     wrong = 0
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory()))
-        server = stack.enter_context(running())
         stack.enter_context(redirect_stdout(io.StringIO()))  # all that the proxies say, at their end
-        site = stack.enter_context(new_site(folder, server))
-        head = f"{'injected':<40} {'leaks':>5} {'granted':<8} {'a code at both':<26} {'records':>7} {'lost':>4} twice"
-        print(head, file=sys.stderr)
-        for fault in DATABASE_FAULTS:
+        head = (
+            f"{'injected':<42} {'leaks':>5} {'granted':<8} {'a code at both':<26} {'form':>6} {'records':>7} lost twice"
+        )
+        print(f"{head} {'back':>6}", file=sys.stderr)
+        for fault, site in _sites(folder):
             seen = try_fault(fault, site)
             wrong += seen != expected_of(fault, seen)
             granted = "goes on" if seen.goes_on else "ENDS"
-            row = f"{fault.name:<40} {seen.leaks:>5} {granted:<8} {seen.code:<26} {seen.requests:>7}"
-            print(f"{row} {seen.missing:>4} {seen.doubled:>5}", file=sys.stderr, flush=True)
+            row = f"{fault.name:<42} {seen.leaks:>5} {granted:<8} {seen.code:<26} {seen.waited:>4.1f} s"
+            print(
+                f"{row} {seen.requests:>7} {seen.missing:>4} {seen.doubled:>5} {seen.back:>4.1f} s",
+                file=sys.stderr,
+                flush=True,
+            )
+        if why := why_not():
+            print(f"{APART.name:<42} {why}", file=sys.stderr)
     return 1 if wrong else 0
+
+
+def _sites(folder: Path) -> Iterator[tuple[DatabaseFault, Site]]:
+    """Each fault, and where it is tried."""
+    places = [folder / name for name in ("near", "standby", "apart")]
+    for place in places:
+        place.mkdir()
+    words = " ".join(sys.argv[1:])
+    if faults := [fault for fault in DATABASE_FAULTS if words in fault.name]:
+        with running() as server, near(places[0], server) as site:
+            yield from ((fault, site) for fault in faults)
+    if words in PROMOTED.name:
+        with with_standby(places[1]) as site:
+            yield PROMOTED, site
+    if words in APART.name and why_not() is None:
+        with apart(places[2]) as site:
+            yield APART, site
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""The faults of a database that two proxies share: see ``faults.database``, which prints them as a table."""
+"""The faults of a database that two proxies share: see ``faults.database``, which prints them as a table, and more."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from faults.database import DATABASE_FAULTS, DatabaseFault, Site, expected_of, new_site, try_fault
+from faults.database import DATABASE_FAULTS, DatabaseFault, Site, expected_of, near, try_fault
 from postgres import GROUP, Server
 
 pytestmark = GROUP
@@ -14,7 +14,8 @@ pytestmark = GROUP
 
 @pytest.fixture(scope="module")
 def site(postgres: Server, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
-    with new_site(tmp_path_factory.mktemp("database"), postgres) as found:
+    with near(tmp_path_factory.mktemp("database"), postgres) as found:
+        found.delay = 0.1
         yield found
 
 

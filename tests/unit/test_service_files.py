@@ -19,6 +19,7 @@ from hushlist.cli import _COMMANDS as COMMANDS
 
 FOLDER = ROOT / "examples" / "service"
 SERVICES = sorted(FOLDER.glob("*.service"))
+FLEET_SERVICE = ROOT / "examples" / "fleet" / "hushlist-policy.service"
 UNITS = (*SERVICES, *FOLDER.glob("*.timer"))
 CONTAINERFILE = (FOLDER / "Containerfile").read_text(encoding="utf-8")
 #: the least exposed is 0.0; 3.0 is what systemd itself calls OK, and half of what it calls medium
@@ -100,6 +101,22 @@ def test_all_services_may_do_the_same() -> None:
     (only,) = {hardening(unit) for unit in SERVICES}
     for line in ("User=hushlist", "NoNewPrivileges=yes", "ProtectSystem=strict", "SystemCallFilter=@system-service"):
         assert f"\n{line}\n" in only
+
+
+@pytest.mark.parametrize("unit", [*SERVICES, FLEET_SERVICE], ids=lambda unit: unit.name)
+def test_no_service_opens_the_folders_that_all_share(unit: Path) -> None:
+    """Each start gives them the mode that its unit says, or lets everybody read them."""
+    lines = unit.read_text(encoding="utf-8").splitlines()
+    for kind in ("State", "Cache"):
+        assert {f"{kind}Directory=hushlist", f"{kind}DirectoryMode=0700"} <= {*lines}
+
+
+@pytest.mark.parametrize("name", ["hushlist.service", "hushlist@.service"])
+def test_what_is_said_is_in_the_journal_at_once_and_a_start_that_fails_is_tried_again(name: str) -> None:
+    text = (FOLDER / name).read_text(encoding="utf-8")
+    assert re.search("^Environment=.*PYTHONUNBUFFERED=1", text, re.MULTILINE)
+    assert "\nStartLimitIntervalSec=0\n" in text
+    assert "\nRestart=always\n" in text
 
 
 @pytest.mark.parametrize("name", ["hushlist.service", "hushlist@.service"])

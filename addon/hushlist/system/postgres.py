@@ -28,6 +28,8 @@ _T = TypeVar("_T")
 
 #: seconds until a connection counts as failed, until an answer does, and that a writer waits for another
 _CONNECT, ANSWER, _LOCK = 5, 20.0, 10
+#: seconds in which a server that is there acknowledges octets, and in which a writer goes on, or loses its lock
+_LOST, _IDLE = 5, 5
 #: seconds after a failed connection in which no other is tried
 _PAUSE = 1.0
 #: seconds after which what is followed is read again though nothing was told, which finds dead connections; and those
@@ -142,8 +144,9 @@ def _opened(address: PostgresAddress, channel: str = "") -> psycopg.Connection[A
     kind = _connection_class()
     import psycopg
 
-    more: dict[str, Any] = {} if "connect_timeout=" in address.url else {"connect_timeout": _CONNECT}
-    more |= {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": 20_000}
+    wanted = {"connect_timeout": _CONNECT, "target_session_attrs": "primary"}  # no other can tell of changes
+    more: dict[str, Any] = {name: value for name, value in wanted.items() if f"{name}=" not in address.url}
+    more |= {"keepalives_idle": 10, "keepalives_interval": 5, "keepalives_count": 3, "tcp_user_timeout": _LOST * 1000}
     try:
         raw = kind.connect(
             address.url, autocommit=True, prepare_threshold=None, fallback_application_name="hushlist", **more
@@ -153,7 +156,9 @@ def _opened(address: PostgresAddress, channel: str = "") -> psycopg.Connection[A
     with _closed_after_error(raw):
         raw.execute(
             f"SET search_path = hushlist_{channel}, hushlist; SET standard_conforming_strings = on;"
-            f" SET lock_timeout = '{_LOCK}s'; SET idle_in_transaction_session_timeout = '60s'"
+            f" SET lock_timeout = '{_LOCK}s'; SET idle_in_transaction_session_timeout = '{_IDLE}s';"
+            # a machine that is cut off leaves nothing open for long
+            " SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3"
             + (f"; LISTEN hushlist_{channel}" if channel else "")
         )
     return raw
