@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import os
+import shutil
 import sys
+import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -32,6 +34,19 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 # Hundreds of programs that tests start import the package. Where Python may not keep bytecode, each would compile it.
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
+
+#: what of Linux is in memory: there, hundreds of tests do not wait until a disk has what is to outlast a failure
+_IN_MEMORY = Path("/dev/shm")
+#: octets that it needs to have free
+_ENOUGH = 4 << 30
+
+if (
+    "TMPDIR" not in os.environ
+    and os.access(_IN_MEMORY, os.W_OK)
+    and shutil.disk_usage(_IN_MEMORY).free > _ENOUGH
+    and not os.statvfs(_IN_MEMORY).f_flag & os.ST_NOEXEC
+):
+    os.environ["TMPDIR"] = tempfile.tempdir = str(_IN_MEMORY)
 
 #: folders whose tests start proxies, servers and browsers
 _SLOW = {"e2e", "evasion", "faults"}

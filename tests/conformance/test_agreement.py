@@ -59,11 +59,13 @@ def form(request: Request) -> bytes | None:
         return None
 
 
-@pytest.mark.parametrize("row", [row for row in ASKED if not DEMAND.differs(row)], ids=lambda row: ascii(row["input"]))
-def test_the_request_of_a_text_is_the_one_that_a_browser_makes(row: Row) -> None:
-    ours, asked = request_of(absolute(row, cleaned(row, to_bytes(row["input"])))), request_of(row["expected"])
-    assert (ours.scheme, ours.port) == (asked.scheme, asked.port)
-    assert form(ours) == form(asked) == canonical(to_bytes(row["expected"]))
+def test_the_request_of_a_text_is_the_one_that_a_browser_makes() -> None:
+    rows = [row for row in ASKED if not DEMAND.differs(row)]
+    assert len(rows) > 200
+    for row in rows:
+        ours, asked = request_of(absolute(row, cleaned(row, to_bytes(row["input"])))), request_of(row["expected"])
+        assert (ours.scheme, ours.port) == (asked.scheme, asked.port), row
+        assert form(ours) == form(asked) == canonical(to_bytes(row["expected"])), row
 
 
 @pytest.mark.parametrize(

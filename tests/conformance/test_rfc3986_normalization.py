@@ -196,12 +196,8 @@ ROWS = read_rows()
 REASONS = {row: reason for reason, rows in EXCEPTIONS.items() for row in rows}
 
 
-@pytest.mark.parametrize("row", ROWS, ids=name)
-def test_a_row_agrees_or_is_listed_with_its_reason(row: Row) -> None:
-    assert agrees(row) == (name(row) not in REASONS)
-
-
-def test_every_exception_is_a_row() -> None:
+def test_a_row_agrees_or_is_listed_with_its_reason() -> None:
+    assert [row for row in ROWS if agrees(row) == (name(row) in REASONS)] == []
     assert set(REASONS) <= {name(row) for row in ROWS}
     assert len(REASONS) == sum(map(len, EXCEPTIONS.values()))
 

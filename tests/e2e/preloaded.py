@@ -1,8 +1,8 @@
-"""Starts mitmdump from a process that has imported mitmproxy already: of a start, that takes most of the time.
+"""Starts mitmdump from a process that has imported mitmproxy and Hushlist already: of a start, that takes most of the
+time.
 
-The process knows nothing of Hushlist, and runs nothing of mitmproxy: a fork of it does what the command does after its
-imports, with arguments, environment and folder of its own. What would begin otherwise, as with another ``PYTHONPATH``,
-is started as a command.
+The process runs nothing of either: a fork of it does what the command does after its imports, with arguments,
+environment and folder of its own. What would begin otherwise, as with another ``PYTHONPATH``, is started as a command.
 """
 
 from __future__ import annotations
@@ -195,6 +195,9 @@ def _received(asked: socket.socket, size: int) -> bytes:
 
 if __name__ == "__main__":
     from mitmproxy.tools import dump, main  # noqa: F401  # the command imports the first when it is run
+
+    sys.path[0] = str(Path(__file__).parents[2] / "addon")  # as mitmproxy does for the script there
+    import hushlist.proxy.addon  # noqa: F401
 
     gc.collect()
     gc.freeze()

@@ -13,10 +13,13 @@ import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import cache
 from http.client import HTTPResponse
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import httpx
+from mitmproxy.certs import CertStore
 
 from e2e.origin import LOOPBACK, PATIENCE, Origin
 from e2e.preloaded import Forked, start_command, start_mitmdump
@@ -169,9 +172,9 @@ def mitmdump(
 ) -> Iterator[Proxy]:
     """A mitmdump with the filter on a free port of loopback, until the block ends.
 
-    ``folder`` takes its configuration and certificate authority, ``scripts`` are those of tests/e2e/scripts to
-    load after the filter, ``save`` is the file for the flows that it records, ``more_modes`` say where else it listens.
-    ``command`` runs it, as on another machine.
+    ``folder`` takes its configuration, and the certificate authority that all have in common. ``scripts`` are those of
+    tests/e2e/scripts to load after the filter, ``save`` is the file for the flows that it records, ``more_modes`` say
+    where else it listens. ``command`` runs it, as on another machine.
     """
     arguments = [
         *command,
@@ -182,12 +185,23 @@ def mitmdump(
         *("--set", f"upstream_http={origin.http_port}", "--set", f"upstream_https={origin.https_port}"),
         *(("-w", str(save)) if save else ()),
     ]
+    for name, octets in _authority().items():
+        (folder / name).write_bytes(octets)
+        (folder / name).chmod(0o600)
     with running(arguments, folder, start_command if command else start_mitmdump) as (process, log):
         # modes start side by side: any of them may be told of first
         kind = r"HTTP\(S\) proxy " if proxy_mode == "regular" else ""
         port = int(log.wait_for(rf"{kind}listening at {re.escape(LOOPBACK)}:(\d+)")[1])
         log.wait_for("mitmproxy has started")
         yield Proxy(process, log, port, folder / "mitmproxy-ca-cert.pem")
+
+
+@cache
+def _authority() -> dict[str, bytes]:
+    """The files of a certificate authority, as a mitmdump makes them that finds none: for a tenth of a second."""
+    with TemporaryDirectory() as folder:
+        CertStore.create_store(Path(folder), "mitmproxy", 2048)
+        return {path.name: path.read_bytes() for path in Path(folder).iterdir()}
 
 
 @contextmanager

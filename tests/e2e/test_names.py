@@ -120,12 +120,10 @@ def ask(server: Proxy, resolver: Resolver, name: bytes, kind: int = A) -> tuple[
         b"203.0.113.9",
     ],
 )
-@pytest.mark.parametrize("kind", [A, AAAA, TXT, HTTPS, 255, 65280])
-def test_a_blocked_name_does_not_exist_and_is_not_asked_for(
-    server: Proxy, resolver: Resolver, name: bytes, kind: int
-) -> None:
-    reply, was_asked = ask(server, resolver, name, kind)
-    assert (reply.code, reply.answers, was_asked) == (NXDOMAIN, [], False)
+def test_a_blocked_name_does_not_exist_and_is_not_asked_for(server: Proxy, resolver: Resolver, name: bytes) -> None:
+    for kind in (A, AAAA, TXT, HTTPS, 255, 65280):
+        reply, was_asked = ask(server, resolver, name, kind)
+        assert (reply.code, reply.answers, was_asked) == (NXDOMAIN, [], False), kind
 
 
 @pytest.mark.parametrize(

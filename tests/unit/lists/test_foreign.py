@@ -74,14 +74,12 @@ def test_a_line_that_is_too_long_or_no_text_is_left_out(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ENTRIES)
-@pytest.mark.parametrize(
-    "unit", ["x", "/", ".", "$", "$=", "(", '"', "1", "-", "|", "^", "*", "#", "@", "%25", "ü", "\\", ","]
-)
-def test_a_line_of_64_kib_takes_no_time(name: str, unit: str) -> None:
+def test_a_line_of_64_kib_takes_no_time(name: str) -> None:
     entry, pattern = ENTRIES[name]
-    long = (unit * LONGEST_LINE)[: LONGEST_LINE - 20].encode()[: LONGEST_LINE - 20].decode(errors="ignore")
-    rules, _ = read(READERS[name], f"{entry}\n||{long}\n{long}\n{entry}\n")
-    assert rules[0] == f"1:{pattern}"
+    for unit in ("x", "/", ".", "$", "$=", "(", '"', "1", "-", "|", "^", "*", "#", "@", "%25", "ü", "\\", ","):
+        long = (unit * LONGEST_LINE)[: LONGEST_LINE - 20].encode()[: LONGEST_LINE - 20].decode(errors="ignore")
+        rules, _ = read(READERS[name], f"{entry}\n||{long}\n{long}\n{entry}\n")
+        assert rules[0] == f"1:{pattern}", unit
 
 
 @pytest.mark.parametrize("name", ENTRIES)

@@ -244,9 +244,10 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize("text", WRONG, ids=range(len(WRONG)))
-def test_a_directory_that_cannot_be_is_refused(text: bytes) -> None:
-    refused(with_directory(SMALL, text))
+def test_a_directory_that_cannot_be_is_refused() -> None:
+    for text in WRONG:
+        print(text[:1000])  # pytest shows the last one with a failure
+        refused(with_directory(SMALL, text))
 
 
 NESTED = b"[" * 5000

@@ -391,15 +391,14 @@ def test_any_other_text_raises_only_our_error_with_a_position_inside_it(text: st
     ],
 )
 @pytest.mark.parametrize("before", ["", "hrn://", "hrn://abc.com/", f"hrn://-/{UUID}/", "hrn://-/", "hrn://1.2.3."])
-@pytest.mark.parametrize("after", ["", "/a", "@abc.com", "\n"])
-def test_long_input_takes_linear_time(before: str, repeated: str, after: str) -> None:
-    text = before + repeated * (LONG // len(repeated)) + after
-    started = time.process_time()
-    outcome = parsed_or_refused(text)
-    if isinstance(outcome, Hrn):
-        assert is_within(parse_hrn(str(outcome)), outcome)
-    # Some 0.05 s; a step for every pair of characters would take far longer.
-    assert time.process_time() - started < 1
+def test_long_input_takes_linear_time(before: str, repeated: str) -> None:
+    for after in ("", "/a", "@abc.com", "\n"):
+        started = time.process_time()
+        outcome = parsed_or_refused(before + repeated * (LONG // len(repeated)) + after)
+        if isinstance(outcome, Hrn):
+            assert is_within(parse_hrn(str(outcome)), outcome)
+        # Some 0.05 s; a step for every pair of characters would take far longer.
+        assert time.process_time() - started < 1, after
 
 
 def test_the_examples_in_the_docstrings_hold() -> None:

@@ -82,10 +82,10 @@ def test_an_attack_costs_linear_time(data: bytes) -> None:
     assert seconds(lambda: percent_decode_repeatedly(data)) < 1
 
 
-@pytest.mark.parametrize("octet", range(256))
-def test_exactly_the_unsafe_octets_are_escaped_in_upper_case(octet: int) -> None:
-    is_unsafe = octet <= 32 or octet >= 127 or octet in b"#%"
-    assert percent_encode(bytes([octet])) == (b"%%%02X" % octet if is_unsafe else bytes([octet]))
+def test_exactly_the_unsafe_octets_are_escaped_in_upper_case() -> None:
+    for octet in range(256):
+        is_unsafe = octet <= 32 or octet >= 127 or octet in b"#%"
+        assert percent_encode(bytes([octet])) == (b"%%%02X" % octet if is_unsafe else bytes([octet]))
 
 
 @given(
@@ -125,10 +125,9 @@ def test_only_unreserved_characters_are_decoded_and_only_once(data: bytes, expec
     assert normalize_percent_encoding(data) == expected
 
 
-@pytest.mark.parametrize("octet", range(256))
-def test_an_escape_is_normal_or_made_so(octet: int) -> None:
-    character = bytes((octet,))
-    normal = character if re.fullmatch(rb"[A-Za-z0-9._~-]", character) else b"%%%02X" % octet
-    assert {normalize_percent_encoding(b"/" + escape % octet + b"/") for escape in (b"%%%02X", b"%%%02x")} == {
-        b"/" + normal + b"/"
-    }
+def test_an_escape_is_normal_or_made_so() -> None:
+    for octet in range(256):
+        character = bytes((octet,))
+        normal = character if re.fullmatch(rb"[A-Za-z0-9._~-]", character) else b"%%%02X" % octet
+        for escaped in (b"%%%02X" % octet, b"%%%02x" % octet):
+            assert normalize_percent_encoding(b"/" + escaped + b"/") == b"/" + normal + b"/"

@@ -170,9 +170,9 @@ def test_where_a_uri_ends(text: str, uris: list[str]) -> None:
         *("http://[v1.a]/", "http://%41/", "x://h"),
     ],
 )
-@pytest.mark.parametrize("around", ["{}", "<{}>", '"{}"', "({})", "Here: {}, it is.", "a\n{}\nb", "<URL:{}>", "URL:{}"])
-def test_a_uri_is_found_whole_whatever_delimits_it(uri: str, around: str) -> None:
-    assert found_in(around.format(uri)) == [uri]
+def test_a_uri_is_found_whole_whatever_delimits_it(uri: str) -> None:
+    for around in ("{}", "<{}>", '"{}"', "({})", "Here: {}, it is.", "a\n{}\nb", "<URL:{}>", "URL:{}"):
+        assert found_in(around.format(uri)) == [uri], around
 
 
 @pytest.mark.parametrize(
