@@ -133,6 +133,7 @@ def mitmdump(
     folder.mkdir(parents=True, exist_ok=True)
     port = _free_port()
     settings: dict[str, object] = {"confdir": folder, "connection_strategy": "lazy", "rawtcp": "false"}
+    settings["upstream_hurries"] = "false"
     settings |= {
         "upstream_http": origin.port,
         "upstream_https": origin.tls_port,

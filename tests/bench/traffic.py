@@ -13,7 +13,9 @@ import itertools
 import os
 import re
 import shutil
+import subprocess
 import time
+from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
@@ -25,7 +27,7 @@ import decisions
 import ours
 import servers
 import theirs
-from timing import in_turns, percentile, processor_seconds
+from timing import in_turns, once, percentile, processor_seconds
 from workbench import Row, Workbench, at_least, at_most, at_most_times, row
 
 #: so many that no cache of single URLs makes them cheap
@@ -37,7 +39,8 @@ BLOCKED = 403
 #: seconds between two looks whether new rules are in force
 LOOK = 0.25
 SHIPPED = "the shipped policy"
-CALLGRIND = ("valgrind", "--tool=callgrind", "--callgrind-out-file=/dev/null")
+#: seconds for which a proxy is counted that nobody asks
+IDLE = 5.0
 
 
 def _urls() -> list[str]:
@@ -109,17 +112,17 @@ def _carried(slices: list[servers.Answered], processor: float) -> _Carried:
 def instructions(bench: Workbench) -> list[Row]:
     """Instructions that the proxy spends on a request, more with the filter than without it.
 
-    The rest of the machine hardly changes them, where throughput differs from one process to the next. What starting,
-    the first requests and ending take is in both counts of a proxy, and goes with their difference.
+    The rest of the machine hardly changes them, where throughput differs from one process to the next. Only those of
+    some requests are counted, after others; so nothing of the start is among them.
     """
-    theirs.need_programs("nginx", "valgrind")
-    policies = _policies(bench)
-    few = bench.sizes.counted // 4
-    runs = list(itertools.product((None, *policies.values()), (few, few + bench.sizes.counted)))
+    theirs.need_programs("nginx", "valgrind", "callgrind_control")
+    policies, folder = _policies(bench), bench.folder / "instructions"
     with servers.nginx(bench.folder / "nginx") as origin, ThreadPoolExecutor(os.cpu_count()) as pool:
-        _collected(bench.folder / "instructions", origin, None, 1)  # makes the certificate authority, of random cost
-        counts = list(pool.map(lambda run: _collected(bench.folder / "instructions", origin, *run), runs))
-    bare, *own = [(high - low) / bench.sizes.counted for low, high in zip(counts[::2], counts[1::2], strict=True)]
+        each = [
+            pool.submit(_counted, folder / str(number), origin, policy, bench.sizes.counted)
+            for number, policy in enumerate((None, *policies.values()))
+        ]
+        bare, *own = [one.result() for one in each]
     return [
         row(
             f"instructions of a request in the proxy, {name}",
@@ -132,21 +135,50 @@ def instructions(bench: Workbench) -> list[Row]:
     ]
 
 
-def _collected(folder: Path, origin: servers.Server, policy: Path | None, requests: int) -> int:
-    """Instructions of a whole proxy that answers so many requests, one after the other."""
-    with servers.mitmdump(folder, origin, policy, runner=CALLGRIND) as server:
+def _counted(folder: Path, origin: servers.Server, policy: Path | None, requests: int) -> float:
+    """Instructions of a proxy for one of so many requests, one after the other, when half as many were answered.
+
+    Under valgrind, a request takes a hundred times as long. What a proxy does by itself each second would then count
+    for more than it takes; so it is counted alone for a while, and left out.
+    """
+    out = folder / "callgrind"
+    for old in folder.glob("callgrind.*"):
+        old.unlink()
+    runner = ("valgrind", "--tool=callgrind", "--instr-atstart=no", f"--callgrind-out-file={out}")
+    with servers.mitmdump(folder, origin, policy, runner=runner) as server:
         client = HTTPConnection(servers.LOOPBACK, server.port, timeout=servers.PATIENCE)
-        for url in itertools.islice(itertools.cycle(_urls()), requests):
-            client.request("GET", url)
-            answer = client.getresponse()
-            answer.read()
-            if answer.status != 200:
-                raise RuntimeError(f"{url} was answered with {answer.status}")
+        urls = itertools.cycle(_urls())
+        _ask(client, itertools.islice(urls, requests // 2))
+        _control(server, "-i", "on")
+        taken = once(lambda: _ask(client, itertools.islice(urls, requests)))
+        _control(server, "-d")
+        idle = once(lambda: time.sleep(IDLE))
+        _control(server, "-d")
+        _control(server, "-i", "off")
         client.close()
-    log = servers.mitmdump_log(folder, server.port).read_text(errors="replace")
-    if not (collected := re.search(r"Collected : (\d+)", log)):
-        raise RuntimeError(f"callgrind counted nothing:\n{log[-4000:]}")
-    return int(collected[1])
+    busy, alone = (_total(out.with_name(f"{out.name}.{number}")) for number in (1, 2))
+    return (busy - alone / idle * taken) / requests
+
+
+def _total(counts: Path) -> int:
+    """The instructions in a file of callgrind's."""
+    if not (total := re.search(r"^totals: (\d+)", counts.read_text(), re.MULTILINE)):
+        raise RuntimeError(f"callgrind counted nothing: {counts}")
+    return int(total[1])
+
+
+def _ask(client: HTTPConnection, urls: Iterable[str]) -> None:
+    for url in urls:
+        client.request("GET", url)
+        answer = client.getresponse()
+        answer.read()
+        if answer.status != 200:
+            raise RuntimeError(f"{url} was answered with {answer.status}")
+
+
+def _control(server: servers.Server, *what: str) -> None:
+    """Have callgrind begin to count, write what it has counted, or end."""
+    subprocess.run(["callgrind_control", *what, str(server.process)], check=True, capture_output=True)
 
 
 # -- Memory ------------------------------------------------------------------------------------------------------

@@ -6,7 +6,8 @@ of loopback. One name, self.test, leads to loopback, whatever the port.
 This sits below mitmproxy, so that the filter sees what it would see with real names. (A ``server_connect`` hook would
 have to change ``server.address``, and the next request through the same tunnel would then seem to be for 127.0.0.1.)
 
-The filter looks more often than by itself whether files have changed, so that no test waits long for that.
+The filter looks more often than by itself whether files have changed, so that no test waits long for that; but not
+with ``upstream_hurries=false``, for benchmarks.
 """
 
 from __future__ import annotations
@@ -29,8 +30,12 @@ class Upstream:
         loader.add_option("upstream_https", int, 0, "Loopback port that stands for port 443 of every host.")
         loader.add_option("upstream_proxy", int, 0, "Loopback port of another proxy, which is reached as it is.")
         loader.add_option("upstream_others", bool, False, "Every other port of any host is that of loopback.")
+        loader.add_option("upstream_hurries", bool, True, "Look often for changed files.")
         asyncio.open_connection = self.open_connection
-        policy_watch.INTERVAL, policy_watch.DUE_INTERVAL = 0.1, 0.5
+
+    def configure(self, updated: set[str]) -> None:
+        if "upstream_hurries" in updated and ctx.options.upstream_hurries:
+            policy_watch.INTERVAL, policy_watch.DUE_INTERVAL = 0.1, 0.5
 
     async def open_connection(self, host: str, port: int, **_: Any) -> Any:
         plain, tls = ctx.options.upstream_http, ctx.options.upstream_https

@@ -7,6 +7,7 @@ resolved, and the HTTP request is decided later.
 from __future__ import annotations
 
 from collections.abc import Awaitable, Iterator
+from functools import partial
 from ipaddress import IPv4Address, IPv6Address
 from struct import error as StructError  # noqa: N812
 from typing import Any
@@ -175,30 +176,21 @@ def _server_of(flow: dns.DNSFlow) -> Request | None:
     return Request(b"dns", (to_bytes(server.address[0]),), server.address[1], b"/")
 
 
-class NameServers:
-    """Replaces mitmproxy's own resolver: sends a decided question on to a name server.
+async def ask_name_server(resolver: Any, flow: dns.DNSFlow) -> None:
+    """Send a decided question for mitmproxy itself on to a name server, as ``dns_request`` of mitmproxy's resolver.
 
-    mitmproxy's resolver returns addresses only, not the names that led to them; and it reads "\\" in a name as an
-    escape.
+    That one returns addresses only, not the names that led to them; and it reads "\\" in a name as an escape. It is
+    asked only while the filter is off.
     """
-
-    def __init__(self, resolver: Any) -> None:
-        self._resolver = resolver
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._resolver, name)
-
-    async def dns_request(self, flow: dns.DNSFlow) -> None:
-        """mitmproxy's hook: send on the questions for mitmproxy itself. While the filter is off, mitmproxy does so."""
-        is_own = isinstance(flow.client_conn.proxy_mode, DnsMode) or _is_own_resolver(flow)
-        if ctx.options.hushlist_mode == "off":
-            await self._resolver.dns_request(flow)
-        elif is_own and flow.live and flow.response is None and flow.error is None:
-            servers = self._resolver.name_servers()
-            if servers:
-                flow.server_conn.address = (servers[0], 53)
-            else:
-                flow.error = Error("no name server is known: set dns_name_servers")
+    is_own = isinstance(flow.client_conn.proxy_mode, DnsMode) or _is_own_resolver(flow)
+    if ctx.options.hushlist_mode == "off":
+        await type(resolver).dns_request(resolver, flow)
+    elif is_own and flow.live and flow.response is None and flow.error is None:
+        servers = resolver.name_servers()
+        if servers:
+            flow.server_conn.address = (servers[0], 53)
+        else:
+            flow.error = Error("no name server is known: set dns_name_servers")
 
 
 def ask_filter_first(addons: addonmanager.AddonManager) -> None:
@@ -209,7 +201,9 @@ def ask_filter_first(addons: addonmanager.AddonManager) -> None:
     """
     resolver = addons.get("dnsresolver")
     if resolver in addons.chain:
-        addons.chain = [*(addon for addon in addons.chain if addon is not resolver), NameServers(resolver)]
+        # no addon around it: mitmproxy looks for every hook in every addon, which is slow where attributes are computed
+        resolver.dns_request = partial(ask_name_server, resolver)
+        addons.chain = [*(addon for addon in addons.chain if addon is not resolver), resolver]
 
 
 def _blocked(request: dns.Message, answers: NameAnswers, *, refused: bool) -> dns.Message:

@@ -27,7 +27,7 @@ from hushlist.policy.policy_file import Layer, Policy
 from hushlist.policy.proxy_settings import FailureCause, NameAnswers, OnFailure
 from hushlist.policy.safe_browsing import SafeBrowsing, ThreatList
 from hushlist.proxy.connections import dns_queries
-from hushlist.proxy.connections.dns_queries import DnsQueries, NameServers, ask_filter_first
+from hushlist.proxy.connections.dns_queries import DnsQueries, ask_filter_first, ask_name_server
 from hushlist.proxy.flow_outcome import BLOCKED, KEY, WOULD_BLOCK
 from hushlist.proxy.flow_request import hosts_of_name, request_of_question
 from hushlist.proxy.runtime import Runtime
@@ -159,18 +159,22 @@ class OwnResolver:
         self.asked.append(flow)
 
 
-def test_name_servers_are_asked_behind_the_filter() -> None:
-    first, resolver, last = object(), OwnResolver(), object()
+def test_name_servers_are_asked_behind_the_filter(monkeypatch: pytest.MonkeyPatch) -> None:
+    first, resolver, last = object(), OwnResolver("192.0.2.53"), object()
     before = [first, resolver, last]
     addons = SimpleNamespace(chain=before, get=lambda name: resolver if name == "dnsresolver" else None)
     ask_filter_first(addons)  # type: ignore[arg-type]
-    *rest, servers = addons.chain
-    assert rest == [first, last]
-    assert isinstance(servers, NameServers)
-    assert servers.asked is resolver.asked  # all else of it is as it was
+    assert addons.chain == [first, last, resolver]
     assert before == [first, resolver, last]  # it may be gone through at the moment
     ask_filter_first(addons)  # type: ignore[arg-type]
-    assert addons.chain == [first, last, servers]
+    assert addons.chain == [first, last, resolver]
+    for option, server in (("block", ("192.0.2.53", 53)), ("off", None)):
+        monkeypatch.setattr(dns_queries, "ctx", SimpleNamespace(options=SimpleNamespace(hushlist_mode=option)))
+        flow = flow_of("other.example")
+        flow.client_conn.proxy_mode, flow.server_conn = ProxyMode.parse("dns"), Server(address=None)
+        asyncio.run(resolver.dns_request(flow))
+        assert flow.server_conn.address == server
+    assert resolver.asked == [flow]
 
 
 @pytest.mark.parametrize(
@@ -194,12 +198,12 @@ def test_what_mitmproxy_itself_is_asked_goes_to_a_name_server(
     monkeypatch.setattr(dns_queries, "ctx", SimpleNamespace(options=SimpleNamespace(hushlist_mode=option)))
     resolver, flow = OwnResolver("192.0.2.53", "192.0.2.54"), flow_of("other.example")
     flow.client_conn.proxy_mode, flow.server_conn = ProxyMode.parse(mode), Server(address=before)
-    asyncio.run(NameServers(resolver).dns_request(flow))
+    asyncio.run(ask_name_server(resolver, flow))
     assert flow.server_conn.address == after
     assert resolver.asked == ([flow] if option == "off" else [])
     flow.server_conn = Server(address=before)
     flow.response = flow.request.succeed([])
-    asyncio.run(NameServers(resolver).dns_request(flow))
+    asyncio.run(ask_name_server(resolver, flow))
     assert flow.server_conn.address == before
 
 
@@ -207,7 +211,7 @@ def test_without_a_name_server_a_question_fails(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(dns_queries, "ctx", SimpleNamespace(options=SimpleNamespace(hushlist_mode="block")))
     flow = flow_of("other.example")
     flow.server_conn = Server(address=None)
-    asyncio.run(NameServers(OwnResolver()).dns_request(flow))
+    asyncio.run(ask_name_server(OwnResolver(), flow))
     assert flow.error is not None
     assert "set dns_name_servers" in flow.error.msg
     assert flow.response is None
