@@ -124,11 +124,11 @@ class AdminApi:
         if path == "/openapi.json" and request.method == "GET":
             return openapi(f"{request.scheme}://{request.pretty_host}"), ()
         found = call_of(request.method, path)
+        if not found:
+            raise RefusedError(HTTPStatus.NOT_FOUND, "there is no such call")
         if not isinstance(found[0], ApiCall):
             allowed = ", ".join(str(method) for method in found)
-            if allowed:
-                raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "it cannot be called so", Allow=allowed)
-            raise RefusedError(HTTPStatus.NOT_FOUND, "there is no such call")
+            raise RefusedError(HTTPStatus.METHOD_NOT_ALLOWED, "it cannot be called so", Allow=allowed)
         call, named = found
         assert isinstance(named, dict)
         account = None if call.role is None else await self._account(request, client, call.role)

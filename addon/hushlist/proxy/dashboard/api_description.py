@@ -199,6 +199,8 @@ def checked(takes: Mapping[str, Schema], given: Mapping[str, object]) -> dict[st
         if name not in given and "default" not in schema:
             raise InputError(f"{name!r} is missing: {schema['description']}")
         value = given.get(name, schema.get("default"))
+        if schema["type"] == "integer" and isinstance(value, float) and value.is_integer():
+            value = int(value)  # "1.0" is an integer, says JSON Schema
         if not _is_valid(schema, value):
             raise InputError(f"{name!r} has to be {_told(schema)}")
         found[name] = value
