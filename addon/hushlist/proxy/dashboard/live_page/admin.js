@@ -328,14 +328,14 @@ async function submitHolds(event) {
   const found = await ask(`/client?${query}`);
   if (!found) return;
   const {decision} = found;
-  const changes = (one) => [pair(isolate(one.name), t(one.is_on ? "on" : "off")), one.until && pair(t("until_when"), moment(one.until))].filter(Boolean).join(" · ");
+  const changes = (one) => [pair(one.name, t(one.is_on ? "on" : "off")), one.until && pair(t("until_when"), moment(one.until))].filter(Boolean).join(" · ");
   const action = (name, none) => (name ? t(`action_${name}`) : t(none));
   const list = make("dl", {class: "facts"});
   facts(list, [
     [t("group"), `${isolate(found.group)} · ${pair(t("mode"), found.mode)}`],
     [t("layers"), found.layers.map((one) => (one.is_on ? isolate(one.name) : `${isolate(one.name)} (${t("off")})`)).join(", ")],
     [t("schedules"), found.schedules.map(changes).join("\n") || "–"],
-    [t("categories"), found.categories.map((one) => pair(isolate(one.category), action(one.action, "as_lists_say"))).join("\n") || t("as_lists_say")],
+    [t("categories"), found.categories.map((one) => pair(one.category, action(one.action, "as_lists_say"))).join("\n") || t("as_lists_say")],
     [t("no_rule_decides"), action(found.default, "action_pass")],
     ...(found.blocks.length ? [[t("blocked_besides"), found.blocks.map((one) => `${what(one)}, ${whom(one.client)}, ${lasting(one.until)}`).join("\n")]] : []),
     ...(found.quotas.length ? [[t("quotas"), found.quotas.map(quotaText).join("\n")]] : []),

@@ -14,9 +14,9 @@ const LANGUAGE = document.documentElement.lang;
 const LOCALE = navigator.languages.find((one) => one.split("-")[0] === LANGUAGE.split("-")[0]) ?? LANGUAGE;
 /** A value among words that run from right to left keeps its own direction. */
 const isolate = (value) => (document.dir === "rtl" ? `\u2068${value}\u2069` : String(value));
-const pair = (name, value) => `${name}: ${isolate(value)}`;
 /** A text in the reader's language; `{name}` in it stands for a value. No text depends on a number's plural. */
 const t = (key, values = {}) => TEXTS[key].replace(/\{(\w+)\}/g, (_, name) => isolate(values[name]));
+const pair = (name, value) => t("pair", {name, value});
 
 const whole = new Intl.NumberFormat(LOCALE);
 const short = new Intl.NumberFormat(LOCALE, {maximumFractionDigits: 1});
