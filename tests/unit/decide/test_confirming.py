@@ -76,7 +76,8 @@ def engine(
     )
     make = ConfirmingEngine if waits else Engine
     index = index_of([*(rule for rule in others), *rules])
-    return make(policy, index, confirmations=Confirmations(search or server, lambda: server.now, lambda: 0.0))
+    known = Confirmations(search or server, lambda: server.now, lambda: 0.0, lambda: server.now)
+    return make(policy, index, confirmations=known)
 
 
 @pytest.mark.parametrize("url", [b"http://bad.example/x", b"https://www.bad.example/", b"https://site.example/bad/a?b"])
