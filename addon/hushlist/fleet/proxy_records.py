@@ -56,6 +56,8 @@ class ProxyRecord(NamedTuple):
     rate: float = 0.0
     #: octets
     memory: int = 0
+    #: on which it listens, with spaces between
+    ports: str = ""
     #: why it is not ready for traffic, and what last went wrong; empty if nothing
     unready: str = ""
     fault: str = ""

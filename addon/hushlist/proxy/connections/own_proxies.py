@@ -47,7 +47,6 @@ class OwnProxies:
         """Where other proxies of this machine listen."""
         now, own = time(), self._runtime.statistics.started
         for record in self._runtime.fleet:
-            machine, _, port = record.name.rpartition(":")
-            is_other = machine == socket.gethostname() and record.started != own and now - record.at <= GONE
-            if is_other and port.isdigit():
-                yield int(port)
+            is_here = record.name.partition(":")[0] == socket.gethostname()
+            if is_here and record.started != own and now - record.at <= GONE:
+                yield from map(int, filter(str.isdigit, record.ports.split()))

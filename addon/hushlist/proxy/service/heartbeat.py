@@ -133,6 +133,7 @@ class Heartbeat:
             requests=requests,
             rate=rate,
             memory=resident_octets() or 0,
+            ports=" ".join(map(str, _own_ports())),
             unready=why_unready(runtime),
             fault=_fault_of(runtime)[:_LONGEST_FAULT],
         )
@@ -154,8 +155,13 @@ def _without_figures(record: ProxyRecord | None) -> ProxyRecord | None:
     return None if record is None else record._replace(at=0.0, checked=0.0, requests=0, rate=0.0, memory=0)
 
 
+def _own_ports() -> list[int]:
+    """Each port on which mitmproxy listens, once."""
+    server = ctx.master.addons.get("proxyserver")
+    return [] if server is None else list(dict.fromkeys(address[1] for address in server.listen_addrs()))
+
+
 def _own_name() -> str:
     """The machine's name, and the first port on which mitmproxy listens."""
-    server = ctx.master.addons.get("proxyserver")
-    ports = [] if server is None else [address[1] for address in server.listen_addrs()]
+    ports = _own_ports()
     return f"{socket.gethostname()}:{ports[0]}" if ports else socket.gethostname()

@@ -19,19 +19,19 @@ from hushlist.proxy.connections.own_proxies import OwnProxies
 from hushlist.proxy.connections.proxy_protocol import ProxyProtocol
 from unit.mitmproxied import mitmproxied
 
-OTHER, GONE_PORT, ELSEWHERE, OWN, FRONT = 8082, 8083, 8084, 8081, 8080
+OTHER, MORE, GONE_PORT, ELSEWHERE, OWN, FRONT = 8082, 8092, 8083, 8084, 8081, 8080
 
 
 @pytest.fixture
 def proxies(tmp_path: Path) -> Iterator[OwnProxies]:
     hushlist, now, machine = Hushlist(), time(), socket.gethostname()
     hushlist.runtime.fleet = (
-        ProxyRecord(f"{machine}:{OTHER}", now, started=now - 60),
-        ProxyRecord(f"{machine}:{GONE_PORT}", now - GONE - 60, started=now - 600),
-        ProxyRecord(f"not-{machine}:{ELSEWHERE}", now, started=now - 60),
-        ProxyRecord(f"{machine}:{OWN}", now, started=hushlist.runtime.statistics.started),
+        ProxyRecord(f"{machine}:{OTHER}", now, started=now - 60, ports=f"{OTHER} {MORE}"),
+        ProxyRecord(f"{machine}:{GONE_PORT}", now - GONE - 60, started=now - 600, ports=str(GONE_PORT)),
+        ProxyRecord(f"not-{machine}:{ELSEWHERE}", now, started=now - 60, ports=str(ELSEWHERE)),
+        ProxyRecord(f"{machine}:{OWN}", now, started=hushlist.runtime.statistics.started, ports=str(OWN)),
         ProxyRecord(machine, now),
-        ProxyRecord(f"{machine}:x", now),
+        ProxyRecord(f"{machine}:1", now, ports="x"),
     )
     protocol = ProxyProtocol()
     protocol.fronts.add(("192.0.2.1", FRONT))
@@ -71,6 +71,7 @@ def is_ended(
         (("127.0.0.1", FRONT), "127.0.0.1"),
         (("127.0.0.7", OTHER), "127.0.0.1"),
         (("::1", OTHER), "::1"),
+        (("127.0.0.1", MORE), "127.0.0.1"),
         (("192.0.2.9", OTHER), "192.0.2.9"),  # one of the machine's own addresses
     ],
 )
