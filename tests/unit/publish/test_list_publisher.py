@@ -90,7 +90,7 @@ def spent() -> float:
 
 
 def test_a_changed_list_is_a_new_version_within_a_second(policy: Path) -> None:
-    """A change has to be seen twice; then it takes as long as the processor has to do, of which the least of three."""
+    """A change has to be seen twice; then it takes as long as the processor has to do, in one of three tries."""
     histories, least, begun = open_histories(policy), 60.0, list[float]()
     make_versions(read_publication(policy, {}), histories)
 
@@ -104,7 +104,9 @@ def test_a_changed_list_is_a_new_version_within_a_second(policy: Path) -> None:
         make_versions(found[0], histories)
         least = min(least, spent() - begun[-1])
         assert (problems, histories[1].number, len(found[0].lists[1])) == ([], number + 2, 2002)
-    assert 2 * list_publisher.INTERVAL + least < 1.0
+        if 2 * list_publisher.INTERVAL + least < 1.0:
+            return
+    pytest.fail(f"{least:.2f} s of processor time")
 
 
 def test_a_broken_list_is_complained_of_and_the_last_good_one_stays(policy: Path) -> None:
