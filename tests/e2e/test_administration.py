@@ -181,7 +181,9 @@ def test_a_lasting_rule_is_previewed_added_and_undone(browser: Chrome, page: Pro
     wait_until(browser, lambda _: page.get("http://fine.test/").status_code == 200)
 
 
-@pytest.mark.parametrize(("client", "is_mine"), [("127.0.0.1", True), ("group:kids", False), ("", True)])
+@pytest.mark.parametrize(
+    ("client", "is_mine"), [("127.0.0.1", True), ("group:kids", False), (f"user:{SCRIPT}", False), ("", True)]
+)
 def test_a_page_is_blocked_for_a_client_a_group_or_everybody(
     browser: Chrome, page: Proxy, client: str, is_mine: bool
 ) -> None:
@@ -195,6 +197,7 @@ def test_a_page_is_blocked_for_a_client_a_group_or_everybody(
     assert SCRIPT not in answer.text
     assert page.get("http://fine.test/other").status_code == 200
     wait_until(browser, lambda one: SCRIPT in one.find_element(By.ID, "blocks").text)
+    assert browser.title == "Hushlist live"
     browser.find_element(By.CSS_SELECTOR, "#blocks button").click()
     told(browser, "Ended.")
     assert page.get("http://fine.test/play/1").status_code == 200

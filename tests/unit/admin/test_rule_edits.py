@@ -159,3 +159,10 @@ def test_the_comment_behind_a_rule_is_its_own() -> None:
     text = "rules:\n- a.example  # one\n# none\n- b.example\n  # nor this\n- expression: c.example\n  reason: x # y"
     assert [own.comment for own in written_rules(text)] == ["one", "", "y"]
     assert [own.comment for own in written_rules("rules: [a.example, # one\n b.example] # list\n")] == ["one", ""]
+
+
+def test_where_rules_are_left_out_none_can_be_told_from_the_others() -> None:
+    text = "rules:\n- a.example\n- hashed:sha9=0\n"
+    assert [(str(own.rule.pattern), own.id, own.comment) for own in written_rules(text)] == [("a.example/", "", "")]
+    with pytest.raises(EditError, match="none can be removed from"):
+        without_rule(text, "a.example")

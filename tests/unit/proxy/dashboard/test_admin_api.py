@@ -32,8 +32,10 @@ from unit.mitmproxied import mitmproxied
 
 PEOPLE = {"vera": "view", "anna": "approve", "max": "manage"}
 PASSPHRASE = "correct horse"
-#: whatever stands in it must stay text
 LIST = "https://lists.example/a.domains"
+#: pages that are open at once
+OPEN = 1_000
+#: whatever stands in it must stay text
 MARKUP = "<img src=x onerror=alert(1)>"
 
 
@@ -1019,9 +1021,9 @@ def test_of_many_open_pages_few_wait_and_all_are_answered(
             await awaited
 
     async def ask_often() -> int:
-        tasks = [asyncio.ensure_future(ask()) for _ in range(200)]
+        tasks = [asyncio.ensure_future(ask()) for _ in range(OPEN)]
         done: set[asyncio.Future[None]] = set()
-        while len(done) < 200 - 16:
+        while len(done) < OPEN - 16:
             done, _ = await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED, timeout=0.05)
         waiting = hushlist.runtime.statistics.waiting
         for task in tasks:
