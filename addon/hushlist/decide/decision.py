@@ -77,8 +77,8 @@ class Decision(NamedTuple):
 
     def of(self, asked: Request | bytes) -> Decision:
         """The same decision for a request with one name, or for a URL."""
-        own = self.matches, self.winner, self.fault, asked, self.group
-        return Decision(self.action, None, *own, unconfirmed=self.unconfirmed)
+        action, _, matches, winner, fault, _, group, _, unconfirmed = self
+        return Decision(action, None, matches, winner, fault, asked, group, None, unconfirmed)
 
     def __str__(self) -> str:
         """The reason, for people; empty if no rule fits."""

@@ -84,6 +84,11 @@ class _HostMatches:
     alone: Decision | None
     #: the same, but ``None`` if other rules may fit too
     decision: Decision | None
+    #: whether network filters name the host or a domain above it; whether a rule for the whole host stops it
+    is_named: bool
+    is_stopped: bool
+    #: whether only network filters may fit besides rules for the whole host
+    has_only_filters: bool
 
     @property
     def has_pages(self) -> bool:
@@ -149,6 +154,7 @@ class Engine:
         group_cache = self._cache(client, now, group)
         hosts = request.hosts
         forms: Forms | None = None
+        filtered: FilteredRequest | None = None
         if len(hosts) == 1 and request.fault is None:
             try:
                 known = group_cache.known[hosts[0]]
@@ -162,6 +168,11 @@ class Engine:
             ):
                 return decision.of(request)
             form: Parts | None = None
+            filtered = self._filtered(request)
+            if filtered is not None and known.has_only_filters:
+                decided = self._by_one_url(filtered, request, known, now)
+                if decided is not None:
+                    return self._apply_grants(decided.of(request), known, client, now)
             if request.scheme in WEB and (plain := plain_target(request.target)):
                 form = Parts(request.scheme, None, b"h", None, *plain)
             else:
@@ -169,11 +180,11 @@ class Engine:
                 if len(forms.forms) == 1 and forms.fault is None:
                     form = forms.forms[0]
             if form is not None:
-                decision = self._by_form(request, hosts[0], known, form, now, self._filtered(request))
+                decision = self._by_form(request, hosts[0], known, form, now, filtered)
                 return self._apply_grants(decision.of(request), known, client, now)
         every, fault = forms or target_forms(request.scheme, request.target, len(set(hosts)))
         memo: StringMemo = {}
-        filtered = self._filtered(request)
+        filtered = filtered or self._filtered(request)
 
         def by_forms(host: bytes, known: _HostMatches) -> Iterator[Decision]:
             told: list[Decision] = []
@@ -247,7 +258,8 @@ class Engine:
 
         The policy's ``unparsable`` decides a URL that no browser can request. ``told``: who asks, and what for.
         """
-        plain = PLAIN_URL.match(url) if len(url) <= LONGEST_TARGET else None
+        # Where there are filters that name no host, no host decides alone.
+        plain = PLAIN_URL.match(url) if len(url) <= LONGEST_TARGET and not self.index.has_general_filters else None
         if plain is not None:
             group_cache = self._cache(client, now)
             try:
@@ -421,7 +433,9 @@ class Engine:
         decision = None if found.deeper or has_filters or self.index.has_uris else alone
         if decision is not None and view.blocks and view.blocks.touches(canonical, own_categories(decision)):
             decision = None
-        return _HostMatches(view, canonical, is_name, found, alone, decision)
+        is_named, is_stopped = found.bits & FILTERED != 0, bool(found.matches) and _stops(found.matches)
+        has_others = found.deeper or self.index.has_uris or self.index.has_urls or self._redirect_memory is not None
+        return _HostMatches(view, canonical, is_name, found, alone, decision, is_named, is_stopped, not has_others)
 
     def _is_harmless(self, request: Request, known: _HostMatches) -> bool:
         """Whether a request has only one form, and no check can find anything in it."""
@@ -485,16 +499,29 @@ class Engine:
 
         The policy's ``unparsable`` decides, too, if that would take too long.
         """
-        is_named, host = known.host.bits & FILTERED != 0, known.host.matches
-        is_stopped = bool(host or own) and any(match.rule.terms.action in STOPPING for match in (*host, *own))
+        is_stopped = known.is_stopped or (bool(own) and _stops(own))
         decisions: list[Decision] = []
-        urls = filtered.matches(known.canonical, form, is_first=is_first, is_named=is_named, is_stopped=is_stopped)
+        urls = filtered.matches(
+            known.canonical, form, is_first=is_first, is_named=known.is_named, is_stopped=is_stopped
+        )
         try:
             for found in urls:
                 decisions.append(self._by_matches(known, [*own, *found] if found else own, now, request))
         except UrlError as error:
             decisions += self._by_matches(known, own, now, request), self._unparsable(request, error.reason)
         return strictest(decisions)
+
+    def _by_one_url(
+        self, filtered: FilteredRequest, request: Request, known: _HostMatches, now: datetime | None
+    ) -> Decision | None:
+        """The same, much faster, for a request with one URL, and no other rules below its host; ``None`` for others."""
+        if self._checks and may_fail(request, request.hosts[0], known.canonical):
+            return None
+        try:
+            found = filtered.matches_of_one(known.canonical, is_named=known.is_named, is_stopped=known.is_stopped)
+        except UrlError as error:
+            return strictest((self._by_matches(known, (), now, request), self._unparsable(request, error.reason)))
+        return None if found is None else self._by_matches(known, found, now, request)
 
     def _by_matches(
         self, known: _HostMatches, below: Sequence[Match], now: datetime | None, asked: _Asked = None
@@ -673,6 +700,11 @@ def _of_rules(decision: Decision) -> Decision:
 
 
 _VIA = "rung protocol: its origin redirects between this path with and without a trailing slash"
+
+
+def _stops(matches: Iterable[Match]) -> bool:
+    """Whether a match stops a request."""
+    return any(match.rule.terms.action in STOPPING for match in matches)
 
 
 def _changes(match: Match) -> bool:

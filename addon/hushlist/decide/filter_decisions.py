@@ -12,7 +12,7 @@ from hushlist.match.filters.filter_index import FilterIndex
 from hushlist.match.filters.network_filter import Asked, Work
 from hushlist.match.rule_match import Match
 from hushlist.url.parts import Parts
-from hushlist.url.request import Request, filtered_urls
+from hushlist.url.request import Request, filtered_url, filtered_urls
 
 
 class FilteredRequest:
@@ -38,3 +38,11 @@ class FilteredRequest:
         for url, only_named in urls:
             asked = Asked(url, host, self._telling, may_guess=self._may_guess, work=self._work)
             yield self._filters.find(asked, is_named=is_named, is_stopped=is_stopped, only_named=only_named)
+
+    def matches_of_one(self, host: bytes, *, is_named: bool, is_stopped: bool) -> list[Match] | None:
+        """The same for a request with one URL by the host, as most have; ``None`` if it may have several."""
+        url = filtered_url(self._request, host, is_named=is_named)
+        if url is None or self._telling.is_websocket:
+            return None
+        asked = Asked(url, host, self._telling, may_guess=self._may_guess, work=self._work)
+        return self._filters.find(asked, is_named=is_named, is_stopped=is_stopped)

@@ -35,10 +35,10 @@ class Context(NamedTuple):
     def __str__(self) -> str:
         """For people: what was assumed."""
         page = f" for {self.page}" if self.page else " for an unknown page"
-        party = {None: "", True: ", third party", False: ", first party"}[self.is_third_party]
-        return (self.kind or "unknown type") + page + party
+        return (self.kind or "unknown type") + page + _TOLD_PARTIES[self.is_third_party]
 
 
+_TOLD_PARTIES = {None: "", True: ", third party", False: ", first party"}
 #: resource types, as Adblock's options name them
 KINDS = (
     *("document", "subdocument", "script", "stylesheet", "image", "font", "media", "object"),

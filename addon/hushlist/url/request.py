@@ -294,6 +294,22 @@ def filtered_urls(
     return urls
 
 
+# A plain target that a browser sends as it is.
+_SENT_TARGET = re.compile(_PLAIN_TARGET.pattern.replace(rb"\xff#", rb"\xff#\"<>"))
+
+
+def filtered_url(request: Request, host: bytes, *, is_named: bool) -> bytes | None:
+    """The one URL that ``filtered_urls`` gives for a request without websocket; ``None`` if it may give several.
+
+    >>> filtered_url(request_of("http://h.example/a?u=%2F"), b"h.example", is_named=False)
+    b'http://h.example/a?u=%2F'
+    """
+    scheme, target = request.scheme, request.target
+    if request.port != DEFAULT_PORTS.get(scheme) or (is_named and _PERCENT in target):
+        return None
+    return None if _SENT_TARGET.fullmatch(target) is None else scheme + b"://" + host + target
+
+
 def canonical_url(asked: Request | bytes) -> bytes:
     """The canonical URL of a URL, or of a request by its first host.
 

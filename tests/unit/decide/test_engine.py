@@ -1440,6 +1440,16 @@ def test_a_name_is_decided_by_filters_for_whole_hosts_alone(unknown: Action) -> 
         assert engine.decide_host(connection(host)).action is action
 
 
+def test_a_check_counts_beside_filters() -> None:
+    check = Rule(Check("user-information"), Terms(Action.BLOCK, "checks", "policy.yaml", layer="first"), 1)
+    filters = filtering("/ads/").index
+    engine = Engine(Policy("policy.yaml", (Layer("first", checks=(check,)), Layer("list0"))), filters)
+    every = ("https://a.example/x", "https://me@a.example/x", "https://a.example/ads/", "https://me@a.example/ads/")
+    decisions = [engine.decide(asked(url)) for url in every]
+    assert [own.action for own in decisions] == [Action.PASS, Action.BLOCK, Action.BLOCK, Action.BLOCK]
+    assert [len(own.matches) for own in decisions] == [0, 1, 1, 2]
+
+
 def test_a_grant_for_a_host_covers_its_filters() -> None:
     engine = filtering("||a.example/x$script\n@@||a.example/x$script", "||a.example^\n||a.example/x$script")
     assert engine.decide(asked("https://a.example/x"), NOW, PUPIL).action is Action.BLOCK

@@ -1,6 +1,7 @@
 """A request as network filters see it: every URL that it may be for them, and one bound for all of these."""
 
 from collections.abc import Iterable
+from dataclasses import replace
 
 import pytest
 
@@ -48,3 +49,31 @@ def test_all_hosts_and_spellings_have_one_bound() -> None:
     assert fitting(own, request, b"www.h.example") == [[]]
     with pytest.raises(UrlError, match="too many filters would have to be compared"):
         fitting(own, request, b"h.example")
+
+
+@pytest.mark.parametrize("is_stopped", [False, True])
+@pytest.mark.parametrize("url", ["http://h.example/ads/x?u=1", "https://h.example/other", "http://h.example/ads/fine"])
+def test_a_request_with_one_url_has_the_same_matches_in_a_shorter_way(url: str, is_stopped: bool) -> None:
+    request = request_of(url)
+    own = seen(request, ["/ads/", "||h.example/ads/x?", "@@/ads/fine", "@@||h.example/other"])
+    (form,) = canonical_forms(request, b"h.example")
+    (matches,) = own.matches(b"h.example", form, is_first=True, is_named=True, is_stopped=is_stopped)
+    assert own.matches_of_one(b"h.example", is_named=True, is_stopped=is_stopped) == matches
+    assert bool(matches) is (is_stopped or "ads" in url)
+
+
+@pytest.mark.parametrize(
+    ("url", "fields"),
+    [
+        ("http://h.example:81/ads", ()),
+        ("http://h.example/ads/../x", ()),
+        ("http://h.example/ads?u=%2F", ()),
+        ("http://h.example/ads?<", ()),
+        ("http://h.example/ads", ((b"Upgrade", b"websocket"),)),
+    ],
+)
+def test_a_request_that_may_have_several_urls_has_no_shorter_way(
+    url: str, fields: tuple[tuple[bytes, bytes], ...]
+) -> None:
+    request = replace(request_of(url), fields=fields)
+    assert seen(request, ["/ads"]).matches_of_one(b"h.example", is_named=True, is_stopped=False) is None

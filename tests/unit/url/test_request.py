@@ -14,6 +14,8 @@ from hushlist.url.request import (
     canonical_forms,
     canonical_host,
     canonical_url,
+    filtered_url,
+    filtered_urls,
     plain_target,
     request_of,
     target_forms,
@@ -277,3 +279,28 @@ def test_a_canonical_url_is_by_the_first_host() -> None:
 def test_a_request_without_a_first_host_that_can_be_one_has_no_canonical_url(hosts: tuple[bytes, ...]) -> None:
     with pytest.raises(UrlError):
         canonical_url(Request(b"http", hosts, 80, b"/"))
+
+
+# -- URLs for network filters ------------------------------------------------------------------------------------------
+
+_TARGETS = st.lists(st.sampled_from([*'/?.;%<" a&=', "%2F", "%61", "..", "/ads", "\x7f", "\xe9"]), max_size=8)
+
+
+@given(_TARGETS, st.sampled_from([80, 81, 443]), st.booleans())
+def test_most_requests_have_one_url_for_filters(target: list[str], port: int, is_named: bool) -> None:
+    request = Request(b"http", (b"h.example",), port, b"/" + "".join(target).encode("latin-1"))
+    url = filtered_url(request, b"h.example", is_named=is_named)
+    forms = canonical_forms(request, b"h.example")
+    every = {
+        own
+        for place, form in enumerate(forms)
+        for own in filtered_urls(request, b"h.example", form, is_websocket=False, is_first=not place, is_named=is_named)
+    }
+    if url is not None:
+        assert every == {(url, False)}
+        assert len(forms) == 1
+
+
+@pytest.mark.parametrize("url", ["http://h.example/", "https://h.example/ads/a.js?x=1&u=%2F"])
+def test_a_plain_request_has_one_url_for_filters(url: str) -> None:
+    assert filtered_url(request_of(url), b"h.example", is_named=False) == url.encode()

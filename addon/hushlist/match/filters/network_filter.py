@@ -15,10 +15,11 @@ https://github.com/gorhill/uBlock/wiki/Static-filter-syntax
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from hashlib import sha256
+from itertools import chain, pairwise
 from typing import NamedTuple
 
 from hushlist.errors import UrlError
@@ -42,13 +43,13 @@ NAMES_HOST = 2 * _UNKNOWN_PARTY
 _WORDS = bytes(octet if octet in b"abcdefghijklmnopqrstuvwxyz0123456789" else 32 for octet in bytes(range(256)).lower())
 
 
-def words_of(url: bytes) -> set[bytes]:
-    """Runs of letters and digits, in lower case; and nothing.
+def words_of(url: bytes) -> list[bytes]:
+    """Nothing; then runs of letters and digits, in lower case.
 
-    >>> sorted(words_of(b"ads.Example/x"))
+    >>> words_of(b"ads.Example/x")
     [b'', b'ads', b'example', b'x']
     """
-    return {b"", *url.translate(_WORDS).split()}
+    return [b"", *url.translate(_WORDS).split()]
 
 
 @lru_cache(maxsize=1 << 12)
@@ -82,10 +83,7 @@ MOST_WORK = 3 << 25
 class Work:
     """How much may still be done for a request."""
 
-    __slots__ = ("left",)
-
-    def __init__(self, most: int = MOST_WORK) -> None:
-        self.left = most
+    left = MOST_WORK
 
     def spend(self, url: bytes, octets: int) -> None:
         """``UrlError`` if nothing is left."""
@@ -107,13 +105,14 @@ class Asked:
         """``host``: as in the URL; ``may_guess``: whether an option fits what is not known of the context."""
         self.url, self.host, self._context, self.may_guess = url, host, context, may_guess
         self.work = work or Work()
-        self.low = url.lower()
+        #: in lower case: as text, in which Python finds others three times as fast as octets in octets
+        self.low = url.lower().decode("latin-1")
         #: the host of the page that asks, which is known before the rest of the context
         self.page = context.page.encode() if isinstance(context, Context) else context.page_by(host)
         #: the bits of its type
         self.kinds = _BITS.get(context.kind) or (_EVERY_KIND if may_guess else _UNKNOWN)
         self._text: Text | None = None
-        self._words: set[bytes] | None = None
+        self._words: list[bytes] | None = None
         self._parties = 0
 
     @property
@@ -124,8 +123,8 @@ class Asked:
         return self._context
 
     @property
-    def words(self) -> set[bytes]:
-        """Its words, and nothing, which each URL has."""
+    def words(self) -> list[bytes]:
+        """Its words in their order, behind nothing, which each URL has."""
         if self._words is None:
             self._words = words_of(self.url)
         return self._words
@@ -147,7 +146,7 @@ class Asked:
         """The URL as patterns are compared with it."""
         if match_case:
             return text_of(self.url)
-        self._text = self._text or text_of(self.low)
+        self._text = self._text or text_of(self.url.lower())
         return self._text
 
 
@@ -298,12 +297,18 @@ class NetworkFilter:
     @property
     def words(self) -> list[bytes]:
         """Runs of letters and digits that each URL has that it fits."""
+        return [*chain.from_iterable(self._runs)]
+
+    @property
+    def pairs(self) -> list[bytes]:
+        """Two of them that each such URL has in a row, with a space between them."""
+        return [b" ".join(pair) for runs in self._runs for pair in pairwise(runs)]
+
+    @property
+    def _runs(self) -> Iterator[list[bytes]]:
         pattern = self._literal_pattern
         padded = b"*" * (not pattern.startswith(b"|")) + pattern + b"*" * (not pattern.endswith(b"|"))
-        found: list[bytes] = []
-        for piece in padded.split(b"*"):
-            found += _RUN.findall(piece)
-        return found
+        return map(_RUN.findall, padded.split(b"*"))
 
     @property
     def literal(self) -> bytes:

@@ -199,6 +199,20 @@ def test_words_are_those_that_every_url_has_that_fits(text: str, words: list[byt
     assert (own.words, own.guide) == (words, guide)
 
 
+@pytest.mark.parametrize(
+    ("text", "pairs"),
+    [
+        ("||cdn.ads.example^*/banner/x", [b"cdn ads", b"ads example"]),
+        ("/a/*/b/c^", [b"b c"]),
+        ("x/ads/Big^banner.js", [b"ads big", b"big banner"]),
+        ("/^https:\\/\\/[a-z]+\\.ads\\.example\\/x/", [b"ads example"]),
+        ("/banner", []),
+    ],
+)
+def test_pairs_are_words_that_every_url_has_in_a_row_that_fits(text: str, pairs: list[bytes]) -> None:
+    assert parse_filter(text).pairs == pairs
+
+
 def test_only_what_needs_nothing_but_the_host_is_of_hosts() -> None:
     assert [own for own in ("||a.example^$important", "@@||a.example^", "@@||*.a.example^", "@@||a.example^|",
                             "@@||a.example/", "@@||a.example^$script", "||a*e^$all",
