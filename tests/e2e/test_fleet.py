@@ -268,10 +268,10 @@ def test_proxies_of_several_machines_are_known_by_their_database(
             monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / name / "state"))
             (tmp_path / name).mkdir()
             running.enter_context(mitmdump(tmp_path / name, origin, policy=policy))
-        wait_until(lambda: len(status(tmp_path, "--store", database.url)[1]) == 2)
-        assert status(tmp_path, "--store", database.url)[0] == 0
+        wait_until(lambda: len(status(tmp_path, "--policy", str(policy))[1]) == 2)
+        assert status(tmp_path, "--policy", str(policy))[0] == 0
         assert not [*tmp_path.rglob("fleet.sqlite")]
-    code, lines = status(tmp_path, "--store", database.url)
+    code, lines = status(tmp_path, "--policy", str(policy))
     assert (code, lines) == (1, [])
 
 

@@ -21,7 +21,7 @@ from hushlist.match.expressions import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.match.seal import SealKey
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import Client, address_text
-from hushlist.policy.policy_file import ListError, ListFile, list_files, read_policy
+from hushlist.policy.policy_file import ListError, ListFile, Policy, list_files, read_policy
 from hushlist.policy.recurrence import parse_moment
 from hushlist.url.hashed_uri import VARIANTS
 from hushlist.url.parts import to_bytes
@@ -103,17 +103,21 @@ def who_and_when(arguments: argparse.Namespace, engine: Engine) -> tuple[datetim
     return moment, Client(arguments.client or "", arguments.user, arguments.port)
 
 
-def add_clock(parser: argparse.ArgumentParser, default: str = "that of this machine") -> None:
-    """Add the option for the time zone of what is printed."""
-    help_ = f"a policy: times are shown in its time zone (default: {default})"
-    parser.add_argument("--policy", type=Path, metavar="FILE", help=help_)
-
-
 def clock_of(arguments: argparse.Namespace) -> tzinfo | None:
     """The time zone of the policy in the arguments; ``None``: that of this machine.
 
     Raises:
         SourceError: the policy cannot be read.
+    """
+    policy = policy_of(arguments)
+    return None if policy is None else policy.zone
+
+
+def policy_of(arguments: argparse.Namespace) -> Policy | None:
+    """The policy in the arguments, without its lists, if there is one.
+
+    Raises:
+        SourceError: it cannot be read.
     """
     if arguments.policy is None:
         return None
@@ -121,7 +125,7 @@ def clock_of(arguments: argparse.Namespace) -> tzinfo | None:
     policy = read_policy(arguments.policy, report)
     if policy is None or report.errors:
         raise SourceError(report.errors)
-    return policy.zone
+    return policy
 
 
 def open_engine(arguments: argparse.Namespace) -> Engine:

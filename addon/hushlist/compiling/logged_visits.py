@@ -67,7 +67,7 @@ def logged_requests(settings: LogSettings | None) -> list[LoggedRequest]:
         return []
     try:
         since = time_text(time.time() - _WEEK)
-        records = sampled_records(settings.to or settings.folder or state_folder(), since, MOST_RECORDS)
+        records = sampled_records(settings.place or state_folder(), since, MOST_RECORDS)
     except (OSError, RuntimeError):  # it is another user's; or the user has no home
         return []
     return [own for fields in records if (own := _request_of(fields)) is not None]

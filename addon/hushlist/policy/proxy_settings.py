@@ -217,6 +217,11 @@ class LogSettings:
     #: besides the files
     also: tuple[LogCopy, ...] = ()
 
+    @property
+    def place(self) -> PostgresAddress | Path | None:
+        """Where records are found; ``None``: in the platform's folder for state."""
+        return self.to or self.folder
+
 
 def read_log(node: YamlNode, report: ProblemReport) -> LogSettings | None:
     """The value of ``log``: ``on``, ``off`` or a mapping; ``None`` for ``off``.

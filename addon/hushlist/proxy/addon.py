@@ -42,10 +42,11 @@ from hushlist.proxy.metered_use import MeteredUse
 from hushlist.proxy.request_handler import RequestHandler
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.graceful_stop import GracefulStop
-from hushlist.proxy.service.health import HealthPort, parse_health_address
+from hushlist.proxy.service.health import HealthPort
 from hushlist.proxy.service.heartbeat import Heartbeat
 from hushlist.proxy.service.policy_watch import PolicyWatch
 from hushlist.proxy.unblock_handler import UnblockHandler
+from hushlist.system.socket_address import parse_socket_address
 
 if TYPE_CHECKING:
     from mitmproxy.addonmanager import Loader
@@ -210,7 +211,7 @@ class Hushlist:
             raise exceptions.OptionsError("hushlist_health can only be given at the start")
         try:
             if given:
-                parse_health_address(given)
+                parse_socket_address(given)
         except ValueError as error:
             raise exceptions.OptionsError(f"hushlist_health cannot be {given!r}: {error}") from None
 
@@ -233,7 +234,7 @@ class Hushlist:
         given = ctx.options.hushlist_health
         try:
             if given:
-                self._health.open(parse_health_address(given))
+                self._health.open(parse_socket_address(given))
         except OSError as error:
             logger.error("hushlist: hushlist_health cannot be %s: %s", given, error)  # noqa: TRY400
         self._stop.run(is_balanced=bool(given))

@@ -63,6 +63,12 @@ CALLS: dict[tuple[str, str], tuple[str, ...]] = {
     ("admin token list", "policy"): ("admin", "token", "list", "--policy", "{}"),
     ("override requests", "policy"): ("override", "requests", "--policy", "{}"),
     ("override approve", "policy"): ("override", "approve", "1", "--policy", "{}"),
+    ("override decline", "policy"): ("override", "decline", "1", "--policy", "{}"),
+    ("override revoke", "policy"): ("override", "revoke", "1", "--policy", "{}"),
+    ("override extend", "policy"): ("override", "extend", "--by", "1m", "hrn://c.example/games", "--policy", "{}"),
+    ("admin token make", "policy"): ("admin", "token", "make", "a", "--role", "view", "--policy", "{}"),
+    ("admin token revoke", "policy"): ("admin", "token", "revoke", "a", "--policy", "{}"),
+    ("fleet status", "policy"): ("fleet", "status", "--policy", "{}"),
     ("serve-lists", "policy"): ("serve-lists", "--listen", "127.0.0.1:0", "--policy", "{}"),
     ("serve-lists", "client_keys"): ("serve-lists", "--policy", "policy.yaml", "--client-keys", "{}"),
     ("serve-lists", "certificate"): (

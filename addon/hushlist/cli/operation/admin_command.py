@@ -7,14 +7,12 @@ from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 
 from hushlist.admin.admin_store import AdminStore, default_path
-from hushlist.cli.command_options import add_clock, clock_of
-from hushlist.cli.common import GOOD, Commands, add_command, complain, parse_place, print_json, print_line, remark
-from hushlist.cli.operation.override_command import STORE_HELP, acting_user, local_moment, parse_duration
+from hushlist.cli.command_options import clock_of
+from hushlist.cli.common import GOOD, Commands, add_command, complain, print_json, print_line, remark
+from hushlist.cli.operation.override_command import acting_user, add_store, local_moment, parse_duration, store_of
 from hushlist.policy.admin import Role
-from hushlist.unblock.store import StoreError
 
 _LONGEST_NAME = 100
 
@@ -46,8 +44,7 @@ def add_to(commands: Commands) -> None:
     revoked = add_command(own, "revoke", revoke_tokens, "make tokens worthless")
     revoked.add_argument("names", nargs="+", type=parse_name, metavar="NAME", help="the name of a token")
     for command in (made, listed, revoked):
-        command.add_argument("--store", type=parse_place, metavar="FILE", help=STORE_HELP)
-    add_clock(listed)
+        add_store(command)
 
 
 def parse_name(text: str) -> str:
@@ -57,24 +54,19 @@ def parse_name(text: str) -> str:
     return text
 
 
-def _store(arguments: argparse.Namespace, *, may_be_new: bool = False) -> AdminStore:
-    if isinstance(arguments.store, Path) and not may_be_new and not arguments.store.exists():
-        raise StoreError(arguments.store, "there is no such file")
-    return AdminStore(arguments.store or default_path(), time.time)
-
-
 def make_token(arguments: argparse.Namespace) -> int:
     """Print a new token."""
-    with _store(arguments, may_be_new=True) as store:
+    place = store_of(arguments, default_path, may_be_new=True)
+    with AdminStore(place, time.time) as store:
         print_line(store.make_bearer(arguments.name, arguments.role, arguments.seconds, by=acting_user()))
-    remark(f"it is in no file but as a hash: keep it; in the store {arguments.store or default_path()}")
+    remark(f"it is in no file but as a hash: keep it; in the store {place}")
     return GOOD
 
 
 def list_tokens(arguments: argparse.Namespace) -> int:
     """Print what is known of the tokens."""
     zone = clock_of(arguments)
-    with _store(arguments) as store:
+    with AdminStore(store_of(arguments, default_path), time.time) as store:
         found = store.bearers()
     for one in found:
         if arguments.json:
@@ -89,7 +81,7 @@ def list_tokens(arguments: argparse.Namespace) -> int:
 def revoke_tokens(arguments: argparse.Namespace) -> int:
     """Make tokens worthless; unknown ones are reported, and the others follow."""
     code = GOOD
-    with _store(arguments) as store:
+    with AdminStore(store_of(arguments, default_path), time.time) as store:
         for name in arguments.names:
             if store.revoke_bearer(name):
                 print_line(f"revoked {name}")

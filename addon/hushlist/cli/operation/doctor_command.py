@@ -37,6 +37,7 @@ from hushlist.doctor.running_proxy import examine_proxy
 from hushlist.errors import number_of
 from hushlist.policy import shipped_policy
 from hushlist.system.files import open_regular
+from hushlist.system.socket_address import parse_socket_address
 
 
 def add_to(commands: Commands) -> None:
@@ -47,7 +48,7 @@ def add_to(commands: Commands) -> None:
     add_policy(parser)
     parser.add_argument(
         "--proxy",
-        type=checked(parse_proxy_address, "is no address and port such as 127.0.0.1:8080"),
+        type=checked(parse_socket_address),
         default=("127.0.0.1", 8080),
         metavar="ADDRESS:PORT",
         help="where the proxy listens (default: 127.0.0.1:8080)",
@@ -61,19 +62,6 @@ def add_to(commands: Commands) -> None:
     )
     parser.add_argument("--router", action="store_true", help="look at nftables even if this machine forwards nothing")
     parser.add_argument("--json", action="store_true", help="print a JSON object a line, for each thing looked at")
-
-
-def parse_proxy_address(text: str) -> tuple[str, int]:
-    """An address, or a name, and a port.
-
-    >>> parse_proxy_address("[::1]:8080")
-    ('::1', 8080)
-    """
-    host, _, port = text.rpartition(":")
-    host = host.removeprefix("[").removesuffix("]")
-    if not host or not (port.isascii() and port.isdigit() and 0 < int(port[:6]) < 1 << 16):
-        raise ValueError(text)
-    return host, int(port)
 
 
 def examine(arguments: argparse.Namespace) -> int:

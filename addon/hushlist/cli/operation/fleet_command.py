@@ -7,12 +7,10 @@ from __future__ import annotations
 
 import argparse
 import time
-from pathlib import Path
 
-from hushlist.cli.common import FOUND, GOOD, Commands, add_command, parse_place, print_json, print_line, remark
-from hushlist.cli.operation.override_command import STORE_HELP
+from hushlist.cli.common import FOUND, GOOD, Commands, add_command, print_json, print_line, remark
+from hushlist.cli.operation.override_command import add_store, store_of
 from hushlist.fleet.proxy_records import SHOWN, ProxyRecord, ProxyRecords, age, default_path, troubles
-from hushlist.unblock.store import StoreError
 
 
 def add_to(commands: Commands) -> None:
@@ -27,14 +25,12 @@ def add_to(commands: Commands) -> None:
     text = "show each proxy: version, policy, index, load and age, and what is wrong with it"
     status = add_command(own, "status", show_status, text, codes)
     status.add_argument("--json", action="store_true", help="print one JSON object a line; times in seconds since 1970")
-    status.add_argument("--store", type=parse_place, metavar="FILE", help=STORE_HELP)
+    add_store(status)
 
 
 def show_status(arguments: argparse.Namespace) -> int:
     """Print a line for each proxy, and one for each trouble."""
-    place = arguments.store or default_path()
-    if isinstance(arguments.store, Path) and not place.exists():
-        raise StoreError(place, "there is no such file")
+    place = store_of(arguments, default_path)
     records = ProxyRecords(place, time.time)
     try:
         found = records.all()

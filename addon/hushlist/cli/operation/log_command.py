@@ -13,8 +13,9 @@ from collections.abc import Callable, Iterator
 from contextlib import closing, suppress
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
+from pathlib import Path
 
-from hushlist.cli.command_options import add_clock, clock_of
+from hushlist.cli.command_options import policy_of
 from hushlist.cli.common import (
     GOOD,
     Commands,
@@ -91,10 +92,16 @@ def _add(commands: Commands, name: str, answer: _Answer, text: str) -> argparse.
         "--folder",
         type=parse_place,
         metavar="FOLDER",
-        help="the folder of the log, or its database as postgresql://... (default: the user's folder for state)",
+        help="the folder of the log, or its database as postgresql://..., in place of the policy's (default: the "
+        "user's folder for state)",
+    )
+    parser.add_argument(
+        "--policy",
+        type=Path,
+        metavar="FILE",
+        help="the proxies' policy: where it has the log, and its time zone (default: UTC)",
     )
     parser.add_argument("--json", action="store_true", help="print one JSON object a line; its times are in UTC")
-    add_clock(parser, "UTC")
     return parser
 
 
@@ -192,9 +199,10 @@ def _names(kind: str, name: str | None) -> tuple[str, ...]:
 
 def _ask(answer: _Answer, arguments: argparse.Namespace) -> int:
     """The log's answer; without a log, an error on standard error."""
-    arguments.zone = clock_of(arguments) or UTC
+    policy = policy_of(arguments)
+    arguments.zone = UTC if policy is None else policy.zone
     try:
-        folder = arguments.folder or state_folder()
+        folder = arguments.folder or (policy and policy.log and policy.log.place) or state_folder()
         if has_log(folder):
             code = answer(folder, arguments)
             if code == _NOTHING:

@@ -10,13 +10,14 @@ import getpass
 import math
 import sys
 import time
+from collections.abc import Callable
 from contextlib import closing
 from dataclasses import asdict
 from datetime import datetime, tzinfo
 from functools import partial
 from pathlib import Path
 
-from hushlist.cli.command_options import add_clock, clock_of, parse_client
+from hushlist.cli.command_options import clock_of, parse_client, policy_of
 from hushlist.cli.common import (
     GOOD,
     Command,
@@ -43,9 +44,6 @@ from hushlist.unblock.overrides import CODE_VALID, LONGEST_UNBLOCK, Overrides
 from hushlist.unblock.store import GrantEvent, StoreError, is_open_elsewhere
 from hushlist.unblock.use_minutes import UseMinutes
 
-STORE_HELP = (
-    "the file that the proxies share, or the postgresql:// address of their database (default: this user's file)"
-)
 _HOW = "command line"
 #: how the number of an administrator's block is written, beside those of grants
 _BLOCK = "block:"
@@ -155,12 +153,43 @@ def add_to(commands: Commands) -> None:
     _add(own, "passphrase", passphrase, text)
 
 
+def add_store(parser: argparse.ArgumentParser) -> None:
+    """Add the options for what the proxies share: a policy has its database, and the time zone of what is printed."""
+    parser.add_argument(
+        "--policy",
+        type=Path,
+        metavar="FILE",
+        help="the proxies' policy: its database, if it names one, and its time zone (default: those of this machine)",
+    )
+    parser.add_argument(
+        "--store",
+        type=parse_place,
+        metavar="FILE",
+        help="the file that the proxies share, or the postgresql:// address of their database, in place of the "
+        "policy's (default: this user's file)",
+    )
+
+
+def store_of(
+    arguments: argparse.Namespace, default: Callable[[], Path], *, may_be_new: bool = False
+) -> Path | PostgresAddress:
+    """Where the proxies keep what they share.
+
+    Raises:
+        SourceError: the policy cannot be read.
+        StoreError: the file that the arguments name is not there, and may not be new.
+    """
+    place: Path | PostgresAddress | None = arguments.store
+    if isinstance(place, Path) and not may_be_new and not place.exists():
+        raise StoreError(place, "there is no such file")
+    policy = policy_of(arguments) if place is None else None
+    return place or (policy and policy.store) or default()
+
+
 def _add(commands: Commands, name: str, command: Command, text: str) -> argparse.ArgumentParser:
     parser = add_command(commands, name, command, text)
-    if command not in (passphrase, revoke, extend, decline):
-        add_clock(parser)
     if command is not passphrase:
-        parser.add_argument("--store", type=parse_place, metavar="FILE", help=STORE_HELP)
+        add_store(parser)
     return parser
 
 
@@ -194,20 +223,18 @@ def _add_what(parser: argparse.ArgumentParser) -> None:
     )
 
 
-def _overrides(arguments: argparse.Namespace, *, may_be_new: bool = False) -> Overrides:
+def _overrides(arguments: argparse.Namespace) -> Overrides:
     """The store; if ``--store`` names no file, an answer would be that nothing is unblocked, so that is an error."""
-    if isinstance(arguments.store, Path) and not may_be_new and not arguments.store.exists():
-        raise StoreError(arguments.store, "there is no such file")
-    return Overrides(arguments.store or default_path(), time.time)
+    return Overrides(store_of(arguments, default_path), time.time)
 
 
 def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
     """Make a grant and print it; by code, or without a target, make a code and print that."""
     scope, seconds, client = arguments.scope, arguments.seconds, arguments.client
-    zone = clock_of(arguments)
+    zone, place = clock_of(arguments), store_of(arguments, default_path, may_be_new=True)
     try:
         target = None if arguments.target is None else canonical_target(scope, arguments.target)
-        with _overrides(arguments, may_be_new=True) as overrides:
+        with Overrides(place, time.time) as overrides:
             if by_code or target is None:
                 valid_for = arguments.valid_for
                 made = overrides.make_code(scope, seconds, target, client, valid_for=valid_for, by=acting_user())
@@ -218,7 +245,7 @@ def unblock(arguments: argparse.Namespace, *, by_code: bool) -> int:
         return complain(error)
     _warn_of_suffix(scope, target)
     print_line(made)
-    say_where(arguments.store or default_path())
+    say_where(place)
     return GOOD
 
 
@@ -234,7 +261,7 @@ def say_where(store: Path | PostgresAddress) -> None:
 def extend(arguments: argparse.Namespace) -> int:
     """Add minutes to a quota."""
     minutes = math.ceil(arguments.seconds / 60)
-    store = arguments.store or default_path()
+    store = store_of(arguments, default_path, may_be_new=True)
     try:
         category = canonical_target("category", arguments.category)
         with closing(UseMinutes(store, time.time)) as counted:

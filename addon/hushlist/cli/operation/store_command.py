@@ -6,11 +6,10 @@ Exit codes: 0 good; 2 wrong usage, a policy with mistakes, or a database that ca
 from __future__ import annotations
 
 import argparse
+from pathlib import Path
 
-from hushlist.cli.common import GOOD, Commands, add_command, add_policy, complain, print_line
-from hushlist.errors import SourceError
-from hushlist.lists.list_source import ProblemReport
-from hushlist.policy.policy_file import read_policy
+from hushlist.cli.command_options import policy_of
+from hushlist.cli.common import GOOD, Commands, add_command, complain, print_line
 from hushlist.system.postgres import DatabaseError, migrate
 
 
@@ -22,15 +21,15 @@ def add_to(commands: Commands) -> None:
         description="The databases that several machines share: 'store' and 'log' of the policy.",
     )
     own = parser.add_subparsers(required=True, metavar="COMMAND")
-    add_policy(add_command(own, "migrate", migrate_stores, "make their tables, or change those of an older Hushlist"))
+    text = "make their tables, or change those of an older Hushlist"
+    migrated = add_command(own, "migrate", migrate_stores, text)
+    migrated.add_argument("--policy", type=Path, metavar="FILE", required=True, help="the policy that names them")
 
 
 def migrate_stores(arguments: argparse.Namespace) -> int:
     """Migrate each database once; the first that cannot be is the last that is tried."""
-    report = ProblemReport(str(arguments.policy))
-    policy = read_policy(arguments.policy, report)
-    if policy is None or report.errors:
-        raise SourceError(report.errors)
+    policy = policy_of(arguments)
+    assert policy is not None  # argparse saw to it
     named = (policy.store, None if policy.log is None else policy.log.to)
     addresses = {address: None for address in named if address is not None}
     if not addresses:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import re
 import sys
 from functools import partial
 from pathlib import Path
@@ -25,6 +24,7 @@ from hushlist.cli.common import (
 from hushlist.errors import SourceError
 from hushlist.policy import shipped_policy
 from hushlist.system.files import reason_of
+from hushlist.system.socket_address import parse_socket_address
 
 if TYPE_CHECKING:
     import ssl
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from hushlist.publish.list_server import RequestLog, ServerLimits
     from hushlist.safebrowsing.v4_messages import ThreatType
 
-_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9A-Za-z.-]+)):([0-9]{1,5})")
 #: words for a threat type
 _THREATS = ("MALWARE", "SOCIAL_ENGINEERING", "UNWANTED_SOFTWARE", "POTENTIALLY_HARMFUL_APPLICATION")
 #: octets of a file of keys or certificates
@@ -47,7 +46,7 @@ def add_to(commands: Commands) -> None:
     add_policy(parser)
     parser.add_argument(
         "--listen",
-        type=checked(_address, "is no address and port such as 127.0.0.1:8088"),
+        type=checked(parse_socket_address),
         default=("127.0.0.1", 8088),
         metavar="ADDRESS:PORT",
         help="where to listen (default: 127.0.0.1:8088)",
@@ -85,13 +84,6 @@ def add_to(commands: Commands) -> None:
     parser.add_argument(
         "--log-prefixes", action="store_true", help="log the prefixes that are asked for, which tell of visits"
     )
-
-
-def _address(text: str) -> tuple[str, int]:
-    found = _ADDRESS.fullmatch(text)
-    if not found or int(found[3]) >= 1 << 16:
-        raise ValueError(text)
-    return found[1] or found[2], int(found[3])
 
 
 def _choice(text: str) -> tuple[str, str]:

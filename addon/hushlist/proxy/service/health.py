@@ -15,7 +15,6 @@ import re
 import socket
 from collections.abc import Callable, Mapping
 from http import HTTPStatus
-from ipaddress import ip_address
 from time import time
 from typing import NamedTuple
 
@@ -27,7 +26,6 @@ logger = logger_of(__name__)
 #: octets of a request's head, seconds in which it comes, and connections at the same time
 _LONGEST, PATIENCE, MOST_CONNECTIONS = 1 << 13, 5.0, 64
 _REQUEST_LINE = re.compile(rb"(GET|HEAD) (/[\x21-\x7e]*) HTTP/1\.[01]\r\n")
-_ADDRESS = re.compile(r"(?:\[([0-9A-Fa-f:.]+)\]|([0-9.]+)):([0-9]{1,5})")
 
 
 class Health(NamedTuple):
@@ -90,21 +88,6 @@ def why_unready(runtime: Runtime) -> str:
 
 #: path -> what it tells
 HEALTH_PATHS: Mapping[str, Callable[[Runtime], Health]] = {"/healthz": decides, "/readyz": is_ready}
-
-
-def parse_health_address(text: str) -> tuple[str, int]:
-    """The address and port of an option's value.
-
-    >>> parse_health_address("127.0.0.1:8081"), parse_health_address("[::1]:8081")
-    (('127.0.0.1', 8081), ('::1', 8081))
-
-    Raises:
-        ValueError: it is none.
-    """
-    found = _ADDRESS.fullmatch(text)
-    if not found or not found[3].isascii() or int(found[3]) > 65535:
-        raise ValueError("expected an address and a port, such as 127.0.0.1:8081 or [::1]:8081")
-    return str(ip_address(found[1] or found[2])), int(found[3])
 
 
 class HealthPort:

@@ -56,8 +56,11 @@ def test_the_tables_are_made_once(run: Run, tmp_path: Path, postgres: Server) ->
 
 
 @GROUP
-def test_unblocks_and_tokens_of_a_database_are_shown_and_changed(run: Run, database: PostgresAddress) -> None:
-    store = ["--store", database.url]
+@pytest.mark.parametrize("by", ["--store", "--policy"])
+def test_unblocks_and_tokens_of_a_database_are_shown_and_changed(
+    run: Run, tmp_path: Path, database: PostgresAddress, by: str
+) -> None:
+    store = [by, database.url if by == "--store" else policy_with(tmp_path, f"store: '{database.url}'")]
     said = [
         run("override", "grant", "--for", "30m", "h.example", *store),
         run("override", "list", *store),
@@ -70,6 +73,7 @@ def test_unblocks_and_tokens_of_a_database_are_shown_and_changed(run: Run, datab
         run("admin", "token", "list", *store),
     ]
     assert [code for code, _, _ in said] == [0] * len(said)
+    assert run("fleet", "status", *store) == (1, "", f"no proxy has said anything in {database}\n")
     assert said[1][1].startswith("1  host h.example  for everybody")
     assert [line.split("  ")[1] for line in said[5][1].splitlines()] == [
         "revoked 1",
@@ -82,8 +86,11 @@ def test_unblocks_and_tokens_of_a_database_are_shown_and_changed(run: Run, datab
 
 
 @GROUP
-def test_the_log_in_a_database_answers_by_the_same_options(run: Run, tmp_path: Path, database: PostgresAddress) -> None:
-    folder = ["--folder", database.url]
+@pytest.mark.parametrize("by", ["--folder", "--policy"])
+def test_the_log_in_a_database_answers_by_the_same_options(
+    run: Run, tmp_path: Path, database: PostgresAddress, by: str
+) -> None:
+    folder = [by, database.url if by == "--folder" else policy_with(tmp_path, f"log: {{to: '{database.url}'}}")]
     code, out, err = run("log", "tail", *folder)
     assert (code, out) == (2, "")
     assert f"{database}: there is no log." in err
