@@ -77,8 +77,10 @@ class Decision(NamedTuple):
 
     def of(self, asked: Request | bytes) -> Decision:
         """The same decision for a request with one name, or for a URL."""
-        own = self.matches, self.winner, self.fault, asked, self.group
-        return Decision(self.action, None, *own, unconfirmed=self.unconfirmed)
+        # by place: with names, it takes twice as long
+        return Decision(
+            self.action, None, self.matches, self.winner, self.fault, asked, self.group, None, self.unconfirmed
+        )
 
     def __str__(self) -> str:
         """The reason, for people; empty if no rule fits."""
