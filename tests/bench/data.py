@@ -65,7 +65,8 @@ def asked_urls() -> list[tuple[bytes, bytes, str]]:
 
 def urls_used() -> str:
     """Which URLs these are, for people."""
-    where = f"recorded in {RECORDED}" if RECORDED.is_file() else f"made up, since {RECORDED} is absent"
+    name = RECORDED.relative_to(DATA)
+    where = f"recorded in {name}" if RECORDED.is_file() else f"made up, since {name} is absent"
     return f"{len(urls()):,}, {where}"
 
 

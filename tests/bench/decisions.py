@@ -195,12 +195,10 @@ def _is_there(package: str) -> bool:
 
 def hashes(bench: Workbench) -> list[Row]:
     """One decision by full hashes, beside what gglsbl takes only to make the hashes."""
-    theirs.need_package("gglsbl")
     policy = hashed_policy(bench, bench.sizes.rules)
-    own, other, p99 = in_turns(
-        bench.sizes.rounds,
-        *(partial(in_child, time_ours, policy), partial(in_child, time_gglsbl), partial(in_child, p99_of_ours, policy)),
-    )
+    runs = (partial(in_child, time_ours, policy), partial(in_child, p99_of_ours, policy))
+    peer = (partial(in_child, time_gglsbl),) if _is_there("gglsbl") else ()
+    own, p99, *others = in_turns(bench.sizes.rounds, *runs, *peer)
     measure = f"decide, {bench.sizes.rules:,} hashes:"
     rows = [
         row(
@@ -209,7 +207,7 @@ def hashes(bench: Workbench) -> list[Row]:
             [figure(timed) for timed in own],
             scale=MICROSECONDS,
             peer="gglsbl, hashing alone",
-            theirs=[figure(timed) for timed in other],
+            theirs=[figure(timed) for other in others for timed in other],
             target=None if what == "99th percentile" else at_most(10),
             note=f"Hushlist blocked {own[0].blocked:,} of {len(data.urls()):,} URLs",
         )

@@ -1,7 +1,7 @@
 """Measures Hushlist beside its peers, in one run: decisions, memory, compilation, Squid's helpers, the proxy.
 
     pip install -e '.[bench,test]'
-    python tests/bench/peers.py [--quick] [--full] [--check] [--out FOLDER] [--only PART ...]
+    python tests/bench/peers.py [--quick] [--full] [--check] [--readme] [--out FOLDER] [--only PART ...]
 
 It needs the real data of ../shared (HUSHLIST_SHARED may name another place), Linux, and the Debian packages squidguard,
 nginx-light or nginx, wrk and valgrind. A part whose peer is missing is skipped, and says so. Seeds are fixed; ours and
@@ -10,7 +10,7 @@ says its target, and whether that is met. With --check the exit code is 1 where 
 
 Into FOLDER go results.md, results.json (the figures of every round) and results.svg; and into its folder work the
 lists and indexes that were made, some gigabytes, which the next run uses again. --quick has small sizes: it shows that
-all works, and its figures mean nothing. --full adds the parts that take long.
+all works, and its figures mean nothing. --full adds the parts that take long. --readme puts the table into README.md.
 """
 
 from __future__ import annotations
@@ -62,7 +62,10 @@ PARTS: dict[str, Callable[[Workbench], list[Row]]] = {
     "workers": fleet.workers,
 }
 #: those that run only with --full, or when they are named
-LONG = ("compile-many",)
+LONG = ("growth", "open")
+README = Path(__file__).with_name("README.md")
+#: what stands around the table there
+BEGIN, END = "<!-- written by peers.py --readme -->\n", "<!-- end -->\n"
 
 Cells = tuple[str, ...]
 
@@ -73,10 +76,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("--quick", action="store_true", help="small sizes: does all of it work?")
     parser.add_argument("--full", action="store_true", help=f"also what takes long: {', '.join(LONG)}")
     parser.add_argument("--check", action="store_true", help="exit with 1 where a target is missed")
+    parser.add_argument("--readme", action="store_true", help=f"put the table into {README.name}")
     parser.add_argument("--only", nargs="+", choices=PARTS, metavar="PART", help=f"of {', '.join(PARTS)}")
     folder = Path(tempfile.gettempdir()) / "hushlist-bench"
     parser.add_argument("--out", type=Path, default=folder, metavar="FOLDER", help="default: %(default)s")
     options = parser.parse_args(argv)
+    if options.readme and (options.only or options.quick):
+        parser.error("--readme needs all parts, with their whole sizes")
     out = options.out.absolute()
     bench = Workbench(out / "work", QUICK if options.quick else FULL)
     bench.lists.mkdir(parents=True, exist_ok=True)
@@ -96,7 +102,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     print("\n" + plain_table([COLUMNS, *table]))
     missed = [row.measure for row in rows if row.is_met is False]
     print("\nmissed: " + ("; ".join(missed) or "nothing"))
-    (out / "results.md").write_text(markdown(facts, table, skipped))
+    text = markdown(facts, table, skipped)
+    (out / "results.md").write_text(text)
+    if options.readme:
+        write_readme(text)
     (out / "results.json").write_text(json.dumps(as_json(facts, rows, skipped), indent=1, ensure_ascii=False) + "\n")
     (out / "results.svg").write_text(plot.draw(rows, "Hushlist beside its peers"))
     print(f"\nwritten: {out}/results.md, results.json, results.svg")
@@ -129,8 +138,17 @@ def markdown(facts: Iterable[tuple[str, str]], table: Iterable[Cells], skipped: 
     """The table with what it was measured on."""
     lines = [f"- {name}: {f'`{value}`' if name == 'command' else value}" for name, value in facts]
     lines += ["", *("| " + " | ".join(cells) + " |" for cells in (COLUMNS, ("---",) * len(COLUMNS), *table))]
-    lines += ["", *(f"Not measured: {name}: {reason}" for name, reason in skipped.items())] if skipped else []
+    lines += ["", *(f"- not measured: {name}: {reason}" for name, reason in skipped.items())] if skipped else []
     return "\n".join(lines) + "\n"
+
+
+def write_readme(text: str) -> None:
+    """Put the table into README.md in place of the one that is there."""
+    before, begin, rest = README.read_text().partition(BEGIN)
+    _, end, behind = rest.partition(END)
+    if not (begin and end):
+        raise ValueError(f"{README} does not have {BEGIN.strip()} and {END.strip()}")
+    README.write_text(f"{before}{begin}\n{text}\n{end}{behind}")
 
 
 def as_json(facts: Iterable[tuple[str, str]], rows: Iterable[Row], skipped: dict[str, str]) -> dict[str, object]:

@@ -42,19 +42,19 @@ class Sizes:
 
 
 FULL = Sizes(
-    rounds=5,
+    rounds=3,
     rules=1_000_000,
     growth=(10_000, 100_000, 1_000_000, 10_000_000),
     entries=1_100_000,
     lines=200_000,
     decisions=100_000,
-    pairs=9,
-    pair_seconds=8,
-    reload_seconds=15,
+    pairs=4,
+    pair_seconds=4,
+    reload_seconds=8,
     rate=150,
     many=8_000_000,
     counted=400,
-    soak_minutes=5,
+    soak_minutes=2,
     pages=50,
 )
 QUICK = Sizes(

@@ -16,7 +16,7 @@ from hushlist.errors import Lines, did_you_mean, logger_of
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import MODES
 from hushlist.policy.policy_file import PolicyError
-from hushlist.proxy.ask_handler import answer_waiting_page
+from hushlist.proxy.ask_handler import answer_waiting_page, is_of_waiting_page
 from hushlist.proxy.begun_coroutine import begin
 from hushlist.proxy.commands import Commands
 from hushlist.proxy.connections.alternative_services import keep_here
@@ -62,7 +62,7 @@ _REQUIRED: dict[str, object] = {"connection_strategy": "lazy", "rawtcp": False, 
 
 
 class Hushlist:
-    """The object that a script puts into ``addons``: only one, since mitmproxy calls every addon for every hook."""
+    """The addon: only one, since mitmproxy calls every addon for every hook."""
 
     name = "hushlist"
 
@@ -267,9 +267,11 @@ class Hushlist:
             return self._dashboard.answer(flow)
         if name == self._onboarding and is_onboarding(flow, name):
             return answer_onboarding(flow)
-        return begin(self._requestheaders(flow))
+        if is_of_waiting_page(flow):
+            return begin(self._answer_waiting_page(flow))
+        return begin(self._requests.filter(flow, again=True))
 
-    async def _requestheaders(self, flow: http.HTTPFlow) -> None:
+    async def _answer_waiting_page(self, flow: http.HTTPFlow) -> None:
         if await answer_waiting_page(self.runtime, flow):
             hide_dashboard_flow(flow)
         await self._requests.filter(flow, again=True)

@@ -104,16 +104,19 @@ def file_access_request(
         runtime.notifier.send(notice_of(filed, privacy_of(runtime), language))
 
 
+def is_of_waiting_page(flow: http.HTTPFlow) -> bool:
+    """Whether a flow looks like that of a page that asks what became of its request."""
+    data = flow.request.data
+    return data.path.startswith(_ANSWER_PATH) and data.method == b"GET" and is_open(flow)
+
+
 async def answer_waiting_page(runtime: Runtime, flow: http.HTTPFlow) -> bool:
     """Answer a page that asks what became of its request; whether the flow was that of such a page.
 
     The flow is then hidden from later addons, since a page asks again and again.
     """
-    target = flow.request.data.path
-    if not target.startswith(_ANSWER_PATH) or flow.request.data.method != b"GET" or not is_open(flow):
-        return False
     try:
-        plain = None if len(target) > _LONGEST_ADDRESS else await _answer(runtime, flow)
+        plain = None if len(flow.request.data.path) > _LONGEST_ADDRESS else await _answer(runtime, flow)
     except Exception:
         logger.exception("hushlist: a page that waits got no answer")
         return False

@@ -114,10 +114,10 @@ def is_direct(flow: http.HTTPFlow) -> bool:
     # where the network leads connections here, mitmproxy has the origin's address as its own
     return (
         own is not None
-        and proxy_address(flow.client_conn) is not None
         and data.port == own[1]
         and data.scheme == b"http"
         and data.host == _address(own[0])
+        and proxy_address(flow.client_conn) is not None
         and is_setup_path(flow.request)
     )
 
