@@ -68,6 +68,7 @@ def test_what_was_blocked_stays_blocked_until_a_person_accepts(start: Start, pol
         with proxy.client() as client:
             while not stop.is_set():
                 statuses.add(client.get("http://bad.test/").status_code)
+                time.sleep(0.005)
 
     with ThreadPoolExecutor(2) as threads:
         clients = [threads.submit(ask) for _ in range(2)]

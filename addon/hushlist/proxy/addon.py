@@ -62,7 +62,7 @@ _REQUIRED: dict[str, object] = {"connection_strategy": "lazy", "rawtcp": False, 
 
 
 class Hushlist:
-    """The addon: only one, since mitmproxy calls every addon for every hook."""
+    """The object that a script puts into ``addons``: only one, since mitmproxy calls every addon for every hook."""
 
     name = "hushlist"
 
