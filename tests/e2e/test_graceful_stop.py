@@ -2,21 +2,30 @@
 
 from __future__ import annotations
 
+import itertools
 import signal
 import socket
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
 import httpx
 import pytest
+from h2.config import H2Configuration
+from h2.connection import H2Connection
+from h2.events import StreamEnded
+from websockets.exceptions import ConnectionClosed
+from websockets.sync.client import connect
 
 from e2e.origin import LOOPBACK, PATIENCE, Origin
 from e2e.policies import simple_policy
 from e2e.proxy import Proxy, read_answer, request_head
 
+#: the type of a frame; spec: RFC 9113, 6.8
+GOAWAY = 7
 HEALTH = {"hushlist_health": f"{LOOPBACK}:0"}
 
 
@@ -263,3 +272,83 @@ class TestStop:
         assert faults == []
         assert [len(before) for before in kept] == [1, 1, 1]
         assert "unfinished" not in proxy.log.text()
+
+    def test_what_never_ends_does_not_hold_it_and_short_requests_beside_it_are_answered(
+        self, own: Callable[..., Proxy], origin: Origin, slow: SlowOrigin
+    ) -> None:
+        """An event stream, a WebSocket that is used, and HTTP/2 with a stream that is always open."""
+        slow.go_on.set()  # its answer begins
+        proxy = own(upstream_proxy=slow.port)
+        with proxy.connect() as events, MultiplexingClient(proxy) as client, ThreadPoolExecutor(1) as threads:
+            chat = threads.submit(chat_until_it_ends, proxy)
+            events.sendall(slow.head)
+            assert slow.asked.acquire(timeout=PATIENCE)
+            client.ask("POST")  # its body never ends
+            assert client.answers(client.ask("GET"))
+            start = time.monotonic()
+            terminate(proxy)
+            while not client.is_told:
+                assert client.answers(client.ask("GET")), "a request that had begun before GOAWAY has no answer"
+            assert 4 < time.monotonic() - start < 9
+            assert chat.result(PATIENCE) > 0
+            assert proxy.process.wait(PATIENCE) == 0
+            assert 9 < time.monotonic() - start < 15
+        proxy.log.wait_for("2 requests ended unfinished")
+
+
+def chat_until_it_ends(proxy: Proxy) -> int:
+    """How many messages of a WebSocket came back."""
+    numbers = itertools.count()
+    with connect("ws://fine.test/chat", proxy=proxy.url, open_timeout=PATIENCE) as chat, suppress(ConnectionClosed):
+        while next(numbers) < 1000:
+            chat.send("still here")
+            chat.recv(PATIENCE)
+            time.sleep(0.1)
+    return next(numbers)
+
+
+class MultiplexingClient:
+    """A client with one HTTP/2 connection; a context manager."""
+
+    def __init__(self, proxy: Proxy) -> None:
+        trust = proxy.tls()
+        trust.set_alpn_protocols(["h2"])
+        self._tls = trust.wrap_socket(proxy.tunnel("fine.test", 443), server_hostname="fine.test")
+        self._http = H2Connection(H2Configuration(header_encoding="utf-8"))
+        self._http.initiate_connection()
+        self._answered: set[int] = set()
+        self._read = b""
+        #: whether GOAWAY came
+        self.is_told = False
+
+    def __enter__(self) -> MultiplexingClient:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._tls.close()
+
+    def ask(self, method: str) -> int:
+        """Begin a request: the number of its stream. That of a POST does not end."""
+        number = self._http.get_next_available_stream_id()
+        head = [(":method", method), (":scheme", "https"), (":authority", "fine.test"), (":path", "/")]
+        self._http.send_headers(number, head, end_stream=method == "GET")
+        self._tls.sendall(self._http.data_to_send())
+        return number
+
+    def answers(self, number: int) -> bool:
+        """Read until a request is answered; ``False`` if the connection ends before."""
+        while number not in self._answered:
+            octets = self._tls.recv(65536)
+            if not octets:
+                return False
+            self._read += octets
+            while len(self._read) >= 9 and len(self._read) >= (length := 9 + int.from_bytes(self._read[:3])):
+                frame, self._read = self._read[:length], self._read[length:]
+                if frame[3] == GOAWAY:  # by which h2 would give up what is open
+                    self.is_told = True
+                    continue
+                for event in self._http.receive_data(frame):
+                    if isinstance(event, StreamEnded) and event.stream_id is not None:
+                        self._answered.add(event.stream_id)
+            self._tls.sendall(self._http.data_to_send())
+        return True
