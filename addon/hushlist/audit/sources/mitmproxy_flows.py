@@ -15,7 +15,7 @@ Spec: https://tnetstrings.info, with ``;`` for Unicode texts
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, BinaryIO
 
@@ -205,16 +205,16 @@ def _record(flow: Any, source: str, number: int) -> RecordedRequest | None:
         _octets(request["path"]),
         _FlowHeaderFields(tuple((_octets(name), _octets(value)) for name, value in request["headers"])),
     )
-    name = client.get("sni")
+    name, mode = client.get("sni"), _text(client.get("proxy_mode", ""))
     kind = ResourceType.WEBSOCKET if flow.get("websocket") else _kind(head, response)
     return RecordedRequest(
-        request_of_head(head, None if name is None else _text(name), _naming(_text(client.get("proxy_mode", "")))),
+        request_of_head(head, None if name is None else _text(name), _naming(mode)),
         source,
         number,
         kind,
         None if kind is ResourceType.DOCUMENT else _field(head.headers.fields, b"referer"),
         time_of(request.get("timestamp_start")),
-        _client(flow, client),
+        _client(flow, client, mode),
         head.method.decode("ascii", "replace"),
         int(response.get("status_code") or 0),
     )
@@ -235,22 +235,37 @@ def _kind(head: _FlowHead, response: Mapping[str, Any]) -> ResourceType:
 
 def _naming(mode: str) -> Naming:
     """Who chose the destination of a client in a mode; ``proxy.flow_request`` has this for mitmproxy's classes."""
-    kind = mode.partition("@")[0].partition(":")[0]
-    if kind in ("", "regular", "upstream"):  # old flows have none
+    kind = _kind_of(mode)
+    if kind in _BY_CLIENT:
         return Naming.CLIENT
     return Naming.ADMINISTRATOR if kind == "reverse" else Naming.ADDRESS
+
+
+_BY_CLIENT = ("", "regular", "upstream")  # old flows have none
+
+
+def _kind_of(mode: str) -> str:
+    return mode.partition("@")[0].partition(":")[0]
+
+
+def _port(own: Sequence[Any] | None, mode: str) -> int | None:
+    """The proxy's port; where the network leads clients to the proxy, only the mode may tell it."""
+    if _kind_of(mode) in (*_BY_CLIENT, "reverse", "socks5"):
+        return int(own[1]) if own else None
+    port = mode.rpartition("@")[2].rpartition(":")[2]
+    return int(port) if "@" in mode and port.isdecimal() else None
 
 
 def _field(fields: Any, name: bytes) -> bytes | None:
     return next((value for own, value in fields if own.lower() == name), None)
 
 
-def _client(flow: Mapping[str, Any], connection: Mapping[str, Any]) -> Client:
+def _client(flow: Mapping[str, Any], connection: Mapping[str, Any], mode: str) -> Client:
     """The client, as in ``proxy.flow_request``."""
     peer = connection.get("peername") or connection.get("address")
-    own = connection.get("sockname")
+    port = _port(connection.get("sockname"), mode)
     known = (flow.get("metadata") or {}).get("proxyauth")
-    return Client(_text(peer[0]) if peer else "", _text(known[0]) if known else None, int(own[1]) if own else None)
+    return Client(_text(peer[0]) if peer else "", _text(known[0]) if known else None, port)
 
 
 def _text(value: Any) -> str:

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from io import BytesIO
+from types import SimpleNamespace
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from mitmproxy import ctx
 from mitmproxy.http import Headers
 from mitmproxy.io import FlowWriter, tnetstring
 from mitmproxy.proxy.mode_specs import ProxyMode
@@ -43,7 +45,17 @@ def web_flow(**request: object) -> object:
     return flow
 
 
-@pytest.mark.parametrize("mode", ["regular", "upstream:http://192.0.2.1", "reverse:http://a.example", "transparent"])
+def test_where_the_network_leads_clients_the_recording_may_not_tell_the_proxy_s_port() -> None:
+    flow = web_flow()
+    flow.client_conn.proxy_mode = ProxyMode.parse("transparent")  # type: ignore[attr-defined]
+    (record,) = read(written(flow))
+    assert isinstance(record, RecordedRequest)
+    assert record.client == Client("127.0.0.1", "mia", None)
+
+
+@pytest.mark.parametrize(
+    "mode", ["regular", "upstream:http://192.0.2.1", "reverse:http://a.example", "transparent@8082"]
+)
 @pytest.mark.parametrize(
     "request_",
     [
@@ -56,14 +68,17 @@ def web_flow(**request: object) -> object:
         {"method": "BAD METHOD"},
     ],
 )
-def test_a_request_is_the_one_that_the_proxy_decides(request_: dict[str, object], mode: str) -> None:
+def test_a_request_is_the_one_that_the_proxy_decides(
+    request_: dict[str, object], mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     flow = web_flow(**request_)
     flow.client_conn.proxy_mode = ProxyMode.parse(mode)  # type: ignore[attr-defined]
     (record,) = read(written(flow))
     assert isinstance(record, RecordedRequest)
     assert record.asked == request_of_flow(flow)  # type: ignore[arg-type]
+    monkeypatch.setattr(ctx, "options", SimpleNamespace(listen_port=None), raising=False)
     assert record.client == client_of_flow(flow)  # type: ignore[arg-type]
-    assert record.client == Client("127.0.0.1", "mia", 0)
+    assert record.client == Client("127.0.0.1", "mia", 8082 if mode == "transparent@8082" else 0)
     assert (record.kind, record.page, record.status, record.number) == (
         ResourceType.SCRIPT,
         b"http://page.example/",
