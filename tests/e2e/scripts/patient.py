@@ -1,7 +1,12 @@
 """Has the filter wait for a server of Safe Browsing for as long as a test takes on a busy machine."""
 
+from mitmproxy.addonmanager import Loader
+
 from hushlist.compiling import prefix_service
 from hushlist.decide import confirmations
 from hushlist.proxy import runtime
 
-prefix_service.PATIENCE = confirmations.PATIENCE = runtime.LONGEST_WAIT = 60.0
+
+def load(loader: Loader) -> None:
+    """mitmproxy's hook: only in a proxy, since whoever looks for doctests imports this, too."""
+    prefix_service.PATIENCE = confirmations.PATIENCE = runtime.LONGEST_WAIT = 60.0
