@@ -81,7 +81,7 @@ def ask(
     patience: float = PATIENCE,
     address: str = LOOPBACK,
 ) -> tuple[int | None, bytes]:
-    """Status and body of the answer; no status where the stream, or the connection, is cut off."""
+    """Status and body of the answer; no status where the stream, or the connection, is cut off or refused."""
 
     async def request() -> Client:
         trust = QuicConfiguration(alpn_protocols=H3_ALPN, server_name=server_name, cafile=str(proxy.authority))
@@ -94,7 +94,10 @@ def ask(
                 await asyncio.wait_for(client.is_over.wait(), patience)
             return client
 
-    events = asyncio.run(request()).events
+    try:
+        events = asyncio.run(request()).events
+    except ConnectionError:
+        return None, b""
     heads = [dict(event.headers) for event in events if isinstance(event, HeadersReceived)]
     content = b"".join(event.data for event in events if isinstance(event, DataReceived))
     return (int(heads[0][b":status"]) if heads else None), content

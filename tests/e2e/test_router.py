@@ -243,7 +243,7 @@ def test_no_other_way_to_ask_is_a_way(network: Network, site: str, octets: bytes
 
     def ask_oddly() -> None:
         for port in (80, 443):
-            with network.connect(site, port) as connection, suppress(ConnectionError):
+            with network.connect(site, port) as connection, suppress(ConnectionError, TimeoutError):
                 connection.sendall(octets)
                 connection.shutdown(socket.SHUT_WR)
                 while answer := connection.recv(65536):
