@@ -60,12 +60,18 @@ class Keyboard:
         raise AssertionError(f"{name!r} is not reached: {passed}")
 
 
-def test_everything_is_done_without_a_mouse(browser: Chrome, page: Proxy) -> None:
+def signed_in(browser: Chrome) -> Keyboard:
+    """The keyboard of somebody who has signed in with it."""
     keyboard = Keyboard(browser)
     browser.get(f"http://{HOST}/")
     wait_for_words(browser, "Passphrase")
     keyboard.tab_to("Name")
     keyboard.press("max", Keys.TAB, PASSPHRASE, Keys.ENTER)
+    return keyboard
+
+
+def test_everything_is_done_without_a_mouse(browser: Chrome, page: Proxy) -> None:
+    keyboard = signed_in(browser)
     keyboard.wait_for_focus("max (may do everything)")
     assert page.get("http://keys.test/a").status_code == 200
     assert Asker(page).ask("http://ads.test/keys", reason="for school").status_code == 303
@@ -126,11 +132,7 @@ def test_everything_is_done_without_a_mouse(browser: Chrome, page: Proxy) -> Non
 
 
 def test_a_table_that_is_drawn_anew_leaves_the_focus_where_it_is(browser: Chrome, page: Proxy) -> None:
-    keyboard = Keyboard(browser)
-    browser.get(f"http://{HOST}/")
-    wait_for_words(browser, "Passphrase")
-    keyboard.tab_to("Name")
-    keyboard.press("max", Keys.TAB, PASSPHRASE, Keys.ENTER)
+    keyboard = signed_in(browser)
     page.get("http://mine.test/")
     allow = "document.querySelector('#top-hosts [aria-label=\"Allow: mine.test\"]')"
     wait_until(browser, lambda one: one.execute_script(f"return Boolean({allow})"))

@@ -11,7 +11,7 @@ from mitmproxy.test import taddons, tflow
 
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.flow_outcome import SAFE_SEARCH
-from unit.mitmproxied import mitmproxied
+from unit.mitmproxied import add_proxy_options, mitmproxied
 
 
 @pytest.fixture(autouse=True)
@@ -159,9 +159,7 @@ def test_the_format_of_a_list_counts_and_not_its_name(
 @pytest.mark.parametrize("command", ["explain", "allow", "block"])
 def test_without_a_policy_there_is_an_error(command: str) -> None:
     with taddons.context() as context:
-        context.options.add_option("connection_strategy", str, "eager", "")
-        context.options.add_option("rawtcp", bool, True, "")
-        context.options.add_option("validate_inbound_headers", bool, False, "")
+        add_proxy_options(context)
         hushlist = Hushlist()
         context.master.addons.add(hushlist)
         hushlist.runtime.engine = None

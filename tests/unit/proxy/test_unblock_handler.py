@@ -22,7 +22,7 @@ from hushlist.unblock import credentials, default_path
 from hushlist.unblock.credentials import LIFETIME
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.store import StoreError
-from unit.mitmproxied import mitmproxied
+from unit.mitmproxied import add_proxy_options, mitmproxied
 
 PASSPHRASE = "open sesame"
 with pytest.MonkeyPatch.context() as patch:
@@ -646,9 +646,7 @@ def test_a_store_that_cannot_be_opened_leaves_all_blocked_and_the_proxy_running(
         path.parent.write_text("a file where the folder should be")
     hushlist = Hushlist()
     with taddons.context() as context:
-        context.options.add_option("connection_strategy", str, "eager", "")
-        context.options.add_option("rawtcp", bool, True, "")
-        context.options.add_option("validate_inbound_headers", bool, False, "")
+        add_proxy_options(context)
         context.options.add_option("stream_large_bodies", str | None, None, "")
         context.master.addons.add(hushlist)
         context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")

@@ -31,6 +31,7 @@ from hushlist.proxy.connections import certificate_pinning, tunnels
 from hushlist.proxy.page.pages import Explanation
 from hushlist.proxy.page.template import Template
 from hushlist.proxy.runtime import Runtime
+from unit.mitmproxied import add_proxy_options
 
 POLICY = """
 layers:
@@ -79,9 +80,7 @@ def policy(tmp_path: Path) -> Path:
 def hushlist(policy: Path) -> Iterator[Hushlist]:
     hushlist = Hushlist()
     with taddons.context(NextLayer()) as context:
-        context.options.add_option("connection_strategy", str, "eager", "")
-        context.options.add_option("rawtcp", bool, True, "")
-        context.options.add_option("validate_inbound_headers", bool, False, "")
+        add_proxy_options(context)
         context.options.add_option("show_ignored_hosts", bool, False, "")
         context.options.add_option("stream_large_bodies", str | None, None, "")
         context.master.addons.add(hushlist)

@@ -21,6 +21,7 @@ from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.service import policy_watch
 from hushlist.proxy.service.policy_watch import PolicyUpdate
 from hushlist.url.request import Request
+from unit.mitmproxied import add_proxy_options
 
 PATIENCE = 10
 
@@ -238,9 +239,7 @@ def test_the_addon_watches_while_it_runs_and_leaves_nothing_behind(policy: Path)
     async def life() -> None:
         hushlist = Hushlist()
         with taddons.context(hushlist) as context:
-            context.options.add_option("connection_strategy", str, "eager", "")
-            context.options.add_option("rawtcp", bool, True, "")
-            context.options.add_option("validate_inbound_headers", bool, False, "")
+            add_proxy_options(context)
             context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
             first = hushlist.runtime.engine
             hushlist.running()
@@ -264,9 +263,7 @@ def test_no_url_that_was_read_is_kept_whatever_its_length(policy: Path) -> None:
     async def life() -> None:
         hushlist = Hushlist()
         with taddons.context(hushlist) as context:
-            context.options.add_option("connection_strategy", str, "eager", "")
-            context.options.add_option("rawtcp", bool, True, "")
-            context.options.add_option("validate_inbound_headers", bool, False, "")
+            add_proxy_options(context)
             context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
             hushlist.running()
             mitmproxy_url.parse(b"http://h.example/" + b"a" * (1 << 20))
@@ -283,9 +280,7 @@ def test_no_url_that_was_read_is_kept_whatever_its_length(policy: Path) -> None:
 async def running(hushlist: Hushlist, policy: Path, steps: Callable[[], Awaitable[None]]) -> None:
     """Some steps while the addon runs."""
     with taddons.context(hushlist) as context:
-        context.options.add_option("connection_strategy", str, "eager", "")
-        context.options.add_option("rawtcp", bool, True, "")
-        context.options.add_option("validate_inbound_headers", bool, False, "")
+        add_proxy_options(context)
         context.configure(hushlist, hushlist_policy=str(policy), hushlist_mode="block")
         hushlist.running()
         async with asyncio.timeout(PATIENCE):
