@@ -235,11 +235,7 @@ def _written(rule: Rule, text: str, node: Any) -> WrittenRule:
 
 
 def read_rules(text: str) -> list[Rule]:
-    """The rules of a list in YAML.
-
-    Raises:
-        EditError: the text is no list.
-    """
+    """The rules of a list in YAML; ``EditError`` if the text is no list."""
     report = ProblemReport("list")
     rules = list(read_yaml(text.encode("utf-8", "backslashreplace"), ListDefaults(), report))
     if report.errors:

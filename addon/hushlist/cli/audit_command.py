@@ -17,7 +17,7 @@ from hushlist.audit.replay.replay_job import ReplayWork
 from hushlist.audit.replay.report_details import add_details
 from hushlist.audit.replay.report_page import report_page
 from hushlist.audit.replay.report_text import Title, report_text
-from hushlist.audit.report_codec import ReportError, encode
+from hushlist.audit.report_codec import encode
 from hushlist.audit.sources.source_formats import FORMATS
 from hushlist.cli.command_options import (
     add_as_recorded,
@@ -42,11 +42,10 @@ from hushlist.cli.common import (
     print_line,
     shown_progress,
 )
-from hushlist.errors import Problem, SourceError
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import Client
 from hushlist.publish.key_table import KeyEntry, read_key_table, revealed
-from hushlist.system.files import LONGEST_LIST, read_regular, reason_of
+from hushlist.system.files import LONGEST_LIST, read_regular, replace_file, source_errors
 
 #: columns, if the output is not a terminal
 _WIDTH = 100
@@ -109,7 +108,8 @@ def audit_sources(arguments: argparse.Namespace) -> int:
         moment = ReplayMoment(asked.at or at, Client(asked.client, asked.user, asked.port), asked.as_recorded)
     report = _revealed(add_details(report, engine, moment, arguments.unused), table)
     if arguments.html is not None:
-        _write_page(arguments.html, report)
+        with source_errors(arguments.html, "html"):
+            replace_file(arguments.html, report_page(report, datetime.now(UTC)).encode())
     unread = [own for own in report.broken.first if not own.number]
     if arguments.json:
         print_json(encode(report))
@@ -145,33 +145,11 @@ def _revealed(report: AuditReport, table: Mapping[str, KeyEntry]) -> AuditReport
     return replace(report, rules=rules, lists=lists)
 
 
-def _write_page(path: Path, report: AuditReport) -> None:
-    """Write the report as a page, whole or not at all.
-
-    Raises:
-        SourceError: it cannot be written.
-    """
-    new = path.with_name(f".{path.name}.new")
-    try:
-        new.write_text(report_page(report, datetime.now(UTC)), encoding="utf-8")
-        new.replace(path)
-    except OSError as error:
-        new.unlink(missing_ok=True)
-        raise SourceError([Problem(str(path), 0, "html", reason_of(error))]) from error
-
-
 def _merged(report: AuditReport, paths: list[str]) -> AuditReport:
-    """An empty report, and those in files.
-
-    Raises:
-            SourceError: a report cannot be read, or is for another policy or client.
-    """
+    """A report, and those in files; ``SourceError`` if one cannot be read, or is for another policy or client."""
     report = replace(report, seconds=0.0)
     for place, path in enumerate(paths):
-        try:
+        with source_errors(path, "report"):
             other = read_report(read_regular(Path(path), LONGEST_LIST))
             report = merge_reports(report if place else replace(report, asked=other.asked), other)
-        except (OSError, ValueError, ReportError) as error:
-            why = reason_of(error)
-            raise SourceError([Problem(path, 0, "report", why)]) from error
     return report

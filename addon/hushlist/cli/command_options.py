@@ -114,11 +114,7 @@ def clock_of(arguments: argparse.Namespace) -> tzinfo | None:
 
 
 def policy_of(arguments: argparse.Namespace) -> Policy | None:
-    """The policy in the arguments, without its lists, if there is one.
-
-    Raises:
-        SourceError: it cannot be read.
-    """
+    """The policy in the arguments, without its lists, if there is one; ``SourceError`` if it cannot be read."""
     if arguments.policy is None:
         return None
     report = ProblemReport(str(arguments.policy))

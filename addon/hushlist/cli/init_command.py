@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hushlist.cli.common import GOOD, Commands, add_command, complain, print_line
-from hushlist.errors import Problem, SourceError
+from hushlist.errors import SourceError
 from hushlist.policy.catalogue import read_catalogue, shipped_catalogue
-from hushlist.system.files import reason_of
+from hushlist.system.files import source_errors
 
 #: subject -> its list in the catalogue
 _SUBJECTS = {
@@ -143,8 +143,5 @@ def _lines(place: _Place, subjects: list[str]) -> Iterator[str]:
 
 
 def _write(path: Path, text: str) -> None:
-    try:
-        with path.open("x", encoding="utf-8") as file:
-            file.write(text)
-    except (OSError, ValueError) as error:  # ValueError: no file can have that name
-        raise SourceError([Problem(str(path), 0, "output", reason_of(error))]) from error
+    with source_errors(path, "output"), path.open("x", encoding="utf-8") as file:
+        file.write(text)

@@ -28,9 +28,9 @@ from hushlist.cli.common import (
     print_warnings,
     shown_progress,
 )
-from hushlist.errors import Problem, SourceError, number_of, printable
+from hushlist.errors import number_of, printable
 from hushlist.match.rule_anomalies import figure
-from hushlist.system.files import reason_of, write_private
+from hushlist.system.files import source_errors, write_private
 
 #: recovered rules that are shown by default
 _SHOWN = 20
@@ -84,7 +84,8 @@ def leak(arguments: argparse.Namespace) -> int:
     with shown_progress() as progress:
         found = search_dictionary(source, targets, arguments.dictionary, key=key, jobs=jobs, progress=progress)
     if arguments.out is not None:
-        _write(arguments.out, found)
+        with source_errors(arguments.out, "out"):  # what the list's author hides
+            write_private(arguments.out, "".join(_line(found, own) + "\n" for own in found.recovered).encode())
     if arguments.json:
         print_json(_as_dict(found, is_whole=arguments.show))
     else:
@@ -152,19 +153,7 @@ def _line(found: Leak, own: Recovered) -> str:
     return printable(f"{found.source}:{own.line}: {own.plaintext}")
 
 
-# -- as a file, and as JSON --------------------------------------------------------------------------------------------
-
-
-def _write(path: Path, found: Leak) -> None:
-    """Write the recovered rules, which the list's author hides: only the owner can read the file.
-
-    Raises:
-        SourceError: the file exists already, or cannot be written.
-    """
-    try:
-        write_private(path, "".join(_line(found, own) + "\n" for own in found.recovered).encode())
-    except OSError as error:
-        raise SourceError([Problem(str(path), 0, "out", reason_of(error))]) from error
+# -- as JSON -----------------------------------------------------------------------------------------------------------
 
 
 def _as_dict(found: Leak, *, is_whole: bool) -> dict[str, object]:

@@ -209,11 +209,7 @@ def _limit(text: str) -> int | None:
 
 
 def _sides(arguments: argparse.Namespace) -> tuple[DiffSide, DiffSide]:
-    """The sides that the arguments name.
-
-    Raises:
-        SourceError: a side cannot be used.
-    """
+    """The sides that the arguments name; ``SourceError`` if a side cannot be used."""
     old, new = arguments.old, arguments.new
     if arguments.policy is not None:
         return replaced(policy_at(arguments.policy), old, new)

@@ -15,8 +15,7 @@ from typing import NamedTuple
 
 from hushlist import __version__
 from hushlist.cli.common import GOOD, Commands, add_command, print_line, print_lines
-from hushlist.errors import Problem, SourceError
-from hushlist.system.files import reason_of
+from hushlist.system.files import source_errors
 
 
 def add_to(commands: Commands) -> None:
@@ -118,19 +117,13 @@ _SHELLS = {"bash": _bash, "zsh": _zsh, "fish": _fish}
 
 
 def write_pages(arguments: argparse.Namespace) -> int:
-    """Write the pages, and print their names.
-
-    Raises:
-        SourceError: the folder cannot be written.
-    """
+    """Write the pages, and print their names; ``SourceError`` if the folder cannot be written."""
     date = time.strftime("%Y-%m-%d", time.gmtime(float(os.environ.get("SOURCE_DATE_EPOCH", time.time()))))
     for one in _all():
         path = arguments.folder / f"{'-'.join(('hushlist', *one.path))}.1"
-        try:
+        with source_errors(path, "man"):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.write_text("\n".join(_page(one, date)) + "\n", encoding="utf-8")
-        except OSError as error:
-            raise SourceError([Problem(str(path), 0, "man", reason_of(error))]) from error
         print_line(path)
     return GOOD
 

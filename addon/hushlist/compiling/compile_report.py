@@ -68,11 +68,7 @@ class CompileReport:
 
     @classmethod
     def of(cls, index: Index) -> CompileReport:
-        """The report in an index.
-
-        Raises:
-            IndexFileError: there is no readable report.
-        """
+        """The report in an index; ``IndexFileError`` if there is no readable report."""
         try:
             plain = json.loads(index.section(SECTION))
             lists = [ListReport(**own) for own in plain["lists"]]

@@ -75,11 +75,7 @@ class IndexCache:
         return {pointer: fingerprint(pointer) for pointer in pointers}
 
     def make(self) -> Path:
-        """Make the folder if it is missing, and give its path.
-
-        Raises:
-            OSError: it cannot be made, or not be trusted.
-        """
+        """Make the folder if it is missing, and give its path; ``OSError`` if it cannot be made, or not be trusted."""
         make_private(self.folder)
         self.check()
         return self.folder
@@ -100,11 +96,7 @@ class IndexCache:
             os.utime(self.path(key), ns=(time.time_ns(), self.path(key).stat().st_mtime_ns))
 
     def writing(self) -> TemporaryDirectory[str]:
-        """A temporary folder in the cache for compiling.
-
-        Raises:
-            OSError: it cannot be made.
-        """
+        """A temporary folder in the cache for compiling; ``OSError`` if it cannot be made."""
         from tempfile import TemporaryDirectory
 
         return TemporaryDirectory(dir=self.make(), prefix=_WRITING)

@@ -130,11 +130,7 @@ def compile_policy(
 def _without_cache(
     compile_into: Callable[[IndexCache], Compiled], own: ProblemReport, error: OSError | RuntimeError
 ) -> Compiled:
-    """Compile into a temporary folder that only the user can read.
-
-    Raises:
-        OSError: that cannot be used either.
-    """
+    """Compile into a temporary folder that only the user can read; ``OSError`` if that cannot be used either."""
     place = f"{error.filename}: {error.strerror}" if isinstance(error, OSError) and error.filename else str(error)
     own.warn(0, "cache", f"it cannot be used, and every start compiles anew: {place}")
     folder = Path(mkdtemp(prefix="hushlist-"))

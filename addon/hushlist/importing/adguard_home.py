@@ -48,11 +48,7 @@ _IMPORTANT_ALLOWED, _IMPORTANT, _ALLOWED, _LISTS = "important exceptions", "impo
 
 
 def read_adguard_home(path: Path) -> ImportedPolicy:
-    """The policy of an AdGuard Home.
-
-    Raises:
-        SourceError: the file cannot be read, or is none of its.
-    """
+    """The policy of an AdGuard Home; ``SourceError`` if the file cannot be read, or is none of its."""
     policy = ImportedPolicy(path)
     report = ProblemReport(str(path))
     root = read_document(policy.read(path), report)

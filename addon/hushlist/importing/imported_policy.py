@@ -119,11 +119,7 @@ class ImportedPolicy:
         return enumerate(self.read(path).decode("utf-8-sig", "replace").replace("\r\n", "\n").split("\n"), 1)
 
     def read(self, path: Path) -> bytes:
-        """A file's octets.
-
-        Raises:
-            SourceError: it cannot be read, or is longer than a YAML file may be.
-        """
+        """A file's octets; ``SourceError`` if it cannot be read, or is longer than a YAML file may be."""
         report = ProblemReport(str(path))
         octets = read_octets(path, report, LONGEST_DOCUMENT)
         if octets is None:

@@ -57,11 +57,7 @@ _DEFAULT_GROUP = 0
 
 
 def read_pihole(path: Path) -> ImportedPolicy:
-    """The policy of a Pi-hole.
-
-    Raises:
-        SourceError: the file is none of these, or broken.
-    """
+    """The policy of a Pi-hole; ``SourceError`` if the file is none of these, or broken."""
     policy, tables = ImportedPolicy(path), _Tables((table, []) for table in _TABLES)
     try:
         with open_regular(path) as file:

@@ -11,10 +11,10 @@ from datetime import date
 from operator import attrgetter
 from pathlib import Path, PurePath
 
-from hushlist.errors import Problem, SourceError, UrlError, without_user
+from hushlist.errors import Problem, UrlError, without_user
 from hushlist.match.rule import Action, Terms
 from hushlist.match.seal import FINGERPRINT, SealKey
-from hushlist.system.files import LONGEST_WHOLE, read_private, read_regular, reason_of
+from hushlist.system.files import LONGEST_WHOLE, read_private, read_regular, reason_of, source_errors
 
 #: octets of a line; rules are far shorter, and no reader has to hold more than this
 LONGEST_LINE = 1 << 16
@@ -275,10 +275,8 @@ def read_octets(path: Path, report: ProblemReport, longest: int = LONGEST_WHOLE)
 
 def read_seal_key(path: Path) -> SealKey:
     """The key in a file that is private; ``SourceError``, which quotes nothing of it, if there is none."""
-    try:
+    with source_errors(path, "seal"):
         return SealKey.parse(read_private(path, _LONGEST_KEY).decode("ascii", "replace"))
-    except (OSError, ValueError) as error:  # ValueError: it is none, or no file can have that name
-        raise SourceError([Problem(str(path), 0, "seal", reason_of(error))]) from error
 
 
 #: octets

@@ -227,11 +227,7 @@ class Schedule:
     entries: tuple[RecurringSpans, ...]
 
     def is_on(self, now: datetime) -> bool:
-        """Whether it is on at a moment.
-
-        Raises:
-            ValueError: the moment has no time zone.
-        """
+        """Whether it is on at a moment; ``ValueError`` if the moment has no time zone."""
         ahead, behind = shown(_aware(now), self.zone)
         return any(entry.is_on(ahead, behind) for entry in self.entries)
 

@@ -19,7 +19,7 @@ from typing import NamedTuple
 
 from hushlist.errors import Problem, SourceError, printable
 from hushlist.publish.hidden_list import HiddenRule
-from hushlist.system.files import LONGEST_LIST, read_regular, reason_of, replace_file
+from hushlist.system.files import LONGEST_LIST, read_regular, replace_file, source_errors
 
 _HEAD = "# What the hashes of a list stand for: hash, place, rule. Keep it secret.\n"
 
@@ -33,30 +33,22 @@ class KeyEntry(NamedTuple):
 
 
 def write_key_table(path: Path, rules: Iterable[HiddenRule]) -> None:
-    """Write the table into a file that only its owner can read, in place of one of that name.
-
-    Raises:
-        SourceError: that cannot be done.
-    """
+    """Write the table into a file that only its owner can read; ``SourceError`` if that cannot be done."""
     lines = (
         f"{rule.pattern}\t{printable(rule.source)}:{rule.line}\t{rule.plaintext.decode()}\n"
         for rule in rules
         if rule.plaintext is not None
     )
-    try:
+    with source_errors(path, "key-file"):
         replace_file(path, "".join((_HEAD, *lines)).encode(), is_private=True)
-    except (OSError, ValueError) as error:  # ValueError: no file can have that name
-        raise SourceError([Problem(str(path), 0, "key-file", reason_of(error))]) from error
 
 
 def read_key_table(path: Path | None) -> Mapping[str, KeyEntry]:
     """The entries of a table by hash; none without a path. ``SourceError`` if it cannot be read."""
     if path is None:
         return {}
-    try:
+    with source_errors(path, "key-file"):
         octets = read_regular(path, LONGEST_LIST)
-    except (OSError, ValueError) as error:
-        raise SourceError([Problem(str(path), 0, "key-file", reason_of(error))]) from error
     return parse_key_table(octets, str(path))
 
 

@@ -50,11 +50,7 @@ class Publication(NamedTuple):
 
 
 def open_histories(policy: Path) -> dict[int, ListHistory]:
-    """The versions of a policy's lists, as far as they are kept.
-
-    Raises:
-        RuntimeError: the user has no home.
-    """
+    """The versions of a policy's lists, as far as they are kept; ``RuntimeError`` if the user has no home."""
     folder = state_folder() / "published" / sha256(fsencode(policy.absolute())).hexdigest()
     return {int(threat): open_history(folder / name, int(threat)) for threat, name in LIST_NAMES.items()}
 
@@ -101,11 +97,7 @@ def _names_of(file: ListFile) -> set[str]:
 
 
 def make_versions(publication: Publication, histories: Mapping[int, ListHistory]) -> None:
-    """Make the newest versions of what is published.
-
-    Raises:
-        OSError: a version cannot be kept.
-    """
+    """Make the newest versions of what is published; ``OSError`` if a version cannot be kept."""
     for threat, own in publication.lists.items():
         histories[threat].add(own.prefixes())
 

@@ -43,11 +43,7 @@ _WORD = (1 << 64) - 1
 
 
 def update_of_v4(response: ListUpdateResponse) -> PrefixUpdate:
-    """The update in an answer of v4.
-
-    Raises:
-        MessageError: it cannot be read, or is too large.
-    """
+    """The update in an answer of v4; ``MessageError`` if it cannot be read, or is too large."""
     if response.response_type not in (ResponseType.PARTIAL_UPDATE, ResponseType.FULL_UPDATE):
         raise MessageError(f"an update of the unknown type {response.response_type}")
     additions, removals = list[bytes](), list[int]()
@@ -140,11 +136,7 @@ def _coded_to_v4(numbers: Sequence[int]) -> RiceDeltaEncoding:
 
 
 def update_of_v5(sent: HashList) -> PrefixUpdate:
-    """The update in a list of v5.
-
-    Raises:
-        MessageError: it cannot be read, or is too large.
-    """
+    """The update in a list of v5; ``MessageError`` if it cannot be read, or is too large."""
     found = _coded_additions(sent)
     additions: Sequence[bytes] = ()
     if len(found) > 1:

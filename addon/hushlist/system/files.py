@@ -9,12 +9,15 @@ from __future__ import annotations
 
 import os
 import sys
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from errno import EFBIG, EINVAL, EISDIR, ELOOP, EPERM
 from io import BufferedReader
 from pathlib import Path
 from stat import S_IMODE, S_IRWXO, S_ISDIR, S_ISLNK, S_ISREG, S_IWGRP, S_IWOTH
 from typing import Protocol
+
+from hushlist.errors import HushlistError, Problem, SourceError
 
 #: octets of a list that is read line by line, in chunks; ten million names take 300 million
 LONGEST_LIST = 1 << 30
@@ -36,6 +39,17 @@ def reason_of(error: Exception) -> str:
     except (KeyError, OSError, ImportError):  # in a container the user may have no name
         user = "the user of this process"
     return f"{why}: {user} has to be able to use it, and to enter the folders above it"
+
+
+@contextmanager
+def source_errors(path: Path | str, what: str) -> Iterator[None]:
+    """What is raised inside becomes a ``SourceError``, whose problem is with ``what`` of the file."""
+    try:
+        yield
+    except SourceError:
+        raise
+    except (OSError, ValueError, HushlistError) as error:  # ValueError: no file can have that name
+        raise SourceError([Problem(str(path), 0, what, reason_of(error))]) from error
 
 
 def cache_folder() -> Path:

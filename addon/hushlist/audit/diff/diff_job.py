@@ -90,11 +90,7 @@ def is_policy(path: Path) -> bool:
 
 
 def policy_at(path: Path) -> Policy:
-    """A policy.
-
-    Raises:
-            SourceError: the policy cannot be used.
-    """
+    """A policy; ``SourceError`` if the policy cannot be used."""
     report = ProblemReport(str(path))
     policy = read_policy(path, report)
     if policy is None or report.errors:

@@ -132,11 +132,7 @@ class Leak:
 
 
 def read_targets(files: Sequence[ListFile]) -> tuple[Targets, list[Problem]]:
-    """The hashes of a list, and warnings.
-
-    Raises:
-            SourceError: the list cannot be used.
-    """
+    """The hashes of a list, and warnings; ``SourceError`` if the list cannot be used."""
     targets = Targets()
     lists = [chunk_list(file) for file in files]
     with Workers(1) as workers:

@@ -321,11 +321,7 @@ class AuditReport:
 
 
 def read_report(octets: bytes) -> AuditReport:
-    """The report in a JSON document.
-
-    Raises:
-            ReportError: it is not a report.
-    """
+    """The report in a JSON document; ``ReportError`` if it is not a report."""
     try:
         plain = json.loads(octets)
     except (ValueError, RecursionError) as error:

@@ -102,11 +102,7 @@ def report_of(
 
 
 def _read_popular(path: Path) -> dict[bytes, int]:
-    """Ranks of popular domains.
-
-    Raises:
-        SourceError: the file cannot be read.
-    """
+    """Ranks of popular domains; ``SourceError`` if the file cannot be read."""
     ranks: dict[bytes, int] = {}
     for rank, name in enumerate(read_popular_file(path, SourceReport(str(path))), 1):
         ranks.setdefault(name, rank)

@@ -147,11 +147,7 @@ def _chunks_of(source: str, file: Stream, named: SourceFormat | None, size: int)
 
 
 def _check_end(stream: Stream) -> None:
-    """Make sure that a stream was read to its end.
-
-    Raises:
-            OSError: the rest cannot be unpacked.
-    """
+    """Make sure that a stream was read to its end; ``OSError`` if the rest cannot be unpacked."""
     fault = fault_of(stream)
     if fault is not None:
         raise OSError(fault)
@@ -171,11 +167,7 @@ def _read_file(source: str, read: ReadStream) -> Iterator[ReadRecord]:
 
 
 def _read_stream(stream: Stream, source: str, read: ReadStream) -> Iterator[ReadRecord]:
-    """The records of a stream.
-
-    Raises:
-            OSError: the rest cannot be read.
-    """
+    """The records of a stream; ``OSError`` if the rest cannot be read."""
     yield from read(cast(BinaryIO, stream), source)
     _check_end(stream)
 

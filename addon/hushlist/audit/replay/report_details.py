@@ -67,11 +67,7 @@ def add_details(report: AuditReport, engine: Engine, moment: ReplayMoment, unuse
 
 
 def digest_policy(path: Path, policy: Policy) -> PolicyDigest:
-    """The files that decide, and their digests.
-
-    Raises:
-            OSError: a file can no longer be read.
-    """
+    """The files that decide, and their digests; ``OSError`` if a file can no longer be read."""
     digests = {str(file): digest_file(file) for file, seen in policy.files.items() if seen is not None}
     own = hashlib.sha256()
     for name, digest in sorted(digests.items()):
@@ -81,11 +77,7 @@ def digest_policy(path: Path, policy: Policy) -> PolicyDigest:
 
 
 def digest_file(path: Path) -> str:
-    """The SHA-256 of what is in a file, in hex.
-
-    Raises:
-        OSError: it cannot be read.
-    """
+    """The SHA-256 of what is in a file, in hex; ``OSError`` if it cannot be read."""
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 

@@ -170,11 +170,7 @@ class _JsonScanner:
             self._at += 1
 
     def _value(self, longest: int) -> object:
-        """The value that begins here.
-
-        Raises:
-                JsonError: the value is invalid; it was skipped.
-        """
+        """The value that begins here; ``JsonError`` if it is invalid, after which it is skipped."""
         self._peek()
         size = CHUNK
         while True:

@@ -39,7 +39,7 @@ from hushlist.match.seal import SealKey
 from hushlist.publish.hidden_list import HashKind, HiddenList, hide
 from hushlist.publish.key_table import write_key_table
 from hushlist.publish.list_writer import PLAIN_FORMATS, ListHead, as_plain, as_yaml, plain_rules
-from hushlist.system.files import LONGEST_DOCUMENT, reason_of, replace_file
+from hushlist.system.files import LONGEST_DOCUMENT, replace_file, source_errors
 from hushlist.url.hrn import parse_hrn
 
 
@@ -127,7 +127,8 @@ def hide_lists(arguments: argparse.Namespace) -> int:
     if output is None:
         print_lines(text.splitlines())
     else:
-        _write(output, text)
+        with source_errors(output, "output"):
+            replace_file(output, text.encode())
         print_lines(_summary(hidden, output, form))
     dictionary = arguments.dictionary or arguments.popular
     if dictionary is not None:
@@ -150,11 +151,7 @@ def _written_over(arguments: argparse.Namespace) -> Path | None:
 
 
 def _format_of(output: Path | None, kind: HashKind) -> str:
-    """The format in which the list is written.
-
-    Raises:
-        SourceError: the file's name tells another one.
-    """
+    """The format in which the list is written; ``SourceError`` if the file's name tells another one."""
     plain = PLAIN_FORMATS[kind]
     if output is None:
         return "yaml"
@@ -166,11 +163,7 @@ def _format_of(output: Path | None, kind: HashKind) -> str:
 
 
 def _text_of(hidden: HiddenList, form: str, head: ListHead) -> str:
-    """The text of the list.
-
-    Raises:
-        SourceError: no rule is left, or it is longer than what is read of YAML.
-    """
+    """The text of the list; ``SourceError`` if no rule is left, or it is longer than what is read of YAML."""
     if form == "yaml":
         text = as_yaml(hidden, head)
     else:
@@ -184,13 +177,6 @@ def _text_of(hidden: HiddenList, form: str, head: ListHead) -> str:
         why = f"as YAML the list is longer than {LONGEST_DOCUMENT:,} octets: write a hash a line (-o NAME.sha256)"
         raise SourceError([Problem("hide", 0, "output", why)])
     return text
-
-
-def _write(output: Path, text: str) -> None:
-    try:
-        replace_file(output, text.encode())
-    except (OSError, ValueError) as error:  # ValueError: no file can have that name
-        raise SourceError([Problem(str(output), 0, "output", reason_of(error))]) from error
 
 
 def _summary(hidden: HiddenList, output: Path, form: str) -> Iterator[str]:

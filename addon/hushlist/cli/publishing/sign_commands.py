@@ -5,9 +5,7 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from collections.abc import Callable
 from pathlib import Path
-from typing import TypeVar
 
 from hushlist.cli.common import FOUND, GOOD, Commands, add_command, complain, complain_of, print_line, without_end
 from hushlist.errors import Problem, SourceError, printable
@@ -21,9 +19,16 @@ from hushlist.minisign import (
     signature_path,
     verify_file,
 )
-from hushlist.system.files import LONGEST_LIST, open_regular, read_regular, reason_of, replace_file, write_private
+from hushlist.system.files import (
+    LONGEST_LIST,
+    open_regular,
+    read_regular,
+    reason_of,
+    replace_file,
+    source_errors,
+    write_private,
+)
 
-_Result = TypeVar("_Result")
 _PUBLIC_ENDING = ".pub"
 _PASSWORD = "its password is asked for at the terminal, or is the first line of standard input"  # noqa: S105
 
@@ -72,10 +77,11 @@ def make_pair(arguments: argparse.Namespace) -> int:
             return complain_of([Problem(str(path), 0, "key", "there is a file of that name already")])
     password = None if arguments.no_password else _password(is_new=True)
     key = SecretKey.generate()
-    text = _done(secret, lambda: key.text(password))
-    _done(secret, lambda: write_private(secret, text.encode()))
+    with source_errors(secret, "key"):
+        write_private(secret, key.text(password).encode())
     try:
-        _done(public, lambda: replace_file(public, key.public.text.encode()))
+        with source_errors(public, "key"):
+            replace_file(public, key.public.text.encode())
     except SourceError:
         secret.unlink()  # half a pair is of no use
         raise
@@ -87,7 +93,8 @@ def make_pair(arguments: argparse.Namespace) -> int:
 def make_seal_key(arguments: argparse.Namespace) -> int:
     """Write a key, and print its fingerprint."""
     key = SealKey.generate()
-    _done(arguments.key, lambda: write_private(arguments.key, key.text.encode()))
+    with source_errors(arguments.key, "key"):
+        write_private(arguments.key, key.text.encode())
     print_line(f"{arguments.key}: the key {key.fingerprint}: give it to your proxies, and to nobody else")
     return GOOD
 
@@ -108,13 +115,10 @@ def _password(*, is_new: bool = False) -> bytes:
 
 
 def secret_key(path: Path) -> SecretKey:
-    """The secret key in a file; asks for its password if it has one.
-
-    Raises:
-        SourceError: it cannot be read, or the password is wrong.
-    """
-    text = _done(path, lambda: read_regular(path, LONGEST_ARMOR))
-    return _done(path, lambda: SecretKey.parse(text, _password() if is_encrypted(text) else None))
+    """The secret key in a file, whose password is asked for; ``SourceError`` if it cannot be read, or that is wrong."""
+    with source_errors(path, "key"):
+        text = read_regular(path, LONGEST_ARMOR)
+        return SecretKey.parse(text, _password() if is_encrypted(text) else None)
 
 
 def public_key(text: str) -> PublicKey:
@@ -123,16 +127,8 @@ def public_key(text: str) -> PublicKey:
         return PublicKey.parse(text)
     except SignatureError:
         path = Path(text)
-        return _done(path, lambda: PublicKey.parse(read_regular(path, LONGEST_ARMOR)))
-
-
-def _done(path: Path, step: Callable[[], _Result]) -> _Result:
-    """What a step with a key's file gives; ``SourceError``, which names the file, if it fails."""
-    try:
-        return step()
-    except (SignatureError, OSError, ValueError) as error:  # ValueError: no file can have that name
-        why = str(error) if isinstance(error, SignatureError) else reason_of(error)
-        raise SourceError([Problem(str(path), 0, "key", why)]) from error
+        with source_errors(path, "key"):
+            return PublicKey.parse(read_regular(path, LONGEST_ARMOR))
 
 
 # -- signatures --------------------------------------------------------------------------------------------------------
@@ -155,13 +151,10 @@ def sign_file(path: Path, key: SecretKey, comment: str | None = None) -> None:
     if comment is None:
         # as minisign writes it
         comment = f"timestamp:{int(time.time())}\tfile:{printable(path.name)}\thashed"
-    try:
+    with source_errors(path, "sign"):
         with open_regular(path, LONGEST_LIST) as file:
             text = key.sign(file, comment)
         replace_file(signature_path(path), text.encode())
-    except (SignatureError, OSError, ValueError) as error:
-        why = str(error) if isinstance(error, SignatureError) else reason_of(error)
-        raise SourceError([Problem(str(path), 0, "sign", why)]) from error
     print_line(f"{signature_path(path)}: signed with {key.public.name}")
 
 

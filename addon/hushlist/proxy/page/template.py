@@ -85,11 +85,7 @@ def _source(text: str) -> str:
 
 
 def load_template(path: Path) -> Template:
-    """Read a template and check it.
-
-    Raises:
-        SourceError: it cannot be used; every problem has the file and the line.
-    """
+    """Read a template and check it; ``SourceError`` if it cannot be used, with the file and line of every problem."""
     try:
         octets = read_regular(path, _MOST_OCTETS)
         return parse_template(octets.decode("utf-8-sig"), str(path))
@@ -102,11 +98,7 @@ def load_template(path: Path) -> Template:
 
 
 def parse_template(text: str, source: str) -> Template:
-    """Check a template's text.
-
-    Raises:
-        SourceError: it cannot be used.
-    """
+    """Check a template's text; ``SourceError`` if it cannot be used."""
     # a browser reads every line end as LF, and hashes the style so
     text = text.replace("\r\n", "\n").replace("\r", "\n")
     # Comments are for the administrator: they are neither checked nor sent. Lines keep their numbers for the check, and
