@@ -81,8 +81,8 @@ class RecordedAction(NamedTuple):
     undone_by: str | None
 
 
-class AccountError(HushlistError):
-    """A token cannot be made."""
+class ActionError(HushlistError):
+    """Something cannot be done; says why."""
 
 
 def default_path() -> Path:
@@ -209,7 +209,7 @@ class AdminStore:
         """A new token for a program, which only the return value contains.
 
         Raises:
-            AccountError: another one has this name, or there are too many.
+            ActionError: another one has this name, or there are too many.
         """
         token = BEARER + secrets.token_urlsafe(32)
         with self._store.writing() as database:
@@ -217,11 +217,11 @@ class AdminStore:
             database.execute("DELETE FROM bearers WHERE until <= ?", (now,))
             (number,) = database.execute("SELECT count(*) FROM bearers").fetchone()
             if number >= MOST_BEARERS:
-                raise AccountError(f"there are {number} tokens already")
+                raise ActionError(f"there are {number} tokens already")
             row = (_hash(token), name, role.value, by, now, now + seconds)
             query = "INSERT INTO bearers (hash, name, role, by, made, until) VALUES (?, ?, ?, ?, ?, ?)"
             if not database.execute(f"{query} ON CONFLICT DO NOTHING", row).rowcount:
-                raise AccountError(f"{name!r}: a token has this name; revoke it first")
+                raise ActionError(f"{name!r}: a token has this name; revoke it first")
         return token
 
     def bearer(self, token: str, client: str) -> Account | None:

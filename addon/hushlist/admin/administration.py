@@ -14,9 +14,8 @@ from pathlib import Path
 from time import time
 from typing import Any, NamedTuple
 
-from hushlist.admin.admin_store import Account, AdminStore, RecordedAction
+from hushlist.admin.admin_store import Account, ActionError, AdminStore, RecordedAction
 from hushlist.admin.rule_edits import (
-    EditError,
     WrittenRule,
     change_list,
     own_list,
@@ -25,7 +24,7 @@ from hushlist.admin.rule_edits import (
     without_rule,
     written_rules,
 )
-from hushlist.errors import HushlistError, UrlError
+from hushlist.errors import UrlError
 from hushlist.lists.patterns import parse_expression
 from hushlist.policy.admin import Role
 from hushlist.policy.groups import address_text
@@ -46,10 +45,6 @@ HOW = "administrator"
 _MINUTE = 60.0
 #: lines of each side of a difference that are shown
 _SHOWN = 200
-
-
-class ActionError(HushlistError):
-    """Something cannot be done; says why."""
 
 
 class MissingError(ActionError):
@@ -104,10 +99,8 @@ class Administration:
         whom: str | None,
         reason: str = "",
     ) -> Done:
-        try:
+        with _usable():
             grant = self.overrides.grant(scope, target, seconds, client=whom, how=HOW, by=account.name)
-        except ValueError as error:
-            raise ActionError(str(error)) from error
         undo = {"kind": "grant", "id": grant.id}
         plain = _plain_grant(grant) | ({"reason": shown} if (shown := _one_line(reason)) else {})
         return Done(self.store.record(account, what, plain, Role.APPROVE, undo), plain)
@@ -140,11 +133,9 @@ class Administration:
         if not minutes and whom is None and scope != "category":
             return self.add_rule(account, policy, "block", scope, target, 0, reason)
         canonical = _expression(scope, target) if scope == "url" else _target(scope, target)
-        try:
-            seconds, shown = minutes * _MINUTE or None, _one_line(reason) or None
+        seconds, shown = minutes * _MINUTE or None, _one_line(reason) or None
+        with _usable():
             made = self.overrides.block(scope, canonical, seconds, client=whom, reason=shown, by=account.name)
-        except ValueError as error:
-            raise ActionError(str(error)) from error
         plain = asdict(made)
         undo = {"kind": "block", "id": made.id}
         return Done(self.store.record(account, "blocked", plain, Role.MANAGE, undo), plain)
@@ -171,10 +162,8 @@ class Administration:
         if use_minutes is None:
             raise ActionError("the policy has no quotas")
         whom, canonical = _whom(policy, client), _target("category", category)
-        try:
+        with _usable():
             made = use_minutes.extend(canonical, minutes, client=whom, by=account.name)
-        except ValueError as error:
-            raise ActionError(str(error)) from error
         plain: dict[str, object] = made._asdict()
         undo = {"kind": "extension", **plain}
         return Done(self.store.record(account, "extended a quota", plain, Role.APPROVE, undo), plain)
@@ -224,13 +213,11 @@ class Administration:
         if whom is not None and whom.startswith("group:"):
             raise ActionError("a code is for a client, a user, or whoever uses it first")
         canonical = _target(scope, target) if target else None
-        try:
-            before = {code.hash for code in self.overrides.codes()}
+        before = {code.hash for code in self.overrides.codes()}
+        with _usable():
             code = self.overrides.make_code(
                 scope, minutes * _MINUTE, canonical, whom, valid_for=hours * 60 * _MINUTE, by=account.name
             )
-        except ValueError as error:
-            raise ActionError(str(error)) from error
         made = next((one.hash.hex() for one in self.overrides.codes() if one.hash not in before), "")
         plain: dict[str, object] = {"scope": scope, "target": canonical, "client": whom, "minutes": minutes}
         recorded = self.store.record(account, "made a code", plain, Role.APPROVE, {"kind": "code", "id": made})
@@ -250,14 +237,14 @@ class Administration:
 
     def rules(self, policy: Policy) -> dict[str, object]:
         """The administrator's own rules."""
-        path = _own_list(policy)
+        path = own_list(policy)
         return {"file": str(path), "rules": [_plain_rule(own) for own in _written_rules(path)]}
 
     def add_rule(
         self, account: Account, policy: Policy, action: str, scope: str, target: str, days: int, reason: str
     ) -> Done:
         """Allow or block a host or a page for everybody: for good, or to the end of a day of UTC with ``days``."""
-        path, now = _own_list(policy), datetime.now(UTC)
+        path, now = own_list(policy), datetime.now(UTC)
         rule = {"expression": _expression(scope, target), "action": action}
         if shown := _one_line(reason):
             rule["reason"] = shown
@@ -271,7 +258,7 @@ class Administration:
 
     def remove_rule(self, account: Account, policy: Policy, identity: str) -> Done:
         """Remove one of the own rules, whoever wrote it."""
-        path = _own_list(policy)
+        path = own_list(policy)
         found = [own for own in _written_rules(path) if own.id == identity]
         if not found:
             raise MissingError("the rule is not there any more, or was changed since")
@@ -402,7 +389,7 @@ class Administration:
             if not self.overrides.withdraw_hash(bytes.fromhex(str(how["id"])), by=account.name):
                 raise MissingError("the code was used, or is too old")
         elif kind in ("rule", "rule removed"):
-            path = _own_list(policy)
+            path = own_list(policy)
             if str(path) != how["file"]:
                 raise MissingError("the policy has another list of own rules now")
             _change_list(path, lambda text: _edit_back(text, how))
@@ -456,20 +443,25 @@ def _seconds_left(how: dict[str, object]) -> float | None:
     return seconds
 
 
-def _target(scope: str, target: str) -> str:
+@contextmanager
+def _usable() -> Iterator[None]:
+    """What somebody wrote, and cannot be used, is an ``ActionError``."""
     try:
-        return canonical_target(scope, target)
-    except UrlError as error:
+        yield
+    except ValueError as error:
         raise ActionError(str(error)) from error
+
+
+def _target(scope: str, target: str) -> str:
+    with _usable():
+        return canonical_target(scope, target)
 
 
 def _expression(scope: str, target: str) -> str:
-    try:
-        if scope == "host":
-            return f"{canonical_target(scope, target)}/"
+    if scope == "host":
+        return f"{_target(scope, target)}/"
+    with _usable():
         return str(parse_expression(as_typed(target).decode("utf-8", "surrogateescape")))
-    except UrlError as error:
-        raise ActionError(str(error)) from error
 
 
 def _one_line(text: str) -> str:
@@ -477,26 +469,15 @@ def _one_line(text: str) -> str:
     return "".join(one if one.isprintable() else " " for one in text).strip()
 
 
-def _own_list(policy: Policy) -> Path:
-    try:
-        return own_list(policy)
-    except EditError as error:
-        raise ActionError(str(error)) from error
-
-
 def _written_rules(path: Path) -> list[WrittenRule]:
     try:
         return written_rules(read_regular(path, LONGEST_DOCUMENT).decode("utf-8"))
-    except (OSError, UnicodeError, EditError) as error:
+    except (OSError, UnicodeError, ActionError) as error:
         raise ActionError(f"{path}: {error}") from error
 
 
 def _change_list(path: Path, edit: Callable[[str], str]) -> None:
-    try:
-        is_changed = change_list(path, edit)
-    except EditError as error:
-        raise ActionError(str(error)) from error
-    if not is_changed:
+    if not change_list(path, edit):
         raise ActionError("there is such a rule already")
 
 
@@ -544,16 +525,7 @@ def _text(line: bytes) -> str:
 
 
 def _plain_grant(grant: Grant) -> dict[str, object]:
-    return {
-        "id": grant.id,
-        "scope": grant.scope,
-        "target": grant.target,
-        "client": grant.client,
-        "until": None if grant.until >= FOR_GOOD else grant.until,
-        "how": grant.how,
-        "by": grant.by,
-        "made": grant.made,
-    }
+    return asdict(grant) | {"until": None if grant.until >= FOR_GOOD else grant.until}
 
 
 def _plain_rule(own: WrittenRule) -> dict[str, object]:

@@ -18,7 +18,7 @@ from typing import Any, NamedTuple
 
 import yaml
 
-from hushlist.errors import HushlistError
+from hushlist.admin.admin_store import ActionError
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.yaml_nodes import LOADER
@@ -31,10 +31,6 @@ from hushlist.system.files import LONGEST_DOCUMENT, read_regular, replace_file
 _OVERRIDES = "overrides"
 #: one change at a time
 _CHANGING = Lock()
-
-
-class EditError(HushlistError):
-    """A list of rules cannot be changed; says why."""
 
 
 class WrittenRule(NamedTuple):
@@ -58,20 +54,20 @@ def own_list(policy: Policy) -> Path:
     """The file of the administrator's rules: the first YAML list of the layer ``overrides``.
 
     Raises:
-        EditError: the policy has no such list.
+        ActionError: the policy has no such list.
     """
     for layer in policy.layers:
         for file in layer.lists if layer.name == _OVERRIDES else ():
             if file.format is FORMATS["yaml"] and file.url is None:
                 return file.path
-    raise EditError(f"the policy has no YAML list in a layer {_OVERRIDES!r}")
+    raise ActionError(f"the policy has no YAML list in a layer {_OVERRIDES!r}")
 
 
 def change_list(path: Path, edit: Callable[[str], str]) -> bool:
     """Replace a list's text by what ``edit`` makes of it; whether that is another one.
 
     Raises:
-        EditError: the file cannot be changed.
+        ActionError: the file cannot be changed.
     """
     try:
         with _CHANGING:
@@ -80,8 +76,8 @@ def change_list(path: Path, edit: Callable[[str], str]) -> bool:
             if edited == text:
                 return False
             replace_file(path.resolve(), edited.encode("utf-8"))
-    except (OSError, UnicodeError, EditError) as error:
-        raise EditError(f"{path} cannot be changed: {error}") from error
+    except (OSError, UnicodeError, ActionError) as error:
+        raise ActionError(f"{path} cannot be changed: {error}") from error
     return True
 
 
@@ -105,7 +101,7 @@ def with_rule(text: str, rule: Mapping[str, str], comment: str = "") -> str:
       - {expression: "b.example/", action: "allow"}
 
     Raises:
-        EditError: the file or the rule cannot be read, or the rule would change nothing.
+        ActionError: the file or the rule cannot be read, or the rule would change nothing.
     """
     before = read_rules(text)
     (wanted,) = read_rules(f"rules: [{rule_text(rule)}]")
@@ -114,13 +110,13 @@ def with_rule(text: str, rule: Mapping[str, str], comment: str = "") -> str:
             if other.terms.action is wanted.terms.action:
                 return text
             if other.terms.action is Action.ALLOW:  # "at the same expression allow beats block"
-                raise EditError(f"line {other.line} allows {wanted.pattern}; remove that first")
+                raise ActionError(f"line {other.line} allows {wanted.pattern}; remove that first")
     body = text.removeprefix("\ufeff")  # the parser does not count a byte order mark
     added = text[: len(text) - len(body)] + _insert(body, rule_text(rule), comment)
     after = read_rules(added)
     is_kept = [one.terms for one in after[:-1]] == [one.terms for one in before]
     if not is_kept or [one.pattern for one in after] != [one.pattern for one in (*before, wanted)]:
-        raise EditError("its rules are written in a way that none can be added to")
+        raise ActionError("its rules are written in a way that none can be added to")
     return added
 
 
@@ -132,23 +128,23 @@ def without_rule(text: str, item: str) -> str:
     'rules:\\n  - a.example  # mine\\n'
 
     Raises:
-        EditError: there is no such rule, or it is written together with others.
+        ActionError: there is no such rule, or it is written together with others.
     """
     before = read_rules(text)
     body = text.removeprefix("\ufeff")
     nodes = _rules_of(yaml.compose(body, LOADER)).value
     places = [place for place, node in enumerate(nodes) if _item(body, node) == item]
     if not places:
-        raise EditError("the rule is not there any more, or was changed since")
+        raise ActionError("the rule is not there any more, or was changed since")
     place = places[-1]
     removed = text[: len(text) - len(body)] + _remove(body, nodes, place)
     expected = [(one.pattern, one.terms) for number, one in enumerate(before) if number != place]
     try:
         is_kept = len(before) == len(nodes) and [(one.pattern, one.terms) for one in read_rules(removed)] == expected
-    except EditError:
+    except ActionError:
         is_kept = False
     if not is_kept:
-        raise EditError("its rules are written in a way that none can be removed from")
+        raise ActionError("its rules are written in a way that none can be removed from")
     return removed
 
 
@@ -215,7 +211,7 @@ def written_rules(text: str) -> list[WrittenRule]:
     ('a.example', {'expression': 'a.example'}, 'jo, yesterday')
 
     Raises:
-        EditError: the text is no list.
+        ActionError: the text is no list.
     """
     rules, body = read_rules(text), text.removeprefix("\ufeff")
     nodes = _rules_of(yaml.compose(body, LOADER)).value
@@ -235,9 +231,9 @@ def _written(rule: Rule, text: str, node: Any) -> WrittenRule:
 
 
 def read_rules(text: str) -> list[Rule]:
-    """The rules of a list in YAML; ``EditError`` if the text is no list."""
+    """The rules of a list in YAML; ``ActionError`` if the text is no list."""
     report = ProblemReport("list")
     rules = list(read_yaml(text.encode("utf-8", "backslashreplace"), ListDefaults(), report))
     if report.errors:
-        raise EditError(f"line {report.errors[0].line}: {report.errors[0].what}: {report.errors[0].why}")
+        raise ActionError(f"line {report.errors[0].line}: {report.errors[0].what}: {report.errors[0].why}")
     return rules

@@ -7,7 +7,8 @@ from datetime import UTC, datetime
 
 from mitmproxy import command, exceptions, flow, http
 
-from hushlist.admin.rule_edits import EditError, change_list, own_list, with_rule
+from hushlist.admin.admin_store import ActionError
+from hushlist.admin.rule_edits import change_list, own_list, with_rule
 from hushlist.decide.decision import original_url
 from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError, logger_of, printable
@@ -71,7 +72,7 @@ class Commands:
         try:
             path = own_list(self._engine().policy)
             change_list(path, edit)
-        except EditError as error:
+        except ActionError as error:
             raise exceptions.CommandError(printable(str(error))) from error
         logger.info("hushlist: %s: added %s for %s", path, action.value, ", ".join(hosts))
 

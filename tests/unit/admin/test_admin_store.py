@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from hushlist.admin import admin_store
-from hushlist.admin.admin_store import MOST_SESSIONS, SESSION, Account, AccountError, AdminStore
+from hushlist.admin.admin_store import MOST_SESSIONS, SESSION, Account, ActionError, AdminStore
 from hushlist.policy.admin import AdminPerson, Role
 from hushlist.system.postgres_address import PostgresAddress
 from postgres import IN_FILE
@@ -61,14 +61,14 @@ def test_tokens_end_at_their_time_and_are_so_many(
 ) -> None:
     token = store.make_bearer("a", Role.VIEW, 60, by="me")
     assert store.bearer(token, "192.0.2.7") == Account("token:a", Role.VIEW, "192.0.2.7")
-    with pytest.raises(AccountError, match="a token has this name"):
+    with pytest.raises(ActionError, match="a token has this name"):
         store.make_bearer("a", Role.VIEW, 60, by="me")
     clock.now += 60
     assert store.bearer(token, "") is None
     assert store.bearers() == []
     store.make_bearer("a", Role.VIEW, 60, by="me")
     monkeypatch.setattr(admin_store, "MOST_BEARERS", 1)
-    with pytest.raises(AccountError, match="there are 1 tokens already"):
+    with pytest.raises(ActionError, match="there are 1 tokens already"):
         store.make_bearer("b", Role.VIEW, 60, by="me")
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from hushlist.admin.rule_edits import EditError, rule_text, with_rule, without_rule, written_rules
+from hushlist.admin.admin_store import ActionError
+from hushlist.admin.rule_edits import rule_text, with_rule, without_rule, written_rules
 
 RULE = {"expression": "new.example/", "action": "allow"}
 ITEM = '{expression: "new.example/", action: "allow"}'
@@ -88,13 +89,13 @@ def test_a_rule_is_added_and_everything_else_stays_as_a_person_wrote_it(before: 
     ],
 )
 def test_what_cannot_be_changed_with_care_is_refused_with_the_reason(text: str, why: str) -> None:
-    with pytest.raises(EditError, match=why.replace("[", r"\[")):
+    with pytest.raises(ActionError, match=why.replace("[", r"\[")):
         with_rule(text, RULE)
 
 
 @pytest.mark.parametrize("expression", ["a b.example/", "", "http://"])
 def test_what_is_no_rule_is_refused(expression: str) -> None:
-    with pytest.raises(EditError):
+    with pytest.raises(ActionError):
         with_rule("rules: []\n", {"expression": expression, "action": "allow"})
 
 
@@ -111,7 +112,7 @@ def test_a_rule_that_is_there_is_not_added_again() -> None:
 
 
 def test_a_block_that_an_allowance_would_beat_is_refused_with_its_line() -> None:
-    with pytest.raises(EditError, match=r"line 2 allows new\.example/; remove that first"):
+    with pytest.raises(ActionError, match=r"line 2 allows new\.example/; remove that first"):
         with_rule(with_rule("rules: []\n", RULE), {**RULE, "action": "block"})
     both = with_rule(with_rule("rules: []\n", {**RULE, "action": "block"}), RULE)
     assert both.count("new.example") == 2
@@ -132,7 +133,7 @@ def test_of_equal_rules_the_last_one_is_removed_and_one_that_was_changed_is_not(
     text = f"rules:\n{LINE}\n- a.example\n{LINE}  # two\n- b.example\n"
     assert without_rule(text, ITEM) == f"rules:\n{LINE}\n- a.example\n- b.example\n"
     for changed in ("rules: []\n", "rules:\n- a.example\n", text.replace("allow", "block")):
-        with pytest.raises(EditError, match="not there any more"):
+        with pytest.raises(ActionError, match="not there any more"):
             without_rule(changed, ITEM)
 
 
@@ -146,7 +147,7 @@ def test_a_comment_says_who_and_why_where_the_rule_has_a_line_of_its_own() -> No
 def test_every_rule_is_removed_by_its_text_and_brought_back_by_its_keys(text: str, _: str) -> None:
     for own in written_rules(text):
         if text.startswith("? "):  # no line of its own
-            with pytest.raises(EditError, match="none can be removed from"):
+            with pytest.raises(ActionError, match="none can be removed from"):
                 without_rule(text, own.item)
             continue
         without = without_rule(text, own.item)
@@ -164,5 +165,5 @@ def test_the_comment_behind_a_rule_is_its_own() -> None:
 def test_where_rules_are_left_out_none_can_be_told_from_the_others() -> None:
     text = "rules:\n- a.example\n- hashed:sha9=0\n"
     assert [(str(own.rule.pattern), own.id, own.comment) for own in written_rules(text)] == [("a.example/", "", "")]
-    with pytest.raises(EditError, match="none can be removed from"):
+    with pytest.raises(ActionError, match="none can be removed from"):
         without_rule(text, "a.example")

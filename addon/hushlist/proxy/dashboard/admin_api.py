@@ -26,8 +26,8 @@ from urllib.parse import parse_qsl
 
 from mitmproxy import http
 
-from hushlist.admin.admin_store import BEARER, DEVICE, SESSION, Account, AdminStore, default_path
-from hushlist.admin.administration import ActionError, Administration, Done, MissingError
+from hushlist.admin.admin_store import BEARER, DEVICE, SESSION, Account, ActionError, AdminStore, default_path
+from hushlist.admin.administration import Administration, Done, MissingError
 from hushlist.admin.what_holds import preview, previewed, what_holds
 from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError, logger_of, printable
