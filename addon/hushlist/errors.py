@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import PurePath
 from typing import TYPE_CHECKING
@@ -73,6 +73,17 @@ def number_of(number: int, one: str, many: str) -> str:
     ('1 entry', '2,000 entries')
     """
     return f"{number:,} {one if number == 1 else many}"
+
+
+def right_aligned(heads: Sequence[str], rows: Sequence[Sequence[str]]) -> Iterator[str]:
+    """The lines of a table whose columns, but for the last one, are numbers.
+
+    >>> list(right_aligned(("rules", "list"), [("7", "ads"), ("12", "own")]))
+    ['rules  list', '    7  ads', '   12  own']
+    """
+    widths = [max(map(len, column)) for column in list(zip(heads, *rows, strict=True))[:-1]]
+    for *numbers, last in (heads, *rows):
+        yield "  ".join((*map(str.rjust, numbers, widths), last)).rstrip()
 
 
 class Lines:

@@ -206,11 +206,7 @@ class AdminStore:
     # -- programs ------------------------------------------------------------------------------------------------------
 
     def make_bearer(self, name: str, role: Role, seconds: float, *, by: str) -> str:
-        """A new token for a program, which only the return value contains.
-
-        Raises:
-            ActionError: another one has this name, or there are too many.
-        """
+        """A new token for a program, told here alone; ``ActionError`` if the name is taken, or there are too many."""
         token = BEARER + secrets.token_urlsafe(32)
         with self._store.writing() as database:
             now = self._clock()

@@ -51,11 +51,7 @@ class WrittenRule(NamedTuple):
 
 
 def own_list(policy: Policy) -> Path:
-    """The file of the administrator's rules: the first YAML list of the layer ``overrides``.
-
-    Raises:
-        ActionError: the policy has no such list.
-    """
+    """The first YAML list of the layer ``overrides``; ``ActionError`` if the policy has none."""
     for layer in policy.layers:
         for file in layer.lists if layer.name == _OVERRIDES else ():
             if file.format is FORMATS["yaml"] and file.url is None:
@@ -64,11 +60,7 @@ def own_list(policy: Policy) -> Path:
 
 
 def change_list(path: Path, edit: Callable[[str], str]) -> bool:
-    """Replace a list's text by what ``edit`` makes of it; whether that is another one.
-
-    Raises:
-        ActionError: the file cannot be changed.
-    """
+    """Replace a list's text by what ``edit`` makes of it, if it differs; ``ActionError`` if it cannot be changed."""
     try:
         with _CHANGING:
             text = read_regular(path, LONGEST_DOCUMENT).decode("utf-8")  # whose ends of lines stay

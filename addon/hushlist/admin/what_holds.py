@@ -85,11 +85,7 @@ class Previewed(NamedTuple):
 
 
 def previewed(scope: str, target: str, client: str, privacy: Privacy) -> Previewed:
-    """What a scope and its target are, for a client as the administrator names it: empty for everybody.
-
-    Raises:
-        UrlError: the target cannot be read.
-    """
+    """What a scope and its target are, for a client (empty: everybody); ``UrlError`` if the target cannot be read."""
     kind, _, name = client.partition(":")
     own, page = LogFilters(), ""
     if kind == "user":

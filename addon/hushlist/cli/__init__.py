@@ -1,9 +1,6 @@
 """``hushlist``: what the proxy would do, from the command line.
 
 In: arguments, and standard input. Out: text or JSON, and an exit code. Open first: this file, then ``common``.
-
-Exit codes: 0 good; 1 a URL is blocked, two are different, a text has none, the log has no such record, or an
-update changes more than it may; 2 wrong usage or bad input.
 """
 
 from __future__ import annotations

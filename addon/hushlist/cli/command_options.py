@@ -104,11 +104,7 @@ def who_and_when(arguments: argparse.Namespace, engine: Engine) -> tuple[datetim
 
 
 def clock_of(arguments: argparse.Namespace) -> tzinfo | None:
-    """The time zone of the policy in the arguments; ``None``: that of this machine.
-
-    Raises:
-        SourceError: the policy cannot be read.
-    """
+    """The time zone of the policy in the arguments (``None``: the machine's); ``SourceError`` if it cannot be read."""
     policy = policy_of(arguments)
     return None if policy is None else policy.zone
 
@@ -229,11 +225,7 @@ def _files(
 
 
 def popular_domains(path: Path | None) -> tuple[bytes, ...]:
-    """The canonical hosts of a file, the most popular first; unreadable ones are reported on standard error.
-
-    Raises:
-        SourceError: the file cannot be read.
-    """
+    """A file's canonical hosts, the most popular first; others are reported. ``SourceError`` if it is unreadable."""
     if path is None:
         return ()
     from hushlist.lists.plain_lists import read_popular_file

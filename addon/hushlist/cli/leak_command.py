@@ -28,7 +28,7 @@ from hushlist.cli.common import (
     print_warnings,
     shown_progress,
 )
-from hushlist.errors import number_of, printable
+from hushlist.errors import number_of, printable, right_aligned
 from hushlist.match.rule_anomalies import figure
 from hushlist.system.files import source_errors, write_private
 
@@ -118,7 +118,7 @@ def _lines(found: Leak) -> Iterator[str]:
 def _table(rows: list[LeakRow]) -> Iterator[str]:
     if not rows:
         return
-    heads = ("hashes", "recovered", "", "by chance", "likelihood")
+    heads = ("hashes", "recovered", "", "by chance", "likelihood", "kind")
     cells = [
         (
             f"{row.hashes:,}",
@@ -126,13 +126,11 @@ def _table(rows: list[LeakRow]) -> Iterator[str]:
             f"{row.recovered / row.hashes:.1%}",
             figure(row.by_chance) if row.by_chance >= _TINY else "0",
             _likelihood(row),
+            str(row.table),
         )
         for row in rows
     ]
-    widths = [max(map(len, column)) for column in zip(heads, *cells, strict=True)]
-    yield "  ".join((*map(str.rjust, heads, widths), "kind"))
-    for row, cell in zip(rows, cells, strict=True):
-        yield "  ".join((*map(str.rjust, cell, widths), str(row.table)))
+    yield from right_aligned(heads, cells)
 
 
 def _likelihood(row: LeakRow) -> str:

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator
 from dataclasses import asdict, dataclass, field
 
-from hushlist.errors import Problem, number_of
+from hushlist.errors import Problem, number_of, right_aligned
 from hushlist.match.checks import Check
 from hushlist.match.index import Index
 from hushlist.match.index_file import IndexFileError
@@ -98,12 +98,8 @@ class CompileReport:
 
     def table(self) -> Iterator[str]:
         """Lines for people: the counts of every file, formats that content told, and examples of covered rules."""
-        heads = [*_COLUMNS]
-        rows = [([f"{getattr(own, name):,}" for name in _COLUMNS], own.source) for own in (*self.lists, self.total)]
-        widths = [max(map(len, column)) for column in zip(heads, *(numbers for numbers, _ in rows), strict=True)]
-        yield "  ".join(map(str.rjust, heads, widths))
-        for numbers, name in rows:
-            yield "  ".join((*map(str.rjust, numbers, widths), name))
+        rows = [(*(f"{getattr(own, name):,}" for name in _COLUMNS), own.source) for own in (*self.lists, self.total)]
+        yield from right_aligned((*_COLUMNS, ""), rows)
         for own in self.lists:
             if own.detected:
                 yield f"format of {own.source}: {own.detected}, as its content tells"

@@ -50,11 +50,7 @@ _LONGEST = 1 << 20
 
 
 def load_policy(path: Path) -> tuple[Policy, Index]:
-    """A policy and its index; compiles the lists if the cache does not have them.
-
-    Raises:
-        PolicyError: with every problem of every file.
-    """
+    """A policy and its index, compiled if the cache has none; ``PolicyError`` with every problem of every file."""
     cache, policy, state = _state_at(path)
     if policy is not None and cache is not None and state is not None:
         pointers = cache.pointers(policy)

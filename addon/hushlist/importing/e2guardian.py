@@ -66,11 +66,7 @@ class _ListText:
 
 
 def read_e2guardian(path: Path) -> ImportedPolicy:
-    """The policy of e2guardian's configuration.
-
-    Raises:
-        SourceError: the file, or that of its first group, cannot be read.
-    """
+    """The policy of e2guardian; ``SourceError`` if its file, or that of its first group, cannot be read."""
     policy = ImportedPolicy(path)
     _Reader(policy).read()
     return policy

@@ -34,11 +34,7 @@ class DeliveryError(HushlistError):
 
 
 def deliver(channel: Channel, title: str, message: str, plain: Mapping[str, object], html: str | None = None) -> None:
-    """Deliver a notice; ``html`` is the message for who shows that, as mail programs do.
-
-    Raises:
-        DeliveryError: that was not possible.
-    """
+    """Deliver a notice, to mail programs also as ``html``; ``DeliveryError`` if that was not possible."""
     try:
         match channel:
             case WebhookChannel():

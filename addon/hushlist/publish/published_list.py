@@ -45,11 +45,7 @@ class PublishedList:
 
 
 def publish(files: Sequence[ListFile], today: date) -> PublishedList:
-    """The rules of lists that block or warn today.
-
-    Raises:
-        SourceError: a list cannot be used, or they have more hashes than clients take.
-    """
+    """What lists block or warn of today; ``SourceError`` if one cannot be used, or they have too many hashes."""
     collected = collect_hashes(files)
     blocked, allowed, left_out = set[bytes](), set[bytes](), collected.left_out
     for terms, hashes in collected.by_terms.items():

@@ -179,11 +179,7 @@ def _varint(number: int) -> bytes:
 
 
 def decode_message(of: type[_Message], octets: bytes) -> _Message:
-    """Octets as a message.
-
-    Raises:
-        MessageError: they are no such message, or it has more parts than ``MOST_WEIGHT`` allows.
-    """
+    """Octets as a message; ``MessageError`` if they are none, or it has more parts than ``MOST_WEIGHT`` allows."""
     return _decode(of, octets, [MOST_WEIGHT])
 
 

@@ -170,11 +170,7 @@ def _of_row(row: tuple[Any, ...]) -> AccessRequest:
 def answer_request(
     database: SqlConnection, number: int, state: RequestState, now: float, by: str, word: str | None = None
 ) -> AccessRequest:
-    """Answer a request that waits, once.
-
-    Raises:
-        UnansweredError: there is none of that number, or it does not wait any longer.
-    """
+    """Answer a request that waits, once; ``UnansweredError`` if none of that number waits."""
     is_number = 0 < number < 1 << 63  # of SQLite
     row = database.execute(f"{_SELECT} WHERE id = ?", (number if is_number else 0,)).fetchone()
     if row is None:

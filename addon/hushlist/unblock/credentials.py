@@ -51,11 +51,7 @@ class StoredPassphrase(NamedTuple):
 
 
 def hash_passphrase(text: str) -> str:
-    """The stored form of a passphrase, different each time. Slow on purpose.
-
-    Raises:
-        ValueError: it is empty or too long.
-    """
+    """The stored form of a passphrase, another each time, slow on purpose; ``ValueError`` if its length is wrong."""
     if not 0 < len(text) <= LONGEST_PASSPHRASE:
         raise ValueError(f"a passphrase has 1 to {LONGEST_PASSPHRASE} characters")
     salt = secrets.token_bytes(_SALT_LENGTH)

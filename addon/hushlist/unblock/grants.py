@@ -192,11 +192,7 @@ def canonical_target(scope: str, text: str) -> str:
 
 
 def check_target(scope: str, target: str | None) -> None:
-    """Refuse targets that a grant cannot have.
-
-    Raises:
-        ValueError: the scope is unknown, or the target is empty, too long or not in ASCII.
-    """
+    """``ValueError`` if a scope is unknown, or a grant cannot have the target."""
     if scope not in (*SCOPES, EVERYTHING):
         raise ValueError(f"{scope!r}: the scope is one of {', '.join(SCOPES)}")
     if target is not None and not is_target(target):

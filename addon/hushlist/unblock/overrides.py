@@ -88,11 +88,7 @@ class Overrides:
     """
 
     def __init__(self, place: Path | PostgresAddress, clock: Callable[[], float]) -> None:
-        """``clock`` returns seconds since the epoch.
-
-        Raises:
-            StoreError: a file cannot be used; a database is asked later.
-        """
+        """``clock`` returns seconds since the epoch; ``StoreError`` if a file cannot be used."""
         self.place = place
         self._store, self._clock = open_store(place), clock
         self._grants = self._store.follow(lambda database: GrantTable(_active(database, self._clock())), GrantTable(()))
@@ -326,11 +322,7 @@ class Overrides:
             return self._add(database, Grant(0, scope, found.targets[scope], found.client, until, "request", by, now))
 
     def decline(self, number: int, word: str | None = None, *, by: str) -> AccessRequest:
-        """Decline a request that waits, perhaps with a word for the person who made it.
-
-        Raises:
-            UnansweredError: there is no such request, or it does not wait any longer.
-        """
+        """Decline a request, perhaps with a word for whoever made it; ``UnansweredError`` if no such request waits."""
         told = one_line(word or "") or None
         with self._writing() as (database, now):
             found = answer_request(database, number, RequestState.DECLINED, now, by, told)

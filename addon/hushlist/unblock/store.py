@@ -105,11 +105,7 @@ class _GlancedAnswer(Generic[_T]):
         self._version: object = None
 
     def look(self) -> tuple[_T, str | None]:
-        """The answer, and why it is ``nothing``, if the file cannot be read.
-
-        Raises:
-            BlockingIOError: the file is busy; try again soon.
-        """
+        """The answer, or ``nothing`` and why the file cannot be read; ``BlockingIOError`` if it is busy now."""
         try:
             with self._store.glancing() as (database, version):
                 if version != self._version:

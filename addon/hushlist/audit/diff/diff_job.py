@@ -127,11 +127,7 @@ def _side(path: Path, files: Sequence[ListFile], policy: Policy) -> DiffSide:
 
 
 def replaced(policy: Policy, old: Path, new: Path) -> tuple[DiffSide, DiffSide]:
-    """A list of a policy, and its replacement, which is read as the policy says.
-
-    Raises:
-            SourceError: the policy has no such list, or the replacement cannot be used.
-    """
+    """A policy's list, and its replacement, read as the policy says; ``SourceError`` if one of them cannot be used."""
     olds = [file for layer in policy.layers for file in layer.lists if _is_of(file.path, old)]
     if not olds:
         known = ", ".join(sorted({file.source for layer in policy.layers for file in layer.lists}))

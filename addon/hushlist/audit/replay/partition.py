@@ -113,11 +113,7 @@ def _read_popular(path: Path) -> dict[bytes, int]:
 
 
 def merge_reports(first: AuditReport, second: AuditReport) -> AuditReport:
-    """Merge two reports into a new one, without details.
-
-    Raises:
-            ReportError: the policies, the clients or the popular domains differ.
-    """
+    """Merge two reports, without details; ``ReportError`` if policies, clients or popular domains differ."""
     popular, others = (one.popular and one.popular.digest for one in (first, second))
     for what, ours, theirs in (
         ("for another client (--client, --user, --port, --as-recorded)", first.asked.whose, second.asked.whose),

@@ -197,11 +197,7 @@ class ReplayWork:
 
 
 def audit(engine: Engine, work: ReplayWork, progress: Progress | None = None) -> tuple[AuditTally, int]:
-    """The tally of all sources, and the number of processes that counted.
-
-    Raises:
-            WorkerError: a process ended too early.
-    """
+    """The tally of all sources, and how many processes counted; ``WorkerError`` if one ended too early."""
     index = Path(engine.index.source)
     if not index.exists():  # it was not in the cache, and is gone: other processes cannot open it
         work = replace(work, jobs=1)

@@ -1,7 +1,4 @@
-"""``hushlist doctor``: what is wrong with an installation, and what to do.
-
-Exit codes: 0 nothing is wrong; 1 something is; 2 wrong usage, or a policy that cannot be opened.
-"""
+"""``hushlist doctor``: what is wrong with an installation, and what to do."""
 
 from __future__ import annotations
 

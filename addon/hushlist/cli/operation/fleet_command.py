@@ -1,12 +1,10 @@
-"""``hushlist fleet``: the proxies that share a store, and which of them differ from the others.
-
-Exit codes: 0 all agree; 1 something is wrong with one, or there is none; 2 wrong usage or bad input.
-"""
+"""``hushlist fleet``: the proxies that share a store, and which of them differ from the others."""
 
 from __future__ import annotations
 
 import argparse
 import time
+from contextlib import closing
 
 from hushlist.cli.common import FOUND, GOOD, Commands, add_command, print_json, print_line, remark
 from hushlist.cli.operation.override_command import add_store, store_of
@@ -31,11 +29,8 @@ def add_to(commands: Commands) -> None:
 def show_status(arguments: argparse.Namespace) -> int:
     """Print a line for each proxy, and one for each trouble."""
     place = store_of(arguments, default_path)
-    records = ProxyRecords(place, time.time)
-    try:
+    with closing(ProxyRecords(place, time.time)) as records:
         found = records.all()
-    finally:
-        records.close()
     now = time.time()
     wrong = troubles(found, now)
     for one in found:

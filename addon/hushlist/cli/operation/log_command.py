@@ -1,7 +1,4 @@
-"""``hushlist log``: reads the decision log.
-
-Exit codes: 0 something was found; 1 nothing was; 2 wrong usage, or no readable log.
-"""
+"""``hushlist log``: reads the decision log."""
 
 from __future__ import annotations
 

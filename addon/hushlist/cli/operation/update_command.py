@@ -1,7 +1,4 @@
-"""``hushlist update`` and ``lists``: fetch the lists of a policy, accept them or go back; what is known of them.
-
-Exit codes: 0 good; 1 a list failed, is held back, or has no copy; 2 wrong usage or bad input.
-"""
+"""``hushlist update`` and ``lists``: fetch the lists of a policy, accept them or go back; what is known of them."""
 
 from __future__ import annotations
 
@@ -23,10 +20,11 @@ from hushlist.cli.common import (
     complain_of,
     print_json,
     print_line,
+    print_lines,
     remark,
     shown_progress,
 )
-from hushlist.errors import Problem, SourceError, number_of
+from hushlist.errors import Problem, SourceError, number_of, right_aligned
 from hushlist.lists.list_source import ProblemReport
 from hushlist.policy import shipped_policy
 from hushlist.policy.catalogue import read_catalogue, shipped_catalogue
@@ -192,13 +190,10 @@ def run_lists(arguments: argparse.Namespace) -> int:
         else:
             rows.append((_texts(row, now), own.source, trouble))
     if rows:
-        columns = zip(_HEADS, *(texts for texts, _, _ in rows), strict=True)
-        widths = [max(map(len, column)) for column in columns]
-        print_line("  ".join((*map(str.rjust, _HEADS, widths), "list")))
-        for texts, source, trouble in rows:
-            print_line("  ".join((*map(str.rjust, texts, widths), source)))
-            for line in trouble:
-                print_line(f"    {line}")
+        head, *lines = right_aligned((*_HEADS, "list"), [(*texts, source) for texts, source, _ in rows])
+        print_line(head)
+        for line, (*_, trouble) in zip(lines, rows, strict=True):
+            print_lines([line, *(f"    {one}" for one in trouble)])
     known = {own.source for own in lists}
     others = [problem for problem in report.errors if problem.what not in known]
     return complain_of(others) if others else code

@@ -190,11 +190,7 @@ class AdminApi:
         return preview(self._runtime.journal.place, covered, values["action"], now)
 
     def _administration(self) -> Administration:
-        """All that can be done; the file is opened when it is first needed.
-
-        Raises:
-            StoreError: it cannot be used, or that of temporary unblocks cannot.
-        """
+        """All that can be done; ``StoreError`` if a file cannot be used, which is opened when it is first needed."""
         with self._opening:
             overrides = self._runtime.overrides
             if overrides is None:
@@ -336,11 +332,7 @@ def _second_token(cookie: str) -> str:
 
 
 def _values(call: ApiCall, request: http.Request, query: str, named: dict[str, str]) -> dict[str, Any]:
-    """What a call is given: in its path, and in the query or the body.
-
-    Raises:
-        RefusedError: it is not what the call takes.
-    """
+    """What a call is given in path, query or body; ``RefusedError`` if it is not what the call takes."""
     in_path = {name: schema for name, schema in call.takes.items() if name in call.named}
     others = {name: schema for name, schema in call.takes.items() if name not in call.named}
     try:

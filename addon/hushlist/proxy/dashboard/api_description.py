@@ -143,12 +143,7 @@ CALLS = (
     ),
     ApiCall(
         *("GET", "/preview", Role.VIEW, "What it would have changed in the last week", "preview", "Preview"),
-        {
-            "action": {**_ACTION, "default": "block"},
-            "scope": _SCOPE,
-            "target": _TARGET,
-            "client": _CLIENT,
-        },
+        {"action": {**_ACTION, "default": "block"}, "scope": _SCOPE, "target": _TARGET, "client": _CLIENT},
     ),
     ApiCall(
         *("GET", "/client", Role.VIEW, "What holds for a client now", "what_holds", "Holds"),
@@ -171,12 +166,7 @@ CALLS = (
     ),
     ApiCall("GET", "/record", Role.VIEW, "What was done, and by whom", "record", "Record"),
     ApiCall(
-        "POST",
-        "/record/{number}/undo",
-        Role.APPROVE,
-        "Undo something that was done",
-        "undo",
-        "Done",
+        *("POST", "/record/{number}/undo", Role.APPROVE, "Undo something that was done", "undo", "Done"),
         {"number": _NUMBER},
     ),
 )
@@ -228,8 +218,7 @@ def _told(schema: Schema) -> str:
 
 # -- the document ------------------------------------------------------------------------------------------------------
 
-_STRING, _INTEGER, _TIME, _FLAG = {"type": "string"}, {"type": "integer"}, {"type": "number"}, {"type": "boolean"}
-_OBJECT = {"type": "object"}
+_STRING, _INTEGER, _OBJECT = {"type": "string"}, {"type": "integer"}, {"type": "object"}
 
 
 def _or_null(schema: Schema) -> Schema:
@@ -240,113 +229,60 @@ def _all(items: Schema) -> Schema:
     return {"type": "array", "items": items}
 
 
-def _object(**properties: Schema) -> Schema:
+def _object(plain: str = "", /, **others: Schema) -> Schema:
+    """An object with properties of plain types, such as ``id:integer client:string?`` where the client may be null."""
+    named = dict(one.split(":") for one in plain.split())
+    types = {name: {"type": kind.removesuffix("?")} for name, kind in named.items()}
+    properties = {name: _or_null(own) if named[name].endswith("?") else own for name, own in types.items()} | others
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
+_GRANT = _object(
+    "id:integer scope:string target:string client:string? until:number? how:string by:string made:number",
+)
 _BLOCK = _object(
-    id=_INTEGER,
-    scope=_STRING,
-    target=_STRING,
-    client=_or_null(_STRING),
-    until=_or_null(_TIME),
-    reason=_or_null(_STRING),
-    by=_STRING,
-    made=_TIME,
+    "id:integer scope:string target:string client:string? until:number? reason:string? by:string made:number"
+)
+_REQUEST = _object(
+    "id:integer client:string? user:string? group:string? host:string url:string category:string? "
+    "reason:string asked:number until:number times:integer state:string"
 )
 _GIVEN = {
-    "Error": _object(error=_STRING),
-    "Session": _object(
-        needed=_FLAG, possible=_FLAG, name=_or_null(_STRING), role=_or_null(_STRING), token=_or_null(_STRING)
-    ),
-    "Sessions": _object(sessions=_all(_object(id=_INTEGER, name=_STRING, client=_STRING, made=_TIME, until=_TIME))),
-    "Done": _object(recorded=_INTEGER, result=_OBJECT),
+    "Error": _object("error:string"),
+    "Session": _object("needed:boolean possible:boolean name:string? role:string? token:string?"),
+    "Sessions": _object(sessions=_all(_object("id:integer name:string client:string made:number until:number"))),
+    "Done": _object("recorded:integer", result=_OBJECT),
     "MadeCode": _object(
-        recorded=_INTEGER,
-        result=_object(
-            scope=_STRING,
-            target=_or_null(_STRING),
-            client=_or_null(_STRING),
-            minutes=_INTEGER,
-            id=_STRING,
-            code=_STRING,
-        ),
+        "recorded:integer",
+        result=_object("scope:string target:string? client:string? minutes:integer id:string code:string"),
     ),
-    "Grants": _object(
-        grants=_all(
-            _object(
-                id=_INTEGER,
-                scope=_STRING,
-                target=_STRING,
-                client=_or_null(_STRING),
-                until=_or_null(_TIME),
-                how=_STRING,
-                by=_STRING,
-                made=_TIME,
-            )
-        )
-    ),
+    "Grants": _object(grants=_all(_GRANT)),
     "Blocks": _object(blocks=_all(_BLOCK)),
-    "Requests": _object(
-        requests=_all(
-            _object(
-                id=_INTEGER,
-                client=_or_null(_STRING),
-                user=_or_null(_STRING),
-                group=_or_null(_STRING),
-                host=_STRING,
-                url=_STRING,
-                category=_or_null(_STRING),
-                reason=_STRING,
-                asked=_TIME,
-                until=_TIME,
-                times=_INTEGER,
-                state=_STRING,
-            )
-        )
-    ),
+    "Requests": _object(requests=_all(_REQUEST)),
     "Codes": _object(
         codes=_all(
-            _object(
-                id=_STRING,
-                scope=_STRING,
-                target=_or_null(_STRING),
-                client=_or_null(_STRING),
-                minutes=_INTEGER,
-                until=_TIME,
-                by=_STRING,
-            )
+            _object("id:string scope:string target:string? client:string? minutes:integer until:number by:string")
         )
     ),
     "Rules": _object(
-        file=_STRING,
+        "file:string",
         rules=_all(
             _object(
-                id=_or_null(_STRING),
-                line=_INTEGER,
-                expression=_STRING,
-                action=_or_null(_STRING),
-                reason=_or_null(_STRING),
-                expires=_or_null(_STRING),
-                comment=_or_null(_STRING),
+                "id:string? line:integer expression:string action:string? reason:string? expires:string? "
+                "comment:string?"
             )
         ),
     ),
     "Preview": _object(
-        requests=_INTEGER,
-        changed=_INTEGER,
-        is_all=_FLAG,
+        "requests:integer changed:integer is_all:boolean clients:integer",
         actions={"type": "object", "additionalProperties": _INTEGER},
-        clients=_INTEGER,
-        addresses=_all(_object(url=_STRING, action=_STRING, count=_INTEGER)),
+        addresses=_all(_object("url:string action:string count:integer")),
     ),
     "Holds": _object(
-        group=_STRING,
-        mode=_STRING,
-        layers=_all(_object(name=_STRING, is_on=_FLAG)),
-        schedules=_all(_object(name=_STRING, is_on=_FLAG, until=_or_null(_TIME))),
-        categories=_all(_object(category=_STRING, action=_or_null(_STRING))),
-        default=_or_null(_STRING),
+        "group:string mode:string default:string?",
+        layers=_all(_object("name:string is_on:boolean")),
+        schedules=_all(_object("name:string is_on:boolean until:number?")),
+        categories=_all(_object("category:string action:string?")),
         quotas=_all(_OBJECT),
         blocks=_all(_BLOCK),
         decision=_or_null(_OBJECT),
@@ -354,39 +290,24 @@ _GIVEN = {
     "Lists": _object(
         lists=_all(
             _object(
-                url=_STRING,
-                title=_or_null(_STRING),
-                layer=_or_null(_STRING),
-                versions=_all(_object(digest=_STRING, since=_TIME)),
-                checked=_or_null(_TIME),
-                next_try=_or_null(_TIME),
-                fault=_or_null(_STRING),
-                held=_or_null(_STRING),
+                "url:string title:string? layer:string? checked:number? next_try:number? fault:string? held:string?",
+                versions=_all(_object("digest:string since:number")),
                 reasons=_all(_STRING),
             )
         )
     ),
     "Held": _object(
-        url=_STRING,
-        digest=_STRING,
+        "url:string digest:string added:integer removed:integer",
         reasons=_all(_STRING),
-        added=_INTEGER,
-        removed=_INTEGER,
         added_lines=_all(_STRING),
         removed_lines=_all(_STRING),
     ),
     "Record": _object(
         record=_all(
             _object(
-                id=_INTEGER,
-                at=_TIME,
-                who=_STRING,
-                client=_STRING,
-                what=_STRING,
+                "id:integer at:number who:string client:string what:string can_undo:boolean undone:number? "
+                "undone_by:string?",
                 detail=_OBJECT,
-                can_undo=_FLAG,
-                undone=_or_null(_TIME),
-                undone_by=_or_null(_STRING),
             )
         )
     ),
@@ -434,7 +355,7 @@ def _operation(call: ApiCall) -> Schema:
     }
     body = {name: schema for name, schema in call.takes.items() if name not in call.named}
     if call.method == "POST":
-        schema = {**_object(**body), "required": [name for name in body if "default" not in body[name]]}
+        schema = {**_object("", **body), "required": [name for name in body if "default" not in body[name]]}
         operation["requestBody"] = {"required": True, "content": {"application/json": {"schema": schema}}}
     return operation
 

@@ -125,11 +125,7 @@ async def answer_onboarding(flow: http.HTTPFlow) -> None:
 
 
 def hide_dashboard_flow(flow: http.HTTPFlow) -> None:
-    """Hide a flow of the page from all later addons: an open page must not fill their views and files.
-
-    Raises:
-        AddonHalt: the flow is one of the page.
-    """
+    """Hide a flow of the page from all later addons, whose views and files it would fill, by ``AddonHalt``."""
     if HIDDEN in flow.metadata and flow.live:
         raise exceptions.AddonHalt
 
