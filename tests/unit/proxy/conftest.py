@@ -1,7 +1,7 @@
 """What all tests of the addon share."""
 
 import warnings
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 import pytest
@@ -14,7 +14,28 @@ from hushlist.policy.policy_file import Policy
 # mitmproxy's test helpers load every addon of mitmproxy, and with these libraries that warn of themselves.
 with warnings.catch_warnings():
     warnings.simplefilter("ignore", DeprecationWarning)
-    import mitmproxy.test.taddons  # noqa: F401
+    from mitmproxy.test import taddons
+
+    from hushlist.proxy.addon import Hushlist
+    from unit.mitmproxied import mitmproxied
+
+
+@pytest.fixture
+def own_folders(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A state folder and a cache of the test's own."""
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+
+
+@pytest.fixture
+def hushlist() -> Hushlist:
+    return Hushlist()
+
+
+@pytest.fixture
+def context(hushlist: Hushlist) -> Iterator[taddons.context]:
+    with mitmproxied(hushlist) as context:
+        yield context
 
 
 @pytest.fixture(autouse=True)

@@ -2,7 +2,7 @@
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,18 +25,6 @@ from hushlist.proxy.service import policy_watch
 from hushlist.proxy.service.graceful_stop import GracefulStop
 from hushlist.proxy.service.heartbeat import Heartbeat
 from hushlist.url.request import Request
-from unit.mitmproxied import mitmproxied
-
-
-@pytest.fixture
-def hushlist() -> Hushlist:
-    return Hushlist()
-
-
-@pytest.fixture
-def context(hushlist: Hushlist) -> Iterator[taddons.context]:
-    with mitmproxied(hushlist) as context:
-        yield context
 
 
 @pytest.fixture

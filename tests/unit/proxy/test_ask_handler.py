@@ -56,11 +56,6 @@ def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def hushlist() -> Hushlist:
-    return Hushlist()
-
-
-@pytest.fixture
 def told(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> list[Notice]:
     """What people were told."""
     notices: list[Notice] = []

@@ -20,11 +20,6 @@ def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture
-def hushlist() -> Hushlist:
-    return Hushlist()
-
-
-@pytest.fixture
 def own(tmp_path: Path) -> Path:
     own = tmp_path / "own.yaml"
     own.write_bytes(b"# ours\r\nrules:\r\n    - a.example  # mine\r\n")

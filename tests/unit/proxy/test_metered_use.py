@@ -6,48 +6,29 @@ import asyncio
 import json
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from mitmproxy import connection, ctx, http
-from mitmproxy.proxy.context import Context
-from mitmproxy.proxy.layer import NextLayer
-from mitmproxy.proxy.mode_specs import ProxyMode
+from mitmproxy import connection, http
 from mitmproxy.test import tflow
 
 from hushlist.decide.quota_meter import QuotaMeter
 from hushlist.policy.groups import Client
 from hushlist.proxy.addon import Hushlist
 from hushlist.url.request import Request
-from unit.mitmproxied import mitmproxied
+from unit.mitmproxied import ProxyConnections, mitmproxied
 
 GAMES = "hrn://c.example/games"
 NOON = 1_800_000_000.0
 
 
-class Handler:
-    """In place of mitmproxy's handler of a client's connection."""
-
-    def __init__(self, client: connection.Client) -> None:
-        self.layer: Any = NextLayer(Context(client, None))  # type: ignore[arg-type]
-        self.transports = {client: None, connection.Server(address=("192.0.2.1", 443)): None}
-        self.timeout_watchdog = SimpleNamespace(last_activity=0.0)
-        self.closed: list[connection.Connection] = []
-
-    def close_connection(self, closed: connection.Connection) -> None:
-        self.closed.append(closed)
-
-
-class Metered:
+class Metered(ProxyConnections):
     """An addon with a quota of two minutes, a clock, and the connections of its proxy."""
 
     def __init__(self, hushlist: Hushlist, policy: Path) -> None:
+        super().__init__()
         self.hushlist, self.policy, self.now = hushlist, policy, NOON
         hushlist.runtime.clock = lambda: self.now
-        self.handlers: dict[str, Handler] = {}
-        self._kept: list[object] = []
-        ctx.master.addons.add(SimpleNamespace(name="proxyserver", connections=self.handlers))
         self.load(quotas={GAMES: 2})
 
     def load(self, **settings: object) -> None:
@@ -56,18 +37,6 @@ class Metered:
         layer = {"name": "own", "lists": ["rules.yaml"]}
         self.policy.write_text(json.dumps({"layers": [layer], **settings}))
         self.hushlist.policy_watch.load(self.policy)
-
-    def client(self, protocol: Any = "tcp") -> connection.Client:
-        client = connection.Client(
-            peername=("127.0.0.1", 1234),
-            sockname=("127.0.0.1", 8080),
-            state=connection.ConnectionState.OPEN,
-            proxy_mode=ProxyMode.parse("regular"),
-            transport_protocol=protocol,
-        )
-        self.handlers[client.id] = Handler(client)
-        self._kept.append(client)
-        return client
 
     def relay(self, host: str = "game.example", protocol: Any = "tcp") -> connection.Client:
         client = self.client(protocol)
@@ -82,7 +51,7 @@ class Metered:
         flow = tflow.tflow(client_conn=self.client(), req=http.Request.make("GET", url))
         flow.client_conn.tls = flow.request.scheme == "https"
         flow.request.headers.update({name.replace("_", "-"): value for name, value in headers.items()})
-        self._kept.append(flow)
+        self.kept.append(flow)
         self.hushlist.requestheaders(flow)
         self.hushlist.request(flow)
         if flow.response is None:

@@ -47,11 +47,6 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def hushlist() -> Hushlist:
-    return Hushlist()
-
-
-@pytest.fixture
 def context(folder: Path, hushlist: Hushlist, caplog: pytest.LogCaptureFixture) -> Iterator[taddons.context]:
     caplog.set_level(logging.DEBUG)
     with mitmproxied(hushlist, folder / "policy.yaml") as context:

@@ -76,11 +76,6 @@ def policy(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
-def hushlist() -> Hushlist:
-    return Hushlist()
-
-
-@pytest.fixture
 def context(hushlist: Hushlist, policy: Path, clock: Clock) -> Iterator[taddons.context]:
     with mitmproxied(hushlist, policy) as context:
         yield context

@@ -7,15 +7,11 @@ import json
 import logging
 from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from mitmproxy import connection, ctx, http
+from mitmproxy import connection, http
 from mitmproxy.flow import Error
-from mitmproxy.proxy.context import Context
-from mitmproxy.proxy.layer import NextLayer
-from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.test import tflow
 from mitmproxy.websocket import WebSocketData
 
@@ -27,48 +23,21 @@ from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections.relayed_connections import AT_ONCE
 from hushlist.unblock.overrides import Overrides
 from hushlist.url.request import Request
-from unit.mitmproxied import mitmproxied
+from unit.mitmproxied import ProxyConnections, mitmproxied
 
 
-class Handler:
-    """In place of mitmproxy's handler of a client's connection."""
-
-    def __init__(self, client: connection.Client) -> None:
-        self.layer: Any = NextLayer(Context(client, None))  # type: ignore[arg-type]
-        self.server = connection.Server(address=("192.0.2.1", 443))
-        self.transports = {client: None, self.server: None}
-        self.closed: list[connection.Connection] = []
-
-    def close_connection(self, closed: connection.Connection) -> None:
-        self.closed.append(closed)
-
-
-class Proxied:
+class Proxied(ProxyConnections):
     """An addon, and the connections of its proxy."""
 
     def __init__(self, hushlist: Hushlist, policy: Path) -> None:
+        super().__init__()
         self.hushlist, self.policy = hushlist, policy
-        self.connections: dict[str, Handler] = {}
-        self._kept: list[connection.Client] = []
-        ctx.master.addons.add(SimpleNamespace(name="proxyserver", connections=self.connections))
 
     def load(self, *rules: str, **settings: object) -> None:
         (self.policy.parent / "rules.yaml").write_text(json.dumps({"rules": rules}))
         layer = {"name": "own", "lists": ["rules.yaml"]}
         self.policy.write_text(json.dumps({"layers": [layer], "log": {"folder": "log"}, **settings}))
         self.hushlist.policy_watch.load(self.policy)
-
-    def client(self, protocol: Any = "tcp") -> connection.Client:
-        client = connection.Client(
-            peername=("127.0.0.1", 1234),
-            sockname=("127.0.0.1", 8080),
-            state=connection.ConnectionState.OPEN,
-            proxy_mode=ProxyMode.parse("regular"),
-            transport_protocol=protocol,
-        )
-        self.connections[client.id] = Handler(client)
-        self._kept.append(client)
-        return client
 
     def ask(self, url: str) -> http.HTTPFlow:
         """A request on a decrypted connection of its own, which was answered by a head if it was let through."""
@@ -98,7 +67,7 @@ class Proxied:
     def ended(self, *opened: connection.Client | http.HTTPFlow) -> list[bool]:
         asyncio.run(self.hushlist._relayed.ask_again())
         clients = [one.client_conn if isinstance(one, http.HTTPFlow) else one for one in opened]
-        return [bool(self.connections[client.id].closed) for client in clients]
+        return [bool(self.handlers[client.id].closed) for client in clients]
 
 
 @pytest.fixture
@@ -122,7 +91,7 @@ def test_what_is_blocked_or_to_be_decrypted_now_ends_once(proxied: Proxied, capl
         "no connection for 127.0.0.1 to https://bad.example/: bad.example/ by rules",
         "ended the connection of 127.0.0.1 to read.example: it would be decrypted now: why",
     ]
-    assert proxied.connections[bad.id].closed == [bad]
+    assert proxied.handlers[bad.id].closed == [bad]
     assert proxied.hushlist.runtime.statistics.total == 1
 
 
@@ -185,7 +154,7 @@ def test_what_an_unblock_opens_is_asked_again_at_any_time(proxied: Proxied) -> N
 
 def test_a_client_s_datagrams_go_nowhere_since_later_ones_would_begin_anew(proxied: Proxied) -> None:
     client = proxied.open("bad.example", protocol="udp")
-    handler = proxied.connections[client.id]
+    handler = proxied.handlers[client.id]
     proxied.load("bad.example")
     assert proxied.ended(client) == [True]
     assert handler.closed == [handler.server]
@@ -194,7 +163,7 @@ def test_a_client_s_datagrams_go_nowhere_since_later_ones_would_begin_anew(proxi
 
 def test_what_has_ended_by_itself_is_not_ended_again(proxied: Proxied) -> None:
     gone, closed = proxied.open("bad.example"), proxied.open("bad.example")
-    handlers = proxied.connections.pop(gone.id), proxied.connections[closed.id]
+    handlers = proxied.handlers.pop(gone.id), proxied.handlers[closed.id]
     closed.state = connection.ConnectionState.CLOSED
     proxied.load("bad.example")
     proxied.ended()
@@ -207,7 +176,7 @@ def test_what_could_not_be_ended_is_ended_later_and_others_at_once(
     clients = proxied.open("bad.example"), proxied.open("bad.example")
     proxied.load("bad.example")
     with monkeypatch.context() as patch:
-        patch.setattr(proxied.connections[clients[0].id], "close_connection", broken)
+        patch.setattr(proxied.handlers[clients[0].id], "close_connection", broken)
         assert proxied.ended(*clients) == [False, True]
     assert proxied.ended(*clients) == [True, True]
 
@@ -230,7 +199,7 @@ def test_many_are_asked_again_while_others_are_served(proxied: Proxied) -> None:
 
     asyncio.run(ask_again())
     assert turns == 5
-    assert all(proxied.connections[client.id].closed for client in clients)
+    assert all(proxied.handlers[client.id].closed for client in clients)
 
 
 def test_it_looks_at_the_policy_again_and_again_even_if_it_fails(
@@ -245,7 +214,7 @@ def test_it_looks_at_the_policy_again_and_again_even_if_it_fails(
             patch.setattr(Engine, "state", broken)
             proxied.hushlist._relayed.run()
             await asyncio.sleep(0.05)
-        while not proxied.connections[client.id].closed:
+        while not proxied.handlers[client.id].closed:
             await asyncio.sleep(0.001)
         proxied.hushlist._relayed.close()
 

@@ -31,7 +31,7 @@ from hushlist.proxy.connections import certificate_pinning, tunnels
 from hushlist.proxy.page.pages import Explanation
 from hushlist.proxy.page.template import Template
 from hushlist.proxy.runtime import Runtime
-from unit.mitmproxied import add_proxy_options
+from unit.mitmproxied import add_proxy_options, client_of
 
 POLICY = """
 layers:
@@ -88,16 +88,6 @@ def hushlist(policy: Path) -> Iterator[Hushlist]:
         yield hushlist
         hushlist.done()
         context.master.event_loop.close()
-
-
-def client_of(mode: str = "regular", port: int = 8080, sni: str | None = None) -> connection.Client:
-    return connection.Client(
-        peername=("127.0.0.1", 1234),
-        sockname=("127.0.0.1", port),
-        state=connection.ConnectionState.OPEN,
-        proxy_mode=ProxyMode.parse(mode),
-        sni=sni,
-    )
 
 
 def connect_to(target: str, *hosts: str, port: int = 8080) -> http.HTTPFlow:

@@ -28,7 +28,6 @@ from hushlist.unblock.access_requests import AccessRequest
 from hushlist.unblock.grants import WARNING
 from hushlist.unblock.store import LockedError
 from unit.clock import Clock
-from unit.mitmproxied import mitmproxied
 
 PEOPLE = {"vera": "view", "anna": "approve", "max": "manage"}
 PASSPHRASE = "correct horse"
@@ -38,18 +37,7 @@ OPEN = 1_000
 #: whatever stands in it must stay text
 MARKUP = "<img src=x onerror=alert(1)>"
 
-
-@pytest.fixture
-def hushlist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hushlist:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return Hushlist()
-
-
-@pytest.fixture
-def context(hushlist: Hushlist) -> Iterator[taddons.context]:
-    with mitmproxied(hushlist) as context:
-        yield context
+pytestmark = pytest.mark.usefixtures("own_folders")
 
 
 @pytest.fixture

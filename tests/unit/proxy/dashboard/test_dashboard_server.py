@@ -6,7 +6,7 @@ import asyncio
 import json
 import logging
 import re
-from collections.abc import Callable, Coroutine, Iterator
+from collections.abc import Callable, Coroutine
 from html import escape, unescape
 from pathlib import Path
 from typing import Any
@@ -21,7 +21,7 @@ from hushlist.policy.proxy_settings import FailureCause
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.dashboard import dashboard_server
 from hushlist.proxy.languages import TEXTS, live_texts
-from unit.mitmproxied import mitmproxied
+from unit.mitmproxied import own_answer
 
 DATA = {"X-Hushlist": "live"}
 
@@ -32,12 +32,6 @@ def hushlist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hushlist:
     monkeypatch.setattr(dashboard_server, "PATIENCE", 0.01)
     monkeypatch.setattr(dashboard_server, "GATHER", 0)
     return Hushlist()
-
-
-@pytest.fixture
-def context(hushlist: Hushlist) -> Iterator[taddons.context]:
-    with mitmproxied(hushlist) as context:
-        yield context
 
 
 @pytest.fixture
@@ -62,19 +56,11 @@ def flow_of(url: str, method: str = "GET", client: str = "127.0.0.1", **headers:
 
 def asked(hushlist: Hushlist, flow: http.HTTPFlow) -> http.Response:
     """What the page answers; no other addon sees the flow."""
-    awaited = hushlist.requestheaders(flow)
-    assert awaited is not None
-    with pytest.raises(exceptions.AddonHalt):
-        asyncio.run(whole(awaited))
+    response = own_answer(hushlist, flow)
     for hook in (hushlist.request, hushlist.response, hushlist.error):
         with pytest.raises(exceptions.AddonHalt):
             hook(flow)
-    assert flow.response is not None
-    return flow.response
-
-
-async def whole(awaited: Any) -> None:
-    await awaited
+    return response
 
 
 def get(hushlist: Hushlist, path: str = "/", **headers: str) -> http.Response:

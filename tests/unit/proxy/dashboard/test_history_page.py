@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import csv
 import io
 from collections.abc import Callable, Iterator
@@ -10,13 +9,13 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
-from mitmproxy import exceptions, http
+from mitmproxy import http
 from mitmproxy.test import tflow
 
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.proxy.dashboard.history_page import History, history, history_csv, history_page
-from unit.mitmproxied import mitmproxied
+from unit.mitmproxied import mitmproxied, own_answer
 
 Start = Callable[..., Hushlist]
 
@@ -52,17 +51,7 @@ def flow_of(url: str, client: str = "127.0.0.1", **headers: str) -> http.HTTPFlo
 
 
 def get(hushlist: Hushlist, path: str, **more: str) -> http.Response:
-    flow = flow_of(f"http://{HOST}{path}", **more)
-
-    async def whole() -> None:
-        awaited = hushlist.requestheaders(flow)
-        assert awaited is not None
-        await awaited
-
-    with pytest.raises(exceptions.AddonHalt):
-        asyncio.run(whole())
-    assert flow.response is not None
-    return flow.response
+    return own_answer(hushlist, flow_of(f"http://{HOST}{path}", **more))
 
 
 def found(hushlist: Hushlist, span: str, now: datetime | None = None) -> History:

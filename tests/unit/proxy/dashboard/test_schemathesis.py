@@ -13,11 +13,13 @@ from hushlist.proxy.dashboard.admin_api import LONGEST_BODY
 from hushlist.proxy.dashboard.api_description import BASE, CALLS, ApiCall
 from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.url.request import LONGEST_TARGET
-from unit.proxy.dashboard.test_admin_api import DOCUMENT, Browser, browser, context, hushlist, manager, use
+from unit.proxy.dashboard.test_admin_api import DOCUMENT, Browser, browser, manager, use
 
 schemathesis = pytest.importorskip("schemathesis", reason="the extra openapi is not installed")
 requests = pytest.importorskip("requests")
-__all__ = ["browser", "context", "hushlist", "manager", "use"]
+__all__ = ["browser", "manager", "use"]
+
+pytestmark = pytest.mark.usefixtures("own_folders")
 
 #: without the tokens of programs: who may do what is tested elsewhere
 _PATHS = {

@@ -22,7 +22,7 @@ from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.proxy.dashboard.setup_page import SetupPage, device_of, is_direct, proxy_address
 from hushlist.proxy.languages import TEXTS
-from unit.mitmproxied import mitmproxied
+from unit.mitmproxied import mitmproxied, own_answer
 
 PATHS = (
     "/setup",
@@ -74,22 +74,8 @@ def flow_of(url: str, mode: str = "regular", method: str = "GET", **headers: str
     return flow
 
 
-def asked(hushlist: Hushlist, flow: http.HTTPFlow) -> http.Response:
-    """The answer; the request goes no further, and no later addon sees it."""
-
-    async def whole() -> None:
-        awaited = hushlist.requestheaders(flow)
-        assert awaited is not None
-        await awaited
-
-    with pytest.raises(exceptions.AddonHalt):
-        asyncio.run(whole())
-    assert flow.response is not None
-    return flow.response
-
-
 def get(hushlist: Hushlist, path: str, host: str = HOST, **more: str) -> http.Response:
-    return asked(hushlist, flow_of(f"http://{host}{path}", **more))
+    return own_answer(hushlist, flow_of(f"http://{host}{path}", **more))
 
 
 # -- who may see it ----------------------------------------------------------------------------------------------------
@@ -122,7 +108,7 @@ def test_another_name_or_port_is_no_way_to_it(hushlist: Hushlist, url: str, host
         flow.request.headers["Host"] = host
     if "@" in url:
         flow.request.data.authority = b"me@" + HOST.encode()
-    assert asked(hushlist, flow).status_code == 403
+    assert own_answer(hushlist, flow).status_code == 403
 
 
 @pytest.mark.parametrize(
@@ -162,7 +148,7 @@ def test_a_socket_for_both_families_has_the_same_address() -> None:
 
 
 def test_it_can_only_be_read(hushlist: Hushlist) -> None:
-    answer = asked(hushlist, flow_of(f"http://{HOST}/setup", method="POST"))
+    answer = own_answer(hushlist, flow_of(f"http://{HOST}/setup", method="POST"))
     assert (answer.status_code, answer.headers["Allow"]) == (405, "GET")
 
 
@@ -250,7 +236,7 @@ def test_the_next_device_gets_a_code_unless_it_could_not_reach_the_address(
     assert "<svg" not in page
     flow = flow_of(f"http://{HOST}/setup")
     flow.client_conn.sockname = ("127.0.0.1", 8080)
-    assert "works on this device only" in asked(hushlist, flow).text
+    assert "works on this device only" in own_answer(hushlist, flow).text
 
 
 def test_the_test_is_where_the_proxy_is_in_use(hushlist: Hushlist) -> None:

@@ -23,11 +23,6 @@ URL = "https://lists.example/ads.hosts"
 
 
 @pytest.fixture
-def hushlist() -> Hushlist:
-    return Hushlist()
-
-
-@pytest.fixture
 def context(hushlist: Hushlist, tmp_path: Path) -> Iterator[taddons.context]:
     subscribed = f"{{url: '{URL}', format: hosts, optional: true, max-age: 3d}}"
     (tmp_path / "own.yaml").write_text("rules: [blocked.example]\n")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import logging
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from datetime import datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
@@ -16,23 +16,11 @@ from mitmproxy.test import taddons, tflow
 from hushlist.notify.notifier import Notice
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.service.weekly_summary import send_weekly_summary
-from unit.mitmproxied import mitmproxied
 
 MARKUP = "<img src=x>"
 BERLIN = ZoneInfo("Europe/Berlin")
 
-
-@pytest.fixture
-def hushlist(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Hushlist:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
-    return Hushlist()
-
-
-@pytest.fixture
-def context(hushlist: Hushlist) -> Iterator[taddons.context]:
-    with mitmproxied(hushlist) as context:
-        yield context
+pytestmark = pytest.mark.usefixtures("own_folders")
 
 
 @pytest.fixture
