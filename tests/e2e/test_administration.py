@@ -120,6 +120,8 @@ def test_a_site_is_allowed_from_its_row_and_blocked_again(browser: Chrome, page:
     assert page.get("http://ads.test/").status_code == 200
     browser.find_element(By.CSS_SELECTOR, "#told button").click()
     told(browser, "Undone.")
+    browser.find_element(By.CSS_SELECTOR, "#told [aria-label=Close]").click()
+    wait_until(browser, lambda one: not one.find_element(By.ID, "told").text)
     assert page.get("http://ads.test/").status_code == 403
     browser.execute_script(f"{row.replace('.find', '.findLast')}.click()")
     target = browser.find_element(By.ID, "act-target")
@@ -128,6 +130,8 @@ def test_a_site_is_allowed_from_its_row_and_blocked_again(browser: Chrome, page:
     told(browser, "It is allowed.")
     assert page.get("http://ads.test/").status_code == 200
     wait_until(browser, lambda one: "ads.test" in one.find_element(By.ID, "grants").text)
+    browser.find_element(By.ID, "holds-client").send_keys("127.0.0.1", Keys.ENTER)
+    wait_until(browser, lambda one: "Unblocked now" in one.find_element(By.ID, "holding").text)
     browser.execute_script("document.querySelector('#record').closest('details').open = true")
     browser.find_element(By.CSS_SELECTOR, "#record button").send_keys(Keys.ENTER)
     told(browser, "Undone.")

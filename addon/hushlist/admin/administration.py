@@ -66,7 +66,7 @@ class Administration:
 
     # -- grants --------------------------------------------------------------------------------------------------------
 
-    def grants(self) -> dict[str, object]:
+    def grants(self) -> dict[str, list[dict[str, object]]]:
         """What is unblocked now."""
         return {"grants": [_plain_grant(grant) for grant in self.overrides.active(time())]}
 
@@ -99,7 +99,7 @@ class Administration:
         whom: str | None,
         reason: str = "",
     ) -> Done:
-        with _usable():
+        with usable():
             grant = self.overrides.grant(scope, target, seconds, client=whom, how=HOW, by=account.name)
         undo = {"kind": "grant", "id": grant.id}
         plain = _plain_grant(grant) | ({"reason": shown} if (shown := _one_line(reason)) else {})
@@ -118,7 +118,7 @@ class Administration:
 
     # -- blocks and minutes --------------------------------------------------------------------------------------------
 
-    def blocks(self) -> dict[str, object]:
+    def blocks(self) -> dict[str, list[dict[str, object]]]:
         """What is blocked beside the rules."""
         return {"blocks": [asdict(block) for block in self.overrides.blocks()]}
 
@@ -134,7 +134,7 @@ class Administration:
             return self.add_rule(account, policy, "block", scope, target, 0, reason)
         canonical = _expression(scope, target) if scope == "url" else _target(scope, target)
         seconds, shown = minutes * _MINUTE or None, _one_line(reason) or None
-        with _usable():
+        with usable():
             made = self.overrides.block(scope, canonical, seconds, client=whom, reason=shown, by=account.name)
         plain = asdict(made)
         undo = {"kind": "block", "id": made.id}
@@ -162,7 +162,7 @@ class Administration:
         if use_minutes is None:
             raise ActionError("the policy has no quotas")
         whom, canonical = _whom(policy, client), _target("category", category)
-        with _usable():
+        with usable():
             made = use_minutes.extend(canonical, minutes, client=whom, by=account.name)
         plain: dict[str, object] = made._asdict()
         undo = {"kind": "extension", **plain}
@@ -214,7 +214,7 @@ class Administration:
             raise ActionError("a code is for a client, a user, or whoever uses it first")
         canonical = _target(scope, target) if target else None
         before = {code.hash for code in self.overrides.codes()}
-        with _usable():
+        with usable():
             code = self.overrides.make_code(
                 scope, minutes * _MINUTE, canonical, whom, valid_for=hours * 60 * _MINUTE, by=account.name
             )
@@ -444,7 +444,7 @@ def _seconds_left(how: dict[str, object]) -> float | None:
 
 
 @contextmanager
-def _usable() -> Iterator[None]:
+def usable() -> Iterator[None]:
     """What somebody wrote, and cannot be used, is an ``ActionError``."""
     try:
         yield
@@ -453,14 +453,14 @@ def _usable() -> Iterator[None]:
 
 
 def _target(scope: str, target: str) -> str:
-    with _usable():
+    with usable():
         return canonical_target(scope, target)
 
 
 def _expression(scope: str, target: str) -> str:
     if scope == "host":
         return f"{_target(scope, target)}/"
-    with _usable():
+    with usable():
         return str(parse_expression(as_typed(target).decode("utf-8", "surrogateescape")))
 
 

@@ -3,7 +3,6 @@
 import re
 import sqlite3
 import time
-from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
@@ -39,18 +38,6 @@ GAMES = "hrn://c.example/games"
 @pytest.fixture
 def clock() -> Clock:
     return Clock(1_800_000_000.0)
-
-
-@pytest.fixture
-def path(place: Path) -> Path:
-    """The file, in tests that are ``IN_FILE``."""
-    return place
-
-
-@pytest.fixture
-def overrides(place: Path | PostgresAddress, clock: Clock) -> Iterator[Overrides]:
-    with Overrides(place, clock) as opened:
-        yield opened
 
 
 def wanted(host: str = "games.example", client: str = PUPIL, **more: str | None) -> AccessRequest:

@@ -52,18 +52,6 @@ def clock() -> Clock:
 
 
 @pytest.fixture
-def path(place: Path) -> Path:
-    """The file, in tests that are ``IN_FILE``."""
-    return place
-
-
-@pytest.fixture
-def overrides(place: Path | PostgresAddress, clock: Clock) -> Iterator[Overrides]:
-    with Overrides(place, clock) as opened:
-        yield opened
-
-
-@pytest.fixture
 def other(place: Path | PostgresAddress, clock: Clock, overrides: Overrides) -> Iterator[Overrides]:
     """Another process, as far as SQLite and PostgreSQL can tell."""
     with Overrides(place, clock) as opened:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import base64
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
@@ -22,12 +22,6 @@ START = 1_800_000_000.0
 @pytest.fixture
 def clock() -> Clock:
     return Clock(START)
-
-
-@pytest.fixture
-def overrides(place: Path | PostgresAddress, clock: Clock) -> Iterator[Overrides]:
-    with Overrides(place, clock) as opened:
-        yield opened
 
 
 @pytest.fixture

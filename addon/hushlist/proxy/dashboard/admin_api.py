@@ -15,7 +15,6 @@ import hmac
 import json
 from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict
 from datetime import UTC, datetime
 from http import HTTPStatus
 from math import ceil
@@ -27,10 +26,10 @@ from urllib.parse import parse_qsl
 from mitmproxy import http
 
 from hushlist.admin.admin_store import BEARER, DEVICE, SESSION, Account, ActionError, AdminStore, default_path
-from hushlist.admin.administration import Administration, Done, MissingError
+from hushlist.admin.administration import Administration, Done, MissingError, usable
 from hushlist.admin.what_holds import preview, previewed, what_holds
 from hushlist.decide.engine import Engine
-from hushlist.errors import UrlError, logger_of, printable
+from hushlist.errors import logger_of, printable
 from hushlist.policy.admin import AdminPerson, Role
 from hushlist.policy.groups import Client, address_text
 from hushlist.policy.proxy_settings import LOOPBACK
@@ -178,15 +177,16 @@ class AdminApi:
             quotas = [use.as_dict() for use in self._runtime.quota_uses(who)]
             found = what_holds(engine, who, values["url"].strip(), now)
             names = {None, *who.names, f"group:{found['group']}"}
-            overrides = self._runtime.overrides
-            blocks = [] if overrides is None else [asdict(one) for one in overrides.blocks() if one.client in names]
-            return {**found, "quotas": quotas, "blocks": blocks}
+            does = self._administration()
+            own = {
+                kind: [one for one in plain if one["client"] in names]
+                for kind, plain in (does.grants() | does.blocks()).items()
+            }
+            return {**found, "quotas": quotas, **own}
         if self._runtime.journal is None:
             raise ActionError("the policy keeps no log, so nothing tells what was asked for")
-        try:
+        with usable():
             covered = previewed(values["scope"], values["target"], values["client"], privacy_of(self._runtime))
-        except UrlError as error:
-            raise ActionError(str(error)) from error
         return preview(self._runtime.journal.place, covered, values["action"], now)
 
     def _administration(self) -> Administration:

@@ -284,6 +284,7 @@ _GIVEN = {
         schedules=_all(_object("name:string is_on:boolean until:number?")),
         categories=_all(_object("category:string action:string?")),
         quotas=_all(_OBJECT),
+        grants=_all(_GRANT),
         blocks=_all(_BLOCK),
         decision=_or_null(_OBJECT),
     ),

@@ -31,7 +31,7 @@ from hushlist.proxy.ask_handler import requests_of
 from hushlist.proxy.dashboard.admin_api import LONGEST_BODY, AdminApi
 from hushlist.proxy.dashboard.api_description import BASE
 from hushlist.proxy.dashboard.dashboard_data import privacy_of, recent, view
-from hushlist.proxy.dashboard.history_page import History, history, history_csv, history_page
+from hushlist.proxy.dashboard.history_page import WHY_NONE, History, history, history_csv, history_page
 from hushlist.proxy.dashboard.metrics import CONTENT_TYPE, metrics
 from hushlist.proxy.dashboard.setup_page import SetupPage, is_direct, is_setup_path
 from hushlist.proxy.flow_outcome import HIDDEN, is_open, refuse
@@ -309,13 +309,14 @@ class DashboardServer:
         """What the log has of a day, a week or a month, as a page or as CSV."""
         async with self._asks_log:
             found = await asyncio.to_thread(history, self._runtime, _query(request, "of"), datetime.now(UTC))
-        if not isinstance(found, History):
-            return _plain(HTTPStatus.NOT_FOUND, found)
-        if request.path.startswith("/history.csv"):
+        if _path(request) == "/history.csv":
+            if not isinstance(found, History):
+                return _plain(HTTPStatus.NOT_FOUND, WHY_NONE[found])
             saved = {"Content-Disposition": f"attachment; filename=hushlist-{found.span}.csv"}
             return _response(HTTPStatus.OK, history_csv(found), "text/csv; charset=utf-8", **saved)
         language = _language(request)
-        return _html(history_page(found, language), language)
+        status = HTTPStatus.OK if isinstance(found, History) else HTTPStatus.NOT_FOUND
+        return _html(history_page(found, language), language, status)
 
 
 # -- who asks ----------------------------------------------------------------------------------------------------------
@@ -389,9 +390,9 @@ def _response(status: int, octets: bytes, kind: str, **more: str) -> http.Respon
     return http.Response.make(status, octets, {"Content-Type": kind, **_HEADERS, **more})
 
 
-def _html(octets: bytes, language: str) -> http.Response:
+def _html(octets: bytes, language: str, status: int = HTTPStatus.OK) -> http.Response:
     more = {"Content-Language": language, "Vary": "Accept-Language"}
-    return _response(HTTPStatus.OK, octets, "text/html; charset=utf-8", **more)
+    return _response(status, octets, "text/html; charset=utf-8", **more)
 
 
 def _plain(status: int, words: str, **more: str) -> http.Response:

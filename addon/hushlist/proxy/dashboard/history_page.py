@@ -28,6 +28,11 @@ _DAYS = {"day": 1, "week": 7, "month": 30}
 _COUNTED = ("client", "category", "host", "list")
 #: most values of each
 _MOST = 20
+#: why there is none: the key of its text -> the same for the log of the proxy
+WHY_NONE = {
+    "no_log": "there is no log: the policy's key log turns it on",
+    "no_database": "the log has no database that can be read: see rows in the policy's key log",
+}
 #: characters at which a spreadsheet takes a cell for a formula
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
@@ -46,15 +51,15 @@ class History:
 
 
 def history(runtime: Runtime, span: str, now: datetime) -> History | str:
-    """The history up to ``now``, or why there is none; waits for the disk."""
+    """The history up to ``now``, or a key of ``WHY_NONE``; waits for the disk."""
     journal, engine = runtime.journal, runtime.engine
     if journal is None or engine is None or engine.policy.log is None:
-        return "there is no log: the policy's key log turns it on"
+        return "no_log"
     span, zone = span if span in _SPANS else "day", engine.policy.zone
     since = time_text((now - timedelta(days=_DAYS[span])).timestamp())
     counted = counts_over_time(journal.place, since)
     if counted is None:
-        return "the log has no database that can be read: see rows in the policy's key log"
+        return "no_database"
     stopped = {
         by: _stopped(runtime, by, since)
         for by in _COUNTED
@@ -101,25 +106,11 @@ def history_csv(found: History) -> bytes:
     return text.getvalue().encode("utf-8", "backslashreplace")
 
 
-def history_page(found: History, language: str) -> bytes:
-    """The page."""
+def history_page(found: History | str, language: str) -> bytes:
+    """The page, of a history or of why there is none."""
     texts = live_texts()[language]
-    title = texts[f"last_{found.span}"]
-    head = element(
-        "head",
-        Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
-        element("title", f"Hushlist: {title}"),
-        Markup('<link rel="icon" href="/icon.svg" type="image/svg+xml"><link rel="stylesheet" href="/live.css">'),
-    )
-    links = (
-        element("a", texts[f"last_{span}"], href=f"?of={span}", aria_current="page" if span == found.span else False)
-        for span in _SPANS
-    )
-    csv_link = element("a", "CSV", href=f"/history.csv?of={found.span}")
-    nav = element(
-        "nav", *_spaced([*links, csv_link, element("a", texts["live_page"], href="/")]), aria_label=texts["history"]
-    )
-    header = element("header", element("div", element("h1", title), nav))
+    if isinstance(found, str):
+        return _page(texts["history"], "", element("p", texts[found], class_="soft"), texts, language)
     said_of_it = element("p", texts["history_said"].format(zone=found.zone), class_="soft")
     chart = element(
         "section", element("h2", texts["over_time"]), said_of_it, _chart(found.times, texts), class_="panel"
@@ -128,8 +119,28 @@ def history_page(found: History, language: str) -> bytes:
         element("section", element("h2", texts[f"stopped_{by}"]), _table(values, texts), class_="panel counted")
         for by, values in found.stopped.items()
     )
-    main = element("main", chart, element("div", *tables, class_="grid"))
-    page = element("html", head, element("body", header, main), lang=language, dir=texts["dir"])
+    title, content = texts[f"last_{found.span}"], chart + element("div", *tables, class_="grid")
+    return _page(title, found.span, content, texts, language)
+
+
+def _page(title: str, shown: str, content: Markup, texts: Texts, language: str) -> bytes:
+    """A page with links to the others, and to its own CSV if it shows a span."""
+    head = element(
+        "head",
+        Markup('<meta charset="utf-8"><meta name="viewport" content="width=device-width, initial-scale=1">'),
+        element("title", f"Hushlist: {title}"),
+        Markup('<link rel="icon" href="/icon.svg" type="image/svg+xml"><link rel="stylesheet" href="/live.css">'),
+    )
+    links = (
+        element("a", texts[f"last_{span}"], href=f"/history?of={span}", aria_current="page" if span == shown else False)
+        for span in _SPANS
+    )
+    own_csv = [element("a", "CSV", href=f"/history.csv?of={shown}")] if shown else []
+    nav = element(
+        "nav", *_spaced([*links, *own_csv, element("a", texts["live_page"], href="/")]), aria_label=texts["history"]
+    )
+    header = element("header", element("div", element("h1", title), nav))
+    page = element("html", head, element("body", header, element("main", content)), lang=language, dir=texts["dir"])
     return f"<!doctype html>{page}".encode("utf-8", "backslashreplace")
 
 

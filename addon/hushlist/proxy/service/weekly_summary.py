@@ -9,7 +9,7 @@ from markupsafe import Markup
 
 from hushlist.errors import logger_of
 from hushlist.notify.notifier import Notice
-from hushlist.proxy.dashboard.history_page import History, history, label_text
+from hushlist.proxy.dashboard.history_page import WHY_NONE, History, history, label_text
 from hushlist.proxy.languages import Texts, live_texts, moment_text, number_text
 from hushlist.proxy.page.elements import element
 from hushlist.proxy.runtime import Runtime
@@ -37,7 +37,7 @@ def send_weekly_summary(runtime: Runtime, now: datetime) -> None:
             if isinstance(found, History):
                 runtime.notifier.send(summary_of(found, monday, engine.policy.language))
             else:
-                logger.warning("hushlist: no summary of the week: %s", found)
+                logger.warning("hushlist: no summary of the week: %s", WHY_NONE[found])
     except StoreError as error:
         logger.warning("hushlist: no summary of the week: %s", error)
     except Exception:

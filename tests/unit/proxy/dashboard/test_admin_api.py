@@ -937,8 +937,10 @@ def test_what_holds_for_a_client_is_told(hushlist: Hushlist, use: Callable[..., 
     assert hushlist.runtime.overrides is not None
     for client in (None, "group:kids", "10.0.1.7", "10.0.0.7", "group:default"):
         hushlist.runtime.overrides.block("host", "a.example", None, client=client, by="max")
+        hushlist.runtime.overrides.grant("host", "b.example", None, client=client, how="command line", by="max")
     told = browser.call("GET", "/client?client=10.0.1.7")[1]
-    assert [one["client"] for one in told["blocks"]] == ["10.0.1.7", "group:kids", None]
+    for kind in ("blocks", "grants"):
+        assert [one["client"] for one in told[kind]] == ["10.0.1.7", "group:kids", None]
     assert browser.call("GET", "/client?client=10.9.9.9")[1]["group"] == "default"
 
 

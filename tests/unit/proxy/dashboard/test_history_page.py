@@ -14,7 +14,8 @@ from mitmproxy.test import tflow
 
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.dashboard.dashboard_server import HOST
-from hushlist.proxy.dashboard.history_page import History, history, history_csv, history_page
+from hushlist.proxy.dashboard.history_page import WHY_NONE, History, history, history_csv, history_page
+from hushlist.proxy.languages import live_texts
 from unit.mitmproxied import mitmproxied, own_answer
 
 Start = Callable[..., Hushlist]
@@ -99,11 +100,16 @@ def test_it_has_no_more_than_the_log(start: Start, path: str) -> None:
         assert secret not in text.lower()
 
 
-@pytest.mark.parametrize(("log", "why"), [("off", "there is no log"), ("{rows: 0}", "no database")])
-def test_without_a_database_it_says_so(start: Start, log: str, why: str) -> None:
-    answer = get(start(log), "/history")
-    assert answer.status_code == 404
-    assert why in answer.text
+@pytest.mark.parametrize(("log", "key"), [("off", "no_log"), ("{rows: 0}", "no_database")])
+def test_without_a_database_it_says_so_in_the_reader_s_language(start: Start, log: str, key: str) -> None:
+    hushlist = start(log)
+    answer = get(hushlist, "/history", accept_language="de")
+    assert (answer.status_code, answer.headers["Content-Type"]) == (404, "text/html; charset=utf-8")
+    assert live_texts()["de"][key] in answer.text
+    assert "/history?of=week" in answer.text
+    assert "/history.csv" not in answer.text
+    answer = get(hushlist, "/history.csv")
+    assert (answer.status_code, answer.text) == (404, f"{WHY_NONE[key]}\n")
 
 
 def test_as_csv_no_value_is_a_formula() -> None:

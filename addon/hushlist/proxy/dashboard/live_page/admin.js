@@ -32,7 +32,15 @@ async function call(method, path, body) {
 function tell(text, isWrong = false, more = null) {
   const place = byId("told");
   place.className = isWrong ? "alert" : "";
-  if (place.textContent !== text || more) place.replaceChildren(text, ...(more ? [" ", more] : []));
+  if (!text) place.replaceChildren();
+  else if (place.firstChild?.data !== text || more) place.replaceChildren(text, ...(more ? [" ", more] : []), " ", button("×", t("close"), dismiss));
+}
+
+/** Take away what was said and what a rule would change; the focus goes back. */
+function dismiss() {
+  tell("");
+  byId("preview").replaceChildren();
+  goBack();
 }
 
 /** The button that undoes what was just done. */
@@ -337,6 +345,7 @@ async function submitHolds(event) {
     [t("schedules"), found.schedules.map(changes).join("\n") || "–"],
     [t("categories"), found.categories.map((one) => pair(one.category, action(one.action, "as_lists_say"))).join("\n") || t("as_lists_say")],
     [t("no_rule_decides"), action(found.default, "action_pass")],
+    ...(found.grants.length ? [[t("unblocked_now"), found.grants.map((one) => `${what(one)}, ${whom(one.client)}, ${lasting(one.until)}`).join("\n")]] : []),
     ...(found.blocks.length ? [[t("blocked_besides"), found.blocks.map((one) => `${what(one)}, ${whom(one.client)}, ${lasting(one.until)}`).join("\n")]] : []),
     ...(found.quotas.length ? [[t("quotas"), found.quotas.map(quotaText).join("\n")]] : []),
     ...(decision ? [[t("this_address"), pair(t(`action_${decision.action}`), decision.why || t("no_rule_fits"))]] : []),
@@ -388,10 +397,7 @@ byId("act").elements.scope.addEventListener("change", ({target}) => {
 });
 for (const id of ["act", "told"]) {
   byId(id).addEventListener("keydown", ({key}) => {
-    if (key !== "Escape") return;
-    tell("");
-    byId("preview").replaceChildren();
-    goBack();
+    if (key === "Escape") dismiss();
   });
 }
 document.addEventListener("locked", learn);

@@ -1,0 +1,24 @@
+"""What tests of the store share; each has a clock of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from hushlist.system.postgres_address import PostgresAddress
+from hushlist.unblock.overrides import Overrides
+from unit.clock import Clock
+
+
+@pytest.fixture
+def path(place: Path) -> Path:
+    """The file, in tests that are ``IN_FILE``."""
+    return place
+
+
+@pytest.fixture
+def overrides(place: Path | PostgresAddress, clock: Clock) -> Iterator[Overrides]:
+    with Overrides(place, clock) as opened:
+        yield opened
