@@ -160,9 +160,7 @@ class AdminStore:
         Each address and each known browser has a few tries, then it is locked. Whoever has many addresses is stopped
         by the number of tries at a name. That stops no browser and no address from which its owner has signed in, and
         nobody at the machine itself (``is_near``): else a stranger could keep the owner out by guessing.
-
-        Raises:
-            LockedError: there were too many wrong tries; ``verify`` was not called.
+        ``LockedError`` if there were too many wrong tries; ``verify`` was not called.
         """
         of_name = f"name:{hashlib.sha256(name.encode('utf-8', 'replace')).hexdigest()}"
         # counted before the check: otherwise a hundred tries at once would all be checked before the first counts

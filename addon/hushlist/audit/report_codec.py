@@ -46,10 +46,7 @@ class ReportError(HushlistError):
 def encode(value: object) -> Any:
     """Plain types; octets that are not UTF-8 become lone surrogates, so that none is lost.
 
-    What has plain types of its own, by ``as_dict``, gets these.
-
-    Raises:
-            TypeError: it is nothing that a report has.
+    What has plain types of its own, by ``as_dict``, gets these. ``TypeError`` if it is nothing that a report has.
     """
     match value:
         case str():

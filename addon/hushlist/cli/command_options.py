@@ -21,7 +21,7 @@ from hushlist.match.expressions import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.match.seal import SealKey
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import Client, address_text
-from hushlist.policy.policy_file import ListError, ListFile, Policy, list_files, read_policy
+from hushlist.policy.policy_file import ListError, ListFile, Policy, list_files, policy_at
 from hushlist.policy.recurrence import parse_moment
 from hushlist.url.hashed_uri import VARIANTS
 from hushlist.url.parts import to_bytes
@@ -111,13 +111,7 @@ def clock_of(arguments: argparse.Namespace) -> tzinfo | None:
 
 def policy_of(arguments: argparse.Namespace) -> Policy | None:
     """The policy in the arguments, without its lists, if there is one; ``SourceError`` if it cannot be read."""
-    if arguments.policy is None:
-        return None
-    report = ProblemReport(str(arguments.policy))
-    policy = read_policy(arguments.policy, report)
-    if policy is None or report.errors:
-        raise SourceError(report.errors)
-    return policy
+    return None if arguments.policy is None else policy_at(arguments.policy)
 
 
 def open_engine(arguments: argparse.Namespace) -> Engine:

@@ -83,10 +83,7 @@ class IndexCache:
     def check(self) -> None:
         """Check that no other user can write to the folder: an index there decides what passes.
 
-        An index's checksums find accidents, not forgeries.
-
-        Raises:
-            OSError: the folder cannot be trusted.
+        An index's checksums find accidents, not forgeries. ``OSError`` if the folder cannot be trusted.
         """
         check_private(self.folder)
 

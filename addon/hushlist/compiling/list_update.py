@@ -277,10 +277,8 @@ def _shower(url: str, progress: Progress | None) -> Callable[[int, int], object]
 def _prove(own: SubscribedList, path: Path, in_force: str, signed: int, ask: Callable[..., Fetched]) -> tuple[str, int]:
     """The digest of what was fetched, and the time of its signature, 0 if it has none.
 
-    ``in_force`` and ``signed`` are those of the list in force.
-
-    Raises:
-        FetchError: it is not what the policy asks for, or its signature cannot be fetched.
+    ``in_force`` and ``signed`` are those of the list in force. ``FetchError`` if it is not what the policy asks for, or
+    its signature cannot be fetched.
     """
     subscription = own.subscription
     with open_regular(path) as file:

@@ -108,10 +108,8 @@ def updated(
     """Lists of one server as it has them now, from what is known of them; and seconds until each may be asked again.
 
     They are asked for together. Where the update of one does not fit what is known, or its checksum is another, all of
-    it is asked for, once. What still cannot be used says why.
-
-    Raises:
-        FetchError: the server gives no answer that can be used.
+    it is asked for, once. What still cannot be used says why. ``FetchError`` if the server gives no answer that can be
+    used.
     """
     found: dict[ThreatList, tuple[prefix_list.PrefixList, float] | FetchError] = {}
     bases = dict(known)

@@ -162,10 +162,8 @@ class LogWriter:
         """Start; nothing is read or written in the calling thread.
 
         ``state`` is the folder of the pseudonyms' key, and of the log if the settings name none; by default the
-        platform's. ``clock`` gives seconds since 1970.
-
-        Raises:
-            RuntimeError: the user has no home folder for a log, or no thread can be started.
+        platform's. ``clock`` gives seconds since 1970. ``RuntimeError`` if the user has no home folder for a log, or no
+        thread can be started.
         """
         state = state or state_folder()
         folder = settings.folder or state

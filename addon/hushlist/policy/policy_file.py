@@ -190,10 +190,7 @@ def list_files(
 ) -> list[ListFile]:
     """The files of a list: one, or those of a folder; without a given format, the file's content tells it.
 
-    Lists in a folder get the folder's name, unless ``defaults`` has one.
-
-    Raises:
-        ListError: there is no such file.
+    Lists in a folder get the folder's name, unless ``defaults`` has one. ``ListError`` if there is no such file.
     """
     if form in FOLDERS or (form is None and path.is_dir()):
         form = form or "squidguard"
@@ -239,6 +236,15 @@ def read_policy(path: Path, report: ProblemReport) -> Policy | None:
     if octets is None or document is None:
         return None
     return replace(_PolicyReader(path, report, files).read(document), digest=hashlib.sha256(octets).hexdigest())
+
+
+def policy_at(path: Path) -> Policy:
+    """A policy without its lists; ``SourceError`` if there is a problem."""
+    report = ProblemReport(str(path))
+    policy = read_policy(path, report)
+    if policy is None or report.errors:
+        raise SourceError(report.errors)
+    return policy
 
 
 _CHECK_ACTIONS = (Action.BLOCK, Action.TAG, Action.PASS)
@@ -349,14 +355,18 @@ class _PolicyReader:
     def _file(self, fields: MappingReader, key: str) -> Path | None:
         """The file that a key names."""
         name = fields.text(key)
-        if name is None:
-            return None
-        path = self._path.parent / name
-        if not self._is_there(path):
-            self._report.error(fields.line_of(key), name, "there is no such file")
-        elif path.is_dir():
+        path = None if name is None else self._named(name, fields.line_of(key))
+        if name is not None and path is not None and path.is_dir():
             self._report.error(fields.line_of(key), name, "expected a file, not a folder")
         return path
+
+    def _named(self, name: str, line: int) -> Path | None:
+        """The path of a file that a line of the policy names, if it is there."""
+        path = self._path.parent / name
+        if self._is_there(path):
+            return path
+        self._report.error(line, name, "there is no such file")
+        return None
 
     def _layer(self, node: YamlNode) -> Layer:
         fields = MappingReader(node, ("name", "during", "checks", "lists"), self._report)
@@ -440,9 +450,8 @@ class _PolicyReader:
         name = fields.text("seal")
         if name is None:
             return None if "seal" in fields else ""
-        path = self._path.parent / name
-        if not self._is_there(path):
-            self._report.error(fields.line_of("seal"), name, "there is no such file")
+        path = self._named(name, fields.line_of("seal"))
+        if path is None:
             return None
         try:
             key = read_seal_key(path)
@@ -503,12 +512,9 @@ class _PolicyReader:
 
     def _read_secret(self, name: str, line: int) -> bytes | None:
         """A private file that line ``line`` of the policy names."""
-        path = self._path.parent / name
-        if not self._is_there(path):
-            self._report.error(line, name, "there is no such file")
-            return None
+        path = self._named(name, line)
         try:
-            return read_private(path, _LONGEST_KEY)
+            return None if path is None else read_private(path, _LONGEST_KEY)
         except (OSError, ValueError) as error:  # ValueError: no file can have that name
             self._report.error(line, name, reason_of(error))
             return None
@@ -542,12 +548,9 @@ class _PolicyReader:
 
     def _read_beside(self, name: str, line: int) -> tuple[Path, bytes] | None:
         """A file that line ``line`` of the policy names."""
-        path = self._path.parent / name
-        if not self._is_there(path):
-            self._report.error(line, name, "there is no such file")
-            return None
-        octets = read_octets(path, self._report, LONGEST_DOCUMENT)
-        return None if octets is None else (path, octets)
+        path = self._named(name, line)
+        octets = None if path is None else read_octets(path, self._report, LONGEST_DOCUMENT)
+        return None if path is None or octets is None else (path, octets)
 
     def _is_there(self, path: Path) -> bool:
         return self._files.setdefault(path, fingerprint(path)) is not None

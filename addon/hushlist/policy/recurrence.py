@@ -235,9 +235,7 @@ class Schedule:
         """The first moment after ``now``, in UTC, at which ``is_on`` changes; ``None`` if there is none.
 
         Searches some weeks from now, then some weeks from each named date, so a far date costs no more than a near one.
-
-        Raises:
-            ValueError: the moment has no time zone.
+        ``ValueError`` if the moment has no time zone.
         """
         now = _aware(now).astimezone(UTC)
         was_on = self.is_on(now)

@@ -131,10 +131,7 @@ def hide(
     """Hide the rules of lists; with a key, hashes of expressions are sealed.
 
     ``prefix_length`` is in octets; without it, ``default_prefix_length`` gives it. ``popular`` are canonical hosts, the
-    most popular first.
-
-    Raises:
-        SourceError: a list cannot be used.
+    most popular first. ``SourceError`` if a list cannot be used.
     """
     collector = _Collector(kind, tuple(popular), key)
     left_out, warnings = _collect(files, collector, progress)

@@ -344,10 +344,7 @@ class Overrides:
         """A code for one grant of so many seconds; only the return value contains it.
 
         Without a target, it is good for any blocked target of its scope; without a client, for the first client that
-        uses it.
-
-        Raises:
-            ValueError: a grant cannot have that scope, target or time.
+        uses it. ``ValueError`` if a grant cannot have that scope, target or time.
         """
         check_target(scope, target)
         _check_seconds(seconds)

@@ -10,7 +10,7 @@ from functools import cache, partial
 from io import StringIO
 from pathlib import Path
 
-from hushlist.audit.diff.diff_job import DiffOptions, diff, is_policy, policy_at, side_of_list, side_of_policy
+from hushlist.audit.diff.diff_job import DiffOptions, diff, is_policy, side_of_list, side_of_policy
 from hushlist.audit.leak.guesses import Block, Targets, blocks_of, entries_of, try_block
 from hushlist.audit.lint.lint_job import lint
 from hushlist.audit.replay.audit_report import (
@@ -30,7 +30,7 @@ from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedReques
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ListDefaults
 from hushlist.policy.groups import NOBODY, Client
-from hushlist.policy.policy_file import ListFile
+from hushlist.policy.policy_file import ListFile, policy_at
 from hushlist.url.request import Request
 from unit.hostile import rules_of
 from unit.parsers.lines import engine

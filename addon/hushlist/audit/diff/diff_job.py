@@ -50,10 +50,10 @@ from hushlist.jobs.list_chunks import (
 )
 from hushlist.jobs.worker_processes import Progress, Workers
 from hushlist.lists.list_formats import files_of_folder
-from hushlist.lists.list_source import ListDefaults, ProblemReport
+from hushlist.lists.list_source import ListDefaults
 from hushlist.match.index_writer import unspill
 from hushlist.match.seal import SealKey
-from hushlist.policy.policy_file import Layer, ListError, ListFile, Policy, fingerprint, list_files, read_policy
+from hushlist.policy.policy_file import Layer, ListError, ListFile, Policy, fingerprint, list_files
 from hushlist.system.files import open_regular
 
 #: parts whose rules are kept in memory, to show the other rule of a change
@@ -89,15 +89,6 @@ def is_policy(path: Path) -> bool:
         return False  # the next reader reports why
 
 
-def policy_at(path: Path) -> Policy:
-    """A policy; ``SourceError`` if the policy cannot be used."""
-    report = ProblemReport(str(path))
-    policy = read_policy(path, report)
-    if policy is None or report.errors:
-        raise SourceError(report.errors)
-    return policy
-
-
 def side_of_policy(policy: Policy) -> DiffSide:
     """All files of a policy, named by their paths relative to it."""
     files = tuple(file for layer in policy.layers for file in layer.lists)
@@ -108,10 +99,8 @@ def side_of_policy(policy: Policy) -> DiffSide:
 def side_of_list(path: Path, form: str | None, defaults: ListDefaults, key: SealKey | None = None) -> DiffSide:
     """The file of a list, or the files of a folder, which keep their names; and a policy with just this list.
 
-    ``key`` is that of sealed hashes; without it, nothing can be decided by them.
-
-    Raises:
-            SourceError: there is no such list.
+    ``key`` is that of sealed hashes; without it, nothing can be decided by them. ``SourceError`` if there is no such
+    list.
     """
     try:
         files = tuple(list_files(path, form, replace(defaults, layer=defaults.layer or _LAYER)))

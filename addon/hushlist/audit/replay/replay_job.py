@@ -218,9 +218,7 @@ def count_in_processes(
     """The tally of all sources, and the number of processes that counted.
 
     ``own`` counts in this process; ``again`` makes the same counter in other processes, so it must be picklable.
-
-    Raises:
-        WorkerError: a process ended too early.
+    ``WorkerError`` if a process ended too early.
     """
     total = sum(map(_size, work.sources))
     is_small = STANDARD_INPUT not in work.sources and total < FEW

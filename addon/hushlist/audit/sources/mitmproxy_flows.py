@@ -48,10 +48,8 @@ class TnetstringError(ValueError):
 def values(stream: BinaryIO, longest: int) -> Iterator[object]:
     """The values; a ``TnetstringError`` in place of an invalid one, or one longer than ``longest`` octets.
 
-    Octets are returned as a ``memoryview``.
-
-    Raises:
-        TnetstringError: the stream ends too early, or the beginning of the next value is not known.
+    Octets are returned as a ``memoryview``. ``TnetstringError`` if the stream ends too early, or the beginning of the
+    next value is not known.
     """
     while (length := _read_length(stream)) is not None:
         if length >= longest:

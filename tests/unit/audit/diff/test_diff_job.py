@@ -15,7 +15,6 @@ from hushlist.audit.diff.diff_job import (
     DiffSide,
     diff,
     is_policy,
-    policy_at,
     replaced,
     side_of_list,
     side_of_policy,
@@ -25,7 +24,7 @@ from hushlist.errors import SourceError
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ListDefaults
 from hushlist.match.expressions import full_hash
-from hushlist.policy.policy_file import ListFile, Policy
+from hushlist.policy.policy_file import ListFile, Policy, policy_at
 
 ALL = DiffOptions(moved=True)
 
