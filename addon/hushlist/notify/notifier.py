@@ -57,14 +57,11 @@ class Notifier:
     def __init__(
         self,
         channels: Iterable[Channel] = (),
-        send_by: Deliver | None = None,
+        send_by: Deliver = _deliver,
         *,
         pauses: tuple[float, ...] = PAUSES,
         clock: Callable[[], float] = monotonic,
     ) -> None:
-        send_by = send_by or (
-            lambda channel, notice: deliver(channel, notice.title, notice.message, notice.as_dict(), notice.html)
-        )
         self._posts = [_Post(channel, send_by, pauses) for channel in channels]
         self._clock, self._lock = clock, Lock()
         #: when, and who caused it

@@ -63,7 +63,6 @@ _DEVICE_COOKIES = {True: "__Host-hushlist-device", False: "hushlist-device"}
 TOKEN_HEADER = "x-hushlist-token"  # noqa: S105
 #: of nobody: an unknown name takes as long as a wrong passphrase
 _NOBODY = f"scrypt$n=32768,r=8,p=1${'A' * 43}${'A' * 43}"
-_NOT_HERE = "sign in over https, or on the machine of the proxy itself"
 
 
 class RefusedError(Exception):
@@ -204,11 +203,15 @@ class AdminApi:
 
     # -- who asks ----------------------------------------------------------------------------------------------------
 
-    async def _account(self, request: http.Request, client: Client, needed: Role) -> Account:
+    def _check_way(self, request: http.Request, client: Client) -> None:
+        """Whether somebody can sign in at all, and on this way."""
         if not self._people:
             raise RefusedError(HTTPStatus.FORBIDDEN, "the policy names nobody who may sign in (admin)")
         if not _is_private(request, client):
-            raise RefusedError(HTTPStatus.FORBIDDEN, _NOT_HERE)
+            raise RefusedError(HTTPStatus.FORBIDDEN, "sign in over https, or on the machine of the proxy itself")
+
+    async def _account(self, request: http.Request, client: Client, needed: Role) -> Account:
+        self._check_way(request, client)
         account = await asyncio.to_thread(self._known, request, client)
         if account is None:
             raise RefusedError(HTTPStatus.UNAUTHORIZED, "nobody is signed in", WWW_Authenticate="Bearer")
@@ -246,10 +249,7 @@ class AdminApi:
     async def _sign_in(
         self, request: http.Request, client: Client, values: dict[str, Any]
     ) -> tuple[dict[str, object], tuple[str, ...]]:
-        if not self._people:
-            raise RefusedError(HTTPStatus.FORBIDDEN, "the policy names nobody who may sign in (admin)")
-        if not _is_private(request, client):
-            raise RefusedError(HTTPStatus.FORBIDDEN, _NOT_HERE)
+        self._check_way(request, client)
         if self._sign_ins >= MOST_SIGN_INS:
             raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "too many are signing in: try again", Retry_After="5")
         self._sign_ins += 1
