@@ -54,6 +54,17 @@ def add_urls_command(commands: Commands, name: str, command: Command, text: str)
     return parser
 
 
+def add_list(parser: argparse.ArgumentParser, name: str, lines: Iterable[str], text: str) -> None:
+    """Add an option that prints lines and exits, as ``--help`` does."""
+
+    class PrintLines(argparse.Action):
+        def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
+            print_lines(lines)
+            parser.exit(GOOD)
+
+    parser.add_argument(name, action=PrintLines, nargs=0, help=text)
+
+
 def add_policy(parser: argparse.ArgumentParser) -> None:
     """Add the option that names a policy."""
     parser.add_argument(

@@ -8,10 +8,17 @@ from collections.abc import Iterable, Iterator
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from itertools import chain
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hushlist.cli.command_options import add_context, add_key_file, add_who_and_when, open_engine, told_of, who_and_when
+from hushlist.cli.command_options import (
+    add_context,
+    add_key_file,
+    add_popular,
+    add_who_and_when,
+    open_engine,
+    told_of,
+    who_and_when,
+)
 from hushlist.cli.common import (
     FOUND,
     GOOD,
@@ -56,13 +63,7 @@ def add_to(commands: Commands) -> None:
     text = "compile the lists of a policy into the cache, where the proxy finds them, and report what became of them"
     compiler = add_command(commands, "compile", run_compile, text)
     add_policy(compiler)
-    compiler.add_argument(
-        "--popular",
-        type=Path,
-        metavar="FILE",
-        help="popular domains, one a line or as rank,domain: rules that cover one get a warning "
-        "(the index is then another than the proxy's)",
-    )
+    add_popular(compiler, ": rules that cover one get a warning (the index is then another than the proxy's)")
     compiler.add_argument(
         "--json", action="store_true", help="print the report as a JSON object, with the file of the index"
     )

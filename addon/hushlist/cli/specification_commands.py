@@ -15,6 +15,7 @@ from hushlist.cli.common import (
     GOOD,
     Commands,
     add_command,
+    add_list,
     checked,
     complain,
     print_json,
@@ -41,7 +42,7 @@ def add_to(commands: Commands) -> None:
         "IRI-reference)",
     )
     parser.add_argument("--json", action="store_true", help="print JSON")
-    parser.add_argument("--list-rules", action=_ListRules, nargs=0, help="print the rules of each grammar, and exit")
+    add_list(parser, "--list-rules", _rule_names(), "print the rules of each grammar, and exit")
     parser = add_command(
         commands, "hrn", show_hrn, "show the parts of an hrn: name, its normal form, and what it implies"
     )
@@ -71,16 +72,6 @@ def add_to(commands: Commands) -> None:
     parser.add_argument("--json", action="store_true", help="print JSON, one line for each difference")
 
 
-class _ListRules(argparse.Action):
-    """Prints the rules and exits, as ``--help`` does."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Called by argparse."""
-        for grammar in grammars():
-            print_line(f"{grammar.name}: {', '.join(sorted(grammar.nodes, key=str.lower))}")
-        parser.exit(GOOD)
-
-
 # -- parse -------------------------------------------------------------------------------------------------------------
 
 
@@ -106,6 +97,11 @@ def parse_text(arguments: argparse.Namespace) -> int:
         print_lines(_table(text, parsed))
         print_lines(f"position {place}: {why}" for place, why in faults)
     return FOUND if any("MUST" in why for _, why in faults) else GOOD
+
+
+def _rule_names() -> Iterator[str]:
+    for grammar in grammars():
+        yield f"{grammar.name}: {', '.join(sorted(grammar.nodes, key=str.lower))}"
 
 
 def _rule_for(text: str) -> str:

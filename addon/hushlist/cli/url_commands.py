@@ -15,6 +15,7 @@ from hushlist.cli.common import (
     GOOD,
     Commands,
     add_command,
+    add_list,
     add_urls_command,
     checked,
     complain,
@@ -56,9 +57,8 @@ def _add_canonicalize(commands: Commands) -> None:
     )
     _add_base(parser)
     _add_preparation(parser)
-    parser.add_argument(
-        "--list-profiles", action=_ListProfiles, nargs=0, help="print each profile with its steps in order, and exit"
-    )
+    profiles = (f"{name}: {', '.join(profile.step_names)}" for name, profile in PROFILES.items())
+    add_list(parser, "--list-profiles", profiles, "print each profile with its steps in order, and exit")
 
 
 def _add_preparation(parser: argparse.ArgumentParser) -> None:
@@ -92,16 +92,6 @@ def _add_base(parser: argparse.ArgumentParser) -> None:
 
 def _resolved(url: bytes, base: str | None) -> bytes:
     return url if base is None else resolve(url, as_typed(base))
-
-
-class _ListProfiles(argparse.Action):
-    """Prints all profiles and exits, as ``--help`` does."""
-
-    def __call__(self, parser: argparse.ArgumentParser, *_: object) -> None:
-        """Called by argparse."""
-        for name, profile in PROFILES.items():
-            print_line(f"{name}: {', '.join(profile.step_names)}")
-        parser.exit(GOOD)
 
 
 def _add_compare(commands: Commands) -> None:
