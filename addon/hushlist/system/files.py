@@ -77,11 +77,7 @@ def make_private(folder: Path) -> None:
 
 
 def check_private(folder: Path) -> None:
-    """Check that no other user can write to a folder, if it exists.
-
-    Raises:
-        OSError: the folder cannot be trusted.
-    """
+    """Check that no other user can write to a folder, if it exists; ``OSError`` if the folder cannot be trusted."""
     try:
         status = folder.lstat()
     except OSError:
