@@ -22,13 +22,7 @@ from tempfile import TemporaryDirectory
 from urllib.parse import quote
 
 from hushlist.errors import Problem, SourceError
-from hushlist.importing.imported_policy import (
-    NO_ADDRESSES,
-    ImportedPolicy,
-    by_network,
-    network_of,
-    shown,
-)
+from hushlist.importing.imported_policy import NO_ADDRESSES, ImportedPolicy, by_network, network_of, shown
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.patterns import read_name
 from hushlist.system.files import LONGEST_DOCUMENT, LONGEST_WHOLE, check_length, open_regular, read_whole

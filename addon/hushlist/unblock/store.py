@@ -32,13 +32,7 @@ from weakref import finalize
 
 from hushlist.errors import HushlistError
 from hushlist.system.files import make_private, reason_of
-from hushlist.system.postgres import (
-    ChangeListener,
-    DatabaseError,
-    FollowedAnswer,
-    PostgresDatabase,
-    SqlConnection,
-)
+from hushlist.system.postgres import ChangeListener, DatabaseError, FollowedAnswer, PostgresDatabase, SqlConnection
 from hushlist.system.postgres_address import PostgresAddress
 
 #: the application ID in the file's header, "Hush"; another program's database must not be changed

@@ -13,13 +13,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from hushlist.audit.replay.decryption import SettingCounts, TlsCounts
-from hushlist.audit.replay.tally import (
-    FrequentNames,
-    Hits,
-    ListKey,
-    RuleKey,
-    SourceCount,
-)
+from hushlist.audit.replay.tally import FrequentNames, Hits, ListKey, RuleKey, SourceCount
 from hushlist.audit.report_codec import Flat, ReportError, Unread, decode
 from hushlist.audit.sources.recorded_request import (
     HIDDEN,

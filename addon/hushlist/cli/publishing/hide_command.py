@@ -8,14 +8,7 @@ from pathlib import Path
 
 from hushlist.audit.leak.guesses import Targets
 from hushlist.audit.leak.leak_job import search_dictionary, verdict
-from hushlist.cli.command_options import (
-    add_list_options,
-    add_popular,
-    add_seal,
-    files_of,
-    popular_domains,
-    seal_key,
-)
+from hushlist.cli.command_options import add_list_options, add_popular, add_seal, files_of, popular_domains, seal_key
 from hushlist.cli.common import (
     FOUND,
     GOOD,

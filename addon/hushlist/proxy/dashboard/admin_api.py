@@ -34,15 +34,7 @@ from hushlist.policy.admin import AdminPerson, Role
 from hushlist.policy.groups import Client, address_text
 from hushlist.policy.proxy_settings import LOOPBACK
 from hushlist.proxy.ask_handler import requests_of
-from hushlist.proxy.dashboard.api_description import (
-    BASE,
-    ApiCall,
-    InputError,
-    call_of,
-    checked,
-    openapi,
-    whole_numbers,
-)
+from hushlist.proxy.dashboard.api_description import BASE, ApiCall, InputError, call_of, checked, openapi, whole_numbers
 from hushlist.proxy.dashboard.dashboard_data import privacy_of
 from hushlist.proxy.runtime import Runtime
 from hushlist.system.postgres_address import PostgresAddress
