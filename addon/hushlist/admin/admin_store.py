@@ -229,7 +229,8 @@ class AdminStore:
         with self._store.reading() as database:
             query = "SELECT name, role FROM bearers WHERE hash = ? AND until > ?"
             row = database.execute(query, (_hash(token), self._clock())).fetchone()
-        return None if row is None else Account(f"token:{row[0]}", Role(row[1]), client)
+        role = None if row is None else _role(row[1])
+        return None if row is None or role is None else Account(f"token:{row[0]}", role, client)
 
     def bearers(self) -> list[Bearer]:
         """The tokens that can be used, the newest first."""
@@ -286,14 +287,29 @@ class AdminStore:
 
 
 def _recorded(row: tuple[object, ...]) -> RecordedAction:
+    """A row, which another version may have written: what cannot be understood cannot be undone."""
     number, at, who, client, what, detail, role, undo, undone, undone_by = row
     return RecordedAction(
         *(number, at, who, client, what),  # type: ignore[arg-type]  # the table's own types
-        json.loads(str(detail)),
-        None if role is None else Role(str(role)),
-        None if undo is None else json.loads(str(undo)),
+        _object(detail) or {},
+        _role(role),
+        _object(undo),
         *(undone, undone_by),  # type: ignore[arg-type]
     )
+
+
+def _object(text: object) -> dict[str, object] | None:
+    """An object of JSON; ``None`` if it is none, or has numbers that JSON has not."""
+    try:
+        plain = json.loads(str(text))
+        json.dumps(plain, allow_nan=False)
+    except (ValueError, RecursionError):
+        return None
+    return plain if isinstance(plain, dict) else None
+
+
+def _role(text: object) -> Role | None:
+    return next((role for role in Role if role == text), None)
 
 
 def _hash(token: str) -> bytes:
