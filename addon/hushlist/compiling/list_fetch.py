@@ -115,13 +115,18 @@ def fetch(
                     with _of_disk():
                         file.write(octets)
                 kept = (str(response.headers.get(name, "")) for name in ("ETag", "Last-Modified"))
-                return Fetched(False, *(text if len(text) <= _LONGEST_HEADER else "" for text in kept))
+                return Fetched(False, *(text if _may_be_sent(text) else "" for text in kept))
         except FetchError as error:
             if watched.is_late:
                 raise FetchError(f"it was not done after {deadline:g} seconds") from error
             raise
         except _DiskError as error:
             raise error.fault from None
+
+
+def _may_be_sent(header: str) -> bool:
+    """Whether a server's header can go into a later request, with no folded line and no control character."""
+    return len(header) <= _LONGEST_HEADER and header.isascii() and header.isprintable()
 
 
 # -- connections -------------------------------------------------------------------------------------------------------

@@ -61,6 +61,13 @@ def test_a_list_is_fetched_unpacked(origin: HttpsOrigin, pack: Callable[[bytes],
     assert "if-none-match" not in headers
 
 
+@pytest.mark.parametrize("text", ['"1"\r\n X: y', '"1"\r\n \r\n z', '"\x00"', '"\xff"', f'"{"1" * 1024}"'])
+def test_a_validator_that_may_do_harm_in_a_request_is_not_kept(origin: HttpsOrigin, text: str) -> None:
+    head = f"Content-Length: {len(LIST)}\r\nETag: {text}\r\nLast-Modified: {text}".encode("latin-1")
+    origin.pages["/list"] = raw(head, LIST)
+    assert fetched(f"{origin.url}/list") == (LIST, Fetched(False))
+
+
 def test_chunks_are_put_together(origin: HttpsOrigin) -> None:
     chunked = (b"3\r\na.e\r\n", b"5\r\nxampl\r\n", b"1\r\ne\r\n", b"0\r\n\r\n")
     origin.pages["/list"] = raw(b"Transfer-Encoding: chunked", *chunked)
