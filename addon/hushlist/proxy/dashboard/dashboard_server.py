@@ -88,7 +88,8 @@ def is_asked(flow: http.HTTPFlow, name: str) -> bool:
 
     Hosts below its own are nobody else's: over http, a page of one could set cookies for it.
     """
-    return (name == HOST or name.endswith(f".{HOST}") or is_direct(flow)) and is_open(flow)
+    is_ours = HOST in name and f".{name}".rstrip(".").endswith(f".{HOST}")
+    return (is_ours or is_direct(flow)) and is_open(flow)
 
 
 def asked_name(flow: http.HTTPFlow) -> str:

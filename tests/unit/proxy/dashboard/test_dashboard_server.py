@@ -77,7 +77,9 @@ async def whole(awaited: Any) -> None:
     await awaited
 
 
-@pytest.mark.parametrize("url", ["http://x.hushlist.internal/", "https://a.X.hushlist.internal/api/v1/session"])
+@pytest.mark.parametrize(
+    "url", ["http://x.hushlist.internal/", "https://a.X.hushlist.internal/api/v1/session", "http://hushlist.internal./"]
+)
 def test_no_host_below_the_page_s_own_is_anybody_else_s(hushlist: Hushlist, use: Callable[..., None], url: str) -> None:
     use()
     answer = asked(hushlist, flow_of(url))
