@@ -66,6 +66,15 @@ def test_a_list_that_is_a_pipe_keeps_nobody_waiting(tmp_path: Path) -> None:
         compile_policy(tmp_path / "policy.yaml", cache=IndexCache(tmp_path / "cache"))
 
 
+def test_no_text_of_a_list_is_so_long_that_its_rules_multiply_it(tmp_path: Path) -> None:
+    rules = "".join(f"- {{expression: x{number}.example, reason: {number}}}\n" for number in range(200))
+    for key in ("title", "reason"):
+        (tmp_path / "list.yaml").write_text(f"{key}: |\n" + " much\n" * 10_000 + f"rules:\n{rules}")
+        (tmp_path / "policy.yaml").write_text("layers: [{name: a, lists: [list.yaml]}]")
+        with pytest.raises(PolicyError, match=rf"list\.yaml:1: {key}: it has 50,000 characters"):
+            compile_policy(tmp_path / "policy.yaml", cache=IndexCache(tmp_path / "cache"))
+
+
 FORGED = "x\n2026-01-01 hushlist: all is well\r\x1b[2J\u202e\u2028\x9b31m\x00"
 
 

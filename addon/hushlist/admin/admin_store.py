@@ -16,6 +16,7 @@ from typing import NamedTuple
 from hushlist.errors import HushlistError
 from hushlist.policy.admin import AdminPerson, Role
 from hushlist.system.files import state_folder
+from hushlist.system.postgres import SqlConnection
 from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock.store import HOUR, LockedError, check_unlocked, count_try, open_store, take_back
 
@@ -26,6 +27,8 @@ DEVICE = 180 * 86400.0
 MOST_DEVICES = 50
 #: wrong tries at one name within an hour by browsers and from addresses that are not known for it
 MOST_TRIES_OF_NAME = 20
+#: by what somebody is known who tries to sign in: a browser or an address in which that person has, or neither
+BY_BROWSER, BY_ADDRESS, STRANGER = range(3)
 #: how the token of a program begins, so that people and scanners know it
 BEARER = "hushlist_"
 #: most sessions of one person, most tokens, and most rows of the record
@@ -166,12 +169,10 @@ class AdminStore:
         # counted before the check: otherwise a hundred tries at once would all be checked before the first counts
         with self._store.writing() as database:
             now = self._clock()
-            query = "SELECT hash = ? FROM devices WHERE name = ? AND until > ? AND (hash = ? OR client = ?)"
-            known = database.execute(query, (_hash(device), name, now, _hash(device), client)).fetchall()
-            own = f"device:{_hash(device).hex()}" if (1,) in known else f"address:{client}"
+            known, own = _acquaintance(database, name, client, device, now)
             check_unlocked(database, own, now, of_all=False)
             counted, row = count_try(database, own, now), None
-            if not known and not is_near:
+            if known == STRANGER and not is_near:
                 query = "SELECT at FROM tries WHERE client = ? AND at > ? ORDER BY at DESC LIMIT 1 OFFSET ?"
                 for (at,) in database.execute(query, (of_name, now - HOUR, MOST_TRIES_OF_NAME - 1)).fetchall():
                     raise LockedError(client, at + HOUR)
@@ -183,6 +184,11 @@ class AdminStore:
                 take_back(database, counted)
                 database.execute("DELETE FROM tries WHERE id = ?", (row,))
         return right
+
+    def acquaintance(self, name: str, client: str, device: str) -> tuple[int, str]:
+        """By what somebody is known who tries to sign in, and which that is."""
+        with self._store.reading() as database:
+            return _acquaintance(database, name, client, device, self._clock())
 
     def know_device(self, name: str, client: str, device: str) -> str:
         """Note the browser and the address from which somebody has signed in; the browser's token, which may be new."""
@@ -223,7 +229,8 @@ class AdminStore:
         with self._store.reading() as database:
             query = "SELECT name, role FROM bearers WHERE hash = ? AND until > ?"
             row = database.execute(query, (_hash(token), self._clock())).fetchone()
-        return None if row is None else Account(f"token:{row[0]}", Role(row[1]), client)
+        role = None if row is None else _role(row[1])
+        return None if row is None or role is None else Account(f"token:{row[0]}", role, client)
 
     def bearers(self) -> list[Bearer]:
         """The tokens that can be used, the newest first."""
@@ -280,14 +287,37 @@ class AdminStore:
 
 
 def _recorded(row: tuple[object, ...]) -> RecordedAction:
+    """A row, which another version may have written: what cannot be understood cannot be undone."""
     number, at, who, client, what, detail, role, undo, undone, undone_by = row
     return RecordedAction(
         *(number, at, who, client, what),  # type: ignore[arg-type]  # the table's own types
-        json.loads(str(detail)),
-        None if role is None else Role(str(role)),
-        None if undo is None else json.loads(str(undo)),
+        _object(detail) or {},
+        _role(role),
+        _object(undo),
         *(undone, undone_by),  # type: ignore[arg-type]
     )
+
+
+def _object(text: object) -> dict[str, object] | None:
+    """An object of JSON; ``None`` if it is none, or has numbers that JSON has not."""
+    try:
+        plain = json.loads(str(text))
+        json.dumps(plain, allow_nan=False)
+    except (ValueError, RecursionError):
+        return None
+    return plain if isinstance(plain, dict) else None
+
+
+def _role(text: object) -> Role | None:
+    return next((role for role in Role if role == text), None)
+
+
+def _acquaintance(database: SqlConnection, name: str, client: str, device: str, now: float) -> tuple[int, str]:
+    query = "SELECT hash = ? FROM devices WHERE name = ? AND until > ? AND (hash = ? OR client = ?)"
+    known = database.execute(query, (_hash(device), name, now, _hash(device), client)).fetchall()
+    if (1,) in known:
+        return BY_BROWSER, f"device:{_hash(device).hex()}"
+    return BY_ADDRESS if known else STRANGER, f"address:{client}"
 
 
 def _hash(token: str) -> bytes:

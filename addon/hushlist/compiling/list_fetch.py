@@ -20,7 +20,7 @@ from email.message import Message
 from email.utils import parsedate_to_datetime
 from functools import lru_cache, partial
 from http.client import HTTPConnection, HTTPException, HTTPResponse, HTTPSConnection
-from ipaddress import ip_address
+from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from threading import Event, Thread
 from typing import IO, BinaryIO, cast
 from urllib.error import HTTPError, URLError
@@ -41,6 +41,7 @@ from urllib.request import (
 from hushlist import __version__
 from hushlist.errors import HushlistError, without_user
 from hushlist.system.compression import decompressed, fault_of
+from hushlist.url.host import EMBEDDING
 
 #: seconds that a server may say nothing; seconds that one fetch may take, whatever it says
 SILENCE, LONGEST_FETCH = 30.0, 600.0
@@ -114,13 +115,18 @@ def fetch(
                     with _of_disk():
                         file.write(octets)
                 kept = (str(response.headers.get(name, "")) for name in ("ETag", "Last-Modified"))
-                return Fetched(False, *(text if len(text) <= _LONGEST_HEADER else "" for text in kept))
+                return Fetched(False, *(text if _may_be_sent(text) else "" for text in kept))
         except FetchError as error:
             if watched.is_late:
                 raise FetchError(f"it was not done after {deadline:g} seconds") from error
             raise
         except _DiskError as error:
             raise error.fault from None
+
+
+def _may_be_sent(header: str) -> bool:
+    """Whether a server's header can go into a later request, with no folded line and no control character."""
+    return len(header) <= _LONGEST_HEADER and header.isascii() and header.isprintable()
 
 
 # -- connections -------------------------------------------------------------------------------------------------------
@@ -135,6 +141,8 @@ class _Watched:
         self._sockets: list[socket.socket] = []
         self._is_over = Event()
         self.is_late = False
+        #: the address to which the first connection led, but to a proxy
+        self.first = ""
 
     def __enter__(self) -> _Watched:
         Thread(target=self._watch, name="hushlist: deadline", daemon=True).start()
@@ -143,11 +151,13 @@ class _Watched:
     def __exit__(self, *_: object) -> None:
         self._is_over.set()
 
-    def connect(self, connection: HTTPConnection, connect: Callable[[], None]) -> None:
+    def connect(self, connection: HTTPConnection, connect: Callable[[], None], *, is_by_proxy: bool) -> None:
         """Connect."""
         self._connections.append(connection)
         connect()
         self._sockets.append(connection.sock)  # urllib takes it from the connection
+        if not is_by_proxy:
+            self.first = self.first or str(connection.sock.getpeername()[0])
 
     def _watch(self) -> None:
         pause = self._deadline
@@ -159,15 +169,19 @@ class _Watched:
 
 
 def _opener(url: str, watched: _Watched, proxies: dict[str, str], *, is_redirected: bool) -> OpenerDirector:
-    """What follows redirects, and uses proxies; each connection is watched; redirects lead to no private address."""
+    """What follows redirects, and uses proxies; each connection is watched.
+
+    Redirects lead to no private address but that of the URL's own host: not to what its name stands for a moment later.
+    """
     named = urlsplit(url).hostname
 
     def connect(kind: type[HTTPConnection], host: str, *, of: Request, **options: object) -> HTTPConnection:
         connection = kind(host, **options)  # type: ignore[arg-type]  # those of urllib
         is_by_proxy = of.has_proxy() or getattr(of, "_tunnel_host", None) is not None
-        if not is_by_proxy and urlsplit(of.full_url).hostname != named:
-            connection._create_connection = _connect_outside  # type: ignore[attr-defined]
-        connect = partial(watched.connect, connection, connection.connect)
+        if not is_by_proxy and of.full_url != url:
+            known = watched.first if urlsplit(of.full_url).hostname == named else ""
+            connection._create_connection = partial(_connect_outside, known)  # type: ignore[attr-defined]
+        connect = partial(watched.connect, connection, connection.connect, is_by_proxy=is_by_proxy)
         connection.connect = connect  # type: ignore[method-assign]
         return connection
 
@@ -210,11 +224,15 @@ def _context(*_: object) -> ssl.SSLContext:
     return context
 
 
-def _connect_outside(address: tuple[str, int], timeout: float, _: object = None) -> socket.socket:
-    """Connect to no private address: nobody may ask there by a redirect of theirs. Names are resolved once."""
+def _connect_outside(known: str, address: tuple[str, int], timeout: float, _: object = None) -> socket.socket:
+    """Connect to no private address but a known one: nobody may ask there by a redirect of theirs.
+
+    Names are resolved once.
+    """
     found = [place[:2] for *_, place in socket.getaddrinfo(*address, type=socket.SOCK_STREAM)]
+    found = [place for place in found if place[0] == known] or found
     for own, _ in found:
-        if not ip_address(str(own).partition("%")[0]).is_global:
+        if own != known and not _is_outside(str(own)):
             raise FetchError(f"it redirects to the address {own}, which is not one of the internet")
     fault = OSError("its name has no address")
     for place in found:
@@ -223,6 +241,24 @@ def _connect_outside(address: tuple[str, int], timeout: float, _: object = None)
         except OSError as error:
             fault = error
     raise fault
+
+
+#: addresses of the internet in IPv6, and those among them that lead to addresses in IPv4, which may be private: 6to4
+_INTERNET, _SIX_TO_FOUR = IPv6Network("2000::/3"), IPv6Network("2002::/16")
+
+
+def _is_outside(text: str) -> bool:
+    """Whether an address, as the system's resolver gives it, is one host of the internet.
+
+    >>> [_is_outside(text) for text in ("192.88.99.7", "2606:4700::1", "10.0.0.1", "64:ff9b::a00:1", "2002:a00:1::")]
+    [True, True, False, False, False]
+    """
+    address = ip_address(text.partition("%")[0])
+    if isinstance(address, IPv6Address) and any(address in network for network in EMBEDDING):
+        address = IPv4Address(int(address) & 0xFFFFFFFF)
+    if isinstance(address, IPv6Address) and (address not in _INTERNET or address in _SIX_TO_FOUR):
+        return False
+    return address.is_global and not address.is_multicast
 
 
 class _Statuses(HTTPErrorProcessor):

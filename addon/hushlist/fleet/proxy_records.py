@@ -31,6 +31,8 @@ STALE = 86400.0
 MOST_PROXIES, KEPT = 1000, 86400.0
 #: characters of a digest that are shown
 SHOWN = 12
+#: of what a row says: characters of a text, and numbers; no browser can tell a later date
+_LONGEST_TEXT, _MOST = 1000, 8 * 10**12
 
 
 class ProxyRecord(NamedTuple):
@@ -115,12 +117,19 @@ def _record(name: str, at: float, text: str) -> ProxyRecord:
     except (ValueError, RecursionError):
         plain = None
     given: dict[str, Any] = plain if isinstance(plain, dict) else {}
-    known = {
-        field: given[field]
+    known: dict[str, Any] = {
+        field: value[:_LONGEST_TEXT] if isinstance(value, str) else value
         for field, default in ProxyRecord._field_defaults.items()
-        if isinstance(given.get(field), int | float if isinstance(default, float) else type(default))
+        if _is_like(value := given.get(field), default)
     }
-    return ProxyRecord(name, at, **known)
+    return ProxyRecord(name[:_LONGEST_TEXT], at if _is_like(at, 0.0) else 0.0, **known)
+
+
+def _is_like(value: object, default: object) -> bool:
+    """Whether a value is of a field's type; a number is one that can be told."""
+    if isinstance(default, str) or not isinstance(value, int | float):
+        return isinstance(default, str) and isinstance(value, str)
+    return isinstance(value, int | type(default)) and 0 <= value < _MOST
 
 
 #: what all proxies should have alike -> what it is called

@@ -238,11 +238,11 @@ def _drop(database: SqlConnection, oldest: date) -> None:
 
 
 def _row_of_line(line: bytes) -> _Row | None:
-    """The row of a line of the spool; ``None`` for half a line, after a power cut."""
+    """The row of a line of the spool; ``None`` for half a line, after a power cut, and for one without a day."""
     identity, _, record = line.partition(b" ")
     with suppress(ValueError, RecursionError):
         fields = json.loads(record)
-        if len(identity) == 32 and isinstance(fields, dict):
-            date.fromisoformat(str(fields.get("time"))[:10])
+        day = str(fields.get("time"))[:10] if isinstance(fields, dict) else ""
+        if len(identity) == 32 and date.fromisoformat(day).isoformat() == day:
             return [identity.decode("ascii"), *row_of(fields, record)]
     return None

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 
-from hushlist.lists.list_source import ListDefaults, ProblemReport, block_lines, entries
+from hushlist.lists.list_source import LONGEST_REASON, ListDefaults, ProblemReport, block_lines, entries
 from hushlist.lists.patterns import (
     PLAIN_NAME,
     is_sinkhole,
@@ -101,7 +101,9 @@ def split_adblock(
             kind = _no_filter(entry)
             if "reason=" in entry and not kind and (told := _REASON.search(entry)):
                 entry = (entry[: told.start()] + told[1] + entry[told.end() :]).rstrip("$,")
-                terms = defaults.terms(report.source, reason=told[2].strip("\"'"))
+                reason = told[2].strip("\"'")
+                kind = "a reason that is too long" if len(reason) > LONGEST_REASON else kind
+                terms = defaults.terms(report.source, reason=reason)
             if not kind and is_exception and not may_except(defaults):
                 kind = "an exception, in a list that does not block"
             if not kind and (host := _host_of(entry)):

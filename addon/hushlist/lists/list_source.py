@@ -18,6 +18,9 @@ from hushlist.system.files import LONGEST_WHOLE, read_private, read_regular, rea
 
 #: octets of a line; rules are far shorter, and no reader has to hold more than this
 LONGEST_LINE = 1 << 16
+#: characters of a list's title, and of a reason: the index has both with all rules that differ in anything, and each
+#: record of the log has them
+LONGEST_TITLE, LONGEST_REASON = 200, 500
 
 
 #: errors of a source that are kept, and warnings other than for entries left out; the rest are only counted

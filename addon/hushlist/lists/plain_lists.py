@@ -11,7 +11,8 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
-from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_address, summarize_address_range
+from ipaddress import IPv4Network, IPv6Network, ip_address, summarize_address_range
+from itertools import islice
 from pathlib import Path
 
 from hushlist.errors import SourceError, UrlError
@@ -295,6 +296,8 @@ def read_squidguard_expressions(octets: bytes, defaults: ListDefaults, report: P
 _ADDRESS_COMMENT = re.compile(r"[#;].*", re.DOTALL)
 _NO_ADDRESS = "it is no address, and no range of them"
 _LONGEST_RANGE = 100  # characters; two IPv6 addresses have fewer
+#: networks that a range becomes: any of IPv4 has 62 at most
+_MOST_NETWORKS = 64
 
 
 def read_addresses(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
@@ -336,10 +339,12 @@ def _covering(first: str, last: str) -> Iterable[IPv4Network | IPv6Network]:
         low, high = ip_address(first), ip_address(last)
     except ValueError as error:
         raise ValueError(_NO_ADDRESS) from error
-    if isinstance(low, IPv4Address) and isinstance(high, IPv4Address) and low <= high:
-        return summarize_address_range(low, high)
-    if isinstance(low, IPv6Address) and isinstance(high, IPv6Address) and low <= high:
-        return summarize_address_range(low, high)
+    if low.version == high.version and int(low) <= int(high):
+        found: list[IPv4Network | IPv6Network] = []
+        found += islice(summarize_address_range(low, high), _MOST_NETWORKS + 1)
+        if len(found) > _MOST_NETWORKS:
+            raise ValueError(f"a range that is more than {_MOST_NETWORKS} networks")
+        return found
     raise ValueError("a range goes from a lower to a higher address of one kind")
 
 

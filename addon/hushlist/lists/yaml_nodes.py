@@ -19,7 +19,14 @@ from typing import TypeVar
 import yaml
 
 from hushlist.errors import UrlError, did_you_mean
-from hushlist.lists.list_source import ListDefaults, ProblemReport, numbered_lines, reason_at
+from hushlist.lists.list_source import (
+    LONGEST_REASON,
+    LONGEST_TITLE,
+    ListDefaults,
+    ProblemReport,
+    numbered_lines,
+    reason_at,
+)
 from hushlist.match.rule import Action
 from hushlist.url.hashed_uri import VARIANTS
 from hushlist.url.hrn import parse_hrn
@@ -244,6 +251,21 @@ class MappingReader:
         self._report.error(node.line, key, f"expected text, not {kind}")
         return None
 
+    def title(self) -> str | None:
+        """What people call a list, or ``None``."""
+        return self._bounded("title", LONGEST_TITLE)
+
+    def reason(self) -> str | None:
+        """What the block page says, or ``None``."""
+        return self._bounded("reason", LONGEST_REASON)
+
+    def _bounded(self, key: str, longest: int) -> str | None:
+        text = self.text(key)
+        if text is None or len(text) <= longest:
+            return text
+        self._report.error(self.line_of(key), key, f"it has {len(text):,} characters, and {longest} are the most")
+        return None
+
     def converted(self, key: str, convert: Callable[[str], _Value | None], expected: str) -> _Value | None:
         """A key's text, converted; ``None`` if it is absent, or cannot be converted."""
         text = self.text(key)
@@ -319,10 +341,10 @@ def read_defaults(fields: MappingReader) -> ListDefaults:
     """The defaults that a mapping gives for all rules of a list."""
     return ListDefaults(
         name=fields.name("name"),
-        title=fields.text("title"),
+        title=fields.title(),
         action=fields.choice("action", RULE_ACTIONS),
         category=fields.name("category"),
-        reason=fields.text("reason"),
+        reason=fields.reason(),
         variant=fields.choice("variant", VARIANTS),
         covers=fields.choice("covers", ("hosts",)),
     )

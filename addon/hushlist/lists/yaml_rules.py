@@ -79,7 +79,7 @@ class _RuleListReader:
         terms = self.terms(
             action=fields.choice("action", RULE_ACTIONS),
             category=fields.name("category"),
-            reason=fields.text("reason"),
+            reason=fields.reason(),
             expires=fields.day("expires"),
         )
         given = [key for key in _PATTERN_KEYS if key in fields]

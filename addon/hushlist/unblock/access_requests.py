@@ -163,8 +163,10 @@ def _last(database: SqlConnection, client: str, host: str) -> AccessRequest | No
 
 
 def _of_row(row: tuple[Any, ...]) -> AccessRequest:
+    """A row; a state that another version wrote, and this one does not know, is that nobody answered."""
     found = AccessRequest(*row)
-    return replace(found, state=RequestState(found.state))
+    is_known = found.state in RequestState._value2member_map_
+    return replace(found, state=RequestState(found.state) if is_known else RequestState.EXPIRED)
 
 
 def answer_request(

@@ -11,6 +11,7 @@ from hushlist.admin import admin_store
 from hushlist.admin.admin_store import MOST_SESSIONS, SESSION, Account, ActionError, AdminStore
 from hushlist.policy.admin import AdminPerson, Role
 from hushlist.system.postgres_address import PostgresAddress
+from hushlist.unblock.store import open_store
 from postgres import IN_FILE
 from unit.clock import Clock
 
@@ -86,6 +87,23 @@ def test_the_record_keeps_the_newest_and_something_is_undone_once(
     assert (found.undone, found.undone_by, found.undo, found.role) == (clock.now, "max", {"kind": "c"}, Role.VIEW)
     store.unmark_undone(numbers[2])
     assert store.mark_undone(numbers[2], "anna")
+
+
+@pytest.mark.parametrize("text", ["x", "[]", "[" * 100_000, '{"minutes": NaN}', '{"minutes": 1e999}'])
+def test_a_row_of_another_version_hides_no_other(store: AdminStore, place: Path | PostgresAddress, text: str) -> None:
+    store.record(ACCOUNT, "granted", {"target": "a.example"}, Role.APPROVE, {"kind": "grant", "id": 1})
+    number = store.record(ACCOUNT, "something new", {}, Role.APPROVE, {"kind": "new"})
+    token = store.make_bearer("tools", Role.VIEW, 60.0, by="anna")
+    other = open_store(place, "admin", "hushlist.admin")
+    with other.writing() as database:
+        query = "UPDATE record SET detail = ?, undo = ?, role = 'owner' WHERE id = ?"
+        database.execute(query, (text, text, number))
+        database.execute("UPDATE bearers SET role = 'owner'")
+    other.close()
+    newest, before = store.recorded()
+    assert (newest.detail, newest.undo, newest.role) == ({}, None, None)
+    assert (before.detail, before.role) == ({"target": "a.example"}, Role.APPROVE)
+    assert store.bearer(token, "") is None
 
 
 @IN_FILE

@@ -61,6 +61,13 @@ def test_a_list_is_fetched_unpacked(origin: HttpsOrigin, pack: Callable[[bytes],
     assert "if-none-match" not in headers
 
 
+@pytest.mark.parametrize("text", ['"1"\r\n X: y', '"1"\r\n \r\n z', '"\x00"', '"\xff"', f'"{"1" * 1024}"'])
+def test_a_validator_that_may_do_harm_in_a_request_is_not_kept(origin: HttpsOrigin, text: str) -> None:
+    head = f"Content-Length: {len(LIST)}\r\nETag: {text}\r\nLast-Modified: {text}".encode("latin-1")
+    origin.pages["/list"] = raw(head, LIST)
+    assert fetched(f"{origin.url}/list") == (LIST, Fetched(False))
+
+
 def test_chunks_are_put_together(origin: HttpsOrigin) -> None:
     chunked = (b"3\r\na.e\r\n", b"5\r\nxampl\r\n", b"1\r\ne\r\n", b"0\r\n\r\n")
     origin.pages["/list"] = raw(b"Transfer-Encoding: chunked", *chunked)
@@ -168,7 +175,14 @@ def test_a_redirect_leads_to_no_private_address_that_the_policy_does_not_name(
     assert fetched(inside)[0] == LIST  # which the policy itself may
 
 
-@pytest.mark.parametrize("private", ["127.0.0.1", "10.1.2.3", "fe80::1%lo", "::ffff:192.168.0.1"])
+@pytest.mark.parametrize(
+    "private",
+    [
+        *("127.0.0.1", "10.1.2.3", "100.64.0.1", "224.0.0.1", "fe80::1%lo", "fec0::1", "ff0e::1", "::ffff:192.168.0.1"),
+        # through NAT64, 6to4, or as IPv6 once wrote an IPv4 address
+        *("64:ff9b::a9fe:a9fe", "64:ff9b:1::a00:1", "2002:a00:1::1", "::7f00:1"),
+    ],
+)
 def test_a_private_address_is_refused_before_anything_is_sent_there(
     origin: HttpsOrigin, monkeypatch: pytest.MonkeyPatch, private: str
 ) -> None:
@@ -208,6 +222,23 @@ def test_a_redirect_connects_to_the_address_that_was_checked(
     origin.pages["/list"] = Page(status=302, headers={"Location": "https://outside.test/list"})
     assert fault(f"{origin.url}/list") == "no connection: Connection refused"
     assert asked == [("192.88.99.7", 443)]
+
+
+def test_a_redirect_leads_to_no_other_address_of_the_same_host(
+    origin: HttpsOrigin, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    resolve, asked = socket.getaddrinfo, []
+
+    def resolved(host: str, *rest: Any, **more: Any) -> Any:
+        asked.append(host)
+        return resolve(host if len(asked) == 1 else "127.0.0.2", *rest, **more)
+
+    origin.pages["/list"] = Page(status=302, headers={"Location": "/other"})
+    origin.pages["/other"] = Page(LIST)
+    assert fetched(f"{origin.url}/list")[0] == LIST
+    monkeypatch.setattr(socket, "getaddrinfo", resolved)
+    assert fault(f"{origin.url}/list") == "it redirects to the address 127.0.0.2, which is not one of the internet"
+    assert [path for path, _ in origin.requests] == ["/list", "/other", "/list"]
 
 
 # -- bounds ------------------------------------------------------------------------------------------------------------

@@ -70,6 +70,24 @@ def test_what_a_newer_version_knows_besides_is_left_out(records: ProxyRecords, p
     assert records.all() == [ProxyRecord("gate:9", 5.0, version="9", rules=7)]
 
 
+@pytest.mark.parametrize("number", ["NaN", "-1", "1e999", "-1e999", f"1{'0' * 400}", "1e13"])
+def test_no_number_in_a_row_stops_what_shows_all_proxies(
+    records: ProxyRecords, place: Path | PostgresAddress, number: str
+) -> None:
+    fields = ("started", "rules", "read", "checked", "requests", "rate", "memory")
+    text = "{" + ", ".join(f'"{field}": {number}' for field in fields) + "}"
+    store = open_store(place, "fleet", "hushlist.fleet")
+    with store.writing() as database:
+        database.execute("INSERT INTO proxies VALUES ('gate:9', ?, ?)", (-float("inf"), text))
+    store.close()
+    assert records.all() == [ProxyRecord("gate:9", 0.0)]
+
+
+def test_texts_in_a_row_are_bounded(records: ProxyRecords, clock: Clock) -> None:
+    records.beat(ProxyRecord("n" * 9999, clock.now, fault="f" * 9999))
+    assert [(len(one.name), len(one.fault)) for one in records.all()] == [(1000, 1000)]
+
+
 def test_a_file_that_is_none_is_an_error(tmp_path: Path, clock: Clock) -> None:
     path = tmp_path / "fleet.sqlite"
     path.write_bytes(b"no database")

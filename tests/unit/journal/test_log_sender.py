@@ -156,7 +156,8 @@ def test_what_is_sent_twice_is_there_once(tmp_path: Path, database: PostgresAddr
     (tmp_path / SPOOL).mkdir()
     lines = b"".join(b"%032x %s" % (at, to_line(fields)) for at, fields in enumerate(records(10)))
     for name in ("1.spool", "2.spool"):
-        (tmp_path / SPOOL / name).write_bytes(lines + b"half a line")
+        odd = b'%032x {"time": "2026-W48-2"}\n%032x []\n' % (97, 98)  # days that no partition has
+        (tmp_path / SPOOL / name).write_bytes(odd + lines + b"half a line")
     own = sender(database, tmp_path)
     wait_for(lambda: not [*(tmp_path / SPOOL).iterdir()])
     own.close(60)

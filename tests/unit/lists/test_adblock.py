@@ -159,6 +159,13 @@ def test_a_filter_says_its_own_reason(line: str, pattern: str, reason: str) -> N
     assert (str(rule.pattern), rule.terms.reason, other.terms.reason) == (pattern, reason, "of the list")
 
 
+def test_a_filter_with_a_reason_that_is_too_long_is_left_out() -> None:
+    report = ProblemReport("f")
+    line = f"||x.example^$reason={'r' * 501}"
+    assert list(read_adblock(line.encode(), ListDefaults(), report)) == []
+    assert [problem.why for problem in report.warnings] == ["left out: a reason that is too long"]
+
+
 def test_what_takes_back_an_exception_allows_nothing() -> None:
     lines = b"@@||a.example^$script\n@@||a.example^$script,badfilter\n||a.example^$badfilter"
     actions = [rule.terms.action for rule in read_adblock(lines, ListDefaults(), ProblemReport("f"))]

@@ -112,6 +112,11 @@ def test_a_list_says_how_its_hashed_uris_were_made(variant: str) -> None:
         ("name:\nrules: []", ["f.yaml:1: name: expected text, not nothing"]),
         ("category: [x]\nrules: []", ["f.yaml:1: category: expected text, not a list"]),
         ("reason: ''\nrules: []", ["f.yaml:1: reason: expected text, not nothing"]),
+        (f"title: {'t' * 201}\nrules: []", ["f.yaml:1: title: it has 201 characters, and 200 are the most"]),
+        (
+            f"rules:\n- {{address: '::1', reason: {'r' * 501}}}",
+            ["f.yaml:2: reason: it has 501 characters, and 500 are the most"],
+        ),
         ("action: pass\nrules: []", ["f.yaml:1: action: pass: expected one of allow, block, warn, tag"]),
         ("action: [tag]\nrules: []", ["f.yaml:1: action: expected text, not a list"]),
         ("variant: x\nrules: []", ["f.yaml:1: variant: x: expected one of n, p"]),

@@ -27,7 +27,7 @@ from hushlist.unblock.access_requests import (
     one_line,
 )
 from hushlist.unblock.overrides import MOST_GRANTS, Overrides
-from hushlist.unblock.store import StoreError
+from hushlist.unblock.store import StoreError, open_store
 from postgres import IN_FILE
 from unit.clock import Clock
 
@@ -43,6 +43,19 @@ def clock() -> Clock:
 def wanted(host: str = "games.example", client: str = PUPIL, **more: str | None) -> AccessRequest:
     values = {"url": f"http://{host}/", "category": GAMES, "reason": "", **more}
     return AccessRequest(0, client, client, "pupils", host, asked=0.0, until=0.0, **values)  # type: ignore[arg-type]
+
+
+def test_a_state_of_another_version_hides_no_other_request(overrides: Overrides, place: Path | PostgresAddress) -> None:
+    for host in ("a.example", "b.example"):
+        overrides.ask(wanted(host))
+    store = open_store(place)
+    with store.writing() as database:
+        database.execute("UPDATE access_requests SET state = 'forwarded' WHERE host = 'a.example'")
+    store.close()
+    assert [(one.host, one.state) for one in overrides.requests(waiting=False)] == [
+        ("b.example", RequestState.WAITING),
+        ("a.example", RequestState.EXPIRED),
+    ]
 
 
 def test_a_request_is_stored_and_seen_by_another_process(

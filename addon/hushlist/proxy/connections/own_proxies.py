@@ -7,6 +7,7 @@ page and be allowed more; and what leads from one to the next has no end. A prox
 
 from __future__ import annotations
 
+import re
 import socket
 from collections.abc import Iterator
 from time import time
@@ -21,6 +22,8 @@ from hushlist.proxy.flow_request import end_of
 from hushlist.proxy.runtime import Runtime
 
 logger = logger_of(__name__)
+
+_PORT = re.compile("[0-9]{1,5}")
 
 
 class OwnProxies:
@@ -49,4 +52,4 @@ class OwnProxies:
         for record in self._runtime.fleet:
             is_here = record.name.partition(":")[0] == socket.gethostname()
             if is_here and record.started != own and now - record.at <= GONE:
-                yield from map(int, filter(str.isdigit, record.ports.split()))
+                yield from map(int, filter(_PORT.fullmatch, record.ports.split()))

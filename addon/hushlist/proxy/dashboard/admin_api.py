@@ -25,7 +25,16 @@ from urllib.parse import parse_qsl
 
 from mitmproxy import http
 
-from hushlist.admin.admin_store import BEARER, DEVICE, SESSION, Account, ActionError, AdminStore, default_path
+from hushlist.admin.admin_store import (
+    BEARER,
+    BY_ADDRESS,
+    DEVICE,
+    SESSION,
+    Account,
+    ActionError,
+    AdminStore,
+    default_path,
+)
 from hushlist.admin.administration import Administration, Done, MissingError, usable
 from hushlist.admin.what_holds import preview, previewed, what_holds
 from hushlist.decide.engine import Engine
@@ -36,6 +45,7 @@ from hushlist.policy.proxy_settings import LOOPBACK
 from hushlist.proxy.ask_handler import requests_of
 from hushlist.proxy.dashboard.api_description import BASE, ApiCall, InputError, call_of, checked, openapi, whole_numbers
 from hushlist.proxy.dashboard.dashboard_data import privacy_of
+from hushlist.proxy.dashboard.sign_in_turns import NoTurnError, SignInTurns
 from hushlist.proxy.runtime import Runtime
 from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock.credentials import verify_passphrase
@@ -45,8 +55,6 @@ logger = logger_of(__name__)
 
 #: most octets of a body
 LONGEST_BODY = 1 << 15
-#: passphrases that are checked (one at a time) or wait for that
-MOST_SIGN_INS = 16
 #: the session's cookie over https, and on the machine itself
 _COOKIES = {True: "__Host-hushlist", False: "hushlist"}
 #: the same for the browser's, which only says that somebody has signed in there
@@ -73,7 +81,7 @@ class AdminApi:
         self._does: Administration | None = None
         self._opening = Lock()
         self._one_by_one = ThreadPoolExecutor(1, "hushlist: sign in")
-        self._sign_ins = 0
+        self._turns = SignInTurns()
 
     def close(self) -> None:
         """Close the file."""
@@ -242,28 +250,31 @@ class AdminApi:
         self, request: http.Request, client: Client, values: dict[str, Any]
     ) -> tuple[dict[str, object], tuple[str, ...]]:
         self._check_way(request, client)
-        if self._sign_ins >= MOST_SIGN_INS:
-            raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, "too many are signing in: try again", Retry_After="5")
-        self._sign_ins += 1
+        is_secure, had = request.scheme == "https", (_cookie(request), _cookie(request, _DEVICE_COOKIES))
         try:
-            loop = asyncio.get_running_loop()
-            is_secure = request.scheme == "https"
-            had = _cookie(request), _cookie(request, _DEVICE_COOKIES)
-            person, token, device = await loop.run_in_executor(
-                self._one_by_one, self._check, values["name"], values["passphrase"], client, is_secure, *had
-            )
+            whose = await asyncio.to_thread(self._whose, values["name"], client, had[1])
+            async with self._turns.taken(*whose):
+                person, token, device = await asyncio.get_running_loop().run_in_executor(
+                    self._one_by_one, self._check, values["name"], values["passphrase"], client, is_secure, *had
+                )
+        except NoTurnError as error:
+            why = "too many are signing in: try again"
+            raise RefusedError(HTTPStatus.SERVICE_UNAVAILABLE, why, Retry_After="5") from error
         except LockedError as error:
             seconds = max(1, ceil(error.until - time()))
             why = "too many wrong tries: try again later"
             raise RefusedError(HTTPStatus.TOO_MANY_REQUESTS, why, Retry_After=str(seconds)) from error
-        finally:
-            self._sign_ins -= 1
         account = Account(person.name, person.role, client.address)
         cookies = (
             _cookie_line(_COOKIES, is_secure, token, SESSION),
             _cookie_line(_DEVICE_COOKIES, is_secure, device, DEVICE),
         )
         return self._told(request, client, account, token), cookies
+
+    def _whose(self, name: str, client: Client, device: str) -> tuple[int, str]:
+        """How well it is known who tries to sign in, and by what."""
+        known, own = self._administration().store.acquaintance(name, address_text(client.address), device)
+        return min(known, BY_ADDRESS) if LOOPBACK.fits(client) else known, own
 
     def _check(
         self, name: str, passphrase: str, client: Client, is_secure: bool, before: str, device: str

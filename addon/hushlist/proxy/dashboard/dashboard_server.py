@@ -84,8 +84,12 @@ _HEADERS = {
 
 
 def is_asked(flow: http.HTTPFlow, name: str) -> bool:
-    """Whether a client asks for the page, and still waits; ``name`` is that of ``asked_name``."""
-    return (name == HOST or is_direct(flow)) and is_open(flow)
+    """Whether a client asks for the page, and still waits; ``name`` is that of ``asked_name``.
+
+    Hosts below its own are nobody else's: over http, a page of one could set cookies for it.
+    """
+    is_ours = HOST in name and f".{name}".rstrip(".").endswith(f".{HOST}")
+    return (is_ours or is_direct(flow)) and is_open(flow)
 
 
 def asked_name(flow: http.HTTPFlow) -> str:

@@ -84,11 +84,14 @@ def _times(counted: Sequence[tuple[str, int]], span: str, now: datetime, zone: t
     quarters: dict[tuple[str, int], str] = {}  # no time zone divides a quarter of an hour
     for key, count in counted:
         minute, _, action = key.partition(" ")
-        quarter = minute[:-2], int(minute[-2:]) // 15
-        label = quarters.get(quarter)
-        if label is None:
-            moment = datetime.fromisoformat(minute).replace(tzinfo=UTC)
-            label = quarters[quarter] = moment.astimezone(zone).strftime(form)
+        try:
+            quarter = minute[:-2], int(minute[-2:]) // 15
+            label = quarters.get(quarter)
+            if label is None:
+                moment = datetime.fromisoformat(minute).replace(tzinfo=UTC)
+                label = quarters[quarter] = moment.astimezone(zone).strftime(form)
+        except (ValueError, OverflowError):  # no proxy writes such a time, but whoever has the database may
+            continue
         every[label] += count
         stopped[label] += count if action in STOPPING else 0
     labels = {(now - step * place).astimezone(zone).strftime(form) for place in range(number)}

@@ -31,7 +31,7 @@ def proxies(tmp_path: Path) -> Iterator[OwnProxies]:
         ProxyRecord(f"not-{machine}:{ELSEWHERE}", now, started=now - 60, ports=str(ELSEWHERE)),
         ProxyRecord(f"{machine}:{OWN}", now, started=hushlist.runtime.statistics.started, ports=str(OWN)),
         ProxyRecord(machine, now),
-        ProxyRecord(f"{machine}:1", now, ports="x"),
+        ProxyRecord(f"{machine}:1", now, ports=f"x \u00b2 {'9' * 5000}"),
     )
     protocol = ProxyProtocol()
     protocol.fronts.add(("192.0.2.1", FRONT))

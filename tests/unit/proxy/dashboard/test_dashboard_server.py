@@ -63,6 +63,16 @@ def asked(hushlist: Hushlist, flow: http.HTTPFlow) -> http.Response:
     return response
 
 
+@pytest.mark.parametrize(
+    "url", ["http://x.hushlist.internal/", "https://a.X.hushlist.internal/api/v1/session", "http://hushlist.internal./"]
+)
+def test_no_host_below_the_page_s_own_is_anybody_else_s(hushlist: Hushlist, use: Callable[..., None], url: str) -> None:
+    use()
+    answer = asked(hushlist, flow_of(url))
+    assert answer.status_code == 403
+    assert "set-cookie" not in answer.headers
+
+
 def get(hushlist: Hushlist, path: str = "/", **headers: str) -> http.Response:
     return asked(hushlist, flow_of(f"http://{dashboard_server.HOST}{path}", **headers))
 

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import csv
 import io
+import sqlite3
 from collections.abc import Callable, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -150,3 +152,11 @@ def test_whoever_may_not_see_the_live_page_does_not_see_it(start: Start, path: s
     assert get(hushlist, path).status_code == 200
     assert get(hushlist, path, client="10.9.8.7").status_code == 403
     assert get(hushlist, path, sec_fetch_site="cross-site").status_code == 403
+
+
+@pytest.mark.parametrize("time", ["9999-12-31T23:59:59Z", "9999-99", "x"])
+def test_no_row_with_an_odd_time_hides_the_others(start: Start, tmp_path: Path, time: str) -> None:
+    hushlist = start()
+    with closing(sqlite3.connect(tmp_path / "state" / "hushlist" / "decisions.sqlite")) as database, database:
+        database.execute("INSERT INTO decisions (time, action) VALUES (?, 'block')", (time,))
+    assert sum(every for _, every, _ in found(hushlist, "day").times) == 3
