@@ -2,11 +2,12 @@
 
 They keep a head until it ends, however long it is, and read what has begun again from its beginning with each piece
 that arrives. A peer may also have them keep much more than it sends: by a gap in a QUIC stream, by a large table of
-header fields, or by compression. So one client could take all memory, or all time of the others.
+header fields, by pointers to names, or by compression. So one client could take all memory, or all time of the others.
 """
 
 from __future__ import annotations
 
+import struct
 import zlib
 from collections.abc import Callable, Generator, MutableSequence
 from functools import wraps
@@ -28,6 +29,7 @@ from h11._receivebuffer import ReceiveBuffer
 from hpack import Encoder
 from mitmproxy import http, tcp, udp
 from mitmproxy.addons import next_layer
+from mitmproxy.net.dns import domain_names
 from mitmproxy.proxy.layers import quic, tls
 from mitmproxy.proxy.layers import websocket as websocket_layer
 from mitmproxy.proxy.layers.http import _http1, _http3
@@ -45,6 +47,10 @@ from hushlist.url.parts import to_bytes
 MOST_WAITING = 1 << 18
 #: octets of a ClientHello with its records: several times what a browser sends
 LONGEST_HELLO = 1 << 14
+#: letters of a name in a DNS message, and of all its names: by pointers, two octets are a whole name
+_LONGEST_NAME, MOST_OF_NAMES = 255, 1 << 16
+#: a place that no name has, for the sum of their letters
+_SUM = -1
 #: octets of a WebSocket's message, and of the last messages of a connection, of which there are no more than so many
 LONGEST_MESSAGE, MOST_MESSAGES = 1 << 24, 100
 #: octets of a QUIC connection's streams that wait for what is missing before them, gaps included: from then on, the
@@ -210,6 +216,29 @@ def _bounded(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return bounded
 
 
+def _bounded_name(unpack: Callable[..., Any]) -> Callable[..., Any]:
+    """What reads a name of a DNS message, and by pointers of the same message the rest of it.
+
+    mitmproxy fails where it is told of another error. Spec: RFC 1035, 2.3.4: names have "255 octets or less"
+    """
+
+    @wraps(unpack)
+    def bounded(buffer: bytes, offset: int, cache: dict[int, Any]) -> tuple[str, int]:
+        _, before = cache.setdefault(_SUM, ("", 0))
+        if before > MOST_OF_NAMES:
+            raise struct.error("the names of a message are too long")
+        try:
+            name, size = unpack(buffer, offset, cache)
+        except (RecursionError, UnicodeError) as error:
+            raise struct.error("a name cannot be read") from error
+        if len(name) > _LONGEST_NAME:
+            raise struct.error("a name is too long")
+        cache[_SUM] = "", before + len(name)
+        return name, size
+
+    return bounded
+
+
 _QUIC_LAYERS = getattr(quic, "_stream_layers", quic)
 #: what stands in the place of what others read with
 _IN_PLACE: tuple[tuple[Any, str, type], ...] = (
@@ -230,6 +259,7 @@ def bound_input() -> None:
         return
     for module, name, bounded in _IN_PLACE:
         setattr(module, name, bounded)
+    domain_names.unpack_from_with_compression = _bounded_name(domain_names.unpack_from_with_compression)
     for module in (tls, next_layer, _QUIC_LAYERS):
         for name in ("parse_client_hello", "dtls_parse_client_hello", "quic_parse_client_hello_from_datagrams"):
             if hasattr(module, name):

@@ -2,6 +2,7 @@
 
 import itertools
 import ssl
+import struct
 import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -23,7 +24,7 @@ from mitmproxy.proxy.layers import tls
 from mitmproxy.proxy.layers.http import _http1
 from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 from mitmproxy.proxy.layers.quic import CloseQuicConnection, QuicStreamDataReceived
-from mitmproxy.test import tflow
+from mitmproxy.test import tflow, tutils
 from wsproto.events import BytesMessage, CloseConnection
 from wsproto.extensions import PerMessageDeflate
 from wsproto.frame_protocol import CloseReason
@@ -318,3 +319,37 @@ def test_only_the_last_messages_are_kept() -> None:
     plain = tflow.tflow()
     assert isinstance(plain, http.HTTPFlow)
     keep_last(plain)
+
+
+# -- DNS ---------------------------------------------------------------------------------------------------------
+
+
+def question(name: bytes) -> bytes:
+    return name + b"\0\x01\0\x01"
+
+
+def message(*questions: bytes) -> bytes:
+    return b"\0\x07\x01\0" + len(questions).to_bytes(2, "big") + bytes(6) + b"".join(questions)
+
+
+def pointer(place: int) -> bytes:
+    return (0xC000 | place).to_bytes(2, "big")
+
+
+_LONG = b"\x01a" * 127
+HOSTILE = {
+    "one long name, many times": message(question(_LONG + b"\0"), *[question(pointer(12))] * 9000),
+    "each name longer than that before it": message(
+        question(b"\x01a\0"), *(question(b"\x01a" + pointer(max(12, 11 + 8 * at))) for at in range(1000))
+    ),
+    "a name of 257 letters": message(question(_LONG + b"\x03aaa\0")),
+    "a pointer to a pointer, and so on": message(b"".join(map(pointer, range(14, 6014, 2))) + question(b"\0")),
+    "no punycode": message(question(b"\x0cxn--99999999\0")),
+}
+
+
+@pytest.mark.parametrize("octets", HOSTILE.values(), ids=HOSTILE)
+def test_a_dns_message_is_not_read_further_than_is_sensible(octets: bytes) -> None:
+    bound_input()
+    with pytest.raises(struct.error, match=r"too long|cannot be read"):
+        type(tutils.tdnsreq()).unpack(octets)
