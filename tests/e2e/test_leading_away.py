@@ -172,6 +172,16 @@ def test_no_line_end_hides_an_alternative_service(alternatively: Proxy, ending: 
     assert [line for line in lines if line.strip().lower().startswith(b"alt-svc")] == []
 
 
+def test_no_field_behind_the_chunks_of_http_1_goes_on(alternatively: Proxy) -> None:
+    with socket.create_server((LOOPBACK, 0)) as server, alternatively.connect() as client:
+        client.sendall(request_head(b"http://good.test:%d/" % server.getsockname()[1], b"good.test"))
+        with server.accept()[0] as origin:
+            chunks = b"2\r\nok\r\n0\r\nAlt-Svc: %b\r\n\r\n" % ALTERNATIVE
+            origin.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks)
+            answer = b"".join(iter(lambda: client.recv(65536), b""))
+    assert answer.endswith(b"\r\n\r\n2\r\nok\r\n0\r\n\r\n")
+
+
 def test_where_a_redirect_leads_is_decided_when_it_is_requested(proxy: Proxy, origin: Origin) -> None:
     with origin.watch() as arrived, proxy.client() as client:
         redirect = client.get("http://good.test/away?http://ads.test/page")

@@ -25,6 +25,8 @@ from aioquic.quic.packet import QuicErrorCode
 from aioquic.quic.rangeset import RangeSet
 from aioquic.quic.recovery import QuicPacketSpace
 from aioquic.quic.stream import QuicStreamReceiver
+from h11 import EndOfMessage
+from h11._readers import ChunkedReader
 from h11._receivebuffer import ReceiveBuffer
 from hpack import Encoder
 from mitmproxy import http, tcp, udp
@@ -73,6 +75,17 @@ class BoundedBuffer(ReceiveBuffer):
             self.maybe_extract_at_most(len(self))
             super().__iadd__(_NOTHING)
         return self
+
+
+class ChunksAlone(ChunkedReader):
+    """Reads chunks without the fields behind them, where mitmproxy fails, and nothing else of the connection goes on.
+
+    Spec: RFC 9110, 6.5.1: what forwards a message may discard its trailers
+    """
+
+    def __call__(self, buffer: Any) -> Any:
+        event = super().__call__(buffer)
+        return EndOfMessage() if isinstance(event, EndOfMessage) else event
 
 
 class BoundedEncoder(Encoder):
@@ -243,6 +256,7 @@ _QUIC_LAYERS = getattr(quic, "_stream_layers", quic)
 #: what stands in the place of what others read with
 _IN_PLACE: tuple[tuple[Any, str, type], ...] = (
     (_http1, "ReceiveBuffer", BoundedBuffer),
+    (_http1, "ChunkedReader", ChunksAlone),
     (h2.connection, "Encoder", BoundedEncoder),
     (_http3, "LayeredH3Connection", BoundedH3),
     (_QUIC_LAYERS, "QuicConnection", BoundedQuic),
