@@ -6,15 +6,16 @@ import asyncio
 import gc
 import socket
 import warnings
-from collections.abc import Iterator
-from contextlib import suppress
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import asynccontextmanager, suppress
 from pathlib import Path
 from typing import Any
 
 import pytest
 from aioquic.asyncio.client import connect
 from aioquic.asyncio.protocol import QuicConnectionProtocol
-from aioquic.h3.connection import H3_ALPN, H3Connection
+from aioquic.buffer import encode_uint_var
+from aioquic.h3.connection import H3_ALPN, FrameType, H3Connection, StreamType
 from aioquic.h3.events import DataReceived, H3Event, HeadersReceived
 from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.events import ConnectionTerminated, QuicEvent, StreamReset
@@ -70,6 +71,17 @@ class Client(QuicConnectionProtocol):
         self.transmit()
 
 
+@asynccontextmanager
+async def connected(proxy: Proxy, server_name: str = "good.test", address: str = LOOPBACK) -> AsyncIterator[Client]:
+    """A connection to the proxy; it may send datagrams."""
+    trust = QuicConfiguration(
+        alpn_protocols=H3_ALPN, server_name=server_name, cafile=str(proxy.authority), max_datagram_frame_size=65536
+    )
+    async with connect(address, proxy.port, configuration=trust, create_protocol=Client) as client:
+        assert isinstance(client, Client)
+        yield client
+
+
 def ask(
     proxy: Proxy,
     authority: str,
@@ -84,9 +96,7 @@ def ask(
     """Status and body of the answer; no status where the stream, or the connection, is cut off or refused."""
 
     async def request() -> Client:
-        trust = QuicConfiguration(alpn_protocols=H3_ALPN, server_name=server_name, cafile=str(proxy.authority))
-        async with connect(address, proxy.port, configuration=trust, create_protocol=Client) as client:
-            assert isinstance(client, Client)
+        async with connected(proxy, server_name, address) as client:
             method = b"POST" if body else b"GET"
             pseudo = [(b":method", method), (b":scheme", b"https"), (b":authority", authority.encode())]
             client.send([*pseudo, (b":path", path.encode()), *(more or [])], body)
@@ -187,3 +197,50 @@ def test_nothing_of_a_blocked_upload_arrives(reverse: Proxy, quic_origin: QuicOr
     assert ask(reverse, "path.test", "/secret/", body=bytes(SIZE), more=more, patience=CUT)[0] in (403, None)
     assert quic_origin.requests[before:] == []
     assert ask(reverse, "good.test", "/after")[0] == 200
+
+
+def _send_without_end(client: Client) -> None:
+    number = client._quic.get_next_available_stream_id()
+    client._quic.send_stream_data(
+        number, encode_uint_var(FrameType.HEADERS) + encode_uint_var(1 << 40) + bytes(1 << 17)
+    )
+
+
+def _send_many_pieces(client: Client) -> None:
+    """Every second octet of a stream."""
+    number = client._quic.get_next_available_stream_id()
+    client._quic.send_stream_data(number, bytes(2500))
+    sender = client._quic._streams[number].sender
+    for place in range(0, 2500, 2):
+        sender._pending.subtract(place, place + 1)
+
+
+@pytest.mark.parametrize("send", [_send_without_end, _send_many_pieces])
+def test_a_client_that_never_comes_to_an_end_is_ended(reverse: Proxy, send: Callable[[Client], None]) -> None:
+    async def ended() -> bool:
+        async with connected(reverse) as client:
+            send(client)
+            client.transmit()
+            await asyncio.wait_for(client.is_over.wait(), PATIENCE)
+            return bool(client._quic._close_event)
+
+    assert asyncio.run(ended())
+    assert ask(reverse, "good.test", "/after")[0] == 200
+
+
+def test_datagrams_and_webtransport_go_nowhere_and_do_no_harm(reverse: Proxy, quic_origin: QuicOrigin) -> None:
+    async def send() -> None:
+        async with connected(reverse) as client:
+            for _ in range(3):
+                client._quic.send_datagram_frame(b"\0some data")
+            for is_unidirectional, kind in ((False, FrameType.WEBTRANSPORT_STREAM), (True, StreamType.WEBTRANSPORT)):
+                number = client._quic.get_next_available_stream_id(is_unidirectional)
+                client._quic.send_stream_data(number, encode_uint_var(kind) + b"\0some data")
+            pseudo = [(b":method", b"GET"), (b":scheme", b"https"), (b":authority", b"good.test"), (b":path", b"/last")]
+            client.send(pseudo, b"")
+            await asyncio.wait_for(client.is_over.wait(), PATIENCE)
+
+    before, lines = len(quic_origin.requests), len(reverse.log)
+    asyncio.run(send())
+    assert [one.target for one in quic_origin.requests[before:]] == [b"/last"]
+    assert "Traceback" not in reverse.log.text(lines)

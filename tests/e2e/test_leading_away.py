@@ -17,7 +17,7 @@ import pytest
 
 from e2e.origin import LOOPBACK, Origin, write_certificate
 from e2e.policies import replace
-from e2e.proxy import PATIENCE, Proxy, mitmdump
+from e2e.proxy import PATIENCE, Proxy, mitmdump, request_head
 
 ALTERNATIVE = b'h3=":443"; ma=86400'
 
@@ -79,6 +79,14 @@ class AlternativeOrigin:
 @pytest.fixture(scope="module")
 def alternative(tmp_path_factory: pytest.TempPathFactory) -> Iterator[AlternativeOrigin]:
     with AlternativeOrigin(tmp_path_factory.mktemp("alternative")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def alternatively(tmp_path_factory: pytest.TempPathFactory, origin: Origin, policy: Path) -> Iterator[Proxy]:
+    """A proxy that reaches an origin of the test's own, at any port."""
+    options = {"upstream_others": "true"}
+    with mitmdump(tmp_path_factory.mktemp("others"), origin, policy=policy, options=options) as running:
         yield running
 
 
@@ -148,6 +156,30 @@ def test_a_group_for_which_the_filter_is_off_keeps_them(tmp_path: Path, alternat
         events = http2_events(running, "good.test", get("good.test", "/"))
     (response,) = of_kind(events, h2.events.ResponseReceived)
     assert (b"alt-svc", ALTERNATIVE) in [tuple(field) for field in response.headers]
+
+
+@pytest.mark.parametrize("ending", [b"\r", b"\n ", b"\r\n\t", b"\r\r", b"\0\r"])
+def test_no_line_end_hides_an_alternative_service(alternatively: Proxy, ending: bytes) -> None:
+    hidden = b"%bAlt-Svc: %b" % (ending, ALTERNATIVE)
+    with socket.create_server((LOOPBACK, 0)) as server, alternatively.connect() as client:
+        client.sendall(request_head(b"http://good.test:%d/" % server.getsockname()[1], b"good.test"))
+        with server.accept()[0] as origin:
+            reason = hidden if b"\n" not in ending else b""
+            origin.sendall(b"HTTP/1.1 200 OK%b\r\nX: y%b\r\nContent-Length: 0\r\n\r\n" % (reason, hidden))
+            head = b"".join(iter(lambda: client.recv(65536), b""))
+    lines = head.replace(b"\n", b"\r").split(b"\r")
+    assert lines[0].startswith(b"HTTP/1.1 200 OK")
+    assert [line for line in lines if line.strip().lower().startswith(b"alt-svc")] == []
+
+
+def test_no_field_behind_the_chunks_of_http_1_goes_on(alternatively: Proxy) -> None:
+    with socket.create_server((LOOPBACK, 0)) as server, alternatively.connect() as client:
+        client.sendall(request_head(b"http://good.test:%d/" % server.getsockname()[1], b"good.test"))
+        with server.accept()[0] as origin:
+            chunks = b"2\r\nok\r\n0\r\nAlt-Svc: %b\r\n\r\n" % ALTERNATIVE
+            origin.sendall(b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n" + chunks)
+            answer = b"".join(iter(lambda: client.recv(65536), b""))
+    assert answer.endswith(b"\r\n\r\n2\r\nok\r\n0\r\n\r\n")
 
 
 def test_where_a_redirect_leads_is_decided_when_it_is_requested(proxy: Proxy, origin: Origin) -> None:

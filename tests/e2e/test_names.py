@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import socket
 import struct
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
@@ -12,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from e2e.origin import Origin
+from e2e.origin import LOOPBACK, PATIENCE, Origin
 from e2e.policies import replace, sha256, write_list
 from e2e.proxy import Proxy, mitmdump
 from e2e.resolver import (
@@ -185,6 +186,25 @@ def test_what_is_no_plain_question_is_refused(server: Proxy, resolver: Resolver,
     assert ask_udp(server.port, message).code == REFUSED
     assert ask_tcp(server.port, message)[0].code == REFUSED
     assert resolver.asked[before:] == []
+
+
+#: one name of 253 letters, and as many pointers to it as there is room for; pointers to pointers; no Punycode
+_LONG = query((b".".join([b"a"] * 127), A))
+HOSTILE = [
+    _LONG[:4] + struct.pack("!H", 9001) + _LONG[6:] + b"\xc0\x0c\0\1\0\1" * 9000,
+    query()[:4] + b"\0\1" + bytes(6) + b"".join((0xC000 | at).to_bytes(2) for at in range(14, 6014, 2)) + bytes(5),
+    query((b"xn--99999999", A)),
+]
+
+
+@pytest.mark.parametrize("message", HOSTILE, ids=["long names", "pointers", "no Punycode"])
+def test_what_takes_long_to_read_is_not_read(server: Proxy, resolver: Resolver, message: bytes) -> None:
+    before = len(server.log)
+    with socket.create_connection((LOOPBACK, server.port), PATIENCE) as connection:
+        connection.sendall(len(message).to_bytes(2) + message)
+        assert connection.recv(65536) == b""
+    assert ask(server, resolver, b"good.test")[1]
+    assert "Traceback" not in server.log.text(before)
 
 
 @pytest.mark.parametrize(("address", "code"), [("203.0.113.9", REFUSED), ("198.51.100.53", NOERROR)])

@@ -20,7 +20,7 @@ from hushlist.proxy.ask_handler import answer_waiting_page, is_of_waiting_page
 from hushlist.proxy.begun_coroutine import begin
 from hushlist.proxy.commands import Commands
 from hushlist.proxy.connections.alternative_services import keep_here
-from hushlist.proxy.connections.bounded_input import bound_input
+from hushlist.proxy.connections.bounded_input import bound_input, keep_last
 from hushlist.proxy.connections.certificate_pinning import CertificatePinning
 from hushlist.proxy.connections.dns_queries import DnsQueries, ask_filter_first
 from hushlist.proxy.connections.own_proxies import OwnProxies
@@ -99,6 +99,7 @@ class Hushlist:
         self.next_layer = self._tunnels.next_layer
         self.hushlist_held = self._tunnels.held
         self.tcp_start = self.udp_start = self._tunnels.raw
+        self.websocket_message = self.tcp_message = self.udp_message = keep_last
         self.dns_request = names.ask
         self.dns_response = names.answer
         self.error = hide_dashboard_flow

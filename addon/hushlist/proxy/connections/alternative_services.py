@@ -1,7 +1,7 @@
 """Removes from answers what would lead a browser past the filter.
 
-From headers: alternative services. From HTTPS and SVCB records of DNS: ECH and HTTP/3. A redirect's target is decided
-when it is requested. An ALTSVC frame of HTTP/2 ends at mitmproxy.
+From headers: alternative services, and line ends, behind which they could hide. From HTTPS and SVCB records of DNS: ECH
+and HTTP/3. A redirect's target is decided when it is requested. An ALTSVC frame of HTTP/2 ends at mitmproxy.
 
 >>> text = b"\\x00\\x01\\x00" + b"\\x00\\x01\\x00\\x06\\x02h3\\x02h2" + b"\\x00\\x05\\x00\\x02\\xfe\\x0d"
 >>> read_service_record(text).filtered().to_bytes()
@@ -135,14 +135,28 @@ _ALT_SVC = b"alt-svc"
 _CLEAR = b"clear"
 
 
+#: Spec: RFC 9112, 2.2 and 5.2: who forwards a bare CR or a folded line has to "replace each ... with SP"; browsers may
+#: take what is behind one for a field of its own. HTTP/2 can carry any octet.
+_AS_SPACES = bytes.maketrans(b"\r\n\0", b"   ")
+_CR, _LF, _NUL = b"\r\n\0"  # an octet is found faster as a number
+
+
 def keep_here(flow: http.HTTPFlow, headers: http.Headers | None, runtime: Runtime) -> None:
-    """Remove ``Alt-Svc`` from a response's headers or trailers while the filter is on; recordings are unchanged."""
+    """Remove ``Alt-Svc`` from a response's headers or trailers while the filter is on; recordings are unchanged.
+
+    Line ends in them, and in the reason of its status, become spaces.
+    """
     if headers is None or runtime.mode == "off" or not flow.live:
         return
     fields = headers.fields  # for nearly all fields, the length of the name is enough
     kept = tuple([field for field in fields if len(field[0]) != len(_ALT_SVC) or not _leads_away(*field)])
-    if len(kept) != len(fields) and runtime.settings(client_of_flow(flow)).mode != "off":
-        headers.fields = kept
+    reason = b"" if flow.response is None else flow.response.data.reason
+    written = b"".join([reason, *[value for _, value in kept]])
+    has_line_end = _CR in written or _LF in written or _NUL in written
+    if (has_line_end or len(kept) != len(fields)) and runtime.settings(client_of_flow(flow)).mode != "off":
+        headers.fields = tuple([(name, value.translate(_AS_SPACES)) for name, value in kept]) if has_line_end else kept
+        if flow.response is not None:
+            flow.response.data.reason = reason.translate(_AS_SPACES)
 
 
 def _leads_away(name: bytes, value: bytes) -> bool:

@@ -1,24 +1,67 @@
-"""Bounds what mitmproxy keeps of a peer's input before it asks any addon: the head of a message, a ClientHello.
+"""Bounds what mitmproxy, and the packages by which it reads protocols, keep of a peer's input.
 
-mitmproxy keeps a head until it ends, however long it is, and reads a ClientHello again from its beginning with each
-piece that arrives. So one client could take all memory, or all time of the others.
+They keep a head until it ends, however long it is, and read what has begun again from its beginning with each piece
+that arrives. A peer may also have them keep much more than it sends: by a gap in a QUIC stream, by a large table of
+header fields, by pointers to names, or by compression. So one client could take all memory, or all time of the others.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import struct
+import zlib
+from collections.abc import Callable, Generator, MutableSequence
 from functools import wraps
 from typing import Any
 
+import aioquic.quic.connection
+import aioquic.quic.stream
+import h2.connection
+import wsproto.extensions
+from aioquic.h3.connection import ErrorCode, ProtocolError, Setting
+from aioquic.h3.events import WebTransportStreamDataReceived
+from aioquic.quic.connection import QuicConnection, QuicConnectionError
+from aioquic.quic.events import DatagramFrameReceived, QuicEvent
+from aioquic.quic.packet import QuicErrorCode
+from aioquic.quic.rangeset import RangeSet
+from aioquic.quic.recovery import QuicPacketSpace
+from aioquic.quic.stream import QuicStreamReceiver
+from h11 import EndOfMessage
+from h11._readers import ChunkedReader
 from h11._receivebuffer import ReceiveBuffer
+from hpack import Encoder
+from mitmproxy import http, tcp, udp
 from mitmproxy.addons import next_layer
+from mitmproxy.net.dns import domain_names
 from mitmproxy.proxy.layers import quic, tls
-from mitmproxy.proxy.layers.http import _http1
+from mitmproxy.proxy.layers import websocket as websocket_layer
+from mitmproxy.proxy.layers.http import _http1, _http3
+from mitmproxy.proxy.layers.http._http_h3 import LayeredH3Connection
+from mitmproxy.proxy.layers.websocket import WebsocketConnection
+from wsproto.events import CloseConnection, Event, Message
+from wsproto.extensions import PerMessageDeflate
+from wsproto.frame_protocol import CloseReason
+
+from hushlist.proxy.flow_request import is_framed
+from hushlist.url.http_head import LONGEST_HEADERS
+from hushlist.url.parts import to_bytes
 
 #: octets that wait to be read as HTTP/1: four times what any part of a head may have
 MOST_WAITING = 1 << 18
 #: octets of a ClientHello with its records: several times what a browser sends
 LONGEST_HELLO = 1 << 14
+#: letters of a name in a DNS message, and of all its names: by pointers, two octets are a whole name
+_LONGEST_NAME, MOST_OF_NAMES = 255, 1 << 16
+#: a place that no name has, for the sum of their letters
+_SUM = -1
+#: octets of a WebSocket's message, and of the last messages of a connection, of which there are no more than so many
+LONGEST_MESSAGE, MOST_MESSAGES = 1 << 24, 100
+#: octets of a QUIC connection's streams that wait for what is missing before them, gaps included: from then on, the
+#: peer may send no more than it was allowed before
+MOST_AHEAD = 1 << 24
+#: pieces of a QUIC stream that wait, and ranges of packets that are acknowledged: all are looked at for each new one
+MOST_PIECES, MOST_ACKNOWLEDGED = 1 << 10, 1 << 6
+#: octets of the table that header fields are written with in HTTP/2: each is compared with all of it
+LARGEST_TABLE = 1 << 12
 #: no request line, no status line and no size of a chunk: whoever reads it ends the connection
 _NOTHING = b"it is too long\n\n"
 
@@ -34,6 +77,145 @@ class BoundedBuffer(ReceiveBuffer):
         return self
 
 
+class ChunksAlone(ChunkedReader):
+    """Reads chunks without the fields behind them, where mitmproxy fails, and nothing else of the connection goes on.
+
+    Spec: RFC 9110, 6.5.1: what forwards a message may discard its trailers
+    """
+
+    def __call__(self, buffer: Any) -> Any:
+        event = super().__call__(buffer)
+        return EndOfMessage() if isinstance(event, EndOfMessage) else event
+
+
+class BoundedEncoder(Encoder):
+    """Writes header fields of HTTP/2, by a table that is no larger because the peer allows it.
+
+    Spec: RFC 7541, 4.2: the encoder chooses a size "less than or equal to the maximum size set by the protocol"
+    """
+
+    @property
+    def header_table_size(self) -> int:
+        """The table's size in octets."""
+        return self.header_table.maxsize
+
+    @header_table_size.setter
+    def header_table_size(self, allowed: int) -> None:
+        self.header_table.maxsize = size = min(allowed, LARGEST_TABLE)
+        if self.header_table.resized:
+            self.table_size_changes.append(size)
+
+
+class _TooLongError(ProtocolError):
+    error_code = ErrorCode.H3_EXCESSIVE_LOAD
+
+
+class BoundedH3(LayeredH3Connection):
+    """HTTP/3 without tables of header fields, in which an octet could stand for 4,096.
+
+    All frames are kept until they are complete, but those of a body.
+    """
+
+    _max_table_capacity = property(lambda _: 0, lambda *_: None)
+    _blocked_streams = property(lambda _: 0, lambda *_: None)
+
+    def _validate_settings(self, settings: dict[int, int]) -> None:
+        super()._validate_settings(settings)
+        settings.pop(Setting.QPACK_MAX_TABLE_CAPACITY, None)
+
+    def _decode_headers(self, stream_id: int, frame_data: bytes | None) -> Any:
+        if frame_data is not None and len(frame_data) > LONGEST_HEADERS:
+            raise _TooLongError("header fields are too long")
+        return super()._decode_headers(stream_id, frame_data)
+
+    def handle_stream_event(self, event: Any) -> Any:
+        """Read what has come; end the connection if a frame is too long."""
+        # mitmproxy fails where it is told of WebTransport, which it does not offer
+        found = [
+            one for one in super().handle_stream_event(event) if not isinstance(one, WebTransportStreamDataReceived)
+        ]
+        stream = self._stream.get(event.stream_id)
+        if stream is not None and len(stream.buffer) > LONGEST_HEADERS and not self._is_done:
+            self.close_connection(ErrorCode.H3_EXCESSIVE_LOAD, reason_phrase="a frame is too long")
+        return found
+
+
+class BoundedQuic(QuicConnection):
+    """QUIC that allows a peer no more while much is missing.
+
+    aioquic keeps room for what is missing, and doubles what it allows by the place of the last octet that came.
+    """
+
+    def _write_connection_limits(self, *arguments: Any, **named: Any) -> None:
+        if sum(len(stream.receiver._buffer) for stream in self._streams.values()) <= MOST_AHEAD:
+            super()._write_connection_limits(*arguments, **named)
+
+    def next_event(self) -> QuicEvent | None:
+        """The next event; no datagram of HTTP/3, since mitmproxy fails where it is told of one."""
+        event = super().next_event()
+        while isinstance(event, DatagramFrameReceived) and is_framed(to_bytes(self.tls.alpn_negotiated or "")):
+            event = super().next_event()
+        return event
+
+
+class BoundedReceiver(QuicStreamReceiver):
+    """Ends a QUIC connection that has too many gaps in a stream."""
+
+    def handle_frame(self, frame: Any) -> Any:
+        """Take a piece of the stream."""
+        if len(self._ranges) > MOST_PIECES:
+            raise QuicConnectionError(QuicErrorCode.INTERNAL_ERROR, 0, "too many gaps in a stream")
+        return super().handle_frame(frame)
+
+
+class _LastRanges(RangeSet):
+    """Spec: RFC 9000, 13.2.3: "A receiver limits the number of ACK Ranges ... it remembers"."""
+
+    def add(self, start: int, stop: int | None = None) -> None:
+        super().add(start, stop)
+        if len(self) > MOST_ACKNOWLEDGED:
+            self.shift()
+
+
+class BoundedPackets(QuicPacketSpace):
+    """Acknowledges the last packets alone, if many are missing between those that came."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ack_queue = _LastRanges()
+
+
+class BoundedWebsocket(WebsocketConnection):
+    """Ends a WebSocket with a message that is too long."""
+
+    _octets = 0
+
+    def events(self) -> Generator[Event, None, None]:
+        """What has come."""
+        for event in super().events():
+            if isinstance(event, Message):
+                self._octets += 1 + len(event.data)  # a message may have any number of empty frames
+                if self._octets > LONGEST_MESSAGE:
+                    yield CloseConnection(CloseReason.MESSAGE_TOO_BIG, "it is too long")
+                    return
+                self._octets = 0 if event.message_finished else self._octets
+            yield event
+
+
+class BoundedDeflate(PerMessageDeflate):
+    """Unpacks no more of a WebSocket's message than one may have."""
+
+    def frame_inbound_payload_data(self, proto: Any, data: bytes) -> bytes | CloseReason:
+        """Unpack a part of a frame."""
+        if not (self._inbound_compressed and self._inbound_is_compressible and self._decompressor):
+            return data
+        try:
+            unpacked = self._decompressor.decompress(bytes(data), LONGEST_MESSAGE)
+        except zlib.error:
+            return CloseReason.INVALID_FRAME_PAYLOAD_DATA
+        return CloseReason.MESSAGE_TOO_BIG if self._decompressor.unconsumed_tail else unpacked
+
+
 def _bounded(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
     """A parser that refuses a ClientHello which is incomplete and too long already."""
 
@@ -47,12 +229,67 @@ def _bounded(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return bounded
 
 
+def _bounded_name(unpack: Callable[..., Any]) -> Callable[..., Any]:
+    """What reads a name of a DNS message, and by pointers of the same message the rest of it.
+
+    mitmproxy fails where it is told of another error. Spec: RFC 1035, 2.3.4: names have "255 octets or less"
+    """
+
+    @wraps(unpack)
+    def bounded(buffer: bytes, offset: int, cache: dict[int, Any]) -> tuple[str, int]:
+        _, before = cache.setdefault(_SUM, ("", 0))
+        if before > MOST_OF_NAMES:
+            raise struct.error("the names of a message are too long")
+        try:
+            name, size = unpack(buffer, offset, cache)
+        except (RecursionError, UnicodeError) as error:
+            raise struct.error("a name cannot be read") from error
+        if len(name) > _LONGEST_NAME:
+            raise struct.error("a name is too long")
+        cache[_SUM] = "", before + len(name)
+        return name, size
+
+    return bounded
+
+
+_QUIC_LAYERS = getattr(quic, "_stream_layers", quic)
+#: what stands in the place of what others read with
+_IN_PLACE: tuple[tuple[Any, str, type], ...] = (
+    (_http1, "ReceiveBuffer", BoundedBuffer),
+    (_http1, "ChunkedReader", ChunksAlone),
+    (h2.connection, "Encoder", BoundedEncoder),
+    (_http3, "LayeredH3Connection", BoundedH3),
+    (_QUIC_LAYERS, "QuicConnection", BoundedQuic),
+    (aioquic.quic.stream, "QuicStreamReceiver", BoundedReceiver),
+    (aioquic.quic.connection, "QuicPacketSpace", BoundedPackets),
+    (websocket_layer, "WebsocketConnection", BoundedWebsocket),
+    (wsproto.extensions, "PerMessageDeflate", BoundedDeflate),
+)
+
+
 def bound_input() -> None:
     """Have mitmproxy keep to the bounds, from the next connection on; once for a process."""
     if vars(_http1)["ReceiveBuffer"] is BoundedBuffer:
         return
-    setattr(_http1, "ReceiveBuffer", BoundedBuffer)  # noqa: B010  mitmproxy does not export it
-    for module in (tls, next_layer, getattr(quic, "_stream_layers", quic)):
+    for module, name, bounded in _IN_PLACE:
+        setattr(module, name, bounded)
+    domain_names.unpack_from_with_compression = _bounded_name(domain_names.unpack_from_with_compression)
+    for module in (tls, next_layer, _QUIC_LAYERS):
         for name in ("parse_client_hello", "dtls_parse_client_hello", "quic_parse_client_hello_from_datagrams"):
             if hasattr(module, name):
                 setattr(module, name, _bounded(getattr(module, name)))
+
+
+def keep_last(flow: http.HTTPFlow | tcp.TCPFlow | udp.UDPFlow) -> None:
+    """mitmproxy's hooks for a message of a WebSocket, or of raw TCP or UDP: keep no more than the last ones.
+
+    mitmproxy keeps all, for as long as the connection lasts.
+    """
+    messages: MutableSequence[Any] | None = getattr(
+        flow.websocket if isinstance(flow, http.HTTPFlow) else flow, "messages", None
+    )
+    if messages is None:
+        return
+    del messages[:-MOST_MESSAGES]
+    while sum(len(message.content) for message in messages) > LONGEST_MESSAGE:
+        del messages[0]

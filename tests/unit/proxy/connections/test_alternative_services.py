@@ -126,3 +126,17 @@ def test_no_other_service_is_offered_while_the_filter_is_on(
     keep_here(flow, headers, runtime)
     assert [*headers.fields] == kept
     keep_here(flow, None, runtime)
+
+
+HIDING = [(b"a", b'b\rAlt-Svc: h3=":443"'), (b"c", b'd\r\n alt-svc: h3=":443"'), (b"e", b"f\n\0"), (b"Alt-Svc", b"h3")]
+
+
+@pytest.mark.parametrize("mode", ["block", "off"])
+def test_line_ends_become_spaces(mode: str) -> None:
+    flow, headers, runtime = tflow.tflow(resp=True), http.Headers(HIDING), Runtime()
+    assert flow.response is not None
+    flow.live, runtime.mode, flow.response.data.reason = True, mode, b'OK\rAlt-Svc: h3=":443"'
+    keep_here(flow, headers, runtime)
+    spaced = ((b"a", b'b Alt-Svc: h3=":443"'), (b"c", b'd   alt-svc: h3=":443"'), (b"e", b"f  "))
+    assert headers.fields == (spaced if mode == "block" else tuple(HIDING))
+    assert (b"\r" in flow.response.data.reason) is (mode == "off")

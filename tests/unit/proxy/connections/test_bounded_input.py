@@ -1,13 +1,57 @@
-"""What mitmproxy keeps of a head or a ClientHello that does not end."""
+"""What mitmproxy keeps of what does not end, and of what is made to become more than was sent."""
 
+import itertools
+import ssl
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import h2.connection
 import pytest
+import wsproto
+from aioquic.buffer import encode_uint_var
+from aioquic.h3.connection import FrameType, Setting, encode_frame, encode_settings
+from aioquic.quic.configuration import QuicConfiguration
+from aioquic.quic.connection import QuicConnection, QuicConnectionError
+from aioquic.quic.packet import QuicStreamFrame
+from h2.config import H2Configuration
+from h2.settings import SettingCodes, Settings
+from mitmproxy import http, tcp, websocket
 from mitmproxy.addons import next_layer
 from mitmproxy.net.http.http1 import read_request_head, read_response_head
 from mitmproxy.proxy.layers import tls
 from mitmproxy.proxy.layers.http import _http1
+from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
+from mitmproxy.proxy.layers.quic import CloseQuicConnection, QuicStreamDataReceived
+from mitmproxy.test import tflow, tutils
+from wsproto.events import BytesMessage, CloseConnection
+from wsproto.extensions import PerMessageDeflate
+from wsproto.frame_protocol import CloseReason
 
+from e2e.origin import write_certificate
 from hushlist.proxy.addon import Hushlist
-from hushlist.proxy.connections.bounded_input import LONGEST_HELLO, MOST_WAITING, BoundedBuffer, bound_input
+from hushlist.proxy.connections import bounded_input
+from hushlist.proxy.connections.bounded_input import (
+    LARGEST_TABLE,
+    LONGEST_HELLO,
+    LONGEST_MESSAGE,
+    MOST_ACKNOWLEDGED,
+    MOST_AHEAD,
+    MOST_MESSAGES,
+    MOST_PIECES,
+    MOST_WAITING,
+    BoundedBuffer,
+    BoundedDeflate,
+    BoundedH3,
+    BoundedPackets,
+    BoundedQuic,
+    BoundedReceiver,
+    BoundedWebsocket,
+    bound_input,
+    keep_last,
+)
+from hushlist.url.http_head import LONGEST_HEADERS
 from unit.mitmproxied import mitmproxied
 
 
@@ -63,3 +107,249 @@ def test_the_addon_sets_the_bounds_once() -> None:
             parse = tls.parse_client_hello
             assert vars(_http1)["ReceiveBuffer"] is BoundedBuffer
     assert tls.parse_client_hello is parse
+
+
+# -- HTTP/2 and HTTP/3 -------------------------------------------------------------------------------------------
+
+
+def test_no_peer_makes_the_table_of_http_2_large() -> None:
+    bound_input()
+    server = BufferedH2Connection(H2Configuration(client_side=False, header_encoding=False))
+    client = h2.connection.H2Connection(H2Configuration(header_encoding=False))
+    client.local_settings = Settings(initial_values={SettingCodes.HEADER_TABLE_SIZE: 1 << 31})
+    client.initiate_connection()
+    server.initiate_connection()
+    server.receive_data(client.data_to_send())
+    client.receive_data(server.data_to_send())
+    client.send_headers(1, [(":method", "GET"), (":scheme", "https"), (":authority", "h"), (":path", "/")])
+    server.receive_data(client.data_to_send())
+    fields = [(b":status", b"200"), *((b"x%d" % number, b"y" * 100) for number in range(100))]
+    server.send_headers(1, fields)
+    entries = server.encoder.header_table.dynamic_entries
+    assert 0 < sum(32 + len(name) + len(value) for name, value in entries) <= LARGEST_TABLE
+    (answer,) = (event for event in client.receive_data(server.data_to_send()) if hasattr(event, "headers"))
+    assert [tuple(field) for field in answer.headers] == fields
+
+
+def fed(*events: tuple[int, bytes]) -> tuple[list[object], list[object]]:
+    """What a connection of HTTP/3 makes of data on its streams, and the commands that end it."""
+    client = tflow.tclient_conn()
+    connection = BoundedH3(client, is_client=False)
+    found = [
+        one
+        for stream, data in events
+        for one in connection.handle_stream_event(QuicStreamDataReceived(client, stream, data, end_stream=False))
+    ]
+    return found, [command for command in connection.transmit() if isinstance(command, CloseQuicConnection)]
+
+
+_HEAD = encode_frame(FrameType.HEADERS, b"\0\0\xd1\xd7\x50\x01h\xc1")  # GET, https, h and /
+_ENDLESS = encode_uint_var(1 << 40)
+_PIECES = [bytes(LONGEST_HEADERS // 8)] * 8
+_GREASE = encode_uint_var(0x21)
+
+
+@pytest.mark.parametrize(
+    ("stream", "begin"),
+    [
+        (0, encode_uint_var(FrameType.HEADERS) + _ENDLESS),
+        (0, _GREASE + _ENDLESS),
+        (0, _HEAD + encode_uint_var(FrameType.HEADERS) + _ENDLESS),
+        (2, b"\0" + encode_uint_var(FrameType.SETTINGS) + _ENDLESS),
+        (2, b"\0" + encode_frame(FrameType.SETTINGS, b"") + _GREASE + _ENDLESS),
+    ],
+    ids=["header fields", "an unknown frame", "trailers", "settings", "an unknown frame for all"],
+)
+def test_a_frame_of_http_3_that_does_not_end_ends_its_connection(stream: int, begin: bytes) -> None:
+    assert fed((stream, begin), *((stream, piece) for piece in _PIECES[:-1]))[1] == []
+    assert len(fed((stream, begin), *((stream, piece) for piece in (*_PIECES, b"x")))[1]) == 1
+
+
+def test_long_header_fields_end_the_connection_though_they_come_at_once() -> None:
+    fields = encode_frame(FrameType.HEADERS, b"\0\0" + b"\xd1" * LONGEST_HEADERS)
+    found, ends = fed((0, fields))
+    assert (found, len(ends)) == ([], 1)
+
+
+def test_a_body_of_http_3_has_any_length() -> None:
+    body = encode_uint_var(FrameType.DATA) + _ENDLESS
+    found, ends = fed((0, _HEAD + body), *((0, piece) for piece in _PIECES * 4))
+    assert (len(found), ends) == (1 + len(_PIECES * 4), [])
+
+
+def test_nothing_is_made_of_webtransport() -> None:
+    assert fed((0, encode_uint_var(FrameType.WEBTRANSPORT_STREAM) + b"\0x"), (2, b"\x40\x54\0x")) == ([], [])
+
+
+def test_http_3_has_no_table_of_header_fields() -> None:
+    connection = BoundedH3(tflow.tclient_conn(), is_client=False)
+    assert connection.sent_settings[Setting.QPACK_MAX_TABLE_CAPACITY] == 0  # type: ignore[index]
+    settings = encode_settings({Setting.QPACK_MAX_TABLE_CAPACITY: 1 << 30, Setting.QPACK_BLOCKED_STREAMS: 100})
+    data = b"\0" + encode_frame(FrameType.SETTINGS, settings)
+    connection.handle_stream_event(QuicStreamDataReceived(tflow.tclient_conn(), 2, data, end_stream=False))
+    sizes = {len(connection._encode_headers(0, [(b"x-name", b"some value")])) for _ in range(4)}
+    assert len(sizes) == 1
+    assert sizes.pop() > len(b"some value") // 2
+
+
+# -- QUIC --------------------------------------------------------------------------------------------------------
+
+
+def test_gaps_make_no_peer_keep_what_was_never_sent(tmp_path: Path) -> None:
+    trust = QuicConfiguration(alpn_protocols=["h3"], verify_mode=ssl.CERT_NONE)
+    own = QuicConfiguration(is_client=False, alpn_protocols=["h3"])
+    own.load_cert_chain(*write_certificate(tmp_path))
+    client = QuicConnection(configuration=trust)
+    client.connect(("server", 443), now=0)
+    first = client.original_destination_connection_id
+    server = BoundedQuic(configuration=own, original_destination_connection_id=first)
+    moments = itertools.count()
+
+    def exchange() -> None:
+        for now in itertools.islice(moments, 8):
+            for sender, receiver in ((client, server), (server, client)):
+                for datagram, _ in sender.datagrams_to_send(now / 100):
+                    receiver.receive_datagram(datagram, ("peer", 1), now / 100)
+
+    exchange()
+    client.send_stream_data(0, b"x")
+    exchange()
+    stream, before, length = client._streams[0], 0, 1
+    while before < client._remote_max_data <= 4 * MOST_AHEAD:
+        before = client._remote_max_data
+        allowed = min(before, stream.max_stream_data_remote)
+        client.send_stream_data(0, bytes(allowed - length))
+        stream.sender._pending.subtract(length, allowed - 1)  # all but the last octet is never sent
+        length = allowed
+        exchange()
+    assert MOST_AHEAD < client._remote_max_data <= 4 * MOST_AHEAD
+
+
+def test_a_stream_with_many_gaps_ends_its_connection() -> None:
+    receiver = BoundedReceiver(0, readable=True)
+    for number in range(MOST_PIECES + 1):
+        receiver.handle_frame(QuicStreamFrame(data=b"x", offset=2 * number + 1))
+    with pytest.raises(QuicConnectionError, match="gaps"):
+        receiver.handle_frame(QuicStreamFrame(data=b"x", offset=0))
+
+
+def test_only_so_many_packets_are_acknowledged() -> None:
+    space = BoundedPackets()
+    for number in range(3 * MOST_ACKNOWLEDGED):
+        space.ack_queue.add(2 * number)
+    assert len(space.ack_queue) == MOST_ACKNOWLEDGED
+    assert space.ack_queue.bounds() == range(4 * MOST_ACKNOWLEDGED, 6 * MOST_ACKNOWLEDGED - 1)
+
+
+# -- WebSockets --------------------------------------------------------------------------------------------------
+
+
+def frames(*frames: tuple[int, bytes]) -> bytes:
+    """Frames of a client: first octet and content."""
+    return b"".join(_frame(*frame) for frame in frames)
+
+
+def _frame(first: int, data: bytes) -> bytes:
+    size = len(data)
+    kind, octets = (size, 0) if size < 126 else (126, 2) if size < 1 << 16 else (127, 8)
+    return bytes((first, 0x80 | kind)) + (size.to_bytes(octets, "big") if octets else b"") + bytes(4) + data
+
+
+def received(data: Sequence[bytes], *extensions: PerMessageDeflate) -> Iterator[wsproto.events.Event]:
+    connection = BoundedWebsocket(wsproto.ConnectionType.SERVER, list(extensions), conn=tflow.tclient_conn())
+    for piece in data:
+        connection.receive_data(piece)
+        yield from connection.events()
+
+
+_MEGABYTE = bytes(1 << 20)
+
+
+def test_a_message_that_is_too_long_ends_its_websocket() -> None:
+    whole = received([frames((0x82, bytes(LONGEST_MESSAGE)))])
+    assert [event.code for event in whole if isinstance(event, CloseConnection)] == [CloseReason.MESSAGE_TOO_BIG]
+    parts = frames((0x02, _MEGABYTE), *[(0x00, _MEGABYTE)] * 14)
+    *before, end = received([parts, frames((0x00, _MEGABYTE))])
+    assert len(before) == 15
+    assert isinstance(end, CloseConnection)
+    several = frames((0x82, _MEGABYTE * 8), (0x02, _MEGABYTE * 8), (0x80, b"x" * 70000))
+    assert all(isinstance(event, BytesMessage) for event in received([several]))
+
+
+def test_empty_frames_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(bounded_input, "LONGEST_MESSAGE", 100)
+    *before, end = received([frames((0x02, b""), *[(0x00, b"")] * 200)])
+    assert len(before) == 100
+    assert isinstance(end, CloseConnection)
+
+
+@pytest.mark.parametrize(("length", "passes"), [(1 << 20, True), (LONGEST_MESSAGE + 1, False)])
+def test_a_message_is_not_unpacked_further(length: int, passes: bool) -> None:
+    bound_input()
+    assert wsproto.extensions.PerMessageDeflate is BoundedDeflate
+    packing = zlib.compressobj(9, zlib.DEFLATED, -15)
+    packed = (packing.compress(bytes(length)) + packing.flush(zlib.Z_SYNC_FLUSH))[:-4]
+    assert len(packed) < LONGEST_MESSAGE // 900
+    extension = BoundedDeflate()
+    extension.finalize("permessage-deflate")
+    found = list(received([frames((0xC2, packed))], extension))
+    assert isinstance(found[-1], BytesMessage if passes else CloseConnection)
+    assert sum(len(event.data) for event in found if isinstance(event, BytesMessage)) == (length if passes else 0)
+
+
+def test_what_is_no_deflate_ends_its_websocket() -> None:
+    extension = BoundedDeflate()
+    extension.finalize("permessage-deflate")
+    plain, end = received([frames((0x82, b"x"), (0xC2, b"\xff" * 4))], extension)
+    assert isinstance(plain, BytesMessage)
+    assert isinstance(end, CloseConnection)
+    assert end.code == CloseReason.INVALID_FRAME_PAYLOAD_DATA
+
+
+def test_only_the_last_messages_are_kept() -> None:
+    socket, raw = tflow.twebsocketflow(), tflow.ttcpflow()
+    assert isinstance(socket.websocket, websocket.WebSocketData)
+    for number in range(3 * MOST_MESSAGES):
+        socket.websocket.messages.append(websocket.WebSocketMessage(2, True, b"%d" % number))
+        raw.messages.append(tcp.TCPMessage(True, _MEGABYTE))
+        keep_last(socket)
+        keep_last(raw)
+    assert [message.content for message in socket.websocket.messages] == [b"%d" % number for number in range(200, 300)]
+    assert len(raw.messages) == LONGEST_MESSAGE // len(_MEGABYTE)
+    plain = tflow.tflow()
+    assert isinstance(plain, http.HTTPFlow)
+    keep_last(plain)
+
+
+# -- DNS ---------------------------------------------------------------------------------------------------------
+
+
+def question(name: bytes) -> bytes:
+    return name + b"\0\x01\0\x01"
+
+
+def message(*questions: bytes) -> bytes:
+    return b"\0\x07\x01\0" + len(questions).to_bytes(2, "big") + bytes(6) + b"".join(questions)
+
+
+def pointer(place: int) -> bytes:
+    return (0xC000 | place).to_bytes(2, "big")
+
+
+_LONG = b"\x01a" * 127
+HOSTILE = {
+    "one long name, many times": message(question(_LONG + b"\0"), *[question(pointer(12))] * 9000),
+    "each name longer than that before it": message(
+        question(b"\x01a\0"), *(question(b"\x01a" + pointer(max(12, 11 + 8 * at))) for at in range(1000))
+    ),
+    "a name of 257 letters": message(question(_LONG + b"\x03aaa\0")),
+    "a pointer to a pointer, and so on": message(b"".join(map(pointer, range(14, 6014, 2))) + question(b"\0")),
+    "no punycode": message(question(b"\x0cxn--99999999\0")),
+}
+
+
+@pytest.mark.parametrize("octets", HOSTILE.values(), ids=HOSTILE)
+def test_a_dns_message_is_not_read_further_than_is_sensible(octets: bytes) -> None:
+    bound_input()
+    with pytest.raises(struct.error, match=r"too long|cannot be read"):
+        type(tutils.tdnsreq()).unpack(octets)
