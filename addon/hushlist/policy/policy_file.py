@@ -241,6 +241,12 @@ def read_policy(path: Path, report: ProblemReport) -> Policy | None:
     return replace(_PolicyReader(path, report, files).read(document), digest=hashlib.sha256(octets).hexdigest())
 
 
+def subscribed_lists(policy: Path) -> tuple[SubscribedList, ...]:
+    """The lists of a policy that are fetched, each once; none if it cannot be read."""
+    known = read_policy(policy, ProblemReport(str(policy)))
+    return tuple({own.store.folder: own for own in (known.subscribed if known else ())}.values())
+
+
 _CHECK_ACTIONS = (Action.BLOCK, Action.TAG, Action.PASS)
 
 

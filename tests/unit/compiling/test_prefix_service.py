@@ -11,14 +11,14 @@ import pytest
 
 from hushlist.cli import main
 from hushlist.compiling.list_outcome import ListUpdate, Outcome
-from hushlist.compiling.list_update import subscribed_lists, update_lists
+from hushlist.compiling.list_update import update_lists
 from hushlist.compiling.prefix_service import full_hashes_of_v5, search_hashes
 from hushlist.compiling.stat_cache import load_engine
 from hushlist.compiling.threat_list_update import server_store, wait_at_start
 from hushlist.decide.confirmations import PATIENCE, SearchError
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.expressions import full_hash
-from hushlist.policy.policy_file import read_policy
+from hushlist.policy.policy_file import read_policy, subscribed_lists
 from hushlist.policy.safe_browsing import SafeBrowsing
 from hushlist.safebrowsing.v4_messages import (
     Checksum,
