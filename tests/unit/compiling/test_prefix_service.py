@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from hushlist.cli import main
+from hushlist.compiling.background_compiler import BackgroundCompiler
 from hushlist.compiling.list_outcome import ListUpdate, Outcome
 from hushlist.compiling.list_update import update_lists
 from hushlist.compiling.prefix_service import full_hashes_of_v5, search_hashes
@@ -275,6 +276,10 @@ def test_at_the_start_lists_with_a_copy_wait_for_up_to_a_minute(tmp_path: Path, 
     wait_at_start([old, new], lambda: 0.5)
     assert before + 29 < old.store.state().next_try < time.time() + 31
     assert [found.url for found in update_lists(policy, [old, new], only_due=True)] == [new.subscription.url]
+    with old.store.locked():
+        old.store.note(next_try=0.0)
+    BackgroundCompiler().compile(policy, is_start=True)
+    assert old.store.state().next_try > before
 
 
 # -- hostile updates ---------------------------------------------------------------------------------------------------
