@@ -15,6 +15,7 @@ from contextlib import ExitStack, contextmanager
 from functools import cache
 from itertools import count
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -51,6 +52,7 @@ class Server:
         self._is_up = False
         self._command = [*command]
         self._numbers = count(1)
+        self._connection: Any = None
         if os.geteuid() == 0:  # which it refuses to run as
             known = {user.pw_name for user in pwd.getpwall()}
             user = "postgres" if "postgres" in known else "nobody"
@@ -103,6 +105,7 @@ class Server:
 
     def stop(self, how: str = "immediate") -> None:
         """Stop it; ``immediate`` is as if it were killed: it recovers at its next start."""
+        self._disconnect()
         if self._is_up:
             self._control("stop", "-m", how)
         self._is_up = False
@@ -110,6 +113,7 @@ class Server:
     def kill(self) -> None:
         """Kill its first process, as a machine without memory does; the others then end by themselves."""
         number = int((self.data / "postmaster.pid").read_text().split()[0])
+        self._disconnect()
         os.kill(number, signal.SIGKILL)
         self._is_up = False
         end = time.monotonic() + _PATIENCE
@@ -157,9 +161,21 @@ class Server:
     def database(self) -> Iterator[str]:
         """The name of a new database with our tables, which is removed at the end."""
         name = f"test{next(self._numbers)}"
-        self.execute(f"CREATE DATABASE {name} TEMPLATE migrated")
+        self._execute(f"CREATE DATABASE {name} TEMPLATE migrated")
         yield name
-        self.execute(f"DROP DATABASE {name} WITH (FORCE)")
+        self._execute(f"DROP DATABASE {name} WITH (FORCE)")
+
+    def _execute(self, query: str) -> None:
+        """Run a query by a connection that stays, since to make one takes long; after a restart, by a new one."""
+        import psycopg
+
+        if self._connection is None or self._connection.closed:
+            self._connection = psycopg.connect(self.direct().url, autocommit=True)
+        self._connection.execute(query.encode())
+
+    def _disconnect(self) -> None:
+        if self._connection is not None:
+            self._connection.close()
 
 
 def _free_port() -> int:

@@ -99,6 +99,20 @@ def chromium(proxy: Proxy | None, folder: Path, *more: str, trusts_all: bool = T
         driver.quit()
 
 
+def forget(browser: Chrome) -> None:
+    """Begin anew with a browser that runs: in a new tab, without what pages have left."""
+    old = browser.window_handles
+    browser.switch_to.new_window("tab")
+    new = browser.current_window_handle
+    for handle in old:
+        browser.switch_to.window(handle)
+        browser.close()
+    browser.switch_to.window(new)
+    browser.execute_cdp_cmd("Network.clearBrowserCookies", {})
+    browser.execute_cdp_cmd("Network.clearBrowserCache", {})
+    browser.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": "*", "storageTypes": "all"})
+
+
 def trusting(*certificates: Path) -> str:
     """The argument by which Chromium finds no fault with these, as if an authority had issued them."""
     return "--ignore-certificate-errors-spki-list=" + ",".join(map(_pin, certificates))

@@ -1,8 +1,10 @@
 """Starts mitmdump from a process that has imported mitmproxy and Hushlist already: of a start, that takes most of the
 time.
 
-The process runs nothing of either: a fork of it does what the command does after its imports, with arguments,
-environment and folder of its own. What would begin otherwise, as with another ``PYTHONPATH``, is started as a command.
+The process runs nothing of either, but has read the public suffixes: a fork of it does what the command does after its
+imports, with arguments, environment and folder of its own. What would begin otherwise, as with another ``PYTHONPATH``,
+is started as a command. What compiles the policy while such a mitmdump starts is a fork, too; what compiles a change of
+it is the command.
 """
 
 from __future__ import annotations
@@ -20,6 +22,7 @@ import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 try:
@@ -171,6 +174,73 @@ def _serve(asked: socket.socket) -> list[str] | None:
     return None
 
 
+class _Compiler:
+    """A fork that compiles the policy once it is asked to, as ``subprocess.Popen`` shows a process."""
+
+    def __init__(self) -> None:
+        self.returncode: int | None = None
+        self._asks, asked = socket.socketpair()
+        self.pid = os.fork()
+        if not self.pid:
+            self._asks.close()
+            self._serve(asked)
+        asked.close()
+
+    def ask(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
+        read, write = os.pipe()
+        words = json.dumps([command, dict(environment)]).encode()
+        with self._asks as asks:
+            socket.send_fds(asks, [len(words).to_bytes(4)], [write])
+            asks.sendall(words)
+        os.close(write)
+        self._stdout = os.fdopen(read, "rb")
+
+    def __enter__(self) -> _Compiler:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stdout.close()
+
+    def communicate(self, timeout: float) -> tuple[bytes, None]:
+        printed = self._stdout.read()
+        self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        return printed, None
+
+    def kill(self) -> None:
+        if self.returncode is None:
+            os.kill(self.pid, signal.SIGKILL)
+
+    @staticmethod
+    def _serve(asked: socket.socket) -> None:
+        """Be the process, with arguments, environment and output of its own; end when its mitmdump has ended."""
+        size, outputs, _, _ = socket.recv_fds(asked, 4, 1)
+        if not size:
+            os._exit(0)
+        command, environment = json.loads(_received(asked, int.from_bytes(size)))
+        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+        os.dup2(outputs[0], 1)
+        os.close(outputs[0])
+        os.environ.clear()
+        os.environ.update(environment)
+        sys.argv = command[command.index("-m") + 1 :]
+        background_compiler.main()
+        sys.exit()
+
+
+def _fork_compiler() -> None:
+    """Have a fork compile the policy at the start that now begins."""
+    forked = [_Compiler()]
+
+    def start(command: Sequence[str], **options: Any) -> Any:
+        if not forked or command[command.index("-m") + 2] != "start":
+            return subprocess.Popen(command, **options)
+        compiler = forked.pop()
+        compiler.ask(command, options["env"])
+        return compiler
+
+    background_compiler.subprocess = SimpleNamespace(**vars(subprocess) | {"Popen": start})
+
+
 def _reap(*_: object) -> None:
     """Let those go that waited for a mitmdump; its processor time counts as a child's."""
     with suppress(ChildProcessError):
@@ -198,10 +268,14 @@ if __name__ == "__main__":
 
     sys.path[0] = str(Path(__file__).parents[2] / "addon")  # as mitmproxy does for the script there
     import hushlist.proxy.addon  # noqa: F401
+    from hushlist.compiling import background_compiler
+    from hushlist.match.public_suffixes import public_suffixes
 
+    public_suffixes()
     gc.collect()
     gc.freeze()
     if arguments := _serve(socket.socket(fileno=int(sys.argv[1]))):
         sys.argv = arguments
         sys.path[0] = str(Path(arguments[0]).parent)
+        _fork_compiler()
         sys.exit(main.mitmdump())

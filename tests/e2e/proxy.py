@@ -236,17 +236,15 @@ def run_mitmdump(
     options: Mapping[str, object] | None = None,
 ) -> subprocess.CompletedProcess[str]:
     """Run a mitmdump with the filter that ends by itself; stderr comes with stdout."""
-    return subprocess.run(
-        [*_arguments(folder, policy, mode, options), *arguments],
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        encoding="utf-8",
-        errors="backslashreplace",
-        env=_environment(folder),
-        timeout=PATIENCE,
-        check=False,
-    )
+    command = [*_arguments(folder, policy, mode, options), *arguments]
+    process = start_mitmdump(command, folder, _environment(folder))
+    log = Log(process)
+    try:
+        code = process.wait(PATIENCE)
+    finally:
+        process.kill()
+        log.close()
+    return subprocess.CompletedProcess(command, code, log.text())
 
 
 def _arguments(

@@ -12,7 +12,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from e2e.browser import BROWSER, DRIVER, chromium, wait_for_words, wait_until
+from e2e.browser import BROWSER, DRIVER, chromium, forget, wait_for_words, wait_until
 from e2e.origin import LOOPBACK, Origin
 from e2e.policies import write_list, write_policy
 from e2e.proxy import PATIENCE, Proxy, mitmdump
@@ -60,10 +60,16 @@ def page(folder: Path, tmp_path_factory: pytest.TempPathFactory, origin: Origin)
         yield running
 
 
+@pytest.fixture(scope="module")
+def running(page: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    with chromium(page, tmp_path_factory.mktemp("chromium")) as browser:
+        yield browser
+
+
 @pytest.fixture
-def browser(page: Proxy, tmp_path: Path) -> Iterator[Chrome]:
-    with chromium(page, tmp_path) as running:
-        yield running
+def browser(running: Chrome) -> Chrome:
+    forget(running)
+    return running
 
 
 def sign_in(browser: Chrome, name: str, scheme: str = "http") -> None:

@@ -15,6 +15,7 @@ from mitmproxy.io import FlowWriter
 from mitmproxy.test.tflow import tflow
 
 from documentation import without_times
+from e2e.preloaded import start_mitmdump
 from e2e.proxy import CHECKOUT, MITMDUMP, running
 from hushlist import cli
 from hushlist.compiling.stat_cache import load_engine
@@ -80,7 +81,7 @@ def test_an_example_starts_as_the_readme_says(command: str, tmp_path: Path) -> N
     words[0] = str(MITMDUMP)
     policy = re.search(r"hushlist_policy=(\S+)", command)
     assert policy
-    with running([*words, "--listen-host", "127.0.0.1", "--listen-port", "0"], tmp_path) as (_, log):
+    with running([*words, "--listen-host", "127.0.0.1", "--listen-port", "0"], tmp_path, start_mitmdump) as (_, log):
         log.wait_for(f"by {policy[1]}")
         log.wait_for("listening at")
 

@@ -59,7 +59,7 @@ class Pages(BaseHTTPRequestHandler):
 def serving() -> Iterator[tuple[str, type[Pages]]]:
     handler = type("Recording", (Pages,), {"posted": []})
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        thread = Thread(target=server.serve_forever)
+        thread = Thread(target=server.serve_forever, args=(0.02,))
         thread.start()
         try:
             yield f"http://127.0.0.1:{server.server_port}", handler

@@ -13,8 +13,8 @@ import pytest
 from e2e.policies import write_policy
 from e2e.proxy import Proxy, run_mitmdump
 from e2e.test_reload import eventually
-from hushlist.compiling.list_update import subscribed_lists
 from hushlist.compiling.threat_list_update import server_store
+from hushlist.policy.policy_file import subscribed_lists
 from hushlist.policy.subscription import SubscribedList
 from unit.compiling.https_origin import HttpsOrigin, Page
 

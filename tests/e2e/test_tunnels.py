@@ -573,7 +573,7 @@ def test_an_upstream_proxy_is_asked_for_the_host_that_searches_safely(
 ) -> None:
     policy = write_policy(tmp_path, **{"safe-search": "strict"})
     with Asked() as asked:
-        threading.Thread(target=asked.serve_forever, daemon=True).start()
+        threading.Thread(target=asked.serve_forever, args=(0.02,), daemon=True).start()
         port = asked.server_address[1]
         proxy = start(policy=policy, proxy_mode=f"upstream:http://{LOOPBACK}:{port}", options={"upstream_proxy": port})
         name = b"search.brave.com"

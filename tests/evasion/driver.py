@@ -70,24 +70,41 @@ def filtering(
 def sweep(proxy: Proxy, origin: Origin, entries: Sequence[Entry], silence: Silence = SILENCE) -> Result:
     """Send what must not arrive, and find what does.
 
-    Many at a time: that nothing arrives is seen of all of them together. Only where something does, and for entries of
-    which a part has to, it is asked of each by itself which one it was.
+    Many at a time: that only what is harmless arrives is seen of all of them together. Only where something else does,
+    it is asked of each by itself which one it was.
     """
-    silent = [entry for entry in entries if not entry.arrives]
-    with origin.watch() as arrivals, ThreadPoolExecutor(AT_ONCE) as pool:
-        answers = list(pool.map(lambda entry: send(proxy, entry, silence), silent))
+    silent, partly = ([entry for entry in entries if bool(entry.arrives) is some] for some in (False, True))
+    arrivals, answers = _send_all(proxy, origin, silent, silence)
+    harmless, more = _send_all(proxy, origin, partly, silence)
+    answers += more
     with origin.watch() as late:
         proxy.send(request_head(b"http://good.test/fence", b"good.test"))
     is_quiet = not arrivals.connections and [request.target for request in late.requests] == [b"/fence"]
-    one_by_one = [entry for entry in entries if entry.arrives or not is_quiet]
-    leaked = []
-    for entry in one_by_one:
-        alone, answer = ask(proxy, origin, entry, silence)
-        answers += [answer] if entry.arrives else []
-        leaked += [entry] if leaks(entry, alone) else []
+    one_by_one = [*([] if is_quiet else silent), *([] if _is_as_told(harmless, partly) else partly)]
+    leaked = [entry for entry in one_by_one if leaks(entry, ask(proxy, origin, entry, silence)[0])]
     if not is_quiet and not leaked:
         leaked = silent  # something arrived, and comes from no one alone
     return Result(tuple(leaked), sum(b"HTTP/1.1 403" in answer or answer == b"403" for answer in answers))
+
+
+def stopped(proxy: Proxy, origin: Origin, entries: Sequence[Entry]) -> list[Entry]:
+    """The harmless entries of which not all arrives; they are sent as ``sweep`` does."""
+    arrivals, _ = _send_all(proxy, origin, entries, LONG)
+    return [] if _is_as_told(arrivals, entries) else [one for one in entries if not passes(proxy, origin, one)]
+
+
+def _send_all(proxy: Proxy, origin: Origin, entries: Sequence[Entry], silence: Silence) -> tuple[Arrivals, list[bytes]]:
+    """What arrives of entries that are sent many at a time, and what comes back."""
+    with origin.watch() as arrivals, ThreadPoolExecutor(AT_ONCE) as pool:
+        answers = list(pool.map(lambda entry: send(proxy, entry, silence), entries))
+    return arrivals, answers
+
+
+def _is_as_told(arrivals: Arrivals, entries: Sequence[Entry]) -> bool:
+    """Whether exactly that arrived which has to."""
+    return Counter(request.target for request in arrivals.requests) == Counter(
+        target for entry in entries for target in entry.arrives
+    )
 
 
 def ask(proxy: Proxy, origin: Origin, entry: Entry, silence: Silence = SILENCE) -> tuple[Arrivals, bytes]:

@@ -29,7 +29,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from e2e.origin import Origin
 from e2e.proxy import Proxy
 from evasion.corpus import ENTRIES, NEIGHBOURS, families, ways
-from evasion.driver import arrives_unfiltered, filtering, passes, sweep
+from evasion.driver import arrives_unfiltered, filtering, stopped, sweep
 from evasion.entries import Entry
 from evasion.servers.asking import ask_all
 from evasion.servers.judge import Judge, Miss
@@ -70,15 +70,15 @@ def _corpus(folder: Path) -> bool:
         proxy = running_now.enter_context(filtering(folder, origins[0]))
         unfiltered = running_now.enter_context(filtering(folder, origins[1], mode="off"))
         leaked = _spellings((proxy, origins[0]), (unfiltered, origins[1]))
-        stopped = _neighbours(proxy, origins[0])
+        lost = _neighbours(proxy, origins[0])
         with redirect_stdout(StringIO()):  # what mitmdump has printed is shown when it ends, for tests
             running_now.close()
-    for verdict, entries in (("leaked", leaked), ("stopped", stopped)):
+    for verdict, entries in (("leaked", leaked), ("stopped", lost)):
         for entry in entries:
             print(f"{verdict}: {entry.family}: {entry.spelling}" + (f", for {entry.blocked}" if entry.blocked else ""))
     print(f"spellings: tried {len(ENTRIES)}, blocked {len(ENTRIES) - len(leaked)}, leaked {len(leaked)}")
-    print(f"neighbours: tried {len(NEIGHBOURS)}, passed {len(NEIGHBOURS) - len(stopped)}, blocked {len(stopped)}\n")
-    return not leaked and not stopped
+    print(f"neighbours: tried {len(NEIGHBOURS)}, passed {len(NEIGHBOURS) - len(lost)}, blocked {len(lost)}\n")
+    return not leaked and not lost
 
 
 def _servers(folder: Path, options: Namespace) -> bool:
@@ -140,13 +140,13 @@ def _spellings(filtered: tuple[Proxy, Origin], unfiltered: tuple[Proxy, Origin])
 def _neighbours(proxy: Proxy, origin: Origin) -> list[Entry]:
     """Print what becomes of what has to arrive; what of it was stopped."""
     print(_NEIGHBOUR.format("harmless neighbours", "tried", "passed", "blocked"))
-    stopped = []
+    found = []
     for name, family in families(NEIGHBOURS).items():
-        lost = [entry for entry in family if not passes(proxy, origin, entry)]
-        stopped += lost
+        lost = stopped(proxy, origin, family)
+        found += lost
         print(_NEIGHBOUR.format(name, len(family), len(family) - len(lost), len(lost)), flush=True)
-    print(_NEIGHBOUR.format("all", len(NEIGHBOURS), len(NEIGHBOURS) - len(stopped), len(stopped)), end="\n\n")
-    return stopped
+    print(_NEIGHBOUR.format("all", len(NEIGHBOURS), len(NEIGHBOURS) - len(found), len(found)), end="\n\n")
+    return found
 
 
 if __name__ == "__main__":

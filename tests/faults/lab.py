@@ -35,6 +35,8 @@ class Lab:
         self.log = folder / "log"
         #: what a mitmdump printed that did not start
         self.said = ""
+        #: what runs mitmdump; with any, it and what compiles for it are started as commands
+        self.command: tuple[str, ...] = ()
         self._proxy: Proxy | None = None
         folder.mkdir(parents=True)
         self.temporary.mkdir()
@@ -111,7 +113,8 @@ class Lab:
         os.environ.update({name: str(path) for name, path in own.items()})
         with ExitStack() as stack:
             try:
-                started = mitmdump(self.folder / "mitmdump", self.origin, policy=self.policy, scripts=["failing.py"])
+                folder, scripts = self.folder / "mitmdump", ["failing.py"]
+                started = mitmdump(folder, self.origin, policy=self.policy, scripts=scripts, command=self.command)
                 proxy = stack.enter_context(started)
             finally:
                 for name, value in before.items():

@@ -394,6 +394,7 @@ def _disks_full(lab: Lab) -> Iterator[None]:
 
 @contextmanager
 def _first_killed(lab: Lab) -> Iterator[None]:
+    lab.command = ("env",)
     with _killer(lab.policy):
         yield
 

@@ -28,14 +28,13 @@ from shutil import rmtree
 from threading import Lock
 from typing import Any
 
-from hushlist.compiling.list_update import subscribed_lists, update_lists
 from hushlist.compiling.policy_compiler import compile_policy
-from hushlist.compiling.threat_list_update import wait_at_start
 from hushlist.errors import Problem, printable
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.index import Index
 from hushlist.match.index_file import IndexFileError
-from hushlist.policy.policy_file import Fingerprint, Policy, PolicyError, fingerprint, read_policy
+from hushlist.policy.policy_file import Fingerprint, Policy, PolicyError, fingerprint, read_policy, subscribed_lists
+from hushlist.policy.subscription import SubscribedList
 
 #: files may change between compiling and checking them; after so many tries, it is an error
 _TRIES = 5
@@ -136,14 +135,20 @@ def main() -> None:
         os.nice(19)
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Control-C is for the proxy: end without a traceback
     work, path, ports = sys.argv[1], Path(sys.argv[2]), tuple(map(int, sys.argv[3:]))
+    lists = subscribed_lists(path)
     answer: dict[str, object]
     if work == "update":
-        updates = update_lists(path, subscribed_lists(path), only_due=True, own_ports=ports)
+        from hushlist.compiling.list_update import update_lists
+
+        updates = update_lists(path, lists, only_due=True, own_ports=ports)
         print(json.dumps({"updates": [(update.is_good, str(update)) for update in updates]}))
         return
-    if work == "start":
-        wait_at_start(subscribed_lists(path))
-    has_all = _fetch_missing(path, ports, only_due=work != "start")
+    if work == "start" and lists:
+        from hushlist.compiling.threat_list_update import wait_at_start  # most policies start faster without it
+
+        wait_at_start(lists)
+        lists = subscribed_lists(path)
+    has_all = _fetch_missing(path, lists, ports, only_due=work != "start")
     try:
         compiled = compile_policy(path)
     except PolicyError as error:
@@ -163,15 +168,16 @@ def main() -> None:
     print(json.dumps(answer))
 
 
-def _fetch_missing(path: Path, ports: Iterable[int], *, only_due: bool) -> bool:
+def _fetch_missing(path: Path, lists: Iterable[SubscribedList], ports: Iterable[int], *, only_due: bool) -> bool:
     """Fetch the lists that the policy cannot do without, and of which there is no copy; says so on standard error.
 
     Returns whether it has them all now.
     """
-    needed = (own for own in subscribed_lists(path) if not own.subscription.is_optional)
-    missing = [own for own in needed if own.store.current() is None]
+    missing = [own for own in lists if not own.subscription.is_optional and own.store.current() is None]
     if not missing:
         return True
+    from hushlist.compiling.list_update import update_lists  # most policies start faster without it
+
     told, shown = Lock(), dict[str, float]()
 
     def show(url: str, done: int, total: int) -> None:

@@ -18,11 +18,11 @@ from dataclasses import astuple, dataclass, field, replace
 from itertools import count, product, takewhile
 from pathlib import Path
 from shutil import rmtree
+from typing import TYPE_CHECKING
 
 from hushlist.compiling.index_cache import IndexCache
 from hushlist.compiling.line_changes import shorten
 from hushlist.compiling.list_comparison import BroadKinds, ListChange, compare_lists
-from hushlist.compiling.logged_visits import FEWEST, LoggedRequest, changed_requests, logged_requests
 from hushlist.errors import Problem, number_of
 from hushlist.jobs.list_chunks import ChunkedList, chunk_list, list_workers
 from hushlist.jobs.worker_processes import Progress
@@ -33,6 +33,9 @@ from hushlist.match.index import Index
 from hushlist.policy.gate_limits import GateLimits
 from hushlist.policy.policy_file import Fingerprint, ListFile, Policy, PolicyError, fingerprint
 from hushlist.system.list_store import Version, forget_others
+
+if TYPE_CHECKING:
+    from hushlist.compiling.logged_visits import LoggedRequest
 
 #: a list with fewer rules may be somebody's own: half of them is soon rewritten by hand
 _FEW = 100
@@ -134,7 +137,11 @@ class Gate:
             current = store.current()
             if current is not None and own.digest not in (current.digest, store.state().accepted):
                 changed[at] = current, self._good(own.file, current)
-        requests = logged_requests(self.policy.log) if changed else []
+        if not changed:
+            return lists
+        from hushlist.compiling.logged_visits import logged_requests  # most policies start faster without it
+
+        requests = logged_requests(self.policy.log)
         good_files = [own.file for own in lists] + [good.file for _, good in changed.values()]
         before = with_copies(self.policy, good_files)
         for at, (current, good) in changed.items():
@@ -247,6 +254,8 @@ def weigh(
 
     What cannot be compiled is not weighed: that is told elsewhere.
     """
+    from hushlist.compiling.logged_visits import FEWEST, changed_requests  # most policies start faster without it
+
     if new.gate.requests is None or len(requests) < FEWEST:
         return ()
     after = with_copies(before, [new])

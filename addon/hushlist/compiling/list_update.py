@@ -61,12 +61,6 @@ _WEIGHING = Lock()
 Progress = Callable[[str, int, int], object]
 
 
-def subscribed_lists(policy: Path) -> tuple[SubscribedList, ...]:
-    """The lists of a policy that are fetched, each once; none if it cannot be read."""
-    known = read_policy(policy, ProblemReport(str(policy)))
-    return tuple({own.store.folder: own for own in (known.subscribed if known else ())}.values())
-
-
 class _Known(NamedTuple):
     """What new versions are judged by, besides the copies in force: the policy, and its popular domains."""
 

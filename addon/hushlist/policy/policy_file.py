@@ -247,6 +247,12 @@ def policy_at(path: Path) -> Policy:
     return policy
 
 
+def subscribed_lists(policy: Path) -> tuple[SubscribedList, ...]:
+    """The lists of a policy that are fetched, each once; none if it cannot be read."""
+    known = read_policy(policy, ProblemReport(str(policy)))
+    return tuple({own.store.folder: own for own in (known.subscribed if known else ())}.values())
+
+
 _CHECK_ACTIONS = (Action.BLOCK, Action.TAG, Action.PASS)
 
 

@@ -12,11 +12,10 @@ import pytest
 
 from hushlist.compiling import background_compiler as module
 from hushlist.compiling.background_compiler import BackgroundCompiler
-from hushlist.compiling.list_update import subscribed_lists
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.index import Index
-from hushlist.policy.policy_file import Policy, PolicyError, fingerprint, read_policy
+from hushlist.policy.policy_file import Policy, PolicyError, fingerprint, read_policy, subscribed_lists
 from hushlist.url.parts import split_web
 from unit.compiling.https_origin import HttpsOrigin, Page
 

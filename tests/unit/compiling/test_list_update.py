@@ -18,11 +18,11 @@ import zstandard
 from hushlist.cli import main
 from hushlist.compiling import list_fetch, list_update
 from hushlist.compiling.list_outcome import ListUpdate, Outcome
-from hushlist.compiling.list_update import subscribed_lists, update_lists
+from hushlist.compiling.list_update import update_lists
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.compiling.stat_cache import load_engine
 from hushlist.minisign import SecretKey
-from hushlist.policy.policy_file import PolicyError
+from hushlist.policy.policy_file import PolicyError, subscribed_lists
 from hushlist.system.list_store import ListStore
 from unit.compiling.https_origin import Handler, HttpsOrigin, Page
 from unit.compiling.test_logged_visits import record, write_log

@@ -10,15 +10,16 @@ from pathlib import Path
 import pytest
 
 from hushlist.cli import main
+from hushlist.compiling.background_compiler import BackgroundCompiler
 from hushlist.compiling.list_outcome import ListUpdate, Outcome
-from hushlist.compiling.list_update import subscribed_lists, update_lists
+from hushlist.compiling.list_update import update_lists
 from hushlist.compiling.prefix_service import full_hashes_of_v5, search_hashes
 from hushlist.compiling.stat_cache import load_engine
 from hushlist.compiling.threat_list_update import server_store, wait_at_start
 from hushlist.decide.confirmations import PATIENCE, SearchError
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.expressions import full_hash
-from hushlist.policy.policy_file import read_policy
+from hushlist.policy.policy_file import read_policy, subscribed_lists
 from hushlist.policy.safe_browsing import SafeBrowsing
 from hushlist.safebrowsing.v4_messages import (
     Checksum,
@@ -275,6 +276,10 @@ def test_at_the_start_lists_with_a_copy_wait_for_up_to_a_minute(tmp_path: Path, 
     wait_at_start([old, new], lambda: 0.5)
     assert before + 29 < old.store.state().next_try < time.time() + 31
     assert [found.url for found in update_lists(policy, [old, new], only_due=True)] == [new.subscription.url]
+    with old.store.locked():
+        old.store.note(next_try=0.0)
+    BackgroundCompiler().compile(policy, is_start=True)
+    assert old.store.state().next_try > before
 
 
 # -- hostile updates ---------------------------------------------------------------------------------------------------
