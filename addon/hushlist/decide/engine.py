@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cached_property
+from functools import cached_property, partial
 from math import inf
 from time import time
 from typing import TYPE_CHECKING, Self
@@ -122,10 +122,12 @@ class Engine:
                 return decision.of(request)
             form: Parts | None = None
             filtered = self._filtered(request)
-            if filtered is not None and known.has_only_filters:
-                decided = self._by_one_url(filtered, request, known, now)
-                if decided is not None:
-                    return self._apply_grants(decided.of(request), known, client, now)
+            is_checked = self._checks and may_fail(request, hosts[0], known.canonical)
+            if filtered is not None and known.has_only_filters and not is_checked:
+                urls = filtered.plain_urls(known.canonical, is_named=known.is_named)
+                if urls is not None:
+                    decision = self._by_filters(filtered, urls, request, known, (), now)
+                    return self._apply_grants(decision.of(request), known, client, now)
             if request.scheme in WEB and (plain := plain_target(request.target)):
                 form = Parts(request.scheme, None, b"h", None, *plain)
             else:
@@ -135,21 +137,8 @@ class Engine:
             if form is not None:
                 decision = self._by_form(request, hosts[0], known, form, now, filtered)
                 return self._apply_grants(decision.of(request), known, client, now)
-        every, fault = forms or target_forms(request.scheme, request.target, len(set(hosts)))
-        memo: StringMemo = {}
-        filtered = filtered or self._filtered(request)
-
-        def by_forms(host: bytes, known: KnownHost) -> Iterator[Decision]:
-            told: list[Decision] = []
-            for place, form in enumerate(every):
-                decision = self._by_form(request, host, known, form, now, filtered, memo, is_first=not place)
-                if self._overrides is None or not (decision.action in STOPPING or known.view.blocks):
-                    if any(decision is own for own in told):
-                        continue  # the rules for the whole host decide, as for an earlier form
-                    told.append(decision)
-                yield decision._replace(canonical=form._replace(host=known.canonical).join())
-
-        return self._by_names(group_hosts, request, by_forms, now, client, fault)
+        every = forms or target_forms(request.scheme, request.target, len(set(hosts)))
+        return self._by_every_form(group_hosts, request, every, filtered or self._filtered(request), now, client)
 
     def decide_host(
         self, request: Request, now: datetime | None = None, client: Client = NOBODY, group: Group | None = None
@@ -320,6 +309,30 @@ class Engine:
                 break
         return decision if lifted is None else decision._replace(action=Action.ALLOW, grant=lifted)
 
+    def _by_every_form(
+        self,
+        group_hosts: GroupHosts,
+        request: Request,
+        forms: Forms,
+        filtered: FilteredRequest | None,
+        now: datetime | None,
+        client: Client,
+    ) -> Decision:
+        """The strictest of the decisions for each name of a request with each form of its target."""
+        memo: StringMemo = {}
+
+        def by_forms(host: bytes, known: KnownHost) -> Iterator[Decision]:
+            told: list[Decision] = []
+            for place, form in enumerate(forms.forms):
+                decision = self._by_form(request, host, known, form, now, filtered, memo, is_first=not place)
+                if self._overrides is None or not (decision.action in STOPPING or known.view.blocks):
+                    if any(decision is own for own in told):
+                        continue  # the rules for the whole host decide, as for an earlier form
+                    told.append(decision)
+                yield decision._replace(canonical=form._replace(host=known.canonical).join())
+
+        return self._by_names(group_hosts, request, by_forms, now, client, forms.fault)
+
     def _by_names(
         self,
         group_hosts: GroupHosts,
@@ -380,14 +393,15 @@ class Engine:
         else:
             uris = _uris(request, host if is_first else None, known.canonical, form)
             if request.userinfo is not None:
-                uris += [uri._replace(userinfo=request.userinfo) for uri in uris]
+                uris += [*map(partial(Parts._replace, userinfo=request.userinfo), uris)]
             matches += self._find_uris(known.view, uris, memo, is_first=is_first)
         if is_first and self._checks and may_fail(request, host, known.canonical):
             matches += find_checks(self._checks, _asked(request, host))
         if self._redirect_memory is not None:
             matches += self._by_redirect(self._redirect_memory, request, known, form, matches, memo, is_first=is_first)
         if filtered is not None:
-            return self._by_filters(filtered, request, known, form, matches, now, is_first=is_first)
+            urls = filtered.urls(known.canonical, form, is_first=is_first, is_named=known.is_named)
+            return self._by_filters(filtered, urls, request, known, matches, now)
         return self._by_matches(known, matches, now, request)
 
     def _filtered(self, request: Request) -> FilteredRequest | None:
@@ -400,41 +414,25 @@ class Engine:
     def _by_filters(
         self,
         filtered: FilteredRequest,
+        urls: Iterable[tuple[bytes, bool]],
         request: Request,
         known: KnownHost,
-        form: Parts,
         own: Sequence[Match],
         now: datetime | None,
-        *,
-        is_first: bool,
     ) -> Decision:
         """The same with network filters: the strictest decision of the URLs that they may be compared with.
 
         The policy's ``unparsable`` decides, too, if that would take too long.
         """
-        is_stopped = known.is_stopped or (bool(own) and stops(own))
+        host, is_named, is_stopped = known.canonical, known.is_named, known.is_stopped or (bool(own) and stops(own))
         decisions: list[Decision] = []
-        urls = filtered.matches(
-            known.canonical, form, is_first=is_first, is_named=known.is_named, is_stopped=is_stopped
-        )
         try:
-            for found in urls:
+            for url, only_named in urls:
+                found = filtered.matches(url, host, is_named=is_named, is_stopped=is_stopped, only_named=only_named)
                 decisions.append(self._by_matches(known, [*own, *found] if found else own, now, request))
         except UrlError as error:
             decisions += self._by_matches(known, own, now, request), self._unparsable(request, error.reason)
         return strictest(decisions)
-
-    def _by_one_url(
-        self, filtered: FilteredRequest, request: Request, known: KnownHost, now: datetime | None
-    ) -> Decision | None:
-        """The same, much faster, for a request with one URL, and no other rules below its host; ``None`` for others."""
-        if self._checks and may_fail(request, request.hosts[0], known.canonical):
-            return None
-        try:
-            found = filtered.matches_of_one(known.canonical, is_named=known.is_named, is_stopped=known.is_stopped)
-        except UrlError as error:
-            return strictest((self._by_matches(known, (), now, request), self._unparsable(request, error.reason)))
-        return None if found is None else self._by_matches(known, found, now, request)
 
     def _by_matches(
         self, known: KnownHost, below: Sequence[Match], now: datetime | None, asked: _Asked = None
@@ -443,12 +441,21 @@ class Engine:
         if not below and known.alone is not None:
             return known.alone
         found: Sequence[Match] = (*known.host.matches, *below)
-        if any(map(may_change, found)):
-            now = (now or datetime.now(UTC)).astimezone(UTC)
-            found = [match for match in found if match.rule.terms.holds_at(now)]
-            if any(match.rule.terms.confirmer for match in found):
-                return self._by_confirmed(known.view, found, asked)
-        return known.view.decide(found)
+        return (
+            self._by_changing(known.view, found, now, asked)
+            if any(map(may_change, found))
+            else known.view.decide(found)
+        )
+
+    def _by_changing(
+        self, view: EffectivePolicy, found: Iterable[Match], now: datetime | None, asked: _Asked
+    ) -> Decision:
+        """The same where some may have expired, or have to be confirmed."""
+        moment = (now or datetime.now(UTC)).astimezone(UTC)
+        found = [match for match in found if match.rule.terms.holds_at(moment)]
+        if any(match.rule.terms.confirmer for match in found):
+            return self._by_confirmed(view, found, asked)
+        return view.decide(found)
 
     @cached_property
     def settled(self) -> Self:
