@@ -122,8 +122,11 @@ class Engine:
                 return decision.of(request)
             form: Parts | None = None
             filtered = self._filtered(request)
-            is_checked = self._checks and may_fail(request, hosts[0], known.canonical)
-            if filtered is not None and known.has_only_filters and not is_checked:
+            if (
+                filtered is not None
+                and known.has_only_filters
+                and not (self._checks and may_fail(request, hosts[0], known.canonical))
+            ):
                 urls = filtered.plain_urls(known.canonical, is_named=known.is_named)
                 if urls is not None:
                     decision = self._by_filters(filtered, urls, request, known, (), now)
