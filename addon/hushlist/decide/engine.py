@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
 from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cached_property
 from math import inf
 from time import time
 from typing import TYPE_CHECKING, Self
@@ -31,7 +31,7 @@ from hushlist.policy.groups import NOBODY, Client, Group
 from hushlist.policy.pass_through import WITHOUT_PAGES
 from hushlist.policy.policy_file import Policy
 from hushlist.url.comparison import RedirectMemory, is_slash_redirect, slash_twin
-from hushlist.url.hashed_uri import StringMemo
+from hushlist.url.hashed_uri import StringMemo, Target
 from hushlist.url.host import is_address
 from hushlist.url.parts import DEFAULT_PORTS, Parts
 from hushlist.url.request import (
@@ -90,9 +90,10 @@ class Engine:
         #: whether a check looks at a request's ``media``
         self.asks_media = any(isinstance(rule.pattern, Check) and rule.pattern.asks_media for rule in self._checks)
         self._hosts = KnownHosts(policy, index, overrides, may_redirect=redirect_memory is not None)
-        asks_more = self._checks or index.has_uris or index.has_urls or index.filters
+        #: whether no rule depends on more than checks do, and on the URL's canonical forms
+        self._is_simple = not index.has_urls and redirect_memory is None
         #: whether host, path and query of a plain URL decide it
-        self._asks_little = not asks_more and redirect_memory is None
+        self._asks_little = self._is_simple and not (self._checks or index.has_uris or index.filters)
         if index.filters is not None:
             is_third_party(b"a.example", b"b.example")  # reads the public suffixes, so that no request waits for it
 
@@ -121,7 +122,7 @@ class Engine:
             ):
                 return decision.of(request)
             form: Parts | None = None
-            filtered = self._filtered(request)
+            filtered = self._filtered(request) if known.has_filters else None
             if (
                 filtered is not None
                 and known.has_only_filters
@@ -132,6 +133,9 @@ class Engine:
                     decision = self._by_filters(filtered, urls, request, known, (), now)
                     return self._apply_grants(decision.of(request), known, client, now)
             if request.scheme in WEB and (plain := plain_target(request.target)):
+                if filtered is None and self._is_simple and self._is_plain(request, known):
+                    decision = self._by_plain(request, known, plain, now).of(request)
+                    return decision if self._overrides is None else self._apply_grants(decision, known, client, now)
                 form = Parts(request.scheme, None, b"h", None, *plain)
             else:
                 forms = target_forms(request.scheme, request.target)
@@ -327,9 +331,10 @@ class Engine:
         def by_forms(host: bytes, known: KnownHost) -> Iterator[Decision]:
             told: list[Decision] = []
             for place, form in enumerate(forms.forms):
-                decision = self._by_form(request, host, known, form, now, filtered, memo, is_first=not place)
+                own = filtered if known.has_filters else None
+                decision = self._by_form(request, host, known, form, now, own, memo, is_first=not place)
                 if self._overrides is None or not (decision.action in STOPPING or known.view.blocks):
-                    if any(decision is own for own in told):
+                    if any(decision is other for other in told):
                         continue  # the rules for the whole host decide, as for an earlier form
                     told.append(decision)
                 yield decision._replace(canonical=form._replace(host=known.canonical).join())
@@ -370,6 +375,21 @@ class Engine:
         """Whether a request has only one form, and no check can find anything in it."""
         return is_plain_target(request.target) and not may_fail(request, request.hosts[0], known.canonical)
 
+    def _is_plain(self, request: Request, known: KnownHost) -> bool:
+        """Whether a request has a plain name and nothing beside it, and no check can find anything in it."""
+        is_bare = known.is_name and request.userinfo is None and request.fragment is None
+        return is_bare and not (self._checks and may_fail(request, known.canonical, known.canonical))
+
+    def _by_plain(self, request: Request, known: KnownHost, plain: Target, now: datetime | None) -> Decision:
+        """``_by_form``, faster, for the one form of most requests, without filters and rules for whole URLs."""
+        index = self.index
+        below = index.find_paths(known.host, *plain)
+        if index.has_uris:
+            sent = request.target[len(plain[0]) + 1 :] if plain[1] else plain[1]
+            targets = (plain,) if sent == plain[1] else (plain, (plain[0], sent))
+            below += index.find_web_uris(request.scheme, known.canonical, request.port, targets)
+        return self._by_matches(known, below, now, request)
+
     def _by_form(
         self,
         request: Request,
@@ -389,15 +409,8 @@ class Engine:
         if self.index.has_urls and is_first:
             # What fits the URL as sent says nothing about other path interpretations: there, other rules decide.
             matches += self.index.find_urls(known.host, request.url_by(host))
-        if not self.index.has_uris:
-            pass
-        elif memo is None and known.is_name and (queries := _queries(request, form)):
-            matches += self.index.find_web_uris(request.scheme, host, request.port, form.path, queries)
-        else:
-            uris = _uris(request, host if is_first else None, known.canonical, form)
-            if request.userinfo is not None:
-                uris += [*map(partial(Parts._replace, userinfo=request.userinfo), uris)]
-            matches += self._find_uris(known.view, uris, memo, is_first=is_first)
+        if self.index.has_uris:
+            matches += self._find_uris(request, host if is_first else None, known, form, memo, is_first=is_first)
         if is_first and self._checks and may_fail(request, host, known.canonical):
             matches += find_checks(self._checks, _asked(request, host))
         if self._redirect_memory is not None:
@@ -511,14 +524,25 @@ class Engine:
         return decision
 
     def _find_uris(
-        self, view: EffectivePolicy, uris: Sequence[Parts], memo: StringMemo | None, *, is_first: bool
+        self,
+        request: Request,
+        host: bytes | None,
+        known: KnownHost,
+        form: Parts,
+        memo: StringMemo | None,
+        *,
+        is_first: bool,
     ) -> list[Match]:
-        """The hashed URIs that fit.
+        """The hashed URIs that fit one form of the target; as requested, too, by a host.
 
         They have their own canonical form. One that fits only another path interpretation must not allow the request.
         """
-        found = self.index.find_uris(uris, memo)
-        return found if is_first else [match for match in found if not view.allows(match)]
+        if known.is_name and request.userinfo is None and request.fragment is None and request.scheme in WEB:
+            targets = _targets(request, host, form)
+            found = self.index.find_web_uris(request.scheme, known.canonical, request.port, targets)
+        else:
+            found = self.index.find_uris(_uris(request, host, known.canonical, form), memo)
+        return found if is_first else [match for match in found if not known.view.allows(match)]
 
     def learn(self, request: Request, location: bytes) -> None:
         """Remember a permanent redirect if it changes only a trailing slash and the request has one name.
@@ -555,8 +579,7 @@ class Engine:
         rules = {match.rule for match in (*known.host.matches, *own)}
         twins = [*self.index.find_paths(known.host, twin, form.query)]
         if self.index.has_uris:
-            uris = _uris(request, None, known.canonical, form._replace(path=twin))
-            twins += self._find_uris(known.view, uris, memo, is_first=is_first)
+            twins += self._find_uris(request, None, known, form._replace(path=twin), memo, is_first=is_first)
         return [match._replace(via=_VIA) for match in twins if match.rule not in rules]
 
 
@@ -653,14 +676,14 @@ def _asked(request: Request, host: bytes) -> CheckedRequest:
     return CheckedRequest(request.scheme, host, request.port, request.target, request.userinfo, request.media, names)
 
 
-def _queries(request: Request, form: Parts) -> tuple[bytes | None, ...]:
-    """The query's spellings, canonical and as sent; nothing if the request differs in more from its canonical form."""
+def _targets(request: Request, host: bytes | None, form: Parts) -> Sequence[Target]:
+    """Path and query that a list's author may have hashed: canonical; as requested, by a host."""
+    own = form.path, form.query
+    if host is None or (own[0] == request.target and own[1] is None):
+        return (own,)
     path, mark, query = request.target.partition(b"?")
-    if path != form.path or request.scheme != form.scheme or request.scheme not in WEB:
-        return ()
-    if request.fragment is not None or request.userinfo is not None or (form.query is None) is bool(mark):
-        return ()
-    return (form.query,) if not mark or query == form.query else (form.query, query)
+    sent = path, query if mark else None
+    return (own,) if own == sent else (own, sent)
 
 
 def _uris(request: Request, host: bytes | None, canonical: bytes, form: Parts) -> list[Parts]:
@@ -673,4 +696,6 @@ def _uris(request: Request, host: bytes | None, canonical: bytes, form: Parts) -
             asked = Parts(request.scheme, None, name, port, path, query if mark else None, request.fragment)
             if asked != uris[0]:
                 uris.append(asked)
+    if request.userinfo is not None:
+        uris += [uri._replace(userinfo=request.userinfo) for uri in uris]
     return uris

@@ -46,7 +46,9 @@ class KnownHost:
     alone: Decision | None
     #: the same, but ``None`` if other rules may fit too
     decision: Decision | None
-    #: whether network filters name the host or a domain above it; whether a rule for the whole host stops it
+    #: whether network filters may fit some of its requests; whether some name the host or a domain above it; whether a
+    #: rule for the whole host stops it
+    has_filters: bool
     is_named: bool
     is_stopped: bool
     #: whether only network filters may fit besides rules for the whole host
@@ -129,8 +131,9 @@ class KnownHosts:
         alone: Decision | None = view.nothing
         if found.matches:
             alone = None if any(map(may_change, found.matches)) else view.decide(found.matches)
-        has_filters = index.has_general_filters or found.bits & FILTERED
-        decision = None if found.deeper or has_filters or index.has_uris else alone
+        is_named = found.bits & FILTERED != 0
+        has_filters = index.has_general_filters or is_named
+        decision = None if found.suffixes or has_filters or index.has_uris else alone
         if decision is not None and view.blocks and view.blocks.touches(canonical, own_categories(decision)):
             decision = None
         return KnownHost(
@@ -140,9 +143,10 @@ class KnownHosts:
             host=found,
             alone=alone,
             decision=decision,
-            is_named=found.bits & FILTERED != 0,
-            is_stopped=stops(found.matches),
-            has_only_filters=not (found.deeper or index.has_uris or index.has_urls or self._may_redirect),
+            has_filters=has_filters,
+            is_named=is_named,
+            is_stopped=bool(found.matches) and stops(found.matches),
+            has_only_filters=not (found.suffixes or index.has_uris or index.has_urls or self._may_redirect),
         )
 
 

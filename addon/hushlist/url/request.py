@@ -173,11 +173,9 @@ def canonical_host(host: bytes) -> bytes:
 
 
 # Nearly every target has only one interpretation. It has nothing that a browser removes or that servers read in
-# different ways: an escape in the path, a dot segment, a name that ends with a dot, a doubled slash, a backslash or a
-# parameter.
-_PLAIN_TARGET = re.compile(
-    rb"((?:(?>/(?![/.])[^\x00-\x20\x7f-\xff#%/;?\\]*+(?<!\.)))++)(?:\?([^\x00-\x20\x7f-\xff#]*+))?"
-)
+# different ways: an escape in the path, a name that ends with a dot (as dot segments do), a doubled slash, a backslash
+# or a parameter.
+_PLAIN_TARGET = re.compile(rb"((?:(?>/(?!/)[^\x00-\x20\x7f-\xff#%/;?\\]*+(?<!\.)))++)(?:\?([^\x00-\x20\x7f-\xff#]*+))?")
 # The same, but for parameters.
 _WITH_PARAMETERS = re.compile(_PLAIN_TARGET.pattern.replace(rb";", b"", 1))
 #: octets of a target whose forms are few enough for any number of names
@@ -194,7 +192,10 @@ def plain_target(url: bytes, start: int = 0) -> tuple[bytes, bytes | None] | Non
     if start == len(url):
         return b"/", None
     plain = _PLAIN_TARGET.fullmatch(url, start)
-    return None if plain is None else (plain[1], _canonical_query(plain[2]))
+    if plain is None:
+        return None
+    path, query = plain.groups()
+    return path, query if query is None or _PERCENT not in query else _canonical_query(query)
 
 
 def _canonical_query(query: bytes | None) -> bytes | None:
