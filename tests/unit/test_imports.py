@@ -228,7 +228,7 @@ _NEEDED = {
     *("hushlist", "hushlist.cli", "hushlist.cli.command_options", "hushlist.cli.common", "hushlist.compiling"),
     *("hushlist.compiling.compile_report", "hushlist.compiling.index_cache", "hushlist.compiling.stat_cache"),
     *("hushlist.decide", "hushlist.decide.decision", "hushlist.decide.engine", "hushlist.decide.filter_decisions"),
-    *("hushlist.errors", "hushlist.lists"),
+    *("hushlist.decide.known_hosts", "hushlist.errors", "hushlist.lists"),
     *("hushlist.lists.list_formats", "hushlist.lists.list_source", "hushlist.lists.yaml_nodes", "hushlist.system"),
     *(
         "hushlist.system.files",

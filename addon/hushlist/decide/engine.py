@@ -2,39 +2,37 @@
 
     request -> names x path interpretations -> canonical URLs -> matches by layer -> the strictest decision
 
-The engine caches what rules say about a whole host. If no other rule can fit a request, one look-up there decides it.
+What rules say about a whole host is kept (``known_hosts``). If no other rule can fit a request, one look-up decides it.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from copy import copy
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from datetime import UTC, datetime
-from functools import cached_property, partial
+from functools import cached_property
 from math import inf
 from time import time
-from typing import TYPE_CHECKING, NamedTuple, Self
+from typing import TYPE_CHECKING, Self
 
 from hushlist.decide.decision import STOPPING, Decision, EffectivePolicy, own_categories, strictest
 from hushlist.decide.filter_decisions import FilteredRequest
+from hushlist.decide.known_hosts import GroupHosts, KnownHost, KnownHosts, may_change, stops
 from hushlist.errors import UrlError
 from hushlist.match.checks import Check, CheckedRequest, may_fail
 from hushlist.match.context import Telling, is_third_party
 from hushlist.match.expressions import full_hash
-from hushlist.match.index import Host, Index, find_checks
-from hushlist.match.index_file import ALLOWING, CATEGORIZED, FILTERED
+from hushlist.match.index import Index, find_checks
+from hushlist.match.index_file import ALLOWING, CATEGORIZED
 from hushlist.match.rule import Action, Anything, ExpressionHash, Ordered, Rule, Terms
 from hushlist.match.rule_match import Match
-from hushlist.policy.groups import NOBODY, Client, Group, group_of
+from hushlist.policy.groups import NOBODY, Client, Group
 from hushlist.policy.pass_through import WITHOUT_PAGES
 from hushlist.policy.policy_file import Policy
-from hushlist.policy.safe_search import may_rewrite
-from hushlist.system.memory import BoundedCache
-from hushlist.unblock.admin_blocks import NO_BLOCKS
 from hushlist.url.comparison import RedirectMemory, is_slash_redirect, slash_twin
-from hushlist.url.hashed_uri import StringMemo
-from hushlist.url.host import is_address, is_plain_name
+from hushlist.url.hashed_uri import StringMemo, Target
+from hushlist.url.host import is_address
 from hushlist.url.parts import DEFAULT_PORTS, Parts
 from hushlist.url.request import (
     LONGEST_TARGET,
@@ -45,7 +43,6 @@ from hushlist.url.request import (
     Request,
     Told,
     canonical_forms,
-    canonical_host,
     cut,
     is_plain_target,
     plain_target,
@@ -60,49 +57,12 @@ if TYPE_CHECKING:
     from hushlist.unblock.grants import Grant
     from hushlist.unblock.overrides import Overrides
 
-#: hosts in the cache of each group of clients
-MOST_KNOWN = 1 << 14
-_MOST_CLIENTS = 1 << 12
 #: the layer of a decision by an administrator's block, and what its rules are called
 BLOCKS_LAYER = "blocks"
 
 
 #: a request, a URL with what is told of it, or ``None`` for a connection
 _Asked = Request | tuple[bytes, Told | None] | None
-
-
-@dataclass(slots=True)  # not frozen: that is slow to make, and every new host makes one
-class _HostMatches:
-    """What the rules say about one spelling of a host, to one group."""
-
-    view: EffectivePolicy
-    canonical: bytes
-    #: whether it is canonical, and a name
-    is_name: bool
-    host: Host
-    #: the decision, without a URL, if only rules for the whole host fit; ``None`` if one of these expires
-    alone: Decision | None
-    #: the same, but ``None`` if other rules may fit too
-    decision: Decision | None
-    #: whether network filters name the host or a domain above it; whether a rule for the whole host stops it
-    is_named: bool
-    is_stopped: bool
-    #: whether only network filters may fit besides rules for the whole host
-    has_only_filters: bool
-
-    @property
-    def has_pages(self) -> bool:
-        """Whether there are rules in the clear, or blocks of administrators, for paths on the host."""
-        return self.host.has_rules_below or self.view.blocks.has_pages(self.canonical)
-
-
-class _GroupCache(NamedTuple):
-    """A group's effective policy, and its cache of hosts."""
-
-    view: EffectivePolicy
-    known: BoundedCache[bytes, _HostMatches]
-    #: why every connection is to be decrypted, whatever its host
-    needs_all: str | None
 
 
 class Engine:
@@ -129,19 +89,13 @@ class Engine:
         self._checks = tuple(rule for layer in policy.layers for rule in layer.checks)
         #: whether a check looks at a request's ``media``
         self.asks_media = any(isinstance(rule.pattern, Check) and rule.pattern.asks_media for rule in self._checks)
-        self._groups = BoundedCache(partial(group_of, policy.all_groups), _MOST_CLIENTS)
-        #: by the group's name
-        self._caches: dict[str, _GroupCache] = {}
-        #: the one cache, if the policy is the same for everybody at every moment
-        self._only: _GroupCache | None = None
-        asks_more = self._checks or index.has_uris or index.has_urls or index.filters
+        self._hosts = KnownHosts(policy, index, overrides, may_redirect=redirect_memory is not None)
+        #: whether no rule depends on more than checks do, and on the URL's canonical forms
+        self._is_simple = not index.has_urls and redirect_memory is None
         #: whether host, path and query of a plain URL decide it
-        self._asks_little = not asks_more and redirect_memory is None
+        self._asks_little = self._is_simple and not (self._checks or index.has_uris or index.filters)
         if index.filters is not None:
             is_third_party(b"a.example", b"b.example")  # reads the public suffixes, so that no request waits for it
-        if not policy.groups:
-            only = self._cache(NOBODY, None)
-            self._only = only if only.view.is_timeless and not only.view.blocks else None
 
     def decide(
         self, request: Request, now: datetime | None = None, client: Client = NOBODY, group: Group | None = None
@@ -151,13 +105,13 @@ class Engine:
         The engine decides each of the request's hosts, and the strictest decision holds. The policy's ``unparsable``
         decides a request that cannot be read, or is too large to be read. ``group`` is the client's, if it is known.
         """
-        group_cache = self._cache(client, now, group)
+        group_hosts = self._hosts.of_group(client, now, group)
         hosts = request.hosts
         forms: Forms | None = None
         filtered: FilteredRequest | None = None
         if len(hosts) == 1 and request.fault is None:
             try:
-                known = group_cache.known[hosts[0]]
+                known = group_hosts.known[hosts[0]]
             except UrlError as error:
                 return self._unparsable(request, error.reason)
             decision = known.decision
@@ -168,12 +122,20 @@ class Engine:
             ):
                 return decision.of(request)
             form: Parts | None = None
-            filtered = self._filtered(request)
-            if filtered is not None and known.has_only_filters:
-                decided = self._by_one_url(filtered, request, known, now)
-                if decided is not None:
-                    return self._apply_grants(decided.of(request), known, client, now)
+            filtered = self._filtered(request) if known.has_filters else None
+            if (
+                filtered is not None
+                and known.has_only_filters
+                and not (self._checks and may_fail(request, hosts[0], known.canonical))
+            ):
+                urls = filtered.plain_urls(known.canonical, is_named=known.is_named)
+                if urls is not None:
+                    decision = self._by_filters(filtered, urls, request, known, (), now)
+                    return self._apply_grants(decision.of(request), known, client, now)
             if request.scheme in WEB and (plain := plain_target(request.target)):
+                if filtered is None and self._is_simple and self._is_plain(request, known):
+                    decision = self._by_plain(request, known, plain, now).of(request)
+                    return decision if self._overrides is None else self._apply_grants(decision, known, client, now)
                 form = Parts(request.scheme, None, b"h", None, *plain)
             else:
                 forms = target_forms(request.scheme, request.target)
@@ -182,21 +144,8 @@ class Engine:
             if form is not None:
                 decision = self._by_form(request, hosts[0], known, form, now, filtered)
                 return self._apply_grants(decision.of(request), known, client, now)
-        every, fault = forms or target_forms(request.scheme, request.target, len(set(hosts)))
-        memo: StringMemo = {}
-        filtered = filtered or self._filtered(request)
-
-        def by_forms(host: bytes, known: _HostMatches) -> Iterator[Decision]:
-            told: list[Decision] = []
-            for place, form in enumerate(every):
-                decision = self._by_form(request, host, known, form, now, filtered, memo, is_first=not place)
-                if self._overrides is None or not (decision.action in STOPPING or known.view.blocks):
-                    if any(decision is own for own in told):
-                        continue  # the rules for the whole host decide, as for an earlier form
-                    told.append(decision)
-                yield decision._replace(canonical=form._replace(host=known.canonical).join())
-
-        return self._by_names(group_cache, request, by_forms, now, client, fault)
+        every = forms or target_forms(request.scheme, request.target, len(set(hosts)))
+        return self._by_every_form(group_hosts, request, every, filtered or self._filtered(request), now, client)
 
     def decide_host(
         self, request: Request, now: datetime | None = None, client: Client = NOBODY, group: Group | None = None
@@ -205,20 +154,20 @@ class Engine:
 
         Rules for whole hosts and addresses decide, and checks do. Rules for paths and URIs do not.
         """
-        group_cache = self._cache(client, now, group)
+        group_hosts = self._hosts.of_group(client, now, group)
         port = None if request.port == DEFAULT_PORTS.get(request.scheme) else b"%d" % request.port
 
-        def whole(host: bytes, known: _HostMatches) -> Iterator[Decision]:
+        def whole(host: bytes, known: KnownHost) -> Iterator[Decision]:
             failed = list(find_checks(self._checks, _asked(request, host)))
             url = Parts(request.scheme, None, known.canonical, port, b"/").join()
             yield self._by_matches(known, failed, now)._replace(canonical=url)
 
-        return self._by_names(group_cache, request, whole, now, client)
+        return self._by_names(group_hosts, request, whole, now, client)
 
     def has_paths(self, host: bytes, client: Client = NOBODY) -> bool:
         """Whether there are rules in the clear for paths on a host or its domain; they need the path to be known."""
         try:
-            return self._cache(client, None).known[host].has_pages
+            return self._hosts.of_group(client, None).known[host].has_pages
         except UrlError:
             return True
 
@@ -231,25 +180,25 @@ class Engine:
         as ``decide`` would for each request in it, if that goes by these names and can be read. When in doubt, there
         is a reason. Of the group's ``decrypt``, only ``without-pages`` counts; its mode does not. Never raises.
         """
-        group_cache = self._cache(client, now, group)
+        group_hosts = self._hosts.of_group(client, now, group)
         try:
-            known = [group_cache.known[host] for host in request.hosts]
+            known = [group_hosts.known[host] for host in request.hosts]
         except UrlError as error:
             return f"it cannot be read: {error.reason}"
         decision = self.decide_host(request, now, client, group)
         if request.fault is not None or decision.fault is not None:
             return f"it cannot be read: {request.fault or decision.fault}"
         if decision.action is Action.WARN or (
-            decision.action is Action.BLOCK and group_cache.view.group.settings.decrypt != WITHOUT_PAGES
+            decision.action is Action.BLOCK and group_hosts.view.group.settings.decrypt != WITHOUT_PAGES
         ):
             return f"the page is to be shown: {decision.action.value}"
         if decision.grant is not None:
             return "a temporary unblock may be for less than its host"
-        if group_cache.needs_all is not None:
-            return group_cache.needs_all
+        if group_hosts.needs_all is not None:
+            return group_hosts.needs_all
         if is_address(known[0].canonical):
             return "it goes to an address: a request in it may name any host"
-        return next(filter(None, map(_why_decrypt, known)), None)
+        return next((why for host in known if (why := host.why_decrypt) is not None), None)
 
     def decide_url(
         self, url: bytes, now: datetime | None = None, client: Client = NOBODY, told: Told | None = None
@@ -261,9 +210,9 @@ class Engine:
         # Where there are filters that name no host, no host decides alone.
         plain = PLAIN_URL.match(url) if len(url) <= LONGEST_TARGET and not self.index.has_general_filters else None
         if plain is not None:
-            group_cache = self._cache(client, now)
+            group_hosts = self._hosts.of_group(client, now)
             try:
-                known = group_cache.known[plain[2]]
+                known = group_hosts.known[plain[2]]
                 decision = known.decision if not self._checks else None
                 if decision is not None and (self._overrides is None or decision.action not in STOPPING):
                     return decision.of(url)
@@ -283,32 +232,33 @@ class Engine:
     def is_timeless(self) -> bool:
         """Whether only the date can change a decision: a rule expires when a day of UTC ends."""
         has_memory = self._redirect_memory is not None or self.policy.confirmers
-        return self._only is not None and self._overrides is None and not has_memory
+        return self._hosts.only is not None and self._overrides is None and not has_memory
 
     def decide_plain(self, host: bytes) -> Decision | None:
         """The decision for each plain URL of a host, for every client at every moment, without the URL.
 
         ``None`` if the rest of the URL, the client or the moment may change it, or if the host is not valid.
         """
-        if self._only is None or self._overrides is not None or self._checks:
+        only = self._hosts.only
+        if only is None or self._overrides is not None or self._checks:
             return None
         try:
-            return self._only.known[host].decision
+            return only.known[host].decision
         except UrlError:
             return None
 
     def allows_below(self, host: bytes, now: datetime | None = None, client: Client = NOBODY) -> bool:
         """Whether a rule in the clear may allow part of a host, so that it must not be blocked as a whole."""
-        group_cache = self._cache(client, now)
+        group_hosts = self._hosts.of_group(client, now)
         try:
-            bits = group_cache.known[host].host.bits
+            bits = group_hosts.known[host].host.bits
         except UrlError:
             return False
-        return bool(bits & ALLOWING) or (bool(bits & CATEGORIZED) and group_cache.view.allows_categories)
+        return bool(bits & ALLOWING) or (bool(bits & CATEGORIZED) and group_hosts.view.allows_categories)
 
     def view(self, client: Client = NOBODY, now: datetime | None = None) -> EffectivePolicy:
         """The effective policy for a client's group at a moment."""
-        return self._cache(client, now).view
+        return self._hosts.of_group(client, now).view
 
     def state(self) -> tuple[object, ...]:
         """What decisions go by now: not equal to an earlier one if a schedule has begun or ended, or a rule expired.
@@ -316,37 +266,13 @@ class Engine:
         Rules expire when a day of UTC ends.
         """
         now = datetime.now(UTC)
-        return (now.date(), *(self._cache(NOBODY, now, group).view for group in self.policy.all_groups))
+        return (now.date(), *(self._hosts.of_group(NOBODY, now, group).view for group in self.policy.all_groups))
 
     def group(self, client: Client) -> Group:
         """The client's group."""
-        return self._only.view.group if self._only else self._groups[client]
+        return self._hosts.group(client)
 
-    def _cache(self, client: Client, now: datetime | None, group: Group | None = None) -> _GroupCache:
-        overrides = self._overrides
-        blocks = NO_BLOCKS if overrides is None else overrides.blocks_at(time() if now is None else now.timestamp())
-        if self._only is not None and blocks is NO_BLOCKS:
-            return self._only
-        group = group or self._groups[client]
-        group_cache = self._caches.get(group.name)
-        is_other = group_cache is None or group_cache.view.blocks is not blocks
-        if group_cache is None or is_other or not group_cache.view.holds_at(now or datetime.now(UTC)):
-            view = EffectivePolicy(group, now or datetime.now(UTC), blocks)
-            known = BoundedCache(partial(self._know, view), MOST_KNOWN)
-            group_cache = _GroupCache(view, known, next(self.opaque_parts(view), None))
-            self._caches[group.name] = group_cache
-        return group_cache
-
-    def opaque_parts(self, view: EffectivePolicy) -> Iterator[str]:
-        """What may decide by the inside of every connection, whatever its host, for people."""
-        for layer in view.layers:
-            if layer in self.index.directory.opaque:
-                yield f"rules in layer {layer} may be of paths on any host"
-        for rule in self._checks:
-            if rule.terms.layer in view.layers and isinstance(rule.pattern, Check) and rule.pattern.needs_request:
-                yield f"the check {rule.pattern.code} in layer {rule.terms.layer} needs the requests"
-
-    def _apply_grants(self, decision: Decision, known: _HostMatches, client: Client, now: datetime | None) -> Decision:
+    def _apply_grants(self, decision: Decision, known: KnownHost, client: Client, now: datetime | None) -> Decision:
         """The decision for one form and one host; it becomes ``allow`` if grants cover every rule that would stop it.
 
         A grant for a host or a URL covers every rule that stops it. A grant for a category covers only rules of that
@@ -390,11 +316,36 @@ class Engine:
                 break
         return decision if lifted is None else decision._replace(action=Action.ALLOW, grant=lifted)
 
+    def _by_every_form(
+        self,
+        group_hosts: GroupHosts,
+        request: Request,
+        forms: Forms,
+        filtered: FilteredRequest | None,
+        now: datetime | None,
+        client: Client,
+    ) -> Decision:
+        """The strictest of the decisions for each name of a request with each form of its target."""
+        memo: StringMemo = {}
+
+        def by_forms(host: bytes, known: KnownHost) -> Iterator[Decision]:
+            told: list[Decision] = []
+            for place, form in enumerate(forms.forms):
+                own = filtered if known.has_filters else None
+                decision = self._by_form(request, host, known, form, now, own, memo, is_first=not place)
+                if self._overrides is None or not (decision.action in STOPPING or known.view.blocks):
+                    if any(decision is other for other in told):
+                        continue  # the rules for the whole host decide, as for an earlier form
+                    told.append(decision)
+                yield decision._replace(canonical=form._replace(host=known.canonical).join())
+
+        return self._by_names(group_hosts, request, by_forms, now, client, forms.fault)
+
     def _by_names(
         self,
-        group_cache: _GroupCache,
+        group_hosts: GroupHosts,
         request: Request,
-        decide: Callable[[bytes, _HostMatches], Iterable[Decision]],
+        decide: Callable[[bytes, KnownHost], Iterable[Decision]],
         now: datetime | None,
         client: Client,
         fault: str | None = None,
@@ -404,7 +355,7 @@ class Engine:
         decisions = []
         for host in hosts[:MOST_HOSTS]:
             try:
-                known = group_cache.known[host]
+                known = group_hosts.known[host]
             except UrlError as error:
                 decisions.append(self._unparsable(request, error.reason))
                 continue
@@ -420,32 +371,30 @@ class Engine:
     def _unparsable(self, request: Request, fault: str) -> Decision:
         return Decision(self.policy.unparsable, request.url, fault=fault)
 
-    def _know(self, view: EffectivePolicy, host: bytes) -> _HostMatches:
-        """What the rules say about a host; ``UrlError`` if it is not valid."""
-        canonical = canonical_host(host)
-        found = self.index.on_host(canonical)
-        is_name = host == canonical and is_plain_name(host)
-        if not found.matches:
-            alone: Decision | None = view.nothing
-        else:
-            alone = None if any(map(_changes, found.matches)) else view.decide(found.matches)
-        has_filters = self.index.has_general_filters or found.bits & FILTERED
-        decision = None if found.deeper or has_filters or self.index.has_uris else alone
-        if decision is not None and view.blocks and view.blocks.touches(canonical, own_categories(decision)):
-            decision = None
-        is_named, is_stopped = found.bits & FILTERED != 0, bool(found.matches) and _stops(found.matches)
-        has_others = found.deeper or self.index.has_uris or self.index.has_urls or self._redirect_memory is not None
-        return _HostMatches(view, canonical, is_name, found, alone, decision, is_named, is_stopped, not has_others)
-
-    def _is_harmless(self, request: Request, known: _HostMatches) -> bool:
+    def _is_harmless(self, request: Request, known: KnownHost) -> bool:
         """Whether a request has only one form, and no check can find anything in it."""
         return is_plain_target(request.target) and not may_fail(request, request.hosts[0], known.canonical)
+
+    def _is_plain(self, request: Request, known: KnownHost) -> bool:
+        """Whether a request has a plain name and nothing beside it, and no check can find anything in it."""
+        is_bare = known.is_name and request.userinfo is None and request.fragment is None
+        return is_bare and not (self._checks and may_fail(request, known.canonical, known.canonical))
+
+    def _by_plain(self, request: Request, known: KnownHost, plain: Target, now: datetime | None) -> Decision:
+        """``_by_form``, faster, for the one form of most requests, without filters and rules for whole URLs."""
+        index = self.index
+        below = index.find_paths(known.host, *plain)
+        if index.has_uris:
+            sent = request.target[len(plain[0]) + 1 :] if plain[1] else plain[1]
+            targets = (plain,) if sent == plain[1] else (plain, (plain[0], sent))
+            below += index.find_web_uris(request.scheme, known.canonical, request.port, targets)
+        return self._by_matches(known, below, now, request)
 
     def _by_form(
         self,
         request: Request,
         host: bytes,
-        known: _HostMatches,
+        known: KnownHost,
         form: Parts,
         now: datetime | None,
         filtered: FilteredRequest | None,
@@ -460,21 +409,15 @@ class Engine:
         if self.index.has_urls and is_first:
             # What fits the URL as sent says nothing about other path interpretations: there, other rules decide.
             matches += self.index.find_urls(known.host, request.url_by(host))
-        if not self.index.has_uris:
-            pass
-        elif memo is None and known.is_name and (queries := _queries(request, form)):
-            matches += self.index.find_web_uris(request.scheme, host, request.port, form.path, queries)
-        else:
-            uris = _uris(request, host if is_first else None, known.canonical, form)
-            if request.userinfo is not None:
-                uris += [uri._replace(userinfo=request.userinfo) for uri in uris]
-            matches += self._find_uris(known.view, uris, memo, is_first=is_first)
+        if self.index.has_uris:
+            matches += self._find_uris(request, host if is_first else None, known, form, memo, is_first=is_first)
         if is_first and self._checks and may_fail(request, host, known.canonical):
             matches += find_checks(self._checks, _asked(request, host))
         if self._redirect_memory is not None:
             matches += self._by_redirect(self._redirect_memory, request, known, form, matches, memo, is_first=is_first)
         if filtered is not None:
-            return self._by_filters(filtered, request, known, form, matches, now, is_first=is_first)
+            urls = filtered.urls(known.canonical, form, is_first=is_first, is_named=known.is_named)
+            return self._by_filters(filtered, urls, request, known, matches, now)
         return self._by_matches(known, matches, now, request)
 
     def _filtered(self, request: Request) -> FilteredRequest | None:
@@ -487,55 +430,48 @@ class Engine:
     def _by_filters(
         self,
         filtered: FilteredRequest,
+        urls: Iterable[tuple[bytes, bool]],
         request: Request,
-        known: _HostMatches,
-        form: Parts,
+        known: KnownHost,
         own: Sequence[Match],
         now: datetime | None,
-        *,
-        is_first: bool,
     ) -> Decision:
         """The same with network filters: the strictest decision of the URLs that they may be compared with.
 
         The policy's ``unparsable`` decides, too, if that would take too long.
         """
-        is_stopped = known.is_stopped or (bool(own) and _stops(own))
+        host, is_named, is_stopped = known.canonical, known.is_named, known.is_stopped or (bool(own) and stops(own))
         decisions: list[Decision] = []
-        urls = filtered.matches(
-            known.canonical, form, is_first=is_first, is_named=known.is_named, is_stopped=is_stopped
-        )
         try:
-            for found in urls:
+            for url, only_named in urls:
+                found = filtered.matches(url, host, is_named=is_named, is_stopped=is_stopped, only_named=only_named)
                 decisions.append(self._by_matches(known, [*own, *found] if found else own, now, request))
         except UrlError as error:
             decisions += self._by_matches(known, own, now, request), self._unparsable(request, error.reason)
         return strictest(decisions)
 
-    def _by_one_url(
-        self, filtered: FilteredRequest, request: Request, known: _HostMatches, now: datetime | None
-    ) -> Decision | None:
-        """The same, much faster, for a request with one URL, and no other rules below its host; ``None`` for others."""
-        if self._checks and may_fail(request, request.hosts[0], known.canonical):
-            return None
-        try:
-            found = filtered.matches_of_one(known.canonical, is_named=known.is_named, is_stopped=known.is_stopped)
-        except UrlError as error:
-            return strictest((self._by_matches(known, (), now, request), self._unparsable(request, error.reason)))
-        return None if found is None else self._by_matches(known, found, now, request)
-
     def _by_matches(
-        self, known: _HostMatches, below: Sequence[Match], now: datetime | None, asked: _Asked = None
+        self, known: KnownHost, below: Sequence[Match], now: datetime | None, asked: _Asked = None
     ) -> Decision:
         """The decision by the rules for a whole host, and by other matches."""
         if not below and known.alone is not None:
             return known.alone
         found: Sequence[Match] = (*known.host.matches, *below)
-        if any(map(_changes, found)):
-            now = (now or datetime.now(UTC)).astimezone(UTC)
-            found = [match for match in found if match.rule.terms.holds_at(now)]
-            if any(match.rule.terms.confirmer for match in found):
-                return self._by_confirmed(known.view, found, asked)
-        return known.view.decide(found)
+        return (
+            self._by_changing(known.view, found, now, asked)
+            if any(map(may_change, found))
+            else known.view.decide(found)
+        )
+
+    def _by_changing(
+        self, view: EffectivePolicy, found: Iterable[Match], now: datetime | None, asked: _Asked
+    ) -> Decision:
+        """The same where some may have expired, or have to be confirmed."""
+        moment = (now or datetime.now(UTC)).astimezone(UTC)
+        found = [match for match in found if match.rule.terms.holds_at(moment)]
+        if any(match.rule.terms.confirmer for match in found):
+            return self._by_confirmed(view, found, asked)
+        return view.decide(found)
 
     @cached_property
     def settled(self) -> Self:
@@ -588,14 +524,25 @@ class Engine:
         return decision
 
     def _find_uris(
-        self, view: EffectivePolicy, uris: Sequence[Parts], memo: StringMemo | None, *, is_first: bool
+        self,
+        request: Request,
+        host: bytes | None,
+        known: KnownHost,
+        form: Parts,
+        memo: StringMemo | None,
+        *,
+        is_first: bool,
     ) -> list[Match]:
-        """The hashed URIs that fit.
+        """The hashed URIs that fit one form of the target; as requested, too, by a host.
 
         They have their own canonical form. One that fits only another path interpretation must not allow the request.
         """
-        found = self.index.find_uris(uris, memo)
-        return found if is_first else [match for match in found if not view.allows(match)]
+        if known.is_name and request.userinfo is None and request.fragment is None and request.scheme in WEB:
+            targets = _targets(request, host, form)
+            found = self.index.find_web_uris(request.scheme, known.canonical, request.port, targets)
+        else:
+            found = self.index.find_uris(_uris(request, host, known.canonical, form), memo)
+        return found if is_first else [match for match in found if not known.view.allows(match)]
 
     def learn(self, request: Request, location: bytes) -> None:
         """Remember a permanent redirect if it changes only a trailing slash and the request has one name.
@@ -616,7 +563,7 @@ class Engine:
         self,
         memory: RedirectMemory,
         request: Request,
-        known: _HostMatches,
+        known: KnownHost,
         form: Parts,
         own: Sequence[Match],
         memo: StringMemo | None,
@@ -632,8 +579,7 @@ class Engine:
         rules = {match.rule for match in (*known.host.matches, *own)}
         twins = [*self.index.find_paths(known.host, twin, form.query)]
         if self.index.has_uris:
-            uris = _uris(request, None, known.canonical, form._replace(path=twin))
-            twins += self._find_uris(known.view, uris, memo, is_first=is_first)
+            twins += self._find_uris(request, None, known, form._replace(path=twin), memo, is_first=is_first)
         return [match._replace(via=_VIA) for match in twins if match.rule not in rules]
 
 
@@ -676,19 +622,6 @@ def _match_of(block: AdminBlock) -> Match:
     return Match(rule, block.target.encode("ascii", "replace"), (0, 0), until=until)
 
 
-def _why_decrypt(known: _HostMatches) -> str | None:
-    """Why a connection has to be decrypted that goes by a host."""
-    host, settings = known.canonical.decode("ascii", "backslashreplace"), known.view.group.settings
-    if known.has_pages:
-        return f"there are rules for paths on {host}"
-    if may_rewrite(known.canonical, settings.safe_search):
-        return f"safe search changes requests to {host}"
-    always = settings.always_decrypted
-    if always.covers(known.canonical) or any(always.has(match.rule.terms.category) for match in known.host.matches):
-        return f"always-decrypt has {host}"
-    return None
-
-
 def _of_rules(decision: Decision) -> Decision:
     """The decision without the policy's default action."""
     if decision.winner is None or not isinstance(decision.winner.rule.pattern, Anything):
@@ -700,16 +633,6 @@ def _of_rules(decision: Decision) -> Decision:
 
 
 _VIA = "rung protocol: its origin redirects between this path with and without a trailing slash"
-
-
-def _stops(matches: Iterable[Match]) -> bool:
-    """Whether a match stops a request."""
-    return any(match.rule.terms.action in STOPPING for match in matches)
-
-
-def _changes(match: Match) -> bool:
-    """Whether a match may count at one moment, and not at another."""
-    return match.rule.terms.expires is not None or match.rule.terms.confirmer != ""
 
 
 def _confirmed(match: Match, named: ThreatList, verdict: Verdict, asked: _Asked) -> Iterator[Match]:
@@ -753,14 +676,14 @@ def _asked(request: Request, host: bytes) -> CheckedRequest:
     return CheckedRequest(request.scheme, host, request.port, request.target, request.userinfo, request.media, names)
 
 
-def _queries(request: Request, form: Parts) -> tuple[bytes | None, ...]:
-    """The query's spellings, canonical and as sent; nothing if the request differs in more from its canonical form."""
+def _targets(request: Request, host: bytes | None, form: Parts) -> Sequence[Target]:
+    """Path and query that a list's author may have hashed: canonical; as requested, by a host."""
+    own = form.path, form.query
+    if host is None or (own[0] == request.target and own[1] is None):
+        return (own,)
     path, mark, query = request.target.partition(b"?")
-    if path != form.path or request.scheme != form.scheme or request.scheme not in WEB:
-        return ()
-    if request.fragment is not None or request.userinfo is not None or (form.query is None) is bool(mark):
-        return ()
-    return (form.query,) if not mark or query == form.query else (form.query, query)
+    sent = path, query if mark else None
+    return (own,) if own == sent else (own, sent)
 
 
 def _uris(request: Request, host: bytes | None, canonical: bytes, form: Parts) -> list[Parts]:
@@ -773,4 +696,6 @@ def _uris(request: Request, host: bytes | None, canonical: bytes, form: Parts) -
             asked = Parts(request.scheme, None, name, port, path, query if mark else None, request.fragment)
             if asked != uris[0]:
                 uris.append(asked)
+    if request.userinfo is not None:
+        uris += [uri._replace(userinfo=request.userinfo) for uri in uris]
     return uris

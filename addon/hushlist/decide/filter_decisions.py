@@ -5,14 +5,14 @@ They are compared with other URLs than the rest of the rules, and in the context
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Sequence
 
 from hushlist.match.context import Telling
 from hushlist.match.filters.filter_index import FilterIndex
 from hushlist.match.filters.network_filter import Asked, Work
 from hushlist.match.rule_match import Match
 from hushlist.url.parts import Parts
-from hushlist.url.request import Request, filtered_url, filtered_urls
+from hushlist.url.request import Request, filtered_urls, plain_filtered_urls
 
 
 class FilteredRequest:
@@ -25,24 +25,22 @@ class FilteredRequest:
         self._filters, self._request, self._may_guess = filters, request, may_guess
         self._telling, self._work = Telling(request), Work()
 
-    def matches(
-        self, host: bytes, form: Parts, *, is_first: bool, is_named: bool, is_stopped: bool
-    ) -> Iterator[list[Match]]:
-        """The matches for each URL that one form has by one canonical host.
+    def urls(self, host: bytes, form: Parts, *, is_first: bool, is_named: bool) -> Sequence[tuple[bytes, bool]]:
+        """The URLs that one form has by one canonical host; each with whether only for filters that name it.
 
-        ``is_named``: whether filters name the host or a domain above it; ``is_stopped``: whether another rule stops it.
-        ``UrlError`` if more would have to be compared than may be for the request.
+        ``is_named``: whether filters name the host or a domain above it.
         """
         is_websocket = self._telling.is_websocket
-        urls = filtered_urls(self._request, host, form, is_websocket=is_websocket, is_first=is_first, is_named=is_named)
-        for url, only_named in urls:
-            asked = Asked(url, host, self._telling, may_guess=self._may_guess, work=self._work)
-            yield self._filters.find(asked, is_named=is_named, is_stopped=is_stopped, only_named=only_named)
+        return filtered_urls(self._request, host, form, is_websocket=is_websocket, is_first=is_first, is_named=is_named)
 
-    def matches_of_one(self, host: bytes, *, is_named: bool, is_stopped: bool) -> list[Match] | None:
-        """The same for a request with one URL by the host, as most have; ``None`` if it may have several."""
-        url = filtered_url(self._request, host, is_named=is_named)
-        if url is None or self._telling.is_websocket:
-            return None
+    def plain_urls(self, host: bytes, *, is_named: bool) -> Sequence[tuple[bytes, bool]] | None:
+        """The same, much faster, for a request that is as a browser sends it, as most are; ``None`` for others."""
+        return None if self._telling.is_websocket else plain_filtered_urls(self._request, host, is_named=is_named)
+
+    def matches(self, url: bytes, host: bytes, *, is_named: bool, is_stopped: bool, only_named: bool) -> list[Match]:
+        """The matches for one of these URLs; ``is_stopped``: whether another rule stops it.
+
+        ``UrlError`` if more would have to be compared than may be for the request.
+        """
         asked = Asked(url, host, self._telling, may_guess=self._may_guess, work=self._work)
-        return self._filters.find(asked, is_named=is_named, is_stopped=is_stopped)
+        return self._filters.find(asked, is_named=is_named, is_stopped=is_stopped, only_named=only_named)

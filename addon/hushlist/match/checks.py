@@ -256,6 +256,6 @@ def may_fail(request: Request, host: bytes, canonical: bytes) -> bool:
         or _LF in target
         or _CR in target
         or b"dns=" in target
-        or not _EVERY_DNS_MEDIA.isdisjoint(request.media)
+        or (request.media and not _EVERY_DNS_MEDIA.isdisjoint(request.media))
         or (len(names) > 1 and not (len(names) == 2 and request.destination in names))
     )

@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from hashlib import sha256
-from ipaddress import ip_network
-from itertools import pairwise, repeat
+from ipaddress import IPv4Address, IPv6Address, ip_network
+from itertools import pairwise
 from mmap import mmap
 from struct import error as StructError  # noqa: N812
 from typing import NamedTuple
@@ -55,7 +55,17 @@ from hushlist.match.index_table import MARKS, IndexTable, Shape, TableRow, filte
 from hushlist.match.rule import RUNGS, Action, Expression, ExpressionHash, Rule, Terms, WholeUrl
 from hushlist.match.rule_match import Match
 from hushlist.match.seal import SealKey
-from hushlist.url.hashed_uri import ALGORITHMS, HashedUri, HashKey, StringMemo, matching_strings, web_strings
+from hushlist.url.hashed_uri import (
+    ALGORITHMS,
+    HashedUri,
+    HashKey,
+    StringMemo,
+    Target,
+    matching_strings,
+    plan_strings,
+    web_origin,
+    web_strings,
+)
 from hushlist.url.host import parse_address
 from hushlist.url.parts import Parts, to_bytes
 
@@ -76,19 +86,19 @@ class Host(NamedTuple):
 
     #: rules that fit the whole host
     matches: tuple[Match, ...]
-    #: suffixes of the host, itself included, below which paths must be looked up; each with whether there are rules in
-    #: the clear, and whether its expressions may be hashes
-    deeper: tuple[tuple[bytes, bool, bool], ...]
+    #: suffixes of the host, itself included, below which paths must be looked up
+    suffixes: Sequence[bytes]
+    #: those of them with rules in the clear for paths, and those whose expressions may be hashes
+    guided: Sequence[bytes] = ()
+    hashed: Sequence[bytes] = ()
     #: the guides' bits for the rules in the clear for paths: ``ALLOWING``, ``CATEGORIZED``, ``FILTERED``
     bits: int = 0
-    #: the host, and the suffixes in ``deeper``
     name: bytes = b""
-    suffixes: tuple[bytes, ...] = ()
 
     @property
     def has_rules_below(self) -> bool:
         """Whether there are rules in the clear for paths, queries or whole URLs on the host or a domain above it."""
-        return self.bits & FILTERED != 0 or any(is_guided for _, is_guided, _ in self.deeper)
+        return self.bits & FILTERED != 0 or bool(self.guided)
 
 
 _NOTHING = Host((), ())
@@ -97,7 +107,7 @@ _NOTHING = Host((), ())
 def _standard(host: Host, paths: Iterable[bytes]) -> set[bytes]:
     """The expressions of a host and its paths that may be hashes."""
     paths = tuple(paths)
-    return {suffix + path for suffix, _, is_own in host.deeper if is_own for path in paths}
+    return {suffix + path for suffix in host.hashed for path in paths}
 
 
 def find_checks(checks: Iterable[Rule], asked: CheckedRequest) -> Iterator[Match]:
@@ -137,6 +147,7 @@ class Index(IndexFile):
         except (LookupError, ValueError) as error:
             raise IndexFileError(source, f"its tables cannot be read: {error}") from error
         self._uri_kinds = tuple(dict.fromkeys(key.kind for key in uris))
+        self._uri_plans = plan_strings(self._uri_kinds)
         by_algorithm: dict[str, list[tuple[int, HashKey, IndexTable]]] = {}
         for key, table in uris.items():
             by_algorithm.setdefault(key.algorithm, []).append((self._uri_kinds.index(key.kind), key, table))
@@ -228,58 +239,56 @@ class Index(IndexFile):
         suffixes = self._suffixes_of(name, self._deepest_host)
         rows = self._rows(suffixes, (b"/",))
         has_hashes = self._has_hashes
-        if not rows and not has_hashes and self._ranges is None:
+        address = None if self._ranges is None else parse_address(name)
+        if not rows and not has_hashes and address is None:
             return _NOTHING
         standard = suffixes if self._has_standard_hosts else host_suffixes(name)
         sealed = self._find_sealed([suffix + b"/" for suffix in standard]) if self._seals else ()
-        if not rows and not sealed and self._ranges is None and standard is suffixes:  # as for most hosts
-            return Host((), tuple(zip(suffixes, repeat(False), repeat(True))), 0, name, tuple(suffixes))
+        if not rows and not sealed and address is None and standard is suffixes:  # as for most hosts
+            return Host((), suffixes, (), suffixes, 0, name)
         matches = self._matches(rows, [suffix + b"/" for suffix in standard]) if rows else []
-        guided = [expression[:-1] for expression, row in rows if row.terms == GUIDE and not row.line & FILTERED]
-        deeper = [
-            (suffix, suffix in guided, suffix in standard)
-            for suffix in suffixes
-            if suffix in guided or (has_hashes and suffix in standard)
-        ]
+        below = {expression[:-1] for expression, row in rows if row.terms == GUIDE and not row.line & FILTERED}
+        guided = [suffix for suffix in suffixes if suffix in below]
+        deeper = [suffix for suffix in suffixes if suffix in below or (has_hashes and suffix in standard)]
+        hashed = [suffix for suffix in deeper if suffix in standard]
         matches += sealed
-        if self._ranges is not None:
-            matches += self._find_ranges(name, self._ranges)
+        if self._ranges is not None and address is not None:
+            matches += self._find_ranges(name, address, self._ranges)
         bits = 0
         for _, row in rows:
             bits |= row.line if row.terms == GUIDE else 0
-        return Host(tuple(matches), tuple(deeper), bits, name, tuple([suffix for suffix, _, _ in deeper]))
+        return Host(tuple(matches), deeper, guided, hashed, bits, name)
 
     def find_paths(self, host: Host, path: bytes, query: bytes | None) -> list[Match]:
         """Matches for a canonical path and query, without those for the whole host."""
-        if not host.deeper:
+        suffixes = host.suffixes
+        if not suffixes:
             return []
         own = [path + b"?" + query, path] if query else [path]
         if path == b"/":
             own.pop()  # it is the whole host
-        rows = self._rows(host.suffixes, own)
+        rows = self._rows(suffixes, own)
         matches = self._matches(rows, _standard(host, own)) if rows else []
         if self._seals:
             matches += self._find_sealed(_standard(host, own))
         folder = deepest_folder(path, self._deepest_path)
         if len(folder) > 1:
-            matches += self._find_folders(host, folder)
+            found = self._folders.get((host.name, folder))
+            matches += self._find_folders(host, folder) if found is None else found
         return matches
 
     def _find_folders(self, host: Host, folder: bytes) -> Sequence[Match]:
         """Matches for a folder and those above it, without those for the whole host; they are remembered."""
-        place = host.name, folder
-        found = self._folders.get(place)
-        if found is None:
-            every = path_prefixes(folder, None, self._deepest_path)[:-1]  # the last is the whole host
-            rows = self._rows(host.suffixes, every)
-            standard = [own for own in every if own.count(b"/") <= DEEPEST_PATH + 1]
-            found = self._matches(rows, _standard(host, standard)) if rows else ()
-            if self._seals:
-                found = [*found, *self._find_sealed(_standard(host, standard))]
-            if len(folder) <= _LONGEST_FOLDER:
-                if len(self._folders) >= MOST_FOLDERS:
-                    self._folders.clear()
-                self._folders[place] = found
+        every = path_prefixes(folder, None, self._deepest_path)[:-1]  # the last is the whole host
+        found: Sequence[Match] = ()
+        rows = self._rows(host.suffixes, every)
+        if rows or self._seals:
+            standard = _standard(host, [own for own in every if own.count(b"/") <= DEEPEST_PATH + 1])
+            found = [*self._matches(rows, standard), *self._find_sealed(standard)]
+        if len(folder) <= _LONGEST_FOLDER:
+            if len(self._folders) >= MOST_FOLDERS:
+                self._folders.clear()
+            self._folders[host.name, folder] = found
         return found
 
     def clear_rules(self, expressions: Sequence[bytes]) -> tuple[dict[bytes, list[Rule]], set[bytes]]:
@@ -339,10 +348,7 @@ class Index(IndexFile):
                 found.append(Match(Rule(pattern, terms, row.line), expression, (host, len(expression) - host)))
         return found
 
-    def _find_ranges(self, host: bytes, ranges: IndexTable) -> Iterator[Match]:
-        address = parse_address(host)
-        if address is None:
-            return
+    def _find_ranges(self, host: bytes, address: IPv4Address | IPv6Address, ranges: IndexTable) -> Iterator[Match]:
         for version, length in self.directory.ranges:
             if version == address.version:
                 network = ip_network((address, length), strict=False)
@@ -353,11 +359,10 @@ class Index(IndexFile):
         """Hashed URIs that fit one of several URIs for the same resource; ``memo`` is that of ``matching_strings``."""
         return self._find_strings(matching_strings(uris, self._uri_kinds, memo))
 
-    def find_web_uris(
-        self, scheme: bytes, name: bytes, port: int, path: bytes, queries: Iterable[bytes | None]
-    ) -> list[Match]:
-        """``find_uris``, but faster; the parameters are those of ``web_strings``."""
-        return self._find_strings(web_strings(scheme, name, port, path, queries, self._uri_kinds))
+    def find_web_uris(self, scheme: bytes, name: bytes, port: int, targets: Sequence[Target]) -> list[Match]:
+        """``find_uris``, but faster, for targets of the web by one plain name, without user and fragment."""
+        plans, count = self._uri_plans, len(self._uri_kinds)
+        return self._find_strings(web_strings(web_origin(scheme, name, port), scheme, targets, plans, count))
 
     def _find_strings(self, strings: Sequence[Sequence[bytes]]) -> list[Match]:
         """Hashed URIs of which one of their kind's strings is hashed."""

@@ -48,7 +48,7 @@ from hushlist.match.rule import Action, Expression, ExpressionHash, Terms, Whole
 from hushlist.url.hashed_uri import ALGORITHMS, HashedUri, HashKey
 
 MAGIC = b"HUSHLIST"
-VERSION = 10
+VERSION = 11
 #: magic, version, byte order, length of the file, length and CRC-32 of the directory; the header's own CRC-32 follows
 HEADER = Struct("=8sIIQQI")
 CRC = Struct("=I")

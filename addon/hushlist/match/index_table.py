@@ -14,8 +14,9 @@ A table is three sections of the file (``hushlist.match.index_file`` says where)
 Fan-out and tails are the hot part: for each key, 4 octets for a tail, 1 to 2 for the fan-out.
 
 All tables have one *filter* in front of them, a Bloom filter in blocks of an octet. It spares 14 of 15 look-ups of
-absent keys, and takes 1 to 2 octets for each key. The first 32 bits of a key choose two bits of the filter:
-the highest say in which octet, the lowest eight which (``MARKS``). Both are 0 if the key may be there.
+absent keys, and nearly all where there are few keys. It takes 1 to 2 octets for each key. The first 32 bits of a key
+choose two bits of the filter: the highest say in which octet, the lowest eight which (``MARKS``). Both are 0 if the key
+may be there.
 """
 
 from __future__ import annotations
@@ -88,12 +89,12 @@ MARKS = bytes(islice(cycle(1 << one | 1 << other for one, other in combinations(
 
 
 def filter_length(count: int) -> int:
-    """The octets of a filter for so many keys: one to two for each, and at most 512 MiB.
+    """The octets of a filter for so many keys: one to two for each, at least 4 KiB, and at most 512 MiB.
 
     >>> filter_length(0), filter_length(1_000_000)
-    (1, 1048576)
+    (4096, 1048576)
     """
-    return 1 << min(29, count.bit_length())
+    return 1 << min(29, max(12, count.bit_length()))
 
 
 class TableRow(NamedTuple):

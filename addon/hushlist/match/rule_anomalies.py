@@ -458,7 +458,7 @@ def _may_differ(index: Index, layer: str, candidate: Shadowed, cover: Match) -> 
         if is_final and terms.action is not action and _precedence(match) > _precedence(cover):
             return True
     own, least = expression.index(b"/"), cover.expression.index(b"/")
-    return any(least <= len(suffix) < own for suffix, _, _ in host.deeper)
+    return any(least <= len(suffix) < own for suffix in host.suffixes)
 
 
 def _precedence(match: Match) -> tuple[tuple[int, int], int]:

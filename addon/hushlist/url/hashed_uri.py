@@ -226,8 +226,7 @@ def shorten_ending(parts: Parts) -> Parts:
     return parts._replace(path=_shorten(parts.path)) if is_hierarchical(parts) else parts
 
 
-def _without_index(path: bytes) -> bytes:
-    return path[: path.rindex(b"/") + 1] if path.endswith((b"/index.htm", b"/index.html")) else path
+_INDEXES = (b"/index.htm", b"/index.html")
 
 
 def remove_index(parts: Parts) -> Parts:
@@ -235,7 +234,9 @@ def remove_index(parts: Parts) -> Parts:
 
     The draft's own examples keep the slash before it.
     """
-    return parts._replace(path=_without_index(parts.path)) if parts.scheme == b"http" else parts
+    if parts.scheme != b"http" or not parts.path.endswith(_INDEXES):
+        return parts
+    return parts._replace(path=parts.path[: parts.path.rindex(b"/") + 1])
 
 
 def drop_empty_parts(parts: Parts) -> Parts:
@@ -281,6 +282,8 @@ VARIANTS = {"n": HASHED_N, "p": HASHED_P}
 
 #: what was made of paths, by variant, scheme and path; and of queries with fragments, by scheme and both
 StringMemo = dict[tuple[str | bytes | None, ...], tuple[bytes, ...]]
+#: path and query of a URL
+Target = tuple[bytes, bytes | None]
 
 
 def matching_strings(
@@ -315,26 +318,53 @@ def matching_strings(
     return strings
 
 
-def web_strings(
-    scheme: bytes, name: bytes, port: int, path: bytes, queries: Iterable[bytes | None], kinds: Iterable[StringKind]
-) -> list[Sequence[bytes]]:
-    """``matching_strings``, but faster, for web URLs by one plain name, without user and fragment.
+class StringPlan(NamedTuple):
+    """The kinds of one variant, by their places in all kinds; ``None`` if no string of that kind is hashed."""
 
-    They are the same but for ``queries``: spellings of one query, or only ``None``.
+    variant: str
+    #: of the strings without query, and of those with it
+    bare: int | None
+    queried: int | None
+
+
+def plan_strings(kinds: Sequence[StringKind]) -> tuple[StringPlan, ...]:
+    """What ``web_strings`` makes for these kinds; none has a fragment, since a request for the web has none."""
+    places = {kind: place for place, kind in enumerate(kinds)}
+    plans = (
+        StringPlan(own, *(places.get(StringKind(own, query, fragment=False)) for query in (False, True)))
+        for own in VARIANTS
+    )
+    return tuple(plan for plan in plans if plan[1:] != (None, None))
+
+
+def web_strings(
+    origin: bytes, scheme: bytes, targets: Iterable[Target], plans: Iterable[StringPlan], count: int
+) -> list[Sequence[bytes]]:
+    """``matching_strings``, but faster, for targets of the web by one plain name, without user and fragment.
+
+    ``origin`` is that of ``web_origin``, and ``plans`` are those of so many (``count``) kinds.
     """
-    origin = scheme + b"://" + name if port == DEFAULT_PORTS[scheme] else b"%s://%s:%d" % (scheme, name, port)
-    fronts: dict[str, list[bytes]] = {}
-    ends = {_web_query(query): None for query in queries if query is not None}
-    strings: list[Sequence[bytes]] = []
-    for variant, has_query, has_fragment in kinds:
-        if has_fragment or (has_query and not ends):
-            strings.append(())
-            continue
-        own = fronts.get(variant)
-        if own is None:
-            own = fronts[variant] = [origin + own for own in _paths(variant, scheme, path)]
-        strings.append([front + end for end in ends for front in own] if has_query else own)
+    strings: list[Sequence[bytes]] = [()] * count
+    for variant, bare, queried in plans:
+        for path, query in targets:
+            own = _paths(variant, scheme, path)
+            fronts = (origin + own[0],) if len(own) == 1 else tuple([origin + path for path in own])
+            if bare is not None:
+                strings[bare] = _with(strings[bare], fronts) if strings[bare] else fronts
+            if queried is not None and query is not None:
+                end = b"?" + _escaped(query)
+                strings[queried] = _with(strings[queried], [front + end for front in fronts])
     return strings
+
+
+def _with(some: Sequence[bytes], others: Sequence[bytes]) -> Sequence[bytes]:
+    """Some strings, and those of others that are not among them."""
+    return [*some, *(own for own in others if own not in some)]
+
+
+def web_origin(scheme: bytes, name: bytes, port: int) -> bytes:
+    """Scheme and authority of a web URL by a plain name."""
+    return scheme + b"://" + name if port == DEFAULT_PORTS[scheme] else b"%s://%s:%d" % (scheme, name, port)
 
 
 #: characters of a path or query that no step maps or decodes: those of a URI but for the percent sign
@@ -364,16 +394,23 @@ def _fronts(origin: bytes | None, parts: Parts, variant: str, memo: StringMemo) 
     return tuple([origin + own for own in paths])
 
 
+#: a path in which no step has anything to map, to decode or to resolve
+_PLAIN_PATH = re.compile(rb"(?:(?>/(?![/.])[A-Za-z0-9\-._~:?#\[\]@!$&'()*+,;=]*+))++")
+
+
 def _paths(variant: str, scheme: bytes, path: bytes) -> tuple[bytes, ...]:
     """The paths of a web URL's strings. Mostly, of all steps, only those for the path's end have work to do."""
-    if path[:1] != b"/" or path.translate(None, _UNCHANGED) or b"/." in path or b"//" in path:
-        slow = Parts(scheme, None, b"h", None, path)
-        return tuple([front.removeprefix(scheme + b"://h") for front in _slow_fronts(slow, variant)])
+    if _PLAIN_PATH.fullmatch(path) is None:
+        escaped = _escaped(path)
+        if path[:1] != b"/" or b"/." in escaped:
+            slow = Parts(scheme, None, b"h", None, path)
+            return tuple(dict.fromkeys(own.removeprefix(scheme + b"://h") for own in _slow_fronts(slow, variant)))
+        path = normalization.merge_slashes(escaped) if variant == "p" else escaped
     if variant == "p":
         path = _shorten(path.lower().removesuffix(b"/"))
     elif path == b"/":
         return path, b""
-    return (_without_index(path) if scheme == b"http" else path,)
+    return (path[: path.rindex(b"/") + 1] if scheme == b"http" and path.endswith(_INDEXES) else path,)
 
 
 def _slow_fronts(parts: Parts, variant: str, paths: Iterable[bytes] = ()) -> tuple[bytes, ...]:
@@ -384,14 +421,12 @@ def _slow_fronts(parts: Parts, variant: str, paths: Iterable[bytes] = ()) -> tup
     return tuple(VARIANTS[variant].apply(one).join() for one in own)
 
 
-def _web_query(query: bytes) -> bytes:
-    """The query of a web URL's strings, with its delimiter."""
-    changed = query.translate(None, _UNCHANGED)
-    if changed:
-        if changed.strip(b"%"):
-            query = mapped_to_uri(query)
-        query = normalization.normalize_percent_encoding(query)
-    return b"?" + query
+def _escaped(component: bytes) -> bytes:
+    """The path or query of a web URL, mapped to a URI's characters, with the escapes that both variants have."""
+    changed = component.translate(None, _UNCHANGED)
+    if not changed:
+        return component
+    return normalization.normalize_percent_encoding(mapped_to_uri(component) if changed.strip(b"%") else component)
 
 
 def _ends(parts: Parts, memo: StringMemo) -> tuple[bytes, ...]:

@@ -97,7 +97,8 @@ def _steps(path: bytes, query: bytes | None) -> Iterator[_Asked]:
         yield normalization.backslashes_to_slashes(path), query
     if b"//" in path:
         yield normalization.merge_slashes(path), query
-        yield normalization.remove_authority(path), query
+        if path[:2] == b"//":
+            yield normalization.remove_authority(path), query
     if b";" in path:
         yield normalization.remove_parameters(path), query
     if b"/." in path:

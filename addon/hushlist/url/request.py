@@ -173,11 +173,9 @@ def canonical_host(host: bytes) -> bytes:
 
 
 # Nearly every target has only one interpretation. It has nothing that a browser removes or that servers read in
-# different ways: an escape in the path, a dot segment, a name that ends with a dot, a doubled slash, a backslash or a
-# parameter.
-_PLAIN_TARGET = re.compile(
-    rb"((?:(?>/(?![/.])[^\x00-\x20\x7f-\xff#%/;?\\]*+(?<!\.)))++)(?:\?([^\x00-\x20\x7f-\xff#]*+))?"
-)
+# different ways: an escape in the path, a name that ends with a dot (as dot segments do), a doubled slash, a backslash
+# or a parameter.
+_PLAIN_TARGET = re.compile(rb"((?:(?>/(?!/)[^\x00-\x20\x7f-\xff#%/;?\\]*+(?<!\.)))++)(?:\?([^\x00-\x20\x7f-\xff#]*+))?")
 # The same, but for parameters.
 _WITH_PARAMETERS = re.compile(_PLAIN_TARGET.pattern.replace(rb";", b"", 1))
 #: octets of a target whose forms are few enough for any number of names
@@ -194,7 +192,10 @@ def plain_target(url: bytes, start: int = 0) -> tuple[bytes, bytes | None] | Non
     if start == len(url):
         return b"/", None
     plain = _PLAIN_TARGET.fullmatch(url, start)
-    return None if plain is None else (plain[1], _canonical_query(plain[2]))
+    if plain is None:
+        return None
+    path, query = plain.groups()
+    return path, query if query is None or _PERCENT not in query else _canonical_query(query)
 
 
 def _canonical_query(query: bytes | None) -> bytes | None:
@@ -298,16 +299,24 @@ def filtered_urls(
 _SENT_TARGET = re.compile(_PLAIN_TARGET.pattern.replace(rb"\xff#", rb"\xff#\"<>"))
 
 
-def filtered_url(request: Request, host: bytes, *, is_named: bool) -> bytes | None:
-    """The one URL that ``filtered_urls`` gives for a request without websocket; ``None`` if it may give several.
+def plain_filtered_urls(request: Request, host: bytes, *, is_named: bool) -> tuple[tuple[bytes, bool], ...] | None:
+    """What ``filtered_urls`` gives for a request without websocket that is as a browser sends it; ``None`` for others.
 
-    >>> filtered_url(request_of("http://h.example/a?u=%2F"), b"h.example", is_named=False)
-    b'http://h.example/a?u=%2F'
+    >>> plain_filtered_urls(request_of("http://h.example/a?u=%2F"), b"h.example", is_named=True)
+    ((b'http://h.example/a?u=%2F', False), (b'http://h.example/a?u=/', True))
     """
     scheme, target = request.scheme, request.target
-    if request.port != DEFAULT_PORTS.get(scheme) or (is_named and _PERCENT in target):
+    sent = _SENT_TARGET.fullmatch(target) if request.port == DEFAULT_PORTS.get(scheme) else None
+    if sent is None:
         return None
-    return None if _SENT_TARGET.fullmatch(target) is None else scheme + b"://" + host + target
+    url = scheme + b"://" + host + target, False
+    if not is_named or _PERCENT not in target:
+        return (url,)
+    path, query = sent.groups()
+    canonical = _canonical_query(query)
+    if canonical is None or canonical == query:
+        return (url,)
+    return url, (b"%b://%b%b?%b" % (scheme, host, path, canonical), True)
 
 
 def canonical_url(asked: Request | bytes) -> bytes:

@@ -688,14 +688,15 @@ def test_a_host_that_decides_alone_is_looked_up_once(monkeypatch: pytest.MonkeyP
 
 
 def test_hosts_that_are_remembered_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("hushlist.decide.engine.MOST_KNOWN", 8)
+    monkeypatch.setattr("hushlist.decide.known_hosts.MOST_KNOWN", 8)
     engine = engine_of("rules: [blocked.example]")
     for _ in range(2):
         for number in range(50):
             assert engine.decide(request(b"h%d.blocked.example" % number)).action is Action.BLOCK
             assert engine.decide(request(b"h%d.good.example" % number)).action is Action.PASS
-        assert engine._only is not None
-        assert len(engine._only.known) <= 8
+        only = engine._hosts.only
+        assert only is not None
+        assert len(only.known) <= 8
 
 
 # -- groups, schedules, categories, grants ----------------------------------------------------------------------------
@@ -988,7 +989,7 @@ def test_without_groups_and_schedules_nobody_is_looked_for(monkeypatch: pytest.M
         looked_for.append(client)
         return group_of(groups, client)
 
-    monkeypatch.setattr("hushlist.decide.engine.group_of", look)
+    monkeypatch.setattr("hushlist.decide.known_hosts.group_of", look)
     engine = engine_of("rules: [h.example]")
     assert engine.decide(request(), NOW, PUPIL).action is Action.BLOCK
     assert PUPIL not in looked_for

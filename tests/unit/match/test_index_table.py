@@ -193,8 +193,8 @@ def test_a_fan_out_that_does_not_count_the_keys_is_noticed(counts: tuple[int, in
     assert not IndexTable(octets, Reads(octets), Shape(1, 32, 0), (0, 8, 12)).is_consistent
 
 
-@pytest.mark.parametrize(("count", "length"), [(0, 1), (1, 2), (255, 256), (256, 512), (1 << 40, 1 << 29)])
-def test_a_filter_has_one_or_two_octets_for_each_key(count: int, length: int) -> None:
+@pytest.mark.parametrize(("count", "length"), [(0, 1 << 12), (4095, 1 << 12), (4096, 1 << 13), (1 << 40, 1 << 29)])
+def test_a_filter_has_one_or_two_octets_for_each_key_and_4_kib_at_least(count: int, length: int) -> None:
     assert filter_length(count) == length
 
 

@@ -222,13 +222,13 @@ def test_a_host_has_one_guide_whatever_the_number_of_its_paths_and_parts() -> No
     assert guides(index) == 2
     assert +duplicates_of(merged) == {}
     assert len(index) == 6
-    assert [index.on_host(host).deeper for host in (b"h.a", b"h.b", b"a")] == [((b"h.a", True, True),), (), ()]
+    assert [index.on_host(host).guided for host in (b"h.a", b"h.b", b"a")] == [[b"h.a"], [], ()]
 
 
 def test_a_guide_is_no_rule() -> None:
     index = index_of(clear(b"www.a.example/x"))
     assert index.find(canonical("www.a.example/")) == []
-    assert [suffix for suffix, _, _ in index.on_host(b"w.www.a.example").deeper] == [b"www.a.example"]
+    assert index.on_host(b"w.www.a.example").suffixes == [b"www.a.example"]
 
 
 @pytest.mark.parametrize(

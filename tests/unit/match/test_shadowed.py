@@ -234,7 +234,7 @@ def plain_covers(index: Index, layer: str, candidates: Iterable[Candidates]) -> 
             if layer in index.directory.mixed:
                 others = (own for own in final if own.rule.terms.action is not action)
                 lengths = range(cover.expression.index(b"/"), len(name))
-                between = any(len(suffix) in lengths for suffix, *_ in host.deeper)
+                between = any(len(suffix) in lengths for suffix in host.suffixes)
                 if between or any(precedence(own) > precedence(cover) for own in others):
                     continue
             yield (expression, line, action), cover

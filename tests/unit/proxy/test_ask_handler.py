@@ -40,6 +40,7 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     clock = Clock()
     monkeypatch.setattr(runtime, "time", clock)
     monkeypatch.setattr("hushlist.decide.engine.time", clock)
+    monkeypatch.setattr("hushlist.decide.known_hosts.time", clock)
     return clock
 
 

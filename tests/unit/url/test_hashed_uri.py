@@ -17,11 +17,14 @@ from hushlist.url.hashed_uri import (
     HashedUri,
     HashKey,
     StringMemo,
+    Target,
     UnknownAlgorithmError,
     hash_uri,
     hashed_string,
     matching_strings,
     parse_hashed_uri,
+    plan_strings,
+    web_origin,
     web_strings,
 )
 from hushlist.url.host import is_plain_name
@@ -253,21 +256,31 @@ def test_the_quick_way_gives_the_strings_that_all_steps_give(uris: list[Parts], 
         assert [sorted(own) for own in found] == [sorted(own) for own in expected]
 
 
+_WEB_PATHS = st.sampled_from(_PATHS) | urls().map(lambda url: split_generic(url).path) | octets()
+
+
 @given(
     st.sampled_from([b"http", b"https"]),
     st.sampled_from([host for host in _HOSTS if host and is_plain_name(host)]),
     st.sampled_from([0, 1, 8, 80, 443, 8080, 65535]),
-    st.sampled_from(_PATHS) | urls().map(lambda url: split_generic(url).path) | octets(),
-    st.just([None]) | st.lists(st.sampled_from(_ENDS).map(lambda end: end or b"") | octets(), min_size=1, max_size=3),
+    st.lists(
+        st.tuples(
+            (_WEB_PATHS | st.builds(bytes.__add__, _WEB_PATHS, _WEB_PATHS)).map(b"/".__add__) | st.just(b""),
+            st.none() | st.sampled_from(_ENDS).map(lambda end: end or b"") | octets(),
+        ),
+        min_size=1,
+        max_size=3,
+    ),
     st.lists(st.sampled_from(KEYS), max_size=8, unique=True),
 )
 def test_the_strings_of_the_web_are_those_of_any_uri(
-    scheme: bytes, name: bytes, port: int, path: bytes, queries: list[bytes | None], keys: list[HashKey]
+    scheme: bytes, name: bytes, port: int, targets: list[Target], keys: list[HashKey]
 ) -> None:
-    uris = [Parts(scheme, None, name, b"%d" % port, b"/" + path, query) for query in queries]
+    uris = [Parts(scheme, None, name, b"%d" % port, *target) for target in targets]
     expected = [{string for uri in uris for string in plain_strings(uri, key)} for key in keys]
-    found = web_strings(scheme, name, port, b"/" + path, queries, [key.kind for key in keys])
-    assert [sorted(own) for own in found] == [sorted(own) for own in expected]
+    kinds = list(dict.fromkeys(key.kind for key in keys))
+    found = web_strings(web_origin(scheme, name, port), scheme, targets, plan_strings(kinds), len(kinds))
+    assert [sorted(found[kinds.index(key.kind)]) for key in keys] == [sorted(own) for own in expected]
 
 
 @pytest.mark.parametrize("scheme", [b"http", b"https"])

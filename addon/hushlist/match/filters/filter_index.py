@@ -48,7 +48,8 @@ class FilterIndex:
             rules, specificity, via, names_context = stored.rules
             if names_context:
                 via = f"{via}, for {asked.context}"
-            matches += [Match(rule, asked.url, specificity, via) for rule in rules]
+            for rule in rules:
+                matches.append(Match(rule, asked.url, specificity, via))
         return matches
 
     def _rules_of(self, own: NetworkFilter) -> Sequence[Rule]:

@@ -222,7 +222,7 @@ class FilterTable:
             keys |= hosts
         if asked.page and (pages := self._pages[family](asked.page)):
             keys |= pages
-        return self._fitting(family, asked, keys, NAMES_HOST if only_named else 0)
+        return self._fitting(family, asked, keys, NAMES_HOST if only_named else 0) if keys else []
 
     def _by_words(self, family: int, words: Sequence[bytes]) -> set[_Key]:
         """The words among those of a URL by which filters are found."""
@@ -234,18 +234,17 @@ class FilterTable:
         return keys
 
     def _keys_of_page(self, family: int, page: bytes) -> frozenset[_Key]:
-        return self._among(family, [_PAGE + own.encode() for own in names_of(page.decode("ascii", "replace"))])
+        known, names = self._names[family], [_PAGE + own.encode() for own in names_of(page.decode("ascii", "replace"))]
+        return frozenset(names if known is None else known.intersection(names))
 
     def _keys_of_host(self, family: int, host: bytes) -> _HostKeys:
-        names = [host]
-        while host := host.partition(b".")[2]:
-            names.append(host)
-        by_words = self._among(family, (_BY_WORDS + own for own in names))
-        return _HostKeys(self._among(family, (_HOST + own for own in names)), by_words=bool(by_words))
-
-    def _among(self, family: int, names: Iterable[bytes]) -> frozenset[_Key]:
-        known = self._names[family]
-        return frozenset(names if known is None else known.intersection(names))
+        known, names, by_words = self._names[family], list[bytes](), False
+        while host:
+            if known is None or _HOST + host in known:
+                names.append(_HOST + host)
+            by_words = by_words or known is None or _BY_WORDS + host in known
+            host = host.partition(b".")[2]
+        return _HostKeys(frozenset(names), by_words)
 
     def _fitting(self, family: int, asked: Asked, keys: _Keys, bit: int = 0) -> list[StoredFilter]:
         """Of the filters that are found so, those that fit, and have a bit.
@@ -262,16 +261,20 @@ class FilterTable:
         work.left -= (len(low) + _COMPARING) * sum(map(len, groups)) + _WORDS * len(low)
         if work.left < 0:
             work.spend(asked.url, 0)
-        near = [own for group in groups for own in group if own[0] & kinds and own[1] in low]
+        near: list[_Candidate] = []  # no comprehension: it would call a function, and mostly nothing is near
+        for group in groups:
+            for own in group:
+                if own[0] & kinds and own[1] in low:
+                    near.append(own)
         if not near:
             return []
         work.spend(asked.url, sum([_READING + _READING_OCTET * length for _, _, _, length in near]))
         parties, found = asked.parties, list[StoredFilter]()
         for bits, _, place, length in sorted({*near}, key=_place) if len(near) > 1 else near:
             if bits & parties and bits & bit == bit:
-                own = self._filters.get(place) or self._stored(place, length)
-                if own.read().fits(asked):
-                    found.append(own)
+                stored = self._filters.get(place) or self._stored(place, length)
+                if stored.read().fits(asked):
+                    found.append(stored)
         return found
 
     def _load(self, family: int, asked: Asked, keys: _Keys) -> None:
