@@ -79,6 +79,17 @@ def compile_policy(policy: Path) -> Path:
     return policy
 
 
+def settle(policy: Path) -> Path:
+    """The policy, compiled when no file has changed for a minute: only then does the next start read no list."""
+    from hushlist.compiling.stat_cache import state_of
+    from hushlist.lists.list_source import ProblemReport
+    from hushlist.policy.policy_file import read_policy
+
+    while state_of(read_policy(policy, ProblemReport(str(policy)))) is None:
+        time.sleep(1)
+    return compile_policy(policy)
+
+
 def load(policy: Path) -> Decide:
     """What decides one URL by the policy."""
     os.environ.update(environment(policy))

@@ -61,7 +61,7 @@ class Connection:
 
 
 def share(bench: Workbench) -> list[Row]:
-    """How many of the connections of recorded pages have to be decrypted, by real lists."""
+    """How many of the connections of recorded pages have to be decrypted, by real lists of hosts and paths."""
     connections = [connection for page in pages() for connection in page]
     policy = ours.compile_policy(_policy(bench, "share"))
     blocked, read = ours.decrypted_hosts(policy, {connection.host for connection in connections})
@@ -75,7 +75,7 @@ def share(bench: Workbench) -> list[Row]:
     )
     return [
         row(
-            f"{what} of HAR files that need no decryption",
+            f"{what} of HAR files that need no decryption by UT1 and hosts",
             "%",
             [100 * len(some) / len(every)],
             note=f"of {len(every):,}, and {100 * len(some) / len(those):.0f} % of {len(those):,} not blocked by host",
@@ -92,8 +92,10 @@ def tls(bench: Workbench) -> list[Row]:
     """Requests a second over TLS: decrypted with the filter and without it, and relayed."""
     theirs.need_programs("nginx", "wrk")
     folder = bench.folder / "tls"
-    urls = [f"https://{NAME}{path}" for path in data.paths(PATHS)]
     with _proxies(bench) as proxies, ExitStack() as opened:
+        decide = ours.load(_decrypting(bench))
+        urls = [f"https://{NAME}{path}" for path in data.paths(PATHS)]
+        urls = [url for url in urls if not ours.is_blocked(decide(url.encode()))]  # EasyList blocks some
         fronts = {name: opened.enter_context(_tunnels(proxy)) for name, proxy in proxies.items() if proxy.wrks}
         runs = [partial(_load, folder, proxies[name].server, front, urls, bench) for name, front in fronts.items()]
         for run in runs:
@@ -252,17 +254,17 @@ def _proxies(bench: Workbench) -> Iterator[dict[str, _Measured]]:
     """A proxy for each way to treat TLS, the filter's first."""
     folder = bench.folder / "tls"
     folder.mkdir(parents=True, exist_ok=True)
-    policies = [
-        ours.compile_policy(_policy(bench, name, decrypt=decrypt))
-        for name, decrypt in (("all", "all"), ("needed", "where-needed"))
-    ]
+    decrypting = ours.compile_policy(_decrypting(bench))
+    relaying = ours.compile_policy(_policy(bench, "needed", decrypt="where-needed"))
+    if any(ours.decrypted_hosts(relaying, {NAME})):
+        raise RuntimeError(f"{relaying} does not relay {NAME}")
     with ExitStack() as running:
         origin = running.enter_context(servers.nginx(folder / "nginx", _certificate(folder)))
         started = {
             name: running.enter_context(servers.mitmdump(folder, origin, policy, options))
             for name, policy, options in (
-                ("decrypted", policies[0], QUIET),
-                ("relayed", policies[1], QUIET),
+                ("decrypted", decrypting, QUIET),
+                ("relayed", relaying, QUIET),
                 ("decrypted, no filter", None, QUIET),
                 ("relayed, no filter", None, IGNORE),
             )
@@ -271,8 +273,12 @@ def _proxies(bench: Workbench) -> Iterator[dict[str, _Measured]]:
         yield {**{name: _Measured(one) for name, one in started.items()}, "plain relay": _Measured(plain)}
 
 
-def _policy(bench: Workbench, name: str, **settings: object) -> Path:
-    """Real lists: UT1, hosts and EasyList."""
+def _decrypting(bench: Workbench) -> Path:
+    return _policy(bench, "all", filters=True, decrypt="all")
+
+
+def _policy(bench: Workbench, name: str, *, filters: bool = False, **settings: object) -> Path:
+    """Real lists: UT1 and hosts; with filters also EasyList, many of which name no host: all has to be decrypted."""
     easylist = bench.lists / "easylist.txt"
     bench.lists.mkdir(parents=True, exist_ok=True)
     if not easylist.is_file():
@@ -280,7 +286,7 @@ def _policy(bench: Workbench, name: str, **settings: object) -> Path:
     lists = [
         *({"file": str(folder), "format": "squidguard"} for folder in sorted(data.DATA.glob("ut1/*/"))),
         *({"file": str(file), "format": "hosts"} for file in sorted(data.DATA.glob("hosts/*.hosts"))),
-        {"file": str(easylist), "format": "adblock"},
+        *([{"file": str(easylist), "format": "adblock"}] if filters else []),
     ]
     return ours.write_lists(bench.folder / "policies" / f"tls-{name}", *lists, **settings)
 

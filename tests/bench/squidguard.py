@@ -94,7 +94,7 @@ def helper(bench: Workbench) -> list[Row]:
     lists = data.squidguard_folder(bench.lists, bench.sizes.entries)
     configuration = theirs.configure_squidguard(lists, lists)
     _compile_theirs(configuration)
-    policy = ours.compiled(bench.folder / "helper", lists, "squidguard")
+    policy = ours.settle(ours.write_policy(bench.folder / "helper", lists, "squidguard"))
     lines = data.url_rewrite_lines(bench.lists, bench.sizes.lines)
     own_helper = _Helper("Hushlist", bench.folder, ours.helper_command(policy), ours.environment(policy))
     workers = os.cpu_count() or 1

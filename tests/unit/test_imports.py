@@ -11,10 +11,12 @@ from collections.abc import Iterator
 from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
+from time import time
 
 import pytest
 
 import hushlist
+from hushlist.unblock.overrides import Overrides
 
 #: tests that read all sources share what they have parsed
 pytestmark = pytest.mark.xdist_group("sources")
@@ -260,11 +262,26 @@ _SETTLED = "from hushlist.compiling import stat_cache; stat_cache.SETTLED = -(10
 def test_asking_a_compiled_policy_imports_only_what_it_needs(
     tmp_path: Path, arguments: list[str], own: set[str]
 ) -> None:
+    loaded = _loaded_by(tmp_path, arguments)
+    assert loaded & _COSTLY == set()
+    allowed = (_NEEDED - _NOT_NEEDED) | own
+    assert {name for name in loaded if name.split(".")[0] == "hushlist"} - allowed == set()
+
+
+def test_temporary_unblocks_alone_need_no_protocol_of_safe_browsing(tmp_path: Path) -> None:
+    Overrides(tmp_path / "hushlist" / "overrides.sqlite", time).close()
+    loaded = _loaded_by(tmp_path, ["check", "http://h.example/a"])
+    assert "hushlist.unblock.overrides" in loaded
+    assert {name for name in loaded if "safebrowsing." in name} | (loaded & {"urllib.request"}) == set()
+
+
+def _loaded_by(folder: Path, arguments: list[str]) -> set[str]:
+    """The modules that a command imports where the policy is compiled."""
     program = "import json, sys; from hushlist.cli import main; main(sys.argv[1:]); print(json.dumps([*sys.modules]))"
-    policy = tmp_path / "policy.yaml"
+    policy = folder / "policy.yaml"
     policy.write_text("layers: [{name: lists, lists: [list.yaml]}]")
-    (tmp_path / "list.yaml").write_text("rules: [blocked.example, path.example/a]")
-    places = {name: str(tmp_path) for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME")}
+    (folder / "list.yaml").write_text("rules: [blocked.example, path.example/a]")
+    places = {name: str(folder) for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME")}
     environment = {**os.environ, **places, "PYTHONPATH": str(PACKAGE.parent)}
     command = [sys.executable, "-c", _SETTLED + program, arguments[0], "--policy", str(policy), *arguments[1:]]
     loaded: set[str] = set()
@@ -272,9 +289,7 @@ def test_asking_a_compiled_policy_imports_only_what_it_needs(
         done = subprocess.run(command, input="", capture_output=True, text=True, env=environment)
         assert done.stderr == ""
         loaded = set(json.loads(done.stdout.splitlines()[-1]))
-    assert loaded & _COSTLY == set()
-    allowed = (_NEEDED - _NOT_NEEDED) | own
-    assert {name for name in loaded if name.split(".")[0] == "hushlist"} - allowed == set()
+    return loaded
 
 
 def test_the_script_s_folder_shadows_no_standard_module() -> None:

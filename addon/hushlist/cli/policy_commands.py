@@ -38,7 +38,7 @@ from hushlist.cli.common import (
     urls_of,
 )
 from hushlist.compiling.compile_report import decrypting, ineffective_schedules, unused_categories
-from hushlist.compiling.stat_cache import compile_recorded
+from hushlist.compiling.stat_cache import asking_engine, compile_recorded
 from hushlist.decide.decision import STOPPING, Decision
 from hushlist.decide.engine import Engine
 from hushlist.errors import HushlistError, UrlError, number_of
@@ -139,7 +139,6 @@ def _with_unblocks(engine: Engine, moment: datetime) -> Engine:
     try:
         if moment < datetime.now(UTC) - timedelta(minutes=1) or not (path := default_path()).exists():
             return engine
-        from hushlist.compiling.prefix_service import asking_engine
         from hushlist.unblock.overrides import Overrides
 
         return asking_engine(engine.policy, engine.index, overrides=Overrides(path, time.time))

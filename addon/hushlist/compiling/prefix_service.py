@@ -17,12 +17,9 @@ from urllib.parse import urlencode
 
 from hushlist import __version__
 from hushlist.compiling.list_fetch import LONGEST_FETCH, FetchError, fetch
-from hushlist.decide.confirmations import PATIENCE, Confirmations, FullHashes, SearchError, Threat
-from hushlist.decide.engine import ConfirmingEngine, Engine
+from hushlist.decide.confirmations import PATIENCE, FullHashes, SearchError, Threat
 from hushlist.errors import MessageError
 from hushlist.match.expressions import FULL_LENGTH
-from hushlist.match.index import Index
-from hushlist.policy.policy_file import Policy
 from hushlist.policy.safe_browsing import THREATS, SafeBrowsing, ThreatList
 from hushlist.safebrowsing import prefix_list
 from hushlist.safebrowsing.list_updates import update_of_v4, update_of_v5
@@ -48,8 +45,6 @@ from hushlist.safebrowsing.v5_messages import (
     ThreatAttribute,
 )
 from hushlist.safebrowsing.wire_format import decode_message, encode_message
-from hushlist.unblock.overrides import Overrides
-from hushlist.url.comparison import RedirectMemory
 
 _Message = TypeVar("_Message")
 
@@ -263,18 +258,3 @@ def _name_of(threat: int) -> str | None:
     """The name of a threat type that is enforced."""
     name = ThreatType(threat).name if threat in tuple(ThreatType) else None
     return name if name in THREATS else None
-
-
-# -- engines -----------------------------------------------------------------------------------------------------------
-
-
-def asking_engine(
-    policy: Policy,
-    index: Index,
-    redirect_memory: RedirectMemory | None = None,
-    overrides: Overrides | None = None,
-) -> Engine:
-    """An engine that asks servers, and waits for them, if its policy has lists of Safe Browsing."""
-    if not policy.confirmers:
-        return Engine(policy, index, redirect_memory, overrides)
-    return ConfirmingEngine(policy, index, redirect_memory, overrides, Confirmations(search_hashes))

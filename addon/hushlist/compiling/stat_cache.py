@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hushlist.compiling.index_cache import IndexCache
-from hushlist.decide.engine import Engine
+from hushlist.decide.engine import ConfirmingEngine, Engine
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.index import Index
 from hushlist.match.index_file import IndexFileError
@@ -36,6 +36,7 @@ from hushlist.url.comparison import RedirectMemory
 
 if TYPE_CHECKING:
     from hushlist.compiling.policy_compiler import Compiled
+    from hushlist.unblock.overrides import Overrides
 
 #: nanoseconds for which no file may have changed. No file system's clock has longer ticks. A write to a file that is
 #: mapped into memory changes its times only when a clean page becomes dirty: Linux cleans all within about 35 s
@@ -67,12 +68,22 @@ def load_policy(path: Path) -> tuple[Policy, Index]:
 
 def load_engine(path: Path, redirect_memory: RedirectMemory | None = None) -> Engine:
     """An engine for a policy file; the rest is as for ``load_policy``."""
-    policy, index = load_policy(path)
-    if not policy.confirmers:
-        return Engine(policy, index, redirect_memory)
-    from hushlist.compiling.prefix_service import asking_engine  # most policies start faster without it
+    return asking_engine(*load_policy(path), redirect_memory)
 
-    return asking_engine(policy, index, redirect_memory)
+
+def asking_engine(
+    policy: Policy,
+    index: Index,
+    redirect_memory: RedirectMemory | None = None,
+    overrides: Overrides | None = None,
+) -> Engine:
+    """An engine that asks servers, and waits for them, if its policy has lists of Safe Browsing."""
+    if not policy.confirmers:
+        return Engine(policy, index, redirect_memory, overrides)
+    from hushlist.compiling.prefix_service import search_hashes  # most policies start faster without these
+    from hushlist.decide.confirmations import Confirmations
+
+    return ConfirmingEngine(policy, index, redirect_memory, overrides, Confirmations(search_hashes))
 
 
 def compile_recorded(path: Path, compile_lists: Callable[[], Compiled]) -> Compiled:

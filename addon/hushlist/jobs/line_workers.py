@@ -96,12 +96,14 @@ class _Worker:
         """Take answers for the blocks, in their order."""
         while octets:
             block = next(own for own in self.blocks if own.answered < own.number)
-            missing = block.number - block.answered
-            *whole, rest = octets.split(b"\n", missing)
-            of_next = rest if len(whole) == missing else b""
-            block.answers += octets.removesuffix(of_next)
-            if whole:
-                block.answered += len(whole)
+            missing, number = block.number - block.answered, octets.count(b"\n")
+            own, of_next = octets, b""
+            if number >= missing:  # otherwise all of it is the block's, which is found faster
+                number, of_next = missing, octets.split(b"\n", missing)[-1]
+                own = octets.removesuffix(of_next)
+            block.answers += own
+            if number:
+                block.answered += number
                 block.deaths = 0
             octets = of_next
 

@@ -25,7 +25,7 @@ from hushlist.audit.replay.tally import AuditTally, RecordCounter, TallyT
 from hushlist.audit.sources.line_sources import LONGEST_LINE, ReadLine, read_lines
 from hushlist.audit.sources.recorded_request import BrokenRecord, ReadRecord
 from hushlist.audit.sources.source_formats import ReadStream, SourceFormat, source_format_of
-from hushlist.compiling.prefix_service import asking_engine
+from hushlist.compiling.stat_cache import asking_engine
 from hushlist.decide.engine import Engine
 from hushlist.errors import number_of
 from hushlist.jobs.list_chunks import line_blocks
