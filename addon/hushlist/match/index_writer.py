@@ -143,9 +143,8 @@ def key_ranges(count: int) -> list[tuple[int, int]]:
 def rows_in_range(runs: Iterable[SortedRun], width: int, first: int, last: int) -> list[bytes]:
     """The rows of all runs in a range of the keys' first octets, sorted."""
     octets = b"".join([load(run.rows, run.starts[first] * width, run.starts[last] * width) for run in runs])
-    rows = list(chain.from_iterable(Struct(f"{width}s").iter_unpack(octets)))
-    rows.sort()  # runs are sorted, so that this merges them
-    return rows
+    rows = Struct(f"{width}s" * (len(octets) // width)).unpack(octets)
+    return sorted(rows)  # runs are sorted, so that this merges them
 
 
 class Candidates(NamedTuple):
