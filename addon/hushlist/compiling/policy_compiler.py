@@ -14,6 +14,7 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass, replace
 from functools import lru_cache, partial
 from importlib import metadata
@@ -168,10 +169,13 @@ def _compile(
         if errors:
             raise PolicyError(errors, policy.files)
         warnings = [problem for report in reports for problem in report.warnings]
-        report = _build(folder / "index", lists, collected, warnings, workers)
+        with ThreadPoolExecutor(1) as beside:  # copies are written while the workers work
+            in_force = beside.submit(_in_force, policy, gate, lists)
+            report = _build(folder / "index", lists, collected, warnings, workers)
+        policy = in_force.result()
         (folder / "index").replace(cache.path(key))
     cache.tidy()
-    return Compiled(_in_force(policy, gate, lists), Index.open(cache.path(key)), report)
+    return Compiled(policy, Index.open(cache.path(key)), report)
 
 
 def _in_force(policy: Policy, gate: Gate | None, lists: Sequence[ChunkedList]) -> Policy:
@@ -280,9 +284,13 @@ def _build(
         directory = assemble(file, parts, merged)
         file.flush()
         known = Counter(terms for part in parts for terms in part.terms)
-        looks = [(part.number, part.layer, part.candidates, _only_terms(part, duplicates, known)) for part in parts]
-        found = workers.map("compared", partial(_covered, path=target), looks)
-        for (at, part), (covered, example) in zip(collected, found, strict=True):
+        # The longest first, so that no process is left alone with one in the end.
+        order = sorted(range(len(parts)), key=lambda at: -parts[at].candidates_number)
+        looks = [(own.number, own.layer, own.candidates, _only_terms(own, duplicates, known)) for own in parts]
+        found = workers.map("compared", partial(_covered, path=target), [looks[at] for at in order])
+        by_part = dict(zip(order, found, strict=True))
+        for number, (at, part) in enumerate(collected):
+            covered, example = by_part[number]
             line = report.lists[at]
             line.covered += covered
             line.example = line.example or example
@@ -324,12 +332,12 @@ def _covered(look: tuple[int, str, Stored, Terms | None], path: Path) -> tuple[i
             continue
         counted.add((expression, action))
         # A policy may give another category another action.
-        same = action, cover.rule.terms.category
+        category = cover.rule.terms.category
         all_terms = index.terms_of(expression, part) if only is None else (only,)
-        kept = sum([(terms.action, terms.category) == same for terms in all_terms])
-        number += kept
-        if kept and example is None:
-            example = f"line {line}: {expression.decode()}: {cover}"
+        for terms in all_terms:
+            if terms.category == category and terms.action is action:
+                number += 1
+                example = example or f"line {line}: {expression.decode()}: {cover}"
     return number, example
 
 

@@ -57,14 +57,13 @@ _SCHEME = re.compile(r"^[A-Za-z][A-Za-z0-9+.-]*://")
 # nothing in it concerns canonicalization, ``_NO_RULE`` or another path interpretation.
 _NAME = r"(?:[a-z0-9_-]++\.)*+[a-z][a-z0-9_-]*+"
 _OCTET = r"(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+_HOST = rf"(?:{_NAME}|{_OCTET}(?:\.{_OCTET}){{3}})"
 #: names in the path of a rule, at most: each is one more look-up for each request below the rule's host
 _MOST_NAMES = 64
 _PATH = rf"(?:/[A-Za-z0-9!$&'()+,:=@_~-][A-Za-z0-9!$&'()+,:=@_~.-]*+){{0,{_MOST_NAMES}}}+/?+"
 _is_plain_name = re.compile(_NAME).fullmatch
 # A range of addresses looks like the page "/24" of an address.
-_plain = re.compile(
-    rf"(?:https?://|(?![0-9.]*\.0/[0-9]{{1,2}}$))((?:{_NAME}|{_OCTET}(?:\.{_OCTET}){{3}}){_PATH})"
-).fullmatch
+_plain = re.compile(rf"(?:https?://|(?![0-9.]*\.0/[0-9]{{1,2}}$))({_HOST}{_PATH})").fullmatch
 
 
 def plain_name(text: str) -> Expression | None:
@@ -86,7 +85,8 @@ def plain_expression(text: str) -> Expression | None:
 
 # The same for octets, many lines at once. Nothing in a line's pattern fits an LF.
 PLAIN_NAME = _NAME.encode()
-PLAIN_URL = rf"(?:https?://|(?![0-9.]*\.0/[0-9]{{1,2}}\n))(?:{_NAME}|{_OCTET}(?:\.{_OCTET}){{3}}){_PATH}".encode()
+PLAIN_HOST = _HOST.encode()
+PLAIN_URL = rf"(?:https?://|(?![0-9.]*\.0/[0-9]{{1,2}}\n)){_HOST}{_PATH}".encode()
 #: the expressions that lines stand for, and the line of each; ``None`` means only that a closer look is needed
 PlainLines = Callable[[bytes, int], tuple[Sequence[bytes], Sequence[int]] | None]
 

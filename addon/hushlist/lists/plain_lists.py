@@ -27,7 +27,7 @@ from hushlist.lists.list_source import (
 )
 from hushlist.lists.patterns import (
     ONLY_FULL,
-    PLAIN_NAME,
+    PLAIN_HOST,
     PLAIN_URL,
     is_sinkhole,
     may_be_rule,
@@ -74,7 +74,7 @@ def split_domains(
     return split_plain(octets, terms, report, (_NAMES, one_a_line), read)
 
 
-_NAMES = run_of(PLAIN_NAME)
+_NAMES = run_of(PLAIN_HOST)
 
 
 def read_urls(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
@@ -113,7 +113,7 @@ _OWN_NAMES = frozenset(
     )
 )
 _OWN_EXPRESSIONS = frozenset(f"{name}/".encode() for name in _OWN_NAMES)
-_SUNK = run_of(rb"(?:0\.0\.0\.0|127\.0\.0\.1|::1?|0)[ \t]++%b[ \t]*+" % PLAIN_NAME)
+_SUNK = run_of(rb"(?:0\.0\.0\.0|127\.0\.0\.1|::1?|0)[ \t]++%b[ \t]*+" % PLAIN_HOST)
 _GIVEN = "an address that is given to names: it blocks nothing"
 #: short forms of an address that some lists use
 _SHORTENED = {"0": "0.0.0.0"}  # noqa: S104

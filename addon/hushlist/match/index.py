@@ -33,6 +33,7 @@ from hushlist.match.filters.filter_index import FilterIndex
 from hushlist.match.filters.filter_table import SECTIONS, FilterTable
 from hushlist.match.index_file import (
     EXPRESSION_TABLE,
+    EXPRESSIONS,
     FILTER_TABLE,
     FILTERED,
     GUIDE,
@@ -139,6 +140,7 @@ class Index(IndexFile):
             for name in sorted(names, key=key_length, reverse=True):
                 self._sealed.setdefault(seal_of(name), []).append(tables[name])
             self._tables = tuple(self._sealed.pop(""))
+            self._clear = tables[EXPRESSIONS]
             uris = {hash_key(name): table for name, table in tables.items() if name.startswith(URI_TABLE)}
             rungs = (name.removeprefix(URL_TABLE).lstrip() for name in tables if name.startswith(URL_TABLE))
             self._urls = [(rung, RUNGS[rung], tables[f"{URL_TABLE} {rung}"]) for rung in rungs]
@@ -295,13 +297,19 @@ class Index(IndexFile):
         """The rules in the clear for exactly these expressions; and the hosts below which some have paths."""
         rules: dict[bytes, list[Rule]] = {}
         guided: set[bytes] = set()
-        for expression, row in self._rows(expressions, (b"",)):
-            if row.terms == GUIDE:
-                guided.add(expression)
+        unmarked, shift, marks, find = self._filter, self._filter_shift, MARKS, self._clear.mapped
+        for expression in expressions:
+            digest = sha256(expression).digest()
+            first = first_bits(digest)[0]
+            if unmarked[first >> shift] & marks[first & 255]:
                 continue
-            is_clear, terms = self._terms_of(row)
-            if is_clear:
-                rules.setdefault(expression, []).append(Rule(Expression(expression), terms, row.line))
+            for row in find(digest):
+                if row.terms == GUIDE:
+                    guided.add(expression)
+                    continue
+                is_clear, terms = self._terms_of(row)
+                if is_clear:
+                    rules.setdefault(expression, []).append(Rule(Expression(expression), terms, row.line))
         return rules, guided
 
     def _rows(self, hosts: Iterable[bytes], paths: Collection[bytes]) -> list[tuple[bytes, TableRow]]:

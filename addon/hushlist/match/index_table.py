@@ -155,6 +155,21 @@ class IndexTable:
             return []
         return self._confirm(digest[: self._shape.key], first, last)
 
+    def mapped(self, key: bytes) -> Iterator[TableRow]:
+        """The rows of a whole key, read through the mapping: faster, for who looks up very many."""
+        bucket = first_bits(key)[0] >> self._shift
+        first, last = self._fan[bucket], self._fan[bucket + 1]
+        if first == last:
+            return
+        octets, width, start = self._octets, self._shape.width, self._rows_at
+        at, end = start + first * width, start + min(last, self._shape.count) * width
+        at = octets.find(key, at, end)
+        while at >= 0 and (at - start) % width:  # it overlaps two rows
+            at = octets.find(key, at + 1, end)
+        while 0 <= at < end and octets[at : at + len(key)] == key:
+            yield TableRow(key, *PLACE.unpack_from(octets, at + len(key)))
+            at += width
+
     def _confirm(self, key: bytes, first: int, last: int) -> list[TableRow]:
         """The rows of a key among the sorted rows from ``first`` to before ``last``."""
         end = last = min(last, self._shape.count)  # a corrupted fan-out must not lead beyond the rows

@@ -143,9 +143,8 @@ def key_ranges(count: int) -> list[tuple[int, int]]:
 def rows_in_range(runs: Iterable[SortedRun], width: int, first: int, last: int) -> list[bytes]:
     """The rows of all runs in a range of the keys' first octets, sorted."""
     octets = b"".join([load(run.rows, run.starts[first] * width, run.starts[last] * width) for run in runs])
-    rows = list(chain.from_iterable(Struct(f"{width}s").iter_unpack(octets)))
-    rows.sort()  # runs are sorted, so that this merges them
-    return rows
+    rows = Struct(f"{width}s" * (len(octets) // width)).unpack(octets)
+    return sorted(rows)  # runs are sorted, so that this merges them
 
 
 class Candidates(NamedTuple):
@@ -190,8 +189,9 @@ class CollectedPart:
     is_of_filters: bool = False
     taken_back: set[bytes] = field(default_factory=set)
     actions: set[Action] = field(default_factory=set)
-    #: the collector's candidates, and its rules for address ranges
+    #: the collector's candidates, and its rules for address ranges; and how many candidates
     candidates: Stored = b""
+    candidates_number: int = 0
 
 
 class RunCollector:
@@ -215,20 +215,21 @@ class RunCollector:
         """Add rules; those for whole hosts that are among the ``suspects`` go to ``broad``, too."""
         expressions, lines, own_terms = list[bytes](), list[int](), None
         for rule in rules:
-            if isinstance(rule, Rule) and type(rule.pattern) is Expression:
-                if rule.terms is not own_terms or len(lines) == _AT_ONCE:
-                    self._add_block(expressions, own_terms, lines, suspects)
-                    expressions, lines, own_terms = [], [], rule.terms
-                expressions.append(rule.pattern.value)
-                lines.append(rule.line)
-                continue
-            self._add_block(expressions, own_terms, lines, suspects)
-            expressions, lines, own_terms = [], [], None
-            if isinstance(rule, RuleBlock):
-                self._add_block(*rule, suspects)
-            else:
+            if isinstance(rule, Rule) and type(rule.pattern) is not Expression:
+                self._add_block(expressions, own_terms, lines, suspects)
+                expressions, lines, own_terms = [], [], None
                 self._part.rules += 1
                 self._add_other(rule)
+                continue
+            if rule.terms is not own_terms or len(lines) >= _AT_ONCE:
+                self._add_block(expressions, own_terms, lines, suspects)
+                expressions, lines, own_terms = [], [], rule.terms
+            if isinstance(rule, RuleBlock):
+                expressions += rule.expressions
+                lines += rule.lines
+            elif type(rule.pattern) is Expression:
+                expressions.append(rule.pattern.value)
+                lines.append(rule.line)
         self._add_block(expressions, own_terms, lines, suspects)
 
     def _add_block(
@@ -240,19 +241,19 @@ class RunCollector:
         part = self._part
         part.rules += len(expressions)
         places = map(PLACE.pack, repeat(part.number), lines, repeat(self._number_of(terms, is_clear=True)))
-        digests = [sha256(expression).digest() for expression in expressions]
-        self._rows[EXPRESSIONS] += map(bytes.__add__, digests, places)
+        self._rows[EXPRESSIONS] += [sha256(own).digest() + place for own, place in zip(expressions, places)]  # noqa: B905
         found = self._candidates_of(terms)
-        ends_in_slash = all(map(bytes.endswith, expressions, repeat(b"/")))
-        if ends_in_slash and b"".join(expressions).count(b"/") == len(expressions):
+        joined = b"\n".join(expressions) + b"\n"
+        if joined.count(b"/\n") == joined.count(b"/") == len(expressions):
             hosts = expressions
             dots = list(map(bytes.count, expressions, repeat(b".")))
             # "the index records the deepest host and path among clear rules"
             part.deepest_host = max(part.deepest_host, max(dots) + 1)
             if 0 in dots:
                 part.has_top_level = part.has_top_level or any(map(_is_top_level, expressions))
-            found.expressions.extend([host for host, number in zip(expressions, dots, strict=True) if number > 1])
-            found.lines.extend([line for line, number in zip(lines, dots, strict=True) if number > 1])
+            has_parent = list(map((1).__lt__, dots))
+            found.expressions.extend(compress(expressions, has_parent))
+            found.lines.extend(compress(lines, has_parent))
         else:
             hosts = self._add_paths(expressions, lines, found, _bits_of(terms))
         if broad := suspects(hosts):
@@ -345,6 +346,7 @@ class RunCollector:
         self._part.runs = {name: sorted_run(rows, folder) for name, rows in self._rows.items()}
         ranges = [rule for rule in self.broad if isinstance(rule.pattern, IPv4Network | IPv6Network)]
         self._part.candidates = spill((self.candidates, ranges), folder)
+        self._part.candidates_number = sum(len(own.lines) for own in self.candidates)
         return self._part
 
 

@@ -50,6 +50,8 @@ class BreadthTest:
         self._public = public_suffixes()
         self._suffixes = self._public.suffixes.keys() | self._public.wildcards.keys()
         self._wildcards = self._public.wildcards
+        #: what stands behind the first label of a broad host; a top-level name has nothing there
+        self._behind = {b"", *self._wildcards}
         self._popular = tuple(popular)
         #: expression of a whole host -> rank of the most popular host that it covers
         self._ranks: dict[bytes, int] = {}
@@ -100,7 +102,7 @@ class BreadthTest:
     def suspects(self, hosts: Collection[bytes]) -> set[bytes]:
         """Those of many expressions of whole hosts that may be broad; nearly none is."""
         found = self._suffixes.intersection(hosts)
-        found |= {host for host in hosts if not (dot := host.find(b".") + 1) or host[dot:] in self._wildcards}
+        found |= {host for host in hosts if host.partition(b".")[2] in self._behind}
         return found.union(self._ranks.keys() & hosts) if self._ranks else found
 
     def of_expression(self, expression: bytes) -> str | None:
@@ -337,27 +339,31 @@ def _covers_of(index: Index, layer: str, expressions: Sequence[bytes]) -> tuple[
     if half and _octets_above(expressions) > _MOST_OCTETS:
         first, second = (_covers_of(index, layer, own) for own in (expressions[:half], expressions[half:]))
         return first[0] | second[0], first[1] | second[1]
-    # Nothing is above an address.
-    whole = (value for value in expressions if value.find(b"/") == len(value) - 1)
-    hosts = [value for value in whole if not (value[-2:-1].isdigit() and _ADDRESS.fullmatch(value))]
-    paths = [value for value in expressions if value.find(b"/") < len(value) - 1]
+    ends = list(map(bytes.find, expressions, repeat(b"/")))
+    hosts = [value for value, end in zip(expressions, ends, strict=True) if end + 1 == len(value)]
+    paths = [value for value, end in zip(expressions, ends, strict=True) if end + 1 < len(value)]
+    if _ENDS_IN_DIGIT.search(b"".join(hosts)):  # nothing is above an address
+        hosts = [value for value in hosts if not (value[-2:-1].isdigit() and _ADDRESS.fullmatch(value))]
     above = [value.partition(b".")[2] for value in hosts]
     folders = [_folder(value) for value in paths]
-    names = {name for name in above if b"." in name}.union(folders)
+    names = {name for name in set(above) if b"." in name}.union(folders)
+    #: name -> what is next above it, where that can be a rule
     parents: dict[bytes, bytes] = {}
-    while names:
-        found = {name: _parent(name) for name in names}
+    every, new = set(names), names
+    while new:
+        found = _parents(new)
         parents |= found
-        names = {parent for parent in found.values() if parent and parent not in parents}
-    rules, guided = index.clear_rules([*parents])
+        new = set(found.values()).difference(every)
+        every |= new
+    rules, guided = index.clear_rules([*every])
     own = dict(_deciding(rules, layer))
-    nearest: dict[bytes, Match | None] = {}
+    nearest = own.copy()
     #: names above which, up to the next rule, a host has a guide: there may be paths between
     forked: set[bytes] = set()
-    for name in sorted(parents, key=len) if own or paths else ():  # parents come first
+    for name in sorted(parents.keys() - own.keys(), key=len) if own or paths else ():  # parents come first
         parent = parents[name]
-        nearest[name] = own[name] if name in own else nearest.get(parent)
-        if name not in own and (parent in forked or (parent in guided and name.find(b"/") == len(name) - 1)):
+        nearest[name] = nearest.get(parent)
+        if parent in forked or (parent in guided and name.find(b"/") == len(name) - 1):
             forked.add(name)
     covers = {
         value: cover for value, name in zip(hosts + paths, above + folders, strict=True) if (cover := nearest.get(name))
@@ -365,7 +371,7 @@ def _covers_of(index: Index, layer: str, expressions: Sequence[bytes]) -> tuple[
     forks = [value for value, name in zip(paths, folders, strict=True) if name in forked]
     chains = [(value, _broader(value, parents, own, guided)) for value in forks]
     if chains:
-        rules, _ = index.clear_rules([*{value for _, chain in chains for value in chain}.difference(parents)])
+        rules, _ = index.clear_rules([*{value for _, chain in chains for value in chain}.difference(every)])
         own.update(_deciding(rules, layer))
     for value, chain in chains:
         covers.pop(value, None)
@@ -376,6 +382,9 @@ def _covers_of(index: Index, layer: str, expressions: Sequence[bytes]) -> tuple[
 
 def _octets_above(expressions: Sequence[bytes]) -> int:
     """More octets than all expressions above these have; hostile lists have deep hosts and deep paths."""
+    joined = b"".join(expressions)
+    if joined.count(b"/") == len(expressions):
+        return max(map(len, expressions)) * (joined.count(b".") + len(expressions))
     labels = map(add, map(bytes.count, expressions, repeat(b".")), repeat(1))
     return sum(map(mul, map(len, expressions), map(mul, labels, map(bytes.count, expressions, repeat(b"/")))))
 
@@ -390,22 +399,27 @@ def _folder(expression: bytes) -> bytes:
     return page if mark else page[: page.rfind(b"/", 0, -1) + 1]
 
 
-def _parent(expression: bytes) -> bytes:
-    """What is next above an expression: a page, a folder, or the parent domain, if that has two labels.
+def _parents(names: Iterable[bytes]) -> dict[bytes, bytes]:
+    """What is next above each: a page, a folder, or the parent domain if that has two labels; others are left out.
 
-    >>> _parent(b"h.example/a"), _parent(b"a.h.example/"), _parent(b"h.example/"), _parent(b"1.2.3.4/")
-    (b'h.example/', b'h.example/', b'', b'')
+    >>> _parents([b"h.example/a", b"a.h.example/", b"h.example/", b"1.2.3.4/"])
+    {b'h.example/a': b'h.example/', b'a.h.example/': b'h.example/'}
     """
-    if expression.find(b"/") < len(expression) - 1:
-        return _folder(expression)
-    parent = expression.partition(b".")[2]
-    return parent if b"." in parent and not (expression[-2:-1].isdigit() and _is_address(expression)) else b""
+    found: dict[bytes, bytes] = {}
+    for name in names:
+        host, _, path = name.partition(b"/")
+        if path:
+            found[name] = _folder(name)
+        elif host.count(b".") > 1 and not (host[-1:].isdigit() and _is_address(name)):
+            found[name] = name.partition(b".")[2]
+    return found
 
 
 def _is_address(host: bytes) -> bool:
     return bool(_ADDRESS.fullmatch(host)) or is_address(host[:-1])
 
 
+_ENDS_IN_DIGIT = re.compile(rb"[0-9]/")
 #: nearly every address in a list
 _ADDRESS = re.compile(rb"(?:(?:1[0-9]?|2[0-4]?|[3-9])?[0-9]\.){3}(?:1[0-9]?|2[0-4]?|[3-9])?[0-9]/")
 
@@ -425,7 +439,7 @@ def _broader(
     found = [host[:-1] + path for path in paths[1:]]
     if paths[0] == paths[1] + b"?":  # "an empty query gives no expression of its own"
         del paths[0]
-    while host not in known and (host := parents[host]):
+    while host not in known and (host := parents.get(host, b"")):
         found += [host[:-1] + path for path in (paths if host in guided else paths[-1:])]
     return found
 

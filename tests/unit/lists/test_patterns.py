@@ -6,6 +6,7 @@ from hypothesis import strategies as st
 
 from hushlist.errors import UrlError
 from hushlist.lists.patterns import (
+    PLAIN_HOST,
     PLAIN_NAME,
     PLAIN_URL,
     canonicalize_expression,
@@ -156,9 +157,11 @@ def test_what_is_taken_as_it_stands_is_what_canonicalization_makes_of_it(text: s
 
 @given(text=likely() | st.lists(st.sampled_from(HOSTILE), max_size=8).map("".join))
 @example("a\na")
+@example("a.example\n192.0.2.1\n1.2.3")
 def test_a_line_that_is_taken_as_it_stands_is_taken_so_alone(text: str) -> None:
     lines = text.split("\n")
-    for pattern, plain in ((PLAIN_NAME, plain_name), (PLAIN_URL, plain_expression)):
+    plain_host = lambda line: "/" not in line and plain_expression(line)  # noqa: E731
+    for pattern, plain in ((PLAIN_NAME, plain_name), (PLAIN_HOST, plain_host), (PLAIN_URL, plain_expression)):
         assert bool(run_of(pattern).fullmatch(text.encode() + b"\n")) == all(map(plain, lines))
 
 
