@@ -14,7 +14,6 @@ import re
 import sys
 from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass, replace
 from functools import lru_cache, partial
 from importlib import metadata
@@ -169,13 +168,10 @@ def _compile(
         if errors:
             raise PolicyError(errors, policy.files)
         warnings = [problem for report in reports for problem in report.warnings]
-        with ThreadPoolExecutor(1) as beside:  # copies are written while the workers work
-            in_force = beside.submit(_in_force, policy, gate, lists)
-            report = _build(folder / "index", lists, collected, warnings, workers)
-        policy = in_force.result()
+        report = _build(folder / "index", lists, collected, warnings, workers)
         (folder / "index").replace(cache.path(key))
     cache.tidy()
-    return Compiled(policy, Index.open(cache.path(key)), report)
+    return Compiled(_in_force(policy, gate, lists), Index.open(cache.path(key)), report)
 
 
 def _in_force(policy: Policy, gate: Gate | None, lists: Sequence[ChunkedList]) -> Policy:
