@@ -7,11 +7,11 @@ from selenium.webdriver.common.keys import Keys
 
 from e2e.browser import wait_for_words, wait_until
 from e2e.proxy import Proxy
-from e2e.test_administration import PASSPHRASE, browser, folder, page, pytestmark
+from e2e.test_administration import PASSPHRASE, browser, folder, page, pytestmark, running
 from e2e.test_asking import Asker
 from hushlist.proxy.dashboard.dashboard_server import HOST
 
-__all__ = ["browser", "folder", "page", "pytestmark"]
+__all__ = ["browser", "folder", "page", "pytestmark", "running"]
 
 #: presses of the Tab key until something is reached, at most: more is a trap
 MOST = 60

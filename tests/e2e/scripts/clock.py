@@ -12,7 +12,7 @@ from time import time as true_time
 
 from mitmproxy import ctx, http
 
-from hushlist.decide import engine
+from hushlist.decide import engine, known_hosts
 
 _moment = datetime.now().astimezone()
 _fast: float | None = None
@@ -29,7 +29,8 @@ def time() -> float:
 
 
 def running() -> None:
-    engine.datetime, engine.time = Clock, time
+    for module in (engine, known_hosts):
+        module.datetime, module.time = Clock, time
     runtime = ctx.master.addons.get("hushlist").runtime
     runtime.overrides._clock = runtime.clock = time
 
