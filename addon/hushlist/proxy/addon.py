@@ -38,6 +38,7 @@ from hushlist.proxy.dashboard.dashboard_server import (
 from hushlist.proxy.dashboard.metrics import summary
 from hushlist.proxy.flow_outcome import Bodies
 from hushlist.proxy.flow_request import SelfConnections
+from hushlist.proxy.hook_calls import ask_every_addon, skip_addons_without_hook
 from hushlist.proxy.metered_use import MeteredUse
 from hushlist.proxy.request_handler import RequestHandler
 from hushlist.proxy.runtime import Runtime
@@ -225,6 +226,7 @@ class Hushlist:
         # costs a request more than its decision.
         gc.collect()
         gc.freeze()
+        skip_addons_without_hook(ctx.master.addons)
         self.policy_watch.run()
         self._relayed.run()
         self._open_health_port()
@@ -245,6 +247,7 @@ class Hushlist:
         words = summary(self.runtime)
         if words:
             logger.info("hushlist: %s", Lines(words))
+        ask_every_addon(ctx.master.addons)
         self._stop.close()
         self._heartbeat.close()
         self._health.close()
