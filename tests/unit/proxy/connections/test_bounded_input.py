@@ -351,5 +351,5 @@ HOSTILE = {
 @pytest.mark.parametrize("octets", HOSTILE.values(), ids=HOSTILE)
 def test_a_dns_message_is_not_read_further_than_is_sensible(octets: bytes) -> None:
     bound_input()
-    with pytest.raises(struct.error, match=r"too long|cannot be read"):
+    with pytest.raises(struct.error, match=r"too long|cannot be read|illegal characters"):
         type(tutils.tdnsreq()).unpack(octets)
