@@ -125,8 +125,8 @@ def instructions(bench: Workbench) -> list[Row]:
         bare, *own = [one.result() for one in each]
     return [
         row(
-            f"instructions of a request in the proxy, {name}",
-            "% more",
+            f"instructions that the filter adds to a request, {name}",
+            "%",
             [(count / bare - 1) * 100],
             target=at_most(3 if name == SHIPPED else 2),
             note=f"{count:,.0f}; {bare:,.0f} without the filter",

@@ -19,7 +19,11 @@ def skip_addons_without_hook(addons: AddonManager) -> None:
     async def trigger_event(event: Hook) -> None:
         name = event.name
         for addon in addons.chain:
-            if hasattr(addon, name) or hasattr(addon, "addons"):
+            try:
+                may_have = hasattr(addon, name) or hasattr(addon, "addons")
+            except Exception:
+                may_have = True
+            if may_have:
                 try:
                     with safecall():
                         await addons.invoke_addon(addon, event)

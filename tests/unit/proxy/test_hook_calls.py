@@ -16,7 +16,7 @@ from mitmproxy.test import tflow
 
 from hushlist.proxy.hook_calls import ask_every_addon, skip_addons_without_hook
 
-HOOKS = ("none", "returns", "waits", "fails", "halts", "is no function", "is of another name")
+HOOKS = ("none", "returns", "waits", "fails", "halts", "is no function", "is of another name", "cannot be told")
 CHAINS = st.recursive(
     st.tuples(st.sampled_from(HOOKS), st.just([])),
     lambda inner: st.tuples(st.sampled_from(HOOKS), st.lists(inner, max_size=3)),
@@ -24,8 +24,15 @@ CHAINS = st.recursive(
 )
 
 
+class Untold(SimpleNamespace):
+    @property
+    def request(self) -> None:
+        raise ValueError("of the property")
+
+
 def _addon(hook: str, inner: list, called: list[int]) -> SimpleNamespace:
-    own = SimpleNamespace(**{"addons": [_addon(*one, called) for one in inner]} if inner else {})
+    kind = Untold if hook == "cannot be told" else SimpleNamespace
+    own = kind(**{"addons": [_addon(*one, called) for one in inner]} if inner else {})
     number = id(own)
 
     def request(_: http.HTTPFlow) -> None:
