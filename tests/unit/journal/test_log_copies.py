@@ -140,7 +140,7 @@ def test_a_server_that_comes_back_gets_the_rest_in_order(writer: Callable[..., L
     second = Frames(first.port)
     assert references(second.wait(600)) == [one.reference for one in records[300:]]
     assert journal.flush(PATIENCE)
-    assert journal.fault is None
+    wait_for(lambda: journal.fault is None)
 
 
 def test_a_server_that_reads_nothing_delays_neither_files_nor_callers(
