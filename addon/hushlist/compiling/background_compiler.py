@@ -30,6 +30,7 @@ from typing import Any
 
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.errors import Problem, printable
+from hushlist.jobs.worker_processes import default_jobs
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.index import Index
 from hushlist.match.index_file import IndexFileError
@@ -150,7 +151,8 @@ def main() -> None:
         lists = subscribed_lists(path)
     has_all = _fetch_missing(path, lists, ports, only_due=work != "start")
     try:
-        compiled = compile_policy(path)
+        # while the proxy works, a core stays free: otherwise requests wait for this process, however low its priority
+        compiled = compile_policy(path, jobs=None if work == "start" else max(1, default_jobs() - 1))
     except PolicyError as error:
         answer = {
             "problems": [astuple(problem) for problem in error.problems],

@@ -213,7 +213,7 @@ _INTERRUPTED = """
 import os, signal, time
 from hushlist.compiling import background_compiler as module
 
-def interrupt(path):
+def interrupt(path, jobs):
     os.kill(os.getpid(), signal.SIGINT)
     time.sleep(60)
 
