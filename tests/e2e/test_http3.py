@@ -26,6 +26,19 @@ from e2e.proxy import PATIENCE, Proxy, mitmdump
 #: seconds after which a request that is perhaps cut off is given up
 CUT = 3.0
 SIZE = 300_000
+#: ports of the connections so far: for a minute, mitmproxy does not see a new connection from the port of an ended one
+_past_ports: set[int] = set()
+
+
+def new_port() -> int:
+    """A free port from which no connection of these tests has come yet."""
+    with socket.socket(socket.AF_INET6, socket.SOCK_DGRAM) as probe:
+        probe.bind(("::", 0))
+        port = int(probe.getsockname()[1])
+        if port in _past_ports:
+            return new_port()
+    _past_ports.add(port)
+    return port
 
 
 class QuicOrigin(Origin):
@@ -77,7 +90,9 @@ async def connected(proxy: Proxy, server_name: str = "good.test", address: str =
     trust = QuicConfiguration(
         alpn_protocols=H3_ALPN, server_name=server_name, cafile=str(proxy.authority), max_datagram_frame_size=65536
     )
-    async with connect(address, proxy.port, configuration=trust, create_protocol=Client) as client:
+    async with connect(
+        address, proxy.port, configuration=trust, create_protocol=Client, local_port=new_port()
+    ) as client:
         assert isinstance(client, Client)
         yield client
 
