@@ -361,6 +361,8 @@ class TestReverseMode:
             assert proxy.send(request_head(b"/", b"localhost")).status == 200
             assert proxy.send(request_head(b"/secret/x", b"localhost")).status == 403
             assert proxy.send(request_head(b"/a/..//%73ecret/", b"localhost")).status == 403
+            rewritten = request_head(b"/", b"localhost", headers=[b"X-Original-URL: /secret/x"])
+            assert proxy.send(rewritten).status == 403
         assert [request.target for request in arrived.requests] == [b"/"]
 
     def test_a_tls_target_that_is_blocked_is_not_connected_to(

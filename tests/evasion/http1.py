@@ -150,6 +150,16 @@ REQUESTS: dict[str, dict[str, bytes]] = {
         "X-Original-URL of a URL": _asking(
             b"Host: path.test", b"X-Original-URL: http://path.test/secret/x", target=b"http://path.test/"
         ),
+    }
+    | {
+        f"{method.decode()} by {name.decode()} {value.decode()}": method
+        + b" http://path.test/open HTTP/1.1\r\nHost: path.test\r\n%b: %b" % (name, value)
+        + _END
+        for method, name, value in (
+            (b"MOVE", b"Destination", b"/%73ecret/x"),
+            (b"COPY", b"destination", b"http://good.test/secret/x"),
+            (b"PUT", b"X-Amz-Copy-Source", b"secret/x"),
+        )
     },
     "methods": {
         method.decode(): method + b" http://ads.test/ HTTP/1.1\r\nHost: ads.test\r\nContent-Length: 0" + _END

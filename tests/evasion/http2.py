@@ -35,6 +35,7 @@ REQUESTS: dict[str, dict[str, Fields]] = {
         "a list": fields(b"/", b"good.test, ads.test"),
         "X-Forwarded-Host": fields(b"/", b"good.test", (b"x-forwarded-host", b"ads.test")),
         "Forwarded": fields(b"/", b"good.test", (b"forwarded", b"for=_x;host=ads.test")),
+        "Destination": fields(b"/", b"path.test", (b"destination", b"/secret/x"), method=b"COPY"),
         "X-Original-URL": fields(b"/", b"path.test", (b"x-original-url", b"/secret/x")),
     },
     "HTTP/2: methods and schemes": {

@@ -177,6 +177,7 @@ REQUESTS: dict[str, tuple[bytes, tuple[bytes, ...]]] = {
                 *(b"X-Forwarded-For: 192.0.2.1", b"X-Forwarded-Host: good.test", b"X-Forwarded-Proto: http"),
                 *(b'Forwarded: for="[::1]:80";proto=http;host=good.test', b"X-Original-URL: /"),
                 *(b"X_Forwarded_Host: good.test", b"X_Requested_With: ads.test"),
+                b"Destination: http://good.test/secret/",
             ],
         ),
         (b"/",),

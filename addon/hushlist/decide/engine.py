@@ -105,6 +105,9 @@ class Engine:
         The engine decides each of the request's hosts, and the strictest decision holds. The policy's ``unparsable``
         decides a request that cannot be read, or is too large to be read. ``group`` is the client's, if it is known.
         """
+        if request.others:
+            every_target = (replace(request, others=()), *request.others)
+            return strictest([self.decide(one, now, client, group) for one in every_target])
         group_hosts = self._hosts.of_group(client, now, group)
         hosts = request.hosts
         forms: Forms | None = None

@@ -14,7 +14,7 @@ from typing import Protocol
 
 from hushlist.errors import UrlError
 from hushlist.url.host import DELIMITERS, LONGEST_NAME, idna_2003, is_address, parse_address
-from hushlist.url.parts import split_web_authority, to_bytes
+from hushlist.url.parts import rooted, split_web_authority, to_bytes
 from hushlist.url.request import LONGEST_TARGET, MOST_HOSTS, Request, canonical_host, request_as_written
 
 
@@ -66,9 +66,11 @@ def request_of_head(head: HttpHead, server_name: str | None, naming: Naming, *, 
     scheme, fields = head.scheme.lower(), head.headers.fields
     if naming is Naming.CLIENT and scheme == b"http":
         server_name = None  # the request itself has no TLS, so this is the name of the proxy
-    listed, targets = _believed(fields)
+    listed, targets, others = _believed(fields)
     host, authority, fault = head.host, head.authority, _fault(head)
-    if targets and naming is not Naming.ADMINISTRATOR and any(target != head.path for target in targets):
+    if targets and naming is Naming.ADMINISTRATOR:
+        others += targets
+    elif targets and any(target != head.path for target in targets):
         fault = fault or "a header in it names another target"
     octets = sum(map(len, listed), len(host) + len(authority))
     if octets > _LONGEST_NAMES:
@@ -81,9 +83,33 @@ def request_of_head(head: HttpHead, server_name: str | None, naming: Naming, *, 
     media = tuple(_media(fields)) if with_media else ()
     fault = fault or fault_of_hosts
     user_information = user if at else None
-    return Request(
+    request = Request(
         scheme, hosts, head.port, head.path, None, user_information, fault, media, destination, head.method, fields
     )
+    if others:
+        request.others = tuple(_others(request, others))
+    return request
+
+
+# Spec: RFC 4918, 8.3: Simple-ref = absolute-URI | ( path-absolute [ "?" query ] ). Stores have paths without a slash.
+_REFERENCE = re.compile(rb"(?:(?:(?i:https?):|[A-Za-z][A-Za-z0-9+.-]*:(?=//))(?:[/\\]{2}([^/\\?#]*))?)?(.*)", re.DOTALL)
+
+
+def _others(request: Request, references: Iterable[bytes]) -> Iterator[Request]:
+    """What else of a server a request is about, by its own hosts and the reference's, which some servers do not read.
+
+    Of more than a client could mean, the first ones are decided, and one is a fault.
+    """
+    distinct = list(dict.fromkeys(filter(None, references)))
+    for number, reference in enumerate(distinct[: MOST_HOSTS + 1]):
+        found = _REFERENCE.fullmatch(reference)
+        assert found is not None
+        authority, target = found.groups()
+        hosts, fault = looked_up([*request.hosts, *(_listed(authority) if authority else ())])
+        if number == MOST_HOSTS:
+            fault = fault or "its headers name too many other targets"
+        names = tuple(dict.fromkeys(hosts))[: MOST_HOSTS + 1]
+        yield replace(request, hosts=names, target=rooted(target), fault=request.fault or fault)
 
 
 @lru_cache(1024)
@@ -192,16 +218,20 @@ _AS_READ = bytes.maketrans(string.ascii_uppercase.encode() + b"_.", string.ascii
 _HOST = b"host"
 _OTHER_HOSTS = frozenset((b"x-host", b"x-forwarded-host", b"x-original-host", b"x-http-host-override"))
 _FORWARDED, _FORWARDED_HOST = b"forwarded", re.compile(rb"(?:^|[;,])[ \t]*(?i:host)[ \t]*=[ \t]*\"?([^\";,]*)")
-# Some servers (IIS, Symfony, Zend) take these for the target. In front of a server, another may have set them.
+# Some servers (IIS, Symfony, Zend) take these for the target. In front of a server, another may have set them: then
+# they are decided, too.
 _TARGETS = frozenset((b"x-original-url", b"x-rewrite-url", b"x-original-uri", b"x-forwarded-uri", b"x-override-url"))
-_BELIEVED = _OTHER_HOSTS | _TARGETS | {_HOST, _FORWARDED}
+# Where a server is to copy or move to (WebDAV), or to copy from (Swift, S3, Google's and Azure's stores).
+_OTHERS = frozenset((b"destination", b"x-copy-from"))
+_OTHERS |= {b"x-%b-source" % name for name in (b"amz-copy", b"amz-rename", b"goog-copy", b"ms-copy", b"ms-rename")}
+_BELIEVED = _OTHER_HOSTS | _TARGETS | _OTHERS | {_HOST, _FORWARDED}
 _BELIEVED_SIZES = frozenset(map(len, _BELIEVED))
 
 
-def _believed(fields: Sequence[Sequence[bytes]]) -> tuple[list[bytes], list[bytes]]:
-    """What header fields say that a server may take for its host, and for the target.
+def _believed(fields: Sequence[Sequence[bytes]]) -> tuple[list[bytes], list[bytes], list[bytes]]:
+    """What header fields say that a server may take for its host, for the target, and for another one besides.
 
-    Spec: RFC 9110, 7.2; RFC 7239, 5.3
+    Spec: RFC 9110, 7.2; RFC 7239, 5.3; RFC 4918, 10.3
     """
     # the length alone rules out most fields
     found = [
@@ -211,13 +241,14 @@ def _believed(fields: Sequence[Sequence[bytes]]) -> tuple[list[bytes], list[byte
     ]
     listed = [value for name, value in found if name == _HOST]
     if len(listed) == len(found):
-        return listed, []
+        return listed, [], []
     for name, value in found:
         if name in _OTHER_HOSTS:
             listed.append(value)
         elif name == _FORWARDED:
             listed += _FORWARDED_HOST.findall(value)
-    return listed, [value.strip() for name, value in found if name in _TARGETS]
+    targets, others = ([value.strip() for name, value in found if name in names] for names in (_TARGETS, _OTHERS))
+    return listed, targets, others
 
 
 _LENGTH, _ENCODING = b"content-length", b"transfer-encoding"

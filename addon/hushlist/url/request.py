@@ -70,6 +70,8 @@ class Request:
     fields: Sequence[Sequence[bytes]] = field(default=(), compare=False)
     #: what is known of it besides
     told: Told | None = None
+    #: what else of the server its header fields name, such as the copy's place in WebDAV: the strictest decision holds
+    others: tuple[Request, ...] = ()
 
     def __post_init__(self) -> None:
         if len(self.target) > LONGEST_TARGET:

@@ -214,6 +214,38 @@ def test_a_header_that_a_server_takes_for_the_target_is_the_target(name: bytes) 
         assert request_of_flow(flow).fault == expected
         flow.client_conn.proxy_mode = ProxyMode.parse("reverse:http://target.example")
         assert request_of_flow(flow).fault is None  # a server in front of the proxy may have set it
+        named = value.strip().removeprefix(b"http://other.example")
+        assert [other.target for other in request_of_flow(flow).others] == [named]
+
+
+@pytest.mark.parametrize(
+    "value",
+    [
+        *(b"/secret/x", b"http://target.example/secret/x", b" /a/%2e%2e/%73ecret/ ", b"secret/x", b"\\secret\\x"),
+        # some servers read no host there
+        *(b"http://other.example/secret/", b"HTTPS:/secret/", b"dav://x/secret/", b"http:///secret/", b"//x/secret/"),
+        *(b"http://blocked.example", b"https://x.BLOCKED.example.:8443/y", b"http:\\\\blocked.example\\"),
+        *(b"http://me@other.example/", b"http://other.example:x@/"),
+    ],
+)
+@pytest.mark.parametrize("name", [b"Destination", b"x-copy-from", b"X-Amz_Copy-Source", b"X-MS-Copy-Source"])
+def test_a_place_to_copy_to_or_from_is_decided_too(name: bytes, value: bytes) -> None:
+    engine = engine_of("rules: [target.example/secret/, blocked.example]")
+    request = request_of_flow(flow_of(headers=((b"a", b"b"), (name, value))))
+    assert (request.fault, engine.decide(request).action) == (None, Action.BLOCK)
+    harmless = request_of_flow(flow_of(headers=((name, b"http://target.example/open/secret/"),)))
+    assert engine.decide(harmless).action is Action.PASS
+    mixed = request_of_flow(flow_of(headers=((name, b"/open"), (b"Destination", value))))
+    assert engine.decide(mixed).action is Action.BLOCK
+
+
+def test_more_places_than_a_client_could_mean_are_no_request() -> None:
+    engine = engine_of("rules: []")
+    few = tuple((b"Destination", b"/%d" % (number % 4)) for number in range(4000))
+    assert engine.decide(request_of_flow(flow_of(headers=few))).action is Action.PASS
+    many = request_of_flow(flow_of(headers=tuple((b"Destination", b"/%d" % number) for number in range(2000))))
+    assert len(many.others) == 5
+    assert engine.decide(many).fault == "its headers name too many other targets"
 
 
 @pytest.mark.parametrize(
