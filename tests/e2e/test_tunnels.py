@@ -324,6 +324,17 @@ def test_a_tunnel_whose_headers_name_a_blocked_host_or_port_is_refused(
     assert proxy.send(b"CONNECT good.test:443 HTTP/1.1\r\nHost: good.test:443\r\n\r\n", "CONNECT").status == 200
 
 
+@pytest.mark.parametrize("told", [b"Content-Length: 5", b"Transfer-Encoding: chunked"])
+def test_a_tunnel_with_a_body_is_refused(proxy: Proxy, origin: Origin, told: bytes) -> None:
+    before = len(proxy.log)
+    head = b"CONNECT good.test:80 HTTP/1.1\r\n" + told + b"\r\n\r\n"
+    with origin.watch() as arrived:
+        assert proxy.send(head + b"5\r\nGET").status == 403
+    assert arrived.connections == 0
+    proxy.log.wait_for("client disconnect", before)
+    assert "Traceback" not in proxy.log.text(before)
+
+
 def test_each_group_passes_its_own_hosts_through(start: Callable[..., Proxy], origin: Origin, tmp_path: Path) -> None:
     policy = write_policy(
         tmp_path,

@@ -267,8 +267,9 @@ _PLAIN_NAMES = re.compile(rb"[a-z0-9._-]*")
 _METHOD = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _USUAL_METHODS = frozenset((b"GET", b"POST", b"HEAD", b"OPTIONS", b"PUT", b"DELETE", b"PATCH", b"CONNECT"))
 # Spec: RFC 9110, 9.3.1 and 9.3.2: content "might lead some implementations to reject the request and close the
-# connection because of its potential as a request smuggling attack"; 9.3.8: a client "MUST NOT send content"
-_WITHOUT_BODY = frozenset((b"GET", b"HEAD", b"TRACE"))
+# connection because of its potential as a request smuggling attack"; 9.3.6: "does not have content", which mitmproxy
+# would take for the tunnel's, and fail at its end; 9.3.8: a client "MUST NOT send content"
+_WITHOUT_BODY = frozenset((b"GET", b"HEAD", b"CONNECT", b"TRACE"))
 _NOT_IN_TARGET = bytes((*range(0x21), 0x7F))
 _NUL, _LF, _CR = b"\0\n\r"  # an octet is found faster as a number
 
