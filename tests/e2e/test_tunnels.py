@@ -288,6 +288,27 @@ def test_no_second_tunnel_over_http_2_leads_the_first_to_what_is_blocked(
     assert "server connect ads.test" not in proxy.log.text()
 
 
+@pytest.mark.parametrize("has_trailers", [True, False])
+def test_a_tunnel_over_http_2_ends_however_its_stream_ends(proxy: Proxy, has_trailers: bool) -> None:
+    before, context = len(proxy.log), proxy.tls()
+    context.set_alpn_protocols(["h2"])
+    protocol = h2.connection.H2Connection(h2.config.H2Configuration(header_encoding=None))
+    protocol.initiate_connection()
+    # the h2 package asks for what a CONNECT does not have
+    fields = ((b":method", b"CONNECT"), (b":scheme", b"https"), (b":authority", b"good.test:80"), (b":path", b"/"))
+    protocol.send_headers(1, fields)
+    protocol.send_data(1, b"GET / HTTP/1.1\r\n")
+    if has_trailers:
+        protocol.send_headers(1, [(b"x", b"y")], end_stream=True)
+    with context.wrap_socket(proxy.connect(), server_hostname=LOOPBACK) as connection:
+        connection.sendall(protocol.data_to_send())
+        events: list[h2.events.Event] = []
+        while not any(isinstance(event, h2.events.ResponseReceived) for event in events):
+            events += protocol.receive_data(connection.recv(65536))
+    proxy.log.wait_for("client disconnect", before)
+    assert "Traceback" not in proxy.log.text(before)
+
+
 def test_a_blocked_host_is_not_passed_through(start: Callable[..., Proxy], origin: Origin, passing: Path) -> None:
     proxy = start(policy=passing)
     with origin.watch() as arrived:

@@ -34,7 +34,14 @@ from mitmproxy.addons import next_layer
 from mitmproxy.net.dns import domain_names
 from mitmproxy.proxy.layers import quic, tls
 from mitmproxy.proxy.layers import websocket as websocket_layer
-from mitmproxy.proxy.layers.http import _http1, _http3
+from mitmproxy.proxy.layers.http import HttpStream, _http1, _http3
+from mitmproxy.proxy.layers.http._events import (
+    RequestEndOfMessage,
+    RequestProtocolError,
+    RequestTrailers,
+    ResponseEndOfMessage,
+    ResponseProtocolError,
+)
 from mitmproxy.proxy.layers.http._http_h3 import LayeredH3Connection
 from mitmproxy.proxy.layers.websocket import WebsocketConnection
 from wsproto.events import CloseConnection, Event, Message
@@ -267,12 +274,31 @@ _IN_PLACE: tuple[tuple[Any, str, type], ...] = (
 )
 
 
+_TUNNEL = "passthrough"
+
+
+def _with_any_end(pass_on: Callable[..., Generator[Any, Any, None]]) -> Callable[..., Generator[Any, Any, None]]:
+    """What passes a tunnel's octets on: it ends however its stream ends, where mitmproxy fails, and has no trailers."""
+
+    @wraps(pass_on)
+    def passed_on(stream: HttpStream, event: Any) -> Generator[Any, Any, None]:
+        if isinstance(event, RequestProtocolError):
+            event = RequestEndOfMessage(event.stream_id)
+        elif isinstance(event, ResponseProtocolError):
+            event = ResponseEndOfMessage(event.stream_id)
+        if not isinstance(event, RequestTrailers):
+            yield from pass_on(stream, event)
+
+    return passed_on
+
+
 def bound_input() -> None:
     """Have mitmproxy keep to the bounds, from the next connection on; once for a process."""
     if vars(_http1)["ReceiveBuffer"] is BoundedBuffer:
         return
     for module, name, bounded in _IN_PLACE:
         setattr(module, name, bounded)
+    setattr(HttpStream, _TUNNEL, _with_any_end(HttpStream.passthrough))
     domain_names.unpack_from_with_compression = _bounded_name(domain_names.unpack_from_with_compression)
     for module in (tls, next_layer, _QUIC_LAYERS):
         for name in ("parse_client_hello", "dtls_parse_client_hello", "quic_parse_client_hello_from_datagrams"):
