@@ -59,6 +59,12 @@ def is_the_origin_s(connection: ssl.SSLSocket) -> bool:
     return "origin.test" in issuer(connection)
 
 
+#: from h2 4.4 on, mitmproxy knows no CONNECT over HTTP/2: h2 refuses the ":scheme" and ":path" that mitmproxy asks for
+HAS_TUNNELS = pytest.mark.skipif(
+    tuple(map(int, h2.__version__.split(".")[:2])) >= (4, 4), reason="mitmproxy opens no tunnel over HTTP/2"
+)
+
+
 @pytest.fixture
 def passing(tmp_path: Path) -> Path:
     """A policy that passes some hosts through, for everybody."""
@@ -261,6 +267,7 @@ def test_what_is_open_is_decided_anew_with_each_request_and_else_stays_open(
     assert proxy.send(b"CONNECT bank.test:443 HTTP/1.1\r\n\r\n").status == 403
 
 
+@HAS_TUNNELS
 def test_no_second_tunnel_over_http_2_leads_the_first_to_what_is_blocked(
     start: Callable[..., Proxy], passing: Path
 ) -> None:
@@ -288,6 +295,7 @@ def test_no_second_tunnel_over_http_2_leads_the_first_to_what_is_blocked(
     assert "server connect ads.test" not in proxy.log.text()
 
 
+@HAS_TUNNELS
 @pytest.mark.parametrize("has_trailers", [True, False])
 def test_a_tunnel_over_http_2_ends_however_its_stream_ends(proxy: Proxy, has_trailers: bool) -> None:
     before, context = len(proxy.log), proxy.tls()

@@ -158,11 +158,14 @@ def _client(client: connection.Client, known: Sequence[str] | None) -> Client:
 
 
 def _port_of(client: connection.Client) -> int | None:
-    """The proxy's port; where a firewall or a tunnel has led a client, mitmproxy has the port that the client chose."""
+    """The proxy's port; where a firewall or a tunnel has led a client, mitmproxy has the port that the client chose.
+
+    A mode that listens on no port has none, if it is not given one: mitmproxy before 12.3 tells it that of the others.
+    """
     own, mode = client.sockname, client.proxy_mode
     if isinstance(mode, _WITH_OWN_PORT):
         return own[1] if own else None
-    return mode.listen_port(ctx.options.listen_port)
+    return mode.listen_port(mode.default_port and ctx.options.listen_port)
 
 
 #: address and port of one end

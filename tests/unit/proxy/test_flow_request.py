@@ -100,10 +100,11 @@ def test_a_long_name_of_a_user_is_cut() -> None:
         ("transparent", 8080),
         ("transparent@8083", 8083),
         ("wireguard@51821", 51821),
-        ("local", 8080),
+        ("local", None),
+        ("local@8083", 8083),
     ],
 )
-def test_a_client_s_port_is_the_proxy_s_and_not_one_that_it_chose(mode: str, port: int) -> None:
+def test_a_client_s_port_is_the_proxy_s_and_not_one_that_it_chose(mode: str, port: int | None) -> None:
     flow = flow_of()
     flow.client_conn.proxy_mode, flow.client_conn.sockname = ProxyMode.parse(mode), ("192.0.2.7", 8082)
     with taddons.context() as context:
