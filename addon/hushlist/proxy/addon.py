@@ -37,7 +37,7 @@ from hushlist.proxy.dashboard.dashboard_server import (
 )
 from hushlist.proxy.dashboard.metrics import summary
 from hushlist.proxy.flow_outcome import Bodies
-from hushlist.proxy.flow_request import SelfConnections
+from hushlist.proxy.flow_request import SelfConnections, port_of_mode
 from hushlist.proxy.hook_calls import ask_every_addon, skip_addons_without_hook
 from hushlist.proxy.metered_use import MeteredUse
 from hushlist.proxy.request_handler import RequestHandler
@@ -337,7 +337,7 @@ def _own_ports() -> Iterator[int]:
     """The ports on which the proxy listens, or will."""
     for mode in ctx.options.mode:
         with suppress(ValueError):  # mitmproxy says so itself
-            yield ProxyMode.parse(mode).listen_port(ctx.options.listen_port) or 0
+            yield port_of_mode(ProxyMode.parse(mode)) or 0
 
 
 def _policy_path() -> Path:

@@ -158,13 +158,18 @@ def _client(client: connection.Client, known: Sequence[str] | None) -> Client:
 
 
 def _port_of(client: connection.Client) -> int | None:
-    """The proxy's port; where a firewall or a tunnel has led a client, mitmproxy has the port that the client chose.
-
-    A mode that listens on no port has none, if it is not given one: mitmproxy before 12.3 tells it that of the others.
-    """
+    """The proxy's port; where a firewall or a tunnel has led a client, mitmproxy has the port that the client chose."""
     own, mode = client.sockname, client.proxy_mode
     if isinstance(mode, _WITH_OWN_PORT):
         return own[1] if own else None
+    return port_of_mode(mode)
+
+
+def port_of_mode(mode: ProxyMode) -> int | None:
+    """The port on which mitmproxy listens for a mode; ``None``: it listens on none, and is not given one.
+
+    mitmproxy before 12.3 says that ``local``, which listens on none, has the port of the other modes.
+    """
     return mode.listen_port(mode.default_port and ctx.options.listen_port)
 
 
