@@ -64,11 +64,12 @@ class Spool:
             make_private(self._folder)
             if sum(size for _, size in self._files()) + len(octets) > self._most:
                 raise OSError(errno.ENOSPC, f"{self._most} octets wait for the database already", self.name)
-            if self._file is None or not self._file.exists():
-                name = f"{int(1e9 * moment):020}-{uuid4().hex[:8]}.spool"
-                self._open = os.open(self._folder / name, os.O_RDWR | os.O_CREAT | SAFELY, PRIVATE_FILE)
-                try_lock(self._open)  # while it is locked, no other process sends it
-                self._file, self._written = self._folder / name, 0
+            if self._file is not None and not self._file.exists():
+                self._seal()  # somebody has removed it
+            while self._file is None:
+                path = self._folder / f"{int(1e9 * moment):020}-{uuid4().hex[:8]}.spool"
+                if (descriptor := _lock(path, os.O_CREAT)) is not None:
+                    self._file, self._open, self._written = path, descriptor, 0
             append_octets(self._file, octets)
             self._written += len(octets)
             if self._written > self._size:
@@ -97,11 +98,8 @@ class Spool:
             for path, _ in self._files() if everything else ():
                 if path not in self._sealed:
                     with suppress(FileNotFoundError):
-                        descriptor = os.open(path, os.O_RDWR | SAFELY)
-                        if try_lock(descriptor):
+                        if (descriptor := _lock(path)) is not None:
                             self._sealed[path] = descriptor
-                        else:
-                            os.close(descriptor)
             return sorted(self._sealed)
 
     def remove(self, path: Path) -> None:
@@ -124,6 +122,18 @@ class Spool:
         with self._lock:
             own = [path for path in (*self._sealed, self._file) if path is not None]
             return sum(size for path, size in self._files() if path in own)
+
+
+def _lock(path: Path, flags: int = 0) -> int | None:
+    """Open and lock a file: while it is locked, no other process sends it.
+
+    ``None``: another process has it, or had it and has removed it.
+    """
+    descriptor = os.open(path, os.O_RDWR | flags | SAFELY, PRIVATE_FILE)
+    if try_lock(descriptor) and path.exists():
+        return descriptor
+    os.close(descriptor)
+    return None
 
 
 class DatabaseSender:
@@ -199,7 +209,8 @@ class DatabaseSender:
         self.fault = f"{self._database.address}: {error}"
 
     def _send(self, path: Path) -> None:
-        rows = [row for line in path.read_bytes().splitlines() if (row := _row_of_line(line)) is not None]
+        lines = path.read_bytes().splitlines() if path.exists() else []  # somebody may have removed it
+        rows = [row for line in lines if (row := _row_of_line(line)) is not None]
         for start in range(0, len(rows), _BATCH):
             batch = rows[start : start + _BATCH]
             with self._database.asking() as database:

@@ -15,6 +15,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hushlist
+from hushlist.journal import log_sender
 from hushlist.journal.log_database import (
     COUNTED,
     LogFilters,
@@ -26,8 +27,9 @@ from hushlist.journal.log_database import (
     sampled_records,
     top_values,
 )
+from hushlist.journal.log_files import try_lock
 from hushlist.journal.log_record import LogFields, to_line
-from hushlist.journal.log_sender import SPOOL, DatabaseSender
+from hushlist.journal.log_sender import SPOOL, DatabaseSender, Spool
 from hushlist.policy.proxy_settings import LogSettings
 from hushlist.system.postgres_address import PostgresAddress, parse_postgres_address
 from postgres import GROUP, Server
@@ -124,6 +126,7 @@ def test_what_was_written_while_the_database_was_away_arrives_once_and_in_order(
 _KILLED = """
 import os, sys
 from pathlib import Path
+from hushlist.journal.log_files import try_lock
 from hushlist.journal.log_record import to_line
 from hushlist.journal.log_sender import DatabaseSender
 from hushlist.policy.proxy_settings import LogSettings
@@ -162,6 +165,50 @@ def test_what_is_sent_twice_is_there_once(tmp_path: Path, database: PostgresAddr
     wait_for(lambda: not [*(tmp_path / SPOOL).iterdir()])
     own.close(60)
     assert len(references(database)) == 10
+
+
+@pytest.mark.parametrize("has_sent", [False, True], ids=["locked", "sent and removed"])
+def test_a_file_that_another_process_takes_before_it_is_locked_is_left_to_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, *, has_sent: bool
+) -> None:
+    """Otherwise what is appended is lost, and what comes later is never sent."""
+    options = LogSettings(to=parse_postgres_address(AWAY))
+    own, other = Spool(tmp_path, options, int), Spool(tmp_path, options, int)
+
+    def lock_late(descriptor: int) -> bool:
+        monkeypatch.setattr(log_sender, "try_lock", try_lock)
+        (taken,) = other.sealed(everything=True)
+        if has_sent:
+            other.remove(taken)
+        return try_lock(descriptor)
+
+    monkeypatch.setattr(log_sender, "try_lock", lock_late)
+    for fields in records(2):
+        own.append([(fields, to_line(fields))], EVE)
+    (path,) = own.sealed(everything=False)
+    assert path.read_bytes().count(b"reference") == 2
+    assert path not in other.sealed(everything=True)
+    own.remove(path)
+
+
+def test_a_file_that_somebody_removes_holds_up_no_other(
+    tmp_path: Path, postgres: Server, database: PostgresAddress
+) -> None:
+    own = sender(database, tmp_path)
+    first, *others = records(3)
+    try:
+        postgres.stop()
+        own.spool.append([(first, to_line(first))], EVE)
+        wait_for(lambda: own.fault)
+        (path,) = own.spool.sealed(everything=False)
+        own.spool.append([(others[0], to_line(others[0]))], EVE)
+        path.unlink()
+    finally:
+        postgres.start()
+    own.spool.append([(others[1], to_line(others[1]))], EVE)
+    wait_for(lambda: own.is_done)
+    own.close(60)
+    assert references(database) == [fields["reference"] for fields in others]
 
 
 def test_the_spool_is_bounded_and_says_so(tmp_path: Path) -> None:
