@@ -20,10 +20,10 @@ from itertools import islice, takewhile
 from pathlib import Path
 from typing import BinaryIO
 
-from hushlist.journal.log_files import CURRENT, DATABASE, PRIVATE_FILE, SAFELY, older_files, read_newest_first
+from hushlist.journal.log_files import CURRENT, DATABASE, older_files, read_newest_first
 from hushlist.journal.log_record import LogEntry, LogFields, host_of_record, time_text
 from hushlist.policy.proxy_settings import LogSettings
-from hushlist.system.files import make_private
+from hushlist.system.files import PRIVATE_FILE, SAFELY, make_private
 from hushlist.system.postgres import DatabaseError, PostgresDatabase
 from hushlist.system.postgres_address import PostgresAddress
 from hushlist.url.hrn import Hrn

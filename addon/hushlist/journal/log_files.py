@@ -12,7 +12,6 @@ import gzip
 import os
 import re
 import shutil
-import sys
 import time
 import zlib
 from collections.abc import Iterator
@@ -22,22 +21,13 @@ from pathlib import Path
 
 from hushlist.journal.log_record import LogEntry, time_text
 from hushlist.policy.proxy_settings import LogSettings
-from hushlist.system.files import make_private
-
-if sys.platform == "win32":
-    import msvcrt
-else:
-    import fcntl
+from hushlist.system.files import PRIVATE_FILE, SAFELY, lock_file, make_private
 
 #: the current file of lines, the older ones, and the same records for questions
 CURRENT = "decisions.jsonl"
 OLDER = "decisions-*.jsonl*"
 DATABASE = "decisions.sqlite"
 _LOCK = "decisions.lock"
-
-PRIVATE_FILE = 0o600
-#: never inherited by a started program, and never opened through a link, which an attacker may have made
-SAFELY = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 #: seconds to wait for the lock, and between two tries
 PATIENCE = 0.5
 _PAUSE = 0.01
@@ -50,37 +40,15 @@ def locked(folder: Path) -> Iterator[None]:
     Raises:
         OSError: the folder cannot be locked, or another process has the lock for too long.
     """
-    descriptor = os.open(folder / _LOCK, os.O_RDWR | os.O_CREAT | SAFELY, PRIVATE_FILE)
+    end = time.monotonic() + PATIENCE
+    while (descriptor := lock_file(folder / _LOCK)) is None:
+        if time.monotonic() > end:
+            raise TimeoutError(f"{folder / _LOCK}: another process does not let go of it")
+        time.sleep(_PAUSE)
     try:
-        end = time.monotonic() + PATIENCE
-        while not try_lock(descriptor):
-            if time.monotonic() > end:
-                raise TimeoutError(f"{folder / _LOCK}: another process does not let go of it")
-            time.sleep(_PAUSE)
         yield
     finally:
         os.close(descriptor)
-
-
-if sys.platform == "win32":
-
-    def try_lock(descriptor: int) -> bool:
-        """Lock an open file, unless another process has; whether it is locked now."""
-        try:
-            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
-        except OSError:
-            return False
-        return True
-
-else:
-
-    def try_lock(descriptor: int) -> bool:
-        """Lock an open file, unless another process has; whether it is locked now."""
-        try:
-            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            return False
-        return True
 
 
 COMPRESSED = ".gz"

@@ -20,8 +20,7 @@ from hashlib import sha256
 from hmac import digest
 from pathlib import Path
 
-from hushlist.journal.log_files import PRIVATE_FILE, SAFELY
-from hushlist.system.files import make_private
+from hushlist.system.files import PRIVATE_FILE, SAFELY, make_private
 
 # "The letters I, L, O and U are excluded": three because they look like digits, one because of what it might spell.
 DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"

@@ -20,10 +20,10 @@ from uuid import uuid4
 
 from hushlist.errors import logger_of
 from hushlist.journal.log_database import insert_into, row_of
-from hushlist.journal.log_files import PRIVATE_FILE, SAFELY, append_octets, try_lock
+from hushlist.journal.log_files import append_octets
 from hushlist.journal.log_record import LogEntry
 from hushlist.policy.proxy_settings import LogSettings
-from hushlist.system.files import make_private
+from hushlist.system.files import lock_file, make_private
 from hushlist.system.postgres import DatabaseError, PostgresDatabase, SqlConnection
 from hushlist.system.postgres_address import PostgresAddress
 
@@ -53,7 +53,7 @@ class Spool:
         self._lock = threading.Lock()
         self._file: Path | None = None
         self._written = 0
-        #: files that nothing is appended to, with what locks them
+        #: files that nothing is appended to, with what locks them: while it does, no other process sends them
         self._sealed: dict[Path, int] = {}
         self._open = -1
 
@@ -68,7 +68,7 @@ class Spool:
                 self._seal()  # somebody has removed it
             while self._file is None:
                 path = self._folder / f"{int(1e9 * moment):020}-{uuid4().hex[:8]}.spool"
-                if (descriptor := _lock(path, os.O_CREAT)) is not None:
+                if (descriptor := lock_file(path)) is not None:
                     self._file, self._open, self._written = path, descriptor, 0
             append_octets(self._file, octets)
             self._written += len(octets)
@@ -98,7 +98,7 @@ class Spool:
             for path, _ in self._files() if everything else ():
                 if path not in self._sealed:
                     with suppress(FileNotFoundError):
-                        if (descriptor := _lock(path)) is not None:
+                        if (descriptor := lock_file(path, 0)) is not None:
                             self._sealed[path] = descriptor
             return sorted(self._sealed)
 
@@ -122,18 +122,6 @@ class Spool:
         with self._lock:
             own = [path for path in (*self._sealed, self._file) if path is not None]
             return sum(size for path, size in self._files() if path in own)
-
-
-def _lock(path: Path, flags: int = 0) -> int | None:
-    """Open and lock a file: while it is locked, no other process sends it.
-
-    ``None``: another process has it, or had it and has removed it.
-    """
-    descriptor = os.open(path, os.O_RDWR | flags | SAFELY, PRIVATE_FILE)
-    if try_lock(descriptor) and path.exists():
-        return descriptor
-    os.close(descriptor)
-    return None
 
 
 class DatabaseSender:

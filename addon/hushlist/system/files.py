@@ -26,6 +26,10 @@ LONGEST_WHOLE = 1 << 26
 #: octets of a YAML file; many short texts need 60 times the memory
 LONGEST_DOCUMENT = 1 << 24
 
+PRIVATE_FILE = 0o600
+#: never inherited by a started program, and never opened through a link, which an attacker may have made
+SAFELY = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
+
 
 def reason_of(error: Exception) -> str:
     """Why a file cannot be used, for people; where a permission is missing, also who needs it."""
@@ -118,7 +122,7 @@ def replace_file(path: Path, octets: bytes, *, is_private: bool = False) -> None
     with suppress(FileNotFoundError):  # of a process of the same number that was killed
         new.unlink()
     try:
-        _write_new(new, octets, 0o600 if before is not None or is_private else 0o666)
+        _write_new(new, octets, PRIVATE_FILE if before is not None or is_private else 0o666)
         if before is not None:
             if sys.platform != "win32":
                 os.chown(new, before.st_uid, before.st_gid)
@@ -131,7 +135,7 @@ def replace_file(path: Path, octets: bytes, *, is_private: bool = False) -> None
 
 def write_private(path: Path, octets: bytes) -> None:
     """Write a new file that only its owner can read; ``OSError`` if there is one already."""
-    _write_new(path, octets, 0o600)
+    _write_new(path, octets, PRIVATE_FILE)
 
 
 def _write_new(path: Path, octets: bytes, mode: int) -> None:
@@ -140,6 +144,39 @@ def _write_new(path: Path, octets: bytes, mode: int) -> None:
         file.write(octets)
         file.flush()
         os.fsync(file.fileno())
+
+
+def lock_file(path: Path, flags: int = os.O_CREAT) -> int | None:
+    """Open a file, and lock it until the descriptor is closed or the process ends.
+
+    ``None``: another process has it, or had it and has removed it. ``OSError``: it cannot be opened or locked.
+    """
+    descriptor = os.open(path, os.O_RDWR | flags | SAFELY, PRIVATE_FILE)
+    try:
+        if _try_lock(descriptor) and os.path.samestat(os.fstat(descriptor), path.stat()):
+            return descriptor
+    except FileNotFoundError:
+        pass
+    except BaseException:
+        os.close(descriptor)
+        raise
+    os.close(descriptor)
+    return None
+
+
+def _try_lock(descriptor: int) -> bool:
+    try:
+        if sys.platform == "win32":
+            import msvcrt
+
+            msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
+        else:
+            import fcntl
+
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except (BlockingIOError, PermissionError):  # on Windows, the latter
+        return False
+    return True
 
 
 class _Readable(Protocol):

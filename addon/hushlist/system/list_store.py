@@ -16,7 +16,6 @@ import hashlib
 import json
 import os
 import re
-import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
@@ -24,7 +23,16 @@ from dataclasses import asdict, dataclass, fields, replace
 from io import BufferedWriter
 from pathlib import Path
 
-from hushlist.system.files import cache_folder, check_private, make_private, open_regular, read_regular, replace_file
+from hushlist.system.files import (
+    PRIVATE_FILE,
+    cache_folder,
+    check_private,
+    lock_file,
+    make_private,
+    open_regular,
+    read_regular,
+    replace_file,
+)
 
 #: why a version is held back that was in force
 ROLLED_BACK = "a person has rolled it back"
@@ -152,7 +160,7 @@ class ListStore:
         check_private(self._trusted)
         make_private(self.folder)
         latest = time.monotonic() + patience
-        while (handle := _lock(self.folder / "lock")) is None:
+        while (handle := lock_file(self.folder / "lock")) is None:
             if time.monotonic() >= latest:
                 raise BlockingIOError("another process is at it")
             time.sleep(_LOOK)
@@ -299,29 +307,4 @@ def _number(value: object) -> float:
 
 
 def _private(path: str, flags: int) -> int:
-    return os.open(path, flags, 0o600)
-
-
-def _lock(path: Path) -> int | None:
-    """Lock a file, which is made if it is missing; closing the handle unlocks it. ``None``: somebody else has it."""
-    handle = os.open(path, os.O_RDWR | os.O_CREAT | getattr(os, "O_CLOEXEC", 0), 0o600)
-    try:
-        if sys.platform == "win32":
-            import msvcrt
-
-            msvcrt.locking(handle, msvcrt.LK_NBLCK, 1)
-        else:
-            import fcntl
-
-            fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        if os.path.samestat(os.fstat(handle), path.stat()):
-            return handle
-    except OSError as error:
-        if not isinstance(error, BlockingIOError | PermissionError | FileNotFoundError):
-            os.close(handle)
-            raise
-    except BaseException:
-        os.close(handle)
-        raise
-    os.close(handle)
-    return None
+    return os.open(path, flags, PRIVATE_FILE)

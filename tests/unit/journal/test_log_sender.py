@@ -15,7 +15,6 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hushlist
-from hushlist.journal import log_sender
 from hushlist.journal.log_database import (
     COUNTED,
     LogFilters,
@@ -27,7 +26,6 @@ from hushlist.journal.log_database import (
     sampled_records,
     top_values,
 )
-from hushlist.journal.log_files import try_lock
 from hushlist.journal.log_record import LogFields, to_line
 from hushlist.journal.log_sender import SPOOL, DatabaseSender, Spool
 from hushlist.policy.proxy_settings import LogSettings
@@ -126,7 +124,6 @@ def test_what_was_written_while_the_database_was_away_arrives_once_and_in_order(
 _KILLED = """
 import os, sys
 from pathlib import Path
-from hushlist.journal.log_files import try_lock
 from hushlist.journal.log_record import to_line
 from hushlist.journal.log_sender import DatabaseSender
 from hushlist.policy.proxy_settings import LogSettings
@@ -175,14 +172,15 @@ def test_a_file_that_another_process_takes_before_it_is_locked_is_left_to_it(
     options = LogSettings(to=parse_postgres_address(AWAY))
     own, other = Spool(tmp_path, options, int), Spool(tmp_path, options, int)
 
-    def lock_late(descriptor: int) -> bool:
-        monkeypatch.setattr(log_sender, "try_lock", try_lock)
+    def open_slowly(path: Path, flags: int, mode: int) -> int:
+        monkeypatch.undo()
+        descriptor = os.open(path, flags, mode)
         (taken,) = other.sealed(everything=True)
         if has_sent:
             other.remove(taken)
-        return try_lock(descriptor)
+        return descriptor
 
-    monkeypatch.setattr(log_sender, "try_lock", lock_late)
+    monkeypatch.setattr(os, "open", open_slowly)
     for fields in records(2):
         own.append([(fields, to_line(fields))], EVE)
     (path,) = own.sealed(everything=False)
