@@ -15,7 +15,7 @@ from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from time import monotonic
 from typing import NamedTuple, cast
-from urllib.parse import parse_qs
+from urllib.parse import parse_qs, unquote
 
 from tornado.http1connection import HTTP1Connection
 from tornado.httpserver import HTTPServer
@@ -140,7 +140,7 @@ class ListServer:
     async def _respond(self, handler: RequestHandler) -> None:
         sent = handler.request
         request = ApiRequest(
-            sent.method or "", sent.path, sent.query, sent.headers.get("Content-Type", "").lower(), sent.body
+            sent.method or "", unquote(sent.path), sent.query, sent.headers.get("Content-Type", "").lower(), sent.body
         )
         address, is_update = sent.remote_ip or "", not SafeBrowsingService.is_fast(request)
         caller = self._caller_of(request, address, sent.headers.get("X-Goog-Api-Key", ""))

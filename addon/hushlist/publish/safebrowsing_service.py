@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs
 
 from hushlist.errors import HushlistError, MessageError
 from hushlist.match.expressions import FULL_LENGTH
@@ -90,7 +90,7 @@ class ApiRequest(NamedTuple):
     """A request, as it came."""
 
     method: str
-    #: percent-encoded
+    #: without its escapes
     path: str
     query: str = ""
     content_type: str = ""
@@ -165,14 +165,13 @@ class SafeBrowsingService:
         return not any(words in request.path for words in ("Updates", "hashList/", "batchGet"))
 
     def _route(self, request: ApiRequest) -> ApiAnswer:
-        path = unquote(request.path)
         try:
             query = _Query(parse_qs(request.query, keep_blank_values=True, max_num_fields=4 * MOST_ASKED[5]))
         except ValueError:
             raise RequestError(400, "the query has too many fields") from None
         if request.method not in ("GET", "POST"):
             raise RequestError(405, "there is GET and POST")
-        version, _, method = path.removeprefix("/").partition("/")
+        version, _, method = request.path.removeprefix("/").partition("/")
         method, _, argument = method.partition("/")
         call = _CALLS.get((version, method))
         if call is None or bool(argument) != (method in _WITH_ARGUMENT):

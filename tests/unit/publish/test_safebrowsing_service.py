@@ -78,10 +78,10 @@ def as_each_form(message: Any, path: str, encoded: str) -> list[ApiRequest]:
         ApiRequest("POST", path, "alt=json", "application/json", plain),
         ApiRequest("POST", path, "", "application/json; charset=utf-8", plain),
         ApiRequest("POST", path, "alt=proto", PROTOBUF, octets),
-        ApiRequest("POST", path.replace(":", "%3A"), "$ct=application/x-protobuf", "", octets),
+        ApiRequest("POST", path, "$ct=application/x-protobuf", "", octets),
         ApiRequest("GET", path, f"$ct=application/x-protobuf&key=local&$httpMethod=POST&$req={base64}"),
         ApiRequest("GET", f"{encoded}/{base64.rstrip('=')}", "clientId=a&clientVersion=1"),
-        ApiRequest("GET", f"{encoded}/{quote(b64encode(octets).decode(), safe='')}", "alt=proto"),
+        ApiRequest("GET", f"{encoded}/{b64encode(octets).decode()}", "alt=proto"),
     ]
 
 
