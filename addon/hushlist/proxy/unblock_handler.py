@@ -8,6 +8,7 @@ not forged by another site: it is made for one client and one URL, and works onc
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -39,8 +40,9 @@ _PATH = PATH.encode()
 _LONGEST_ADDRESS = 4 * LONGEST_TARGET
 #: most octets of a form; the page's own form is shorter
 _LONGEST_FORM = 1 << 14
-#: most forms that are checked (one at a time) or wait for that: one check may take 256 MiB and a second
-MOST_FORMS = 32
+#: most forms that are checked (one at a time) or wait for that, and of one client: one check may take 256 MiB and a
+#: second, and nobody can take the turn of all others
+MOST_FORMS, MOST_OF_CLIENT = 32, 4
 #: seconds for which a click on a warning opens the site
 _AFTER_WARNING = 3600.0
 
@@ -98,7 +100,7 @@ class UnblockHandler:
         self._runtime = runtime
         self._stopped: WeakKeyDictionary[http.HTTPFlow, Judgement] = WeakKeyDictionary()
         self._one_by_one = ThreadPoolExecutor(1, "hushlist: forms")
-        self._forms = 0
+        self._forms = Counter[str]()
 
     def is_sealed(self, request: http.Request) -> bool:
         """Whether it is a form of a block page: the origin must not see what a person typed into it."""
@@ -150,14 +152,15 @@ class UnblockHandler:
 
     async def _try_in_turn(self, overrides: Overrides, stopped: Judgement, form: Mapping[str, list[str]]) -> str | None:
         """Run ``_try`` in a thread, one at a time; refuse the form if too many wait."""
-        if self._forms >= MOST_FORMS:
+        name = _name(stopped)
+        if self._forms.total() >= MOST_FORMS or self._forms[name] >= MOST_OF_CLIENT:
             return "failed"
-        self._forms += 1
+        self._forms[name] += 1
         try:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._one_by_one, self._try, overrides, stopped, form)
         finally:
-            self._forms -= 1
+            self._forms -= Counter((name,))
 
     def _try(self, overrides: Overrides, stopped: Judgement, form: Mapping[str, list[str]]) -> str | None:
         """Grant what a form asks for, or return the key of the message that says why not; waits for the disk."""
