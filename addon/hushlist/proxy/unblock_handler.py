@@ -116,18 +116,19 @@ class UnblockHandler:
         """Handle a form, and replace the block page that answers it by the result; ``None`` for other requests."""
         if flow.response is None:
             return None
-        stopped, content = self._stopped.pop(flow, None), flow.request.raw_content
-        if stopped is None or content is None or len(content) > _LONGEST_FORM:
+        stopped, content = self._stopped.pop(flow, None), flow.request.raw_content or b""
+        if stopped is None:
             return None
-        return self._take(flow, stopped)
+        flow.request.raw_content = b""  # what a person typed is in no flow that somebody looks at or saves
+        return None if len(content) > _LONGEST_FORM else self._take(flow, stopped, content)
 
-    async def _take(self, flow: http.HTTPFlow, stopped: Judgement) -> None:
+    async def _take(self, flow: http.HTTPFlow, stopped: Judgement, content: bytes) -> None:
         try:
-            await self._take_form(flow, stopped)
+            await self._take_form(flow, stopped, content)
         except Exception:
             logger.exception("hushlist: a form could not be taken; the request stays blocked")
 
-    async def _take_form(self, flow: http.HTTPFlow, stopped: Judgement) -> None:
+    async def _take_form(self, flow: http.HTTPFlow, stopped: Judgement, content: bytes) -> None:
         overrides = self._runtime.overrides
         asked = _one(_query(flow.request), "url").encode("utf-8", "surrogateescape")
         if self._runtime.engine is None or overrides is None:
@@ -142,7 +143,7 @@ class UnblockHandler:
         if judgement.decision.action not in STOPPING:
             flow.response = _go_on(request)  # the form was sent twice, or the site is no longer blocked
             return
-        form = parse_qs((flow.request.raw_content or b"").decode("utf-8", "replace"))
+        form = parse_qs(content.decode("utf-8", "replace"))
         judgement = judgement.recorded(stopped.reference)
         message = await self._try_in_turn(overrides, judgement, form)
         if message is None:

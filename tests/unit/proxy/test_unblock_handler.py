@@ -749,6 +749,16 @@ def test_passphrases_are_looked_at_one_at_a_time_and_not_too_many_wait_in_all_or
     assert (most, looked_at) == (1, checked)
 
 
+@pytest.mark.parametrize("more", [0, 1 << 14])
+def test_what_a_person_typed_is_in_no_flow_that_is_saved(pupil: Person, more: int) -> None:
+    page = pupil.page("http://games.example/")
+    assert page.action
+    form = {"token": page.token, "passphrase": "x" * more + "secret", "scope": "host", "minutes": "15"}
+    flow = pupil.flow(urljoin(page.url, page.action), "POST", urlencode(form).encode())
+    pupil.ask(flow)
+    assert b"secret" not in str(flow.get_state()).encode()
+
+
 def test_the_action_of_a_page_names_its_url(pupil: Person) -> None:
     action = pupil.page("http://games.example/a b").action
     assert action
