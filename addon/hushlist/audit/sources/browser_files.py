@@ -140,7 +140,7 @@ def _record(source: str, pages: dict[str, bytes], entry: object, number: int) ->
         raise JsonError("its request has no URL")
     octets = bytes_of(url)
     status = response.get("status")
-    status = status if isinstance(status, int) else 0
+    status = status if type(status) is int and 0 <= status < 1000 else 0  # a report has no other
     kind = _kind(entry, response, status)
     page = entry.get("pageref")
     document = pages.get(page) if isinstance(page, str) else None
