@@ -112,8 +112,9 @@ def test_a_long_body_is_refused(tmp_path: Path) -> None:
         assert client.get(SEARCH).status_code == 200
 
 
-def test_connections_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(list_server, "MOST_CONNECTIONS", 2)
+@pytest.mark.parametrize("of", ["MOST_CONNECTIONS", "MOST_OF_ADDRESS"])
+def test_connections_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: str) -> None:
+    monkeypatch.setattr(list_server, of, 2)
     with running(tmp_path) as (url, _):
         address = ("127.0.0.1", int(url.rpartition(":")[2]))
         with socket.create_connection(address, 60) as first, socket.create_connection(address, 60) as second:
