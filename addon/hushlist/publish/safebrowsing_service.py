@@ -258,7 +258,7 @@ class SafeBrowsingService:
 
     def _hash_lists(self, query: _Query, request: ApiRequest, argument: str) -> tuple[object, Sequence[str]]:
         asked = query.message(ListHashListsRequest, {})
-        begin = int(asked.page_token) if asked.page_token.isascii() and asked.page_token.isdecimal() else 0
+        begin = _number(asked.page_token) if asked.page_token else 0
         end = begin + asked.page_size if asked.page_size > 0 else len(LIST_NAMES)
         lists = tuple(
             HashList(name=name, metadata=HashListMetadata((threat,), hash_length=HashLength.FOUR_BYTES))

@@ -215,6 +215,7 @@ def test_lists_of_lists(service: SafeBrowsingService) -> None:
         ("/v5/hashLists:batchGet", "$req=gA", 400, "protobuf"),
         ("/v5/hashList/mw-4b", "sizeConstraints.maxUpdateEntries=1000", 400, "at least 1024"),
         ("/v5/hashList/mw-4b", "sizeConstraints.maxUpdateEntries=-1", 400, "cannot be read"),
+        ("/v5/hashLists", f"pageToken={'9' * 5000}", 400, "cannot be read"),
         ("/v5/hashes:search", "", 400, "1 to 1000 prefixes"),
         ("/v5/hashes:search", "hashPrefixes=YWFhYWE%3D", 400, "4 to 4 octets"),
         ("/v4/fullHashes:find", "", 400, "JSON"),
