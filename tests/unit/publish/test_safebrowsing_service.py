@@ -258,8 +258,8 @@ def test_what_is_named_again_and_again_is_looked_for_once(
 ) -> None:
     """A body of 128 KiB names as many threat types; each would be looked for with each of 500 prefixes."""
     calls = list[object]()
-    find, update_from = SafeBrowsingService._hashes_with, ListHistory.update_from
-    monkeypatch.setattr(SafeBrowsingService, "_hashes_with", lambda *own: (calls.append(own), find(*own))[1])
+    find, update_from = PublishedList.hashes_with, ListHistory.update_from
+    monkeypatch.setattr(PublishedList, "hashes_with", lambda *own: (calls.append(own), find(*own))[1])
     monkeypatch.setattr(ListHistory, "update_from", lambda *own: (calls.append(own), update_from(*own))[1])
     prefixes = tuple(ThreatEntry(full[:4]) for full in HASHES[:3])
     asked = FindFullHashesRequest(threat_info=ThreatInfo((1,) * 1000 + tuple(range(100, 1100)), (1,), prefixes, (1,)))
