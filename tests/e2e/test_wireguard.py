@@ -270,3 +270,15 @@ def test_quic_for_another_protocol_than_http_does_not_pass(network: Tunnelled, t
     finally:
         server.stop()
     assert server.received == []
+
+
+def test_nobody_in_the_tunnel_is_the_machine_of_the_proxy(network: Tunnelled) -> None:
+    """Whoever sends a packet writes its source, and no kernel looks at it where it comes out of the tunnel."""
+    network.device.run("sysctl", "-q", "-w", "net.ipv4.conf.wg0.route_localnet=1")
+    before = len(network.log)
+    with network.device.inside():
+        sent = socket.create_connection((NAMED, 80), PATIENCE, ("127.9.9.9", 0))
+    with suppress(ConnectionError):
+        assert ask(sent, "hushlist.internal", "/metrics") == b""
+    network.log.wait_for(r"no connection for \('127\.9\.9\.9'", before)
+    assert b" 403 " in network.http(NAMED, "hushlist.internal", "/metrics")

@@ -24,6 +24,7 @@ from hushlist.match.index import Index
 from hushlist.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms, key_length, seal_of
 from hushlist.match.index_table import PLACE
 from hushlist.match.index_writer import CollectedPart, assemble, key_ranges, merge_all, rows_in_range, unspill
+from hushlist.match.public_suffixes import public_suffixes
 from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, RuleBlock
 from hushlist.match.rule_anomalies import BreadthTest, breadth_test, find_shadowed
 
@@ -126,27 +127,39 @@ def _noting(
         yield rule
 
 
-#: URLs that nobody has a filter for: what fits one fits nearly all of their top-level domain
+_SIGNS = b"abcdefghijklmnopqrstuvwxyz0123456789"
+#: hosts that nobody has a filter for; of the last ones, each begins with another sign
+_HOSTS = (
+    *(b"qzxkvj.wvqzjx.com", b"www.jqvzkx.org", b"www.xkqjzv.net", b"www.zvjqxk.de", b"www.vkzxqj.co.uk"),
+    *(b"%b.com" % (_SIGNS[at:] + _SIGNS[:at]) for at in range(len(_SIGNS))),
+)
+#: their URLs: what fits one fits nearly all of their top-level domain, or of the hosts that begin so
 _INVENTED = [
     Asked(b"%b://" % scheme + host + path, host, Context(), may_guess=True)
-    for host in (b"qzxkvj.wvqzjx.com", b"jqvzkx.org", b"xkqjzv.net", b"zvjqxk.de", b"vkzxqj.co.uk")
+    for host in _HOSTS
     for scheme, path in ((b"https", b"/"), (b"http", b"/zqjx/kvwq.xqz?vq=zk"))
 ]
+_ALL_INVENTED = b"\n".join(asked.url for asked in _INVENTED)
 
 
 def _why_broad(own: NetworkFilter, breadth: BreadthTest) -> str | None:
-    """Why a filter is broad, on pages of any site.
+    """Why a filter is broad, on pages of any site, or of any below a public suffix.
 
     >>> from hushlist.match.filters.network_filter import parse_filter
-    >>> own = ("@@||com^", "@@*$script", "@@.org^", "@@||a.example^", "@@*$domain=a.example", "/ads/*")
+    >>> own = ("@@||com^", "@@*$script", "@@.org^", "@@||www.", "@@*$domain=com")
     >>> [_why_broad(parse_filter(text), BreadthTest()) is not None for text in own]
-    [True, True, True, False, False, False]
+    [True, True, True, True, True]
+    >>> own = ("@@||a.example^", "@@*$domain=a.example", "/ads/*$domain=com")
+    >>> [_why_broad(parse_filter(text), BreadthTest()) for text in own]
+    [None, None, None]
     """
-    if own.pages and own.pages.only:
+    pages = own.pages.only if own.pages else ()
+    if pages and public_suffixes().suffixes.keys().isdisjoint(f"{page}/".encode() for page in pages):
         return None
     if own.host:
         return breadth.of_expression(own.host + b"/")
-    return "it fits hosts that nobody has named" if any(map(own.fits, _INVENTED)) else None
+    is_broad = own.literal in _ALL_INVENTED and any(map(own.fits, _INVENTED))
+    return "it fits hosts that nobody has named" if is_broad else None
 
 
 def _newly_broad(now: Iterable[Rule], before: Iterable[Rule], kinds: BroadKinds) -> Iterator[BroadRule]:

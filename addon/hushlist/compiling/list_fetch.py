@@ -282,12 +282,11 @@ class _Redirects(HTTPRedirectHandler):
     def redirect_request(
         self, req: Request, fp: IO[bytes], code: int, msg: str, headers: Message, newurl: str
     ) -> Request | None:
+        fp.close()  # or all of its body would be read, and kept, before the next address is asked
         if not self._is_redirected:
-            fp.close()
             raise FetchError("it redirects, and a server that is asked by a protocol may not", is_refusal=True)
         scheme, before = urlsplit(newurl).scheme.lower(), urlsplit(req.full_url).scheme.lower()
         if scheme != "https" and (scheme, before) != ("http", "http"):
-            fp.close()
             raise FetchError(f"it redirects to {without_user(newurl)[:200]!r}, which is not https")
         return super().redirect_request(req, fp, code, msg, headers, newurl)  # type: ignore[arg-type]
 

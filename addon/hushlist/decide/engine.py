@@ -617,11 +617,10 @@ class ConfirmingEngine(Engine):
 
 def _match_of(block: AdminBlock) -> Match:
     """An administrator's block as a match."""
-    told = block.target if block.client is None else f"{block.target} for {block.client}"
     category = block.target if block.scope == "category" else None
     terms = Terms(Action.BLOCK, "administrators", "overrides.sqlite", category, block.reason, layer=BLOCKS_LAYER)
     until = None if block.until is None else datetime.fromtimestamp(block.until, UTC)
-    rule = Rule(Ordered(told, block.made), terms, block.id)
+    rule = Rule(Ordered(block.target, block.client, block.made), terms, block.id)
     return Match(rule, block.target.encode("ascii", "replace"), (0, 0), until=until)
 
 

@@ -39,6 +39,8 @@ _ALWAYS, _NEVER = "always", "never"
 _WHOLE_DAY = "00:00-24:00"
 _ONCE: list[Mapping[str, Setting]] = [{"dates": "2000-01-01"}]
 _DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+#: octets of all that is read, but for long lists, which are copied
+MOST_OCTETS = 1 << 28
 _Who = TypeVar("_Who")
 #: why something is left out
 NO_ADDRESSES = "Hushlist gives names no addresses: leave them to the name server that the proxy asks"
@@ -104,6 +106,8 @@ class ImportedPolicy:
         self.files: dict[str, bytes | Path] = {f"{_OVERRIDES}.yaml": b"# Your own rules: they come first.\nrules: []\n"}
         self._reports: dict[str, ProblemReport] = {}
         self._names: set[str] = set()
+        #: that were read
+        self._octets = 0
 
     def report(self, source: str | None = None) -> ProblemReport:
         """The report of a file; without a name, of the one that is imported."""
@@ -119,11 +123,17 @@ class ImportedPolicy:
         return enumerate(self.read(path).decode("utf-8-sig", "replace").replace("\r\n", "\n").split("\n"), 1)
 
     def read(self, path: Path) -> bytes:
-        """A file's octets; ``SourceError`` if it cannot be read, or is longer than a YAML file may be."""
+        """A file's octets; ``SourceError`` if it cannot be read, or is longer than a YAML file may be, or others were.
+
+        A file may be named very often.
+        """
+        if self._octets > MOST_OCTETS:
+            raise SourceError([Problem(str(path), 0, path.name, "too much was read before, with all that is named")])
         report = ProblemReport(str(path))
         octets = read_octets(path, report, LONGEST_DOCUMENT)
         if octets is None:
             raise SourceError(report.errors)
+        self._octets += len(octets)
         return octets
 
     def layer(self, name: str, during: str | None = None) -> list[ImportedList]:

@@ -91,10 +91,11 @@ def _of_zip(archive: zipfile.ZipFile, path: Path) -> Iterator[tuple[str, bytes]]
 
 
 def _of_tar(archive: tarfile.TarFile, path: Path) -> Iterator[tuple[str, bytes]]:
+    wanted = {*_JSON, *_ADDRESSES, "setupVars.conf"}
     for member in archive:
         name = member.name.removeprefix("./")
-        known = member.isreg() and name in (*_JSON, *_ADDRESSES, "setupVars.conf")  # a link may name a file often
-        if known and (file := archive.extractfile(member)):
+        if member.isreg() and name in wanted and (file := archive.extractfile(member)):  # a link may name a file often
+            wanted.remove(name)  # so may many members, each of them long, and nearly nothing in the archive
             yield name, read_whole(file, LONGEST_DOCUMENT, path)
 
 

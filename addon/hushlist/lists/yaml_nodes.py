@@ -36,6 +36,7 @@ _DEEPEST = 16
 #: characters of a word that a name is made from
 _LONGEST_WORD = 40
 _SURROGATE = re.compile("[\ud800-\udfff]")
+_TAG_DIRECTIVE = re.compile("^%TAG", re.MULTILINE)
 _NULL = ("", "~", "null", "Null", "NULL")
 
 
@@ -69,6 +70,9 @@ def read_document(octets: bytes, report: ProblemReport) -> YamlNode | None:
         """The line of a character, as editors count them; YAML itself ends lines at other characters too."""
         return bisect_left(ends, position) + 1
 
+    if directive := _TAG_DIRECTIVE.search(text):  # before libyaml compares each with all others
+        report.error(line_of(directive.start()), "%TAG", "tags are not supported")
+        return None
     builder = _NodeBuilder(report, line_of)
     try:
         for event in yaml.parse(text, Loader=LOADER):

@@ -113,13 +113,14 @@ class TimeLimit(Anything):
 class Ordered:
     """The pattern of a block that an administrator made beside the rules."""
 
-    #: what is blocked, and for whom
-    told: str
+    target: str
+    #: for whom; ``None``: for everybody
+    client: str | None
     #: seconds since the epoch
     made: float
 
     def __str__(self) -> str:
-        return self.told
+        return self.target if self.client is None else f"{self.target} for {self.client}"
 
 
 Pattern = (

@@ -22,6 +22,7 @@ from hushlist.proxy.commands import Commands
 from hushlist.proxy.connections.alternative_services import keep_here
 from hushlist.proxy.connections.bounded_input import bound_input, keep_last
 from hushlist.proxy.connections.certificate_pinning import CertificatePinning
+from hushlist.proxy.connections.client_connections import refuse_forged
 from hushlist.proxy.connections.dns_queries import DnsQueries, ask_filter_first
 from hushlist.proxy.connections.own_proxies import OwnProxies
 from hushlist.proxy.connections.proxy_protocol import ProxyProtocol, read_balancers
@@ -261,6 +262,7 @@ class Hushlist:
     def client_connected(self, client: connection.Client) -> Awaitable[None] | None:
         """mitmproxy's hook: find out who it is, before it can send anything."""
         self._stop.connected(client)
+        refuse_forged(client)
         return self._proxy_protocol.connected(client)
 
     def requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:

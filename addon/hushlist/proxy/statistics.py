@@ -19,7 +19,7 @@ from typing import Generic, NamedTuple, TypeVar
 from hushlist.decide.decision import STOPPING, Decision
 from hushlist.errors import UrlError
 from hushlist.journal.log_record import LogRecord
-from hushlist.match.rule import Action
+from hushlist.match.rule import Action, Ordered
 from hushlist.url.request import Request, canonical_host
 
 #: recent decisions to show; and about how many octets of them, in case they are long
@@ -192,7 +192,8 @@ class Statistics:
             assert winner is not None
             pattern, terms, line = winner.rule
             self.lists.add({(ListName(terms.label, terms.source), action): number})
-            self.rules.add({(f"{terms.source}:{line}", str(pattern)): number})
+            shown = pattern.target if isinstance(pattern, Ordered) else str(pattern)  # the log may keep no clients
+            self.rules.add({(f"{terms.source}:{line}", shown): number})
             if terms.category is not None:
                 self.categories.add({(terms.category, action): number})
         stopped = [one.asked for one in (*won, *faulty) if one.action in STOPPING]

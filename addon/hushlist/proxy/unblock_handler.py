@@ -8,6 +8,7 @@ not forged by another site: it is made for one client and one URL, and works onc
 from __future__ import annotations
 
 import asyncio
+from collections import Counter
 from collections.abc import Awaitable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -39,8 +40,9 @@ _PATH = PATH.encode()
 _LONGEST_ADDRESS = 4 * LONGEST_TARGET
 #: most octets of a form; the page's own form is shorter
 _LONGEST_FORM = 1 << 14
-#: most forms that are checked (one at a time) or wait for that: one check may take 256 MiB and a second
-MOST_FORMS = 32
+#: most forms that are checked (one at a time) or wait for that, and of one client: one check may take 256 MiB and a
+#: second, and nobody can take the turn of all others
+MOST_FORMS, MOST_OF_CLIENT = 32, 4
 #: seconds for which a click on a warning opens the site
 _AFTER_WARNING = 3600.0
 
@@ -98,7 +100,7 @@ class UnblockHandler:
         self._runtime = runtime
         self._stopped: WeakKeyDictionary[http.HTTPFlow, Judgement] = WeakKeyDictionary()
         self._one_by_one = ThreadPoolExecutor(1, "hushlist: forms")
-        self._forms = 0
+        self._forms = Counter[str]()
 
     def is_sealed(self, request: http.Request) -> bool:
         """Whether it is a form of a block page: the origin must not see what a person typed into it."""
@@ -114,18 +116,19 @@ class UnblockHandler:
         """Handle a form, and replace the block page that answers it by the result; ``None`` for other requests."""
         if flow.response is None:
             return None
-        stopped, content = self._stopped.pop(flow, None), flow.request.raw_content
-        if stopped is None or content is None or len(content) > _LONGEST_FORM:
+        stopped, content = self._stopped.pop(flow, None), flow.request.raw_content or b""
+        if stopped is None:
             return None
-        return self._take(flow, stopped)
+        flow.request.raw_content = b""  # what a person typed is in no flow that somebody looks at or saves
+        return None if len(content) > _LONGEST_FORM else self._take(flow, stopped, content)
 
-    async def _take(self, flow: http.HTTPFlow, stopped: Judgement) -> None:
+    async def _take(self, flow: http.HTTPFlow, stopped: Judgement, content: bytes) -> None:
         try:
-            await self._take_form(flow, stopped)
+            await self._take_form(flow, stopped, content)
         except Exception:
             logger.exception("hushlist: a form could not be taken; the request stays blocked")
 
-    async def _take_form(self, flow: http.HTTPFlow, stopped: Judgement) -> None:
+    async def _take_form(self, flow: http.HTTPFlow, stopped: Judgement, content: bytes) -> None:
         overrides = self._runtime.overrides
         asked = _one(_query(flow.request), "url").encode("utf-8", "surrogateescape")
         if self._runtime.engine is None or overrides is None:
@@ -140,7 +143,7 @@ class UnblockHandler:
         if judgement.decision.action not in STOPPING:
             flow.response = _go_on(request)  # the form was sent twice, or the site is no longer blocked
             return
-        form = parse_qs((flow.request.raw_content or b"").decode("utf-8", "replace"))
+        form = parse_qs(content.decode("utf-8", "replace"))
         judgement = judgement.recorded(stopped.reference)
         message = await self._try_in_turn(overrides, judgement, form)
         if message is None:
@@ -150,14 +153,15 @@ class UnblockHandler:
 
     async def _try_in_turn(self, overrides: Overrides, stopped: Judgement, form: Mapping[str, list[str]]) -> str | None:
         """Run ``_try`` in a thread, one at a time; refuse the form if too many wait."""
-        if self._forms >= MOST_FORMS:
+        name = _name(stopped)
+        if self._forms.total() >= MOST_FORMS or self._forms[name] >= MOST_OF_CLIENT:
             return "failed"
-        self._forms += 1
+        self._forms[name] += 1
         try:
             loop = asyncio.get_running_loop()
             return await loop.run_in_executor(self._one_by_one, self._try, overrides, stopped, form)
         finally:
-            self._forms -= 1
+            self._forms -= Counter((name,))
 
     def _try(self, overrides: Overrides, stopped: Judgement, form: Mapping[str, list[str]]) -> str | None:
         """Grant what a form asks for, or return the key of the message that says why not; waits for the disk."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 import asyncio
 import hmac
 import ssl
+from collections import Counter
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from time import monotonic
-from typing import NamedTuple, cast
-from urllib.parse import parse_qs
+from typing import Any, NamedTuple, cast
+from urllib.parse import parse_qs, unquote
 
 from tornado.http1connection import HTTP1Connection
 from tornado.httpserver import HTTPServer
@@ -30,7 +31,8 @@ from hushlist.system.memory import BoundedCache
 _LONGEST_BODY = 1 << 17
 #: seconds until a connection is closed that sends no head or no body, or does not take its answer
 _IDLE, _BODY, SENDING = 60.0, 30.0, 120.0
-MOST_CONNECTIONS = 1000
+#: connections, in all and from one address
+MOST_CONNECTIONS, MOST_OF_ADDRESS = 1000, 250
 #: callers whose requests are counted, and updates that wait for the thread or are being sent: all, and of one caller
 _MOST_CALLERS, MOST_UPDATES, MOST_OF_CALLER = 20_000, 200, 20
 
@@ -140,7 +142,7 @@ class ListServer:
     async def _respond(self, handler: RequestHandler) -> None:
         sent = handler.request
         request = ApiRequest(
-            sent.method or "", sent.path, sent.query, sent.headers.get("Content-Type", "").lower(), sent.body
+            sent.method or "", unquote(sent.path), sent.query, sent.headers.get("Content-Type", "").lower(), sent.body
         )
         address, is_update = sent.remote_ip or "", not SafeBrowsingService.is_fast(request)
         caller = self._caller_of(request, address, sent.headers.get("X-Goog-Api-Key", ""))
@@ -190,17 +192,19 @@ class ListServer:
 
 
 class _BoundedServer(HTTPServer):
-    """Closes a connection at once where there are too many."""
+    """Closes a connection at once where there are too many, in all or from one address."""
 
-    _open = 0
+    def initialize(self, *arguments: Any, **options: Any) -> None:
+        super().initialize(*arguments, **options)
+        self._open = Counter[str]()
 
     def handle_stream(self, stream: IOStream, address: tuple[str, int]) -> None:
-        if self._open >= MOST_CONNECTIONS:
+        if self._open.total() >= MOST_CONNECTIONS or self._open[address[0]] >= MOST_OF_ADDRESS:
             stream.close()
             return
-        self._open += 1
+        self._open[address[0]] += 1
         super().handle_stream(stream, address)
 
-    def on_close(self, server_conn: object) -> None:
-        self._open -= 1
+    def on_close(self, server_conn: Any) -> None:
+        self._open -= Counter((server_conn.context.address[0],))
         super().on_close(server_conn)

@@ -15,7 +15,7 @@ import json
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, NamedTuple, TypeVar
-from urllib.parse import parse_qs, unquote
+from urllib.parse import parse_qs
 
 from hushlist.errors import HushlistError, MessageError
 from hushlist.match.expressions import FULL_LENGTH
@@ -79,6 +79,8 @@ _BY_NAME = {name: threat for threat, name in LIST_NAMES.items()}
 _ALIASES = {5: ThreatType.SOCIAL_ENGINEERING}
 #: prefixes that one request may ask for: v5, hashes:search, "may not exceed 1000"; v4, "up to 500"
 MOST_ASKED = {4: 500, 5: 1000}
+#: lists that v4 updates in one request: each threat type for some platforms
+_MOST_LISTS = 16
 #: v5, SizeConstraints: "The minimum is 1024"
 _FEWEST_ENTRIES = 1024
 _PROTOBUF, _JSON = "application/x-protobuf", "application/json"
@@ -90,7 +92,7 @@ class ApiRequest(NamedTuple):
     """A request, as it came."""
 
     method: str
-    #: percent-encoded
+    #: without its escapes
     path: str
     query: str = ""
     content_type: str = ""
@@ -141,9 +143,7 @@ class SafeBrowsingService:
     #: seconds for which a client is to wait, and to keep an answer
     wait: float
     lists: dict[int, PublishedList] = field(default_factory=dict)
-    _answers_v4: BoundedCache[tuple[ClientState, int, bool, ThreatListDescriptor], tuple[ListUpdateResponse, bool]] = (
-        field(init=False)
-    )
+    _answers_v4: BoundedCache[tuple[ClientState, int, bool], tuple[ListUpdateResponse, bool]] = field(init=False)
     _answers_v5: BoundedCache[tuple[ClientState, int], HashList] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -165,14 +165,13 @@ class SafeBrowsingService:
         return not any(words in request.path for words in ("Updates", "hashList/", "batchGet"))
 
     def _route(self, request: ApiRequest) -> ApiAnswer:
-        path = unquote(request.path)
         try:
             query = _Query(parse_qs(request.query, keep_blank_values=True, max_num_fields=4 * MOST_ASKED[5]))
         except ValueError:
             raise RequestError(400, "the query has too many fields") from None
         if request.method not in ("GET", "POST"):
             raise RequestError(405, "there is GET and POST")
-        version, _, method = path.removeprefix("/").partition("/")
+        version, _, method = request.path.removeprefix("/").partition("/")
         method, _, argument = method.partition("/")
         call = _CALLS.get((version, method))
         if call is None or bool(argument) != (method in _WITH_ARGUMENT):
@@ -192,34 +191,40 @@ class SafeBrowsingService:
 
     def _fetch_updates(self, query: _Query, request: ApiRequest, argument: str) -> tuple[object, Sequence[str]]:
         asked = _message_of(FetchThreatListUpdatesRequest, query, request, argument)
-        answers = list[ListUpdateResponse]()
-        are_there = True
-        if len(asked.list_update_requests) > 64:
-            raise RequestError(400, "more than 64 lists in one request")
-        for wanted in asked.list_update_requests:
-            history = self.histories.get(_ALIASES.get(wanted.threat_type, wanted.threat_type))
-            if history is None or wanted.threat_entry_type != ThreatEntryType.URL:
-                continue
-            answer, is_there = self._update_v4(history, wanted)
-            answers.append(answer)
-            are_there = are_there and is_there
+        named = (
+            (self.histories.get(_ALIASES.get(own.threat_type, own.threat_type)), own)
+            for own in asked.list_update_requests
+        )
+        wanted = [
+            (own, self._key_v4(history, own))
+            for history, own in named
+            if history is not None and own.threat_entry_type == ThreatEntryType.URL
+        ]
+        if len(wanted) > _MOST_LISTS:
+            raise RequestError(400, f"more than {_MOST_LISTS} lists in one request")
+        answers = [(own, *self._answers_v4[key]) for own, key in wanted]
+        told = (
+            replace(answer, threat_type=own.threat_type, platform_type=own.platform_type) for own, answer, _ in answers
+        )
         # "unset = no limit": what is missing may be fetched at once
-        return FetchThreatListUpdatesResponse(tuple(answers), self.wait if are_there else None), ()
+        are_there = all(is_there for *_, is_there in answers)
+        return FetchThreatListUpdatesResponse(tuple(told), self.wait if are_there else None), ()
 
-    def _update_v4(self, history: ListHistory, wanted: ListUpdateRequest) -> tuple[ListUpdateResponse, bool]:
+    def _key_v4(self, history: ListHistory, wanted: ListUpdateRequest) -> tuple[ClientState, int, bool]:
+        """What an answer is made of; it is the same for all platforms."""
         constraints = wanted.constraints
         limit = 0 if constraints is None else constraints.max_update_entries
         most = 0 if constraints is None else constraints.max_database_entries
         if limit < 0 or most < 0:
             raise RequestError(400, "a limit below 0")
         compressions = () if constraints is None else constraints.supported_compressions
-        name = ThreatListDescriptor(wanted.threat_type, wanted.platform_type, wanted.threat_entry_type)
         state = history.state_of(wanted.state, round_down(most))
-        return self._answers_v4[state, round_down(limit), CompressionType.RICE in compressions, name]
+        return state, round_down(limit), CompressionType.RICE in compressions
 
-    def _make_v4(self, key: tuple[ClientState, int, bool, ThreatListDescriptor]) -> tuple[ListUpdateResponse, bool]:
-        state, limit, is_rice, name = key
+    def _make_v4(self, key: tuple[ClientState, int, bool]) -> tuple[ListUpdateResponse, bool]:
+        state, limit, is_rice = key
         update, is_there = self.histories[state.list_number].update_from(state, limit)
+        name = ThreatListDescriptor(state.list_number, PlatformType.ANY_PLATFORM, ThreatEntryType.URL)
         return update_to_v4(update, name, is_rice), is_there
 
     def _find_hashes(self, query: _Query, request: ApiRequest, argument: str) -> tuple[object, Sequence[str]]:
@@ -229,7 +234,8 @@ class SafeBrowsingService:
         if info is None or not 0 < len(prefixes) <= MOST_ASKED[4]:
             raise RequestError(400, f"1 to {MOST_ASKED[4]} prefixes are asked for in one request")
         _check_lengths(prefixes, FULL_LENGTH)
-        threats = info.threat_types or tuple(LIST_NAMES)
+        # each once, however often it is named
+        threats = {*LIST_NAMES, *_ALIASES}.intersection(info.threat_types) if info.threat_types else LIST_NAMES
         platform = info.platform_types[0] if info.platform_types else PlatformType.ANY_PLATFORM
         found = {
             (threat, full)
@@ -252,7 +258,7 @@ class SafeBrowsingService:
 
     def _hash_lists(self, query: _Query, request: ApiRequest, argument: str) -> tuple[object, Sequence[str]]:
         asked = query.message(ListHashListsRequest, {})
-        begin = int(asked.page_token) if asked.page_token.isascii() and asked.page_token.isdecimal() else 0
+        begin = _number(asked.page_token) if asked.page_token else 0
         end = begin + asked.page_size if asked.page_size > 0 else len(LIST_NAMES)
         lists = tuple(
             HashList(name=name, metadata=HashListMetadata((threat,), hash_length=HashLength.FOUR_BYTES))

@@ -215,7 +215,7 @@ LIFETIME = 30 * 60.0
 _SKEW = 60.0
 
 _VERSION = b"\x01"
-_NONCE_LENGTH = _TAG_LENGTH = 16
+_NONCE_LENGTH = _TAG_LENGTH = OWNER_LENGTH = 16
 _FIELDS = ("client", "url", "purpose")
 _TIME = slice(1, 9)
 _NONCE = slice(9, 25)
@@ -251,7 +251,9 @@ class Tokens:
     """Makes and checks tokens with a key."""
 
     def __init__(self, key: bytes, clock: Callable[[], float], spend: Callable[[bytes, float], bool]) -> None:
-        """``key`` has 32 octets; ``spend`` stores a nonce until a time, and returns whether it was new."""
+        """``key`` has 32 octets; ``spend`` stores a nonce until a time, behind ``OWNER_LENGTH`` octets that all of
+        one client have, and returns whether it was new.
+        """
         self._key, self._clock, self._spend = key, clock, spend
 
     def make(self, client: str, url: str, purpose: str) -> str:
@@ -294,7 +296,9 @@ class Tokens:
         if not -_SKEW <= self._clock() - issued <= LIFETIME:
             raise TokenError(TokenFault.EXPIRED)
         self._compare(body, client, url, purpose)
-        if not self._spend(body[_NONCE], issued + LIFETIME + 2 * _SKEW):
+        # Which are of one client is told only where they are stored: it would follow the client from site to site.
+        whose = self._mac(b"spent:", client.encode("utf-8", "surrogatepass"))[:OWNER_LENGTH]
+        if not self._spend(whose + body[_NONCE], issued + LIFETIME + 2 * _SKEW):
             raise TokenError(TokenFault.USED)
 
     def _compare(self, body: bytes, *values: str) -> None:

@@ -33,7 +33,17 @@ from hushlist.unblock.access_requests import (
     one_line,
 )
 from hushlist.unblock.admin_blocks import NO_BLOCKS, AdminBlock, BlockTable
-from hushlist.unblock.credentials import CODE_KEPT, Code, CodeError, CodeFault, Tokens, code_fault, hash_code, new_code
+from hushlist.unblock.credentials import (
+    CODE_KEPT,
+    OWNER_LENGTH,
+    Code,
+    CodeError,
+    CodeFault,
+    Tokens,
+    code_fault,
+    hash_code,
+    new_code,
+)
 from hushlist.unblock.grants import FOR_GOOD, WARNING, Grant, GrantTable, check_target
 from hushlist.unblock.store import (
     NEWEST_EVENTS,
@@ -60,6 +70,7 @@ CODE_VALID = 86400.0
 MOST_GRANTS_OF_CLIENT = 100
 MOST_GRANTS = 2000
 MOST_NONCES = 100_000
+MOST_NONCES_OF_CLIENT = 1000
 #: most blocks: a request may be compared with all of them
 MOST_BLOCKS = 1000
 #: characters of a client's name; a longer one is replaced by its hash
@@ -466,10 +477,14 @@ class Overrides:
         return None
 
     def spend(self, nonce: bytes, until: float) -> bool:
-        """Store a nonce until a time; whether it is new. If there are too many, none counts as new."""
+        """Store a nonce until a time, as ``Tokens`` has it; whether it is new. Of too many, none counts as new."""
         with self._store.writing() as database:
             database.execute("DELETE FROM nonces WHERE until <= ?", (self._clock(),))
             if database.execute("SELECT count(*) FROM nonces").fetchone()[0] >= MOST_NONCES:
+                return False
+            of_client = nonce[:OWNER_LENGTH], nonce[:OWNER_LENGTH] + b"\xff" * len(nonce)
+            query = "SELECT count(*) FROM nonces WHERE nonce BETWEEN ? AND ?"
+            if database.execute(query, of_client).fetchone()[0] >= MOST_NONCES_OF_CLIENT:
                 return False
             query = "INSERT INTO nonces VALUES (?, ?) ON CONFLICT DO NOTHING"
             return database.execute(query, (nonce, until)).rowcount == 1

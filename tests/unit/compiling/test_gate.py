@@ -506,7 +506,10 @@ def test_ranges_of_keys_are_compared_one_by_one(lists: Lists, monkeypatch: pytes
 
 @pytest.mark.parametrize(
     "new",
-    ["@@||com^", "@@||co.uk^$third-party", "@@*$script", "@@/.*/", "@@://", "@@|https:", "@@.com^", "||com^$important"],
+    [
+        *("@@||com^", "@@||co.uk^$third-party", "@@*$script", "@@/.*/", "@@://", "@@|https:", "@@.com^"),
+        *("||com^$important", "@@://www.", "@@|https://m", r"@@/^https?:\/\/[^qjxzv]/", "@@*$domain=one.example|com"),
+    ],
 )
 def test_filters_that_newly_cover_too_much_are_held_back(lists: Lists, new: str) -> None:
     lists.write_policy("{file: bad.txt, format: adblock}")

@@ -6,6 +6,7 @@ import socket
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from threading import Event
 from typing import Any
 
 import pytest
@@ -150,6 +151,21 @@ def test_a_redirect_from_http_may_lead_to_https_and_on_to_http_never(origin: Htt
         origin.pages["/list"] = Page(status=302, headers={"Location": f"{plain.url}/end"})
         assert fault(f"{plain.url}/list").endswith("which is not https")
         assert [path for path, _ in plain.requests] == ["/list", "/list"]
+
+
+def test_the_body_of_a_redirect_is_not_read(origin: HttpsOrigin) -> None:
+    is_read = Event()
+
+    def write(handler: Handler) -> None:
+        handler.wfile.write(b"HTTP/1.1 302 Found\r\nLocation: /new\r\nTransfer-Encoding: chunked\r\n\r\n")
+        for _ in range(1 << 10):  # more than the system buffers
+            handler.wfile.write(b"10000\r\n" + b"x" * 0x10000 + b"\r\n")
+        handler.wfile.write(b"0\r\n\r\n")
+        is_read.set()
+
+    origin.pages["/list"], origin.pages["/new"] = Page(write=write), Page(LIST)
+    assert fetched(f"{origin.url}/list")[0] == LIST
+    assert not is_read.is_set()
 
 
 def test_redirects_are_bounded(origin: HttpsOrigin) -> None:

@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from hushlist.errors import SourceError
+from hushlist.importing import imported_policy
 from hushlist.importing.e2guardian import read_e2guardian
 from unit.importing.deciding import Written
 
@@ -168,6 +169,14 @@ def test_a_list_that_includes_itself_ends(tmp_path: Path) -> None:
 def test_settings_that_include_themselves_end(tmp_path: Path) -> None:
     files = {"e2guardian.conf": ".Include<FOLDER/e2guardian.conf>\n", "e2guardianf1.conf": "groupmode = 0\n"}
     assert Written(read_e2guardian(configured(tmp_path, files)), tmp_path / "out")("x.example") == "block"
+
+
+def test_what_is_included_again_and_again_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(imported_policy, "MOST_OCTETS", 10_000)
+    include = ".Include<FOLDER/e2guardian.conf>\n"
+    files = {"e2guardian.conf": 9 * include, "e2guardianf1.conf": "groupmode = 0\n"}
+    with pytest.raises(SourceError, match="too much was read"):
+        read_e2guardian(configured(tmp_path, files))
 
 
 def test_a_list_that_is_long_is_copied_as_it_is(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -322,3 +322,15 @@ def test_a_link_in_an_archive_names_nothing(tmp_path: Path) -> None:
             assert read_pihole(path)
         else:
             assert "there are no lists" in bad(path)
+
+
+def test_members_of_one_name_are_read_once(tmp_path: Path) -> None:
+    """Each may be as long as a file may be, and take next to nothing in the archive."""
+    group, names = b'[{"id": 0, "enabled": 1, "name": "Default"}]', ("group.json", "custom.list", "custom.list")
+    with tarfile.open(tmp_path / "x.tar.gz", "w:gz") as archive:
+        for name in names:
+            member, text = tarfile.TarInfo(name), group if name.endswith("json") else b"192.0.2.1 nas\n"
+            member.size = len(text)
+            archive.addfile(member, io.BytesIO(text))
+    (warning,) = read_pihole(tmp_path / "x.tar.gz").warnings
+    assert "the first of" not in str(warning)

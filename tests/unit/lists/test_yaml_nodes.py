@@ -92,6 +92,8 @@ def test_every_node_knows_its_line() -> None:
             "f:1: tag:yaml.org,2002:python/object/apply:os.system: tags are not supported",
         ),
         ("a: !x b", "f:1: !x: tags are not supported"),
+        # of which libyaml compares each with all others
+        ("# x\n%TAG !a! b\n%TAG !b! b\n---\na: b", "f:2: %TAG: tags are not supported"),
         ("!!str a", "f:1: tag:yaml.org,2002:str: tags are not supported"),
         ("a: b\n---\nc: d", "f:2: ---: there is more than one document in the file"),
         ("---\n---\n", "f:2: ---: there is more than one document in the file"),

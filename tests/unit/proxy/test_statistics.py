@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from hushlist.decide.decision import Decision
 from hushlist.journal.log_record import LogRecord
-from hushlist.match.rule import Action, Expression, Rule, Terms
+from hushlist.match.rule import Action, Expression, Ordered, Rule, Terms
 from hushlist.match.rule_match import Match
 from hushlist.proxy import statistics as module
 from hushlist.proxy.statistics import BOUNDS, MOST_RECENT, Asker, ListName, NameCounts, Outcome, Statistics
@@ -70,6 +70,16 @@ def test_decisions_are_counted_by_all_that_is_known_of_them() -> None:
     assert statistics.duration == 1500 + 2500 + 900 + 10**9
     assert statistics.slowest is not None
     assert (statistics.slowest.number, statistics.slowest.duration) == (4, 10**9)
+
+
+def test_for_whom_something_is_blocked_is_not_counted_since_the_log_may_keep_no_clients() -> None:
+    statistics = Statistics()
+    rule = Rule(Ordered("a.example", "user:jo", 1.0), GAMES, 3)
+    found = Match(rule, b"a.example", (0, 0))
+    asked = request_of(b"http://a.example/")
+    statistics.note(record(Decision(Action.BLOCK, None, (found,), found, asked=asked)), 1)
+    assert statistics.total == 1
+    assert statistics.rules.top() == [(("lists/games.yaml:3", "a.example"), 1)]
 
 
 @given(st.lists(st.integers(0, 2 * 10**8), max_size=600))

@@ -706,8 +706,9 @@ def test_other_requests_go_on_while_a_passphrase_is_looked_at(
     assert flow.response.status_code == 303
 
 
-def test_passphrases_are_looked_at_one_at_a_time_and_not_too_many_wait(
-    hushlist: Hushlist, context: taddons.context, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize(("address", "checked"), [("192.0.2.{}", 6), ("192.0.2.7", 4)])
+def test_passphrases_are_looked_at_one_at_a_time_and_not_too_many_wait_in_all_or_of_one_client(
+    hushlist: Hushlist, context: taddons.context, monkeypatch: pytest.MonkeyPatch, address: str, checked: int
 ) -> None:
     end, counting = threading.Event(), threading.Lock()
     at_once = most = looked_at = 0
@@ -724,7 +725,7 @@ def test_passphrases_are_looked_at_one_at_a_time_and_not_too_many_wait(
 
     monkeypatch.setattr(unblock_handler, "verify_passphrase", slow)
     monkeypatch.setattr(unblock_handler, "MOST_FORMS", 6)
-    pages = [Person(hushlist, f"192.0.2.{number}").page("http://games.example/") for number in range(1, 11)]
+    pages = [Person(hushlist, address.format(number)).page("http://games.example/") for number in range(1, 11)]
 
     async def all_of_them() -> list[str]:
         flows, takings = [], []
@@ -743,9 +744,19 @@ def test_passphrases_are_looked_at_one_at_a_time_and_not_too_many_wait(
         return [alert_of(flow.response) for flow in flows if flow.response is not None]
 
     alerts = asyncio.run(all_of_them())
-    assert [WRONG in alert for alert in alerts] == [True] * 6 + [False] * 4
-    assert all("did not work" in alert for alert in alerts[6:])
-    assert (most, looked_at) == (1, 6)
+    assert [WRONG in alert for alert in alerts] == [True] * checked + [False] * (10 - checked)
+    assert all("did not work" in alert for alert in alerts[checked:])
+    assert (most, looked_at) == (1, checked)
+
+
+@pytest.mark.parametrize("more", [0, 1 << 14])
+def test_what_a_person_typed_is_in_no_flow_that_is_saved(pupil: Person, more: int) -> None:
+    page = pupil.page("http://games.example/")
+    assert page.action
+    form = {"token": page.token, "passphrase": "x" * more + "secret", "scope": "host", "minutes": "15"}
+    flow = pupil.flow(urljoin(page.url, page.action), "POST", urlencode(form).encode())
+    pupil.ask(flow)
+    assert b"secret" not in str(flow.get_state()).encode()
 
 
 def test_the_action_of_a_page_names_its_url(pupil: Person) -> None:

@@ -70,6 +70,7 @@ def test_requests_are_answered_and_logged_without_what_they_ask_for(tmp_path: Pa
         body = json.dumps({"threatInfo": {"threatEntries": [{"hash": "AAAAAA=="}]}})
         assert client.post("/v4/fullHashes:find", content=body).json() == {"negativeCacheDuration": "300s"}
         assert client.get("/v4/encodedFullHashes/GggaBgoEAAAAAA==").status_code == 200
+        assert client.get("/v4%2FencodedFullHashes%2FGggaBgoEAAAAAA==").status_code == 200
         assert client.get("/elsewhere/x/y/z").status_code == 404
         assert client.put("/v4/threatLists").status_code == 405
     told = [(one.method, one.path, one.status) for one in log]
@@ -77,6 +78,7 @@ def test_requests_are_answered_and_logged_without_what_they_ask_for(tmp_path: Pa
         ("GET", "/v5/hashes:search", 200),
         ("GET", "/v5/hashList", 200),
         ("POST", "/v4/fullHashes:find", 200),
+        ("GET", "/v4/encodedFullHashes", 200),
         ("GET", "/v4/encodedFullHashes", 200),
         ("GET", "/elsewhere/x", 404),
     ]
@@ -110,8 +112,9 @@ def test_a_long_body_is_refused(tmp_path: Path) -> None:
         assert client.get(SEARCH).status_code == 200
 
 
-def test_connections_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(list_server, "MOST_CONNECTIONS", 2)
+@pytest.mark.parametrize("of", ["MOST_CONNECTIONS", "MOST_OF_ADDRESS"])
+def test_connections_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, of: str) -> None:
+    monkeypatch.setattr(list_server, of, 2)
     with running(tmp_path) as (url, _):
         address = ("127.0.0.1", int(url.rpartition(":")[2]))
         with socket.create_connection(address, 60) as first, socket.create_connection(address, 60) as second:
@@ -145,7 +148,8 @@ def test_too_many_updates_at_one_time_are_turned_away(tmp_path: Path, monkeypatc
     with running(tmp_path) as (url, _), ThreadPoolExecutor(1) as pool:
         first = pool.submit(httpx.get, f"{url}/v5/hashList/mw-4b", timeout=60)
         assert is_in.wait(60)
-        assert httpx.get(f"{url}/v5/hashList/mw-4b").status_code == 503
+        for path in ("hashList/mw-4b", "hashList%2Fmw-4b", "%68ashList/mw-4b", "hashLists:b%61tchGet?names=mw-4b"):
+            assert httpx.get(f"{url}/v5/{path}").status_code == 503
         assert httpx.get(f"{url}{SEARCH}").status_code == 200  # look-ups go on
         goes_on.set()
         assert first.result().status_code == 200

@@ -78,10 +78,10 @@ def as_each_form(message: Any, path: str, encoded: str) -> list[ApiRequest]:
         ApiRequest("POST", path, "alt=json", "application/json", plain),
         ApiRequest("POST", path, "", "application/json; charset=utf-8", plain),
         ApiRequest("POST", path, "alt=proto", PROTOBUF, octets),
-        ApiRequest("POST", path.replace(":", "%3A"), "$ct=application/x-protobuf", "", octets),
+        ApiRequest("POST", path, "$ct=application/x-protobuf", "", octets),
         ApiRequest("GET", path, f"$ct=application/x-protobuf&key=local&$httpMethod=POST&$req={base64}"),
         ApiRequest("GET", f"{encoded}/{base64.rstrip('=')}", "clientId=a&clientVersion=1"),
-        ApiRequest("GET", f"{encoded}/{quote(b64encode(octets).decode(), safe='')}", "alt=proto"),
+        ApiRequest("GET", f"{encoded}/{b64encode(octets).decode()}", "alt=proto"),
     ]
 
 
@@ -215,6 +215,7 @@ def test_lists_of_lists(service: SafeBrowsingService) -> None:
         ("/v5/hashLists:batchGet", "$req=gA", 400, "protobuf"),
         ("/v5/hashList/mw-4b", "sizeConstraints.maxUpdateEntries=1000", 400, "at least 1024"),
         ("/v5/hashList/mw-4b", "sizeConstraints.maxUpdateEntries=-1", 400, "cannot be read"),
+        ("/v5/hashLists", f"pageToken={'9' * 5000}", 400, "cannot be read"),
         ("/v5/hashes:search", "", 400, "1 to 1000 prefixes"),
         ("/v5/hashes:search", "hashPrefixes=YWFhYWE%3D", 400, "4 to 4 octets"),
         ("/v4/fullHashes:find", "", 400, "JSON"),
@@ -241,15 +242,35 @@ def test_bodies_that_are_no_request(service: SafeBrowsingService) -> None:
     negative = FetchThreatListUpdatesRequest(
         list_update_requests=(ListUpdateRequest(1, 6, 1, constraints=Constraints(max_update_entries=-1)),)
     )
-    lists = FetchThreatListUpdatesRequest(list_update_requests=(ListUpdateRequest(1, 6, 1),) * 65)
+    lists = FetchThreatListUpdatesRequest(list_update_requests=(ListUpdateRequest(1, 6, 1),) * 17)
     for path, message, why in (
         ("/v4/fullHashes:find", many, "1 to 500"),
         ("/v4/threatListUpdates:fetch", negative, "below 0"),
-        ("/v4/threatListUpdates:fetch", lists, "more than 64 lists"),
+        ("/v4/threatListUpdates:fetch", lists, "more than 16 lists"),
     ):
         answer = get(service, path, content_type=PROTOBUF, body=encode_message(message))
         assert why in error_of(answer)
     assert service.answer(ApiRequest("PUT", "/v4/threatLists")).status == 405
+
+
+def test_what_is_named_again_and_again_is_looked_for_once(
+    service: SafeBrowsingService, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A body of 128 KiB names as many threat types; each would be looked for with each of 500 prefixes."""
+    calls = list[object]()
+    find, update_from = PublishedList.hashes_with, ListHistory.update_from
+    monkeypatch.setattr(PublishedList, "hashes_with", lambda *own: (calls.append(own), find(*own))[1])
+    monkeypatch.setattr(ListHistory, "update_from", lambda *own: (calls.append(own), update_from(*own))[1])
+    prefixes = tuple(ThreatEntry(full[:4]) for full in HASHES[:3])
+    asked = FindFullHashesRequest(threat_info=ThreatInfo((1,) * 1000 + tuple(range(100, 1100)), (1,), prefixes, (1,)))
+    answer = get(service, "/v4/fullHashes:find", content_type=PROTOBUF, body=encode_message(asked))
+    assert len(read(FindFullHashesResponse, answer).matches) == len(calls) == 3
+    platforms = tuple(ListUpdateRequest(1, platform, 1) for platform in range(1, 9))
+    lists = FetchThreatListUpdatesRequest(list_update_requests=platforms)
+    answer = get(service, "/v4/threatListUpdates:fetch", content_type=PROTOBUF, body=encode_message(lists))
+    made = read(FetchThreatListUpdatesResponse, answer).list_update_responses
+    assert [own.platform_type for own in made] == list(range(1, 9))
+    assert len(calls) == 4
 
 
 def test_two_versions_of_one_list_are_an_error(service: SafeBrowsingService) -> None:

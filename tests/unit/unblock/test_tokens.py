@@ -145,6 +145,15 @@ def test_one_of_many_at_once_is_accepted(place: Path | PostgresAddress, clock: C
         assert (results.count(None), results.count(TokenFault.USED)) == (1, 15)
 
 
+def test_a_client_that_uses_up_its_own_keeps_nobody_out(overrides: Overrides, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_NONCES_OF_CLIENT", 2)
+    tokens = overrides.tokens()
+    for _ in range(2):
+        tokens.check(made(tokens), CLIENT, URL, PURPOSE)
+    assert refused(tokens, made(tokens)) is TokenFault.USED
+    tokens.check(tokens.make("another", URL, PURPOSE), "another", URL, PURPOSE)
+
+
 def test_nonces_are_forgotten_when_they_are_too_old_and_a_flood_is_refused(
     overrides: Overrides, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

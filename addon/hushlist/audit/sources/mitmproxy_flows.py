@@ -196,7 +196,7 @@ def _record(flow: Any, source: str, number: int) -> RecordedRequest | None:
     request, response, client = flow["request"], flow.get("response") or {}, flow.get("client_conn") or {}
     head = _FlowHead(
         _text(request["host"]),
-        int(request["port"]),
+        _number(request["port"], 1 << 16),
         _octets(request["method"]),
         _octets(request["scheme"]),
         _octets(request.get("authority") or b""),
@@ -214,7 +214,7 @@ def _record(flow: Any, source: str, number: int) -> RecordedRequest | None:
         time_of(request.get("timestamp_start")),
         _client(flow, client, mode),
         head.method.decode("ascii", "replace"),
-        int(response.get("status_code") or 0),
+        _number(response.get("status_code") or 0, 1000),
     )
 
 
@@ -249,7 +249,7 @@ def _kind_of(mode: str) -> str:
 def _port(own: Sequence[Any] | None, mode: str) -> int | None:
     """The proxy's port; where the network leads clients to the proxy, only the mode may tell it."""
     if _kind_of(mode) in (*_BY_CLIENT, "reverse", "socks5"):
-        return int(own[1]) if own else None
+        return _number(own[1], 1 << 16) if own else None
     port = mode.rpartition("@")[2].rpartition(":")[2]
     return int(port) if "@" in mode and port.isdecimal() else None
 
@@ -264,6 +264,14 @@ def _client(flow: Mapping[str, Any], connection: Mapping[str, Any], mode: str) -
     port = _port(connection.get("sockname"), mode)
     known = (flow.get("metadata") or {}).get("proxyauth")
     return Client(_text(peer[0]) if peer else "", _text(known[0]) if known else None, port)
+
+
+def _number(value: Any, end: int) -> int:
+    """A number below an end: a report could not be read again with others."""
+    number = int(value)
+    if not 0 <= number < end:
+        raise ValueError("a number is out of its range")
+    return number
 
 
 def _text(value: Any) -> str:

@@ -12,12 +12,28 @@ from mitmproxy.proxy import events, layer
 from mitmproxy.proxy.layers.http._http2 import Http2Server
 from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 
+from hushlist.errors import logger_of
+from hushlist.policy.groups import Client
+from hushlist.policy.proxy_settings import LOOPBACK
+
+logger = logger_of(__name__)
+
+#: modes in which packets come past the kernel, which would drop those from elsewhere that say they are from here
+_PAST_KERNEL = ("wireguard", "tun")
+
 
 class _Silent(layer.Layer):
     """Drops whatever comes."""
 
     def _handle_event(self, _: events.Event) -> layer.CommandGenerator[None]:
         yield from ()
+
+
+def refuse_forged(client: connection.Client) -> None:
+    """Have mitmproxy end a connection that comes out of a tunnel with an address of this machine itself."""
+    if client.proxy_mode.type_name in _PAST_KERNEL and LOOPBACK.fits(Client(client.peername[0])):
+        client.error = "it says that it is the proxy's own machine, and comes out of a tunnel"
+        logger.warning("hushlist: no connection for %s: %s", client.peername, client.error)
 
 
 def handler_of(client: connection.Client) -> Any:

@@ -97,7 +97,8 @@ class HealthPort:
         self._runtime = runtime
         self._listener: socket.socket | None = None
         self._server: asyncio.Task[asyncio.Server] | None = None
-        self._connections = 0
+        #: that wait for a head or an answer, the oldest first
+        self._waiting: dict[asyncio.StreamWriter, None] = {}
 
     def open(self, address: tuple[str, int]) -> None:
         """Begin to answer; called in the event loop.
@@ -119,16 +120,19 @@ class HealthPort:
             self._listener.close()
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        self._connections += 1
+        self._waiting[writer] = None
+        if len(self._waiting) > MOST_CONNECTIONS:  # who asks nothing keeps out nobody who does
+            oldest = next(iter(self._waiting))
+            del self._waiting[oldest]
+            oldest.transport.abort()
         try:
             async with asyncio.timeout(PATIENCE):
-                if self._connections <= MOST_CONNECTIONS:
-                    writer.write(self._answer(await reader.readuntil(b"\r\n\r\n")))
-                    await writer.drain()
+                writer.write(self._answer(await reader.readuntil(b"\r\n\r\n")))
+                await writer.drain()
         except (TimeoutError, asyncio.IncompleteReadError, asyncio.LimitOverrunError, OSError):
             pass  # whoever asks in no way, gets no answer
         finally:
-            self._connections -= 1
+            self._waiting.pop(writer, None)
             writer.close()
 
     def _answer(self, head: bytes) -> bytes:

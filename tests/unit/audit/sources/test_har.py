@@ -104,6 +104,13 @@ def test_what_is_not_as_it_should_be_is_not_known(own: dict[str, Any]) -> None:
     assert isinstance(record, RecordedRequest)
 
 
+@pytest.mark.parametrize("status", [True, -1, 1000, 10**4000, "200", 2.5, None])
+def test_a_status_that_none_has_is_none(status: object) -> None:
+    (record,) = read({**entry(), "response": {"status": status}})
+    assert isinstance(record, RecordedRequest)
+    assert record.status == 0
+
+
 @pytest.mark.parametrize(
     "octets", [b"", b"{}", b'{"log": {"entries": [{"request": {"url": "http://h.example/"}}, {"req']
 )

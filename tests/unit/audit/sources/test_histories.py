@@ -61,6 +61,21 @@ def test_chromium_s_visits_are_read(database: Path) -> None:
     ]
 
 
+def test_a_file_without_indexes_takes_no_longer_than_its_length_allows(database: Path) -> None:
+    make(
+        database,
+        """
+        CREATE TABLE urls(id, url);
+        CREATE TABLE visits(id, url, visit_time, from_visit, transition);
+        WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n LIMIT 20000) INSERT INTO urls SELECT i, i FROM n;
+        INSERT INTO visits SELECT id, 20000, 0, 0, 0 FROM urls;
+        """,
+    )
+    *_, last = read_history(database, "History")
+    assert isinstance(last, BrokenRecord)
+    assert last.why == "it cannot be read: interrupted"
+
+
 def test_firefox_s_visits_are_read_and_one_without_a_url_is_broken(database: Path) -> None:
     make(database, FIREFOX)
     assert [*read_history(database, "places.sqlite")] == [
@@ -91,14 +106,17 @@ def test_a_visit_is_one_whatever_the_tables_have_twice(database: Path) -> None:
     ] * 2
 
 
-def test_a_file_that_makes_long_texts_of_nothing_takes_no_memory(database: Path) -> None:
+@pytest.mark.parametrize(
+    "urls", ["TABLE urls(id, url AS (hex(zeroblob(50000000))))", "VIRTUAL TABLE urls USING fts4(id, url)"]
+)
+def test_a_file_that_makes_texts_of_nothing_is_not_asked_for_them(database: Path, urls: str) -> None:
     make(
         database,
-        "CREATE TABLE urls(id, url GENERATED ALWAYS AS (hex(zeroblob(50000000))));"
-        "CREATE TABLE visits(id, url, visit_time, from_visit, transition);"
+        f"CREATE {urls}; CREATE TABLE visits(id, url, visit_time, from_visit, transition);"
         "INSERT INTO urls(id) VALUES (1); INSERT INTO visits VALUES (1, 1, 0, 0, 1);",
     )
-    assert [*read_history(database, "h")] == [BrokenRecord("h", 0, "it cannot be read: string or blob too big")]
+    why = "it has neither the tables of Chromium's history nor of Firefox's"
+    assert [*read_history(database, "h")] == [BrokenRecord("h", 0, why)]
 
 
 def test_what_a_running_browser_has_not_written_into_the_file_yet_is_told(database: Path) -> None:

@@ -317,6 +317,14 @@ def test_neither_a_known_browser_nor_a_known_address_can_guess_at_will(
     assert [Browser(hushlist).sign_in("max", "guess") for _ in range(6)] == [401] * 5 + [429]
 
 
+def test_the_machine_itself_has_no_more_tries_for_all_its_addresses(
+    hushlist: Hushlist, use: Callable[..., Path]
+) -> None:
+    use()
+    addresses = ("127.0.0.1", "127.0.0.2", "127.9.9.9", "::1", "::ffff:127.0.0.3", "127.0.0.4", "127.0.0.5")
+    assert [Browser(hushlist, own).sign_in("max", "guess") for own in addresses] == [401] * 5 + [429] * 2
+
+
 def test_a_browser_is_known_for_its_own_person_alone_and_its_token_is_not_chosen(
     hushlist: Hushlist, use: Callable[..., Path]
 ) -> None:
@@ -328,6 +336,13 @@ def test_a_browser_is_known_for_its_own_person_alone_and_its_token_is_not_chosen
     guess_from_many_addresses(hushlist, "max")
     assert pupil.sign_in("max") == 429
     assert pupil.sign_in("vera") == 200
+
+
+@pytest.mark.parametrize("key", ["name", "passphrase"])
+def test_half_a_character_is_no_text(browser: Browser, use: Callable[..., Path], key: str) -> None:
+    use()
+    body = b'{"name": "max", "passphrase": "x"}'.replace(b'"x"' if key == "passphrase" else b'"max"', b'"\\ud800"')
+    assert browser.call("POST", "/session", body) == (400, {"error": "the body is no JSON"})
 
 
 def test_names_that_nobody_has_are_locked_like_the_others(

@@ -184,9 +184,25 @@ class TestPort:
         monkeypatch.setattr("hushlist.proxy.service.health.PATIENCE", 0.05)
         assert self.answers(b"GET /healthz HTTP/1.1\r\n") == [b""]
 
-    def test_only_so_many_are_served_at_once(self, monkeypatch: pytest.MonkeyPatch) -> None:
-        monkeypatch.setattr("hushlist.proxy.service.health.MOST_CONNECTIONS", 0)
-        assert self.answers(b"GET /healthz HTTP/1.1\r\n\r\n") == [b""]
+    def test_only_so_many_wait_at_once_and_keep_nobody_out(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("hushlist.proxy.service.health.MOST_CONNECTIONS", 2)
+        monkeypatch.setattr("hushlist.proxy.service.health.PATIENCE", 60.0)
+
+        async def idle_and_asking() -> None:
+            port = HealthPort(Runtime())
+            port.open(("127.0.0.1", 0))
+            assert port._listener is not None
+            number = port._listener.getsockname()[1]
+            idle = [await asyncio.open_connection("127.0.0.1", number) for _ in range(3)]
+            try:
+                assert await idle[0][0].read() == b""  # the oldest has to go
+                assert (await ask(number, b"GET /healthz HTTP/1.1\r\n\r\n")).startswith(b"HTTP/1.1 503 ")
+            finally:
+                for _, writer in idle:
+                    writer.close()
+                port.close()
+
+        asyncio.run(asyncio.wait_for(idle_and_asking(), 20))
 
     def test_a_port_that_is_taken_is_an_error(self) -> None:
         async def open_twice() -> None:
