@@ -29,6 +29,9 @@ from aioquic.quic.packet import QuicErrorCode
 from aioquic.quic.rangeset import RangeSet
 from aioquic.quic.recovery import QuicPacketSpace
 from aioquic.quic.stream import QuicStreamReceiver
+from h2.events import Event as H2Event
+from h2.events import RequestReceived, StreamReset, UnknownFrameReceived
+from h2.settings import SettingCodes
 from h11 import EndOfMessage
 from h11._readers import ChunkedReader
 from h11._receivebuffer import ReceiveBuffer
@@ -42,7 +45,7 @@ from mitmproxy.net.http.http1 import read
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import DNSLayer, quic, tls
 from mitmproxy.proxy.layers import websocket as websocket_layer
-from mitmproxy.proxy.layers.http import HttpStream, _http1, _http3
+from mitmproxy.proxy.layers.http import HttpStream, _http1, _http2, _http3
 from mitmproxy.proxy.layers.http._events import (
     RequestEndOfMessage,
     RequestProtocolError,
@@ -50,6 +53,7 @@ from mitmproxy.proxy.layers.http._events import (
     ResponseEndOfMessage,
     ResponseProtocolError,
 )
+from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 from mitmproxy.proxy.layers.http._http_h3 import LayeredH3Connection
 from mitmproxy.proxy.layers.tls import HTTP1_ALPNS
 from mitmproxy.proxy.layers.websocket import WebsocketConnection
@@ -89,6 +93,8 @@ MOST_AHEAD = 1 << 24
 MOST_PIECES, MOST_ACKNOWLEDGED = 1 << 10, 1 << 6
 #: octets of the table that header fields are written with in HTTP/2: each is compared with all of it
 LARGEST_TABLE = 1 << 12
+#: the settings of HTTP/2 that there are
+_SETTINGS = frozenset(map(int, SettingCodes))
 #: no request line, no status line and no size of a chunk: whoever reads it ends the connection
 _NOTHING = b"it is too long\n\n"
 
@@ -139,6 +145,28 @@ class BoundedEncoder(Encoder):
         self.header_table.maxsize = size = min(allowed, LARGEST_TABLE)
         if self.header_table.resized:
             self.table_size_changes.append(size)
+
+
+class BoundedH2(BufferedH2Connection):
+    """HTTP/2 without settings and frames that nobody knows, of which h2 keeps and mitmproxy logs each one, and without
+    requests that a client takes back at once: so it could begin any number of them, before anybody else has a turn.
+
+    Spec: RFC 9113, 4.1 and 6.5.2: what is unknown is ignored; 5.4.2
+    """
+
+    def receive_data(self, data: bytes) -> list[H2Event]:
+        """What has come."""
+        found = super().receive_data(data)
+        if len(self.remote_settings) > len(_SETTINGS):
+            for unknown in {*self.remote_settings} - _SETTINGS:
+                del self.remote_settings[unknown]
+        reset = {event.stream_id for event in found if isinstance(event, StreamReset)}
+        return [
+            event
+            for event in found
+            if not isinstance(event, UnknownFrameReceived)
+            and not (isinstance(event, RequestReceived) and event.stream_id in reset)
+        ]
 
 
 class _TooLongError(ProtocolError):
@@ -424,6 +452,7 @@ _IN_PLACE: tuple[tuple[Any, str, Any], ...] = (
     (_http1, "ReceiveBuffer", BoundedBuffer),
     (_http1, "ChunkedReader", ChunksAlone),
     (h2.connection, "Encoder", BoundedEncoder),
+    (_http2, "BufferedH2Connection", BoundedH2),
     (_http3, "LayeredH3Connection", BoundedH3),
     (_QUIC_LAYERS, "QuicConnection", BoundedQuic),
     (aioquic.quic.stream, "QuicStreamReceiver", BoundedReceiver),

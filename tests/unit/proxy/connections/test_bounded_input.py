@@ -18,6 +18,7 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import QuicConnection, QuicConnectionError
 from aioquic.quic.packet import QuicStreamFrame
 from h2.config import H2Configuration
+from h2.events import DataReceived, RemoteSettingsChanged, RequestReceived, StreamReset
 from h2.settings import SettingCodes, Settings
 from h11 import Data, ProtocolError
 from mitmproxy import http, tcp, websocket
@@ -29,7 +30,7 @@ from mitmproxy.net.http.http1 import read_request_head, read_response_head
 from mitmproxy.options import Options
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import DNSLayer, tls
-from mitmproxy.proxy.layers.http import _http1
+from mitmproxy.proxy.layers.http import _http1, _http2
 from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 from mitmproxy.proxy.layers.quic import CloseQuicConnection, QuicStreamDataReceived
 from mitmproxy.test import tflow, tutils
@@ -53,6 +54,7 @@ from hushlist.proxy.connections.bounded_input import (
     MOST_WAITING,
     BoundedBuffer,
     BoundedDeflate,
+    BoundedH2,
     BoundedH3,
     BoundedPackets,
     BoundedQuic,
@@ -207,6 +209,49 @@ def test_the_addon_sets_the_bounds_once() -> None:
 
 
 # -- HTTP/2 and HTTP/3 -------------------------------------------------------------------------------------------
+
+
+def http2() -> tuple[h2.connection.H2Connection, BoundedH2]:
+    """A client, and what reads it."""
+    bound_input()
+    assert _http2.BufferedH2Connection is BoundedH2  # type: ignore[attr-defined]
+    client, own = h2.connection.H2Connection(), BoundedH2(H2Configuration(client_side=False))
+    client.initiate_connection()
+    own.initiate_connection()
+    return client, own
+
+
+def frame(kind: int, data: bytes, stream: int = 0) -> bytes:
+    return len(data).to_bytes(3, "big") + bytes((kind, 0)) + stream.to_bytes(4, "big") + data
+
+
+_ASKED = [(":method", "POST"), (":scheme", "https"), (":authority", "good.test"), (":path", "/")]
+
+
+def test_what_nobody_knows_of_http_2_is_not_kept_and_not_told() -> None:
+    client, own = http2()
+    known = dict(own.remote_settings)
+    more = b"".join(struct.pack("!HI", number, 7) for number in range(100, 2000))
+    told = own.receive_data(client.data_to_send() + frame(4, more) + frame(0x77, b"x") * 9)
+    assert {type(event) for event in told} == {RemoteSettingsChanged}
+    assert dict(own.remote_settings) == {**known, **client.local_settings}
+    own.receive_data(frame(4, struct.pack("!HI", SettingCodes.MAX_CONCURRENT_STREAMS, 7)))
+    assert own.remote_settings.max_concurrent_streams == 7
+
+
+def test_a_request_that_is_taken_back_at_once_is_none() -> None:
+    client, own = http2()
+    own.receive_data(client.data_to_send())
+    for stream in (1, 3, 5):
+        client.send_headers(stream, _ASKED)
+        client.send_data(stream, b"abc")
+    client.reset_stream(3)
+    told = own.receive_data(client.data_to_send())
+    assert [event.stream_id for event in told if isinstance(event, RequestReceived)] == [1, 5]
+    assert [event.stream_id for event in told if isinstance(event, DataReceived)] == [1, 3, 5]
+    client.reset_stream(1)
+    (reset,) = own.receive_data(client.data_to_send())
+    assert isinstance(reset, StreamReset)
 
 
 def test_no_peer_makes_the_table_of_http_2_large() -> None:
