@@ -58,7 +58,7 @@ from mitmproxy.proxy.layers.http._http_h3 import LayeredH3Connection
 from mitmproxy.proxy.layers.tls import HTTP1_ALPNS
 from mitmproxy.proxy.layers.websocket import WebsocketConnection
 from mitmproxy.utils.strutils import always_str
-from wsproto.events import CloseConnection, Event, Message
+from wsproto.events import CloseConnection, Event, Message, Ping, Pong
 from wsproto.extensions import PerMessageDeflate
 from wsproto.frame_protocol import CloseReason
 
@@ -250,7 +250,10 @@ class BoundedPackets(QuicPacketSpace):
 
 class BoundedWebsocket(WebsocketConnection):
     """Ends a WebSocket with a message that is too long, and hands on whole frames: mitmproxy copies what it has with
-    each piece."""
+    each piece. Of pings that come at once it hands on the last, since mitmproxy logs each; so of pongs.
+
+    Spec: RFC 6455, 5.5.3: an endpoint "MAY elect to send a Pong frame for only the most recently processed Ping frame"
+    """
 
     _octets = 0
 
@@ -260,7 +263,13 @@ class BoundedWebsocket(WebsocketConnection):
 
     def events(self) -> Generator[Event, None, None]:
         """What has come."""
+        last: dict[type, Event] = {}
         for event in super().events():
+            if isinstance(event, Ping | Pong):
+                last[type(event)] = event
+                continue
+            if isinstance(event, CloseConnection):
+                last.clear()  # nothing follows it
             if isinstance(event, Message):
                 self._octets += 1 + len(event.data)  # a message may have any number of empty frames
                 if self._octets > LONGEST_MESSAGE:
@@ -274,6 +283,7 @@ class BoundedWebsocket(WebsocketConnection):
                 event = replace(event, data=self._frame.decode() if is_text else bytes(self._frame))
                 self._frame.clear()
             yield event
+        yield from last.values()
 
 
 class BoundedDeflate(PerMessageDeflate):

@@ -34,7 +34,7 @@ from mitmproxy.proxy.layers.http import _http1, _http2
 from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 from mitmproxy.proxy.layers.quic import CloseQuicConnection, QuicStreamDataReceived
 from mitmproxy.test import tflow, tutils
-from wsproto.events import BytesMessage, CloseConnection, Message
+from wsproto.events import BytesMessage, CloseConnection, Message, Ping, Pong
 from wsproto.extensions import PerMessageDeflate
 from wsproto.frame_protocol import CloseReason
 
@@ -432,6 +432,18 @@ def test_a_frame_is_handed_on_as_a_whole() -> None:
     whole = [event for event in received(pieces) if isinstance(event, Message)]
     assert [event.data for event in whole] == [text.decode(), text.decode(), octets, ""]
     assert [(event.frame_finished, event.message_finished) for event in whole] == [(True, own) for own in (0, 1, 1, 1)]
+
+
+def test_of_pings_that_come_at_once_the_last_is_handed_on() -> None:
+    pings = frames((0x89, b"1"), (0x8A, b"2"), (0x82, b"x"), *[(0x89, b"3"), (0x8A, b"4")] * 1000)
+    assert list(received([pings, frames((0x89, b"5"))])) == [
+        BytesMessage(b"x"),
+        Ping(b"3"),
+        Pong(b"4"),
+        Ping(b"5"),
+    ]
+    *_, end = received([frames((0x89, b"1"), (0x88, b"\x03\xe8"))])
+    assert isinstance(end, CloseConnection)
 
 
 @pytest.mark.parametrize(("length", "passes"), [(1 << 20, True), (LONGEST_MESSAGE + 1, False)])
