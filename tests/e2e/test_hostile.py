@@ -177,6 +177,27 @@ def test_an_origin_that_never_comes_to_an_end_is_ended(start: Callable[..., Prox
         assert read_answer(client).status == 502
 
 
+_LETTERS_OF_A_HOST = "".join(chr(0x4E00 + number) for number in range(20_000))
+_POST = b"POST http://good.test/ HTTP/1.1\r\nHost: good.test\r\nTransfer-Encoding: chunked\r\n\r\n"
+_CONNECT = b"CONNECT good.test:%d HTTP/1.1\r\n\r\n"
+#: what mitmproxy, or what it reads with, would take minutes to read
+SLOW = {
+    "letters for Punycode in Host": b"GET / HTTP/1.1\r\nHost: %b\r\n\r\n" % _LETTERS_OF_A_HOST.encode(),
+    "Punycode in the target": b"GET http://xn--%b/ HTTP/1.1\r\n\r\n" % (b"a" * 250_000),
+    "white space in a chunk's size": _POST + b"2;" + b" " * 200_000 + b"\nx\r\n",
+    "white space before a host": _CONNECT % 80 + b"GET / HTTP/1.1\r\nHost:" + b" " * 15_000 + b"x",
+}
+
+
+@pytest.mark.parametrize("what", SLOW)
+def test_nobody_waits_for_what_takes_long_to_read(start: Callable[..., Proxy], what: str) -> None:
+    proxy = start(options={"ignore_hosts": "ignored.example"})
+    with proxy.connect() as connection, proxy.client(timeout=10) as other:
+        connection.sendall(SLOW[what])
+        sleep(0.2)
+        assert other.get("http://good.test/").status_code == 200
+
+
 # -- time --------------------------------------------------------------------------------------------------------
 
 #: how often something may take longer: processor time grows, too, where others share the processor

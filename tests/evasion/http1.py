@@ -130,6 +130,7 @@ REQUESTS: dict[str, dict[str, bytes]] = {
             (b"X-Forwarded-Host", b"ads.test"),
             (b"x-forwarded-host", b"good.test, ADS.test.:443"),
             (b"X-Host", b"ads.test"),
+            (b"X-Forwarded-Server", b"ads.test"),
             (b"X-Original-Host", b"ads.test"),
             (b"X-HTTP-Host-Override", b"x.ads.test"),
             (b"Forwarded", b"for=192.0.2.1;host=ads.test;proto=http"),
@@ -159,6 +160,7 @@ REQUESTS: dict[str, dict[str, bytes]] = {
             (b"MOVE", b"Destination", b"/%73ecret/x"),
             (b"COPY", b"destination", b"http://good.test/secret/x"),
             (b"PUT", b"X-Amz-Copy-Source", b"secret/x"),
+            (b"PUT", b"x-oss-copy-source", b"/secret/x"),
         )
     },
     "methods": {

@@ -43,6 +43,10 @@ class Privacy(NamedTuple):
     pseudonym: Callable[[str, str], str] = lambda kind, name: ""
 
 
+#: octets of memory that a header field takes besides its own
+_OF_A_FIELD = 128
+
+
 class LogRecord(NamedTuple):
     """One decision and its client; cheap to make, formatted only when written."""
 
@@ -67,9 +71,11 @@ class LogRecord(NamedTuple):
 
     @property
     def octets(self) -> int:
-        """About how many octets of memory it holds."""
+        """About how many octets of memory it holds, with those of the request's header fields, which it keeps."""
         asked = self.request or self.decision.asked
-        return len(asked.target) if isinstance(asked, Request) else len(asked)
+        if not isinstance(asked, Request):
+            return len(asked)
+        return len(asked.target) + sum([_OF_A_FIELD + len(name) + len(value) for name, value in asked.fields])
 
     def is_wanted(self, what: LoggedRequests) -> bool:
         """Whether it is logged."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from encodings.idna import dots, nameprep
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, IPv6Network
 
 import idna
@@ -13,6 +14,8 @@ _OTHER_DOTS = re.compile(b"|".join(dot.encode() for dot in "\u3002\uff0e\uff61")
 LONGEST_NAME = 4 * 253
 #: characters; twice the most of a DNS label. Punycode takes time that grows with their square
 _LONGEST_LABEL = 126
+#: characters of a DNS label
+_LONGEST_A_LABEL = 63
 #: delimiters that end or begin a host in a URL; no host has one
 DELIMITERS = re.compile(rb"[/?#@\\]")
 #: characters that no browser accepts in a host; a name that maps to one could shift the URL's parts, and is refused
@@ -80,7 +83,10 @@ def idna_2003(host: bytes) -> bytes | None:
     if host.isascii() or len(host) > LONGEST_NAME:
         return None
     try:
-        return host.decode().encode("idna")
+        name = host.decode()
+        # Python writes a label in Punycode before it finds that it is too long
+        is_long = any(len(nameprep(label)) > _LONGEST_A_LABEL for label in dots.split(name))
+        return None if is_long else name.encode("idna")
     except UnicodeError:
         return None
 

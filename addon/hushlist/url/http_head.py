@@ -217,13 +217,15 @@ _AS_READ = bytes.maketrans(string.ascii_uppercase.encode() + b"_.", string.ascii
 # Many servers take these for Host. Clients of a proxy have no reason to send another name in them.
 _HOST = b"host"
 _OTHER_HOSTS = frozenset((b"x-host", b"x-forwarded-host", b"x-original-host", b"x-http-host-override"))
+_OTHER_HOSTS |= {b"x-forwarded-server"}  # Jetty's ForwardedRequestCustomizer
 _FORWARDED, _FORWARDED_HOST = b"forwarded", re.compile(rb"(?:^|[;,])[ \t]*(?i:host)[ \t]*=[ \t]*\"?([^\";,]*)")
 # Some servers (IIS, Symfony, Zend) take these for the target. In front of a server, another may have set them: then
 # they are decided, too.
 _TARGETS = frozenset((b"x-original-url", b"x-rewrite-url", b"x-original-uri", b"x-forwarded-uri", b"x-override-url"))
-# Where a server is to copy or move to (WebDAV), or to copy from (Swift, S3, Google's and Azure's stores).
-_OTHERS = frozenset((b"destination", b"x-copy-from"))
-_OTHERS |= {b"x-%b-source" % name for name in (b"amz-copy", b"amz-rename", b"goog-copy", b"ms-copy", b"ms-rename")}
+# Where a server is to copy or move to (WebDAV), or to copy from: Swift, S3, and the stores of Google, Azure, Alibaba,
+# Tencent, Huawei, Baidu and Volcano Engine.
+_OTHERS = frozenset((b"destination", b"x-copy-from", b"x-amz-rename-source", b"x-ms-rename-source"))
+_OTHERS |= {b"x-%b-copy-source" % name for name in (b"amz", b"goog", b"ms", b"oss", b"cos", b"obs", b"bce", b"tos")}
 _BELIEVED = _OTHER_HOSTS | _TARGETS | _OTHERS | {_HOST, _FORWARDED}
 _BELIEVED_SIZES = frozenset(map(len, _BELIEVED))
 

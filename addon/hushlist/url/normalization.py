@@ -11,6 +11,8 @@ _PERCENT, _CR, _LF = b"%\r\n"
 _HEX_DIGITS = "0123456789ABCDEFabcdef"
 _NO_DIGIT = 255
 _HEX_VALUE = bytes(int(chr(c), 16) if chr(c) in _HEX_DIGITS else _NO_DIGIT for c in range(256))
+#: percent signs in a row, as one group
+_PERCENTS = re.compile(rb"(%+)")
 #: an escape, as one group
 ESCAPE = re.compile(rb"(%[0-9A-Fa-f]{2})")
 #: every escape in every spelling -> its octet
@@ -41,20 +43,23 @@ def percent_decode_repeatedly(data: bytes) -> bytes:
         data = unescape_once(data)
     if _PERCENT not in data or not ESCAPE.search(data):
         return data
-    head, *chunks = data.split(b"%")
+    head, *runs = _PERCENTS.split(data)
     rest = bytearray()
     digit = _HEX_VALUE
-    for chunk in reversed(chunks):
-        if chunk:
-            rest += chunk[::-1]
-        octet = _PERCENT
-        while octet == _PERCENT and len(rest) > 1:
+    for place in range(len(runs) - 1, 0, -2):
+        if runs[place]:
+            rest += runs[place][::-1]
+        number = len(runs[place - 1])
+        while number and len(rest) > 1:
             high, low = digit[rest[-1]], digit[rest[-2]]
             if high == _NO_DIGIT or low == _NO_DIGIT:
-                break
+                break  # so is it before each other percent sign of the run
             del rest[-2:]
             octet = high << 4 | low
-        rest.append(octet)
+            if octet != _PERCENT:
+                rest.append(octet)
+                number -= 1
+        rest += b"%" * number
     rest += head[::-1]
     return bytes(rest[::-1])
 
@@ -151,7 +156,7 @@ def normalize_percent_encoding(data: bytes) -> bytes:
     if not _NOT_NORMAL.search(data):
         return data
     pieces = _INCOMPLETE.split(data)
-    pieces[::2] = (_replace(ESCAPE, _NORMAL, piece) for piece in pieces[::2])
+    pieces[::2] = [_replace(ESCAPE, _NORMAL, own) if _NOT_NORMAL.search(own) else own for own in pieces[::2]]
     return b"".join(pieces)
 
 

@@ -18,7 +18,9 @@ from typing import NamedTuple
 from hushlist.url import normalization
 from hushlist.url.safebrowsing import remove_tab_cr_lf, strip_spaces
 
-#: octets that the steps may write before they stop: 8 steps for a path of 64 KiB
+#: octets of a path that can be read in several ways; by default, nginx and Apache take 8 KiB
+_LONGEST_OF_SEVERAL = 1 << 14
+#: octets that the steps may write before they stop: 32 steps for such a path
 _MOST_OCTETS = 1 << 19
 #: octets of all interpretations, once for each name of the request: all of them are hashed
 _MOST_TO_DECIDE = 1 << 18
@@ -60,6 +62,8 @@ def path_interpretations(path: bytes, query: bytes | None, names: int = 1) -> Re
     is_several = whole[:2] == b"//" or _SEVERAL.search(whole) or normalization.is_overlong(whole)
     if stripped == path and not is_several and not (query and b"#" in query):
         return Readings((canonical,), is_cut=False)
+    if len(path) > _LONGEST_OF_SEVERAL:
+        return Readings((canonical,), is_cut=True)
     reached, is_cut = _reached(path, query)
     # A path with escapes or double slashes has the same canonical form as another one that a step leads to.
     found = {canonical: None}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
+from collections.abc import Sequence
 
 import pytest
 from hypothesis import given
@@ -15,7 +16,7 @@ from hushlist.match.rule import Action, Expression, Ordered, Rule, Terms
 from hushlist.match.rule_match import Match
 from hushlist.proxy import statistics as module
 from hushlist.proxy.statistics import BOUNDS, MOST_RECENT, Asker, ListName, NameCounts, Outcome, Statistics
-from hushlist.url.request import request_of
+from hushlist.url.request import Request, request_of
 
 GAMES = Terms(Action.BLOCK, "hrn://a.example/games", "lists/games.yaml", "hrn://a.example/web/games", title="Games")
 
@@ -108,11 +109,16 @@ def test_the_last_thousand_are_kept_with_their_numbers(number: int) -> None:
     assert statistics.since(number) == statistics.since(number + 5) == []
 
 
-def test_long_addresses_do_not_fill_the_memory() -> None:
+@pytest.mark.parametrize(
+    ("path", "fields"), [(b"x" * 65_000, ()), (b"", [(b"a", b"x" * 60_000)]), (b"", [(b"a", b"")] * 9_000)]
+)
+def test_long_requests_do_not_fill_the_memory(path: bytes, fields: Sequence[tuple[bytes, bytes]]) -> None:
     statistics = Statistics()
-    long = decision("http://a.example/" + "x" * 65_000)
+    asked = Request(b"http", (b"a.example",), 80, b"/" + path, fields=fields)
+    long = record(decision().of(asked))._replace(request=asked)
+    assert long.octets >= 60_000
     for _ in range(2000):
-        statistics.note(record(long), 1)
+        statistics.note(long, 1)
     kept = statistics.since(0)
     assert 0 < sum(one.record.octets for one in kept) <= module._MOST_OCTETS
     assert kept[-1].number == 2000

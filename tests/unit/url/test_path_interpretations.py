@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from hushlist.errors import UrlError
 from hushlist.url import normalization
 from hushlist.url import normalization as paths
-from hushlist.url.path_interpretations import path_interpretations
+from hushlist.url.path_interpretations import Readings, path_interpretations
 from hushlist.url.safebrowsing import canonicalize, parse
 from unit.hostile import urls
 
@@ -141,6 +141,16 @@ LONG = 1 << 16
 )
 def test_a_long_path_is_read_in_few_ways(path: bytes) -> None:
     assert len(path_interpretations(path, None).found) <= 17
+
+
+@pytest.mark.parametrize("odd", [b";x", b"\\", b"/./..", b"//a?"])
+def test_a_path_that_is_longer_than_servers_take_has_one_reading_and_others_that_are_not_looked_for(odd: bytes) -> None:
+    path = b"/secret/" + b"a" * (1 << 14)
+    assert path_interpretations(path, None) == Readings(((path, None),), is_cut=False)
+    for long, is_cut in ((path, True), (path[:-99], False)):
+        found = path_interpretations(long + odd, b"q")
+        assert (found.found[0][0][:8], found.is_cut) == (b"/secret/", is_cut)
+        assert len(found.found) == 1 or not is_cut
 
 
 def test_a_short_path_that_means_too_much_is_cut() -> None:

@@ -7,10 +7,14 @@ header fields, by pointers to names, or by compression. So one client could take
 
 from __future__ import annotations
 
+import re
 import struct
 import zlib
-from collections.abc import Callable, Generator, MutableSequence
+from collections.abc import Callable, Generator, MutableSequence, Sequence
+from dataclasses import replace
+from encodings.idna import dots
 from functools import wraps
+from itertools import product
 from typing import Any
 
 import aioquic.quic.connection
@@ -25,16 +29,23 @@ from aioquic.quic.packet import QuicErrorCode
 from aioquic.quic.rangeset import RangeSet
 from aioquic.quic.recovery import QuicPacketSpace
 from aioquic.quic.stream import QuicStreamReceiver
+from h2.events import Event as H2Event
+from h2.events import RequestReceived, StreamReset, UnknownFrameReceived
+from h2.settings import SettingCodes
 from h11 import EndOfMessage
 from h11._readers import ChunkedReader
 from h11._receivebuffer import ReceiveBuffer
 from hpack import Encoder
-from mitmproxy import http, tcp, udp
+from mitmproxy import dns, http, tcp, udp
 from mitmproxy.addons import next_layer
+from mitmproxy.net import check
 from mitmproxy.net.dns import domain_names
-from mitmproxy.proxy.layers import quic, tls
+from mitmproxy.net.http import url
+from mitmproxy.net.http.http1 import read
+from mitmproxy.proxy.context import Context
+from mitmproxy.proxy.layers import DNSLayer, quic, tls
 from mitmproxy.proxy.layers import websocket as websocket_layer
-from mitmproxy.proxy.layers.http import HttpStream, _http1, _http3
+from mitmproxy.proxy.layers.http import HttpStream, _http1, _http2, _http3
 from mitmproxy.proxy.layers.http._events import (
     RequestEndOfMessage,
     RequestProtocolError,
@@ -42,9 +53,12 @@ from mitmproxy.proxy.layers.http._events import (
     ResponseEndOfMessage,
     ResponseProtocolError,
 )
+from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 from mitmproxy.proxy.layers.http._http_h3 import LayeredH3Connection
+from mitmproxy.proxy.layers.tls import HTTP1_ALPNS
 from mitmproxy.proxy.layers.websocket import WebsocketConnection
-from wsproto.events import CloseConnection, Event, Message
+from mitmproxy.utils.strutils import always_str
+from wsproto.events import CloseConnection, Event, Message, Ping, Pong
 from wsproto.extensions import PerMessageDeflate
 from wsproto.frame_protocol import CloseReason
 
@@ -56,10 +70,20 @@ from hushlist.url.parts import to_bytes
 MOST_WAITING = 1 << 18
 #: octets of a ClientHello with its records: several times what a browser sends
 LONGEST_HELLO = 1 << 14
-#: letters of a name in a DNS message, and of all its names: by pointers, two octets are a whole name
-_LONGEST_NAME, MOST_OF_NAMES = 255, 1 << 16
-#: a place that no name has, for the sum of their letters
-_SUM = -1
+#: lines of a header field
+MOST_FOLDS = 1 << 6
+#: octets of a name. Spec: RFC 1035, 2.3.4
+_LONGEST_NAME = 255
+#: of a name and of its last label, with a port behind them
+_LONGEST_AUTHORITY, _LONGEST_LABEL = (own + len(":65535") for own in (_LONGEST_NAME, 63))
+#: octets that are read of all names in a DNS message: by pointers, two octets are a whole name
+MOST_OF_NAMES = 1 << 16
+#: flows of one DNS connection
+MOST_QUESTIONS = 1 << 10
+#: what a pointer's first octet is at least
+_POINTER = 0b1100_0000
+#: a place that no name has, for the sum of their octets; what is not read yet
+_SUM, _UNREAD = -1, ("", 0)
 #: octets of a WebSocket's message, and of the last messages of a connection, of which there are no more than so many
 LONGEST_MESSAGE, MOST_MESSAGES = 1 << 24, 100
 #: octets of a QUIC connection's streams that wait for what is missing before them, gaps included: from then on, the
@@ -69,12 +93,17 @@ MOST_AHEAD = 1 << 24
 MOST_PIECES, MOST_ACKNOWLEDGED = 1 << 10, 1 << 6
 #: octets of the table that header fields are written with in HTTP/2: each is compared with all of it
 LARGEST_TABLE = 1 << 12
+#: the settings of HTTP/2 that there are
+_SETTINGS = frozenset(map(int, SettingCodes))
 #: no request line, no status line and no size of a chunk: whoever reads it ends the connection
 _NOTHING = b"it is too long\n\n"
 
 
 class BoundedBuffer(ReceiveBuffer):
-    """Octets that wait to be read; if they are too many, they are replaced by what is no HTTP."""
+    """Octets that wait to be read; if they are too many, they are replaced by what is no HTTP.
+
+    So is a chunk's size with a line feed in it: h11 would try its white space in all ways.
+    """
 
     def __iadd__(self, octets: bytes | bytearray) -> BoundedBuffer:
         super().__iadd__(octets)
@@ -82,6 +111,11 @@ class BoundedBuffer(ReceiveBuffer):
             self.maybe_extract_at_most(len(self))
             super().__iadd__(_NOTHING)
         return self
+
+    def maybe_extract_next_line(self) -> bytearray | None:
+        """The first line, if it is complete."""
+        line = super().maybe_extract_next_line()
+        return line if line is None or line.index(b"\n") == len(line) - 1 else bytearray(_NOTHING)
 
 
 class ChunksAlone(ChunkedReader):
@@ -111,6 +145,28 @@ class BoundedEncoder(Encoder):
         self.header_table.maxsize = size = min(allowed, LARGEST_TABLE)
         if self.header_table.resized:
             self.table_size_changes.append(size)
+
+
+class BoundedH2(BufferedH2Connection):
+    """HTTP/2 without settings and frames that nobody knows, of which h2 keeps and mitmproxy logs each one, and without
+    requests that a client takes back at once: so it could begin any number of them, before anybody else has a turn.
+
+    Spec: RFC 9113, 4.1 and 6.5.2: what is unknown is ignored; 5.4.2
+    """
+
+    def receive_data(self, data: bytes) -> list[H2Event]:
+        """What has come."""
+        found = super().receive_data(data)
+        if len(self.remote_settings) > len(_SETTINGS):
+            for unknown in {*self.remote_settings} - _SETTINGS:
+                del self.remote_settings[unknown]
+        reset = {event.stream_id for event in found if isinstance(event, StreamReset)}
+        return [
+            event
+            for event in found
+            if not isinstance(event, UnknownFrameReceived)
+            and not (isinstance(event, RequestReceived) and event.stream_id in reset)
+        ]
 
 
 class _TooLongError(ProtocolError):
@@ -193,20 +249,41 @@ class BoundedPackets(QuicPacketSpace):
 
 
 class BoundedWebsocket(WebsocketConnection):
-    """Ends a WebSocket with a message that is too long."""
+    """Ends a WebSocket with a message that is too long, and hands on whole frames: mitmproxy copies what it has with
+    each piece. Of pings that come at once it hands on the last, since mitmproxy logs each; so of pongs.
+
+    Spec: RFC 6455, 5.5.3: an endpoint "MAY elect to send a Pong frame for only the most recently processed Ping frame"
+    """
 
     _octets = 0
 
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._frame = bytearray()
+
     def events(self) -> Generator[Event, None, None]:
         """What has come."""
+        last: dict[type, Event] = {}
         for event in super().events():
+            if isinstance(event, Ping | Pong):
+                last[type(event)] = event
+                continue
+            if isinstance(event, CloseConnection):
+                last.clear()  # nothing follows it
             if isinstance(event, Message):
                 self._octets += 1 + len(event.data)  # a message may have any number of empty frames
                 if self._octets > LONGEST_MESSAGE:
                     yield CloseConnection(CloseReason.MESSAGE_TOO_BIG, "it is too long")
                     return
                 self._octets = 0 if event.message_finished else self._octets
+                is_text = isinstance(event.data, str)
+                self._frame += event.data.encode() if is_text else event.data
+                if not event.frame_finished:
+                    continue
+                event = replace(event, data=self._frame.decode() if is_text else bytes(self._frame))
+                self._frame.clear()
             yield event
+        yield from last.values()
 
 
 class BoundedDeflate(PerMessageDeflate):
@@ -236,45 +313,132 @@ def _bounded(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
     return bounded
 
 
-def _bounded_name(unpack: Callable[..., Any]) -> Callable[..., Any]:
-    """What reads a name of a DNS message, and by pointers of the same message the rest of it.
+def _with_few_folds(read_headers: Callable[..., http.Headers]) -> Callable[..., http.Headers]:
+    """What reads header fields: no field has many lines, each of which would copy those before it."""
 
-    mitmproxy fails where it is told of another error. Spec: RFC 1035, 2.3.4: names have "255 octets or less"
-    """
-
-    @wraps(unpack)
-    def bounded(buffer: bytes, offset: int, cache: dict[int, Any]) -> tuple[str, int]:
-        _, before = cache.setdefault(_SUM, ("", 0))
-        if before > MOST_OF_NAMES:
-            raise struct.error("the names of a message are too long")
-        try:
-            name, size = unpack(buffer, offset, cache)
-        except (RecursionError, UnicodeError) as error:
-            raise struct.error("a name cannot be read") from error
-        if len(name) > _LONGEST_NAME:
-            raise struct.error("a name is too long")
-        cache[_SUM] = "", before + len(name)
-        return name, size
+    @wraps(read_headers)
+    def bounded(lines: list[bytes]) -> http.Headers:
+        if sum(line[:1] in (b" ", b"\t") for line in lines) > MOST_FOLDS:
+            raise ValueError("too many folded lines")
+        return read_headers(lines)
 
     return bounded
 
 
-_QUIC_LAYERS = getattr(quic, "_stream_layers", quic)
-#: what stands in the place of what others read with
-_IN_PLACE: tuple[tuple[Any, str, type], ...] = (
-    (_http1, "ReceiveBuffer", BoundedBuffer),
-    (_http1, "ChunkedReader", ChunksAlone),
-    (h2.connection, "Encoder", BoundedEncoder),
-    (_http3, "LayeredH3Connection", BoundedH3),
-    (_QUIC_LAYERS, "QuicConnection", BoundedQuic),
-    (aioquic.quic.stream, "QuicStreamReceiver", BoundedReceiver),
-    (aioquic.quic.connection, "QuicPacketSpace", BoundedPackets),
-    (websocket_layer, "WebsocketConnection", BoundedWebsocket),
-    (wsproto.extensions, "PerMessageDeflate", BoundedDeflate),
-)
+_METHOD_AND_VERSION = re.compile(rb"[A-Z]{3,}+.*?HTTP/", re.IGNORECASE)
+_HOST_LINE = re.compile(rb"\r\n(?:Host:[ \t]++([^\r\n]*+))?\r\n", re.IGNORECASE)
 
 
-_TUNNEL = "passthrough"
+def _host_header(context: Context, data_client: bytes, data_server: bytes) -> str | None:
+    """The Host header of the request that a client begins with; ``None`` if there is none, or too much before it.
+
+    mitmproxy asks for it where hosts are ignored; its own expression takes a time that grows with the cube of what is
+    sent. Spec: RFC 9112, 3.2
+    """
+    is_http = context.client.transport_protocol == "tcp" and not data_server
+    if not is_http or not (context.client.alpn in HTTP1_ALPNS or _METHOD_AND_VERSION.match(data_client)):
+        return None
+    found = _HOST_LINE.search(data_client)
+    if found is None and len(data_client) < LONGEST_HELLO:
+        raise next_layer.NeedsMoreData
+    host = found[1] if found else None
+    return host.strip().decode("utf-8", "surrogateescape") if host else None
+
+
+class _LastQuestions(dict[int, dns.DNSFlow]):
+    """The last flows of a DNS connection by their numbers: mitmproxy keeps the answered ones, too."""
+
+    def __setitem__(self, number: int, flow: dns.DNSFlow) -> None:
+        super().__setitem__(number, flow)
+        if len(self) > MOST_QUESTIONS:
+            del self[next(iter(self))]
+
+
+def _with_last_questions(begin: Callable[..., None]) -> Callable[..., None]:
+    """What makes a layer of DNS."""
+
+    @wraps(begin)
+    def begun(own: DNSLayer, context: Context) -> None:
+        begin(own, context)
+        own.flows = _LastQuestions()
+
+    return begun
+
+
+def _is_long(host: bytes | str) -> bool:
+    """Whether a host or an authority is longer than any, or has a longer label.
+
+    Python's Punycode takes a time that grows with the square of a label's length, before it finds it too long.
+    """
+    labels: Sequence[bytes | str] = dots.split(host) if isinstance(host, str) else host.split(b".")
+    return len(host) > _LONGEST_AUTHORITY or max(map(len, labels)) > _LONGEST_LABEL
+
+
+def _bounded_validity(is_valid: Callable[[Any], bool]) -> Callable[[Any], bool]:
+    """What says whether a host is one."""
+
+    @wraps(is_valid)
+    def bounded(host: bytes | str) -> bool:
+        return not _is_long(host) and is_valid(host)
+
+    return bounded
+
+
+def _bounded_authority(parse: Callable[..., Any]) -> Callable[..., Any]:
+    """What reads host and port of an authority."""
+
+    @wraps(parse)
+    def bounded(authority: bytes | str, check: bool) -> Any:
+        if not _is_long(authority):
+            return parse(authority, check)
+        if check:
+            raise ValueError("its host is too long")
+        return always_str(authority, "utf-8", "surrogateescape"), None
+
+    return bounded
+
+
+def _read_name(buffer: bytes, offset: int, cache: dict[int, Any]) -> tuple[str, int]:
+    """A name of a DNS message, and the number of its octets there: by pointers, the rest of it stands elsewhere.
+
+    All that is read of a message counts. mitmproxy itself reads on to its end before it finds a name too long,
+    and does so for each octet of a record's data that may be a pointer. It fails where it is told of another error.
+    Spec: RFC 1035, 2.3.4: names have "255 octets or less"
+    """
+    if cache.get(offset, _UNREAD) is None:
+        raise struct.error("a name leads back to itself")
+    _spend(cache, 1)
+    if offset not in cache:
+        cache[offset] = None
+        try:
+            cache[offset] = _read_labels(buffer, offset, cache)
+        except (IndexError, RecursionError, UnicodeError) as error:
+            raise struct.error("a name cannot be read") from error
+    found: tuple[str, int] = cache[offset]
+    _spend(cache, len(found[0]))
+    if len(found[0]) > _LONGEST_NAME:
+        raise struct.error("a name is too long")
+    return found
+
+
+def _read_labels(buffer: bytes, start: int, cache: dict[int, Any]) -> tuple[str, int]:
+    labels, offset = list[str](), start
+    while size := buffer[offset]:
+        if size >= _POINTER:
+            (pointer,) = struct.unpack_from("!H", buffer, offset)
+            labels.append(_read_name(buffer, pointer - (_POINTER << 8), cache)[0])
+            return ".".join(labels), offset + 2 - start
+        _spend(cache, 1 + size)
+        offset += domain_names._unpack_label_into(labels, buffer, offset)
+        if offset - start >= _LONGEST_NAME:
+            raise struct.error("a name is too long")
+    return ".".join(labels), offset + 1 - start
+
+
+def _spend(cache: dict[int, Any], octets: int) -> None:
+    cache[_SUM] = spent = cache.get(_SUM, 0) + octets
+    if spent > MOST_OF_NAMES:
+        raise struct.error("the names of a message are too long")
 
 
 def _with_any_end(pass_on: Callable[..., Generator[Any, Any, None]]) -> Callable[..., Generator[Any, Any, None]]:
@@ -292,18 +456,44 @@ def _with_any_end(pass_on: Callable[..., Generator[Any, Any, None]]) -> Callable
     return passed_on
 
 
+_QUIC_LAYERS = getattr(quic, "_stream_layers", quic)
+#: what stands in the place of what others read with
+_IN_PLACE: tuple[tuple[Any, str, Any], ...] = (
+    (_http1, "ReceiveBuffer", BoundedBuffer),
+    (_http1, "ChunkedReader", ChunksAlone),
+    (h2.connection, "Encoder", BoundedEncoder),
+    (_http2, "BufferedH2Connection", BoundedH2),
+    (_http3, "LayeredH3Connection", BoundedH3),
+    (_QUIC_LAYERS, "QuicConnection", BoundedQuic),
+    (aioquic.quic.stream, "QuicStreamReceiver", BoundedReceiver),
+    (aioquic.quic.connection, "QuicPacketSpace", BoundedPackets),
+    (websocket_layer, "WebsocketConnection", BoundedWebsocket),
+    (wsproto.extensions, "PerMessageDeflate", BoundedDeflate),
+    (domain_names, "unpack_from_with_compression", _read_name),
+    (next_layer.NextLayer, "_get_host_header", staticmethod(_host_header)),
+)
+_HELLOS = ("parse_client_hello", "dtls_parse_client_hello", "quic_parse_client_hello_from_datagrams")
+#: what bounds functions, their names, and the modules that have them
+_BOUND: tuple[tuple[Callable[[Any], Any], Sequence[str], Sequence[Any]], ...] = (
+    (_bounded, _HELLOS, (tls, next_layer, _QUIC_LAYERS)),
+    (_bounded_validity, ("is_valid_host",), (check, url)),
+    (_bounded_authority, ("parse_authority",), (url,)),
+    (_with_few_folds, ("_read_headers",), (read,)),
+    (_with_last_questions, ("__init__",), (DNSLayer,)),
+    (_with_any_end, ("passthrough",), (HttpStream,)),
+)
+
+
 def bound_input() -> None:
     """Have mitmproxy keep to the bounds, from the next connection on; once for a process."""
     if vars(_http1)["ReceiveBuffer"] is BoundedBuffer:
         return
     for module, name, bounded in _IN_PLACE:
         setattr(module, name, bounded)
-    setattr(HttpStream, _TUNNEL, _with_any_end(HttpStream.passthrough))
-    domain_names.unpack_from_with_compression = _bounded_name(domain_names.unpack_from_with_compression)
-    for module in (tls, next_layer, _QUIC_LAYERS):
-        for name in ("parse_client_hello", "dtls_parse_client_hello", "quic_parse_client_hello_from_datagrams"):
+    for bound, names, modules in _BOUND:
+        for module, name in product(modules, names):
             if hasattr(module, name):
-                setattr(module, name, _bounded(getattr(module, name)))
+                setattr(module, name, bound(getattr(module, name)))
 
 
 def keep_last(flow: http.HTTPFlow | tcp.TCPFlow | udp.UDPFlow) -> None:

@@ -4,8 +4,10 @@ import itertools
 import ssl
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
+from time import process_time
 
 import h2.connection
 import pytest
@@ -16,16 +18,23 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import QuicConnection, QuicConnectionError
 from aioquic.quic.packet import QuicStreamFrame
 from h2.config import H2Configuration
+from h2.events import DataReceived, RemoteSettingsChanged, RequestReceived, StreamReset
 from h2.settings import SettingCodes, Settings
+from h11 import Data, ProtocolError
 from mitmproxy import http, tcp, websocket
 from mitmproxy.addons import next_layer
+from mitmproxy.net import check
+from mitmproxy.net.dns import domain_names, types
+from mitmproxy.net.http import url
 from mitmproxy.net.http.http1 import read_request_head, read_response_head
-from mitmproxy.proxy.layers import tls
-from mitmproxy.proxy.layers.http import _http1
+from mitmproxy.options import Options
+from mitmproxy.proxy.context import Context
+from mitmproxy.proxy.layers import DNSLayer, tls
+from mitmproxy.proxy.layers.http import _http1, _http2
 from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
 from mitmproxy.proxy.layers.quic import CloseQuicConnection, QuicStreamDataReceived
 from mitmproxy.test import tflow, tutils
-from wsproto.events import BytesMessage, CloseConnection
+from wsproto.events import BytesMessage, CloseConnection, Message, Ping, Pong
 from wsproto.extensions import PerMessageDeflate
 from wsproto.frame_protocol import CloseReason
 
@@ -38,16 +47,20 @@ from hushlist.proxy.connections.bounded_input import (
     LONGEST_MESSAGE,
     MOST_ACKNOWLEDGED,
     MOST_AHEAD,
+    MOST_FOLDS,
     MOST_MESSAGES,
     MOST_PIECES,
+    MOST_QUESTIONS,
     MOST_WAITING,
     BoundedBuffer,
     BoundedDeflate,
+    BoundedH2,
     BoundedH3,
     BoundedPackets,
     BoundedQuic,
     BoundedReceiver,
     BoundedWebsocket,
+    ChunksAlone,
     bound_input,
     keep_last,
 )
@@ -101,6 +114,92 @@ def test_a_hello_that_does_not_end_is_refused() -> None:
             module.parse_client_hello(b"GET / HTTP/1.1")
 
 
+# -- time ----------------------------------------------------------------------------------------------------------
+
+
+def takes_little_time(step: Callable[[], object]) -> bool:
+    """Whether it does once in ten times: processor time grows, too, where others share the processor."""
+
+    def seconds() -> float:
+        start = process_time()
+        with suppress(ValueError, struct.error, ProtocolError, next_layer.NeedsMoreData):
+            step()
+        return process_time() - start
+
+    bound_input()
+    return any(seconds() < 0.3 for _ in range(10))
+
+
+#: letters of which no two are alike, which is what Punycode is slowest for
+_LETTERS = "".join(chr(0x4E00 + number) for number in range(2000))
+_PUNYCODE = b"xn--" + _LETTERS.encode("punycode")
+
+
+@pytest.mark.parametrize("more", [b"", b".test", b":80"])
+@pytest.mark.parametrize("host", [_LETTERS, _PUNYCODE, _PUNYCODE.decode(), b"xn--" + b"a" * 60000, "\u4e00." * 9000])
+def test_a_long_host_takes_little_time(host: str | bytes, more: bytes) -> None:
+    octets = (host.encode() if isinstance(host, str) else host) + more
+    assert takes_little_time(lambda: read_request_head([b"GET http://%b/ HTTP/1.1" % octets]))
+    assert takes_little_time(lambda: url.parse_authority(octets.decode(), check=True))
+    assert url.parse_authority(octets, check=False) == (octets.decode(), None)
+    assert takes_little_time(lambda: check.is_valid_host(octets))
+    assert not check.is_valid_host(octets)
+
+
+def test_a_host_is_read_as_before() -> None:
+    bound_input()
+    name = b".".join([b"a" * 63, b"b" * 63, b"c" * 63, b"d" * 61])
+    for host in (name, name + b".", b"xn--bcher-kva.test", b"10.0.0.1", b"[::1]"):
+        assert url.parse_authority(host + b":65535", check=True)[1] == 65535
+    assert check.is_valid_host("b\u00fccher.test")
+    with pytest.raises(ValueError, match="too long"):
+        url.parse_authority(b"a" * 70 + b".test", check=True)
+
+
+def test_many_folded_lines_are_refused() -> None:
+    bound_input()
+    few = [b"GET / HTTP/1.1", b"X: a", *[b" b"] * MOST_FOLDS]
+    assert read_request_head(few).headers["x"] == "a" + "\r\n b" * MOST_FOLDS
+    for read in (read_request_head, read_response_head):
+        with pytest.raises(ValueError, match="folded"):
+            read([b"HTTP/1.1 200 OK" if read is read_response_head else few[0], *few[1:], b"\tb"])
+
+
+def test_white_space_in_a_chunk_s_size_takes_little_time() -> None:
+    line = b"2;" + b" " * 30000 + b"\nx\r\nab\r\n"
+    assert takes_little_time(lambda: ChunksAlone()(filled(line)))
+    with pytest.raises(ProtocolError):
+        ChunksAlone()(filled(line))
+    data = ChunksAlone()(filled(b"2;x = y \t\r\nab\r\n"))
+    assert isinstance(data, Data)
+    assert data.data == b"ab"
+
+
+@pytest.mark.parametrize(
+    ("octets", "host"),
+    [
+        (b"GET / HTTP/1.1\r\nX: y\r\nhost: \t good.test:80 \r\n", "good.test:80"),
+        (b"GET / HTTP/1.1\r\nX: y\r\n\r\nHost: good.test\r\n", None),
+        (b"GET / HTTP/1.1\r\nX: " + b"y" * LONGEST_HELLO, None),
+        (b"GETTING\r\nHost: good.test\r\n", None),
+    ],
+)
+def test_the_host_of_a_request_that_may_be_ignored_is_found(octets: bytes, host: str | None) -> None:
+    bound_input()
+    context = Context(tflow.tclient_conn(), Options())
+    context.client.alpn = None
+    assert next_layer.NextLayer._get_host_header(context, octets, b"") == host
+    assert next_layer.NextLayer._get_host_header(context, octets, b"x") is None
+
+
+@pytest.mark.parametrize(
+    "octets", [b"A" * 60000, *(b"GET / HTTP/1.1\r\nHost:" + own * 9000 for own in (b" ", b" x", b" x\r\n\r"))]
+)
+def test_the_host_of_a_request_that_may_be_ignored_takes_little_time(octets: bytes) -> None:
+    context = Context(tflow.tclient_conn(), Options())
+    assert takes_little_time(lambda: next_layer.NextLayer._get_host_header(context, octets, b""))
+
+
 def test_the_addon_sets_the_bounds_once() -> None:
     for _ in range(2):
         with mitmproxied(Hushlist()):
@@ -110,6 +209,49 @@ def test_the_addon_sets_the_bounds_once() -> None:
 
 
 # -- HTTP/2 and HTTP/3 -------------------------------------------------------------------------------------------
+
+
+def http2() -> tuple[h2.connection.H2Connection, BoundedH2]:
+    """A client, and what reads it."""
+    bound_input()
+    assert _http2.BufferedH2Connection is BoundedH2  # type: ignore[attr-defined]
+    client, own = h2.connection.H2Connection(), BoundedH2(H2Configuration(client_side=False))
+    client.initiate_connection()
+    own.initiate_connection()
+    return client, own
+
+
+def frame(kind: int, data: bytes, stream: int = 0) -> bytes:
+    return len(data).to_bytes(3, "big") + bytes((kind, 0)) + stream.to_bytes(4, "big") + data
+
+
+_ASKED = [(":method", "POST"), (":scheme", "https"), (":authority", "good.test"), (":path", "/")]
+
+
+def test_what_nobody_knows_of_http_2_is_not_kept_and_not_told() -> None:
+    client, own = http2()
+    known = dict(own.remote_settings)
+    more = b"".join(struct.pack("!HI", number, 7) for number in range(100, 2000))
+    told = own.receive_data(client.data_to_send() + frame(4, more) + frame(0x77, b"x") * 9)
+    assert {type(event) for event in told} == {RemoteSettingsChanged}
+    assert dict(own.remote_settings) == {**known, **client.local_settings}
+    own.receive_data(frame(4, struct.pack("!HI", SettingCodes.MAX_CONCURRENT_STREAMS, 7)))
+    assert own.remote_settings.max_concurrent_streams == 7
+
+
+def test_a_request_that_is_taken_back_at_once_is_none() -> None:
+    client, own = http2()
+    own.receive_data(client.data_to_send())
+    for stream in (1, 3, 5):
+        client.send_headers(stream, _ASKED)
+        client.send_data(stream, b"abc")
+    client.reset_stream(3)
+    told = own.receive_data(client.data_to_send())
+    assert [event.stream_id for event in told if isinstance(event, RequestReceived)] == [1, 5]
+    assert [event.stream_id for event in told if isinstance(event, DataReceived)] == [1, 3, 5]
+    client.reset_stream(1)
+    (reset,) = own.receive_data(client.data_to_send())
+    assert isinstance(reset, StreamReset)
 
 
 def test_no_peer_makes_the_table_of_http_2_large() -> None:
@@ -283,6 +425,27 @@ def test_empty_frames_count(monkeypatch: pytest.MonkeyPatch) -> None:
     assert isinstance(end, CloseConnection)
 
 
+def test_a_frame_is_handed_on_as_a_whole() -> None:
+    text, octets = "\u00fcber".encode() * 400, bytes(range(256)) * 9
+    data = frames((0x01, text), (0x80, text), (0x82, octets), (0x81, b""))
+    pieces = [data[at : at + 7] for at in range(0, len(data), 7)]
+    whole = [event for event in received(pieces) if isinstance(event, Message)]
+    assert [event.data for event in whole] == [text.decode(), text.decode(), octets, ""]
+    assert [(event.frame_finished, event.message_finished) for event in whole] == [(True, own) for own in (0, 1, 1, 1)]
+
+
+def test_of_pings_that_come_at_once_the_last_is_handed_on() -> None:
+    pings = frames((0x89, b"1"), (0x8A, b"2"), (0x82, b"x"), *[(0x89, b"3"), (0x8A, b"4")] * 1000)
+    assert list(received([pings, frames((0x89, b"5"))])) == [
+        BytesMessage(b"x"),
+        Ping(b"3"),
+        Pong(b"4"),
+        Ping(b"5"),
+    ]
+    *_, end = received([frames((0x89, b"1"), (0x88, b"\x03\xe8"))])
+    assert isinstance(end, CloseConnection)
+
+
 @pytest.mark.parametrize(("length", "passes"), [(1 << 20, True), (LONGEST_MESSAGE + 1, False)])
 def test_a_message_is_not_unpacked_further(length: int, passes: bool) -> None:
     bound_input()
@@ -353,3 +516,38 @@ def test_a_dns_message_is_not_read_further_than_is_sensible(octets: bytes) -> No
     bound_input()
     with pytest.raises(struct.error, match=r"too long|cannot be read|illegal characters"):
         type(tutils.tdnsreq()).unpack(octets)
+
+
+def record(kind: int, data: bytes) -> bytes:
+    return b"\0" + struct.pack("!HHIH", kind, 1, 1, len(data)) + data
+
+
+def test_what_may_be_a_pointer_in_a_record_takes_little_time() -> None:
+    """Each octet of the first record begins a name that is too long, and each two of the second one lead there."""
+    number, start = 2000, 12 + 5 + 11
+    pointers = b"".join(pointer(start + at) for at in range(number))
+    octets = message(question(b"\0"))[:6] + b"\0\2" + bytes(4) + question(b"\0")
+    octets += record(types.A, b"\1" * number) + record(types.TXT, pointers)
+    unpack = type(tutils.tdnsreq()).unpack
+    bound_input()
+    assert len(unpack(octets).answers) == 2
+    assert takes_little_time(lambda: unpack(octets))
+
+
+def test_names_are_read_as_before() -> None:
+    bound_input()
+    octets = b"\3www\7example\0" + b"\3ftp" + pointer(4) + b"\x0dxn--bcher-kva" + pointer(12)
+    cache = domain_names.cache()
+    read = [domain_names.unpack_from_with_compression(octets, place, cache) for place in (0, 13, 19, 13)]
+    assert read == [("www.example", 13), ("ftp.example", 6), ("b\u00fccher.", 16), ("ftp.example", 6)]
+    for broken in (b"\3ab", b"\xc0", pointer(0), b"\1a" + pointer(0), b"\x40" + b"a" * 64, b""):
+        with pytest.raises(struct.error):
+            domain_names.unpack_from_with_compression(broken, 0, domain_names.cache())
+
+
+def test_only_the_last_questions_of_a_connection_are_kept() -> None:
+    bound_input()
+    layer = DNSLayer(Context(tflow.tclient_conn(), Options()))
+    for number in range(2 * MOST_QUESTIONS):
+        layer.flows[number] = tflow.tdnsflow()
+    assert list(layer.flows) == list(range(MOST_QUESTIONS, 2 * MOST_QUESTIONS))
