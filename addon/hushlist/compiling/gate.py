@@ -13,6 +13,7 @@ import hashlib
 import json
 import shlex
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import astuple, dataclass, field, replace
 from itertools import count, product, takewhile
@@ -32,7 +33,7 @@ from hushlist.lists.list_source import ProblemReport
 from hushlist.match.index import Index
 from hushlist.policy.gate_limits import GateLimits
 from hushlist.policy.policy_file import Fingerprint, ListFile, Policy, PolicyError, fingerprint
-from hushlist.system.list_store import Version, forget_others
+from hushlist.system.list_store import ListStore, Version, forget_others
 
 if TYPE_CHECKING:
     from hushlist.compiling.logged_visits import LoggedRequest
@@ -43,6 +44,8 @@ _FEW = 100
 _VERY_FEW = 10
 #: octets from which on the lines that differ are looked at first
 _LONG = 1 << 16
+#: lists whose copies are written at once
+_AT_ONCE = 8
 
 
 @dataclass(slots=True)
@@ -180,6 +183,7 @@ class Gate:
         if not self.keeps:
             return
         stores = [own.store for own in self.policy.subscribed]
+        changed: dict[Path, tuple[ListStore, ChunkedList]] = {}
         for own in lists:
             file = own.file
             if file.url:
@@ -197,14 +201,20 @@ class Gate:
                     with store.locked():
                         store.note(held="", reasons=())
                 continue
-            with store.locked():
-                version = store.keep(file.path)
-                if version.digest != own.digest:
-                    problem = Problem(str(file.path), 0, file.path.name, "it changed while it was read")
-                    raise PolicyError([problem], self.policy.files)
-                store.use(version)
-                self.pointers[store.pointer] = fingerprint(store.pointer)
+            changed[store.folder] = store, own
+        with ThreadPoolExecutor(_AT_ONCE) as threads:  # each waits for the disk
+            list(threads.map(lambda one: self._use(*one), changed.values()))
         forget_others(Path(self.policy.source), stores, self.cache.folder)
+
+    def _use(self, store: ListStore, own: ChunkedList) -> None:
+        """Keep a copy of a list, and put it into force."""
+        with store.locked():
+            version = store.keep(own.file.path)
+            if version.digest != own.digest:
+                problem = Problem(str(own.file.path), 0, own.file.path.name, "it changed while it was read")
+                raise PolicyError([problem], self.policy.files)
+            store.use(version)
+            self.pointers[store.pointer] = fingerprint(store.pointer)
 
 
 def judge(

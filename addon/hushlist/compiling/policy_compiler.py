@@ -160,7 +160,7 @@ def _compile(
     with cache.writing() as name, list_workers(lists, jobs, progress) as workers:
         folder = Path(name)
         collect = partial(_collect, popular=popular_domains, folder=folder)
-        collected = list(read_lists(lists, workers, collect))
+        collected = list(read_lists(lists, workers, collect, longest_first=True))
         _doubt_formats(lists, {at for at, part in collected if part.rules})
         errors = [problem for report in reports for problem in report.errors]
         changed = [file for file, seen in policy.files.items() if fingerprint(file) != seen]

@@ -220,21 +220,31 @@ def list_workers(lists: Sequence[ChunkedList], jobs: int | None, progress: Progr
 
 
 def read_lists(
-    lists: Sequence[ChunkedList], workers: Workers, read: Callable[[LoadedChunk], Result]
+    lists: Sequence[ChunkedList],
+    workers: Workers,
+    read: Callable[[LoadedChunk], Result],
+    *,
+    longest_first: bool = False,
 ) -> Iterator[tuple[int, Result]]:
     """For each chunk, in order: the number of its list, and what ``read`` makes of it.
 
-    Problems of a chunk go to the report of its list.
+    Problems of a chunk go to the report of its list. ``longest_first``: no process is left alone with a long chunk in
+    the end; but results wait in memory.
     """
     places = [(at, chunk) for at, own in enumerate(lists) for chunk in own.chunks]
-    tasks = ((number, lists[at].file, chunk) for number, (at, chunk) in enumerate(places))
-    done, total = 0, sum(own.length for own in lists)
-    results = workers.apply(partial(_read, read), tasks)
-    for (at, chunk), (result, report) in zip(places, results, strict=True):
-        lists[at].report.merge(report)
-        done += chunk.length
+    order = sorted(range(len(places)), key=lambda number: -places[number][1].length * longest_first)
+    tasks = ((number, lists[places[number][0]].file, places[number][1]) for number in order)
+    done, total, turn = 0, sum(own.length for own in lists), 0
+    waiting: dict[int, tuple[Result, ProblemReport]] = {}
+    for number, found in zip(order, workers.apply(partial(_read, read), tasks), strict=True):
+        waiting[number] = found
+        done += places[number][1].length
         workers.show("read", done, total)
-        yield at, result
+        while turn in waiting:
+            at, (result, report) = places[turn][0], waiting.pop(turn)
+            lists[at].report.merge(report)
+            yield at, result
+            turn += 1
 
 
 def collect_rules(

@@ -20,7 +20,6 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
-from hashlib import sha256
 from io import BytesIO
 from ipaddress import IPv4Network, IPv6Network
 from itertools import accumulate, chain, compress, count, groupby, islice, repeat
@@ -67,6 +66,7 @@ from hushlist.match.rule import (
     Terms,
     WholeUrl,
 )
+from hushlist.match.short_hash import sha256
 from hushlist.url.hashed_uri import HashedUri
 from hushlist.url.parts import split_web
 from hushlist.url.request import canonical_url
@@ -125,10 +125,13 @@ class SortedRun(NamedTuple):
 
 def sorted_run(rows: list[bytes], folder: Path | None) -> SortedRun:
     """Sort the rows of one table and one part, and store them in a file of the folder, if one is given."""
-    rows.sort()
-    starts = array("I", (bisect_left(rows, bytes((octet,))) for octet in range(_OCTETS)))
-    starts.append(len(rows))
-    return SortedRun(store(b"".join(rows), folder), starts)
+    by_octet: list[list[bytes]] = [[] for _ in range(_OCTETS)]
+    for row in rows:
+        by_octet[row[0]].append(row)
+    for own in by_octet:  # many short lists are sorted faster than a long one
+        own.sort()
+    starts = array("I", accumulate(map(len, by_octet), initial=0))
+    return SortedRun(store(b"".join(chain.from_iterable(by_octet)), folder), starts)
 
 
 def key_ranges(count: int) -> list[tuple[int, int]]:
@@ -159,6 +162,8 @@ class Candidates(NamedTuple):
 Suspects = Callable[[Sequence[bytes]], Container[bytes]]
 #: rules that are collected at once
 _AT_ONCE = 1 << 12
+#: all octets but dots and line ends
+_NO_DOTS = bytes({*range(256)}.difference(b".\n"))
 
 
 @dataclass(slots=True)
@@ -246,12 +251,13 @@ class RunCollector:
         joined = b"\n".join(expressions) + b"\n"
         if joined.count(b"/\n") == joined.count(b"/") == len(expressions):
             hosts = expressions
-            dots = list(map(bytes.count, expressions, repeat(b".")))
+            dots = joined.translate(None, _NO_DOTS)  # of each line
             # "the index records the deepest host and path among clear rules"
-            part.deepest_host = max(part.deepest_host, max(dots) + 1)
-            if 0 in dots:
+            while b"." * part.deepest_host in dots:
+                part.deepest_host += 1
+            if dots.startswith(b"\n") or b"\n\n" in dots:
                 part.has_top_level = part.has_top_level or any(map(_is_top_level, expressions))
-            has_parent = list(map((1).__lt__, dots))
+            has_parent = dots.replace(b".\n", b"\n").split(b"\n")  # an empty line is false
             found.expressions.extend(compress(expressions, has_parent))
             found.lines.extend(compress(lines, has_parent))
         else:
@@ -412,7 +418,6 @@ def merge_tasks(parts: Sequence[CollectedPart]) -> dict[str, list[MergeTask]]:
     found: dict[str, list[MergeTask]] = {}
     for name, rows in counts.items():
         shape = Shape(rows, key_length(name), bits_for(rows))
-        # A piece begins and ends where a bucket does, and an octet of the filter.
         task = MergeTask(runs[name], shape, 0, 0, identities, marks, taken_back if name == EXPRESSIONS else {})
         found[name] = [task._replace(first=first, last=last) for first, last in key_ranges(rows)]
     return found
@@ -428,7 +433,10 @@ def merge_runs(task: MergeTask, folder: Path | None = None) -> TablePiece:
     _, shape, first, last, identities, length, taken_back = task
     size = shape.key
     rows = sorted_rows(task)
-    firsts = Struct(f">{len(rows)}I").unpack(_column(b"".join(rows), shape.width, 0, 4))
+    column = bytearray(_column(b"".join(rows), shape.width, 0, 4))
+    # A piece begins where a bucket does, and an octet of the filter: both are counted from there.
+    column[::4] = column[::4].translate(bytes((octet - first) % _OCTETS for octet in range(_OCTETS)))
+    firsts = Struct(f">{len(rows)}I").unpack(column)
     duplicates: Counter[int] = Counter()
     kept = bytearray(b"\1") * len(rows)
     for position in chain(_duplicates(rows, firsts, size, identities), _taken_back(rows, size, taken_back)):
@@ -436,23 +444,18 @@ def merge_runs(task: MergeTask, folder: Path | None = None) -> TablePiece:
         duplicates[part] += kept[position] and terms != GUIDE
         kept[position] = 0
     octets = b"".join(compress(rows, kept))
-    numbers = tuple(compress(firsts, kept))
-    shift = 32 - shape.bits
-    begin = (first << 24) >> shift
-    buckets = array("I", bytes(4 * (max(1, (last << 24) >> shift) - begin)))
-    for own in numbers:
-        buckets[(own >> shift) - begin] += 1
+    buckets = [0] * max(1, (last - first << 24) >> 32 - shape.bits)
     marks = bytearray((last - first) * length >> 8)
-    shift = 33 - length.bit_length()
-    begin = (first << 24) >> shift
-    for own, mark in zip(numbers, octets[3 :: shape.width].translate(MARKS), strict=True):
-        marks[(own >> shift) - begin] |= mark
+    of_bucket, of_mark = 32 - shape.bits, 33 - length.bit_length()
+    for own, mark in zip(compress(firsts, kept), octets[3 :: shape.width].translate(MARKS), strict=True):
+        buckets[own >> of_bucket] += 1
+        marks[own >> of_mark] |= mark
     return TablePiece(
         store(octets, folder),
         store(_column(octets, shape.width, shape.tail_at, shape.tail), folder),
-        store(buckets.tobytes(), folder),
+        store(array("I", buckets).tobytes(), folder),
         store(bytes(marks), folder),
-        len(numbers),
+        len(octets) // shape.width,
         duplicates,
     )
 

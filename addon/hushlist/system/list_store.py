@@ -2,7 +2,7 @@
 
     cache folder/lists/POLICY/LIST/  <digest>.list   a whole version; its name is the SHA-256 of its content
                                      versions.json   the digests of the good ones, the one in force first
-                                     state.json      what is not needed to decide: ``ListState``
+                                     state.json      what is not needed to decide: ``ListState``; missing while as new
                                      lock            locked by who changes something
 
 POLICY and LIST are digests: of the policy's path, and of what names the list. No name comes from outside. A file is
@@ -245,8 +245,10 @@ class ListStore:
 
     def note(self, **changes: str | float | tuple[str, ...]) -> ListState:
         """Change fields of the state."""
-        state = replace(self.state(), **changes)  # type: ignore[arg-type]  # the fields' own types
-        replace_file(self.folder / "state.json", json.dumps(asdict(state)).encode(), is_private=True)
+        before = self.state()
+        state = replace(before, **changes)  # type: ignore[arg-type]  # the fields' own types
+        if state != before:
+            replace_file(self.folder / "state.json", json.dumps(asdict(state)).encode(), is_private=True)
         return state
 
     def _point(self, versions: Iterable[Version]) -> None:

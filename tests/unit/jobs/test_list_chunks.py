@@ -8,7 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.jobs import list_chunks
-from hushlist.jobs.list_chunks import chunk_list, line_blocks, load_chunk
+from hushlist.jobs.list_chunks import LoadedChunk, chunk_list, line_blocks, load_chunk, read_lists
+from hushlist.jobs.worker_processes import Workers
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import LONGEST_LINE, ListDefaults
 from hushlist.policy.policy_file import ListFile
@@ -48,6 +49,28 @@ def test_no_more_of_a_line_is_read_than_tells_that_it_is_too_long(
     assert warnings[0][0] == first
     assert (warnings[0][1] == f"left out: it is longer than {LONGEST_LINE} octets") is (length > LONGEST_LINE)
     assert [line for line, _ in warnings[1:]] == ([first + 2] if b"c d" in behind else [])
+
+
+@pytest.mark.parametrize(("longest_first", "order"), [(False, [0, 1, 2, 3]), (True, [2, 1, 3, 0])])
+def test_results_and_problems_are_in_the_order_of_the_lists_whatever_is_read_first(
+    tmp_path: Path, longest_first: bool, order: list[int]
+) -> None:
+    lists = []
+    for number, length in enumerate((1, 20, 30, 20)):
+        (tmp_path / str(number)).write_text(f"a b\n{'x' * length}.example\n")
+        lists.append(chunk_list(listed(tmp_path / str(number))))
+    read, steps = list[int](), list[tuple[int, int]]()
+
+    def lines_of(chunk: LoadedChunk) -> list[int]:
+        read.append(chunk.number)
+        return [rule.line for rule in chunk.rules]
+
+    with Workers(1, lambda _, done, total: steps.append((done, total))) as workers:
+        found = list(read_lists(lists, workers, lines_of, longest_first=longest_first))
+    assert read == order
+    assert found == [(at, [2]) for at in range(4)]
+    assert [len(own.report.warnings) for own in lists] == [1] * 4
+    assert steps[-1] == (sum(own.length for own in lists),) * 2
 
 
 def test_the_digest_is_that_of_the_whole_file(tmp_path: Path) -> None:
