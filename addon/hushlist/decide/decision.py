@@ -13,9 +13,10 @@ asked are collected (reading 12 of ``addon/README.md``).
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, tzinfo
+from functools import partial
 from typing import TYPE_CHECKING, NamedTuple
 
 from hushlist.errors import UrlError, printable, without_user
@@ -78,7 +79,7 @@ class Decision(NamedTuple):
     def of(self, asked: Request | bytes) -> Decision:
         """The same decision for a request with one name, or for a URL."""
         action, _, matches, winner, fault, _, group, _, unconfirmed = self
-        return Decision(action, None, matches, winner, fault, asked, group, None, unconfirmed)
+        return _new_decision((action, None, matches, winner, fault, asked, group, None, unconfirmed))
 
     def __str__(self) -> str:
         """The reason, for people; empty if no rule fits."""
@@ -106,6 +107,10 @@ class Decision(NamedTuple):
             "matches": [found.as_dict() for found in self.matches],
             **({"unconfirmed": [question.as_dict() for question in self.unconfirmed]} if self.unconfirmed else {}),
         }
+
+
+#: makes a decision of all its fields, in half the time
+_new_decision: Callable[[tuple[object, ...]], Decision] = partial(tuple.__new__, Decision)
 
 
 class Judgement(NamedTuple):

@@ -97,6 +97,18 @@ def deepest_folder(path: bytes, deepest: int = DEEPEST_PATH) -> bytes:
     return path[: path.rfind(b"/", 0, -1) + 1]
 
 
+def folders_above(folder: bytes) -> list[bytes]:
+    """A folder and those above it but for the root, the deepest first.
+
+    >>> folders_above(b"/1/2/3/"), folders_above(b"/1/")
+    ([b'/1/2/3/', b'/1/2/', b'/1/'], [b'/1/'])
+    """
+    folders, end = [folder], len(folder) - 1
+    while (end := folder.rfind(b"/", 0, end)) > 0:
+        folders.append(folder[: end + 1])
+    return folders
+
+
 def path_prefixes(path: bytes, query: bytes | None, deepest: int = DEEPEST_PATH) -> list[bytes]:
     """The path with its query, without it, and its folders down to ``deepest`` components, the deepest first.
 

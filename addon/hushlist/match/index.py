@@ -24,9 +24,9 @@ from hushlist.match.expressions import (
     DEEPEST_HOST,
     DEEPEST_PATH,
     deepest_folder,
+    folders_above,
     full_hash,
     host_suffixes,
-    path_prefixes,
     suffixes_with_top_level,
 )
 from hushlist.match.filters.filter_index import FilterIndex
@@ -269,29 +269,35 @@ class Index(IndexFile):
         own = [path + b"?" + query, path] if query else [path]
         if path == b"/":
             own.pop()  # it is the whole host
-        rows = self._rows(suffixes, own)
-        matches = self._matches(rows, _standard(host, own)) if rows else []
-        if self._seals:
-            matches += self._find_sealed(_standard(host, own))
         folder = deepest_folder(path, self._deepest_path)
-        if len(folder) > 1:
-            found = self._folders.get((host.name, folder))
-            matches += self._find_folders(host, folder) if found is None else found
-        return matches
+        above = self._folders.get((host.name, folder)) if len(folder) > 1 else ()
+        if above is None:
+            return self._find_new_folder(host, own, folder)
+        rows = self._rows(suffixes, own)
+        if not (rows or above or self._seals):  # as mostly
+            return []
+        return [*self._find_standard(rows, _standard(host, own)), *above]
 
-    def _find_folders(self, host: Host, folder: bytes) -> Sequence[Match]:
-        """Matches for a folder and those above it, without those for the whole host; they are remembered."""
-        every = path_prefixes(folder, None, self._deepest_path)[:-1]  # the last is the whole host
-        found: Sequence[Match] = ()
-        rows = self._rows(host.suffixes, every)
+    def _find_standard(self, rows: Iterable[tuple[bytes, TableRow]], standard: Collection[bytes]) -> list[Match]:
+        """The matches of rows, and of sealed hashes for standard expressions."""
+        return [*self._matches(rows, standard), *self._find_sealed(standard)]
+
+    def _find_new_folder(self, host: Host, own: Sequence[bytes], folder: bytes) -> list[Match]:
+        """Matches for a path, for its folder and for those above it; these are remembered."""
+        every = folders_above(folder)
+        rows = self._rows(host.suffixes, [*own, *every])
+        found: list[Match] = []
+        above: Sequence[Match] = ()
         if rows or self._seals:
-            standard = _standard(host, [own for own in every if own.count(b"/") <= DEEPEST_PATH + 1])
-            found = [*self._matches(rows, standard), *self._find_sealed(standard)]
+            of_path = {suffix + path for suffix in host.suffixes for path in own}
+            found = self._find_standard([row for row in rows if row[0] in of_path], _standard(host, own))
+            standard = _standard(host, [one for one in every if one.count(b"/") <= DEEPEST_PATH + 1])
+            above = self._find_standard([row for row in rows if row[0] not in of_path], standard)
         if len(folder) <= _LONGEST_FOLDER:
             if len(self._folders) >= MOST_FOLDERS:
                 self._folders.clear()
-            self._folders[host.name, folder] = found
-        return found
+            self._folders[host.name, folder] = above
+        return [*found, *above]
 
     def clear_rules(self, expressions: Sequence[bytes]) -> tuple[dict[bytes, list[Rule]], set[bytes]]:
         """The rules in the clear for exactly these expressions; and the hosts below which some have paths."""
@@ -317,6 +323,8 @@ class Index(IndexFile):
 
         Decisions spend most of their time in this loop, so it calls few functions.
         """
+        if not paths:
+            return []
         unmarked, shift, marks = self._filter, self._filter_shift, MARKS
         near: list[tuple[bytes, bytes]] = []
         for host in hosts:

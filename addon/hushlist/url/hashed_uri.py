@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
-from hashlib import md5, sha1, sha256
+from hashlib import sha1, sha256
 from typing import NamedTuple
 
 from hushlist.errors import UrlError
@@ -20,6 +20,11 @@ from hushlist.url.host import is_plain_name, parse_ipv6
 from hushlist.url.iri import convert_to_a_labels, map_to_uri, mapped_to_uri
 from hushlist.url.parts import DEFAULT_PORTS, Parts, Profile, split_generic, to_bytes
 from hushlist.url.rfc3986 import lowercase_scheme, protect_path
+
+try:  # OpenSSL takes longer to begin than CPython's own MD5 needs for a URL; a build may lack that
+    from _md5 import md5  # type: ignore[import-not-found]
+except ImportError:
+    from hashlib import md5
 
 # -- 4.1, 4.2: the grammar ---------------------------------------------------------------------------------------
 
@@ -347,13 +352,13 @@ def web_strings(
     strings: list[Sequence[bytes]] = [()] * count
     for variant, bare, queried in plans:
         for path, query in targets:
-            own = _paths(variant, scheme, path)
-            fronts = (origin + own[0],) if len(own) == 1 else tuple([origin + path for path in own])
+            fronts = [origin + own for own in _paths(variant, scheme, path)]
             if bare is not None:
                 strings[bare] = _with(strings[bare], fronts) if strings[bare] else fronts
             if queried is not None and query is not None:
                 end = b"?" + _escaped(query)
-                strings[queried] = _with(strings[queried], [front + end for front in fronts])
+                ended = [front + end for front in fronts]
+                strings[queried] = _with(strings[queried], ended) if strings[queried] else ended
     return strings
 
 

@@ -243,8 +243,8 @@ def target_forms(scheme: bytes, target: bytes, names: int = 1) -> Forms:
         sent = _WITH_PARAMETERS.fullmatch(target)
         bare = normalization.remove_parameters(sent[1]) if sent else b""
         if sent and is_plain_target(bare):
-            form = Parts(scheme, None, b"h", None, sent[1], _canonical_query(sent[2]))
-            return Forms((form, form._replace(path=bare)))
+            query = _canonical_query(sent[2])
+            return Forms(tuple([Parts(scheme, None, b"h", None, path, query) for path in (sent[1], bare)]))
     scheme = scheme if _SCHEME.fullmatch(scheme) else b"http"
     name, mark, query = target.partition(b"?")
     found, is_cut = path_interpretations(rooted(name), query if mark else None, names)
