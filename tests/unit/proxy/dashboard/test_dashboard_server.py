@@ -285,6 +285,24 @@ def test_decisions_are_shown_once_each_from_the_last_one_seen(hushlist: Hushlist
     assert len(data(hushlist, "?since=%D9%A3&of=x")["decisions"]) == 3
 
 
+def test_what_is_decided_while_an_answer_is_made_is_in_one_answer(
+    hushlist: Hushlist, use: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use()
+    decide(hushlist, "http://blocked.example/1")
+    asking = [lambda: decide(hushlist, "http://blocked.example/2")]
+
+    def requests_of(*_: object) -> list[object]:
+        while asking:
+            asking.pop()()
+        return []
+
+    monkeypatch.setattr(dashboard_server, "requests_of", requests_of)
+    first = data(hushlist)
+    second = data(hushlist, f"?since={first['last']}&of={first['of']}")
+    assert [one["url"][-1] for answer in (first, second) for one in answer["decisions"]] == ["1", "2"]
+
+
 def test_the_page_s_own_requests_are_no_decisions(hushlist: Hushlist, use: Callable[..., None]) -> None:
     use()
     get(hushlist)
