@@ -235,6 +235,13 @@ def test_it_can_only_be_read(hushlist: Hushlist, use: Callable[..., None], metho
     assert (response.status_code, response.headers["allow"]) == (405, "GET")
 
 
+@pytest.mark.parametrize("path", ["/nothing", "/live.js/", "/metrics/x"])
+def test_there_is_no_other_page(hushlist: Hushlist, use: Callable[..., None], path: str) -> None:
+    use()
+    answer = get(hushlist, path)
+    assert (answer.status_code, answer.text) == (404, "there is no such page\n")
+
+
 def test_a_recording_and_what_is_answered_already_are_left_alone(hushlist: Hushlist, use: Callable[..., None]) -> None:
     use()
     recorded, answered = flow_of(f"http://{dashboard_server.HOST}/"), flow_of(f"http://{dashboard_server.HOST}/")
