@@ -7,11 +7,14 @@ import os
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
+from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, settings
+from xdist.scheduler import LoadGroupScheduling
 
 from hushlist.system.postgres_address import PostgresAddress
 from postgres import GROUP, Server, running
@@ -48,6 +51,7 @@ if (
 ):
     os.environ["TMPDIR"] = tempfile.tempdir = str(_IN_MEMORY)
 
+_TESTS = Path(__file__).parent
 #: folders whose tests start proxies, servers and browsers
 _SLOW = {"e2e", "evasion", "faults"}
 
@@ -57,6 +61,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if _SLOW.intersection(item.path.parts):
             item.add_marker("slow")
+
+
+class _Scheduling(LoadGroupScheduling):
+    """A process that asks for work gets a group or, of what starts no programs, a whole file.
+
+    So a file's fixtures are made once; and of thousands of tests that each are asked for alone, the one that gives them
+    out would go through all that it gave before, for each.
+    """
+
+    def _split_scope(self, nodeid: str) -> str:
+        scope, path = super()._split_scope(nodeid), nodeid.partition("::")[0]
+        return path if scope == nodeid and not _SLOW.intersection(path.split("/")) else scope
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling | None:
+    return _Scheduling(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
+    """Only the package has examples: tests, and what they share, need not be searched for them."""
+    found = yield
+    is_ours = file_path.is_relative_to(_TESTS)
+    return [one for one in found if not (is_ours and isinstance(one, DoctestModule))]
 
 
 @pytest.hookimpl(wrapper=True)

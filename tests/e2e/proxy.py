@@ -101,6 +101,8 @@ class Proxy:
         self.url = f"http://{LOOPBACK}:{port}"
         #: the certificate authority that clients have to trust
         self.authority = authority
+        #: for clients with and without HTTP/2: to make one takes longer than a request
+        self._contexts: dict[bool, ssl.SSLContext] = {}
 
     def tls(self) -> ssl.SSLContext:
         """What a client needs to trust the certificates that the proxy makes."""
@@ -110,7 +112,8 @@ class Proxy:
 
     def client(self, *, http2: bool = False, timeout: float = PATIENCE) -> httpx.Client:
         """A client that sends everything through the proxy."""
-        return httpx.Client(proxy=self.url, verify=self.tls(), http2=http2, trust_env=False, timeout=timeout)
+        verify = self._contexts.get(http2) or self._contexts.setdefault(http2, self.tls())
+        return httpx.Client(proxy=self.url, verify=verify, http2=http2, trust_env=False, timeout=timeout)
 
     def get(self, url: str, headers: Mapping[str, str] | None = None) -> httpx.Response:
         """One request by a client of its own, hence over a connection of its own."""

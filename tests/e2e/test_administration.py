@@ -174,7 +174,9 @@ def test_a_lasting_rule_is_previewed_added_and_undone(browser: Chrome, page: Pro
     wait_until(browser, lambda one: one.find_element(By.ID, "preview-rule").is_displayed())
 
     def preview(one: Chrome) -> bool:  # the log is written by a thread of its own
+        one.execute_script("document.getElementById('preview').replaceChildren()")
         one.find_element(By.ID, "preview-rule").click()
+        wait_until(one, lambda _: one.find_element(By.ID, "preview").text)
         return "fine.test/page" in one.find_element(By.ID, "preview").text
 
     wait_until(browser, preview)

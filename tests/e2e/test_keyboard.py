@@ -90,8 +90,11 @@ def test_everything_is_done_without_a_mouse(browser: Chrome, page: Proxy) -> Non
     keyboard.tab_to("Preview")
 
     def previewed(one: Chrome) -> bool:  # the log is written by a thread of its own
+        one.execute_script("document.getElementById('preview').replaceChildren()")
         keyboard.press(Keys.ENTER)
-        return "keys.test/a" in str(one.execute_script("return document.getElementById('preview').textContent"))
+        found = "return document.getElementById('preview').textContent"
+        wait_until(one, lambda _: one.execute_script(found))
+        return "keys.test/a" in str(one.execute_script(found))
 
     wait_until(browser, previewed)
     keyboard.tab_to("Do it", is_back=True)

@@ -491,7 +491,7 @@ class Overrides:
 
     # -- history -------------------------------------------------------------------------------------------------------
 
-    def history(self, limit: int = 100) -> list[GrantEvent]:
+    def history(self, limit: int) -> list[GrantEvent]:
         """The last events, the newest first."""
         with self._store.reading() as database:
             return [GrantEvent(*row) for row in database.execute(NEWEST_EVENTS, (limit,))]

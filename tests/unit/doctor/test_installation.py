@@ -6,6 +6,7 @@ import json
 import os
 import time
 from collections.abc import Iterable
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
@@ -139,6 +140,13 @@ class TestLists:
         told = " ".join(what for _, _, what in self.look(policy, tmp_path))
         assert "status 500" in told
         assert "it is a web page" in told
+
+    def test_a_file_that_is_held_back_is_told(self, tmp_path: Path) -> None:
+        policy = replace(policy_of(tmp_path, PLAIN), held={tmp_path / "own.hosts": "it is a web page"})
+        ((about, condition, what),) = self.look(policy, tmp_path)
+        assert (about, condition) == ("lists", Condition.WARNING)
+        assert "own.hosts" in what
+        assert "it is a web page" in what
 
 
 @needs_posix

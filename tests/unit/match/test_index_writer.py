@@ -101,6 +101,11 @@ def test_merging_in_pieces_gives_the_same_index_as_in_one(
     assert duplicates_of(merged) == duplicates_of(compiled(parts)[1])
 
 
+def test_a_table_has_room_for_all_rows_whatever_their_keys_begin_with() -> None:
+    parts = parts_of([Rule(ExpressionHash(bytes([first]) * 32), TERMS, first) for first in (0, 254, 255)])
+    assert sum(task.shape.count for own in merge_tasks(parts).values() for task in own) == 3
+
+
 def test_pieces_cover_every_first_octet_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(index_writer, "FEW_ROWS", 8)
     parts = parts_of(many_rules(3000))

@@ -193,7 +193,7 @@ def test_a_grant_is_noted_and_recorded(pupil: Person, overrides: Overrides) -> N
     flow = pupil.flow("http://games.example/")
     assert pupil.ask(flow) is None
     assert "by passphrase (grant 1)" in flow.metadata[KEY]["grant"]
-    (event,) = overrides.history()
+    (event,) = overrides.history(100)
     assert (event.what, event.client, event.target, event.how) == ("granted", PUPIL, "games.example", "passphrase")
 
 
@@ -557,7 +557,7 @@ def test_a_click_on_a_warning_lets_this_client_go_on_for_an_hour(
     assert (answer.status_code, answer.headers["location"]) == (303, "/a")
     assert pupil.passes("http://mixed.example/b")
     assert not other.passes("http://mixed.example/a")
-    (event,) = overrides.history()
+    (event,) = overrides.history(100)
     assert (event.what, event.client, event.target, event.how) == ("granted", PUPIL, "mixed.example", "warning")
     clock.now += 3601
     assert not pupil.passes("http://mixed.example/b")

@@ -153,6 +153,8 @@ def test_limits_of_clients_are_kept(service: SafeBrowsingService) -> None:
     base64 = urlsafe_b64encode(encode_message(BatchGetHashListsRequest(("mw-4b",), size_constraints=sizes))).decode()
     (small,) = read(BatchGetHashListsResponse, get(service, "/v5/hashLists:batchGet", f"$req={base64}")).hash_lists
     assert len(update_of_v5(small).additions) == 1024
+    small = read(HashList, get(service, "/v5/hashList/mw-4b", "sizeConstraints.maxDatabaseEntries=1024"))
+    assert len(update_of_v5(small).additions) == 1024
     limited = FetchThreatListUpdatesRequest(
         list_update_requests=(ListUpdateRequest(1, 6, 1, constraints=Constraints(max_update_entries=2048)),)
     )

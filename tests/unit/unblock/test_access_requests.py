@@ -67,7 +67,7 @@ def test_a_request_is_stored_and_seen_by_another_process(
         assert other.requests() == [filed]
         while other.asked(PUPIL, "games.example") != filed:  # a thread has to read it from a database
             time.sleep(0.01)
-    assert overrides.history()[0].what == "asked"
+    assert overrides.history(100)[0].what == "asked"
 
 
 def test_one_that_is_repeated_is_merged_and_keeps_the_url_that_people_were_told(overrides: Overrides) -> None:
@@ -76,7 +76,7 @@ def test_one_that_is_repeated_is_merged_and_keeps_the_url_that_people_were_told(
     assert again == replace(first, times=2)
     assert overrides.ask(wanted(reason="really")).reason == "really"
     assert [one.times for one in overrides.requests()] == [3]
-    assert [event.what for event in overrides.history()] == ["asked"]
+    assert [event.what for event in overrides.history(100)] == ["asked"]
 
 
 @pytest.mark.parametrize(
@@ -95,7 +95,7 @@ def test_an_approved_request_is_a_grant_for_who_asked(overrides: Overrides, scop
     (found,) = overrides.requests(waiting=False)
     assert (found.state, found.by) == (RequestState.GRANTED, "parent")
     assert (overrides.requests(), overrides.asked("user:jo", "games.example")) == ([], None)
-    assert [event.what for event in overrides.history()] == ["granted", "asked"]
+    assert [event.what for event in overrides.history(100)] == ["granted", "asked"]
 
 
 def test_a_declined_request_rests_for_an_hour(overrides: Overrides, clock: Clock) -> None:
@@ -103,7 +103,7 @@ def test_a_declined_request_rests_for_an_hour(overrides: Overrides, clock: Clock
     found = overrides.decline(1, "after\tdinner", by="parent")
     assert (found.state, found.word) == (RequestState.DECLINED, "after dinner")
     assert overrides.asked(PUPIL, "games.example") == found
-    assert overrides.history()[0].how == "request 1: after dinner"
+    assert overrides.history(100)[0].how == "request 1: after dinner"
     with pytest.raises(AskedTooOftenError):
         overrides.ask(wanted())
     overrides.ask(wanted("other.example"))

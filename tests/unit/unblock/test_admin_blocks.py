@@ -147,7 +147,7 @@ def test_a_block_ends_at_its_time_or_when_somebody_ends_it(decide: Decide, overr
     assert overrides.end_block(left.id, by="max") == left
     assert decide("http://b.test/") is Action.PASS
     assert overrides.blocks_at(clock.now) is NO_BLOCKS
-    assert [event.what for event in overrides.history()] == ["block ended", "blocked", "blocked"]
+    assert [event.what for event in overrides.history(100)] == ["block ended", "blocked", "blocked"]
 
 
 def test_of_a_block_and_a_grant_the_newer_one_holds(decide: Decide, overrides: Overrides, clock: Clock) -> None:

@@ -214,7 +214,7 @@ def test_no_extension_has_no_minutes_or_more_than_a_week(made: Made, number: int
 def test_an_extension_is_in_the_history(made: Made, place: Path | PostgresAddress) -> None:
     made().extend(GAMES, 30, client="user:jo", by="a parent")
     with Overrides(place, lambda: 60.0 * NOW) as overrides:
-        (event,) = overrides.history()
+        (event,) = overrides.history(100)
     assert (event.what, event.client, event.target, event.how, event.by) == (
         *("extended", "user:jo", GAMES),
         *("30 more minutes", "a parent"),
@@ -236,7 +236,7 @@ def test_an_extension_holds_at_once_and_is_taken_back_once(made: Made, place: Pa
     one.exchange()
     assert one.extended(["user:jo"], GAMES, 0, NOW + 1) == 5
     with Overrides(place, lambda: 60.0 * NOW) as overrides:
-        assert [(event.what, event.by) for event in overrides.history()[:2]] == [("taken back", "max")] * 2
+        assert [(event.what, event.by) for event in overrides.history(100)[:2]] == [("taken back", "max")] * 2
 
 
 def test_the_thread_reads_what_another_wrote(made: Made, monkeypatch: pytest.MonkeyPatch) -> None:

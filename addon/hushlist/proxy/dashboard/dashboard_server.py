@@ -268,8 +268,9 @@ class DashboardServer:
             await asyncio.sleep(GATHER if statistics.total > number else 0)
         privacy = await asyncio.to_thread(privacy_of, self._runtime)
         plain = {**view(self._runtime, privacy), "of": _name_of(statistics.started), "last": statistics.total}
+        noted = statistics.since(number)  # at once: the next answer begins after the last of these
         plain["requests"] = await asyncio.to_thread(requests_of, self._runtime, privacy)
-        plain["decisions"] = await asyncio.to_thread(recent, statistics.since(number), privacy)
+        plain["decisions"] = await asyncio.to_thread(recent, noted, privacy)
         return _json(HTTPStatus.OK, plain)
 
     def _explain(self, request: http.Request) -> http.Response:

@@ -50,6 +50,11 @@ def test_every_part_is_there(engine: Engine) -> None:
         assert part in text
 
 
+def test_it_says_how_many_rules_of_a_list_never_fired(engine: Engine) -> None:
+    rows = [line.split() for line in report_text(report(engine, RECORDS)) if "never.example" in line]
+    assert [row[:3] for row in rows] == [["1", "6", "ads.yaml"]]
+
+
 def test_titles_are_told_from_other_lines(engine: Engine) -> None:
     assert "Lists" in [line for line in report_text(report(engine, RECORDS)) if isinstance(line, Title)]
 

@@ -362,7 +362,7 @@ def test_a_quota_is_extended(
         minutes.exchange()
         assert minutes.extended((client or "192.0.2.7",), "hrn://c.example/games", 0, int(NOW)) == 30
         assert minutes.extended(("192.0.2.8",), "hrn://c.example/games", 0, int(NOW)) == (0 if client else 30)
-    (event,) = overrides.history()
+    (event,) = overrides.history(100)
     assert (event.what, event.client, event.how, event.by) == ("extended", client, "30 more minutes", "jo")
     said = f"extended  category hrn://c.example/games  for {whom}  (30 more minutes; jo)"
     assert run("history")[1].endswith(f"  {said}\n")

@@ -458,6 +458,15 @@ def test_while_the_filter_is_off_nothing_is_asked_of_it(runtime: Runtime, monkey
     assert ask(runtime, flow_of("blocked.example"), "off").response is None
 
 
+def test_while_the_filter_is_off_an_answer_stays_as_it_is(runtime: Runtime) -> None:
+    runtime.mode = "off"
+    flow = flow_of("other.example")
+    flow.response = response = flow.request.succeed([record_of(dns.types.HTTPS, ENCRYPTED)])
+    DnsQueries(runtime).answer(flow)
+    assert flow.response is response
+    assert [own.data for own in response.answers] == [ENCRYPTED]
+
+
 # -- prefixes that somebody has to confirm ---------------------------------------------------------------------------
 
 

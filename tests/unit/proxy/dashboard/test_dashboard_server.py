@@ -235,6 +235,13 @@ def test_it_can_only_be_read(hushlist: Hushlist, use: Callable[..., None], metho
     assert (response.status_code, response.headers["allow"]) == (405, "GET")
 
 
+@pytest.mark.parametrize("path", ["/nothing", "/live.js/", "/metrics/x"])
+def test_there_is_no_other_page(hushlist: Hushlist, use: Callable[..., None], path: str) -> None:
+    use()
+    answer = get(hushlist, path)
+    assert (answer.status_code, answer.text) == (404, "there is no such page\n")
+
+
 def test_a_recording_and_what_is_answered_already_are_left_alone(hushlist: Hushlist, use: Callable[..., None]) -> None:
     use()
     recorded, answered = flow_of(f"http://{dashboard_server.HOST}/"), flow_of(f"http://{dashboard_server.HOST}/")
@@ -283,6 +290,24 @@ def test_decisions_are_shown_once_each_from_the_last_one_seen(hushlist: Hushlist
     # numbers of another session are none of this one's
     assert len(data(hushlist, "?since=3&of=1.000")["decisions"]) == 3
     assert len(data(hushlist, "?since=%D9%A3&of=x")["decisions"]) == 3
+
+
+def test_what_is_decided_while_an_answer_is_made_is_in_one_answer(
+    hushlist: Hushlist, use: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use()
+    decide(hushlist, "http://blocked.example/1")
+    asking = [lambda: decide(hushlist, "http://blocked.example/2")]
+
+    def requests_of(*_: object) -> list[object]:
+        while asking:
+            asking.pop()()
+        return []
+
+    monkeypatch.setattr(dashboard_server, "requests_of", requests_of)
+    first = data(hushlist)
+    second = data(hushlist, f"?since={first['last']}&of={first['of']}")
+    assert [one["url"][-1] for answer in (first, second) for one in answer["decisions"]] == ["1", "2"]
 
 
 def test_the_page_s_own_requests_are_no_decisions(hushlist: Hushlist, use: Callable[..., None]) -> None:
