@@ -374,7 +374,7 @@ def test_in_a_tunnel_nothing_is_a_question(runtime: Runtime, mode: str, is_kille
     flow = flow_of("blocked.example")
     flow.client_conn.proxy_mode = ProxyMode.parse("regular")
     ask(runtime, flow, mode)
-    assert (flow.error is not None, flow.response) == (is_killed, None)
+    assert (flow.error is not None, flow.response, flow.metadata) == (is_killed, None, {})
     flow.response = before = flow.request.succeed([dns.ResourceRecord.A("blocked.example", IPv4Address("192.0.2.7"))])
     DnsQueries(runtime).answer(flow)
     assert flow.response is before
