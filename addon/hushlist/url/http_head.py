@@ -94,20 +94,25 @@ def request_of_head(head: HttpHead, server_name: str | None, naming: Naming, *, 
 # Spec: RFC 4918, 8.3: Simple-ref = absolute-URI | ( path-absolute [ "?" query ] ). Stores have paths without a slash.
 _REFERENCE = re.compile(rb"(?:(?:(?i:https?):|[A-Za-z][A-Za-z0-9+.-]*:(?=//))(?:[/\\]{2}([^/\\?#]*))?)?(.*)", re.DOTALL)
 
+#: octets of all references; by default, nginx and Apache take 8 KiB for a header field
+_LONGEST_REFERENCES = 1 << 13
+
 
 def _others(request: Request, references: Iterable[bytes]) -> Iterator[Request]:
     """What else of a server a request is about, by its own hosts and the reference's, which some servers do not read.
 
-    Of more than a client could mean, the first ones are decided, and one is a fault.
+    Of more than a client could mean, the first ones are decided, of longer ones their beginnings; that is a fault.
     """
     distinct = list(dict.fromkeys(filter(None, references)))
+    is_long = sum(map(len, distinct)) > _LONGEST_REFERENCES
     for number, reference in enumerate(distinct[: MOST_HOSTS + 1]):
-        found = _REFERENCE.fullmatch(reference)
+        found = _REFERENCE.fullmatch(reference[:LONGEST_NAME] if is_long else reference)
         assert found is not None
         authority, target = found.groups()
         hosts, fault = looked_up([*request.hosts, *(_listed(authority) if authority else ())])
         if number == MOST_HOSTS:
             fault = fault or "its headers name too many other targets"
+        fault = fault or ("its headers name other targets that are too long" if is_long else None)
         names = tuple(dict.fromkeys(hosts))[: MOST_HOSTS + 1]
         yield replace(request, hosts=names, target=rooted(target), fault=request.fault or fault)
 

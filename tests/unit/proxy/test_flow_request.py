@@ -244,9 +244,14 @@ def test_more_places_than_a_client_could_mean_are_no_request() -> None:
     engine = engine_of("rules: []")
     few = tuple((b"Destination", b"/%d" % (number % 4)) for number in range(4000))
     assert engine.decide(request_of_flow(flow_of(headers=few))).action is Action.PASS
-    many = request_of_flow(flow_of(headers=tuple((b"Destination", b"/%d" % number) for number in range(2000))))
+    many = request_of_flow(flow_of(headers=tuple((b"Destination", b"/%d" % number) for number in range(1000))))
     assert len(many.others) == 5
     assert engine.decide(many).fault == "its headers name too many other targets"
+    long = tuple((b"Destination", b"/%d" % number + b"a/;b/..//%2e%2e/" * 500) for number in range(2))
+    request = request_of_flow(flow_of(headers=long))
+    assert engine.decide(request).fault == "its headers name other targets that are too long"
+    assert sum(len(other.target) for other in request.others) < 4096
+    assert engine.decide(request_of_flow(flow_of(headers=long[:1]))).fault is None
 
 
 @pytest.mark.parametrize(
