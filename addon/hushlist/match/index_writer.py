@@ -20,6 +20,7 @@ from collections import Counter
 from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from hashlib import sha256
 from io import BytesIO
 from ipaddress import IPv4Network, IPv6Network
 from itertools import accumulate, chain, compress, count, groupby, islice, repeat
@@ -66,7 +67,6 @@ from hushlist.match.rule import (
     Terms,
     WholeUrl,
 )
-from hushlist.match.short_hash import sha256
 from hushlist.url.hashed_uri import HashedUri
 from hushlist.url.parts import split_web
 from hushlist.url.request import canonical_url
