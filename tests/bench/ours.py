@@ -159,6 +159,7 @@ WORST_UNITS = (
     "☃".encode(),
     b" /",
     b"/%3fa%23b;%5c",
+    b"a/;b/..//%2e%2e/",
     b"a/",
 )
 
