@@ -26,7 +26,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from hushlist.compiling.index_cache import IndexCache
-from hushlist.decide.engine import ConfirmingEngine, Engine
+from hushlist.decide.engine import Engine
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.index import Index
 from hushlist.match.index_file import IndexFileError
@@ -82,6 +82,7 @@ def asking_engine(
         return Engine(policy, index, redirect_memory, overrides)
     from hushlist.compiling.prefix_service import search_hashes  # most policies start faster without these
     from hushlist.decide.confirmations import Confirmations
+    from hushlist.decide.confirming import ConfirmingEngine
 
     return ConfirmingEngine(policy, index, redirect_memory, overrides, Confirmations(search_hashes))
 

@@ -21,11 +21,10 @@ from hushlist.decide.filter_decisions import FilteredRequest
 from hushlist.decide.known_hosts import GroupHosts, KnownHost, KnownHosts, may_change, stops
 from hushlist.errors import UrlError
 from hushlist.match.checks import Check, CheckedRequest, may_fail
-from hushlist.match.context import Telling, is_third_party
-from hushlist.match.expressions import full_hash
+from hushlist.match.context import is_third_party
 from hushlist.match.index import Index, find_checks
 from hushlist.match.index_file import ALLOWING, CATEGORIZED
-from hushlist.match.rule import Action, Anything, ExpressionHash, Ordered, Rule, Terms
+from hushlist.match.rule import Action, Anything, Ordered, Rule, Terms
 from hushlist.match.rule_match import Match
 from hushlist.policy.groups import NOBODY, Client, Group
 from hushlist.policy.pass_through import WITHOUT_PAGES
@@ -51,18 +50,14 @@ from hushlist.url.request import (
 )
 
 if TYPE_CHECKING:
-    from hushlist.decide.confirmations import Confirmations, Verdict
-    from hushlist.policy.safe_browsing import ThreatList
+    from hushlist.decide.confirmations import Confirmations
+    from hushlist.decide.confirming import RequestOrUrl
     from hushlist.unblock.admin_blocks import AdminBlock
     from hushlist.unblock.grants import Grant
     from hushlist.unblock.overrides import Overrides
 
 #: the layer of a decision by an administrator's block, and what its rules are called
 BLOCKS_LAYER = "blocks"
-
-
-#: a request, a URL with what is told of it, or ``None`` for a connection
-_Asked = Request | tuple[bytes, Told | None] | None
 
 
 class Engine:
@@ -454,7 +449,7 @@ class Engine:
         return strictest(decisions)
 
     def _by_matches(
-        self, known: KnownHost, below: Sequence[Match], now: datetime | None, asked: _Asked = None
+        self, known: KnownHost, below: Sequence[Match], now: datetime | None, asked: RequestOrUrl = None
     ) -> Decision:
         """The decision by the rules for a whole host, and by other matches."""
         if not below and known.alone is not None:
@@ -467,13 +462,17 @@ class Engine:
         )
 
     def _by_changing(
-        self, view: EffectivePolicy, found: Iterable[Match], now: datetime | None, asked: _Asked
+        self, view: EffectivePolicy, found: Iterable[Match], now: datetime | None, asked: RequestOrUrl
     ) -> Decision:
         """The same where some may have expired, or have to be confirmed."""
         moment = (now or datetime.now(UTC)).astimezone(UTC)
         found = [match for match in found if match.rule.terms.holds_at(moment)]
         if any(match.rule.terms.confirmer for match in found):
-            return self._by_confirmed(view, found, asked)
+            from hushlist.decide.confirming import decide_confirmed  # few policies need it
+
+            return decide_confirmed(
+                view, found, asked, self.policy.confirmers, self.confirmations, is_settled=self._is_settled
+            )
         return view.decide(found)
 
     @cached_property
@@ -489,42 +488,6 @@ class Engine:
         for service, prefix, _ in decision.unconfirmed:
             why = None if self.confirmations is None else self.confirmations.fault(service)
             yield f"sha256:{prefix.hex()} is not confirmed: {why or f'{service.server} was not asked'}"
-
-    def _by_confirmed(self, view: EffectivePolicy, found: Iterable[Match], asked: _Asked) -> Decision:
-        """The same where prefixes fit: those count that are confirmed, and others as the policy says for no answer.
-
-        Where what is not known could change nothing, nobody has to be asked.
-        """
-        from hushlist.decide.confirmations import Question  # few policies need it
-
-        sure, assumed, doubtful, questions = list[Match](), list[Match](), list[Match](), list[Question]()
-        for match in found:
-            named = self.policy.confirmers.get(match.rule.terms.confirmer)
-            if named is None:
-                sure.append(match)
-                continue
-            service = named.service
-            if service.is_google and not _is_of_frame(asked):
-                continue  # Google's terms: what is no page "should not be checked"
-            assert isinstance(match.rule.pattern, ExpressionHash)
-            question = Question(service, match.rule.pattern.value, full_hash(match.expression))
-            verdict = None if self.confirmations is None else self.confirmations.verdict(question)
-            if verdict is not None:
-                sure += _confirmed(match, named, verdict, asked)
-                continue
-            questions.append(question)
-            doubtful += (possible := [*_possible(match, named)])
-            if service.blocks_unanswered:
-                via = f"nobody has confirmed it, and no-answer is block: {service.server}"
-            elif self._is_settled and self.confirmations is not None and self.confirmations.fault(service) is None:
-                via = f"it was not asked about in time, as too much was asked: {service.server}"
-            else:
-                continue
-            assumed += (own._replace(via=via, confirmed_by="") for own in possible)
-        decision = view.decide([*sure, *assumed])
-        if doubtful and view.decide([*sure, *doubtful]).winner != view.decide(sure).winner:
-            return decision._replace(unconfirmed=tuple(questions))
-        return decision
 
     def _find_uris(
         self,
@@ -586,35 +549,6 @@ class Engine:
         return [match._replace(via=_VIA) for match in twins if match.rule not in rules]
 
 
-class ConfirmingEngine(Engine):
-    """An engine that asks whoever has to confirm a prefix, and waits: for commands and helpers, never for a proxy."""
-
-    def decide(
-        self, request: Request, now: datetime | None = None, client: Client = NOBODY, group: Group | None = None
-    ) -> Decision:
-        """As ``Engine.decide``, but it waits for answers."""
-        return self._decide(Engine.decide, request, now, client, group)
-
-    def decide_host(
-        self, request: Request, now: datetime | None = None, client: Client = NOBODY, group: Group | None = None
-    ) -> Decision:
-        """As ``Engine.decide_host``, but it waits for answers."""
-        return self._decide(Engine.decide_host, request, now, client, group)
-
-    def decide_url(
-        self, url: bytes, now: datetime | None = None, client: Client = NOBODY, told: Told | None = None
-    ) -> Decision:
-        """As ``Engine.decide_url``, but it waits for answers."""
-        return self._decide(Engine.decide_url, url, now, client, told)
-
-    def _decide(self, decide: Callable[..., Decision], *asked: object) -> Decision:
-        decision = decide(self, *asked)
-        if decision.unconfirmed and self.confirmations is not None and not self._is_settled:
-            self.confirmations.ask(decision.unconfirmed)
-            decision = decide(self.settled, *asked)
-        return decision
-
-
 def _match_of(block: AdminBlock) -> Match:
     """An administrator's block as a match."""
     category = block.target if block.scope == "category" else None
@@ -635,40 +569,6 @@ def _of_rules(decision: Decision) -> Decision:
 
 
 _VIA = "rung protocol: its origin redirects between this path with and without a trailing slash"
-
-
-def _confirmed(match: Match, named: ThreatList, verdict: Verdict, asked: _Asked) -> Iterator[Match]:
-    """What a verdict makes of a prefix that fits: a match for each threat, of its category.
-
-    As in Chromium, threats count of which the list is that has the prefix.
-    """
-    (pattern, terms, line), *_ = match
-    service = named.service
-    for threat in verdict.threats:
-        if named.threat not in (None, threat.kind):
-            continue
-        if not threat.is_frame_only or _is_of_frame(asked):
-            told = verdict.told(threat, service)
-            own = replace(terms, category=service.category_of(threat.kind) or terms.category)
-            yield match._replace(rule=Rule(pattern, own, line), via=told, confirmed_by=service.server)
-
-
-def _possible(match: Match, named: ThreatList) -> Iterator[Match]:
-    """A prefix that fits, by each category that a server may give it."""
-    yield match
-    if named.threat is None:
-        terms = match.rule.terms
-        for category in dict.fromkeys(category for _, category in named.service.categories):
-            if category != terms.category:
-                yield match._replace(rule=match.rule._replace(terms=replace(terms, category=category)))
-
-
-def _is_of_frame(asked: _Asked) -> bool:
-    """Whether a page or a frame is loaded, as far as the client tells; a connection may be for anything."""
-    if asked is None:
-        return False
-    request = asked if isinstance(asked, Request) else request_of(*asked)
-    return request.scheme in WEB and Telling(request).said_kind in ("document", "subdocument", "")
 
 
 def _asked(request: Request, host: bytes) -> CheckedRequest:

@@ -10,7 +10,8 @@ from threading import Event, Semaphore
 import pytest
 
 from hushlist.decide.confirmations import Confirmations, FullHashes, Question, Search, SearchError, Threat
-from hushlist.decide.engine import ConfirmingEngine, Engine
+from hushlist.decide.confirming import ConfirmingEngine
+from hushlist.decide.engine import Engine
 from hushlist.match.expressions import full_hash
 from hushlist.match.index_writer import index_of
 from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, Terms
