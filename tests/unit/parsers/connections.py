@@ -16,6 +16,7 @@ from hushlist.decide.trace import trace
 from hushlist.errors import printable
 from hushlist.policy.groups import Client
 from hushlist.proxy.connections import tunnels
+from hushlist.proxy.connections.client_hello import IncompleteError, hides_name, read_hello
 from hushlist.proxy.connections.proxy_protocol import read_header
 from hushlist.proxy.dashboard import dashboard_server
 from hushlist.proxy.flow_request import SelfConnections, name_to_ask, request_of_connect, request_of_connection
@@ -79,12 +80,12 @@ def _opened(transport: str, octets: bytes) -> None:
     client, server = SimpleNamespace(transport_protocol=transport), SimpleNamespace(address=to)
     context: Any = SimpleNamespace(client=client, server=server)
     try:
-        hello = tunnels._hello_of(context, [octets])
-    except (ValueError, tunnels._IncompleteError):
+        hello = read_hello(context, [octets])
+    except (ValueError, IncompleteError):
         return
     names = [] if hello is None or hello.sni is None else [hello.sni]
     if hello is not None:
-        assert tunnels._hides_name(hello) in (True, False)
+        assert hides_name(hello) in (True, False)
     named = tunnels._HOST_LINE.search(octets)
     if hello is None and named is not None:
         names.append(named[1].strip().decode("utf-8", "surrogateescape"))

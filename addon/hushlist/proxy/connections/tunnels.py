@@ -11,17 +11,14 @@ import re
 from collections.abc import Awaitable, Callable, Coroutine, Iterable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
-from struct import Struct
 from weakref import WeakKeyDictionary, WeakSet
 
 from mitmproxy import connection, ctx, http, tcp, udp
 from mitmproxy.proxy import commands, events, layer
-from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import TCPLayer, UDPLayer
-from mitmproxy.proxy.layers.quic import RawQuicLayer, quic_parse_client_hello_from_datagrams
-from mitmproxy.proxy.layers.tls import dtls_parse_client_hello, parse_client_hello
+from mitmproxy.proxy.layers.quic import RawQuicLayer
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
-from mitmproxy.tls import ClientHello, ClientHelloData
+from mitmproxy.tls import ClientHelloData
 
 from hushlist.decide.decision import Judgement
 from hushlist.errors import UrlError, logger_of
@@ -30,7 +27,7 @@ from hushlist.policy.groups import Client, GroupSettings
 from hushlist.policy.pass_through import BY_NEED, NEVER, WITHOUT_PAGES, PassThrough
 from hushlist.proxy import flow_outcome
 from hushlist.proxy.begun_coroutine import BegunCoroutine, begin
-from hushlist.proxy.connections.bounded_input import LONGEST_HELLO
+from hushlist.proxy.connections.client_hello import IncompleteError, hides_name, read_hello
 from hushlist.proxy.connections.relayed_connections import RelayedConnections
 from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.proxy.flow_outcome import is_open, refuse
@@ -56,19 +53,6 @@ logger = logger_of(__name__)
 _WEB_PORTS = (80, 443)
 #: lower ports are assigned to one protocol each
 _WELL_KNOWN = 1024
-#: Spec: RFC 6066, 3
-_SERVER_NAME = 0
-_EXTENSION = Struct("!HH")
-_CLIENT_HELLO = b"\x01"
-#: the first octets of a TLS or DTLS record. Some servers accept a hello after an alert, or in any record version.
-#: Spec: RFC 8446, 5.1; RFC 6520 for heartbeats
-_RECORD = re.compile(rb"[\x14-\x18]")
-#: the first octets of a QUIC packet that opens a connection, in versions that servers know: 1, 2, drafts, Google's
-#: Spec: RFC 9000, 17.2; RFC 9369, 3.1
-_QUIC = re.compile(rb"[\x80-\xff](?:\0\0\0\x01|\x6b\x33\x43\xcf|\x70\x9a\x50\xc4|\xff\0\0.|[QT]0..)", re.DOTALL)
-#: the first octet of its later packets: after a pause, mitmproxy takes them for a connection of their own
-#: Spec: RFC 9000, 17.3.1
-_LATER_QUIC = re.compile(rb"[\x40-\x7f]")
 _HIDDEN = "its TLS server name cannot be read"
 _UNSEEN = "its datagrams are neither DNS nor HTTP/3, and may carry anything"
 
@@ -167,8 +151,8 @@ class Tunnels:
         request = request_of_connection(b"https", address, _known(sni), context.client.proxy_mode)
         client = client_of_connection(context.client)
         settings = self._runtime.settings(client)
-        is_never, hides_name = settings.decrypt == NEVER, _hides_name(data.client_hello)
-        hidden = replace(request, fault=_HIDDEN) if hides_name else request
+        is_never, is_hidden = settings.decrypt == NEVER, hides_name(data.client_hello)
+        hidden = replace(request, fault=_HIDDEN) if is_hidden else request
         why_decrypt = partial(self._why_decrypt, hidden, sni, address, tuple(data.client_hello.alpn_protocols))
         judgement = await self._judge(hidden if is_never else request, client)
         if judgement is not None and judgement.stops:
@@ -181,11 +165,11 @@ class Tunnels:
                 self._runtime.record_connection(judgement)
             return
         is_given = data.ignore_connection
-        way = None if hides_name else _way(settings.pass_through, request, sni, address)
+        way = None if is_hidden else _way(settings.pass_through, request, sni, address)
         if way is not None:
             context.server.address = way
             data.ignore_connection = True
-        elif hides_name and judgement is not None and not is_never:
+        elif is_hidden and judgement is not None and not is_never:
             data.ignore_connection = False  # another addon that passes it through cannot read the name either
         elif is_given or why_decrypt(context.client, settings) is None:
             data.ignore_connection = True
@@ -268,7 +252,7 @@ class Tunnels:
                     self._runtime.record_connection(judgement)
                 if not is_blocked:
                     self._relayed.note(context.client, judgement)
-        except _IncompleteError:
+        except IncompleteError:
             return None
         except Exception as error:
             is_blocked = not self._lets_pass(error, is_blocked=is_blocked)
@@ -282,8 +266,8 @@ class Tunnels:
         if context.server.address is None or settings.mode == "off":
             return None
         try:
-            hello = None if is_quic else _hello_of(context, sent)
-            fault = _HIDDEN if hello is not None and _hides_name(hello) else None
+            hello = None if is_quic else read_hello(context, sent)
+            fault = _HIDDEN if hello is not None and hides_name(hello) else None
         except ValueError:
             hello, fault = None, _HIDDEN
         if not is_ignored and _is_unseen(context.client, context.server.address, settings.pass_through):
@@ -291,7 +275,7 @@ class Tunnels:
         if not (is_ignored or is_quic) and context.server.via is None and hello is None and fault is None:
             return None  # another hook decides in time
         if is_ignored and not sent:
-            raise _IncompleteError
+            raise IncompleteError
         scheme = b"https" if hello is not None else context.client.transport_protocol.encode()
         names = [*_inner_name(context.client, context.server), *_known(None if hello is None else hello.sni)]
         host = _HOST_LINE.search(b"".join(sent)) if hello is None else None
@@ -449,77 +433,6 @@ def _way(
 
 def _known(sni: str | None) -> tuple[str, ...]:
     return (sni,) if sni else ()
-
-
-def _hides_name(hello: ClientHello) -> bool:
-    """Whether a server may read a server name that mitmproxy does not: an invalid one, or a second one."""
-    names = sum(kind == _SERVER_NAME for kind, _ in hello.extensions)
-    return names > (1 if hello.sni else 0) or not _is_exact(hello)
-
-
-def _is_exact(hello: ClientHello) -> bool:
-    """Whether the fields of a ClientHello fill it; otherwise a server may find other extensions than mitmproxy does.
-
-    Spec: RFC 8446, 4.1.2
-    """
-    try:
-        body = hello.raw_bytes(wrap_in_record=False)
-    except NotImplementedError:
-        return True  # mitmproxy does not keep the length of a DTLS hello
-    at = 2 + 32
-    for size in (1, 2, 1):  # octets of the lengths of session, cipher suites and compression methods
-        at += size + int.from_bytes(body[at : at + size], "big")
-    size, extensions = int.from_bytes(body[at : at + 2], "big"), body[at + 2 :]
-    listed = b"".join(_EXTENSION.pack(kind, len(value)) + value for kind, value in hello.extensions)
-    return extensions == listed and size == len(listed)
-
-
-class _IncompleteError(Exception):
-    """A ClientHello has begun, but is not complete."""
-
-
-def _hello_of(context: Context, sent: Sequence[bytes]) -> ClientHello | None:
-    """The ClientHello that the client begins with; ``None`` if it begins with something else.
-
-    Raises:
-            ValueError: it cannot be read, but a less careful server may read it.
-            _IncompleteError: more of it is to come.
-    """
-    data = b"".join(sent)
-    is_stream = context.client.transport_protocol == "tcp"
-    if _RECORD.match(data):
-        hello = _tls_hello(data) if is_stream else _dtls_hello(data)
-    elif not is_stream and _QUIC.match(data):
-        hello = _quic_hello(sent)
-    elif not is_stream and (context.server.address or ("", 0))[1] == _WEB_PORTS[1] and _LATER_QUIC.match(data):
-        raise ValueError("its connection has begun before, by a name that is not known")
-    else:
-        return None
-    if hello is None and len(data) < LONGEST_HELLO:
-        raise _IncompleteError
-    if hello is None:
-        raise ValueError("it is too long")
-    return hello
-
-
-def _tls_hello(data: bytes) -> ClientHello | None:
-    if data[5:6] not in (b"", _CLIENT_HELLO):
-        raise ValueError("it is another message")
-    return parse_client_hello(data)
-
-
-def _dtls_hello(data: bytes) -> ClientHello | None:
-    hello = dtls_parse_client_hello(data)
-    if hello is not None and (data[13:14] != _CLIENT_HELLO or data[14:17] != data[22:25]):
-        raise ValueError("it is another message, or a part of one")
-    return hello
-
-
-def _quic_hello(datagrams: Sequence[bytes]) -> ClientHello | None:
-    try:
-        return quic_parse_client_hello_from_datagrams(list(datagrams))
-    except AssertionError as error:  # aioquic uses assertions to check packets
-        raise ValueError("it is no ClientHello") from error
 
 
 def _inner_name(client: connection.Client, server: connection.Server) -> tuple[str, ...]:

@@ -14,7 +14,6 @@ from aioquic.quic.configuration import QuicConfiguration
 from aioquic.quic.connection import QuicConnection
 from mitmproxy import connection, ctx, http, tcp, tls
 from mitmproxy.addons.next_layer import NextLayer
-from mitmproxy.options import Options
 from mitmproxy.proxy import commands, events, layer
 from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import HttpLayer, TCPLayer, UDPLayer
@@ -954,17 +953,6 @@ def test_a_policy_without_the_key_is_told_the_key_too(
 
 def test_the_status_counts_what_is_passed_through(hushlist: Hushlist) -> None:
     assert "; passed through: 3 hosts and networks" in hushlist.runtime.status()
-
-
-def test_a_datagram_with_packets_in_the_wrong_order_is_no_hello() -> None:
-    # an Initial packet (RFC 9001, A.2), which cannot be read, and behind it one that would have to stand behind another
-    datagram = bytes.fromhex("c000000001088394c8f03e5157080000449e7b9aec34d1b1c98dd7689fb8ec11") + bytes(1168)
-    packets = datagram + b"GET / HTTP/1.1\r\nA: b\r\nHost: \tblocked.example :80\r\n\r\n\0\0"
-    context = Context(
-        connection.Client(peername=("192.0.2.1", 1), sockname=("", 0), transport_protocol="udp"), Options()
-    )
-    with pytest.raises(ValueError, match="no ClientHello"):
-        tunnels._hello_of(context, [packets])
 
 
 def test_the_first_tunnel_of_an_http_2_connection_is_decided(hushlist: Hushlist) -> None:
