@@ -44,9 +44,11 @@ from hushlist.lists.plain_lists import read_popular
 from hushlist.match.expressions import host_suffixes, path_prefixes
 from hushlist.match.index import Index
 from hushlist.match.index_file import IndexFileError, decode_terms
-from hushlist.match.index_writer import CollectedPart, Stored, append, assemble, duplicates_of, merge_all, unspill
+from hushlist.match.index_writer import append, assemble, duplicates_of, merge_all
 from hushlist.match.rule import Action, Terms
 from hushlist.match.rule_anomalies import find_shadowed
+from hushlist.match.rule_collector import CollectedPart
+from hushlist.match.sorted_runs import Stored, unspill
 from hushlist.policy.policy_file import Policy, PolicyError, fingerprint, read_policy
 
 

@@ -32,9 +32,9 @@ from typing import NamedTuple
 
 from hushlist.match.expressions import FULL_LENGTH, full_hash, host_suffixes
 from hushlist.match.index import Index
-from hushlist.match.index_writer import Candidates
 from hushlist.match.public_suffixes import SuffixSection, public_suffixes
 from hushlist.match.rule import FINAL, Action, Expression, ExpressionHash, Rule
+from hushlist.match.rule_collector import Candidates
 from hushlist.match.rule_match import Match
 from hushlist.match.seal import SealKey
 from hushlist.url.host import is_address

@@ -8,25 +8,15 @@ from pathlib import Path
 import pytest
 from hypothesis import given
 
-from hushlist.match import index_writer
+from hushlist.match import sorted_runs
 from hushlist.match.checks import Check
 from hushlist.match.expressions import DEEPEST_HOST, DEEPEST_PATH, full_hash
 from hushlist.match.index import Index
 from hushlist.match.index_file import GUIDE
-from hushlist.match.index_writer import (
-    CollectedPart,
-    Merged,
-    RunCollector,
-    append,
-    assemble,
-    duplicates_of,
-    index_of,
-    load,
-    merge_runs,
-    merge_tasks,
-    store,
-)
+from hushlist.match.index_writer import Merged, append, assemble, duplicates_of, index_of, merge_runs, merge_tasks
 from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, Terms
+from hushlist.match.rule_collector import CollectedPart, RunCollector
+from hushlist.match.sorted_runs import load
 from unit.hostile import rules_of
 from unit.match.plain_index import STEADY, Given, PlainIndex, canonical, given_rules, octets_of
 
@@ -93,7 +83,7 @@ def test_merging_in_pieces_gives_the_same_index_as_in_one(
     parts = parts_of(many_rules(count), many_rules(count // 2), folder=tmp_path)
     whole, merged = compiled(parts)
     assert all(len(own.pieces) == 1 for own in merged.values())
-    monkeypatch.setattr(index_writer, "FEW_ROWS", few)
+    monkeypatch.setattr(sorted_runs, "FEW_ROWS", few)
     in_pieces, merged = compiled(parts, tmp_path)
     assert in_pieces == whole
     assert max(len(own.pieces) for own in merged.values()) > 1 or count < few
@@ -107,7 +97,7 @@ def test_a_table_has_room_for_all_rows_whatever_their_keys_begin_with() -> None:
 
 
 def test_pieces_cover_every_first_octet_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_writer, "FEW_ROWS", 8)
+    monkeypatch.setattr(sorted_runs, "FEW_ROWS", 8)
     parts = parts_of(many_rules(3000))
     for own in merge_tasks(parts).values():
         assert [own[0].first, *(task.last for task in own)] == [*(task.first for task in own), 256]
@@ -118,7 +108,7 @@ def test_pieces_cover_every_first_octet_once(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_no_piece_has_many_more_rows_than_it_may(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(index_writer, "FEW_ROWS", 50)
+    monkeypatch.setattr(sorted_runs, "FEW_ROWS", 50)
     (own,) = (own for name, own in merge_tasks(parts_of(many_rules(1000))).items() if name == "expression 32")
     assert max(merge_runs(task).number for task in own) < 100
 
@@ -145,15 +135,6 @@ def test_there_may_be_no_rules_and_no_parts() -> None:
         index.verify()
         assert len(index) == 0
         assert index.find(canonical("h.example/x")) == []
-
-
-@pytest.mark.parametrize("stored", [b"", b"octets"])
-def test_what_is_stored_is_loaded(stored: bytes, tmp_path: Path) -> None:
-    for place in (store(stored, None), store(stored, tmp_path)):
-        assert load(place) == stored
-        assert load(place, 2) == stored[2:]
-        assert load(place, 1, 3) == stored[1:3]
-        assert load(place, 3, 3) == b""
 
 
 # -- duplicates --------------------------------------------------------------------------------------------------------
@@ -285,19 +266,6 @@ def test_layers_that_both_allow_and_block_are_told(actions: Sequence[Action], mi
     lists = [clear(b"a/", terms=TERMS), *(clear(b"a/", terms=Terms(action, "list", "file")) for action in actions)]
     layers = ("first", *("second" for _ in actions))
     assert Index(compiled(parts_of(*lists, layers=layers))[0]).directory.mixed == mixed
-
-
-def test_rules_that_fit_whole_hosts_and_ranges_are_shown_and_those_that_may_be_covered_kept() -> None:
-    shown: list[str] = []
-    rules = rules_of(
-        "rules: [example, h.example, www.h.example, h.example/x, {address: 10.0.0.0/8}, {sha256: '01020304'},"
-        " 'hashed:md5=be96302a0468481aca954431cf293e05']"
-    )
-    collector = RunCollector(0)
-    collector.add(rules, lambda hosts: shown.extend(map(bytes.decode, hosts)) or [b"h.example/"])
-    assert shown == ["example/", "h.example/", "www.h.example/"]
-    assert [str(rule.pattern) for rule in collector.broad] == ["h.example/", "10.0.0.0/8"]
-    assert collector.candidates == [(Action.BLOCK, [b"www.h.example/", b"h.example/x"], [1, 1])]
 
 
 def test_a_check_is_no_part_of_an_index() -> None:

@@ -14,9 +14,10 @@ from hushlist.decide.decision import decide
 from hushlist.match import rule_anomalies
 from hushlist.match.expressions import full_hash
 from hushlist.match.index import Index
-from hushlist.match.index_writer import Candidates, RunCollector, index_of
+from hushlist.match.index_writer import index_of
 from hushlist.match.rule import FINAL, Action, Expression, ExpressionHash, Rule, Terms
 from hushlist.match.rule_anomalies import Shadowed, find_shadowed
+from hushlist.match.rule_collector import Candidates, RunCollector
 from hushlist.match.rule_match import Match
 from hushlist.url.parts import Parts
 from unit.hostile import rules_of

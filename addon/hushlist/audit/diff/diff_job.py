@@ -51,8 +51,8 @@ from hushlist.jobs.list_chunks import (
 from hushlist.jobs.worker_processes import Progress, Workers
 from hushlist.lists.list_formats import files_of_folder
 from hushlist.lists.list_source import ListDefaults
-from hushlist.match.index_writer import unspill
 from hushlist.match.seal import SealKey
+from hushlist.match.sorted_runs import unspill
 from hushlist.policy.policy_file import Layer, ListError, ListFile, Policy, fingerprint, list_files
 from hushlist.system.files import open_regular
 

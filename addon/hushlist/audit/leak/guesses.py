@@ -30,9 +30,9 @@ from hushlist.lists.list_formats import FORMATS, files_of_folder, list_format_of
 from hushlist.lists.list_source import LONGEST_LINE, ListDefaults, ProblemReport
 from hushlist.lists.patterns import is_sinkhole
 from hushlist.match.expressions import expressions, host_suffixes
-from hushlist.match.index_writer import Stored, unspill
 from hushlist.match.rule import Expression, ExpressionHash, Rule
 from hushlist.match.seal import SealKey
+from hushlist.match.sorted_runs import Stored, unspill
 from hushlist.system.files import open_regular, read_whole
 from hushlist.url import safebrowsing
 from hushlist.url.hashed_uri import ALGORITHMS, HashedUri, HashKey, matching_strings

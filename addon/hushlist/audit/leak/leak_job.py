@@ -36,8 +36,8 @@ from hushlist.audit.leak.guesses import (
 from hushlist.errors import Problem, SourceError
 from hushlist.jobs.list_chunks import chunk_list, raise_errors, read_lists
 from hushlist.jobs.worker_processes import Progress, Workers
-from hushlist.match.index_writer import spill
 from hushlist.match.seal import SealKey
+from hushlist.match.sorted_runs import spill
 from hushlist.policy.policy_file import ListFile
 from hushlist.system.files import reason_of
 

@@ -30,21 +30,13 @@ from hushlist.match.expressions import FULL_LENGTH
 from hushlist.match.index import Index
 from hushlist.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms, key_length, seal_of
 from hushlist.match.index_table import PLACE
-from hushlist.match.index_writer import (
-    Candidates,
-    CollectedPart,
-    MergeTask,
-    Stored,
-    assemble,
-    merge_all,
-    merge_tasks,
-    sorted_rows,
-    unspill,
-)
+from hushlist.match.index_writer import MergeTask, assemble, merge_all, merge_tasks, sorted_rows
 from hushlist.match.rule import FINAL, Action, ExpressionHash, Rule, Terms
 from hushlist.match.rule_anomalies import Prefixes, find_shadowed
+from hushlist.match.rule_collector import Candidates, CollectedPart
 from hushlist.match.rule_match import Match
 from hushlist.match.seal import SealKey
+from hushlist.match.sorted_runs import Stored, unspill
 from hushlist.policy.policy_file import ListFile
 
 #: most characters of a line that are shown

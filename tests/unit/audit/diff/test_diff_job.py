@@ -167,7 +167,7 @@ def test_pieces_and_processes_change_nothing(tmp_path: Path, monkeypatch: pytest
     expected = compared(tmp_path, old, new)
     monkeypatch.setattr("hushlist.jobs.list_chunks.PIECE", 10_000)
     monkeypatch.setattr("hushlist.jobs.list_chunks.FEW", 0)
-    monkeypatch.setattr("hushlist.match.index_writer.FEW_ROWS", 100)
+    monkeypatch.setattr("hushlist.match.sorted_runs.FEW_ROWS", 100)
     monkeypatch.setattr("hushlist.jobs.list_chunks.MOST_KEPT", 50)
     in_pieces = compared(tmp_path, old, new, jobs=2)
     assert in_pieces == expected
