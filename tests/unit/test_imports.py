@@ -244,7 +244,8 @@ _NEEDED = {
 }
 _NOT_NEEDED = {
     *("hushlist.match.index_writer", "hushlist.match.rule_collector", "hushlist.match.sorted_runs"),
-    *("hushlist.match.rule_anomalies", "hushlist.match.public_suffixes"),
+    *("hushlist.match.overbroad", "hushlist.match.shadowed", "hushlist.match.false_positives"),
+    "hushlist.match.public_suffixes",
     *("hushlist.url.abnf", "hushlist.url.mail_text", "hushlist.url.uri_extraction"),
 }
 

@@ -29,7 +29,7 @@ from hushlist.cli.common import (
     shown_progress,
 )
 from hushlist.errors import number_of, printable, right_aligned
-from hushlist.match.rule_anomalies import figure
+from hushlist.match.false_positives import figure
 from hushlist.system.files import source_errors, write_private
 
 #: recovered rules that are shown by default

@@ -24,10 +24,11 @@ from hushlist.match.index import Index
 from hushlist.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms, key_length, seal_of
 from hushlist.match.index_table import PLACE
 from hushlist.match.index_writer import assemble, merge_all
+from hushlist.match.overbroad import BreadthTest, breadth_test
 from hushlist.match.public_suffixes import public_suffixes
 from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, RuleBlock
-from hushlist.match.rule_anomalies import BreadthTest, breadth_test, find_shadowed
 from hushlist.match.rule_collector import CollectedPart
+from hushlist.match.shadowed import find_shadowed
 from hushlist.match.sorted_runs import key_ranges, rows_in_range, unspill
 
 #: broad rules that are told

@@ -46,8 +46,8 @@ from hushlist.match.index import Index
 from hushlist.match.index_file import IndexFileError, decode_terms
 from hushlist.match.index_writer import append, assemble, duplicates_of, merge_all
 from hushlist.match.rule import Action, Terms
-from hushlist.match.rule_anomalies import find_shadowed
 from hushlist.match.rule_collector import CollectedPart
+from hushlist.match.shadowed import find_shadowed
 from hushlist.match.sorted_runs import Stored, unspill
 from hushlist.policy.policy_file import Policy, PolicyError, fingerprint, read_policy
 

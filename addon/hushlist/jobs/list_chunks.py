@@ -34,8 +34,8 @@ from hushlist.lists.plain_lists import seal_in_head
 from hushlist.match.checks import Check
 from hushlist.match.expressions import FULL_LENGTH
 from hushlist.match.index_file import EXPRESSIONS, table_key
+from hushlist.match.overbroad import breadth_test
 from hushlist.match.rule import Anything, Expression, Ordered, Pattern, Rule, RuleBlock, each_rule
-from hushlist.match.rule_anomalies import breadth_test
 from hushlist.match.rule_collector import MOST_PARTS, CollectedPart, RunCollector
 from hushlist.match.sorted_runs import SortedRun, key_ranges, rows_in_range
 from hushlist.policy.policy_file import ListFile

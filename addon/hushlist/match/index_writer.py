@@ -313,6 +313,7 @@ def duplicates_of(merged: Mapping[str, Merged]) -> Counter[int]:
 def index_of(rules: Iterable[Rule]) -> Index:
     """An index in memory, for a few rules.
 
+    >>> from hushlist.match.rule import Action, Expression, Terms
     >>> from hushlist.url.parts import split_web
     >>> rule = Rule(Expression(b"h.example/"), Terms(Action.BLOCK, "list", "file"), 1)
     >>> [match.text for match in index_of([rule]).find(split_web(b"http://www.h.example/x"))]

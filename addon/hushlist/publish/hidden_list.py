@@ -26,9 +26,10 @@ from hushlist.jobs.list_chunks import ADBLOCK_READERS, LoadedChunk, chunk_list, 
 from hushlist.jobs.worker_processes import Progress, Workers
 from hushlist.lists.list_source import MOST_KEPT
 from hushlist.match.expressions import DEEPEST_HOST, DEEPEST_PATH, FULL_LENGTH, SHORTEST_PREFIX, full_hash
+from hushlist.match.false_positives import MOST, false_positives
 from hushlist.match.filters.network_filter import NetworkFilter
+from hushlist.match.overbroad import breadth_test
 from hushlist.match.rule import Action, Expression, ExpressionHash, Pattern, Rule, RuleBlock, Terms, WholeUrl
-from hushlist.match.rule_anomalies import MOST, breadth_test, false_positives
 from hushlist.match.seal import SealKey
 from hushlist.policy.policy_file import ListFile
 from hushlist.url.hashed_uri import HashedUri, HashKey, hash_uri

@@ -6,7 +6,7 @@ from hashlib import sha256
 import pytest
 
 from hushlist.match.expressions import expressions
-from hushlist.match.rule_anomalies import MILLION, MOST, TYPICAL, Prefixes, false_positives, figure
+from hushlist.match.false_positives import MILLION, MOST, TYPICAL, Prefixes, false_positives, figure
 from hushlist.url.request import canonical_forms, request_of
 from shared import SHARED
 

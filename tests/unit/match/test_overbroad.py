@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.match.expressions import host_suffixes
-from hushlist.match.rule_anomalies import BreadthTest
+from hushlist.match.overbroad import BreadthTest
 
 POPULAR = (
     *(b"www.popular.example", b"amazon.co.uk", b"b.popular.example", b"github.io", b"[2001:db8::1]", b"192.0.2.1"),

@@ -11,14 +11,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.decide.decision import decide
-from hushlist.match import rule_anomalies
+from hushlist.match import shadowed
 from hushlist.match.expressions import full_hash
 from hushlist.match.index import Index
 from hushlist.match.index_writer import index_of
 from hushlist.match.rule import FINAL, Action, Expression, ExpressionHash, Rule, Terms
-from hushlist.match.rule_anomalies import Shadowed, find_shadowed
 from hushlist.match.rule_collector import Candidates, RunCollector
 from hushlist.match.rule_match import Match
+from hushlist.match.shadowed import Shadowed, find_shadowed
 from hushlist.url.parts import Parts
 from unit.hostile import rules_of
 from unit.match.plain_index import PlainIndex, canonical, without_duplicates
@@ -152,7 +152,7 @@ def test_more_candidates_than_one_batch_has_are_looked_up(monkeypatch: pytest.Mo
     rules = rules_of("rules: [h.example, " + ", ".join(f"w{n % 7}.h.example/{n}" for n in range(40)) + "]")
     before = covers(rules)
     assert len(before) == 40
-    monkeypatch.setattr(rule_anomalies, "_AT_ONCE", 3)
+    monkeypatch.setattr(shadowed, "_AT_ONCE", 3)
     assert covers(rules) == before
 
 
@@ -310,5 +310,5 @@ def test_candidates_in_several_batches_are_compared_as_in_one(monkeypatch: pytes
     rules = [Rule(Expression(f"{name}/".replace("//", "/").encode()), TERMS, 1) for name in names]
     found = covers(rules)
     assert len(found) == 19
-    monkeypatch.setattr(rule_anomalies, "_MOST_OCTETS", 100)
+    monkeypatch.setattr(shadowed, "_MOST_OCTETS", 100)
     assert covers(rules) == found

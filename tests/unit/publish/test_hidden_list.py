@@ -10,8 +10,8 @@ from hypothesis import strategies as st
 from hushlist.lists.list_formats import FORMATS, list_format_of
 from hushlist.lists.list_source import ListDefaults
 from hushlist.match.expressions import full_hash
+from hushlist.match.false_positives import MOST, false_positives
 from hushlist.match.rule import Action, ExpressionHash
-from hushlist.match.rule_anomalies import MOST, false_positives
 from hushlist.policy.policy_file import ListFile
 from hushlist.publish.hidden_list import HashKind, HiddenList, default_prefix_length, hide
 from hushlist.publish.list_writer import ListHead, as_yaml

@@ -23,8 +23,8 @@ from zlib import crc32
 
 from hushlist.jobs.list_chunks import DigestRange, DigestRow, LoadedChunk, digest_of, pack, rows_by_digest
 from hushlist.match.expressions import FULL_LENGTH, full_hash, path_prefixes, suffixes_with_top_level
+from hushlist.match.overbroad import breadth_test
 from hushlist.match.rule import Action, Expression, ExpressionHash, Pattern, Terms
-from hushlist.match.rule_anomalies import breadth_test
 from hushlist.match.sorted_runs import SortedRun, Stored, sorted_run, spill, unspill
 from hushlist.url.hashed_uri import HashedUri
 from hushlist.url.host import parse_address

@@ -29,8 +29,8 @@ from hushlist.lists.patterns import parse_expression
 from hushlist.lists.plain_lists import read_safebrowsing_raw
 from hushlist.match.expressions import full_hash
 from hushlist.match.filters.network_filter import NetworkFilter
+from hushlist.match.overbroad import BreadthTest, breadth_test
 from hushlist.match.rule import Expression, ExpressionHash, Pattern, Rule, WholeUrl
-from hushlist.match.rule_anomalies import BreadthTest, breadth_test
 from hushlist.match.rule_collector import CollectedPart
 from hushlist.match.seal import SealKey
 from hushlist.url.hashed_uri import ALGORITHMS, HashedUri

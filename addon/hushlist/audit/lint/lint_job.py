@@ -27,15 +27,16 @@ from hushlist.lists.list_source import ProblemReport, without_comment
 from hushlist.lists.plain_lists import read_safebrowsing_raw
 from hushlist.lists.rpz import read_rpz
 from hushlist.match.expressions import FULL_LENGTH
+from hushlist.match.false_positives import Prefixes
 from hushlist.match.index import Index
 from hushlist.match.index_file import EXPRESSION_TABLE, GUIDE, decode_terms, key_length, seal_of
 from hushlist.match.index_table import PLACE
 from hushlist.match.index_writer import MergeTask, assemble, merge_all, merge_tasks, sorted_rows
 from hushlist.match.rule import FINAL, Action, ExpressionHash, Rule, Terms
-from hushlist.match.rule_anomalies import Prefixes, find_shadowed
 from hushlist.match.rule_collector import Candidates, CollectedPart
 from hushlist.match.rule_match import Match
 from hushlist.match.seal import SealKey
+from hushlist.match.shadowed import find_shadowed
 from hushlist.match.sorted_runs import Stored, unspill
 from hushlist.policy.policy_file import ListFile
 

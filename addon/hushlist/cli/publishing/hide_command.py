@@ -26,8 +26,8 @@ from hushlist.cli.common import (
 from hushlist.cli.publishing.sign_commands import secret_key, sign_file
 from hushlist.errors import Problem, SourceError, number_of
 from hushlist.lists.list_formats import list_format_of
+from hushlist.match.false_positives import Prefixes
 from hushlist.match.rule import Action
-from hushlist.match.rule_anomalies import Prefixes
 from hushlist.match.seal import SealKey
 from hushlist.publish.hidden_list import HashKind, HiddenList, hide
 from hushlist.publish.key_table import write_key_table
