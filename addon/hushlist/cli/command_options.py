@@ -222,7 +222,7 @@ def popular_domains(path: Path | None) -> tuple[bytes, ...]:
     """A file's canonical hosts, the most popular first; others are reported. ``SourceError`` if it is unreadable."""
     if path is None:
         return ()
-    from hushlist.lists.plain_lists import read_popular_file
+    from hushlist.lists.popular_domains import read_popular_file
 
     report = ProblemReport(str(path))
     domains = read_popular_file(path, report)

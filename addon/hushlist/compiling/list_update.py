@@ -35,7 +35,7 @@ from hushlist.errors import SourceError
 from hushlist.jobs.list_chunks import ChunkedList, chunk_list, load_chunk
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ProblemReport
-from hushlist.lists.plain_lists import read_popular_file
+from hushlist.lists.popular_domains import read_popular_file
 from hushlist.match.index import Index
 from hushlist.minisign import LONGEST_ARMOR, SignatureError, verify
 from hushlist.policy.policy_file import ListError, Policy, list_files, read_policy

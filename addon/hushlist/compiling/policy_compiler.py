@@ -40,7 +40,7 @@ from hushlist.jobs.worker_processes import Progress, WorkerError, Workers
 from hushlist.lists.list_formats import FOLDERS
 from hushlist.lists.list_source import MOST_SHOWN, ProblemReport, read_octets
 from hushlist.lists.patterns import plain_expression
-from hushlist.lists.plain_lists import read_popular
+from hushlist.lists.popular_domains import read_popular
 from hushlist.match.expressions import host_suffixes, path_prefixes
 from hushlist.match.index import Index
 from hushlist.match.index_file import IndexFileError, decode_terms

@@ -28,9 +28,9 @@ from typing import BinaryIO, Generic, NamedTuple, TypeVar, cast
 
 from hushlist.errors import Problem, SourceError
 from hushlist.jobs.worker_processes import Progress, Workers
+from hushlist.lists.hash_lists import seal_in_head
 from hushlist.lists.list_source import LONGEST_LINE, ProblemReport
 from hushlist.lists.patterns import of_hosts
-from hushlist.lists.plain_lists import seal_in_head
 from hushlist.match.checks import Check
 from hushlist.match.expressions import FULL_LENGTH
 from hushlist.match.index_file import EXPRESSIONS, table_key

@@ -57,29 +57,29 @@ class ListFormat(NamedTuple):
 
 FORMATS: dict[str, ListFormat] = {
     "yaml": ListFormat("yaml_rules", "read_yaml", is_by_line=False),
-    "hashed-uris": ListFormat("plain_lists", "read_hashed_uris", is_by_line=True),
+    "hashed-uris": ListFormat("hash_lists", "read_hashed_uris", is_by_line=True),
     "domains": ListFormat("plain_lists", "read_domains", is_by_line=True, is_split=True),
     "hosts": ListFormat("plain_lists", "read_hosts", is_by_line=True, is_split=True),
     "urls": ListFormat("plain_lists", "read_urls", is_by_line=True, is_split=True),
-    "squidguard-urls": ListFormat("plain_lists", "read_squidguard_urls", is_by_line=True, is_split=True),
-    "dnsmasq": ListFormat("plain_lists", "read_dnsmasq", is_by_line=True),
+    "squidguard-urls": ListFormat("squidguard_lists", "read_squidguard_urls", is_by_line=True, is_split=True),
+    "dnsmasq": ListFormat("dnsmasq", "read_dnsmasq", is_by_line=True),
     "rpz": ListFormat("rpz", "read_rpz", is_by_line=False),
     "adblock": ListFormat("filter_lists", "read_adblock", is_by_line=True, is_split=True),
     "adblock-hosts": ListFormat("filter_lists", "read_adblock_hosts", is_by_line=True, is_split=True),
     "chromium": ListFormat("filter_lists", "read_chromium", is_by_line=True),
     "csv": ListFormat("csv_column", "read_csv", is_by_line=False),
-    "addresses": ListFormat("plain_lists", "read_addresses", is_by_line=True),
-    "sha256": ListFormat("plain_lists", "read_sha256", is_by_line=True),
-    "safebrowsing-raw": ListFormat("plain_lists", "read_safebrowsing_raw", is_by_line=False),
+    "addresses": ListFormat("address_lists", "read_addresses", is_by_line=True),
+    "sha256": ListFormat("hash_lists", "read_sha256", is_by_line=True),
+    "safebrowsing-raw": ListFormat("hash_lists", "read_safebrowsing_raw", is_by_line=False),
 }
 #: of a file whose format neither its name nor its content tells: an error
 UNTOLD = ListFormat("format_detection", "read_untold", is_by_line=False)
 #: format of a folder -> the names of its files and their formats; any file may be missing
 FOLDERS: Mapping[str, Mapping[str, ListFormat]] = {
     "squidguard": {
-        "domains": ListFormat("plain_lists", "read_squidguard_domains", is_by_line=True, is_split=True),
+        "domains": ListFormat("squidguard_lists", "read_squidguard_domains", is_by_line=True, is_split=True),
         "urls": FORMATS["squidguard-urls"],
-        "expressions": ListFormat("plain_lists", "read_squidguard_expressions", is_by_line=True),
+        "expressions": ListFormat("squidguard_lists", "read_squidguard_expressions", is_by_line=True),
     },
 }
 _ENDINGS = {

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cache, partial
 
 from hushlist.errors import UrlError
+from hushlist.lists.hash_lists import read_hashed_uri
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.patterns import (
     ONLY_FULL,
@@ -24,7 +25,6 @@ from hushlist.lists.patterns import (
     parse_whole_url,
     parse_written_expression,
 )
-from hushlist.lists.plain_lists import read_hashed_uri
 from hushlist.lists.yaml_nodes import DEFAULTS_KEYS, RULE_ACTIONS, MappingReader, YamlNode, read_defaults, read_document
 from hushlist.match.rule import RUNGS, ExpressionHash, Pattern, Rule, Terms, each_rule
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from hushlist.lists.plain_lists import read_dnsmasq
+from hushlist.lists.dnsmasq import read_dnsmasq
 from unit.lists.reading import read
 
 

@@ -2,8 +2,8 @@
 
 import pytest
 
+from hushlist.lists.hash_lists import read_hashed_uris
 from hushlist.lists.list_source import ListDefaults, ProblemReport
-from hushlist.lists.plain_lists import read_hashed_uris
 from hushlist.match.rule import Action, Rule
 
 SHA1 = f"hashed:sha1={'0' * 40}"

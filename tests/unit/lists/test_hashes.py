@@ -4,8 +4,8 @@ from hashlib import sha256
 
 import pytest
 
+from hushlist.lists.hash_lists import read_safebrowsing_raw, read_sha256
 from hushlist.lists.list_source import ListDefaults, ProblemReport
-from hushlist.lists.plain_lists import read_safebrowsing_raw, read_sha256
 from hushlist.match.rule import Action
 from unit.lists.reading import read
 

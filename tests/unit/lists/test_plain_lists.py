@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushlist.errors import Problem
-from hushlist.lists import filter_lists, plain_lists
+from hushlist.lists import filter_lists, plain_lists, squidguard_lists
 from hushlist.lists.filter_lists import read_adblock
 from hushlist.lists.list_formats import FOLDERS, FORMATS, ListFormat
 from hushlist.lists.list_source import ListDefaults, ProblemReport
@@ -219,7 +219,8 @@ def test_lines_that_are_read_at_once_are_read_as_each_alone_is(
         nothing = re.compile(rb"(?!)")
         for module, name in (
             (plain_lists, "_NAMES"),
-            (plain_lists, "_URLS"),
+            (plain_lists, "URLS"),
+            (squidguard_lists, "URLS"),
             (plain_lists, "_SUNK"),
             (filter_lists, "_SITES"),
         ):

@@ -8,7 +8,7 @@ from functools import partial
 from hushlist.admin.rule_edits import with_rule
 from hushlist.lists.list_formats import FOLDERS, FORMATS, ListReader
 from hushlist.lists.list_source import ListDefaults, ProblemReport
-from hushlist.lists.plain_lists import read_popular
+from hushlist.lists.popular_domains import read_popular
 from hushlist.match.public_suffixes import parse_public_suffixes
 from hushlist.match.rule import Action
 from unit.parsers.table import ROOT, Parser, check_problems, put

@@ -25,8 +25,8 @@ from typing import NamedTuple
 from hushlist.audit.lint.filter_findings import why_never
 from hushlist.errors import UrlError
 from hushlist.jobs.list_chunks import LoadedChunk, collect_rules
+from hushlist.lists.hash_lists import read_safebrowsing_raw
 from hushlist.lists.patterns import parse_expression
-from hushlist.lists.plain_lists import read_safebrowsing_raw
 from hushlist.match.expressions import full_hash
 from hushlist.match.filters.network_filter import NetworkFilter
 from hushlist.match.overbroad import BreadthTest, breadth_test

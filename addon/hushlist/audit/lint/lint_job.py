@@ -23,8 +23,8 @@ from hushlist.audit.lint.filter_findings import covered_filters
 from hushlist.audit.lint.findings import Finding, FindingKind, lint_chunk
 from hushlist.jobs.list_chunks import ChunkedList, SpillByPart, chunk_lists, list_workers, load_chunk, read_lists
 from hushlist.jobs.worker_processes import Progress, Workers
+from hushlist.lists.hash_lists import read_safebrowsing_raw
 from hushlist.lists.list_source import ProblemReport, without_comment
-from hushlist.lists.plain_lists import read_safebrowsing_raw
 from hushlist.lists.rpz import read_rpz
 from hushlist.match.expressions import FULL_LENGTH
 from hushlist.match.false_positives import Prefixes

@@ -58,7 +58,7 @@ from hushlist.decide.engine import Engine
 from hushlist.errors import Problem, SourceError
 from hushlist.jobs.worker_processes import Progress
 from hushlist.lists.list_source import ProblemReport as SourceReport
-from hushlist.lists.plain_lists import read_popular_file
+from hushlist.lists.popular_domains import read_popular_file
 from hushlist.system.files import reason_of
 
 # -- auditing ----------------------------------------------------------------------------------------------------------

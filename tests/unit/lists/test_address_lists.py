@@ -2,7 +2,7 @@
 
 import pytest
 
-from hushlist.lists.plain_lists import read_addresses
+from hushlist.lists.address_lists import read_addresses
 from unit.lists.reading import read
 
 _NONE = "it is no address, and no range of them"

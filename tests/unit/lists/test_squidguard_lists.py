@@ -8,7 +8,7 @@ from hushlist.compiling.policy_compiler import Compiled, compile_policy
 from hushlist.errors import SourceError
 from hushlist.lists.list_formats import FOLDERS, FORMATS
 from hushlist.lists.list_source import ListDefaults, ProblemReport
-from hushlist.lists.plain_lists import read_squidguard_domains, read_squidguard_expressions, read_squidguard_urls
+from hushlist.lists.squidguard_lists import read_squidguard_domains, read_squidguard_expressions, read_squidguard_urls
 from shared import SHARED
 from unit.hostile import rules_in
 from unit.lists.reading import Reader, read

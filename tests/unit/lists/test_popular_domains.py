@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.patterns import parse_expression
-from hushlist.lists.plain_lists import read_popular
+from hushlist.lists.popular_domains import read_popular
 from hushlist.match.overbroad import BreadthTest
 from hushlist.url.host import is_plain_name
 from shared import SHARED
