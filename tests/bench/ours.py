@@ -83,7 +83,7 @@ def settle(policy: Path) -> Path:
     """The policy, compiled when no file has changed for a minute: only then does the next start read no list."""
     from hushlist.compiling.stat_cache import state_of
     from hushlist.lists.list_source import ProblemReport
-    from hushlist.policy.policy_file import read_policy
+    from hushlist.policy.policy_reader import read_policy
 
     while state_of(read_policy(policy, ProblemReport(str(policy)))) is None:
         time.sleep(1)

@@ -14,7 +14,7 @@ from e2e.policies import write_policy
 from e2e.proxy import Proxy, run_mitmdump
 from e2e.test_reload import eventually
 from hushlist.compiling.threat_list_update import server_store
-from hushlist.policy.policy_file import subscribed_lists
+from hushlist.policy.policy_reader import subscribed_lists
 from hushlist.policy.subscription import SubscribedList
 from unit.compiling.https_origin import HttpsOrigin, Page
 

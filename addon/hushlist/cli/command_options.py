@@ -21,7 +21,8 @@ from hushlist.match.expressions import FULL_LENGTH, SHORTEST_PREFIX
 from hushlist.match.seal import SealKey
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import Client, address_text
-from hushlist.policy.policy_file import ListError, ListFile, Policy, list_files, policy_at
+from hushlist.policy.policy_file import ListError, ListFile, Policy, list_files
+from hushlist.policy.policy_reader import policy_at
 from hushlist.policy.recurrence import parse_moment
 from hushlist.url.hashed_uri import VARIANTS
 from hushlist.url.parts import to_bytes

@@ -62,7 +62,7 @@ from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.decide.engine import Engine
 from hushlist.errors import number_of
 from hushlist.lists.list_formats import list_format_of
-from hushlist.policy.policy_file import policy_at
+from hushlist.policy.policy_reader import policy_at
 from hushlist.publish.key_table import KeyEntry, read_key_table, revealed
 
 

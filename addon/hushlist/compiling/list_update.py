@@ -38,7 +38,8 @@ from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.popular_domains import read_popular_file
 from hushlist.match.index import Index
 from hushlist.minisign import LONGEST_ARMOR, SignatureError, verify
-from hushlist.policy.policy_file import ListError, Policy, list_files, read_policy
+from hushlist.policy.policy_file import ListError, Policy, list_files
+from hushlist.policy.policy_reader import read_policy
 from hushlist.policy.subscription import SubscribedList
 from hushlist.system.files import LONGEST_LIST, open_regular, reason_of
 from hushlist.system.list_store import ROLLED_BACK, ListState, ListStore, Version, forget_others

@@ -49,7 +49,8 @@ from hushlist.match.rule import Action, Terms
 from hushlist.match.rule_collector import CollectedPart
 from hushlist.match.shadowed import find_shadowed
 from hushlist.match.sorted_runs import Stored, unspill
-from hushlist.policy.policy_file import Policy, PolicyError, fingerprint, read_policy
+from hushlist.policy.policy_file import Policy, PolicyError, fingerprint
+from hushlist.policy.policy_reader import read_policy
 
 
 @dataclass(frozen=True, slots=True)

@@ -1,7 +1,7 @@
 """The policy file, key by key.
 
 In: a policy file. Out: a ``Policy``: layers of lists, categories, groups and their settings, schedules; or every
-problem with file and line. Open first: ``policy_file``.
+problem with file and line. Open first: ``policy_file``, then ``policy_reader``.
 """
 
 from __future__ import annotations

@@ -7,7 +7,7 @@ import pytest
 import hushlist
 from hushlist.lists.list_source import ProblemReport
 from hushlist.policy.catalogue import read_catalogue, shipped_catalogue
-from hushlist.policy.policy_file import read_policy
+from hushlist.policy.policy_reader import read_policy
 from unit.cli.running import Run
 
 CATALOGUE = read_catalogue(shipped_catalogue())

@@ -22,7 +22,8 @@ from hushlist.errors import Problem
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.expressions import full_hash
 from hushlist.policy.gate_limits import GateLimits
-from hushlist.policy.policy_file import PolicyError, read_policy
+from hushlist.policy.policy_file import PolicyError
+from hushlist.policy.policy_reader import read_policy
 
 BROAD, BELOW = "a new rule covers too much", "the rule covers every site below it"
 PAGE = "<!DOCTYPE html>\n<title>502 Bad Gateway</title>\n"

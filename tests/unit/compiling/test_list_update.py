@@ -23,7 +23,8 @@ from hushlist.compiling.list_update import update_lists
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.compiling.stat_cache import load_engine
 from hushlist.minisign import SecretKey
-from hushlist.policy.policy_file import PolicyError, subscribed_lists
+from hushlist.policy.policy_file import PolicyError
+from hushlist.policy.policy_reader import subscribed_lists
 from hushlist.system.list_store import ListStore
 from unit.compiling.https_origin import Handler, HttpsOrigin, Page
 from unit.compiling.test_logged_visits import record, write_log

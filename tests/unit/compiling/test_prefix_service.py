@@ -19,7 +19,7 @@ from hushlist.compiling.threat_list_update import server_store, wait_at_start
 from hushlist.decide.confirmations import PATIENCE, SearchError
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.expressions import full_hash
-from hushlist.policy.policy_file import read_policy, subscribed_lists
+from hushlist.policy.policy_reader import read_policy, subscribed_lists
 from hushlist.policy.safe_browsing import SafeBrowsing
 from hushlist.safebrowsing.v4_messages import (
     Checksum,

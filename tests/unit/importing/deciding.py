@@ -8,7 +8,7 @@ from hushlist.decide.engine import Engine
 from hushlist.importing.imported_policy import ImportedPolicy
 from hushlist.lists.list_source import ProblemReport
 from hushlist.policy.groups import Client
-from hushlist.policy.policy_file import read_policy
+from hushlist.policy.policy_reader import read_policy
 
 
 class Written:

@@ -30,7 +30,8 @@ from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedReques
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ListDefaults
 from hushlist.policy.groups import NOBODY, Client
-from hushlist.policy.policy_file import ListFile, policy_at
+from hushlist.policy.policy_file import ListFile
+from hushlist.policy.policy_reader import policy_at
 from hushlist.url.request import Request
 from unit.hostile import rules_of
 from unit.parsers.lines import engine

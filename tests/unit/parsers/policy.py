@@ -11,7 +11,7 @@ from hushlist.lists.yaml_nodes import read_document
 from hushlist.match.index import Index
 from hushlist.match.index_writer import index_of
 from hushlist.policy.groups import Client
-from hushlist.policy.policy_file import read_policy
+from hushlist.policy.policy_reader import read_policy
 from hushlist.policy.safe_search import rewrite_for_safe_search, services
 from hushlist.policy.schedule import read_schedules
 from hushlist.unblock import SCOPES

@@ -8,7 +8,7 @@ import pytest
 
 from hushlist.lists.list_source import ProblemReport
 from hushlist.policy.admin import AdminPerson, Role
-from hushlist.policy.policy_file import read_policy
+from hushlist.policy.policy_reader import read_policy
 
 STORED = f"scrypt$n=32768,r=8,p=1${'A' * 43}${'A' * 43}"
 PERSON = f"{{name: a, passphrase: '{STORED}', role: view}}"

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from hushlist.lists.list_source import ProblemReport
-from hushlist.policy.policy_file import read_policy
+from hushlist.policy.policy_reader import read_policy
 from hushlist.policy.proxy_settings import NameAnswers
 
 IPV4, IPV6 = IPv4Address("192.0.2.80"), IPv6Address("2001:db8::80")

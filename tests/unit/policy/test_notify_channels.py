@@ -6,7 +6,7 @@ import pytest
 
 from hushlist.lists.list_source import ProblemReport
 from hushlist.policy.notify_channels import Channel, CommandChannel, MailChannel, WebhookChannel
-from hushlist.policy.policy_file import read_policy
+from hushlist.policy.policy_reader import read_policy
 
 MAIL = "mail: jo@a.example, from: filter@a.example, server: smtp.a.example"
 

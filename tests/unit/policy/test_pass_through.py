@@ -18,7 +18,7 @@ from hushlist.policy.pass_through import (
     read_always_decrypted,
     read_pass_through,
 )
-from hushlist.policy.policy_file import read_policy
+from hushlist.policy.policy_reader import read_policy
 
 PASSED = PassThrough(
     frozenset([(b"bank.example", True), (b"localhost", True), (b"api.pinned.example", False)]),

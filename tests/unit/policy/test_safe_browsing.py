@@ -6,7 +6,8 @@ from pathlib import Path
 import pytest
 
 from hushlist.lists.list_source import ProblemReport
-from hushlist.policy.policy_file import Policy, read_policy
+from hushlist.policy.policy_file import Policy
+from hushlist.policy.policy_reader import read_policy
 from hushlist.policy.safe_browsing import GOOGLE, back_off
 
 SECRET = "AIzaSyNobodyMaySeeThis"

@@ -7,7 +7,8 @@ import pytest
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.lists.list_source import ProblemReport
 from hushlist.minisign import PublicKey
-from hushlist.policy.policy_file import PolicyError, read_policy
+from hushlist.policy.policy_file import PolicyError
+from hushlist.policy.policy_reader import read_policy
 from hushlist.policy.subscription import SubscribedList
 
 URL = "https://lists.example/ads.hosts"

@@ -16,7 +16,8 @@ from hushlist.decide.decision import Decision
 from hushlist.decide.engine import Engine
 from hushlist.policy import shipped_policy
 from hushlist.policy.groups import Client, Group
-from hushlist.policy.policy_file import POLICY_KEYS, PolicyError
+from hushlist.policy.policy_file import PolicyError
+from hushlist.policy.policy_reader import POLICY_KEYS
 from hushlist.proxy import request_handler, runtime
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections.relayed_connections import RelayedConnections

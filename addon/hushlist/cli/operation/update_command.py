@@ -28,7 +28,8 @@ from hushlist.errors import Problem, SourceError, number_of, right_aligned
 from hushlist.lists.list_source import ProblemReport
 from hushlist.policy import shipped_policy
 from hushlist.policy.catalogue import read_catalogue, shipped_catalogue
-from hushlist.policy.policy_file import Policy, read_policy
+from hushlist.policy.policy_file import Policy
+from hushlist.policy.policy_reader import read_policy
 from hushlist.policy.subscription import SubscribedList
 from hushlist.system.files import reason_of
 from hushlist.system.list_store import ListState, ListStore, Version

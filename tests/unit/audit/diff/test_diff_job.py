@@ -24,7 +24,8 @@ from hushlist.errors import SourceError
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ListDefaults
 from hushlist.match.expressions import full_hash
-from hushlist.policy.policy_file import ListFile, Policy, policy_at
+from hushlist.policy.policy_file import ListFile, Policy
+from hushlist.policy.policy_reader import policy_at
 
 ALL = DiffOptions(moved=True)
 
