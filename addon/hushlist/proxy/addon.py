@@ -18,9 +18,10 @@ from hushlist.policy.groups import MODES
 from hushlist.policy.policy_file import PolicyError
 from hushlist.proxy.ask_handler import answer_waiting_page, is_of_waiting_page
 from hushlist.proxy.begun_coroutine import begin
+from hushlist.proxy.bounds.bounded_input import bound_input
+from hushlist.proxy.bounds.bounded_websocket import keep_last
 from hushlist.proxy.commands import Commands
 from hushlist.proxy.connections.alternative_services import keep_here
-from hushlist.proxy.connections.bounded_input import bound_input, keep_last
 from hushlist.proxy.connections.certificate_pinning import CertificatePinning
 from hushlist.proxy.connections.client_connections import refuse_forged
 from hushlist.proxy.connections.dns_queries import DnsQueries, ask_filter_first

@@ -1,0 +1,163 @@
+"""HTTP/1 and HTTP/2: what does not end, and what is made to become more than was sent."""
+
+import struct
+
+import h2.connection
+import pytest
+from h2.config import H2Configuration
+from h2.events import DataReceived, RemoteSettingsChanged, RequestReceived, StreamReset
+from h2.settings import SettingCodes, Settings
+from h11 import Data, ProtocolError
+from mitmproxy.addons import next_layer
+from mitmproxy.net.http.http1 import read_request_head, read_response_head
+from mitmproxy.options import Options
+from mitmproxy.proxy.context import Context
+from mitmproxy.proxy.layers.http import _http2
+from mitmproxy.proxy.layers.http._http_h2 import BufferedH2Connection
+from mitmproxy.test import tflow
+
+from hushlist.proxy.bounds.bounded_http import (
+    LARGEST_TABLE,
+    MOST_FOLDS,
+    MOST_WAITING,
+    BoundedBuffer,
+    BoundedH2,
+    ChunksAlone,
+)
+from hushlist.proxy.bounds.bounded_input import bound_input
+from hushlist.proxy.bounds.bounded_names import LONGEST_HELLO
+from unit.proxy.bounds.little_time import takes_little_time
+
+
+def filled(*pieces: bytes) -> BoundedBuffer:
+    buffer = BoundedBuffer()
+    for piece in pieces:
+        buffer += piece
+    return buffer
+
+
+@pytest.mark.parametrize(
+    "pieces",
+    [[b"GET / HTTP/1.1\r\n", *[b"X: y\r\n" * 9999] * 9], [b"a" * MOST_WAITING, b"\n\n"], [b"\r\n" * MOST_WAITING]],
+)
+def test_a_head_that_does_not_end_becomes_one_that_nobody_can_read(pieces: list[bytes]) -> None:
+    buffer = filled(*pieces)
+    assert len(buffer) <= MOST_WAITING
+    lines = [bytes(line) for line in buffer.maybe_extract_lines() or []]
+    for read in (read_request_head, read_response_head):
+        with pytest.raises(ValueError, match="too long"):
+            read(lines)
+
+
+def test_what_is_no_longer_than_that_is_read() -> None:
+    head = b"GET / HTTP/1.1\r\nX: " + b"y" * (MOST_WAITING - 23) + b"\r\n\r\n"
+    assert len(head) == MOST_WAITING
+    lines = filled(*(head[at : at + 65535] for at in range(0, len(head), 65535))).maybe_extract_lines()
+    assert lines is not None
+    assert read_request_head([bytes(line) for line in lines]).headers["x"] == "y" * (MOST_WAITING - 23)
+
+
+def test_many_folded_lines_are_refused() -> None:
+    bound_input()
+    few = [b"GET / HTTP/1.1", b"X: a", *[b" b"] * MOST_FOLDS]
+    assert read_request_head(few).headers["x"] == "a" + "\r\n b" * MOST_FOLDS
+    for read in (read_request_head, read_response_head):
+        with pytest.raises(ValueError, match="folded"):
+            read([b"HTTP/1.1 200 OK" if read is read_response_head else few[0], *few[1:], b"\tb"])
+
+
+def test_white_space_in_a_chunk_s_size_takes_little_time() -> None:
+    line = b"2;" + b" " * 30000 + b"\nx\r\nab\r\n"
+    assert takes_little_time(lambda: ChunksAlone()(filled(line)))
+    with pytest.raises(ProtocolError):
+        ChunksAlone()(filled(line))
+    data = ChunksAlone()(filled(b"2;x = y \t\r\nab\r\n"))
+    assert isinstance(data, Data)
+    assert data.data == b"ab"
+
+
+@pytest.mark.parametrize(
+    ("octets", "host"),
+    [
+        (b"GET / HTTP/1.1\r\nX: y\r\nhost: \t good.test:80 \r\n", "good.test:80"),
+        (b"GET / HTTP/1.1\r\nX: y\r\n\r\nHost: good.test\r\n", None),
+        (b"GET / HTTP/1.1\r\nX: " + b"y" * LONGEST_HELLO, None),
+        (b"GETTING\r\nHost: good.test\r\n", None),
+    ],
+)
+def test_the_host_of_a_request_that_may_be_ignored_is_found(octets: bytes, host: str | None) -> None:
+    bound_input()
+    context = Context(tflow.tclient_conn(), Options())
+    context.client.alpn = None
+    assert next_layer.NextLayer._get_host_header(context, octets, b"") == host
+    assert next_layer.NextLayer._get_host_header(context, octets, b"x") is None
+
+
+@pytest.mark.parametrize(
+    "octets", [b"A" * 60000, *(b"GET / HTTP/1.1\r\nHost:" + own * 9000 for own in (b" ", b" x", b" x\r\n\r"))]
+)
+def test_the_host_of_a_request_that_may_be_ignored_takes_little_time(octets: bytes) -> None:
+    context = Context(tflow.tclient_conn(), Options())
+    assert takes_little_time(lambda: next_layer.NextLayer._get_host_header(context, octets, b""))
+
+
+def http2() -> tuple[h2.connection.H2Connection, BoundedH2]:
+    """A client, and what reads it."""
+    bound_input()
+    assert _http2.BufferedH2Connection is BoundedH2  # type: ignore[attr-defined]
+    client, own = h2.connection.H2Connection(), BoundedH2(H2Configuration(client_side=False))
+    client.initiate_connection()
+    own.initiate_connection()
+    return client, own
+
+
+def frame(kind: int, data: bytes, stream: int = 0) -> bytes:
+    return len(data).to_bytes(3, "big") + bytes((kind, 0)) + stream.to_bytes(4, "big") + data
+
+
+_ASKED = [(":method", "POST"), (":scheme", "https"), (":authority", "good.test"), (":path", "/")]
+
+
+def test_what_nobody_knows_of_http_2_is_not_kept_and_not_told() -> None:
+    client, own = http2()
+    known = dict(own.remote_settings)
+    more = b"".join(struct.pack("!HI", number, 7) for number in range(100, 2000))
+    told = own.receive_data(client.data_to_send() + frame(4, more) + frame(0x77, b"x") * 9)
+    assert {type(event) for event in told} == {RemoteSettingsChanged}
+    assert dict(own.remote_settings) == {**known, **client.local_settings}
+    own.receive_data(frame(4, struct.pack("!HI", SettingCodes.MAX_CONCURRENT_STREAMS, 7)))
+    assert own.remote_settings.max_concurrent_streams == 7
+
+
+def test_a_request_that_is_taken_back_at_once_is_none() -> None:
+    client, own = http2()
+    own.receive_data(client.data_to_send())
+    for stream in (1, 3, 5):
+        client.send_headers(stream, _ASKED)
+        client.send_data(stream, b"abc")
+    client.reset_stream(3)
+    told = own.receive_data(client.data_to_send())
+    assert [event.stream_id for event in told if isinstance(event, RequestReceived)] == [1, 5]
+    assert [event.stream_id for event in told if isinstance(event, DataReceived)] == [1, 3, 5]
+    client.reset_stream(1)
+    (reset,) = own.receive_data(client.data_to_send())
+    assert isinstance(reset, StreamReset)
+
+
+def test_no_peer_makes_the_table_of_http_2_large() -> None:
+    bound_input()
+    server = BufferedH2Connection(H2Configuration(client_side=False, header_encoding=False))
+    client = h2.connection.H2Connection(H2Configuration(header_encoding=False))
+    client.local_settings = Settings(initial_values={SettingCodes.HEADER_TABLE_SIZE: 1 << 31})
+    client.initiate_connection()
+    server.initiate_connection()
+    server.receive_data(client.data_to_send())
+    client.receive_data(server.data_to_send())
+    client.send_headers(1, [(":method", "GET"), (":scheme", "https"), (":authority", "h"), (":path", "/")])
+    server.receive_data(client.data_to_send())
+    fields = [(b":status", b"200"), *((b"x%d" % number, b"y" * 100) for number in range(100))]
+    server.send_headers(1, fields)
+    entries = server.encoder.header_table.dynamic_entries
+    assert 0 < sum(32 + len(name) + len(value) for name, value in entries) <= LARGEST_TABLE
+    (answer,) = (event for event in client.receive_data(server.data_to_send()) if hasattr(event, "headers"))
+    assert [tuple(field) for field in answer.headers] == fields
