@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
 from uuid import uuid4
 
@@ -227,13 +227,15 @@ class DatabaseSender:
                 logger.error("hushlist: a record cannot be in the database: %s: %s", row[1], error)  # noqa: TRY400
 
     def _tidy(self) -> None:
-        oldest = datetime.fromtimestamp(self._clock(), UTC).date() - timedelta(days=self._settings.days)
+        today = datetime.fromtimestamp(self._clock(), UTC).date()
         with self._database.asking() as database:
-            _drop(database, oldest)
+            _drop(database, today, self._settings.days)
 
 
-def _drop(database: SqlConnection, oldest: date) -> None:
-    database.execute("SELECT drop_partitions(?)", [oldest])
+def _drop(database: SqlConnection, today: date, days: int) -> None:
+    """Drop old days: no more than by the database's clock, since this machine's may be far ahead."""
+    query = "SELECT drop_partitions(least(?, (now() AT TIME ZONE 'UTC')::date) - ?::int)"
+    database.execute(query, [today, days])
 
 
 def _row_of_line(line: bytes) -> _Row | None:

@@ -114,8 +114,8 @@ async def keep_publishing(
 ) -> None:
     """Publish again whenever something has changed, and at the turn of a day, for rules that expire; never ends.
 
-    ``use`` is called in ``thread``. What cannot be used is complained of, and the last good lists stay. After a fault of
-    the machine, it is tried again.
+    ``use`` is called in ``thread``. What cannot be used is complained of, and the last good lists stay. What the
+    machine failed at is tried again.
     """
     loop = asyncio.get_running_loop()
     files = seen = publication.files
