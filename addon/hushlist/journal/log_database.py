@@ -23,7 +23,7 @@ from typing import BinaryIO
 from hushlist.journal.log_files import CURRENT, DATABASE, older_files, read_newest_first
 from hushlist.journal.log_record import LogEntry, LogFields, host_of_record, time_text
 from hushlist.policy.proxy_settings import LogSettings
-from hushlist.system.files import PRIVATE_FILE, SAFELY, make_private
+from hushlist.system.files import PRIVATE_FILE, SAFELY, make_private, open_regular
 from hushlist.system.postgres import DatabaseError, PostgresDatabase
 from hushlist.system.postgres_address import PostgresAddress
 from hushlist.url.hrn import Hrn
@@ -409,7 +409,7 @@ def _follow_lines(folder: Path) -> Generator[list[LogFields], None, None]:
 
 def _opened(path: Path) -> BinaryIO | None:
     with suppress(FileNotFoundError):
-        return path.open("rb")
+        return open_regular(path)
     return None
 
 

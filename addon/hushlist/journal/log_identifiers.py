@@ -20,7 +20,7 @@ from hashlib import sha256
 from hmac import digest
 from pathlib import Path
 
-from hushlist.system.files import PRIVATE_FILE, SAFELY, make_private
+from hushlist.system.files import check_closed, make_private, read_regular, write_private
 
 # "The letters I, L, O and U are excluded": three because they look like digits, one because of what it might spell.
 DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -69,8 +69,8 @@ class References:
 
 
 _KEY_FILE = "pseudonyms.key"
-#: octets of a key
-_KEY_LENGTH = 32
+#: octets of a key, and of a file that is read for one
+_KEY_LENGTH, _LONGEST = 32, 1 << 12
 #: digits of base 32: 40 bits, so that a thousand clients collide once in two million cases
 _DIGITS = 8
 
@@ -103,7 +103,8 @@ def read_key(state: Path) -> bytes | None:
         ValueError: it was damaged.
     """
     try:
-        key = (state / _KEY_FILE).read_bytes()
+        check_closed(state)
+        key = read_regular(state / _KEY_FILE, _LONGEST)
     except FileNotFoundError:
         return None
     if len(key) != _KEY_LENGTH:
@@ -122,10 +123,8 @@ def keep_key(state: Path) -> bytes:
         return key
     make_private(state)
     draft = state / f"{_KEY_FILE}.{secrets.token_hex(8)}"
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFELY, PRIVATE_FILE)
+    write_private(draft, new_key())
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(new_key())
         with suppress(FileExistsError):  # another process was faster, and a link keeps its key
             os.link(draft, state / _KEY_FILE)
     finally:

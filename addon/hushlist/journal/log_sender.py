@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from datetime import UTC, date, datetime
 from pathlib import Path
+from stat import S_ISREG
 from uuid import uuid4
 
 from hushlist.errors import logger_of
@@ -85,7 +86,9 @@ class Spool:
     def _files(self) -> Iterator[tuple[Path, int]]:
         for path in sorted(self._folder.glob("*.spool")):
             with suppress(FileNotFoundError):
-                yield path, path.stat().st_size
+                status = path.lstat()
+                if S_ISREG(status.st_mode):  # of a pipe, nobody would read the end
+                    yield path, status.st_size
 
     def _seal(self) -> None:
         if self._file is not None:
