@@ -108,7 +108,8 @@ class LineFiles:
         self._path.rename(aside)
         if self._settings.gzip:
             _compress(aside)
-        self._remove(moment)
+        with suppress(OSError):  # what cannot be removed keeps no record from being written; ``tidy`` says so
+            self._remove(moment)
 
     def _remove(self, moment: float) -> None:
         files = older_files(self._folder)

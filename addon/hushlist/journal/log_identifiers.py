@@ -1,8 +1,8 @@
 """Identifiers in the log: reference numbers, and pseudonyms of clients.
 
 A reference is short enough to be read out, sorts by time, and needs no coordination. It is ten characters of base 32:
-30 bits of seconds since 2025, then 20 random bits. One process never makes the same twice; two processes that each make
-one in the same second agree once in a million.
+30 bits of seconds since 2025, then 20 random bits. One process never makes the same twice, unless its clock is set back
+by a day; two that are made for the same second by two processes, or by such a clock, agree once in a million.
 
 A pseudonym is the same for the same client until the key changes; without the key, it cannot be turned back.
 
@@ -31,6 +31,7 @@ LENGTH = 10
 #: 2025-01-01T00:00:00Z, in seconds since 1970; the numbers last until 2059
 _EPOCH = 1_735_689_600
 _RANDOM_BITS = 20
+_DAY = 86400
 _MOST = (1 << 5 * LENGTH) - 1
 
 
@@ -54,7 +55,7 @@ def parse_reference(text: str) -> str | None:
 
 
 class References:
-    """Makes references, each greater than the last; for one thread."""
+    """Makes references, each greater than the last; for one thread. A clock set back by a day begins anew."""
 
     def __init__(self) -> None:
         self._last = -1
@@ -64,7 +65,8 @@ class References:
         seconds = max(0, int(moment) - _EPOCH)
         number = seconds << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
         # the random bits were lower than the last in this second, or the clock was put back
-        self._last = min(max(number, self._last + 1), _MOST)
+        is_near = self._last - number < _DAY << _RANDOM_BITS  # else, all would be of a time far ahead
+        self._last = min(max(number, self._last + 1) if is_near else number, _MOST)
         return base32(self._last, LENGTH)
 
 

@@ -100,7 +100,7 @@ class Spool:
             self._seal()
             for path, _ in self._files() if everything else ():
                 if path not in self._sealed:
-                    with suppress(FileNotFoundError):
+                    with suppress(OSError):  # it is gone, or another user's, who will send it
                         if (descriptor := lock_file(path, 0)) is not None:
                             self._sealed[path] = descriptor
             return sorted(self._sealed)

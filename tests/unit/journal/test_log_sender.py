@@ -16,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hushlist
+from hushlist.journal import log_sender
 from hushlist.journal.log_database import (
     COUNTED,
     LogFilters,
@@ -188,6 +189,19 @@ def test_a_file_that_another_process_takes_before_it_is_locked_is_left_to_it(
     assert path.read_bytes().count(b"reference") == 2
     assert path not in other.sealed(everything=True)
     own.remove(path)
+
+
+def test_a_file_of_another_user_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = LogSettings(to=parse_postgres_address(AWAY))
+    own, other = Spool(tmp_path, options, int), Spool(tmp_path, options, int)
+    for spool in (other, own):
+        spool.append([({}, b"{}\n")], EVE)
+    monkeypatch.setattr(log_sender, "lock_file", _of_another_user)
+    assert len(own.sealed(everything=True)) == 1
+
+
+def _of_another_user(path: Path, _: int) -> int:
+    raise PermissionError(13, "Permission denied", str(path))
 
 
 def test_a_file_that_somebody_removes_holds_up_no_other(
