@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from time import time
 from urllib.parse import urlsplit
 
 import pytest
@@ -18,8 +19,12 @@ from hushlist.decide.engine import Engine
 from hushlist.match.rule import Action
 from hushlist.policy.policy_file import fingerprint
 from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service import policy_watch
 from hushlist.proxy.service.policy_watch import PolicyUpdate
+from hushlist.system.postgres_address import PostgresAddress
+from hushlist.unblock import default_path
+from hushlist.unblock.overrides import Overrides
 from hushlist.url.request import Request
 from unit.mitmproxied import add_proxy_options
 
@@ -311,6 +316,39 @@ def test_all_is_read_again(policy: Path, way: str, caplog: pytest.LogCaptureFixt
     is_changed = way == "the index was changed"
     assert len(engines) == is_changed
     assert ("somebody has changed it while it was in use" in caplog.text) is is_changed
+
+
+def test_a_store_that_could_not_be_used_at_the_start_is_used_once_it_can(
+    policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What an administrator has blocked is in it."""
+    monkeypatch.setattr(policy_watch, "RETRY", 0.03)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with Overrides(default_path(), time) as overrides:
+        overrides.block("host", "games.example", None, by="jo")
+    (tmp_path / "state").rename(tmp_path / "aside")
+    (tmp_path / "state").touch()
+    hushlist, tries, open_overrides = Hushlist(), list[object](), Runtime.open_overrides
+
+    def counted(runtime: Runtime, database: PostgresAddress | None = None) -> None:
+        tries.append(None)
+        open_overrides(runtime, database)
+
+    monkeypatch.setattr(Runtime, "open_overrides", counted)
+
+    async def steps() -> None:
+        engine = hushlist.runtime.engine
+        assert engine is not None
+        assert not blocks(engine, "games.example")
+        while len(tries) < 4:  # it is told once
+            await asyncio.sleep(0.01)
+        (tmp_path / "state").unlink()
+        (tmp_path / "aside").rename(tmp_path / "state")
+        while not (hushlist.runtime.engine and blocks(hushlist.runtime.engine, "games.example")):
+            await asyncio.sleep(0.01)
+
+    asyncio.run(running(hushlist, policy, steps))
+    assert caplog.text.count("nothing can be unblocked") == 1
 
 
 def test_while_there_is_no_policy_that_is_said_again_and_again(
