@@ -45,7 +45,7 @@ RETRY = 60.0
 
 _Files = dict[Path, Fingerprint]
 #: stands for a file that has still to be read
-UNREAD: Fingerprint = (-1, -1, -1)
+UNREAD: Fingerprint = (-1, -1, -1, -1)
 
 
 def fingerprints_of(files: _Files) -> _Files:

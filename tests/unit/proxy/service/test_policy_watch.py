@@ -103,6 +103,22 @@ def test_a_change_of_a_list_is_used(policy: Path) -> None:
     assert not blocks(watch.engines[0], "first.example")
 
 
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no time of the last change of a file's status")
+def test_a_change_in_place_of_the_same_length_and_time_is_used(policy: Path) -> None:
+    """As ``cp -p`` makes it of two files from one archive."""
+    watch, file = Watch(policy), policy.with_name("ads.yaml")
+
+    async def steps() -> None:
+        before = file.stat()
+        file.write_text("rules: [other.example]")
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert (file.stat().st_size, file.stat().st_ino) == (before.st_size, before.st_ino)
+        await watch.until(lambda: bool(watch.engines))
+
+    watch.run(steps)
+    assert blocks(watch.engines[0], "other.example")
+
+
 def test_files_that_stand_still_are_not_read(policy: Path) -> None:
     watch = Watch(policy)
     watch.run(lambda: asyncio.sleep(0.2))
