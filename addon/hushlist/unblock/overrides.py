@@ -47,6 +47,7 @@ from hushlist.unblock.credentials import (
 )
 from hushlist.unblock.grants import FOR_GOOD, WARNING, Grant, GrantTable, check_target
 from hushlist.unblock.store import (
+    DAY,
     NEWEST_EVENTS,
     SAME_CLIENT,
     CountedTry,
@@ -485,7 +486,8 @@ class Overrides:
     def spend(self, nonce: bytes, until: float) -> bool:
         """Store a nonce until a time, as ``Tokens`` has it; whether it is new. Of too many, none counts as new."""
         with self._store.writing() as database:
-            database.execute("DELETE FROM nonces WHERE until <= ?", (self._clock(),))
+            now = self._clock()  # what is valid for longer than a day comes from a clock that was set back
+            database.execute("DELETE FROM nonces WHERE until <= ? OR until > ?", (now, now + DAY))
             if database.execute("SELECT count(*) FROM nonces").fetchone()[0] >= MOST_NONCES:
                 return False
             of_client = nonce[:OWNER_LENGTH], nonce[:OWNER_LENGTH] + b"\xff" * len(nonce)
