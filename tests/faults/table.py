@@ -196,6 +196,23 @@ def _log_gone(lab: Lab) -> Iterator[None]:
 
 
 @contextmanager
+def _disks_full_meanwhile(lab: Lab) -> Iterator[None]:
+    """No file may grow: neither the log, nor what a change of a list needs."""
+    if resource is None or not hasattr(resource, "prlimit"):
+        raise NotHereError("limits of another process are Linux's")
+    start, pid = len(lab.proxy.log), lab.proxy.process.pid
+    before = resource.prlimit(pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(pid, resource.RLIMIT_FSIZE, (0, before[1]))
+    try:
+        lab.list.write_bytes(lab.list.read_bytes() + b"- new.test/\n")
+        lab.wait_for(NOT_USED, start)
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_FSIZE, before)
+    lab.restore()
+
+
+@contextmanager
 def _no_descriptors(lab: Lab) -> Iterator[None]:
     if resource is None or not hasattr(resource, "prlimit"):
         raise NotHereError("limits of another process are Linux's")
@@ -439,6 +456,7 @@ FAULTS = (
     Fault("the store is damaged", _store_spoiled),
     Fault("the store is gone, and cannot be made", _store_gone),
     Fault("the log cannot be written", _log_gone, says="the log cannot be written"),
+    Fault("every disk is full", _disks_full_meanwhile, says="No usable temporary directory"),
     Fault("no file can be opened", _no_descriptors, REFUSES, REFUSES, says="Too many open files", patience=UNANSWERED),
     Fault("no file can be opened for a change", _few_descriptors_for_reading, says="Too many open files"),
     Fault("somebody asks for a URL of 8 MiB", _long_url),

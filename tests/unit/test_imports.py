@@ -158,7 +158,7 @@ def test_only_some_open_files() -> None:
 def test_the_check_sees_imports_and_files_where_there_are_some() -> None:
     assert "hushlist.url.parts" in set(imports_of(MODULES["hushlist.decide.engine"]))
     assert "mitmproxy" in {name.split(".")[0] for name in imports_of(MODULES["hushlist.proxy.addon"])}
-    assert "read_bytes" in opening(MODULES["hushlist.journal.log_identifiers"])
+    assert "read_bytes" in opening(MODULES["hushlist.journal.log_sender"])
 
 
 _WATCHED_IMPORT = """

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from contextlib import closing, suppress
 from pathlib import Path
 
 import pytest
@@ -13,7 +14,9 @@ from hushlist.admin.admin_store import AdminStore
 from hushlist.compiling.index_cache import IndexCache
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.decide.decision import Decision
+from hushlist.journal.log_database import LogFilters, follow, newest_records
 from hushlist.journal.log_record import LogRecord
+from hushlist.journal.log_sender import Spool
 from hushlist.journal.log_writer import LogWriter
 from hushlist.match.rule import Action
 from hushlist.policy.admin import Role
@@ -45,6 +48,17 @@ def log_something(folder: Path, number: int = 1) -> None:
         )
     assert journal.flush(30)
     assert journal.close(30)
+
+
+def log_one(folder: Path, clients: LoggedClients = LoggedClients.KEEP) -> str | None:
+    """Log one record, and say what is wrong with the log; all has to end soon."""
+    settings = LogSettings(what=LoggedRequests.ALL, clients=clients, folder=folder / "log")
+    journal = LogWriter(settings, state=folder / "state")
+    decision = Decision(Action.BLOCK, b"http://h.example/")
+    journal.write(LogRecord(decision=decision, reference="r", moment=1.0, client="c", user=None, method="GET"))
+    journal.close(5)
+    assert not journal._thread.is_alive()
+    return journal.fault
 
 
 def compile_something(folder: Path) -> None:
@@ -96,8 +110,51 @@ def test_a_link_in_place_of_a_file_of_the_log_is_not_followed(tmp_path: Path, na
     target.write_text("mine")
     (tmp_path / "log").mkdir()
     (tmp_path / "log" / name).symlink_to(target)
-    journal = LogWriter(LogSettings(what=LoggedRequests.ALL, folder=tmp_path / "log"), state=tmp_path / "state")
-    decision = Decision(Action.BLOCK, b"http://h.example/")
-    journal.write(LogRecord(decision=decision, reference="r", moment=1.0, client="c", user=None, method="GET"))
-    journal.close(5)
+    log_one(tmp_path)
     assert target.read_text() == "mine"
+
+
+@pytest.mark.parametrize("name", ["decisions.jsonl", "decisions.sqlite", "decisions.lock"])
+def test_a_pipe_in_place_of_a_file_of_the_log_keeps_nobody_waiting(tmp_path: Path, name: str) -> None:
+    (tmp_path / "log").mkdir()
+    os.mkfifo(tmp_path / "log" / name)
+    fault = log_one(tmp_path)
+    assert name == "decisions.lock" or f"{name}: " in str(fault)
+    with closing(follow(tmp_path / "log")) as follower, suppress(OSError):
+        next(follower)
+        newest_records(tmp_path / "log", LogFilters(), 1, only_lines=True)
+
+
+def test_a_pipe_in_place_of_the_key_of_pseudonyms_keeps_nobody_waiting(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    (tmp_path / "state").mkdir()
+    os.mkfifo(tmp_path / "state" / "pseudonyms.key")
+    assert log_one(tmp_path, LoggedClients.PSEUDONYM) is None
+    assert "pseudonyms hold until the next start only: [Errno 22] it is no regular file" in caplog.text
+
+
+def test_what_is_no_file_of_the_spool_holds_up_no_other(tmp_path: Path) -> None:
+    spool = Spool(tmp_path, LogSettings(), list)
+    (tmp_path / "spool" / "0.spool").mkdir(parents=True)
+    (tmp_path / "spool" / "1.spool").symlink_to(tmp_path / "elsewhere")
+    os.mkfifo(tmp_path / "spool" / "2.spool")
+    spool.append([({}, b"{}\n")], 1.0)
+    (found,) = spool.sealed(everything=True)
+    assert found.read_bytes().endswith(b" {}\n")
+
+
+def test_a_state_folder_that_everybody_can_write_to_is_not_used(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Whoever prepared it could have put grants, sessions and keys there."""
+    state = tmp_path / "state"
+    state.mkdir()
+    (state / "pseudonyms.key").write_bytes(bytes(32))
+    state.chmod(0o1777)
+    with pytest.raises(StoreError, match="every user of this machine can write there"):
+        Overrides(state / "overrides.sqlite", time.time)
+    log_one(tmp_path, LoggedClients.PSEUDONYM)
+    assert "pseudonyms hold until the next start only: [Errno 1] every user" in caplog.text
+    state.chmod(0o770)  # a group may share it
+    Overrides(state / "overrides.sqlite", time.time).close()

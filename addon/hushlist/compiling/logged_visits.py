@@ -27,8 +27,8 @@ from hushlist.policy.policy_file import Policy
 from hushlist.policy.proxy_settings import LogSettings
 from hushlist.system.files import state_folder
 
-#: seconds of the log that count; records that are decided again
-_WEEK, MOST_RECORDS = 7 * 86400, 20_000
+#: seconds of the log that count, and by which other clocks may be ahead; records that are decided again
+_WEEK, _DAY, MOST_RECORDS = 7 * 86400, 86400, 20_000
 #: with fewer requests, or visits, a share of them says nothing
 FEWEST = 100
 
@@ -66,16 +66,18 @@ def logged_requests(settings: LogSettings | None) -> list[LoggedRequest]:
     if settings is None:
         return []
     try:
-        since = time_text(time.time() - _WEEK)
-        records = sampled_records(settings.place or state_folder(), since, MOST_RECORDS)
+        now = time.time()
+        records = sampled_records(settings.place or state_folder(), time_text(now - _WEEK), MOST_RECORDS)
     except (OSError, RuntimeError):  # it is another user's; or the user has no home
         return []
-    return [own for fields in records if (own := _request_of(fields)) is not None]
+    requests = (_request_of(fields) for fields in records)
+    # of a clock that was far ahead, or of whoever has the database: not of the last week
+    return [own for own in requests if own is not None and own.at.timestamp() < now + _DAY]
 
 
 def _request_of(fields: LogFields) -> LoggedRequest | None:
     url, moment, host = str(fields.get("url", "")), str(fields.get("time", "")), host_of_record(fields)
-    with suppress(ValueError):
+    with suppress(ValueError, OverflowError):
         if host:
             at = datetime.fromisoformat(moment).astimezone(UTC)
             who = f"{fields.get('client', '')} {fields.get('user', '')}"

@@ -17,14 +17,15 @@ from collections.abc import Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass
 from itertools import islice, takewhile
+from math import isfinite
 from pathlib import Path
 from typing import BinaryIO
 
 from hushlist.journal.log_files import CURRENT, DATABASE, older_files, read_newest_first
 from hushlist.journal.log_record import LogEntry, LogFields, host_of_record, time_text
 from hushlist.policy.proxy_settings import LogSettings
-from hushlist.system.files import PRIVATE_FILE, SAFELY, make_private
-from hushlist.system.postgres import DatabaseError, PostgresDatabase
+from hushlist.system.files import PRIVATE_FILE, SAFELY, make_private, open_regular
+from hushlist.system.postgres import DatabaseError, PostgresDatabase, SqlResult
 from hushlist.system.postgres_address import PostgresAddress
 from hushlist.url.hrn import Hrn
 
@@ -243,7 +244,7 @@ LogPlace = Path | PostgresAddress
 
 
 def _ask(folder: LogPlace, question: str, values: Sequence[str | int]) -> list[tuple[str, int]] | None:
-    """Rows of text and number; ``None`` if there is no file, or none that can be read."""
+    """Rows of text and number, and no others; ``None`` if there is no file, or none that can be read."""
     if isinstance(folder, PostgresAddress):
         return _ask_server(folder, question, values)
     if not (folder / DATABASE).exists():
@@ -252,14 +253,19 @@ def _ask(folder: LogPlace, question: str, values: Sequence[str | int]) -> list[t
     with suppress(sqlite3.Error), closing(sqlite3.connect(address, uri=True, timeout=_PATIENCE)) as connection:
         connection.execute("PRAGMA query_only = 1")
         if connection.execute("PRAGMA user_version").fetchone() == (_VERSION,):
-            return connection.execute(question, values).fetchall()
+            return _textual(connection.execute(question, values))
     return None
+
+
+def _textual(rows: SqlResult) -> list[tuple[str, int]]:
+    """No proxy writes NULL or octets, but whoever has the database may."""
+    return [row for row in rows if isinstance(row[0], str)]
 
 
 def _ask_server(address: PostgresAddress, question: str, values: Sequence[str | int]) -> list[tuple[str, int]]:
     try:
         with closing(PostgresDatabase(address, "log")) as database, database.asking() as connection:
-            return connection.execute(question, values).fetchall()
+            return _textual(connection.execute(question, values))
     except DatabaseError as error:
         raise OSError(f"{address}: {error}") from error
 
@@ -267,7 +273,7 @@ def _ask_server(address: PostgresAddress, question: str, values: Sequence[str | 
 def has_log(folder: LogPlace) -> bool:
     """Whether there is a log."""
     if isinstance(folder, PostgresAddress):
-        return bool(_ask_server(folder, "SELECT reference, number FROM decisions LIMIT 1", []))
+        return bool(_ask_server(folder, "SELECT 'all', number FROM decisions LIMIT 1", []))
     return any((folder / name).exists() for name in (CURRENT, DATABASE)) or bool(older_files(folder))
 
 
@@ -340,11 +346,23 @@ def _of_rows(rows: Iterable[tuple[str, int]]) -> list[LogFields]:
     return list(parse_lines(line.encode() for line, _ in rows))
 
 
+def _finite(text: str) -> float:
+    if isfinite(number := float(text)):
+        return number
+    raise ValueError(text)
+
+
+_DECODER = json.JSONDecoder(parse_float=_finite, parse_constant=_finite)
+
+
 def parse_lines(lines: Iterable[bytes]) -> Iterator[LogFields]:
-    """The records of lines; invalid lines, such as half a line after a power cut, are skipped."""
+    """The records of lines; invalid lines, such as half a line after a power cut, are skipped.
+
+    Numbers that JSON has not, such as NaN, are invalid: whoever prints a record would print them.
+    """
     for line in lines:
         with suppress(ValueError, RecursionError):
-            fields = json.loads(line)
+            fields = _DECODER.decode(line.decode())
             if isinstance(fields, dict):
                 yield fields
 
@@ -409,7 +427,7 @@ def _follow_lines(folder: Path) -> Generator[list[LogFields], None, None]:
 
 def _opened(path: Path) -> BinaryIO | None:
     with suppress(FileNotFoundError):
-        return path.open("rb")
+        return open_regular(path)
     return None
 
 

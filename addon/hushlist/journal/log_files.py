@@ -21,7 +21,7 @@ from pathlib import Path
 
 from hushlist.journal.log_record import LogEntry, time_text
 from hushlist.policy.proxy_settings import LogSettings
-from hushlist.system.files import PRIVATE_FILE, SAFELY, lock_file, make_private
+from hushlist.system.files import PRIVATE_FILE, SAFELY, lock_file, make_private, open_regular
 
 #: the current file of lines, the older ones, and the same records for questions
 CURRENT = "decisions.jsonl"
@@ -92,7 +92,7 @@ class LineFiles:
     def _is_due(self, octets: int, moment: float) -> bool:
         """Whether to set the file aside before ``octets`` more are appended."""
         try:
-            with self._path.open("rb") as file:
+            with open_regular(self._path) as file:
                 size = os.fstat(file.fileno()).st_size
                 begun = _TIME.search(file.read(_HEAD))
         except FileNotFoundError:
@@ -108,7 +108,8 @@ class LineFiles:
         self._path.rename(aside)
         if self._settings.gzip:
             _compress(aside)
-        self._remove(moment)
+        with suppress(OSError):  # what cannot be removed keeps no record from being written; ``tidy`` says so
+            self._remove(moment)
 
     def _remove(self, moment: float) -> None:
         files = older_files(self._folder)
@@ -181,14 +182,19 @@ def read_newest_first(folder: Path) -> Iterator[list[bytes]]:
 def _read(path: Path) -> bytes | None:
     """A file's octets; ``None`` if neither it nor its compressed form is there any more."""
     with suppress(FileNotFoundError):
-        return _unpacked(path) if path.suffix == COMPRESSED else path.read_bytes()
+        return _unpacked(path) if path.suffix == COMPRESSED else _octets(path)
     with suppress(FileNotFoundError):
         return _unpacked(_compressed(path))
     return None
 
 
+def _octets(path: Path) -> bytes:
+    with open_regular(path) as file:  # a pipe would keep its reader waiting for ever
+        return file.read()
+
+
 def _unpacked(path: Path) -> bytes:
     try:
-        return gzip.decompress(path.read_bytes())
+        return gzip.decompress(_octets(path))
     except (EOFError, zlib.error) as error:
         raise OSError(errno.EIO, str(error), str(path)) from error

@@ -1,8 +1,8 @@
 """Identifiers in the log: reference numbers, and pseudonyms of clients.
 
 A reference is short enough to be read out, sorts by time, and needs no coordination. It is ten characters of base 32:
-30 bits of seconds since 2025, then 20 random bits. One process never makes the same twice; two processes that each make
-one in the same second agree once in a million.
+30 bits of seconds since 2025, then 20 random bits. One process never makes the same twice, unless its clock is set back
+by a day; two that are made for the same second by two processes, or by such a clock, agree once in a million.
 
 A pseudonym is the same for the same client until the key changes; without the key, it cannot be turned back.
 
@@ -20,7 +20,7 @@ from hashlib import sha256
 from hmac import digest
 from pathlib import Path
 
-from hushlist.system.files import PRIVATE_FILE, SAFELY, make_private
+from hushlist.system.files import check_closed, make_private, read_regular, write_private
 
 # "The letters I, L, O and U are excluded": three because they look like digits, one because of what it might spell.
 DIGITS = "0123456789ABCDEFGHJKMNPQRSTVWXYZ"
@@ -31,6 +31,7 @@ LENGTH = 10
 #: 2025-01-01T00:00:00Z, in seconds since 1970; the numbers last until 2059
 _EPOCH = 1_735_689_600
 _RANDOM_BITS = 20
+_DAY = 86400
 _MOST = (1 << 5 * LENGTH) - 1
 
 
@@ -54,7 +55,7 @@ def parse_reference(text: str) -> str | None:
 
 
 class References:
-    """Makes references, each greater than the last; for one thread."""
+    """Makes references, each greater than the last; for one thread. A clock set back by a day begins anew."""
 
     def __init__(self) -> None:
         self._last = -1
@@ -64,13 +65,14 @@ class References:
         seconds = max(0, int(moment) - _EPOCH)
         number = seconds << _RANDOM_BITS | secrets.randbits(_RANDOM_BITS)
         # the random bits were lower than the last in this second, or the clock was put back
-        self._last = min(max(number, self._last + 1), _MOST)
+        is_near = self._last - number < _DAY << _RANDOM_BITS  # else, all would be of a time far ahead
+        self._last = min(max(number, self._last + 1) if is_near else number, _MOST)
         return base32(self._last, LENGTH)
 
 
 _KEY_FILE = "pseudonyms.key"
-#: octets of a key
-_KEY_LENGTH = 32
+#: octets of a key, and of a file that is read for one
+_KEY_LENGTH, _LONGEST = 32, 1 << 12
 #: digits of base 32: 40 bits, so that a thousand clients collide once in two million cases
 _DIGITS = 8
 
@@ -103,7 +105,8 @@ def read_key(state: Path) -> bytes | None:
         ValueError: it was damaged.
     """
     try:
-        key = (state / _KEY_FILE).read_bytes()
+        check_closed(state)
+        key = read_regular(state / _KEY_FILE, _LONGEST)
     except FileNotFoundError:
         return None
     if len(key) != _KEY_LENGTH:
@@ -122,10 +125,8 @@ def keep_key(state: Path) -> bytes:
         return key
     make_private(state)
     draft = state / f"{_KEY_FILE}.{secrets.token_hex(8)}"
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | SAFELY, PRIVATE_FILE)
+    write_private(draft, new_key())
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(new_key())
         with suppress(FileExistsError):  # another process was faster, and a link keeps its key
             os.link(draft, state / _KEY_FILE)
     finally:

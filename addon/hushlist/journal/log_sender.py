@@ -14,8 +14,9 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, date, datetime
 from pathlib import Path
+from stat import S_ISREG
 from uuid import uuid4
 
 from hushlist.errors import logger_of
@@ -85,7 +86,9 @@ class Spool:
     def _files(self) -> Iterator[tuple[Path, int]]:
         for path in sorted(self._folder.glob("*.spool")):
             with suppress(FileNotFoundError):
-                yield path, path.stat().st_size
+                status = path.lstat()
+                if S_ISREG(status.st_mode):  # of a pipe, nobody would read the end
+                    yield path, status.st_size
 
     def _seal(self) -> None:
         if self._file is not None:
@@ -97,7 +100,7 @@ class Spool:
             self._seal()
             for path, _ in self._files() if everything else ():
                 if path not in self._sealed:
-                    with suppress(FileNotFoundError):
+                    with suppress(OSError):  # it is gone, or another user's, who will send it
                         if (descriptor := lock_file(path, 0)) is not None:
                             self._sealed[path] = descriptor
             return sorted(self._sealed)
@@ -227,13 +230,15 @@ class DatabaseSender:
                 logger.error("hushlist: a record cannot be in the database: %s: %s", row[1], error)  # noqa: TRY400
 
     def _tidy(self) -> None:
-        oldest = datetime.fromtimestamp(self._clock(), UTC).date() - timedelta(days=self._settings.days)
+        today = datetime.fromtimestamp(self._clock(), UTC).date()
         with self._database.asking() as database:
-            _drop(database, oldest)
+            _drop(database, today, self._settings.days)
 
 
-def _drop(database: SqlConnection, oldest: date) -> None:
-    database.execute("SELECT drop_partitions(?)", [oldest])
+def _drop(database: SqlConnection, today: date, days: int) -> None:
+    """Drop old days: no more than by the database's clock, since this machine's may be far ahead."""
+    query = "SELECT drop_partitions(least(?, (now() AT TIME ZONE 'UTC')::date) - ?::int)"
+    database.execute(query, [today, days])
 
 
 def _row_of_line(line: bytes) -> _Row | None:

@@ -37,8 +37,9 @@ from hushlist.system.postgres_address import PostgresAddress
 if TYPE_CHECKING:
     from hushlist.policy.safe_browsing import ThreatList
 
-#: a file's identity: modification time in ns, size in octets, inode; ``None`` if there is no such file
-Fingerprint = tuple[int, int, int] | None
+#: a file's identity: modification time in ns, size in octets, status time in ns, inode; ``None`` if there is no such
+#: file
+Fingerprint = tuple[int, int, int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,9 +202,9 @@ def list_files(
 
 
 def fingerprint(path: Path) -> Fingerprint:
-    """A value that changes when the file does."""
+    """A value that changes when the file does; also where it keeps its length and is given its old time."""
     try:
         stat = path.stat()
     except (OSError, ValueError):  # ValueError: the name is not valid for a file
         return None
-    return stat.st_mtime_ns, stat.st_size, stat.st_ino
+    return stat.st_mtime_ns, stat.st_size, stat.st_ctime_ns, stat.st_ino

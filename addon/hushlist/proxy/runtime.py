@@ -272,8 +272,9 @@ class Runtime:
                 undo.pop_all()
         except (StoreError, RuntimeError) as error:
             # a warning, since an error would end mitmdump at its start
+            if str(error) != self._no_overrides:
+                logger.warning("hushlist: nothing can be unblocked for a while: %s", error)
             self._no_overrides = str(error)
-            logger.warning("hushlist: nothing can be unblocked for a while: %s", error)
         else:
             self.overrides, self._tokens, self._no_overrides = overrides, tokens, None
             if before is not None:

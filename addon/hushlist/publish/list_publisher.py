@@ -7,6 +7,7 @@ in its last good version. A change is a new version as soon as that is done.
 from __future__ import annotations
 
 import asyncio
+import math
 from collections.abc import Callable, Iterator, Mapping
 from concurrent.futures import Executor
 from datetime import UTC, date, datetime
@@ -26,6 +27,8 @@ from hushlist.system.files import state_folder
 
 #: seconds between two looks at the files; a change has to be seen twice
 INTERVAL = 0.25
+#: seconds until what the machine failed at, such as a write to a full disk, is tried again
+RETRY = 60.0
 
 _Files = Mapping[Path, Fingerprint]
 
@@ -111,17 +114,19 @@ async def keep_publishing(
 ) -> None:
     """Publish again whenever something has changed, and at the turn of a day, for rules that expire; never ends.
 
-    ``use`` is called in ``thread``. What cannot be used is complained of, and the last good lists stay.
+    ``use`` is called in ``thread``. What cannot be used is complained of, and the last good lists stay. What the
+    machine failed at is tried again.
     """
     loop = asyncio.get_running_loop()
     files = seen = publication.files
-    day = publication.day
+    day, again = publication.day, math.inf
     while True:
         await asyncio.sleep(INTERVAL)
         before, seen = seen, await loop.run_in_executor(None, _look, files)
         is_new_day = datetime.now(UTC).date() != day
-        if seen != before or (seen == files and not is_new_day):
+        if seen != before or (seen == files and not is_new_day and loop.time() < again):
             continue
+        again = math.inf
         try:
             new = await loop.run_in_executor(None, read)
             await loop.run_in_executor(thread, use, new)
@@ -130,9 +135,13 @@ async def keep_publishing(
         except PolicyError as error:
             complain(error)
             files = seen = {**seen, **error.files}
-        except (SourceError, OSError) as error:
+            again = loop.time() + RETRY if error.may_pass else math.inf
+        except SourceError as error:
             complain(error)
             files = seen
+        except Exception as error:  # a full disk, no memory, no thread: it goes on
+            complain(error)
+            files, again = seen, loop.time() + RETRY
         day = datetime.now(UTC).date()
 
 

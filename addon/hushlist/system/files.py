@@ -99,6 +99,14 @@ def check_status(status: os.stat_result, folder: Path) -> None:
         raise PermissionError(EPERM, "other users can write there", str(folder))
 
 
+def check_closed(folder: Path) -> None:
+    """Check that not every user can write to a folder, where a group may; ``PermissionError`` if they can."""
+    if os.name == "posix" and folder.stat().st_mode & S_IWOTH:
+        raise PermissionError(
+            EPERM, "every user of this machine can write there: take that away (chmod o-w)", str(folder)
+        )
+
+
 def _folder(variable: str, default: str, in_library: str) -> Path:
     """The folder by the XDG variable and its default, or by the name in macOS's library."""
     if sys.platform == "win32":

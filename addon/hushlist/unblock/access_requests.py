@@ -99,7 +99,7 @@ class AccessRequest:
     def is_told(self, now: float) -> bool:
         """Whether a page has to tell what became of it: it waits, nobody answered, or it was declined lately."""
         if self.state == RequestState.DECLINED:
-            return now - (self.decided or now) < REST
+            return abs(now - (self.decided or now)) < REST  # later: of a clock that was set back
         return self.state in (RequestState.WAITING, RequestState.EXPIRED)
 
 

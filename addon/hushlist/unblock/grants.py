@@ -54,6 +54,10 @@ class Grant:
     by: str
     made: float
 
+    def holds_at(self, now: float) -> bool:
+        """Whether it holds at a moment; not where it would last twice as long, since the clock was set back."""
+        return now < self.until and self.made - now <= self.until - self.made
+
     def __str__(self) -> str:
         """For people."""
         return self.told_in(UTC)
@@ -98,7 +102,7 @@ class GrantTable:
             return None
         keys = [(name, how) for name in (None, *clients) for how in ((False, True) if is_warning else (False,))]
         found = (by_client.get(key, ()) for by_client in self._fitting(host, url, categories) for key in keys)
-        valid = (grant for grants in found for grant in grants if grant.until > now and grant.made > since)
+        valid = (grant for grants in found for grant in grants if grant.holds_at(now) and grant.made > since)
         return max(valid, key=_lasting, default=None)
 
     def _fitting(self, host: bytes, url: bytes, categories: Iterable[str]) -> Iterator[_ByClient]:

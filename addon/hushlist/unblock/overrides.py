@@ -16,6 +16,7 @@ import secrets
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import replace
+from datetime import date, timedelta
 from pathlib import Path
 
 from hushlist.system.postgres import SqlConnection
@@ -46,6 +47,7 @@ from hushlist.unblock.credentials import (
 )
 from hushlist.unblock.grants import FOR_GOOD, WARNING, Grant, GrantTable, check_target
 from hushlist.unblock.store import (
+    DAY,
     NEWEST_EVENTS,
     SAME_CLIENT,
     CountedTry,
@@ -443,13 +445,18 @@ class Overrides:
 
     def begin_week(self, monday: str) -> bool:
         """Note that a week has begun, as ``2026-12-21``; whether it is the first to say so since the week before."""
+        # another clock may be a little ahead; what is later than the next week comes from one that was set back
+        next_week = (date.fromisoformat(monday) + timedelta(days=7)).isoformat()
         with self._store.reading() as database:
             row = database.execute("SELECT value FROM keys WHERE name = 'week'").fetchone()
-        if row is not None and row[0] >= monday:
+        if row is not None and monday <= _text(row[0]) <= next_week:
             return False
         with self._store.writing() as database:
-            query = "INSERT INTO keys VALUES ('week', ?) ON CONFLICT (name) DO UPDATE SET value = ? WHERE value < ?"
-            return database.execute(query, (monday, monday, monday)).rowcount == 1 and row is not None
+            query = (
+                "INSERT INTO keys VALUES ('week', ?) ON CONFLICT (name) DO UPDATE SET value = ?"
+                " WHERE keys.value < ? OR keys.value > ?"
+            )
+            return database.execute(query, (monday, monday, monday, next_week)).rowcount == 1 and row is not None
 
     # -- tokens --------------------------------------------------------------------------------------------------------
 
@@ -479,7 +486,8 @@ class Overrides:
     def spend(self, nonce: bytes, until: float) -> bool:
         """Store a nonce until a time, as ``Tokens`` has it; whether it is new. Of too many, none counts as new."""
         with self._store.writing() as database:
-            database.execute("DELETE FROM nonces WHERE until <= ?", (self._clock(),))
+            now = self._clock()  # what is valid for longer than a day comes from a clock that was set back
+            database.execute("DELETE FROM nonces WHERE until <= ? OR until > ?", (now, now + DAY))
             if database.execute("SELECT count(*) FROM nonces").fetchone()[0] >= MOST_NONCES:
                 return False
             of_client = nonce[:OWNER_LENGTH], nonce[:OWNER_LENGTH] + b"\xff" * len(nonce)
@@ -500,6 +508,11 @@ class Overrides:
 def _find_code(database: SqlConnection, hashed: bytes) -> Code | None:
     row = database.execute(f"{_CODE} WHERE hash = ?", (hashed,)).fetchone()
     return None if row is None else Code(*row)
+
+
+def _text(value: str | bytes) -> str:
+    """A text of the keys: PostgreSQL gives octets."""
+    return value if isinstance(value, str) else bytes(value).decode()
 
 
 def _key(database: SqlConnection) -> bytes | None:

@@ -31,7 +31,7 @@ from typing import Generic, NamedTuple, TypeVar
 from weakref import finalize
 
 from hushlist.errors import HushlistError
-from hushlist.system.files import make_private, reason_of
+from hushlist.system.files import check_closed, make_private, reason_of
 from hushlist.system.postgres import ChangeListener, DatabaseError, FollowedAnswer, PostgresDatabase, SqlConnection
 from hushlist.system.postgres_address import PostgresAddress
 
@@ -286,6 +286,7 @@ def _identity(path: Path) -> tuple[int, int] | None:
 
 def _make(path: Path) -> None:
     make_private(path.parent)
+    check_closed(path.parent)  # anybody could put a store there that lets pass what they like
     # SQLite's own files beside it get the same mode. An existing file keeps its mode: it may be shared on purpose.
     # A link is not followed: it could lead to a file that is not ours to change.
     with suppress(FileExistsError):

@@ -57,6 +57,15 @@ def test_what_is_no_token_is_nobody_s(store: AdminStore, token: str) -> None:
     assert store.account(token, [ANNA], "", is_secure=True) is None
 
 
+@pytest.mark.parametrize(("back", "holds"), [(60, True), (61, False)])
+def test_a_clock_that_is_set_back_lets_a_token_last_twice_as_long_at_most(
+    store: AdminStore, clock: Clock, back: float, holds: bool
+) -> None:
+    token = store.make_bearer("a", Role.VIEW, 60, by="me")
+    clock.now -= back
+    assert (store.bearer(token, "") is not None) is holds
+
+
 def test_tokens_end_at_their_time_and_are_so_many(
     store: AdminStore, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -103,6 +103,13 @@ def test_the_policy_sets_the_limit(lists: Lists, tmp_path: Path, gate: str, *, i
     assert bool(lists.why(hosts(*range(50, 200)))) is is_held
 
 
+def test_what_is_not_of_the_last_week_does_not_count(tmp_path: Path) -> None:
+    times = ("9999-12-31T23:59:59.000Z", "9999-12-31T23:59:59-23:59", "x", time_text(NOW + 90 * DAY))
+    odd = [{**record(f"h{number}.example"), "time": moment} for number, moment in enumerate(times)]
+    settings = write_log(tmp_path / "log", [*odd, record("h9.example"), record("h8.example", ago=8.0 * DAY)])
+    assert [request.url for request in logged_requests(settings)] == [b"http://h9.example/"]
+
+
 def test_of_two_lists_the_one_that_does_it_is_held_back(lists: Lists, tmp_path: Path) -> None:
     write_log(tmp_path / "log", requests(*range(100)))
     lists.policy.write_text(

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import gzip
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -113,6 +115,7 @@ def test_files_that_were_set_aside_are_read(tmp_path: Path, is_packed: bool) -> 
 def test_what_is_no_record_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / CURRENT).write_bytes(
         b'{"reference": "1"}\n\xff\n[1]\n{"half\n\n' + b"[" * 9999 + b'\n{"reference": "2"}\n'
+        b'{"duration": NaN}\n{"duration": -Infinity}\n{"duration": 1e999}\n'
     )
     assert [fields["reference"] for fields in newest_records(tmp_path, LogFilters(), 9)] == ["1", "2"]
 
@@ -122,6 +125,14 @@ def test_a_database_that_cannot_be_read_is_passed_over(tmp_path: Path) -> None:
     (tmp_path / DATABASE).write_bytes(b"x" * 5000)
     assert newest_records(tmp_path, LogFilters(), 1) == find_records(tmp_path, "1") == [{"reference": "1", "list": "l"}]
     assert top_values(tmp_path, "list", LogFilters(), 1) == [("l", 1)]
+
+
+def test_rows_that_are_no_text_are_passed_over(tmp_path: Path) -> None:
+    keep(tmp_path, [{"reference": "1", "list": "l"}])
+    with closing(sqlite3.connect(tmp_path / DATABASE)) as database, database:
+        database.execute("INSERT INTO decisions (reference, list, record) VALUES ('1', x'ff', NULL), ('1', 'l', x'7b')")
+    assert newest_records(tmp_path, LogFilters(), 3) == find_records(tmp_path, "1") == [{"reference": "1", "list": "l"}]
+    assert top_values(tmp_path, "list", LogFilters(), 3) == [("l", 2)]
 
 
 def test_a_reference_that_sqlite_does_not_have_is_looked_for_in_the_lines(tmp_path: Path) -> None:

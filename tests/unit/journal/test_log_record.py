@@ -219,6 +219,21 @@ def test_references_are_different_and_sorted_by_time() -> None:
     assert all(parse_reference(reference) == reference for reference in made)
 
 
+def test_references_go_on_from_a_clock_that_is_set_back_by_less_than_a_day() -> None:
+    references = References()
+    last = references.make(EVE)
+    assert last < (near := references.make(EVE - 86_000)) < (other := references.make(EVE - 86_000))
+    assert other[:6] == near[:6] == last[:6]
+
+
+def test_a_clock_that_was_far_ahead_spoils_no_later_reference() -> None:
+    references = References()
+    assert references.make(1e10) == "Z" * 10
+    assert [references.make(moment)[:6] for moment in (EVE, EVE + 1)] == [
+        References().make(moment)[:6] for moment in (EVE, EVE + 1)
+    ]
+
+
 def test_references_of_processes_are_different() -> None:
     assert References().make(EVE) != References().make(EVE)
 

@@ -8,6 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import hushlist
+from hushlist.journal import log_sender
 from hushlist.journal.log_database import (
     COUNTED,
     LogFilters,
@@ -54,13 +56,13 @@ def records(number: int, day: str = "2026-12-24") -> list[LogFields]:
     ]
 
 
-def sender(address: PostgresAddress, folder: Path, **more: int) -> DatabaseSender:
-    return DatabaseSender(address, folder, LogSettings(to=address, **more), Clock(EVE))  # type: ignore[arg-type]
+def sender(address: PostgresAddress, folder: Path, now: float = EVE, **more: int) -> DatabaseSender:
+    return DatabaseSender(address, folder, LogSettings(to=address, **more), Clock(now))  # type: ignore[arg-type]
 
 
-def send(address: PostgresAddress, folder: Path, found: list[LogFields]) -> None:
+def send(address: PostgresAddress, folder: Path, found: list[LogFields], now: float = EVE) -> None:
     """Send records, and wait until the database has them."""
-    own = sender(address, folder)
+    own = sender(address, folder, now)
     if found:
         own.spool.append([(fields, to_line(fields)) for fields in found], EVE)
     wait_for(lambda: own.is_done)
@@ -189,6 +191,19 @@ def test_a_file_that_another_process_takes_before_it_is_locked_is_left_to_it(
     own.remove(path)
 
 
+def test_a_file_of_another_user_holds_up_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    options = LogSettings(to=parse_postgres_address(AWAY))
+    own, other = Spool(tmp_path, options, int), Spool(tmp_path, options, int)
+    for spool in (other, own):
+        spool.append([({}, b"{}\n")], EVE)
+    monkeypatch.setattr(log_sender, "lock_file", _of_another_user)
+    assert len(own.sealed(everything=True)) == 1
+
+
+def _of_another_user(path: Path, _: int) -> int:
+    raise PermissionError(13, "Permission denied", str(path))
+
+
 def test_a_file_that_somebody_removes_holds_up_no_other(
     tmp_path: Path, postgres: Server, database: PostgresAddress
 ) -> None:
@@ -224,16 +239,18 @@ def test_the_spool_is_bounded_and_says_so(tmp_path: Path) -> None:
     assert [*(tmp_path / SPOOL).iterdir()]
 
 
+@pytest.mark.parametrize(("ahead", "oldest"), [(0, 30), (-5, 35), (4000, 30)])
 def test_a_partition_is_a_day_and_old_days_are_dropped(
-    tmp_path: Path, postgres: Server, database: PostgresAddress
+    tmp_path: Path, postgres: Server, database: PostgresAddress, ahead: int, oldest: int
 ) -> None:
-    name = database.url.rpartition("/")[2]
+    """By this machine's clock, or by the database's where this one is ahead."""
+    name, now = database.url.rpartition("/")[2], datetime.now(UTC)
     partitions = "SELECT relname FROM pg_class WHERE relname ~ '^decisions_[0-9]{8}$' ORDER BY 1"
-    send(database, tmp_path, records(3))
-    send(database, tmp_path, records(3, "2026-11-23") + records(3, "2026-11-24") + records(3, "2026-12-25"))
-    send(database, tmp_path, [])  # a process tidies after its start
-    days = [("decisions_20261124",), ("decisions_20261224",), ("decisions_20261225",)]
-    wait_for(lambda: postgres.execute(partitions, name=name) == days)
+    days = [now - timedelta(days=days) for days in (oldest + 1, oldest, 0, -1)]
+    for found in (*(records(3, f"{day:%Y-%m-%d}") for day in days), []):
+        send(database, tmp_path, found, (now + timedelta(days=ahead)).timestamp())  # a process tidies after its start
+    kept = [(f"decisions_{day:%Y%m%d}",) for day in days[1:]]
+    wait_for(lambda: postgres.execute(partitions, name=name) == kept)
     assert len(references(database)) == 9
 
 

@@ -332,6 +332,16 @@ def test_a_file_is_set_aside_by_age_and_removed_in_time(tmp_path: Path) -> None:
     assert not (tmp_path / CURRENT).exists()
 
 
+def test_a_file_that_cannot_be_removed_keeps_no_record_from_being_written(tmp_path: Path) -> None:
+    (tmp_path / "decisions-20200101T000000-000.jsonl").mkdir()
+    files = LineFiles(tmp_path, LogSettings(size=64 << 10))
+    for _ in range(2):
+        files.append([({}, b'{"a": "' + b"a" * (40 << 10) + b'"}\n')], EVE)
+    assert (tmp_path / CURRENT).stat().st_size < 64 << 10
+    with pytest.raises(OSError, match="decisions-20200101T000000-000"):
+        files.tidy(EVE + 40 * DAY)
+
+
 def test_rows_are_removed_by_number_and_age(tmp_path: Path) -> None:
     database = Database(tmp_path, LogSettings(rows=10, days=30))
     entries = [record(number=number).fields(Privacy()) for number in range(30)]

@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.errors import SourceError
+from hushlist.errors import Problem, SourceError
+from hushlist.policy.policy_file import PolicyError
 from hushlist.publish import list_publisher
 from hushlist.publish.list_publisher import (
     Publication,
@@ -120,6 +121,41 @@ def test_a_broken_list_is_complained_of_and_the_last_good_one_stays(policy: Path
     found, problems = published_while(policy, lambda: policy.write_text("layers: 1"), mend)
     assert ["policy.yaml:1" in str(problem) for problem in problems] == [True]
     assert len(found[0].lists[1]) == 3
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        OSError(28, "No space left on device"),
+        MemoryError(),
+        PolicyError([Problem("p", 0, "", "killed")], {}, may_pass=True),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_what_the_machine_failed_at_is_tried_again(
+    policy: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(list_publisher, "RETRY", 0.0)
+    monkeypatch.setattr(list_publisher, "INTERVAL", 0.01)
+    first, used, told = read_publication(policy, {}), list[Publication](), list[Exception]()
+
+    def use(publication: Publication) -> None:
+        if len(told) < 2:
+            raise error
+        used.append(publication)
+
+    async def run() -> None:
+        with ThreadPoolExecutor(1) as thread:
+            yesterday = first._replace(day=first.day.replace(year=2001))
+            task = asyncio.create_task(keep_publishing(yesterday, lambda: first, use, thread, told.append))
+            async with asyncio.timeout(PATIENCE):
+                while not used:
+                    assert not task.done(), task.exception()
+                    await asyncio.sleep(0.01)
+            task.cancel()
+
+    asyncio.run(run())
+    assert (used, told) == ([first], [error, error])
 
 
 def test_rules_expire_at_the_turn_of_a_day(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:

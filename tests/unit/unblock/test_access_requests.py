@@ -202,6 +202,14 @@ def test_a_clock_that_was_set_back_leaves_no_request_that_waits_for_ever(overrid
     assert len(overrides.requests(waiting=False)) == 1
 
 
+def test_a_clock_that_was_set_back_leaves_nobody_declined_for_ever(overrides: Overrides, clock: Clock) -> None:
+    overrides.decline(overrides.ask(wanted()).id, by="jo")
+    clock.now -= REST - 1
+    assert overrides.asked(PUPIL, "games.example") is not None
+    clock.now -= 1
+    assert overrides.asked(PUPIL, "games.example") is None
+
+
 @IN_FILE
 def test_a_store_of_an_older_hushlist_gets_the_table(path: Path, clock: Clock) -> None:
     with Overrides(path, clock) as made:

@@ -424,6 +424,20 @@ def test_another_process_s_changes_are_seen_within_a_quarter_of_a_second(
     assert covering(overrides, clock.now + 2 * FRESHNESS) is None
 
 
+@pytest.mark.parametrize(("seconds", "back", "holds"), [(1800, 1800, True), (1800, 1801, False), (None, 10**9, True)])
+def test_a_clock_that_is_set_back_lets_a_grant_last_twice_as_long_at_most(
+    overrides: Overrides, clock: Clock, seconds: float | None, back: float, holds: bool
+) -> None:
+    made = overrides.grant("host", "games.example", seconds, how="command line", by="root")
+    clock.now -= back
+    assert (covering(overrides, clock.now) == made) is holds
+
+
+def test_a_week_begins_once_and_also_after_a_clock_was_far_ahead(overrides: Overrides) -> None:
+    days = ["2026-12-14", "2026-12-21", "2026-12-21", "2026-12-14", "2099-01-05", "2026-12-28", "2026-12-28"]
+    assert [overrides.begin_week(day) for day in days] == [False, True, False, False, True, True, False]
+
+
 def test_a_clock_that_is_set_back_delays_no_look(overrides: Overrides, other: Overrides, clock: Clock) -> None:
     assert covering(overrides, clock.now) is None
     made = grant(other)

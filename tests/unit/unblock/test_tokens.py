@@ -167,3 +167,14 @@ def test_nonces_are_forgotten_when_they_are_too_old_and_a_flood_is_refused(
     clock.now += LIFETIME + 120
     tokens.check(made(tokens), CLIENT, URL, PURPOSE)
     assert refused(tokens, first) is TokenFault.EXPIRED
+
+
+def test_a_clock_that_was_far_ahead_keeps_no_form_out(
+    overrides: Overrides, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_NONCES", 3)
+    tokens = overrides.tokens()
+    for _ in range(3):
+        tokens.check(made(tokens), CLIENT, URL, PURPOSE)
+    clock.now -= 2 * 86400
+    tokens.check(made(tokens), CLIENT, URL, PURPOSE)

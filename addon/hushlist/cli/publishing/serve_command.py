@@ -151,8 +151,8 @@ async def _serve(arguments: argparse.Namespace, limits: ServerLimits, tls: ssl.S
     read = partial(read_publication, policy, chosen)
 
     def use(publication: Publication) -> None:
+        make_versions(publication, histories)  # first: without them, nothing is published
         service.lists = publication.lists
-        make_versions(publication, histories)
         for own in publication.lists.values():
             print_warnings(own.warnings)
         for line in publication.lines(histories):

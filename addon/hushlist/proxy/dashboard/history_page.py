@@ -15,6 +15,7 @@ from datetime import UTC, datetime, timedelta, tzinfo
 from markupsafe import Markup
 
 from hushlist.decide.decision import STOPPING
+from hushlist.errors import printable
 from hushlist.journal.log_database import LogFilters, counts_over_time, top_values
 from hushlist.journal.log_record import time_text
 from hushlist.policy.proxy_settings import LoggedClients
@@ -33,8 +34,8 @@ WHY_NONE = {
     "no_log": "there is no log: the policy's key log turns it on",
     "no_database": "the log has no database that can be read: see rows in the policy's key log",
 }
-#: characters at which a spreadsheet takes a cell for a formula
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+#: characters at which a spreadsheet takes a cell for a formula; some take the wide ones, too
+_FORMULA = tuple("=+-@＝＋－＠")
 
 
 @dataclass(frozen=True, slots=True)
@@ -105,8 +106,13 @@ def history_csv(found: History) -> bytes:
     rows.writerow(("kind", "value", "records", "stopped"))
     rows.writerows(("time", *bar) for bar in found.times)
     for by, values in found.stopped.items():
-        rows.writerows((by, f"'{value}" if value.startswith(_FORMULA) else value, "", count) for value, count in values)
+        rows.writerows((by, _cell(value), "", count) for value, count in values)
     return text.getvalue().encode("utf-8", "backslashreplace")
+
+
+def _cell(value: str) -> str:
+    """A value that is text in a spreadsheet and in a terminal."""
+    return printable(f"'{value}" if value.startswith(_FORMULA) else value)
 
 
 def history_page(found: History | str, language: str) -> bytes:

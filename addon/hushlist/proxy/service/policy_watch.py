@@ -46,7 +46,7 @@ RETRY = 60.0
 
 _Files = dict[Path, Fingerprint]
 #: stands for a file that has still to be read
-UNREAD: Fingerprint = (-1, -1, -1)
+UNREAD: Fingerprint = (-1, -1, -1, -1)
 
 
 def fingerprints_of(files: _Files) -> _Files:
@@ -218,8 +218,16 @@ class PolicyWatch:
             last = monotonic()
             if self._runtime.engine is None:
                 logger.warning("hushlist: %s:\n%s", self._runtime.without_policy(), Lines(self._runtime.problem))
-            if self._may_pass:
+            if self._may_pass or await asyncio.to_thread(self._opens_store):
                 self.reload()
+
+    def _opens_store(self) -> bool:
+        """Whether a store can be used now that could not before; its engine has to know it."""
+        engine, runtime = self._runtime.engine, self._runtime
+        if engine is not None and runtime.overrides is None:
+            runtime.open_overrides(engine.policy.store)
+            return runtime.overrides is not None
+        return False
 
     async def _keep_fetching(self) -> None:
         """Update the lists that are due, in another process; a new version is then a change like any other."""

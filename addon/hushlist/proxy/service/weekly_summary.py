@@ -7,7 +7,7 @@ from datetime import date, datetime, time, timedelta
 
 from markupsafe import Markup
 
-from hushlist.errors import logger_of
+from hushlist.errors import logger_of, printable
 from hushlist.notify.notifier import Notice
 from hushlist.proxy.dashboard.history_page import WHY_NONE, History, history, label_text
 from hushlist.proxy.languages import Texts, live_texts, moment_text, number_text
@@ -60,7 +60,7 @@ def summary_of(found: History, monday: date, language: str) -> Notice:
     parts = [element("h1", title, style="font-size:20px"), element("p", said), _table((*names, ""), days, texts)]
     for by, values in found.stopped.items():
         heading, rows = texts[f"stopped_{by}"], [(value, number_text(count, texts)) for value, count in values[:_MOST]]
-        lines += ["", f"{heading}:", *([f"{value}: {count}" for value, count in rows] or [texts["nothing"]])]
+        lines += ["", f"{heading}:", *([f"{printable(value)}: {count}" for value, count in rows] or [texts["nothing"]])]
         table = _table((texts["name"], texts["stopped"]), rows, texts) if rows else element("p", texts["nothing"])
         parts += [element("h2", heading, style="font-size:16px"), table]
     head = element("head", Markup('<meta charset="utf-8">'), element("title", title))

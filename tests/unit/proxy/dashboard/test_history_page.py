@@ -115,13 +115,16 @@ def test_without_a_database_it_says_so_in_the_reader_s_language(start: Start, lo
 
 
 def test_as_csv_no_value_is_a_formula() -> None:
-    told = History("day", "UTC", [("2026-12-24 22:00", 3, 2)], {"list": [("=1+1", 4), ('a"b,c', 1)], "host": []})
+    told = History(
+        "day", "UTC", [("2026-12-24 22:00", 3, 2)], {"list": [("=1+1", 4), ('a"b,c', 1), ("＝\x1b[2J\u202e\n", 1)]}
+    )
     rows = list(csv.reader(io.StringIO(history_csv(told).decode())))
     assert rows == [
         ["kind", "value", "records", "stopped"],
         ["time", "2026-12-24 22:00", "3", "2"],
         ["list", "'=1+1", "", "4"],
         ["list", 'a"b,c', "", "1"],
+        ["list", r"'＝\x1b[2J\u202e\n", "", "1"],
     ]
 
 

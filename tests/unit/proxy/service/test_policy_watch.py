@@ -6,6 +6,7 @@ import os
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from time import time
 from urllib.parse import urlsplit
 
 import pytest
@@ -18,8 +19,12 @@ from hushlist.decide.engine import Engine
 from hushlist.match.rule import Action
 from hushlist.policy.policy_file import fingerprint
 from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service import policy_watch
 from hushlist.proxy.service.policy_watch import PolicyUpdate
+from hushlist.system.postgres_address import PostgresAddress
+from hushlist.unblock import default_path
+from hushlist.unblock.overrides import Overrides
 from hushlist.url.request import Request
 from unit.mitmproxied import add_proxy_options
 
@@ -96,6 +101,22 @@ def test_a_change_of_a_list_is_used(policy: Path) -> None:
     watch.run(steps)
     assert [blocks(engine, "second.example") for engine in watch.engines] == [True, False, True]
     assert not blocks(watch.engines[0], "first.example")
+
+
+@pytest.mark.skipif(os.name != "posix", reason="Windows has no time of the last change of a file's status")
+def test_a_change_in_place_of_the_same_length_and_time_is_used(policy: Path) -> None:
+    """As ``cp -p`` makes it of two files from one archive."""
+    watch, file = Watch(policy), policy.with_name("ads.yaml")
+
+    async def steps() -> None:
+        before = file.stat()
+        file.write_text("rules: [other.example]")
+        os.utime(file, ns=(before.st_atime_ns, before.st_mtime_ns))
+        assert (file.stat().st_size, file.stat().st_ino) == (before.st_size, before.st_ino)
+        await watch.until(lambda: bool(watch.engines))
+
+    watch.run(steps)
+    assert blocks(watch.engines[0], "other.example")
 
 
 def test_files_that_stand_still_are_not_read(policy: Path) -> None:
@@ -311,6 +332,39 @@ def test_all_is_read_again(policy: Path, way: str, caplog: pytest.LogCaptureFixt
     is_changed = way == "the index was changed"
     assert len(engines) == is_changed
     assert ("somebody has changed it while it was in use" in caplog.text) is is_changed
+
+
+def test_a_store_that_could_not_be_used_at_the_start_is_used_once_it_can(
+    policy: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """What an administrator has blocked is in it."""
+    monkeypatch.setattr(policy_watch, "RETRY", 0.03)
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
+    with Overrides(default_path(), time) as overrides:
+        overrides.block("host", "games.example", None, by="jo")
+    (tmp_path / "state").rename(tmp_path / "aside")
+    (tmp_path / "state").touch()
+    hushlist, tries, open_overrides = Hushlist(), list[object](), Runtime.open_overrides
+
+    def counted(runtime: Runtime, database: PostgresAddress | None = None) -> None:
+        tries.append(None)
+        open_overrides(runtime, database)
+
+    monkeypatch.setattr(Runtime, "open_overrides", counted)
+
+    async def steps() -> None:
+        engine = hushlist.runtime.engine
+        assert engine is not None
+        assert not blocks(engine, "games.example")
+        while len(tries) < 4:  # it is told once
+            await asyncio.sleep(0.01)
+        (tmp_path / "state").unlink()
+        (tmp_path / "aside").rename(tmp_path / "state")
+        while not (hushlist.runtime.engine and blocks(hushlist.runtime.engine, "games.example")):
+            await asyncio.sleep(0.01)
+
+    asyncio.run(running(hushlist, policy, steps))
+    assert caplog.text.count("nothing can be unblocked") == 1
 
 
 def test_while_there_is_no_policy_that_is_said_again_and_again(

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import logging
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import date, datetime, timedelta
 from pathlib import Path
 from zoneinfo import ZoneInfo
 
@@ -15,7 +15,8 @@ from mitmproxy.test import taddons, tflow
 
 from hushlist.notify.notifier import Notice
 from hushlist.proxy.addon import Hushlist
-from hushlist.proxy.service.weekly_summary import send_weekly_summary
+from hushlist.proxy.dashboard.history_page import History
+from hushlist.proxy.service.weekly_summary import send_weekly_summary, summary_of
 
 MARKUP = "<img src=x>"
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -128,3 +129,9 @@ def test_without_a_policy_or_a_store_nothing_is_raised(hushlist: Hushlist, use: 
     overrides, hushlist.runtime.overrides = hushlist.runtime.overrides, None
     send_weekly_summary(hushlist.runtime, a_monday())
     hushlist.runtime.overrides = overrides
+
+
+def test_no_name_begins_a_line_of_its_own() -> None:
+    found = History("week", "UTC", [("2026-12-21", 3, 2)], {"client": [("jo\n\nAll is fine\x1b[2J", 2)]})
+    lines = summary_of(found, date(2026, 12, 28), "en").message.splitlines()
+    assert lines[-1] == r"jo\n\nAll is fine\x1b[2J: 2"
