@@ -44,6 +44,7 @@ from hushlist.proxy.hook_calls import ask_every_addon, skip_addons_without_hook
 from hushlist.proxy.metered_use import MeteredUse
 from hushlist.proxy.request_handler import RequestHandler
 from hushlist.proxy.runtime import Runtime
+from hushlist.proxy.service.authority_watch import AuthorityWatch
 from hushlist.proxy.service.graceful_stop import GracefulStop
 from hushlist.proxy.service.health import HealthPort
 from hushlist.proxy.service.heartbeat import Heartbeat
@@ -84,6 +85,7 @@ class Hushlist:
         self._stop = GracefulStop(self.runtime)
         self._health = HealthPort(self.runtime)
         self._heartbeat = Heartbeat(self.runtime)
+        self._authority = AuthorityWatch(self.runtime)
         #: the option's value; mitmproxy copies a value each time it is read
         self._learns = True
         #: the host of mitmproxy's own page
@@ -233,6 +235,7 @@ class Hushlist:
         self._relayed.run()
         self._open_health_port()
         self._heartbeat.run()
+        self._authority.run()
 
     def _open_health_port(self) -> None:
         """Answer load balancers, and take the signal that ends the program; a port that is taken ends mitmdump."""
@@ -252,6 +255,7 @@ class Hushlist:
         ask_every_addon(ctx.master.addons)
         self._stop.close()
         self._heartbeat.close()
+        self._authority.close()
         self._health.close()
         self._relayed.close()
         self.policy_watch.close()

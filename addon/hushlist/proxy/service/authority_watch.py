@@ -1,0 +1,87 @@
+"""The certificates by which the proxy decrypts end with the years: those of hosts are made anew, and the end of the
+authority itself, which every device has to trust, is told in time.
+
+mitmproxy makes a host's certificate when it is first asked for, valid for a year, and keeps the last hundred for as
+long as it runs. Where few hosts are asked for, or the clock was wrong when one was made, browsers would refuse it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from mitmproxy import ctx
+
+from hushlist.errors import logger_of
+from hushlist.notify.notifier import Notice
+from hushlist.proxy.languages import DEFAULT_LANGUAGE, live_texts, moment_text
+from hushlist.proxy.runtime import Runtime
+
+logger = logger_of(__name__)
+
+#: seconds between two looks
+INTERVAL = 60.0
+#: what is left of a host's certificate when it is made anew
+_LEFT = timedelta(days=30)
+#: days before the authority's end on which that is told, since every device needs the new one
+NOTICES = (90, 60, 30, 14, 7, 3, 2, 1, 0)
+
+
+def forget_unfit(store: Any, now: datetime) -> None:
+    """Have mitmproxy's store make those certificates of hosts anew that end soon, or begin later than now."""
+    fit = {id(own) for own in store.expire_queue if own.cert.notbefore <= now < own.cert.notafter - _LEFT}
+    unfit = {id(own) for own in store.expire_queue} - fit
+    if unfit:
+        store.expire_queue = [own for own in store.expire_queue if id(own) in fit]
+        store.certs = {key: own for key, own in store.certs.items() if id(own) not in unfit}
+
+
+class AuthorityWatch:
+    """Looks at mitmproxy's certificates for as long as the proxy runs."""
+
+    def __init__(self, runtime: Runtime) -> None:
+        self._runtime = runtime
+        self._task: asyncio.Task[None] | None = None
+        #: of ``NOTICES``, the one that was last told
+        self._told: int | None = None
+        self._fault = ""
+
+    def run(self) -> None:
+        """Begin; called in the event loop."""
+        self._task = asyncio.get_running_loop().create_task(self._watch(), name="hushlist: certificates")
+
+    def close(self) -> None:
+        """Stop."""
+        if self._task is not None:
+            self._task.cancel()
+
+    async def _watch(self) -> None:
+        while True:
+            self.look(datetime.now(UTC))
+            await asyncio.sleep(INTERVAL)
+
+    def look(self, now: datetime) -> None:
+        """Have old certificates made anew, and tell of the authority's end; raises nothing."""
+        try:
+            addon = ctx.master.addons.get("tlsconfig")
+            if addon is not None and addon.certstore is not None:
+                forget_unfit(addon.certstore, now)
+                self._tell(addon.certstore.default_ca.notafter, now)
+        except Exception as error:  # another mitmproxy may keep them in another way
+            if str(error) != self._fault:
+                logger.exception("hushlist: the certificates cannot be looked at")
+            self._fault = str(error)
+
+    def _tell(self, end: datetime, now: datetime) -> None:
+        """Tell of the authority's end when it is near, and again when it is nearer."""
+        step = min((days for days in NOTICES if end - now <= timedelta(days=days)), default=None)
+        if step is not None and step != self._told:
+            engine = self._runtime.engine
+            texts = live_texts()[DEFAULT_LANGUAGE if engine is None else engine.policy.language]
+            folder = ctx.options.confdir
+            logger.warning("hushlist: the authority in %s ends on %s: see hushlist doctor", folder, f"{end:%Y-%m-%d}")
+            title = texts["authority_ends"].format(day=moment_text(end, texts, ""))
+            details: dict[str, object] = {"authority": {"ends": end.isoformat()}}
+            self._runtime.notifier.send(Notice(title, texts["authority_renew"].format(folder=folder), details))
+        self._told = step
