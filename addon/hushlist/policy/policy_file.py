@@ -31,6 +31,7 @@ from hushlist.policy.proxy_settings import (
     OnFailure,
 )
 from hushlist.policy.recurrence import Schedule
+from hushlist.policy.schedule import rules_of_zone
 from hushlist.policy.subscription import SubscribedList
 from hushlist.system.postgres_address import PostgresAddress
 
@@ -135,7 +136,8 @@ class Policy:
     @property
     def watched(self) -> dict[Path, Fingerprint]:
         """The fingerprints of all that changes what is in force."""
-        return {**self.files, **self.pointers}
+        rules = rules_of_zone(self.zone)
+        return {**self.files, **self.pointers, **({} if rules is None else {rules: fingerprint(rules)})}
 
     @property
     def held_back(self) -> list[Problem]:

@@ -10,7 +10,8 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, tzinfo
-from typing import TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
 
 from hushlist.errors import UrlError
 from hushlist.lists.list_source import ProblemReport
@@ -18,6 +19,9 @@ from hushlist.lists.yaml_nodes import MappingReader, YamlNode, suggested_name
 from hushlist.match.rule import Action
 from hushlist.policy.recurrence import A_DAY, EVERY_WEEKDAY, WHOLE_DAY, RecurringDates, RecurringSpans, Schedule
 from hushlist.url.hrn import parse_hrn
+
+if TYPE_CHECKING:
+    from zoneinfo import ZoneInfo
 
 # Each entry of a schedule may refer to every entry of the next, so each step multiplies the time of an answer.
 _DEEPEST = 4
@@ -67,13 +71,13 @@ def read_timezone(fields: MappingReader, key: str, report: ProblemReport) -> tzi
 
     try:
         if len(name) <= _LONGEST_ZONE:
-            return ZoneInfo(name)
+            return _by_newest_rules(ZoneInfo(name))
     except (OSError, ValueError, LookupError):  # OSError: a folder of zones; ValueError: a path, or not a zone's file
         pass
     known = {zone.casefold(): zone for zone in available_timezones()}
     written = name[:_LONGEST_ZONE].strip().replace(" ", "_").casefold()
     if written in known and len(name) <= _LONGEST_ZONE:
-        return ZoneInfo(known[written])
+        return _by_newest_rules(ZoneInfo(known[written]))
     if known:
         near = [known[zone] for zone in get_close_matches(written, known, n=3, cutoff=0.7)]
         why = f"unknown time zone (expected a name such as {', '.join(near or ('UTC', 'Europe/Berlin'))})"
@@ -81,6 +85,30 @@ def read_timezone(fields: MappingReader, key: str, report: ProblemReport) -> tzi
         why = "this machine has no time zone database: install the package tzdata, or use UTC"
     report.error(fields.line_of(key), f"{key}: {name}", why)
     return UTC
+
+
+def rules_of_zone(zone: tzinfo) -> Path | None:
+    """The system's file with the rules of a time zone, which changes when a state changes them."""
+    if zone is UTC:
+        return None
+    from zoneinfo import TZPATH
+
+    return next((file for folder in TZPATH if (file := Path(folder, str(zone))).is_file()), None)
+
+
+#: zone -> its rules when they were last read
+_read_rules: dict[str, tuple[float, int] | None] = {}
+
+
+def _by_newest_rules(zone: ZoneInfo) -> ZoneInfo:
+    """A time zone by the rules of today: Python itself reads them once, and a proxy may run for years."""
+    file = rules_of_zone(zone)
+    status = None if file is None else file.stat()
+    seen = None if status is None else (status.st_mtime, status.st_ino)
+    if _read_rules.setdefault(zone.key, seen) != seen:
+        zone.clear_cache(only_keys=[zone.key])
+        _read_rules[zone.key] = seen
+    return type(zone)(zone.key)
 
 
 def read_schedules(node: YamlNode, zone: tzinfo, report: ProblemReport) -> dict[str, Schedule]:

@@ -30,6 +30,7 @@ from hushlist.policy.schedule import (
     read_scheduled_action,
     read_schedules,
     read_timezone,
+    rules_of_zone,
 )
 
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -486,6 +487,28 @@ def test_the_search_is_short_where_dates_change_nothing() -> None:
     turns = sorted(schedule.entries[1].turns())
     assert sum(last - first + 1 for first, last in module._whiles(turns[0], turns)) < 35 * 1000
     assert schedule.next_change(at("2026-01-01T00:00")) is None
+
+
+def test_the_rules_of_a_time_zone_are_read_again_when_they_have_changed(tmp_path: Path) -> None:
+    """States change them each year, and a proxy may run for longer."""
+    system, rules = next(folder for folder in map(Path, zoneinfo.TZPATH) if folder.is_dir()), tmp_path / "Europe/Rome"
+    rules.parent.mkdir()
+    fields = MappingReader(node_of("timezone: Europe/Rome"), ("timezone",), ProblemReport("p"))
+    zones = []
+    zoneinfo.reset_tzpath([str(tmp_path)])
+    try:
+        for name in ("Europe/Rome", None, "Asia/Tokyo"):
+            if name is not None:
+                (tmp_path / "new").write_bytes((system / name).read_bytes())
+                (tmp_path / "new").replace(rules)
+            zones.append(read_timezone(fields, "timezone", ProblemReport("p")))
+            assert rules_of_zone(zones[-1]) == rules
+    finally:
+        zoneinfo.reset_tzpath()
+        ZoneInfo.clear_cache(only_keys=["Europe/Rome"])
+    hours = [datetime(2026, 6, 1, tzinfo=zone).utcoffset() for zone in zones]
+    assert hours == [timedelta(hours=2), timedelta(hours=2), timedelta(hours=9)]
+    assert zones[0] is zones[1]
 
 
 def test_schedules_go_to_another_process() -> None:
