@@ -133,6 +133,11 @@ class ListServer:
         chosen: int = sockets[0].getsockname()[1]
         return chosen
 
+    def use_tls(self, tls: ssl.SSLContext) -> None:
+        """Serve new connections with another certificate."""
+        if self._server is not None:
+            self._server.ssl_options = tls
+
     def close(self) -> None:
         """Accept no more connections."""
         if self._server is not None:

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 #: words for a threat type
 _THREATS = ("MALWARE", "SOCIAL_ENGINEERING", "UNWANTED_SOFTWARE", "POTENTIALLY_HARMFUL_APPLICATION")
-#: octets of a file of keys or certificates
+#: octets of a file of keys
 _LONGEST_KEYS = 1 << 20
 
 
@@ -96,33 +96,19 @@ def _choice(text: str) -> tuple[str, str]:
 def serve_lists(arguments: argparse.Namespace) -> int:
     """Serve until the process ends."""
     from hushlist.publish.list_server import ServerLimits
+    from hushlist.publish.server_certificate import read_certificate
 
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(line_buffering=True)  # somebody may read the log as it is written
     if (arguments.certificate is None) != (arguments.key is None):
         return complain("--certificate and --key go together")
     try:
-        tls = None if arguments.certificate is None else _tls(arguments.certificate, arguments.key)
+        tls = None if arguments.certificate is None else read_certificate(arguments.certificate, arguments.key)
         limits = ServerLimits(_keys(arguments.client_keys), max(0, arguments.rate))
         asyncio.run(_serve(arguments, limits, tls))
     except (OSError, RuntimeError) as error:
         return complain(error)
     return GOOD
-
-
-def _tls(certificate: Path, key: Path) -> ssl.SSLContext:
-    import ssl
-
-    from hushlist.system.files import read_private, read_regular
-
-    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-    read_regular(certificate, _LONGEST_KEYS)  # OpenSSL would wait for a pipe
-    read_private(key, _LONGEST_KEYS)
-    try:
-        context.load_cert_chain(certificate, key)
-    except ssl.SSLError as error:
-        raise OSError(error.errno, f"no certificate with its key: {error.reason}", str(certificate)) from error
-    return context
 
 
 def _keys(path: Path | None) -> tuple[str, ...]:
@@ -142,6 +128,7 @@ async def _serve(arguments: argparse.Namespace, limits: ServerLimits, tls: ssl.S
     from hushlist.publish.list_publisher import keep_publishing, make_versions, open_histories, read_publication
     from hushlist.publish.list_server import ListServer
     from hushlist.publish.safebrowsing_service import SafeBrowsingService
+    from hushlist.publish.server_certificate import keep_certificate
     from hushlist.safebrowsing.v4_messages import ThreatType
 
     policy = arguments.policy or shipped_policy()
@@ -164,7 +151,15 @@ async def _serve(arguments: argparse.Namespace, limits: ServerLimits, tls: ssl.S
     host, port = arguments.listen
     port = server.listen(host, port, tls)
     print_line(f"listening on {'http' if tls is None else 'https'}://{f'[{host}]' if ':' in host else host}:{port}/")
-    await keep_publishing(publication, read, use, server.thread, _complain)
+    keeping = [keep_publishing(publication, read, use, server.thread, _complain)]
+    if tls is not None:
+        keeping.append(keep_certificate(arguments.certificate, arguments.key, server.use_tls, _complain_of_certificate))
+    await asyncio.gather(*keeping)
+
+
+def _complain_of_certificate(error: OSError) -> None:
+    complain(error)
+    complain("the certificate is not used, the one before stays")
 
 
 def _complain(error: Exception) -> None:

@@ -1,0 +1,88 @@
+"""A certificate that is renewed in its file is served, and one that cannot be used is not."""
+
+from __future__ import annotations
+
+import asyncio
+import ssl
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+
+from hushlist.publish import server_certificate
+from hushlist.publish.list_server import ListServer, ServerLimits
+from hushlist.publish.safebrowsing_service import SafeBrowsingService
+from hushlist.publish.server_certificate import keep_certificate, read_certificate
+from unit.compiling.https_origin import write_chain
+
+
+class _EndError(Exception):
+    """Nothing more happens."""
+
+
+def kept(
+    files: tuple[Path, Path], changes: Sequence[Callable[[], object]], monkeypatch: pytest.MonkeyPatch
+) -> tuple[list[ssl.SSLContext], list[str]]:
+    """What is handed on, and complained of, while something changes before each look."""
+    used, complaints, waiting = list[ssl.SSLContext](), list[str](), list(changes)
+
+    async def wait(_: float) -> None:
+        if not waiting:
+            raise _EndError
+        waiting.pop(0)()
+
+    monkeypatch.setattr(server_certificate.asyncio, "sleep", wait)
+    with suppress(_EndError):
+        asyncio.run(keep_certificate(*files, used.append, lambda error: complaints.append(str(error))))
+    return used, complaints
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> tuple[Path, Path]:
+    certificate, key = write_chain(tmp_path, tmp_path / "authority.pem")
+    key.chmod(0o600)
+    return certificate, key
+
+
+def test_it_is_handed_on_once_for_each_change(files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> None:
+    def renew() -> None:
+        write_chain(files[0].parent, files[0].parent / "authority.pem")
+
+    used, complaints = kept(files, [lambda: None, renew, lambda: None, renew], monkeypatch)
+    assert (len(used), complaints) == (2, [])
+
+
+def test_what_cannot_be_used_is_complained_of_and_the_next_change_counts(
+    files: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever renews a certificate may write it before its key."""
+    good, certificate = files[0].read_bytes(), files[0]
+    changes = [
+        lambda: certificate.write_bytes(b"half"),
+        lambda: None,
+        certificate.unlink,
+        lambda: certificate.write_bytes(good),
+    ]
+    used, complaints = kept(files, changes, monkeypatch)
+    assert len(used) == 1
+    assert ["no certificate with its key" in complaints[0], "No such file" in complaints[1]] == [True, True]
+    assert len(complaints) == 2
+
+
+def test_new_connections_get_the_new_one(files: tuple[Path, Path]) -> None:
+    def shown(port: int) -> str:
+        return ssl.get_server_certificate(("127.0.0.1", port))
+
+    async def serve() -> None:
+        server = ListServer(SafeBrowsingService({}, 300.0), ServerLimits(), lambda _: None)
+        port = server.listen("127.0.0.1", 0, read_certificate(*files))
+        before = files[0].read_text()
+        assert await asyncio.to_thread(shown, port) == before
+        write_chain(files[0].parent, files[0].parent / "authority.pem")
+        assert await asyncio.to_thread(shown, port) == before
+        server.use_tls(read_certificate(*files))
+        assert await asyncio.to_thread(shown, port) == files[0].read_text() != before
+        server.close()
+
+    asyncio.run(serve())
