@@ -4,6 +4,8 @@
                                      versions.json   the digests of the good ones, the one in force first
                                      state.json      what is not needed to decide: ``ListState``; missing while as new
                                      lock            locked by who changes something
+                                     unneeded        made when the policy no longer named the list
+    cache folder/lists/POLICY/       policy          the policy's path; and ``unneeded``, made when it was gone
 
 POLICY and LIST are digests: of the policy's path, and of what names the list. No name comes from outside. A file is
 written under another name, flushed to the disk and then moved into place: a process may be killed and a disk be full at
@@ -40,8 +42,10 @@ ROLLED_BACK = "a person has rolled it back"
 KEPT = 3
 #: octets of a version's name and time, or of the state
 _LONGEST = 1 << 16
-#: seconds without a sign of life after which the folder of a list that no policy names is removed
+#: seconds after which copies are removed of a list that its policy does not name, and of a policy that is gone
 _FORGOTTEN = 30 * 86400.0
+#: files of a policy's folder, with its path; and of a folder that nobody needs since the file was made
+_POLICY, _UNNEEDED = "policy", "unneeded"
 #: seconds of Unix time, in the year 2286; what is later was not written here
 _LATEST = 10**10 - 1
 _DIGEST = re.compile("[0-9a-f]{64}")
@@ -272,15 +276,44 @@ def lists_folder(policy: Path, folder: Path | None = None) -> Path:
 
 
 def forget_others(policy: Path, stores: Iterable[ListStore], folder: Path | None = None) -> None:
-    """Remove the copies of lists that a policy has not named for a month."""
+    """Remove copies of lists that the policy has not named for a month, and those of policies that are gone so long."""
+    own, known = lists_folder(policy, folder), {store.folder.name for store in stores}
+    with suppress(OSError):
+        for copies in _digests(own):
+            _forget(copies, is_needed=copies.name in known)
+        if not (own / _POLICY).exists():
+            replace_file(own / _POLICY, os.fsencode(os.path.abspath(policy)), is_private=True)  # noqa: PTH100
+    with suppress(OSError):
+        for other in _digests(own.parent):
+            with suppress(OSError, ValueError):  # an older Hushlist noted no path
+                _forget(other, is_needed=other == own or _is_there(read_regular(other / _POLICY, _LONGEST)))
+
+
+def _is_there(name: bytes) -> bool:
+    """Whether a file is there; ``OSError`` if that cannot be told."""
+    try:
+        os.lstat(name)
+    except (FileNotFoundError, NotADirectoryError):
+        return False
+    return True
+
+
+def _digests(folder: Path) -> list[Path]:
+    """The folders in a folder of ours."""
+    return [path for path in folder.iterdir() if _DIGEST.fullmatch(path.name)]
+
+
+def _forget(copies: Path, *, is_needed: bool) -> None:
+    """Note in a folder that nobody needs it, and remove it a month later."""
     from shutil import rmtree
 
-    known = {store.folder.name for store in stores}
-    with suppress(OSError), os.scandir(lists_folder(policy, folder)) as entries:
-        for entry in entries:
-            is_old = entry.stat(follow_symlinks=False).st_mtime < time.time() - _FORGOTTEN
-            if _DIGEST.fullmatch(entry.name) and entry.name not in known and is_old:
-                rmtree(entry.path, ignore_errors=True)
+    note = copies / _UNNEEDED
+    if is_needed:
+        note.unlink(missing_ok=True)
+    elif not note.exists():
+        note.touch(PRIVATE_FILE)
+    elif note.stat().st_mtime < time.time() - _FORGOTTEN:
+        rmtree(copies, ignore_errors=True)
 
 
 def _digest_of(name: str) -> str:

@@ -259,3 +259,39 @@ def test_copies_that_no_list_needs_any_longer_are_forgotten_after_a_month(
     assert not gone.folder.exists()
     assert (lists_folder(policy, cache) / "mine").is_dir()
     forget_others(tmp_path / "no.yaml", [], cache)
+
+
+def test_copies_that_have_not_changed_for_long_stay_when_they_are_not_needed_for_a_while(
+    store: ListStore, tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    now = time.time()
+    use(store, OLD)
+    for day, is_named in ((40, True), (41, False), (60, False), (62, True), (80, False), (100, False)):
+        monkeypatch.setattr(list_store.time, "time", lambda day=day: now + day * 86400)
+        forget_others(tmp_path / "policy.yaml", [store] if is_named else [], cache)
+        note = store.folder / "unneeded"
+        assert note.exists() is not is_named
+        if not is_named and day in (41, 80):
+            os.utime(note, (now + day * 86400,) * 2)
+    assert in_force(store) == OLD
+
+
+def test_copies_of_a_policy_that_is_gone_are_forgotten_after_a_month(
+    tmp_path: Path, cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Where each version of a policy has a folder of its own, its copies would fill the disk with the years."""
+    policies = [tmp_path / f"{name}.yaml" for name in ("one", "two", "of-an-older-hushlist")]
+    for policy in policies:
+        policy.touch()
+        own = ListStore(policy, "ads", cache)
+        use(own, OLD)
+        forget_others(policy, [own], cache)
+    (lists_folder(policies[2], cache) / "policy").unlink()
+    for policy in policies[1:]:
+        policy.unlink()
+    forget_others(policies[0], [ListStore(policies[0], "ads", cache)], cache)
+    assert all(lists_folder(policy, cache).exists() for policy in policies)
+    now = time.time()
+    monkeypatch.setattr(list_store.time, "time", lambda: now + 31 * 86400)
+    forget_others(policies[0], [ListStore(policies[0], "ads", cache)], cache)
+    assert [lists_folder(policy, cache).exists() for policy in policies] == [True, False, True]
