@@ -44,11 +44,11 @@ from hushlist.proxy.hook_calls import ask_every_addon, skip_addons_without_hook
 from hushlist.proxy.metered_use import MeteredUse
 from hushlist.proxy.request_handler import RequestHandler
 from hushlist.proxy.runtime import Runtime
-from hushlist.proxy.service.authority_watch import AuthorityWatch
 from hushlist.proxy.service.graceful_stop import GracefulStop
 from hushlist.proxy.service.health import HealthPort
 from hushlist.proxy.service.heartbeat import Heartbeat
 from hushlist.proxy.service.policy_watch import PolicyWatch
+from hushlist.proxy.service.upkeep import Upkeep
 from hushlist.proxy.unblock_handler import UnblockHandler
 from hushlist.system.socket_address import parse_socket_address
 
@@ -85,7 +85,7 @@ class Hushlist:
         self._stop = GracefulStop(self.runtime)
         self._health = HealthPort(self.runtime)
         self._heartbeat = Heartbeat(self.runtime)
-        self._authority = AuthorityWatch(self.runtime)
+        self._upkeep = Upkeep(self.runtime)
         #: the option's value; mitmproxy copies a value each time it is read
         self._learns = True
         #: the host of mitmproxy's own page
@@ -235,7 +235,7 @@ class Hushlist:
         self._relayed.run()
         self._open_health_port()
         self._heartbeat.run()
-        self._authority.run()
+        self._upkeep.run()
 
     def _open_health_port(self) -> None:
         """Answer load balancers, and take the signal that ends the program; a port that is taken ends mitmdump."""
@@ -255,7 +255,7 @@ class Hushlist:
         ask_every_addon(ctx.master.addons)
         self._stop.close()
         self._heartbeat.close()
-        self._authority.close()
+        self._upkeep.close()
         self._health.close()
         self._relayed.close()
         self.policy_watch.close()

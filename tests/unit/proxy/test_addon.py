@@ -23,9 +23,9 @@ from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections.relayed_connections import RelayedConnections
 from hushlist.proxy.flow_outcome import BLOCKED, KEY, SAFE_SEARCH, TAGGED, WOULD_BLOCK
 from hushlist.proxy.service import policy_watch
-from hushlist.proxy.service.authority_watch import AuthorityWatch
 from hushlist.proxy.service.graceful_stop import GracefulStop
 from hushlist.proxy.service.heartbeat import Heartbeat
+from hushlist.proxy.service.upkeep import Upkeep
 from hushlist.url.request import Request
 
 
@@ -53,7 +53,7 @@ def running(active: taddons.context, hushlist: Hushlist, monkeypatch: pytest.Mon
     monkeypatch.setattr(RelayedConnections, "run", lambda _: None)
     monkeypatch.setattr(GracefulStop, "run", lambda _, is_balanced: None)
     monkeypatch.setattr(Heartbeat, "run", lambda _: None)
-    monkeypatch.setattr(AuthorityWatch, "run", lambda _: None)
+    monkeypatch.setattr(Upkeep, "run", lambda _: None)
     hushlist.running()
     return active
 

@@ -1,17 +1,19 @@
-"""The certificates by which the proxy decrypts end with the years: those of hosts are made anew, and the end of the
-authority itself, which every device has to trust, is told in time.
+"""Has mitmproxy read and make anew what it keeps for as long as it runs: that may be years.
 
-mitmproxy makes a host's certificate when it is first asked for, valid for a year, and keeps the last hundred for as
-long as it runs. Where few hosts are asked for, or the clock was wrong when one was made, browsers would refuse it.
+It makes a host's certificate when that is first asked for, valid for a year, and keeps the last hundred. Where few
+hosts are asked for, or the clock was wrong when one was made, browsers would refuse it. It reads once which authorities
+sign the certificates of origins, and which name servers the system has: none, if it starts before the network. The end
+of its own authority, which every device has to trust, is told in time.
 """
 
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
 from mitmproxy import ctx
+from mitmproxy.net import tls
 
 from hushlist.errors import logger_of
 from hushlist.notify.notifier import Notice
@@ -37,19 +39,30 @@ def forget_unfit(store: Any, now: datetime) -> None:
         store.certs = {key: own for key, own in store.certs.items() if id(own) not in unfit}
 
 
-class AuthorityWatch:
-    """Looks at mitmproxy's certificates for as long as the proxy runs."""
+def look_for_name_servers(resolver: Any) -> None:
+    """Have mitmproxy's resolver ask the system's name servers of today, if it has asked any."""
+    if resolver.name_servers.cache_info().currsize:
+        before = resolver.name_servers()
+        resolver.name_servers.cache_clear()
+        if resolver.name_servers() != before:
+            resolver.resolver.cache_clear()
+
+
+class Upkeep:
+    """Looks after mitmproxy for as long as the proxy runs."""
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._task: asyncio.Task[None] | None = None
         #: of ``NOTICES``, the one that was last told
         self._told: int | None = None
+        #: when the authorities of origins were last forgotten
+        self._day: date | None = None
         self._fault = ""
 
     def run(self) -> None:
         """Begin; called in the event loop."""
-        self._task = asyncio.get_running_loop().create_task(self._watch(), name="hushlist: certificates")
+        self._task = asyncio.get_running_loop().create_task(self._watch(), name="hushlist: upkeep")
 
     def close(self) -> None:
         """Stop."""
@@ -62,15 +75,20 @@ class AuthorityWatch:
             await asyncio.sleep(INTERVAL)
 
     def look(self, now: datetime) -> None:
-        """Have old certificates made anew, and tell of the authority's end; raises nothing."""
+        """Renew what is due; raises nothing."""
         try:
-            addon = ctx.master.addons.get("tlsconfig")
-            if addon is not None and addon.certstore is not None:
-                forget_unfit(addon.certstore, now)
-                self._tell(addon.certstore.default_ca.notafter, now)
+            certificates, resolver = map(ctx.master.addons.get, ("tlsconfig", "dnsresolver"))
+            if now.date() != self._day:
+                tls.create_proxy_server_context.cache_clear()
+                self._day = now.date()
+            if resolver is not None:
+                look_for_name_servers(resolver)
+            if certificates is not None and certificates.certstore is not None:
+                forget_unfit(certificates.certstore, now)
+                self._tell(certificates.certstore.default_ca.notafter, now)
         except Exception as error:  # another mitmproxy may keep them in another way
             if str(error) != self._fault:
-                logger.exception("hushlist: the certificates cannot be looked at")
+                logger.exception("hushlist: something that mitmproxy keeps cannot be renewed")
             self._fault = str(error)
 
     def _tell(self, end: datetime, now: datetime) -> None:

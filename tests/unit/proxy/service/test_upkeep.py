@@ -1,18 +1,21 @@
-"""The years of mitmproxy's certificates: no browser gets one that has ended, and the authority's end is told."""
+"""The years of a proxy: no browser gets a certificate that has ended, and what the system has now is used."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
 
+import mitmproxy_rs
 import pytest
+from mitmproxy.addons.dns_resolver import DnsResolver
 from mitmproxy.addons.tlsconfig import TlsConfig
 from mitmproxy.certs import CertStore
+from mitmproxy.net import tls
 from mitmproxy.test import taddons
 
 from hushlist.notify.notifier import Notice
 from hushlist.proxy.addon import Hushlist
-from hushlist.proxy.service.authority_watch import NOTICES, AuthorityWatch, forget_unfit
+from hushlist.proxy.service.upkeep import NOTICES, Upkeep, forget_unfit, look_for_name_servers
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -52,7 +55,7 @@ def look(
     tls = TlsConfig()
     tls.certstore = store
     monkeypatch.setattr(context.master.addons, "get", {"tlsconfig": tls}.get)
-    watch = AuthorityWatch(hushlist.runtime)
+    watch = Upkeep(hushlist.runtime)
     return lambda days: watch.look(store.default_ca.notafter - timedelta(days=days))
 
 
@@ -85,4 +88,41 @@ def test_another_mitmproxy_stops_nothing(
     monkeypatch.delattr(store, "expire_queue")
     look(1)
     look(1)
-    assert caplog.text.count("the certificates cannot be looked at") == 1
+    assert caplog.text.count("something that mitmproxy keeps cannot be renewed") == 1
+
+
+@pytest.fixture
+def resolver(context: taddons.context) -> Iterator[DnsResolver]:
+    resolver = DnsResolver()
+    context.master.addons.add(resolver)
+    yield resolver
+    resolver.configure({"dns_name_servers"})  # what it knows is kept for all resolvers
+
+
+def test_the_systems_name_servers_of_today_are_asked(resolver: DnsResolver, monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be none when the proxy starts, and a router may get others."""
+    found, asked, kept = [[], ["192.0.2.1"], ["192.0.2.1"], ["192.0.2.2"]], list[list[str]](), list[object]()
+    for servers in found:
+        monkeypatch.setattr(mitmproxy_rs.dns, "get_system_dns_servers", lambda servers=servers: servers)
+        look_for_name_servers(resolver)
+        asked.append(resolver.name_servers())
+        kept.append(resolver.resolver() if servers else None)
+    assert asked == found
+    assert kept[1] is kept[2] is not kept[3]
+
+
+def test_nobody_asks_for_name_servers_who_has_not_before(
+    resolver: DnsResolver, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mitmproxy_rs.dns, "get_system_dns_servers", pytest.fail)
+    look_for_name_servers(resolver)
+
+
+def test_the_authorities_of_origins_are_read_again_each_day(
+    hushlist: Hushlist, context: taddons.context, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cleared, upkeep = list[int](), Upkeep(hushlist.runtime)
+    monkeypatch.setattr(tls.create_proxy_server_context, "cache_clear", lambda: cleared.append(1), raising=True)
+    for hours in (0, 1, 25, 26):
+        upkeep.look(datetime(2026, 12, 31, tzinfo=UTC) + timedelta(hours=hours))
+    assert len(cleared) == 2
