@@ -89,17 +89,22 @@ class Database:
             self.tidy(moment)
 
     def tidy(self, moment: float) -> None:
-        """Remove rows that are too old or too many, or the file if the settings want none.
+        """Remove rows that are too old or too many, or the file if the settings want none; and an old broken file.
 
         ``moment`` is in seconds since 1970.
         """
+        kept_since = moment - self._settings.days * _SECONDS_A_DAY
+        broken = self._path.with_name(DATABASE + BROKEN)
+        with suppress(FileNotFoundError):
+            if not self._settings.rows or broken.stat().st_mtime < kept_since:
+                broken.unlink()
         if not self._settings.rows:
             for ending in _BESIDE:
                 self._path.with_name(self._path.name + ending).unlink(missing_ok=True)
             return
         if not self._path.exists():
             return
-        oldest = time_text(moment - self._settings.days * _SECONDS_A_DAY)
+        oldest = time_text(kept_since)
         too_many = "DELETE FROM decisions WHERE number <= (SELECT max(number) FROM decisions) - ?"
         with self._connected() as connection:
             with connection:

@@ -12,6 +12,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushlist.journal.log_database import (
+    BROKEN,
     COUNTED,
     Database,
     LogFilters,
@@ -133,6 +134,16 @@ def test_rows_that_are_no_text_are_passed_over(tmp_path: Path) -> None:
         database.execute("INSERT INTO decisions (reference, list, record) VALUES ('1', x'ff', NULL), ('1', 'l', x'7b')")
     assert newest_records(tmp_path, LogFilters(), 3) == find_records(tmp_path, "1") == [{"reference": "1", "list": "l"}]
     assert top_values(tmp_path, "list", LogFilters(), 3) == [("l", 2)]
+
+
+@pytest.mark.parametrize(("days", "rows", "stays"), [(6, 10, True), (8, 10, False), (0, 0, False)])
+def test_a_broken_database_is_kept_as_long_as_its_records_would_be(
+    tmp_path: Path, days: int, rows: int, stays: bool
+) -> None:
+    broken = tmp_path / f"{DATABASE}{BROKEN}"
+    broken.touch()
+    Database(tmp_path, LogSettings(days=7, rows=rows)).tidy(broken.stat().st_mtime + days * 86400)
+    assert broken.exists() is stays
 
 
 def test_a_reference_that_sqlite_does_not_have_is_looked_for_in_the_lines(tmp_path: Path) -> None:
