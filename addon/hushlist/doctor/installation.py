@@ -7,7 +7,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import suppress
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from stat import S_ISVTX, S_IWGRP, S_IWOTH
@@ -19,6 +19,7 @@ from hushlist.decide.engine import Engine
 from hushlist.doctor.diagnosis import Condition, Diagnosis
 from hushlist.errors import SourceError, number_of
 from hushlist.policy.policy_file import Policy
+from hushlist.policy.recurrence import Schedule
 from hushlist.system.files import cache_folder, check_private, read_private, reason_of, state_folder
 
 _LONGEST = 1 << 16
@@ -205,6 +206,20 @@ def examine_clock(policy: Policy, now: datetime) -> Iterator[Diagnosis]:
         yield Diagnosis("clock", Condition.UNKNOWN, "whether something keeps it right, only Linux says")
     else:
         yield Diagnosis("clock", Condition.GOOD, "something keeps it right")
+
+
+def examine_schedules(policy: Policy, now: datetime) -> Iterator[Diagnosis]:
+    """Schedules whose dates have all passed, such as the holidays of last year."""
+    today, used = now.astimezone(policy.zone).toordinal(), dict[str, Schedule]()
+    for group in policy.all_groups:
+        actions = (*group.settings.categories.values(), *filter(None, (group.settings.default,)))
+        given = (*(use.during for use in group.layers), *(one.during for timed in actions for one in timed.chain()))
+        used |= {schedule.name: schedule for schedule in given if schedule is not None}
+    for name, schedule in sorted(used.items()):
+        last = max((turn - 1 for entry in schedule.entries for turn in entry.turns()), default=today)
+        if last < today:
+            why = f"the schedule {name}: the last of its dates was {date.fromordinal(last)}"
+            yield Diagnosis("policy", Condition.WARNING, why, "write the next ones into the policy, or take these out")
 
 
 def clock_state() -> int | None:

@@ -23,6 +23,7 @@ from hushlist.doctor.installation import (
     examine_clock,
     examine_files,
     examine_lists,
+    examine_schedules,
     examine_versions,
     open_policy,
 )
@@ -281,6 +282,39 @@ class TestClock:
 
     def test_asking_the_kernel_changes_nothing_and_needs_no_right(self) -> None:
         assert installation.clock_state() in (None, *range(6))
+
+
+class TestSchedules:
+    """Of 2026-11-23."""
+
+    @pytest.mark.parametrize(
+        ("entry", "last"),
+        [
+            ("dates: 2025-12-22..2026-01-06", "2026-01-06"),
+            ("{days: mon-fri, except: [2025-12-25, 2026-11-22]}", "2026-11-22"),
+            ("{days: mon-fri, except: past}", "2026-02-03"),
+            ("dates: [2025-12-24, 2026-11-23]", None),
+            ("{days: mon-fri, except: 2026-11-20..2026-12-02}", None),
+            ("days: mon-fri", None),
+        ],
+    )
+    @pytest.mark.parametrize(
+        "use",
+        [
+            "layers: [{name: lists, lists: [own.hosts], during: holidays}]",
+            "categories: {hrn://c.example/x: {action: block, during: holidays}}",
+            "default: {action: block, during: holidays}",
+            "groups: [{name: a, clients: [10.0.0.0/8], default: {action: block, during: holidays}}]",
+        ],
+    )
+    def test_dates_that_have_all_passed_are_a_warning(
+        self, tmp_path: Path, entry: str, last: str | None, use: str
+    ) -> None:
+        entry = entry if entry.startswith("{") else f"{{{entry}}}"
+        schedules = f"schedules: {{holidays: {entry}, past: {{dates: 2026-02-03}}}}\n"
+        policy = policy_of(tmp_path, f"{schedules}{use}\n{PLAIN if not use.startswith('layers') else ''}")
+        told = [what for _, condition, what in wrong(examine_schedules(policy, NOW))]
+        assert told == ([f"the schedule holidays: the last of its dates was {last}"] if last else [])
 
 
 def test_a_diagnosis_is_plain() -> None:
