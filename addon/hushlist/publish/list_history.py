@@ -11,14 +11,14 @@ from __future__ import annotations
 
 import json
 import secrets
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from struct import Struct, error
 from typing import NamedTuple
 
 from hushlist.safebrowsing.prefix_list import SHORTEST, PrefixUpdate, difference
-from hushlist.system.files import make_private, read_regular, replace_file
+from hushlist.system.files import make_private, read_regular, reason_of, replace_file
 
 #: versions from which a client gets a difference
 MOST_VERSIONS = 100
@@ -172,21 +172,29 @@ class ListHistory:
         replace_file(self.path, b"".join([json.dumps(head).encode(), b"\n", self.packed, *parts]), is_private=True)
 
 
-def open_history(path: Path, list_number: int) -> ListHistory:
-    """The versions that a file has; a new history where there is no such file, or it is broken."""
+def open_history(path: Path, list_number: int, complain: Callable[[str], object]) -> ListHistory:
+    """The versions that a file has; a new history where there is no such file, or it is broken, which is told."""
     try:
-        head, _, octets = read_regular(path, _LONGEST).partition(b"\n")
-        plain = json.loads(head)
-        places, at = list[bytes](), 0
-        for size in (plain["octets"], *(size for change in plain["changes"] for size in change)):
-            places.append(octets[at : at + size])
-            at += size
-        changes = [_Change(*places[place : place + 2]) for place in range(1, len(places), 2)]
-        number, name = int(plain["number"]), bytes.fromhex(plain["history"])
-    except (OSError, ValueError, TypeError, KeyError, RecursionError):
-        return ListHistory(path, list_number)
+        return _read_history(path, list_number)
+    except FileNotFoundError:
+        pass
+    except (OSError, ValueError, TypeError, KeyError, RecursionError) as error:
+        why = reason_of(error) if isinstance(error, OSError) else "it is damaged"
+        complain(f"{path}: its versions cannot be used: {why}; every client gets the whole list")
+    return ListHistory(path, list_number)
+
+
+def _read_history(path: Path, list_number: int) -> ListHistory:
+    head, _, octets = read_regular(path, _LONGEST).partition(b"\n")
+    plain = json.loads(head)
+    places, at = list[bytes](), 0
+    for size in (plain["octets"], *(size for change in plain["changes"] for size in change)):
+        places.append(octets[at : at + size])
+        at += size
+    changes = [_Change(*places[place : place + 2]) for place in range(1, len(places), 2)]
+    number, name = int(plain["number"]), bytes.fromhex(plain["history"])
     if at != len(octets) or any(len(place) % SHORTEST for place in places) or not len(changes) < number < 1 << 32:
-        return ListHistory(path, list_number)
+        raise ValueError
     return ListHistory(path, list_number, name, number, places[0], changes)
 
 

@@ -52,10 +52,13 @@ class Publication(NamedTuple):
             yield f"{LIST_NAMES[ThreatType(threat)]}: version {version}, {hashes}{left_out}"
 
 
-def open_histories(policy: Path) -> dict[int, ListHistory]:
-    """The versions of a policy's lists, as far as they are kept; ``RuntimeError`` if the user has no home."""
+def open_histories(policy: Path, complain: Callable[[str], object]) -> dict[int, ListHistory]:
+    """The versions of a policy's lists, as far as they are kept; ``RuntimeError`` if the user has no home.
+
+    What cannot be used of them is complained of.
+    """
     folder = state_folder() / "published" / sha256(fsencode(policy.absolute())).hexdigest()
-    return {int(threat): open_history(folder / name, int(threat)) for threat, name in LIST_NAMES.items()}
+    return {int(threat): open_history(folder / name, int(threat), complain) for threat, name in LIST_NAMES.items()}
 
 
 def read_publication(policy: Path, chosen: Mapping[str, ThreatType]) -> Publication:

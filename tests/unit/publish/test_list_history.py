@@ -38,14 +38,14 @@ def test_every_client_gets_to_the_newest_version(
     tmp_path: Path, versions: list[set[bytes]], limit: int, most: int, asked: list[bool]
 ) -> None:
     (tmp_path / "history").unlink(missing_ok=True)
-    history, known = open_history(tmp_path / "history", 1), PrefixList()
+    history, known = open_history(tmp_path / "history", 1, pytest.fail), PrefixList()
     for version, is_asked in zip(versions, asked, strict=False):
         history.add(sorted(version))
         if is_asked:
             # the first answer may only bring it to where it already was on its way to
             known = fetch(history, fetch(history, known, limit, most), limit, most)
             assert known.prefixes == tuple(sorted(version))[: most or None]
-        history = open_history(tmp_path / "history", 1)  # a restart
+        history = open_history(tmp_path / "history", 1, pytest.fail)  # a restart
 
 
 def test_a_client_half_way_goes_on_though_the_list_has_changed(tmp_path: Path) -> None:
@@ -70,7 +70,7 @@ def test_a_hundred_versions_are_kept(tmp_path: Path) -> None:
         assert history.add([number.to_bytes(4, "big"), b"zzzz"])
         states.append(history.state_of(b"", 0)._replace(base=history.number).octets)
     assert not history.add([number.to_bytes(4, "big"), b"zzzz"])
-    history = open_history(tmp_path / "history", 1)
+    history = open_history(tmp_path / "history", 1, pytest.fail)
     is_partial = [history.update_from(history.state_of(state, 0), 0)[0].is_partial for state in states]
     assert is_partial == [False] * 20 + [True] * MOST_VERSIONS
 
@@ -120,9 +120,11 @@ def test_a_broken_file_is_a_new_history(tmp_path: Path, octets: bytes | None) ->
     history.add([b"aaaa"])
     whole = history.path.read_bytes()
     history.path.write_bytes(whole[:-1] if octets is None else octets)
-    assert open_history(history.path, 1).number == 0
+    told: list[str] = []
+    assert open_history(history.path, 1, told.append).number == 0
+    assert [text.partition(": its versions cannot be used: ")[0] for text in told] == [str(history.path)]
     history.path.write_bytes(whole)
-    assert open_history(history.path, 1) == history
+    assert open_history(history.path, 1, pytest.fail) == history
 
 
 def test_only_its_user_reads_the_file(tmp_path: Path) -> None:

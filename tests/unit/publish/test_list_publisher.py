@@ -42,11 +42,11 @@ def test_all_lists_are_published_as_malware_or_chosen_ones_as_what_is_said(polic
     chosen = {"Games": ThreatType.UNWANTED_SOFTWARE, "phishing.domains": ThreatType.SOCIAL_ENGINEERING}
     publication = read_publication(policy, chosen)
     assert {threat: len(own) for threat, own in publication.lists.items()} == {1: 0, 2: 2, 3: 1, 4: 0}
-    histories = open_histories(policy)
+    histories = open_histories(policy, pytest.fail)
     make_versions(publication, histories)
     assert list(publication.lines(histories)) == ["se-4b: version 1, 2 full hashes", "uws-4b: version 1, 1 full hash"]
-    make_versions(publication, open_histories(policy))
-    assert [history.number for history in open_histories(policy).values()] == [1, 1, 1, 1]
+    make_versions(publication, open_histories(policy, pytest.fail))
+    assert [history.number for history in open_histories(policy, pytest.fail).values()] == [1, 1, 1, 1]
 
 
 def test_a_list_that_is_not_there_is_named(policy: Path) -> None:
@@ -92,7 +92,7 @@ def spent() -> float:
 
 def test_a_changed_list_is_a_new_version_within_a_second(policy: Path) -> None:
     """A change has to be seen twice; then it takes as long as the processor has to do, in one of six tries."""
-    histories, least, begun = open_histories(policy), 60.0, list[float]()
+    histories, least, begun = open_histories(policy, pytest.fail), 60.0, list[float]()
     make_versions(read_publication(policy, {}), histories)
 
     def change() -> None:

@@ -133,7 +133,7 @@ async def _serve(arguments: argparse.Namespace, limits: ServerLimits, tls: ssl.S
 
     policy = arguments.policy or shipped_policy()
     chosen: dict[str, ThreatType] = {name: ThreatType[threat] for name, threat in arguments.list}
-    histories = open_histories(policy)
+    histories = open_histories(policy, complain)
     service = SafeBrowsingService(histories, float(arguments.wait))
     read = partial(read_publication, policy, chosen)
 
