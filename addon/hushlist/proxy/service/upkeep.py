@@ -1,9 +1,9 @@
 """Has mitmproxy read and make anew what it keeps for as long as it runs: that may be years.
 
-It makes a host's certificate when that is first asked for, valid for a year, and keeps the last hundred. Where few
-hosts are asked for, or the clock was wrong when one was made, browsers would refuse it. It reads once which authorities
-sign the certificates of origins, and which name servers the system has: none, if it starts before the network. The end
-of its own authority, which every device has to trust, is told in time.
+It makes a host's certificate when that is first asked for, valid for a year at most, and keeps the last hundred. Where
+few hosts are asked for, or the clock was wrong when one was made, browsers would refuse it. It reads once which
+authorities sign the certificates of origins, and which name servers the system has: none, if it starts before the
+network. The end of its own authority, which every device has to trust, is told in time.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import asyncio
 from datetime import UTC, date, datetime, timedelta
 from typing import Any
 
-from mitmproxy import ctx
+from mitmproxy import certs, ctx
 from mitmproxy.net import tls
 
 from hushlist.errors import logger_of
@@ -39,6 +39,13 @@ def forget_unfit(store: Any, now: datetime) -> None:
         store.certs = {key: own for key, own in store.certs.items() if id(own) not in unfit}
 
 
+def renew_revocations(store: Any) -> None:
+    """Have mitmproxy's store say anew that nothing is revoked: mitmproxy 12 says so for a week from its start."""
+    make = getattr(certs, "dummy_crl", None)
+    if make is not None:
+        store.default_crl = make(store.default_privatekey, store.default_ca._cert)
+
+
 def look_for_name_servers(resolver: Any) -> None:
     """Have mitmproxy's resolver ask the system's name servers of today, if it has asked any."""
     if resolver.name_servers.cache_info().currsize:
@@ -56,7 +63,7 @@ class Upkeep:
         self._task: asyncio.Task[None] | None = None
         #: of ``NOTICES``, the one that was last told
         self._told: int | None = None
-        #: when the authorities of origins were last forgotten
+        #: when that was last renewed which is each day
         self._day: date | None = None
         self._fault = ""
 
@@ -78,14 +85,17 @@ class Upkeep:
         """Renew what is due; raises nothing."""
         try:
             certificates, resolver = map(ctx.master.addons.get, ("tlsconfig", "dnsresolver"))
-            if now.date() != self._day:
-                tls.create_proxy_server_context.cache_clear()
-                self._day = now.date()
+            store, is_new_day = getattr(certificates, "certstore", None), now.date() != self._day
+            if store is not None:
+                forget_unfit(store, now)
+                self._tell(store.default_ca.notafter, now)
+                if is_new_day:
+                    renew_revocations(store)
             if resolver is not None:
                 look_for_name_servers(resolver)
-            if certificates is not None and certificates.certstore is not None:
-                forget_unfit(certificates.certstore, now)
-                self._tell(certificates.certstore.default_ca.notafter, now)
+            if is_new_day:
+                tls.create_proxy_server_context.cache_clear()
+                self._day = now.date()
         except Exception as error:  # another mitmproxy may keep them in another way
             if str(error) != self._fault:
                 logger.exception("hushlist: something that mitmproxy keeps cannot be renewed")

@@ -7,6 +7,7 @@ from datetime import UTC, datetime, timedelta
 
 import mitmproxy_rs
 import pytest
+from mitmproxy import certs
 from mitmproxy.addons.dns_resolver import DnsResolver
 from mitmproxy.addons.tlsconfig import TlsConfig
 from mitmproxy.certs import CertStore
@@ -80,6 +81,27 @@ def test_a_new_authority_is_told_of_again(look: Callable[[float], None], told: l
     for days in (-1, 3650, -1):
         look(days)
     assert len(told) == 2
+
+
+def test_the_list_of_what_is_revoked_is_made_anew_each_day(
+    look: Callable[[float], None], store: CertStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """That of mitmproxy 12, which it makes at its start, is valid for a week; mitmproxy 11 has none."""
+    made = list[object]()
+
+    def make(key: object, authority: object) -> bytes:
+        assert (key, authority) == (store.default_privatekey, store.default_ca._cert)
+        made.append(key)
+        return b"%d" % len(made)
+
+    monkeypatch.setattr(store, "default_crl", b"0", raising=False)
+    monkeypatch.setattr(certs, "dummy_crl", None, raising=False)
+    look(100)
+    assert store.default_crl == b"0"
+    monkeypatch.setattr(certs, "dummy_crl", make)
+    for days in (99, 99, 98):
+        look(days)
+    assert store.default_crl == b"2"
 
 
 def test_another_mitmproxy_stops_nothing(
