@@ -3,12 +3,18 @@
 from __future__ import annotations
 
 import hashlib
+from functools import cache
 from pathlib import Path
 from typing import Any
 
 import yaml
 
+from hushlist.unblock.credentials import hash_passphrase
+
 Rule = str | dict[str, str]
+
+#: the stored form of a passphrase, made once: that is slow on purpose
+stored = cache(hash_passphrase)
 
 
 def replace(file: Path, text: str) -> Path:

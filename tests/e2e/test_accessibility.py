@@ -15,14 +15,13 @@ from selenium.webdriver.common.keys import Keys
 
 from e2e.browser import BROWSER, DRIVER, chromium, wait_for_words, wait_until
 from e2e.origin import Origin
-from e2e.policies import write_list, write_policy
+from e2e.policies import stored, write_list, write_policy
 from e2e.proxy import Proxy, mitmdump
 from e2e.test_administration import PASSPHRASE, fill, sign_in
 from e2e.test_asking import Asker
 from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.proxy.languages import TEXTS
 from hushlist.proxy.page.pages import Explanation, Unblock, Verdict, page
-from hushlist.unblock.credentials import hash_passphrase
 
 #: packages that bring axe-core, the newer one first
 _PACKAGES = ("axe_playwright_python", "axe_core_python")
@@ -109,7 +108,7 @@ def administrators(tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> 
     folder = tmp_path_factory.mktemp("administrators")
     write_list(folder / "own.yaml", "mine.test/")
     write_list(folder / "ads.yaml", "ads.test/", title="Ads", reason="Ads")
-    person = {"name": "max", "passphrase": hash_passphrase(PASSPHRASE), "role": "manage"}
+    person = {"name": "max", "passphrase": stored(PASSPHRASE), "role": "manage"}
     ads = {"file": "ads.yaml", "category": "hrn://example.org/web/ads"}
     more = {"unblock": {"ask": "on"}, "quotas": {"hrn://example.org/web/ads": 30}}
     policy = write_policy(folder, ["own.yaml"], [ads], admin=[person], log={"folder": "log", "what": "all"}, **more)

@@ -14,11 +14,10 @@ from selenium.webdriver.common.keys import Keys
 
 from e2e.browser import BROWSER, DRIVER, chromium, forget, wait_for_words, wait_until
 from e2e.origin import LOOPBACK, Origin
-from e2e.policies import write_list, write_policy
+from e2e.policies import stored, write_list, write_policy
 from e2e.proxy import PATIENCE, Proxy, mitmdump
 from e2e.test_asking import Asker
 from hushlist.proxy.dashboard.dashboard_server import HOST
-from hushlist.unblock.credentials import hash_passphrase
 
 pytestmark = [
     pytest.mark.xdist_group("chromium"),
@@ -40,8 +39,8 @@ def page(folder: Path, tmp_path_factory: pytest.TempPathFactory, origin: Origin)
     """A proxy of this module's own, with people who may act."""
     (folder / "own.yaml").write_text(OWN)
     write_list(folder / "ads.yaml", "ads.test/", title=f"List {SCRIPT}", category="hrn://c.test/ads")
-    people = [{"name": "max", "passphrase": hash_passphrase(PASSPHRASE), "role": "manage"}]
-    people.append({"name": "vera", "passphrase": hash_passphrase(PASSPHRASE), "role": "view"})
+    people = [{"name": "max", "passphrase": stored(PASSPHRASE), "role": "manage"}]
+    people.append({"name": "vera", "passphrase": stored(PASSPHRASE), "role": "view"})
     policy = write_policy(
         folder,
         ["own.yaml"],

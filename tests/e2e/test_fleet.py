@@ -22,10 +22,9 @@ import yaml
 from documentation import FLEET, blocks
 from e2e.haproxy import BALANCER, CONFIGURATION, HAPROXY, Balancer, haproxy, wait_until
 from e2e.origin import LOOPBACK, PATIENCE, Origin, free_ports
-from e2e.policies import write_list, write_policy
+from e2e.policies import stored, write_list, write_policy
 from e2e.proxy import CHECKOUT, Answer, Proxy, mitmdump, read_answer, request_head
 from hushlist.system.postgres_address import PostgresAddress
-from hushlist.unblock.credentials import hash_passphrase
 from postgres import GROUP
 
 pytestmark = [
@@ -35,13 +34,6 @@ pytestmark = [
 ]
 
 PASSPHRASE = "open sesame"
-POLICY = {
-    "groups": [
-        {"name": "pupils", "clients": ["127.0.1.0/24"], "unblock": {"passphrase": hash_passphrase(PASSPHRASE)}},
-        {"name": "teachers", "clients": ["127.0.2.0/24"], "layers": ["ads"]},
-    ],
-    "layers": [{"name": "games", "lists": ["games.yaml"]}, {"name": "ads", "lists": ["ads.yaml"]}],
-}
 
 
 @pytest.fixture(scope="module")
@@ -49,7 +41,14 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("policy")
     write_list(folder / "games.yaml", "games.test/", "other-games.test/")
     write_list(folder / "ads.yaml", "ads.test/")
-    (folder / "policy.yaml").write_text(yaml.safe_dump(POLICY, sort_keys=False), encoding="utf-8")
+    policy = {
+        "groups": [
+            {"name": "pupils", "clients": ["127.0.1.0/24"], "unblock": {"passphrase": stored(PASSPHRASE)}},
+            {"name": "teachers", "clients": ["127.0.2.0/24"], "layers": ["ads"]},
+        ],
+        "layers": [{"name": "games", "lists": ["games.yaml"]}, {"name": "ads", "lists": ["ads.yaml"]}],
+    }
+    (folder / "policy.yaml").write_text(yaml.safe_dump(policy, sort_keys=False), encoding="utf-8")
     return folder / "policy.yaml"
 
 

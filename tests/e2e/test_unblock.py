@@ -23,9 +23,8 @@ from selenium.webdriver.support.expected_conditions import presence_of_element_l
 from e2e import test_chromium
 from e2e.browser import wait_until
 from e2e.origin import Origin
-from e2e.policies import replace
+from e2e.policies import replace, stored
 from e2e.proxy import CHECKOUT, PATIENCE, Proxy, mitmdump
-from hushlist.unblock.credentials import hash_passphrase
 from hushlist.unblock.overrides import Overrides
 
 Start = Callable[..., Proxy]
@@ -39,8 +38,11 @@ rules:
   - path.test/secret/
   - {expression: warned.test/, action: warn, reason: Mind this}
 """
-POLICY = f"""
-unblock: {{passphrase: "{hash_passphrase(PASSPHRASE)}", scopes: [host, url], minutes: [15, 60]}}
+
+
+def policy_text() -> str:
+    return f"""
+unblock: {{passphrase: "{stored(PASSPHRASE)}", scopes: [host, url], minutes: [15, 60]}}
 log: {{folder: log, what: all}}
 safe-search: strict
 layers:
@@ -58,7 +60,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
     replace(tmp_path / "rules.yaml", RULES)
     replace(tmp_path / "own.yaml", "# our own\nrules: []  # none yet\n")
-    replace(tmp_path / "policy.yaml", POLICY)
+    replace(tmp_path / "policy.yaml", policy_text())
     return tmp_path
 
 
@@ -316,7 +318,7 @@ def test_neither_a_log_nor_a_store_that_cannot_be_made_stops_anything(start: Sta
 def test_a_change_of_the_log_s_settings_takes_effect(filtering: Proxy, folder: Path) -> None:
     filtering.get("http://good.test/first")
     start = len(filtering.log)
-    replace(folder / "policy.yaml", POLICY.replace("folder: log,", "folder: log2,"))
+    replace(folder / "policy.yaml", policy_text().replace("folder: log,", "folder: log2,"))
     filtering.log.wait_for(r"\d rules of", start)
     filtering.get("http://good.test/second")
     filtering.stop()
@@ -396,7 +398,7 @@ def test_a_broken_change_is_in_the_status_until_it_is_mended(filtering: Proxy, f
 def test_a_template_that_breaks_leaves_the_last_one(start: Start, folder: Path) -> None:
     own = "<html lang='$lang' dir='$dir'><title>Ours</title><h1>$heading</h1><p>Ours: $reason</p>$form</html>"
     replace(folder / "page.html", own)
-    replace(folder / "policy.yaml", POLICY + "block-page: page.html\n")
+    replace(folder / "policy.yaml", policy_text() + "block-page: page.html\n")
     proxy = start(policy=folder / "policy.yaml")
     assert "Ours:" in proxy.get("http://games.test/").text
     before = len(proxy.log)
