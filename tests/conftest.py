@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import gc
 import os
+import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
+from itertools import count
 from pathlib import Path
 from typing import Any
 
@@ -54,6 +57,9 @@ if (
 _TESTS = Path(__file__).parent
 #: folders whose tests start proxies, servers and browsers
 _SLOW = {"e2e", "evasion", "faults"}
+#: seconds that ``--durations`` does not show
+_QUICK = 0.005
+_NUMBERS = count()
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -74,10 +80,33 @@ class _Scheduling(LoadGroupScheduling):
         scope, path = super()._split_scope(nodeid), nodeid.partition("::")[0]
         return path if scope == nodeid and not _SLOW.intersection(path.split("/")) else scope
 
+    def _pending_of(self, workload: dict[str, dict[str, bool]]) -> int:
+        """How many are to come; what has ended is forgotten, as it would be counted again at each of 100,000 events."""
+        pending = {scope: unit for scope, unit in workload.items() if not all(unit.values())}
+        if len(pending) < len(workload):
+            workload.clear()
+            workload.update(pending)
+        return super()._pending_of(workload)
+
 
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling | None:
     return _Scheduling(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """A process of xdist tells of tests only what is of interest: to tell it takes as long as most tests."""
+    for plugin in session.config.pluginmanager.get_plugins():
+        if type(plugin).__name__ == "WorkerInteractor":
+            plugin.sendevent = partial(_tell, plugin.sendevent)
+
+
+def _tell(tell: Callable[..., None], event: str, **what: Any) -> None:
+    report = what.get("data", {})
+    is_good = report.get("outcome") == "passed" and report["when"] != "call" and not report["sections"]
+    if event not in ("logstart", "logfinish") and not (is_good and report["duration"] < _QUICK):
+        tell(event, **what)
 
 
 @pytest.hookimpl(wrapper=True)
@@ -105,6 +134,12 @@ def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         patch.setenv("XDG_CACHE_HOME", str(folder))
         patch.setenv("XDG_STATE_HOME", str(folder / "state"))
         yield folder
+
+
+@pytest.fixture
+def tmp_path(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """As pytest's, which goes through all folders of thousands of tests to find a number for the next."""
+    return tmp_path_factory.mktemp(re.sub(r"\W", "_", f"{next(_NUMBERS)}_{request.node.name}")[:30], numbered=False)
 
 
 @pytest.fixture(scope="session")

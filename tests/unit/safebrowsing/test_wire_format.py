@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import fields
+from functools import cache
 from typing import Any
 
 import pytest
@@ -50,6 +51,7 @@ SCALARS: dict[Kind, st.SearchStrategy[Any]] = {
 }
 
 
+@cache
 def any_message(of: type) -> st.SearchStrategy[Any]:
     own = {}
     for entry in fields(of):
