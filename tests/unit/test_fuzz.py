@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
+from struct import Struct
 
 import pytest
 from hypothesis import example, given, settings
@@ -22,6 +23,7 @@ from unit.parsers.table import Parser
 #: an edit: where it begins and how much it takes, in parts of 65,536 of the text, what is put there, and how often
 Edit = tuple[int, int, bytes, int]
 _WHOLE = 1 << 16
+_NUMBERS = Struct("<HHBHB")
 _FRAGMENTS = (
     *(
         b"",
@@ -74,12 +76,21 @@ def edited(text: bytes, edits: Sequence[Edit]) -> bytes:
 
 
 def mutated(samples: Sequence[bytes], units: Sequence[bytes]) -> st.SearchStrategy[bytes]:
-    """Real texts, with pieces of each other and of what may mean something, once or many times."""
+    """Real texts, with pieces of each other and of what may mean something, once or many times.
+
+    All edits are drawn at once, as octets: to draw each by itself takes longer than all that is tested.
+    """
     pieces = sorted({*_PIECES, *units, *(piece for one in samples for piece in one.split()[:50])})
-    put = st.sampled_from(pieces) | st.sampled_from(samples) | octets()
-    place = st.integers(0, _WHOLE - 1)
-    edits = st.lists(st.tuples(place, place, put, st.sampled_from([1, 1, 1, 2, 40])), min_size=1, max_size=5)
-    return st.builds(edited, st.sampled_from(samples), edits)
+
+    def edit(text: bytes, own: bytes, drawn: bytes) -> bytes:
+        edits = []
+        for at, taken, kind, number, times in _NUMBERS.iter_unpack(drawn[len(drawn) % _NUMBERS.size :]):
+            puts = (pieces, samples, [own])[kind % 3]
+            edits.append((at, taken, puts[~number % len(puts)], (1, 1, 1, 2, 40)[times % 5]))
+        return edited(text, edits)
+
+    numbers = st.binary(min_size=2 * _NUMBERS.size, max_size=6 * _NUMBERS.size - 1)
+    return st.builds(edit, st.sampled_from(samples), octets(), numbers)
 
 
 def reads(parser: Parser, text: bytes) -> bool:
