@@ -16,6 +16,11 @@ def is_private(name: str) -> bool:
     return name.startswith("_") and not name.startswith("__")
 
 
+def is_patch(called: ast.expr) -> bool:
+    name = getattr(called, "attr", None) or getattr(called, "id", "")
+    return name.endswith(("setattr", "patch")) or (name == "object" and ast.unparse(called).endswith("patch.object"))
+
+
 def private_names_set(tree: ast.AST) -> Iterator[str]:
     """What is set on another object than ``self``: by an assignment or a patch, also in a program in a string."""
     for node in ast.walk(tree):
@@ -24,7 +29,7 @@ def private_names_set(tree: ast.AST) -> Iterator[str]:
             is_set = isinstance(target, ast.Attribute) and isinstance(target.ctx, ast.Store)
             if is_set and is_private(target.attr) and ast.unparse(target.value) not in ("self", "cls"):
                 yield ast.unparse(target)
-        if isinstance(node, ast.Call) and ast.unparse(node.func).endswith(("setattr", "patch", "patch.object")):
+        if isinstance(node, ast.Call) and is_patch(node.func):
             named = [own.value for own in node.args[:2] if isinstance(own, ast.Constant) and isinstance(own.value, str)]
             yield from (name for name in named if is_private(name.rpartition(".")[2]))
         if isinstance(node, ast.Constant) and isinstance(node.value, str) and "import " in node.value:

@@ -4,6 +4,7 @@ import argparse
 import ast
 import json
 import os
+import shutil
 import sys
 import time
 from collections.abc import Iterator
@@ -187,10 +188,26 @@ def _kept(cache: Path) -> dict[str, str]:
 
 
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+def folder(template: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A folder of the test's own with all that is forged; the store of a list goes by the folder's path."""
+    shutil.copytree(template, tmp_path, dirs_exist_ok=True)
     monkeypatch.chdir(tmp_path)
     for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
         monkeypatch.setenv(name, str(tmp_path))
+    Path("urls.yaml").write_text(json.dumps({"layers": [{"name": FORGED, "lists": [_kept(tmp_path)]}]}))
+    return tmp_path
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+    folder = tmp_path_factory.mktemp("forged")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.chdir(folder)
+        fill_folder(folder)
+        yield folder
+
+
+def fill_folder(folder: Path) -> None:
     octets = os.fsencode(ARGUMENT)
     lines = b"blocked.example/" + octets + b"\nblocked.example # " + octets + b"\nhttp://blocked.example/" + octets
     Path(LIST).write_bytes(lines + b"\nblocked.example\n")
@@ -212,24 +229,22 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     signature_path(Path(LIST)).write_text(secret.sign(BytesIO(lines + b"\nblocked.example\n"), "\u202ea\tb"))
     layer = {"name": FORGED, "lists": [f"{FORGED}.yaml", {"file": "bad.domains", "format": "domains", "title": FORGED}]}
     Path("policy.yaml").write_text(json.dumps({"layers": [layer]}))
-    Path("urls.yaml").write_text(json.dumps({"layers": [{"name": FORGED, "lists": [_kept(tmp_path)]}]}))
-    journal = LogWriter(LogSettings(LoggedRequests.ALL), state=tmp_path / "hushlist")
+    journal = LogWriter(LogSettings(LoggedRequests.ALL), state=folder / "hushlist")
     rules[0] |= {"category": "hrn://c.example/a"}
     engine = engine_of(json.dumps({"title": FORGED, "rules": rules}))
     decision = engine.decide_url(URL.encode("utf-8", "surrogateescape"))._replace(group=FORGED)
     fill(journal, record()._replace(decision=decision, client=FORGED, user=FORGED))
     journal.close()
-    with Overrides(tmp_path / "hushlist" / "overrides.sqlite", time.time) as overrides:
+    with Overrides(folder / "hushlist" / "overrides.sqlite", time.time) as overrides:
         overrides.grant("host", "a.example", 3600.0, client=f"user:{FORGED}", how=FORGED, by=FORGED)
         for host in ("a.example", "b.example"):
             asked = AccessRequest(0, f"user:{FORGED}", FORGED, FORGED, host, f"http://{host}/", None, FORGED, 0.0, 0.0)
             overrides.ask(asked)
-    with AdminStore(tmp_path / "hushlist" / "admin.sqlite", time.time) as store:
+    with AdminStore(folder / "hushlist" / "admin.sqlite", time.time) as store:
         store.make_bearer(FORGED, Role.VIEW, 3600.0, by=FORGED)
-    fleet = ProxyRecords(tmp_path / "hushlist" / "fleet.sqlite", time.time)
+    fleet = ProxyRecords(folder / "hushlist" / "fleet.sqlite", time.time)
     fleet.beat(ProxyRecord(FORGED, time.time(), version=FORGED, mode=FORGED, unready=FORGED, fault=FORGED))
     fleet.close()
-    return tmp_path
 
 
 STDIN = f"{URL}\n0 {URL} {ARGUMENT} -\n{ARGUMENT}".encode("utf-8", "surrogateescape")

@@ -17,7 +17,7 @@ from unit.publish.list_clients import Client, changed, follow, service_of
 
 
 @pytest.mark.parametrize(
-    ("versions", "size", "most"), [(3000, 60, 6), pytest.param(12, 20_000, 2000, marks=pytest.mark.slow)]
+    ("versions", "size", "most"), [(1500, 60, 6), pytest.param(12, 20_000, 2000, marks=pytest.mark.slow)]
 )
 def test_after_every_update_the_client_has_the_server_s_list(
     tmp_path: Path, versions: int, size: int, most: int, monkeypatch: pytest.MonkeyPatch
