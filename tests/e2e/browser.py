@@ -41,7 +41,7 @@ def wait_until(browser: Chrome, is_so: Callable[[Chrome], object], message: str 
 
     The driver may fail in any way while one page gives way to the next: it is asked again.
     """
-    wait = WebDriverWait(browser, PATIENCE, poll_frequency=0.05, ignored_exceptions=[WebDriverException])
+    wait = WebDriverWait(browser, PATIENCE, poll_frequency=0.15, ignored_exceptions=[WebDriverException])
     wait.until(is_so, message)
 
 
