@@ -13,7 +13,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from e2e.browser import BROWSER, DRIVER, chromium, wait_for_words, wait_until
+from e2e.browser import BROWSER, DRIVER, chromium, forget, wait_for_words, wait_until
 from e2e.origin import Origin
 from e2e.policies import stored, write_list, write_policy
 from e2e.proxy import Proxy, mitmdump
@@ -127,37 +127,38 @@ def administrators(tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> 
 
 
 @pytest.fixture(scope="module")
-def signed_in(administrators: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+def running(administrators: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     with chromium(administrators, tmp_path_factory.mktemp("chromium")) as running:
-        read_in(running, "ar")
-        sign_in(running, "max")
-        for what, scope, target in (
-            ("allow", "host", "ads.test"),
-            ("block", "url", "http://fine.test/a"),
-            ("code", "host", ""),
-        ):
-            fill(running, what=what, scope=scope, target=target)
-            running.execute_script("document.getElementById('act').requestSubmit()")
-            wait_until(running, lambda one: one.find_element(By.ID, "told").text)
-        running.find_element(By.ID, "holds-client").send_keys("10.0.0.7", Keys.ENTER)
-        wait_until(running, lambda one: "policy.yaml:" in one.find_element(By.ID, "holding").text)
-        fill(running, what="block", scope="host", target="ads.test", minutes="0")
-        running.find_element(By.ID, "preview-rule").click()
-        wait_until(running, lambda one: one.find_element(By.ID, "preview").text)
-        running.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
-        wait_for_words(running, "Please")
         yield running
 
 
-def test_the_live_page_of_who_is_signed_in(signed_in: Chrome) -> None:
-    assert findings_by_look(signed_in) == {}
+def test_the_live_page_of_who_is_signed_in(running: Chrome) -> None:
+    forget(running)
+    read_in(running, "ar")
+    sign_in(running, "max")
+    for what, scope, target in (
+        ("allow", "host", "ads.test"),
+        ("block", "url", "http://fine.test/a"),
+        ("code", "host", ""),
+    ):
+        fill(running, what=what, scope=scope, target=target)
+        running.execute_script("document.getElementById('act').requestSubmit()")
+        wait_until(running, lambda one: one.find_element(By.ID, "told").text)
+    running.find_element(By.ID, "holds-client").send_keys("10.0.0.7", Keys.ENTER)
+    wait_until(running, lambda one: "policy.yaml:" in one.find_element(By.ID, "holding").text)
+    fill(running, what="block", scope="host", target="ads.test", minutes="0")
+    running.find_element(By.ID, "preview-rule").click()
+    wait_until(running, lambda one: one.find_element(By.ID, "preview").text)
+    running.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
+    wait_for_words(running, "Please")
+    assert findings_by_look(running) == {}
 
 
-def test_the_live_page_of_who_is_not(administrators: Proxy, tmp_path: Path) -> None:
-    with chromium(administrators, tmp_path) as browser:
-        browser.get(f"http://{HOST}/")
-        wait_for_words(browser, "Passphrase")
-        assert findings_by_look(browser, READERS["en"]) == {}
+def test_the_live_page_of_who_is_not(running: Chrome) -> None:
+    forget(running)
+    running.get(f"http://{HOST}/")
+    wait_for_words(running, "Passphrase")
+    assert findings_by_look(running, READERS["en"]) == {}
 
 
 @pytest.fixture

@@ -21,7 +21,7 @@ from e2e.proxy import Proxy, mitmdump
 #: clients, each with an address of its own: some go to either worker
 CLIENTS = 8
 #: seconds between two requests of a client
-PACE = 0.02
+PACE = 0.05
 #: each so-many-th request is for what is blocked: this path
 BLOCKED, SECRET = 4, "/secret/"
 #: requests of a client on one connection, so that there are new connections all the time

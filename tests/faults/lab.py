@@ -14,7 +14,7 @@ import httpx
 import yaml
 
 from e2e.origin import Origin
-from e2e.policies import replace, write_list
+from e2e.policies import replace
 from e2e.proxy import PATIENCE, Proxy, mitmdump
 
 #: what becomes of two requests, one for what is blocked and one for what is not
@@ -23,6 +23,7 @@ DECIDES, REFUSES, PASSES, LEAKS = "decides", "refuses", "passes", "leaks"
 ENDS = "ends"
 #: seconds that a client waits where nobody answers
 UNANSWERED = 3.0
+_LIST = "".join(["rules:\n- ads.test/\n", *(f"- other{number}.test/\n" for number in range(1500))])
 
 
 class Lab:
@@ -62,7 +63,7 @@ class Lab:
 
     def mend(self) -> None:
         """Write policy and list as they are to be."""
-        write_list(self.list, "ads.test/", *(f"other{number}.test/" for number in range(1500)))
+        replace(self.list, _LIST)
         policy = {
             "on-failure": self.choice,
             "unblock": "on",
