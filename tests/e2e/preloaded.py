@@ -2,7 +2,8 @@
 time.
 
 The process runs nothing of either, but has read the public suffixes: a fork of it does what the command does after its
-imports, with arguments, environment and folder of its own. What would begin otherwise, as with another ``PYTHONPATH``,
+imports, with arguments, environment and folder of its own; but that the key of the tests' own authority is sound, which
+takes a third of a start, it takes for granted. What would begin otherwise, as with another ``PYTHONPATH``,
 is started as a command. What compiles the policy while such a mitmdump starts is a fork, too; what compiles a change of
 it is the command.
 """
@@ -21,6 +22,7 @@ import threading
 import time
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
+from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -264,6 +266,8 @@ def _received(asked: socket.socket, size: int) -> bytes:
 
 
 if __name__ == "__main__":
+    from cryptography.hazmat.primitives.serialization import load_pem_private_key
+    from mitmproxy import certs
     from mitmproxy.tools import dump, main  # noqa: F401  # the command imports the first when it is run
 
     sys.path[0] = str(Path(__file__).parents[2] / "addon")  # as mitmproxy does for the script there
@@ -272,6 +276,7 @@ if __name__ == "__main__":
     from hushlist.match.public_suffixes import public_suffixes
 
     public_suffixes()
+    certs.load_pem_private_key = partial(load_pem_private_key, unsafe_skip_rsa_key_validation=True)
     gc.collect()
     gc.freeze()
     if arguments := _serve(socket.socket(fileno=int(sys.argv[1]))):
