@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
 from socket import IPPROTO_TCP, TCP_NODELAY, socket
 from typing import TypeVar
@@ -160,10 +161,10 @@ def send(proxy: Proxy, entry: Entry, silence: Silence = SILENCE) -> bytes:
             if refusal:
                 return refusal
         if not isinstance(entry.payload, bytes):
-            with _secured(_tls(proxy, "h2"), connection, entry) as secured:
+            with _secured(_tls("h2"), connection, entry) as secured:
                 return _exchange_http2(secured, entry.payload, entry.body, silence)
         if entry.server_name is not None:
-            context = _tls(proxy, "http/1.1")
+            context = _tls("http/1.1")
             if entry.hello is not None or entry.resumes is not None:
                 session = None if entry.resumes is None else _session(proxy, context, entry, silence)
                 connection.settimeout(silence[0])
@@ -182,9 +183,10 @@ def _open_tunnel(connection: socket, host: str, port: int) -> bytes:
     return b"" if answer.status == 200 else b"HTTP/1.1 %d" % answer.status
 
 
-def _tls(proxy: Proxy, protocol: str) -> ssl.SSLContext:
+@cache
+def _tls(protocol: str) -> ssl.SSLContext:
     """TLS for whatever name; the certificate is not looked at, since that name is often a lie."""
-    context = proxy.tls()
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     context.check_hostname = False
     context.verify_mode = ssl.CERT_NONE
     context.set_alpn_protocols([protocol])
