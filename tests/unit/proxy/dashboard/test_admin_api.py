@@ -60,7 +60,8 @@ def use(
         layers += f"- {{name: lists, lists: [{lists}]}}\n"
         live = "live: {clients: [0.0.0.0/0, '::/0']}"
         (tmp_path / "policy.yaml").write_text(f"{live}\n{admin}\n{more}\nlayers:\n{layers}")
-        context.configure(hushlist, hushlist_policy="")
+        if context.options.hushlist_policy:  # it is read again
+            context.configure(hushlist, hushlist_policy="")
         context.configure(hushlist, hushlist_policy=str(tmp_path / "policy.yaml"), hushlist_mode="block")
         return own
 
