@@ -8,8 +8,7 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Callable, Generator, Iterator
-from functools import partial
+from collections.abc import Generator, Iterator
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -57,8 +56,6 @@ if (
 _TESTS = Path(__file__).parent
 #: folders whose tests start proxies, servers and browsers
 _SLOW = {"e2e", "evasion", "faults"}
-#: seconds that ``--durations`` does not show
-_QUICK = 0.005
 _NUMBERS = count()
 
 
@@ -92,21 +89,6 @@ class _Scheduling(LoadGroupScheduling):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling | None:
     return _Scheduling(config, log) if config.getoption("dist") == "loadgroup" else None
-
-
-@pytest.hookimpl(trylast=True)
-def pytest_sessionstart(session: pytest.Session) -> None:
-    """A process of xdist tells of tests only what is of interest: to tell it takes as long as most tests."""
-    for plugin in session.config.pluginmanager.get_plugins():
-        if type(plugin).__name__ == "WorkerInteractor":
-            plugin.sendevent = partial(_tell, plugin.sendevent)
-
-
-def _tell(tell: Callable[..., None], event: str, **what: Any) -> None:
-    report = what.get("data", {})
-    is_good = report.get("outcome") == "passed" and report["when"] != "call" and not report["sections"]
-    if event not in ("logstart", "logfinish") and not (is_good and report["duration"] < _QUICK):
-        tell(event, **what)
 
 
 @pytest.hookimpl(wrapper=True)
