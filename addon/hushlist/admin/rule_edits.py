@@ -13,7 +13,6 @@ import re
 from collections.abc import Callable, Mapping
 from hashlib import sha256
 from pathlib import Path
-from threading import Lock
 from typing import Any, NamedTuple
 
 import yaml
@@ -25,12 +24,10 @@ from hushlist.lists.yaml_nodes import LOADER
 from hushlist.lists.yaml_rules import read_yaml
 from hushlist.match.rule import Action, Rule
 from hushlist.policy.policy_file import Policy
-from hushlist.system.files import LONGEST_DOCUMENT, read_regular, replace_file
+from hushlist.system.files import LONGEST_DOCUMENT, edit_file
 
 #: the layer that an administrator's own rules are in
 _OVERRIDES = "overrides"
-#: one change at a time
-_CHANGING = Lock()
 
 
 class WrittenRule(NamedTuple):
@@ -62,15 +59,10 @@ def own_list(policy: Policy) -> Path:
 def change_list(path: Path, edit: Callable[[str], str]) -> bool:
     """Replace a list's text by what ``edit`` makes of it, if it differs; ``ActionError`` if it cannot be changed."""
     try:
-        with _CHANGING:
-            text = read_regular(path, LONGEST_DOCUMENT).decode("utf-8")  # whose ends of lines stay
-            edited = edit(text)
-            if edited == text:
-                return False
-            replace_file(path.resolve(), edited.encode("utf-8"))
+        # decoded as it is: ends of lines stay
+        return edit_file(path, LONGEST_DOCUMENT, lambda octets: edit(octets.decode("utf-8")).encode("utf-8"))
     except (OSError, UnicodeError, ActionError) as error:
         raise ActionError(f"{path} cannot be changed: {error}") from error
-    return True
 
 
 def rule_text(rule: Mapping[str, str]) -> str:

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from errno import EFBIG, EINVAL, EISDIR, ELOOP, EPERM
+from errno import EAGAIN, EFBIG, EINVAL, EISDIR, ELOOP, EPERM
 from io import BufferedReader
 from pathlib import Path
 from stat import S_IMODE, S_IRWXO, S_ISDIR, S_ISLNK, S_ISREG, S_IWGRP, S_IWOTH
@@ -27,6 +28,8 @@ LONGEST_WHOLE = 1 << 26
 LONGEST_DOCUMENT = 1 << 24
 
 PRIVATE_FILE = 0o600
+#: seconds that who edits a file waits for others who do, and between two looks
+_EDITING, _LOOK = 5.0, 0.02
 #: never inherited by a started program, and never opened through a link, which an attacker may have made
 SAFELY = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
@@ -139,6 +142,34 @@ def replace_file(path: Path, octets: bytes, *, is_private: bool = False) -> None
     except OSError:
         new.unlink(missing_ok=True)
         raise
+
+
+def edit_file(path: Path, longest: int, edit: Callable[[bytes], bytes]) -> bool:
+    """Replace a file's octets by what ``edit`` makes of them; whether that differs.
+
+    Who edits it so in another process or thread waits. What somebody else has saved meanwhile, as an editor does, is
+    edited anew. ``OSError`` if the file cannot be read or replaced, or others are at it for too long.
+    """
+    path, end = path.resolve(), time.monotonic() + _EDITING
+    while True:
+        with open_regular(path, longest) as file:
+            status, is_free = os.fstat(file.fileno()), True
+            if sys.platform == "win32":
+                file.close()  # an open file cannot be replaced there
+            else:
+                with suppress(OSError):  # some network file systems have no locks
+                    is_free = _try_lock(file.fileno())
+            if is_free:
+                before = read_regular(path, longest)
+                edited = edit(before)
+                if edited == before:
+                    return False
+                if os.path.samestat(status, path.stat()) and read_regular(path, longest) == before:
+                    replace_file(path, edited)
+                    return True
+        if time.monotonic() > end:
+            raise BlockingIOError(EAGAIN, "others change it again and again", str(path))
+        time.sleep(_LOOK)
 
 
 def write_private(path: Path, octets: bytes) -> None:

@@ -6,10 +6,13 @@ from pathlib import Path
 import pytest
 
 from hushlist.lists.list_formats import FORMATS
+from hushlist.system import files as module
 from hushlist.system.files import (
     LONGEST_DOCUMENT,
     LONGEST_LIST,
     LONGEST_WHOLE,
+    edit_file,
+    lock_file,
     open_regular,
     read_regular,
     reason_of,
@@ -110,3 +113,48 @@ def test_a_private_file_is_new_and_its_owner_s_alone(tmp_path: Path) -> None:
     with pytest.raises(FileExistsError):
         write_private(path, b"never")
     assert path.read_bytes() == b"octets"
+
+
+def test_what_an_editor_saves_during_an_edit_is_kept(tmp_path: Path) -> None:
+    path, saved = tmp_path / "list", [b"a\nb\n", b"a\nb\nc\n"]
+    path.write_bytes(b"a\n")
+
+    def edit(octets: bytes) -> bytes:
+        if len(saved) == 2:
+            path.write_bytes(saved.pop(0))  # in place
+        elif saved:
+            replace_file(path, saved.pop(0))
+        return octets + b"ours\n"
+
+    assert edit_file(path, 99, edit)
+    assert path.read_bytes() == b"a\nb\nc\nours\n"
+    assert not edit_file(path, 99, lambda octets: octets)
+
+
+def test_who_edits_a_file_waits_for_others_who_do(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As two proxies do; the other one has read it, and replaces it meanwhile."""
+    path = tmp_path / "list"
+    path.write_bytes(b"a\n")
+    other = lock_file(path, 0)
+    assert other is not None
+
+    def wait(_: float) -> None:
+        replace_file(path, b"a\ntheirs\n")
+        os.close(other)
+
+    monkeypatch.setattr(module.time, "sleep", wait)
+    assert edit_file(path, 99, lambda octets: octets + b"ours\n")
+    assert path.read_bytes() == b"a\ntheirs\nours\n"
+
+
+def test_nobody_waits_for_ever_to_edit_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, moments = tmp_path / "list", iter(range(99))
+    path.write_bytes(b"a\n")
+    monkeypatch.setattr(module.time, "monotonic", lambda: next(moments))
+    monkeypatch.setattr(module.time, "sleep", lambda _: None)
+    other = lock_file(path, 0)
+    assert other is not None
+    with pytest.raises(BlockingIOError, match="others change it again and again"):
+        edit_file(path, 99, lambda octets: octets + b"ours\n")
+    os.close(other)
+    assert path.read_bytes() == b"a\n"

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import re
-import threading
 from collections import OrderedDict
 from datetime import UTC, datetime
 from pathlib import Path
@@ -22,7 +21,7 @@ from hushlist.policy.groups import Client
 from hushlist.policy.pass_through import ADD
 from hushlist.proxy.flow_request import client_of_connection, request_of_connection
 from hushlist.proxy.runtime import Runtime
-from hushlist.system.files import LONGEST_DOCUMENT, read_regular, replace_file
+from hushlist.system.files import LONGEST_DOCUMENT, edit_file
 from hushlist.url.host import is_address, is_plain_name
 from hushlist.url.parts import to_bytes
 from hushlist.url.request import canonical_host
@@ -63,7 +62,6 @@ class CertificatePinning:
         #: by group and host
         self._reported = _BoundedCounter()
         self._added = 0
-        self._writing = threading.Lock()
 
     def established(self, data: tls.TlsData) -> None:
         """Note that a client has accepted a certificate."""
@@ -125,10 +123,8 @@ class CertificatePinning:
         """Add a host to a file, whose permissions stay as they are."""
         who = printable(_who(client))
         note = f"={host}  # {datetime.now(UTC):%Y-%m-%d %H:%M} UTC: {who} refuses the certificate\n"
-        with self._writing:
-            before = read_regular(path, LONGEST_DOCUMENT)
-            start = b"" if not before or before.endswith(b"\n") else b"\n"
-            replace_file(path.resolve(), before + start + note.encode("ascii", "backslashreplace"))
+        line = note.encode("ascii", "backslashreplace")
+        edit_file(path, LONGEST_DOCUMENT, lambda text: text + (b"\n" if text and text[-1:] != b"\n" else b"") + line)
 
 
 def _who(client: Client) -> str:
