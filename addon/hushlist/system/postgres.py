@@ -208,7 +208,9 @@ class PostgresDatabase:
         """One that reads a single state, or one that writes; undone after an exception."""
         begin, end = "BEGIN ISOLATION LEVEL REPEATABLE READ, READ ONLY", "COMMIT"
         if writes:
-            begin = f"BEGIN; SELECT pg_advisory_xact_lock({_APPLICATION}, hashtext('{self._channel}'))"
+            # each query sees what was written before the lock was free, whatever the server's default is
+            lock = f"SELECT pg_advisory_xact_lock({_APPLICATION}, hashtext('{self._channel}'))"
+            begin = f"BEGIN ISOLATION LEVEL READ COMMITTED; {lock}"
             # what has changed nothing has no number
             told = f"SELECT pg_notify('hushlist_{self._channel}', '')"
             end = f"{told} WHERE pg_current_xact_id_if_assigned() IS NOT NULL; COMMIT"

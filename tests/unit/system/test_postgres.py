@@ -209,6 +209,27 @@ def test_writers_exclude_each_other_and_a_failed_one_leaves_nothing(database: Po
         store.close()
 
 
+@GROUP
+def test_who_waited_for_a_writer_sees_what_it_wrote_whatever_the_server_s_isolation(
+    postgres: Server, database: PostgresAddress
+) -> None:
+    """Otherwise tries that are made at once are not counted together."""
+    name = database.url.rpartition("/")[2]
+    postgres.execute(f"ALTER DATABASE {name} SET default_transaction_isolation = 'repeatable read'")
+
+    def number() -> object:
+        with closing(PostgresDatabase(database, "unblock")) as other, other.transaction(writes=True) as connection:
+            return connection.execute("SELECT count(*) FROM tries").fetchone()
+
+    waiting = "SELECT 1 FROM pg_locks WHERE locktype = 'advisory' AND NOT granted"
+    with closing(PostgresDatabase(database, "unblock")) as one, ThreadPoolExecutor(1) as threads:
+        with one.transaction(writes=True) as connection:
+            connection.execute("INSERT INTO tries (at, client) VALUES (1, 'x')")
+            found = threads.submit(number)
+            wait_for(lambda: postgres.execute(waiting))
+        assert found.result() == (1,)
+
+
 def fail(connection: SqlConnection) -> None:
     connection.execute("INSERT INTO tries (at, client) VALUES (1000, 'x')")
     raise ZeroDivisionError
