@@ -14,6 +14,7 @@ from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from functools import cache, lru_cache
 from importlib.resources import files
+from itertools import count
 from threading import Event, Lock, Thread
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
@@ -319,8 +320,10 @@ class ChangeListener:
     def __init__(self, address: PostgresAddress, channel: str) -> None:
         self._address, self._channel = address, channel
         self._followed: list[FollowedAnswer[Any]] = []
-        self._lock = Lock()
-        self._stopped = Event()
+        self._lock, self._starting = Lock(), Lock()
+        #: the readings that have begun, and the last one that was used
+        self._readings, self._used = count(1), 0
+        self._has_tried, self._stopped = Event(), Event()
         self._thread: Thread | None = None
         #: why the answers may be old, if so
         self.fault: str | None = None
@@ -333,19 +336,31 @@ class ChangeListener:
     def start(self) -> None:
         """Begin, if it has not begun."""
         if self._thread is None and not self._stopped.is_set():
-            self._thread = Thread(target=self._run, name="hushlist: changes of the store", daemon=True)
-            self._thread.start()
+            with self._starting:
+                if self._thread is None:
+                    thread = Thread(target=self._run, name="hushlist: changes of the store", daemon=True)
+                    thread.start()
+                    self._thread = thread
+
+    def wait(self, seconds: float) -> None:
+        """Wait at most so long until the questions are first answered, or cannot be asked."""
+        self.start()
+        self._has_tried.wait(seconds)
 
     def close(self) -> None:
         """Let the thread end, within a moment."""
         self._stopped.set()
 
     def read(self, database: SqlConnection) -> None:
-        """Ask all questions; a later call gets answers at least as new, whoever calls."""
+        """Ask all questions; what a later call has found stays, so that nobody waits for a connection that is dead."""
+        number = next(self._readings)
+        answers = [one.ask(database) for one in self._followed]
         with self._lock:
-            for one in self._followed:
-                one.answer = one.ask(database)
-            self.fault = None
+            if number > self._used:
+                self._used, self.fault = number, None
+                for one, answer in zip(self._followed, answers, strict=True):
+                    one.answer = answer
+        self._has_tried.set()
 
     def _run(self) -> None:
         while not self._stopped.is_set():
@@ -355,6 +370,7 @@ class ChangeListener:
                     self._listen(raw)
             except Exception as error:  # whatever it is, the thread goes on
                 self.fault = f"{self._address}: {_reason(error)}"
+                self._has_tried.set()
             self._stopped.wait(_PAUSE)
 
     def _listen(self, raw: psycopg.Connection[Any]) -> None:

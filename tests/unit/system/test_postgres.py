@@ -11,7 +11,8 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, contextmanager
 from itertools import count
 from pathlib import Path
-from threading import Barrier
+from threading import Barrier, Event
+from typing import cast
 
 import pytest
 
@@ -349,6 +350,29 @@ def test_a_listener_that_was_cut_off_hears_again(postgres: Server, database: Pos
         own.grant("host", "h.example", 60, how="x", by="x")
     wait_for(lambda: found.answer == 1)
     listener.close()
+
+
+def test_nobody_waits_for_a_reading_on_a_dead_connection_and_it_replaces_nothing_newer() -> None:
+    listener = ChangeListener(parse_postgres_address("postgresql://jo@127.0.0.1:1/x"), "unblock")
+    has_begun, goes_on = Event(), Event()
+
+    def ask(connection: object) -> str:
+        if connection == "dead":
+            has_begun.set()
+            assert goes_on.wait(60)
+        return f"by {connection}"
+
+    found = listener.follow(ask, "nothing")
+    with ThreadPoolExecutor(2) as threads:
+        dead = threads.submit(listener.read, cast(SqlConnection, "dead"))
+        assert has_begun.wait(60)
+        try:
+            threads.submit(listener.read, cast(SqlConnection, "alive")).result(10)
+            assert found.answer == "by alive"
+        finally:
+            goes_on.set()
+        dead.result(60)
+    assert found.answer == "by alive"
 
 
 # -- the schema --------------------------------------------------------------------------------------------------------
