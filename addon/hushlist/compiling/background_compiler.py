@@ -52,7 +52,8 @@ class BackgroundCompiler:
     def __init__(self, own_ports: Iterable[int] = ()) -> None:
         self._ports = tuple(own_ports)
         self._process: subprocess.Popen[bytes] | None = None
-        self._is_stopped = False
+        #: whether its process was ended, or will not be begun
+        self.is_stopped = False
 
     def compile(self, path: Path, *, is_start: bool = False) -> tuple[Policy, Index]:
         """A policy and its index. It waits for the process: call it in a thread.
@@ -92,7 +93,7 @@ class BackgroundCompiler:
 
     def stop(self) -> None:
         """End the process for good. Calls of ``compile``, present or later, fail at once."""
-        self._is_stopped = True
+        self.is_stopped = True
         process = self._process
         if process is not None:
             process.kill()
@@ -107,7 +108,7 @@ class BackgroundCompiler:
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": found}
             ) as process:
                 self._process = process
-                if self._is_stopped:  # while the process started
+                if self.is_stopped:  # while the process started
                     process.kill()
                 try:
                     answer, _ = process.communicate(timeout=_LONGEST)

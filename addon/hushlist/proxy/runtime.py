@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import ExitStack, suppress
 from datetime import UTC, tzinfo
 from pathlib import Path
+from threading import Lock, Thread
 from time import perf_counter_ns, time
 from typing import NamedTuple
 
@@ -39,6 +40,8 @@ from hushlist.url.request import Request
 
 logger = logger_of(__name__)
 
+#: seconds that the reading of a policy waits for what its database has: what administrators have blocked is there
+_FIRST = 2.0
 #: what applies while there is no policy
 _EVERYBODY = Group("", (), GroupSettings())
 _NO_POLICY = "the filter has no policy that it can use"
@@ -97,6 +100,9 @@ class Runtime:
         self.own_ports: tuple[int, ...] = ()
         self.confirmations = Confirmations(lambda service, asked: search_hashes(service, asked, self.own_ports))
         self._no_overrides: str | None = None
+        #: a store that was opened for a policy that is not used yet, and perhaps never will be
+        self._opened: Overrides | None = None
+        self._opening = Lock()
         #: why there is no engine, if so
         self._missing = FailureCause.START
 
@@ -256,29 +262,44 @@ class Runtime:
             self._tokens = self.overrides.known_tokens()
         return self._tokens
 
-    def open_overrides(self, database: PostgresAddress | None = None) -> None:
-        """Use the store of temporary unblocks: a database, or this machine's file.
+    def open_overrides(self, database: PostgresAddress | None = None) -> Overrides | None:
+        """The store of temporary unblocks of a policy that is read: a database, or this machine's file.
 
-        Without it, blocked sites stay blocked, and all else works.
+        It waits for it, and changes nothing in use: ``use_overrides`` does. Without a store, blocked sites stay
+        blocked, and all else works.
         """
+        with self._opening:
+            for known in (self.overrides, self._opened):
+                if known is not None and database == _database_of(known):
+                    return known
+            try:
+                with ExitStack() as undo:
+                    overrides = undo.enter_context(Overrides(database or default_path(), time))
+                    overrides.wait(_FIRST)
+                    if database is None:
+                        overrides.key()
+                    undo.pop_all()
+            except (StoreError, RuntimeError) as error:
+                # a warning, since an error would end mitmdump at its start
+                if str(error) != self._no_overrides:
+                    logger.warning("hushlist: nothing can be unblocked for a while: %s", error)
+                self._no_overrides = str(error)
+                return self.overrides
+            before, self._opened = self._opened, overrides
+        if before is not None:
+            before.close()
+        return overrides
+
+    def use_overrides(self, overrides: Overrides | None) -> None:
+        """Use a store that was opened, in the place of any other."""
         before = self.overrides
-        known = before.place if before is not None and isinstance(before.place, PostgresAddress) else None
-        if before is not None and known == database:
+        if overrides is None or overrides is before:
             return
-        try:
-            with ExitStack() as undo:
-                overrides = undo.enter_context(Overrides(database or default_path(), time))
-                tokens = overrides.known_tokens() if database else overrides.tokens()
-                undo.pop_all()
-        except (StoreError, RuntimeError) as error:
-            # a warning, since an error would end mitmdump at its start
-            if str(error) != self._no_overrides:
-                logger.warning("hushlist: nothing can be unblocked for a while: %s", error)
-            self._no_overrides = str(error)
-        else:
-            self.overrides, self._tokens, self._no_overrides = overrides, tokens, None
-            if before is not None:
-                before.close()
+        self.overrides, self._tokens, self._no_overrides = overrides, None, None
+        self._opened = None if self._opened is overrides else self._opened
+        if before is not None:
+            with suppress(RuntimeError):  # the machine has no thread left: it stays open
+                Thread(target=before.close, name="hushlist: close a store", daemon=True).start()
 
     def open_quotas(self, policy: Policy) -> None:
         """Count from the first policy on that has quotas, going on from what its store has; may wait for that.
@@ -311,9 +332,10 @@ class Runtime:
             self.quotas = self._minutes = None
         self.notifier.close()
         self._open_journal(None)
-        if self.overrides is not None:
-            self.overrides.close()
-            self.overrides = None
+        for overrides in (self.overrides, self._opened):
+            if overrides is not None:
+                overrides.close()
+        self.overrides = self._opened = None
 
     @property
     def store_fault(self) -> str | None:
@@ -349,3 +371,8 @@ class Runtime:
         status += "".join(f"; nothing is confirmed by {fault}" for fault in faults)
         status = "\n".join((printable(status), *map(str, policy.held_back)))
         return status if self.problem is None else f"{status}; the last change is not used:\n{Lines(self.problem)}"
+
+
+def _database_of(overrides: Overrides) -> PostgresAddress | None:
+    """Where a store is; ``None`` if it is this machine's file."""
+    return overrides.place if isinstance(overrides.place, PostgresAddress) else None

@@ -123,6 +123,10 @@ class Overrides:
     def __exit__(self, *_: object) -> None:
         self.close()
 
+    def wait(self, seconds: float) -> None:
+        """Wait at most so long until it is known what the store has; a file is read when it is looked at."""
+        self._store.wait(seconds)
+
     def close(self) -> None:
         """Close the store."""
         self._store.close()

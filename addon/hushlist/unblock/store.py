@@ -158,6 +158,9 @@ class SqliteStore:
         """A question whose answer can be looked at without waiting."""
         return _GlancedAnswer(self, ask, nothing)
 
+    def wait(self, seconds: float) -> None:
+        """Wait for nothing: a file is read when it is looked at."""
+
     def close(self) -> None:
         """Close the file."""
         self._patient.close()
@@ -209,6 +212,10 @@ class PostgresStore:
     def follow(self, ask: Callable[[SqlConnection], _T], nothing: _T) -> _FollowedAnswer[_T]:
         """A question whose answer can be looked at without waiting."""
         return _FollowedAnswer(self._listener, self._listener.follow(ask, nothing))
+
+    def wait(self, seconds: float) -> None:
+        """Wait at most so long until what is followed is first known, or the database cannot be asked."""
+        self._listener.wait(seconds)
 
     def close(self) -> None:
         """Close the connections."""

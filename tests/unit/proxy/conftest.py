@@ -48,6 +48,8 @@ def _no_context() -> None:
 class InProcess:
     """Compiles in this process, which costs a test a tenth of what another process does."""
 
+    is_stopped = False
+
     def __init__(self, own_ports: Iterable[int] = ()) -> None:
         """As ``Background``."""
 

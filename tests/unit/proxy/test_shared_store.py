@@ -34,8 +34,9 @@ def use(runtime: Runtime, folder: Path, text: str) -> None:
     path = folder / "policy.yaml"
     path.write_text(f"{text}\nquotas: {{{GAMES}: 60}}\nlayers: []\n")
     compiled = compile_policy(path)
-    runtime.open_overrides(compiled.policy.store)
-    runtime.use(Engine(compiled.policy, compiled.index, None, runtime.overrides), None)
+    overrides = runtime.open_overrides(compiled.policy.store)
+    runtime.use_overrides(overrides)
+    runtime.use(Engine(compiled.policy, compiled.index, None, overrides), None)
 
 
 def wait_for(is_so: Callable[[], object]) -> None:
@@ -64,6 +65,17 @@ def test_the_policy_says_which_store_is_used(runtime: Runtime, tmp_path: Path, d
     assert runtime.overrides is own
     use(runtime, tmp_path, "log: off")
     assert runtime.overrides.place == in_file.place
+
+
+@GROUP
+def test_what_administrators_have_blocked_holds_from_the_first_request_on(
+    runtime: Runtime, tmp_path: Path, database: PostgresAddress
+) -> None:
+    with Overrides(database, time.time) as other:
+        other.block("host", "h.example", None, by="x")
+    use(runtime, tmp_path, f"store: '{database.url}'")
+    assert runtime.overrides is not None
+    assert [block.target for block in runtime.overrides.blocks_at(time.time()).blocks] == ["h.example"]
 
 
 @GROUP

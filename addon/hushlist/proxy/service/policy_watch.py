@@ -32,6 +32,7 @@ from hushlist.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.proxy.page.template import Template, load_template
 from hushlist.proxy.runtime import UNFILTERED, LoadedPolicy, Runtime
 from hushlist.proxy.service.weekly_summary import send_weekly_summary
+from hushlist.unblock.overrides import Overrides
 
 logger = logger_of(__name__)
 
@@ -61,6 +62,8 @@ class PolicyUpdate(NamedTuple):
     #: the administrator's own block page
     template: Template | None
     report: CompileReport
+    #: the store that the engine knows; ``None`` if it cannot be used
+    overrides: Overrides | None = None
 
 
 async def _in_thread(wait: Callable[[Event], None]) -> None:
@@ -224,10 +227,9 @@ class PolicyWatch:
     def _opens_store(self) -> bool:
         """Whether a store can be used now that could not before; its engine has to know it."""
         engine, runtime = self._runtime.engine, self._runtime
-        if engine is not None and runtime.overrides is None:
-            runtime.open_overrides(engine.policy.store)
-            return runtime.overrides is not None
-        return False
+        if engine is None or runtime.overrides is not None:
+            return False
+        return runtime.open_overrides(engine.policy.store) is not None
 
     async def _keep_fetching(self) -> None:
         """Update the lists that are due, in another process; a new version is then a change like any other."""
@@ -279,6 +281,8 @@ class PolicyWatch:
             policy, index = background.compile(path, is_start=not self._is_running)
             template, report = self._check(policy, index)
         except PolicyError as error:
+            if background.is_stopped:  # another reading has begun, which says what is wrong
+                raise
             runtime.problem, self._may_pass = str(error), error.may_pass
             runtime.was_read(LoadedPolicy(moment, monotonic() - start, runtime.problem))
             if runtime.engine is None:
@@ -286,10 +290,10 @@ class PolicyWatch:
                 runtime.failure_policy.on_failure = OnFailure() if known is None else known.on_failure
             raise
         runtime.was_read(LoadedPolicy(moment, monotonic() - start, None))
-        runtime.open_overrides(policy.store)
+        overrides = runtime.open_overrides(policy.store)
         runtime.open_quotas(policy)
-        engine = Engine(policy, index, runtime.redirect_memory, runtime.overrides, runtime.confirmations)
-        return PolicyUpdate(engine, template, report)
+        engine = Engine(policy, index, runtime.redirect_memory, overrides, runtime.confirmations)
+        return PolicyUpdate(engine, template, report, overrides)
 
     def _check(self, policy: Policy, index: Index) -> tuple[Template | None, CompileReport]:
         """Make sure that a compiled policy can be used; returns the administrator's own block page, and the report.
@@ -307,6 +311,7 @@ class PolicyWatch:
 
     def _use(self, update: PolicyUpdate) -> None:
         engine = update.engine
+        self._runtime.use_overrides(update.overrides)
         self._runtime.use(engine, update.template)
         self._files, self._may_pass = engine.policy.watched, False
         for problem in (*engine.policy.held_back, *update.report.warnings):

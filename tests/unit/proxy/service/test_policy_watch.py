@@ -13,11 +13,12 @@ import pytest
 from mitmproxy.net.http import url as mitmproxy_url
 from mitmproxy.test import taddons
 
+from hushlist.compiling.background_compiler import BackgroundCompiler
 from hushlist.compiling.compile_report import CompileReport
 from hushlist.compiling.stat_cache import load_engine
 from hushlist.decide.engine import Engine
 from hushlist.match.rule import Action
-from hushlist.policy.policy_file import fingerprint
+from hushlist.policy.policy_file import PolicyError, fingerprint
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service import policy_watch
@@ -346,9 +347,9 @@ def test_a_store_that_could_not_be_used_at_the_start_is_used_once_it_can(
     (tmp_path / "state").touch()
     hushlist, tries, open_overrides = Hushlist(), list[object](), Runtime.open_overrides
 
-    def counted(runtime: Runtime, database: PostgresAddress | None = None) -> None:
+    def counted(runtime: Runtime, database: PostgresAddress | None = None) -> Overrides | None:
         tries.append(None)
-        open_overrides(runtime, database)
+        return open_overrides(runtime, database)
 
     monkeypatch.setattr(Runtime, "open_overrides", counted)
 
@@ -365,6 +366,29 @@ def test_a_store_that_could_not_be_used_at_the_start_is_used_once_it_can(
 
     asyncio.run(running(hushlist, policy, steps))
     assert caplog.text.count("nothing can be unblocked") == 1
+
+
+def test_a_store_is_used_with_its_policy_and_not_before(policy: Path) -> None:
+    """Else the policy in use goes by a store that is closed, where nobody ends an unblock or blocks anything."""
+    runtime = Runtime()
+    watch = policy_watch.PolicyWatch(runtime)
+    watch.load(policy)
+    in_use = runtime.overrides
+    write(policy, f"store: 'postgresql://jo@127.0.0.1:1/x'\n{policy.read_text()}")
+    updates = [watch._read(BackgroundCompiler(), policy) for _ in range(2)]
+    assert runtime.overrides is in_use is not None
+    assert updates[0].overrides is updates[1].overrides is not in_use
+    watch._use(updates[1])
+    assert runtime.overrides is updates[1].overrides
+    runtime.close()
+
+
+def test_a_reading_that_was_ended_for_another_says_nothing(policy: Path) -> None:
+    runtime, background = Runtime(), BackgroundCompiler()
+    background.stop()
+    with pytest.raises(PolicyError):
+        policy_watch.PolicyWatch(runtime)._read(background, policy)
+    assert (runtime.problem, runtime.readings) == (None, {True: 0, False: 0})
 
 
 def test_while_there_is_no_policy_that_is_said_again_and_again(
