@@ -162,8 +162,8 @@ class DatabaseSender:
         is_last = False
         while not is_last:
             self._wake.wait(_LOOKING)
+            self._wake.clear()  # before: what is set from now on is seen in the next step
             is_last = self._stopped.is_set()
-            self._wake.clear()
             now = time.monotonic()
             try:
                 self._is_sending = True

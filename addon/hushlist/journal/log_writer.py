@@ -142,8 +142,8 @@ class _CopyThread:
         is_last = False
         while not is_last:
             self._wake.wait(self._outlet.due_in(time.monotonic()))
+            self._wake.clear()  # before: what is set from now on is seen in the next step
             is_last = self._closing.is_set()
-            self._wake.clear()
             self._outlet.push(time.monotonic(), self._clock(), at_once=is_last)
         self._outlet.close()
 
@@ -256,8 +256,8 @@ class LogWriter:
         while not is_last:
             self._wake.wait(min(outlet.due_in(time.monotonic()) for outlet in self._own_outlets))
             self._hurry.wait(GATHER)
+            self._wake.clear()  # before: what is set from now on is seen in the next step
             is_last = self._closing.is_set()
-            self._wake.clear()
             try:
                 self._step(at_once=is_last)
             except Exception:  # after any error, the thread goes on

@@ -515,3 +515,30 @@ def test_what_a_process_left_half_compressed_is_removed(tmp_path: Path) -> None:
     (tmp_path / "decisions-20261224T000000-001.jsonl").touch()
     LineFiles(tmp_path, LogSettings()).tidy(0)
     assert [path.name for path in tmp_path.glob("decisions-*")] == ["decisions-20261224T000000-001.jsonl"]
+
+
+# -- the end -----------------------------------------------------------------------------------------------------------
+
+
+def test_an_end_just_as_the_thread_wakes_is_not_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    made = list[threading.Event]()
+
+    class Closing(threading.Event):
+        """All is set just after somebody was told that this is not."""
+
+        def is_set(self) -> bool:
+            before = super().is_set()
+            for event in made:
+                event.set()
+            return before
+
+    def make() -> threading.Event:
+        made.append(Closing() if len(made) == 2 else Event())
+        return made[-1]
+
+    Event = threading.Event  # noqa: N806
+    with monkeypatch.context() as patch:
+        patch.setattr(threading, "Event", make)
+        journal = LogWriter(LogSettings(), state=tmp_path, clock=lambda: EVE)
+    journal._thread.join(10)
+    assert not journal._thread.is_alive()
