@@ -185,7 +185,7 @@ class UseMinutes:
             )
             event = GrantEvent(now, "extended", client, "category", category, f"{minutes} more minutes", by)
             record_event(database, event)
-        self._extensions = (*self._extensions, extension)  # here, it holds at once
+            self._know_extensions(database)  # here, it holds at once
         return extension
 
     def shorten(self, extension: Extension, *, by: str) -> bool:
@@ -200,11 +200,13 @@ class UseMinutes:
             if is_there:
                 event = GrantEvent(self._clock(), "taken back", client, "category", category, f"{minutes} minutes", by)
                 record_event(database, event)
-        rest = list(self._extensions)
-        if is_there and extension in rest:
-            rest.remove(extension)
-            self._extensions = tuple(rest)
+            self._know_extensions(database)
         return is_there
+
+    def _know_extensions(self, database: SqlConnection) -> None:
+        """Note what a writer finds: one after the other, so that nothing older replaces it."""
+        rows = database.execute("SELECT client, category, minutes, minute FROM extensions").fetchall()
+        self._extensions = tuple(Extension(*row) for row in rows)
 
     def exchange(self) -> None:
         """Write what was counted here, and read what others wrote.
@@ -226,13 +228,12 @@ class UseMinutes:
                 rows = database.execute(
                     "SELECT client, category, minute FROM use_minutes WHERE id > ?", (since,)
                 ).fetchall()
-                extensions = database.execute("SELECT client, category, minutes, minute FROM extensions").fetchall()
+                self._know_extensions(database)
         except BaseException:
             with self._lock:
                 self._waiting |= waiting
             raise
         self._last, self._written = newest, monotonic()
-        self._extensions = tuple(Extension(*row) for row in extensions)
         for place in range(0, len(rows), 1000):  # the event loop may count between two of them
             with self._lock:
                 for row in rows[place : place + 1000]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sqlite3
 import time
 from collections.abc import Callable, Iterator
-from contextlib import closing
+from contextlib import closing, contextmanager
 from pathlib import Path
 from threading import Thread
 
@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushlist.system.postgres import SqlConnection
 from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock import use_minutes
 from hushlist.unblock.overrides import Overrides
@@ -264,3 +265,27 @@ def test_the_thread_writes_once_in_a_while(made: Made, monkeypatch: pytest.Monke
     while not used(other):
         other.exchange()
     assert used(other) == 1
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_what_is_added_while_minutes_are_exchanged_counts_once(
+    made: Made, monkeypatch: pytest.MonkeyPatch, *, is_first: bool
+) -> None:
+    """The other step comes between the end of a transaction and what is done with it."""
+    minutes = made()
+    steps = [minutes.exchange, lambda: minutes.extend(GAMES, 30, by="x")]
+    first, second = steps if is_first else steps[::-1]
+    minutes.exchange()
+    store, others = minutes._opened(), [second]
+    writing = store.writing
+
+    @contextmanager
+    def written() -> Iterator[SqlConnection]:
+        with writing() as database:
+            yield database
+        if others:
+            others.pop()()
+
+    monkeypatch.setattr(store, "writing", written)
+    first()
+    assert minutes.extended(["user:jo"], GAMES, NOW - DAY, NOW + DAY) == 30
