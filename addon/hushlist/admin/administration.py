@@ -213,12 +213,11 @@ class Administration:
         if whom is not None and whom.startswith("group:"):
             raise ActionError("a code is for a client, a user, or whoever uses it first")
         canonical = _target(scope, target) if target else None
-        before = {code.hash for code in self.overrides.codes()}
         with usable():
             code = self.overrides.make_code(
                 scope, minutes * _MINUTE, canonical, whom, valid_for=hours * 60 * _MINUTE, by=account.name
             )
-        made = next((one.hash.hex() for one in self.overrides.codes() if one.hash not in before), "")
+        made = self.overrides.code_hash(code).hex()
         plain: dict[str, object] = {"scope": scope, "target": canonical, "client": whom, "minutes": minutes}
         recorded = self.store.record(account, "made a code", plain, Role.APPROVE, {"kind": "code", "id": made})
         return Done(recorded, {**plain, "id": made, "code": code})

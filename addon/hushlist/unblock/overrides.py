@@ -374,6 +374,10 @@ class Overrides:
             record_event(database, GrantEvent(now, "code made", code.client, scope, target, "code", by))
         return text
 
+    def code_hash(self, code: str) -> bytes:
+        """What is stored of a code."""
+        return hash_code(self.key(), code)
+
     def redeem(self, code: str, client: str, wanted: Mapping[str, str], names: Sequence[str] = ()) -> Grant:
         """Turn a code into a grant for a client, once.
 
@@ -404,7 +408,7 @@ class Overrides:
 
     def withdraw_code(self, code: str, *, by: str) -> bool:
         """Make an unused code invalid; whether there was one."""
-        return self.withdraw_hash(hash_code(self.key(), code), by=by)
+        return self.withdraw_hash(self.code_hash(code), by=by)
 
     def withdraw_hash(self, hashed: bytes, *, by: str) -> bool:
         """The same for the hash of a code, which is all that is known of it once it was shown."""

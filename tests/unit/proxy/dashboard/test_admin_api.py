@@ -25,6 +25,7 @@ from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.system.list_store import ListStore
 from hushlist.unblock import credentials
 from hushlist.unblock.access_requests import AccessRequest
+from hushlist.unblock.credentials import CodeError
 from hushlist.unblock.grants import WARNING
 from hushlist.unblock.store import LockedError
 from unit.clock import Clock
@@ -763,6 +764,26 @@ def test_a_group_is_paused_and_checks_stay(hushlist: Hushlist, use: Callable[...
     assert decided(hushlist, "http://blocked.example/", "10.0.0.7") == 403
     assert browser.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
     assert decided(hushlist, "http://any.example/", "10.0.1.7") == 403
+
+
+def test_a_code_is_not_taken_for_another_that_is_made_at_the_same_moment(
+    manager: Browser, hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    overrides = hushlist.runtime.overrides
+    assert overrides is not None
+    make_code, others = overrides.make_code, list[str]()
+
+    def make_two(*values: Any, **named: Any) -> str:
+        code = make_code(*values, **named)
+        others.append(make_code("host", 60))
+        return code
+
+    monkeypatch.setattr(overrides, "make_code", make_two)
+    made = manager.call("POST", "/codes", {"scope": "host", "minutes": 5})[1]["result"]
+    assert manager.call("DELETE", f"/codes/{made['id']}")[0] == 200
+    assert overrides.redeem(others[0], "10.0.0.7", {"host": "h.example"})
+    with pytest.raises(CodeError):
+        overrides.redeem(made["code"], "10.0.0.7", {"host": "h.example"})
 
 
 def test_a_code_is_made_listed_without_itself_and_withdrawn(manager: Browser) -> None:
