@@ -102,8 +102,9 @@ class RequestHandler:
         is_blocked = False
         try:
             is_form = is_blocked = self._unblocker.is_sealed(flow.request)
-            seen, before = seen_of_flow(flow), None if again else self._decided.get(flow)
-            if before is None or before.seen != seen or before.with_media != self._runtime.asks_media:
+            before = None if again else self._decided.get(flow)
+            seen, with_media = seen_of_flow(flow), self._runtime.asks_media
+            if before is None or before.seen != seen or before.with_media != with_media:
                 request = self._request_of(flow)
                 is_same = before is not None and before.judgement.request == request
             else:
@@ -113,10 +114,15 @@ class RequestHandler:
             judgement = self._runtime.judge(request, client_of_flow(flow))
             if judgement is not None and judgement.decision.unconfirmed:
                 judgement = await self._runtime.confirmed(judgement)
+                if (seen_of_flow(flow), self._runtime.asks_media) != (seen, with_media):
+                    # meanwhile another addon has changed it, or another policy asks for more of it
+                    seen, with_media, is_same = seen_of_flow(flow), self._runtime.asks_media, False
+                    request = self._request_of(flow)
+                    judgement = self._runtime.judge(request, client_of_flow(flow), is_settled=True)
             if judgement is None:
                 return
             is_blocked = is_blocked or judgement.stops
-            self._decided[flow] = _DecidedRequest(seen, self._runtime.asks_media, judgement, monotonic())
+            self._decided[flow] = _DecidedRequest(seen, with_media, judgement, monotonic())
             if judgement.decision.grant is not None:
                 self._granted.add(flow)
             if is_same and not is_blocked:

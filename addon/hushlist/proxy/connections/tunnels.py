@@ -149,12 +149,15 @@ class Tunnels:
     async def _client_hello(self, data: ClientHelloData, address: connection.Address) -> None:
         context, sni = data.context, data.client_hello.sni
         request = request_of_connection(b"https", address, _known(sni), context.client.proxy_mode)
-        client = client_of_connection(context.client)
+        client, engine = client_of_connection(context.client), self._runtime.engine
         settings = self._runtime.settings(client)
         is_never, is_hidden = settings.decrypt == NEVER, hides_name(data.client_hello)
         hidden = replace(request, fault=_HIDDEN) if is_hidden else request
         why_decrypt = partial(self._why_decrypt, hidden, sni, address, tuple(data.client_hello.alpn_protocols))
         judgement = await self._judge(hidden if is_never else request, client)
+        if engine is not self._runtime.engine:  # while somebody was asked
+            await self._client_hello(data, address)
+            return
         if judgement is not None and judgement.stops:
             # It is decrypted to show the page. Requests in it that a rule allows get a connection of their own.
             # If it is not decrypted, it ends when mitmproxy is to connect.
@@ -261,7 +264,7 @@ class Tunnels:
     async def _judge_raw(self, chosen: _Raw, sent: list[bytes]) -> Judgement | None:
         """The judgement of raw data, if it is made here."""
         context, is_ignored, is_quic = chosen.context, _is_ignored(chosen), isinstance(chosen, RawQuicLayer)
-        client = client_of_connection(context.client)
+        client, engine = client_of_connection(context.client), self._runtime.engine
         settings = self._runtime.settings(client)
         if context.server.address is None or settings.mode == "off":
             return None
@@ -282,7 +285,9 @@ class Tunnels:
         if host is not None:
             names.append(host[1].strip().decode("utf-8", "surrogateescape"))
         request = request_of_connection(scheme, context.server.address, names, context.client.proxy_mode)
-        return await self._judge(replace(request, fault=fault or request.fault), client)
+        judgement = await self._judge(replace(request, fault=fault or request.fault), client)
+        is_same = engine is self._runtime.engine  # else another policy came while somebody was asked
+        return judgement if is_same else await self._judge_raw(chosen, sent)
 
     def raw(self, flow: tcp.TCPFlow | udp.UDPFlow) -> Awaitable[None] | None:
         """mitmproxy's hooks ``tcp_start`` and ``udp_start``."""

@@ -23,6 +23,7 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.test import taddons, tflow
 
+from hushlist.decide.decision import Judgement
 from hushlist.decide.engine import Engine
 from hushlist.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.proxy.addon import Hushlist
@@ -961,3 +962,34 @@ def test_the_first_tunnel_of_an_http_2_connection_is_decided(hushlist: Hushlist)
     hushlist.http_connect(flow)
     assert flow.response is not None
     assert flow.response.status_code == 403
+
+
+# -- another policy, while somebody is asked ---------------------------------------------------------------------------
+
+
+@pytest.fixture
+def comes_meanwhile(hushlist: Hushlist, policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """While a connection is decided, a policy comes that passes nothing through."""
+    runtime, texts = hushlist.runtime, [re.sub("(?m)^pass-through.*$", "", POLICY)]
+
+    async def confirmed(judgement: Judgement, **how: bool) -> Judgement | None:
+        if texts:
+            policy.write_text(texts.pop())
+            hushlist.policy_watch.load(policy)
+        return runtime.judge(judgement.request, judgement.client, **how)
+
+    monkeypatch.setattr(runtime, "confirmed", confirmed)
+
+
+@pytest.mark.usefixtures("comes_meanwhile")
+def test_a_connection_goes_by_one_policy_alone(hushlist: Hushlist) -> None:
+    data = hello_to(("bank.example", 443), "bank.example")
+    hushlist.tls_clienthello(data)
+    assert not data.ignore_connection
+
+
+@pytest.mark.usefixtures("comes_meanwhile")
+def test_so_do_datagrams_in_which_nothing_can_be_read(hushlist: Hushlist) -> None:
+    nextlayer = datagrams(RawQuicLayer, "wireguard", "198.51.100.1", "www.bank.example")
+    hushlist.next_layer(nextlayer)
+    assert isinstance(nextlayer.layer, tunnels._Refused)

@@ -1,0 +1,80 @@
+"""What comes between a decision and what is done: somebody has to be asked, and meanwhile something changes."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable, Collection
+
+import pytest
+from mitmproxy import http
+from mitmproxy.test import tflow
+
+from hushlist.decide.confirmations import Confirmations, FullHashes
+from hushlist.decide.engine import Engine
+from hushlist.lists.patterns import parse_expression
+from hushlist.match.checks import Check
+from hushlist.match.expressions import full_hash
+from hushlist.match.index_writer import index_of
+from hushlist.match.rule import Action, ExpressionHash, Rule, Terms
+from hushlist.policy.policy_file import Layer, Policy
+from hushlist.policy.safe_browsing import SafeBrowsing, ThreatList
+from hushlist.proxy.addon import Hushlist
+
+SERVICE = SafeBrowsing(5, "https://lists.example", ("all-4b",))
+NAMED = ThreatList(SERVICE, "all-4b")
+DOUBTFUL = Rule(
+    ExpressionHash(full_hash(b"odd.example/")[:4]),
+    Terms(Action.BLOCK, "all-4b", "all-4b", layer="lists", confirmer=NAMED.key),
+    1,
+)
+SECRET = Rule(parse_expression("odd.example/secret/"), Terms(Action.BLOCK, "own", "own", layer="lists"), 2)
+DOH = Rule(Check("dns-over-https"), Terms(Action.BLOCK, "policy", "policy", layer="lists"), 3)
+
+
+def engine_of(hushlist: Hushlist, rules: Collection[Rule], *checks: Rule) -> Engine:
+    policy = Policy("policy.yaml", (Layer("lists", checks=checks),), confirmers={NAMED.key: NAMED})
+    return Engine(policy, index_of(rules), confirmations=hushlist.runtime.confirmations)
+
+
+def decided(hushlist: Hushlist, flow: http.HTTPFlow, meanwhile: Callable[[], object]) -> int | None:
+    """The status of the answer before any of a request's body goes on; ``None``: it passes."""
+
+    def search(_: SafeBrowsing, __: Collection[bytes]) -> FullHashes:
+        meanwhile()
+        return FullHashes({}, 300.0)
+
+    hushlist.runtime.confirmations = Confirmations(search)
+    hushlist.runtime.use(engine_of(hushlist, [DOUBTFUL, SECRET]), None)
+
+    async def ask() -> None:
+        waits = hushlist.requestheaders(flow)
+        assert waits is not None
+        await waits
+
+    asyncio.run(ask())
+    return None if flow.response is None else flow.response.status_code
+
+
+@pytest.fixture
+def flow() -> http.HTTPFlow:
+    return tflow.tflow(req=http.Request.make("POST", "http://odd.example/", b"", {"Host": "odd.example"}))
+
+
+@pytest.mark.usefixtures("context")
+def test_what_is_safe_and_stays_as_it_is_passes(hushlist: Hushlist, flow: http.HTTPFlow) -> None:
+    assert decided(hushlist, flow, lambda: None) is None
+
+
+@pytest.mark.usefixtures("context")
+def test_a_request_that_is_changed_while_somebody_is_asked_is_decided_as_it_is_then(
+    hushlist: Hushlist, flow: http.HTTPFlow
+) -> None:
+    assert decided(hushlist, flow, lambda: setattr(flow.request, "path", "/secret/")) == 403
+
+
+@pytest.mark.usefixtures("context")
+def test_a_policy_that_comes_while_somebody_is_asked_knows_all_that_it_asks_for(
+    hushlist: Hushlist, flow: http.HTTPFlow
+) -> None:
+    flow.request.headers["Content-Type"] = "application/dns-message"
+    assert decided(hushlist, flow, lambda: hushlist.runtime.use(engine_of(hushlist, [], DOH), None)) == 403
