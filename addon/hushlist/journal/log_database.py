@@ -131,8 +131,9 @@ class Database:
             yield self._connection
         except sqlite3.Error as error:
             self.close()
-            # only "SQLITE_CORRUPT" and "SQLITE_NOTADB" have exactly this class; others have subclasses
-            if type(error) is sqlite3.DatabaseError:
+            # only "SQLITE_CORRUPT" and "SQLITE_NOTADB" have exactly this class; others have subclasses. Another process
+            # may have set it aside since, and begun a new one.
+            if type(error) is sqlite3.DatabaseError and self._inode == _inode(self._path):
                 with suppress(OSError):
                     self._path.replace(self._path.with_name(DATABASE + BROKEN))
                     for ending in _BESIDE[1:]:

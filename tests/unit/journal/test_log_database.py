@@ -209,3 +209,20 @@ def test_records_are_counted_by_the_minute_and_lost_ones_are_none(tmp_path: Path
     wanted = [("2026-12-01T00:00 block", 1), ("2026-12-01T00:01 block", 2), ("2026-12-01T00:01 pass", 1)]
     assert counts_over_time(tmp_path, "") == wanted
     assert counts_over_time(tmp_path, times[1]) == wanted[1:]
+
+
+def test_a_file_that_another_process_has_begun_in_place_of_a_broken_one_stays(tmp_path: Path) -> None:
+    one, other = Database(tmp_path, LogSettings()), Database(tmp_path, LogSettings())
+    fields = lost_record("0", EVE, 1)
+    one.append([(fields, to_line(fields))], EVE)
+
+    def set_aside() -> None:
+        (tmp_path / DATABASE).rename(tmp_path / "aside")
+        other.append([(fields, to_line(fields))], EVE)
+        raise sqlite3.DatabaseError("malformed")
+
+    with pytest.raises(sqlite3.DatabaseError), one._connected():
+        set_aside()
+    assert [path.name for path in tmp_path.glob(f"{DATABASE}.broken")] == []
+    other.close()
+    assert len(newest_records(tmp_path, LogFilters(), 9)) == 1
