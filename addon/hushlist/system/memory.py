@@ -21,7 +21,8 @@ class BoundedCache(dict[_Key, _Value]):
     (1, 3, 2)
 
     It has two halves. New values go into the younger half. When that is full, it replaces the older half. A value that
-    is found in the older half moves to the younger. So a hit in the younger half costs one dictionary look-up.
+    is found in the older half moves to the younger. So a hit in the younger half costs one dictionary look-up. Several
+    threads may use it: a page for administrators asks the engine beside the event loop.
     """
 
     def __init__(self, make: Callable[[_Key], _Value], most: int) -> None:
@@ -33,7 +34,8 @@ class BoundedCache(dict[_Key, _Value]):
 
     def __missing__(self, key: _Key) -> _Value:
         """Errors of ``make`` pass through, and nothing is stored."""
-        value = self._older[key] if key in self._older else self._make(key)
+        older = self._older  # another thread may replace it
+        value = older[key] if key in older else self._make(key)
         if len(self) >= self._half:
             self._older = dict(self)
             self.clear()

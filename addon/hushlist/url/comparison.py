@@ -213,8 +213,8 @@ class RedirectMemory:
         if len(path) > LONGEST_PATH:
             return
         key = origin, path.rstrip(b"/")
+        self._until.pop(key, None)  # it comes last again
         self._until[key] = self._clock() + LIFETIME
-        self._until.move_to_end(key)
         if len(self._until) > MOST:
             self._until.popitem(last=False)
 
@@ -224,7 +224,7 @@ class RedirectMemory:
         if self._until and (until := self._until.get(key)) is not None:
             if self._clock() < until:
                 return True
-            del self._until[key]
+            self._until.pop(key, None)  # another thread may have done so
         return False
 
     def forget(self) -> None:

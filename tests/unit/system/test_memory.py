@@ -1,6 +1,7 @@
 """How much memory the process has."""
 
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -25,3 +26,21 @@ def test_where_the_present_is_not_known_the_peak_is_told(monkeypatch: pytest.Mon
     assert now is not None
     assert peak is not None
     assert peak > now // 2
+
+
+def test_a_cache_whose_half_another_thread_replaces_during_a_look_up_still_answers() -> None:
+    cache = memory.BoundedCache[str, int](len, 4)
+    steps = list[Callable[[], object]]()
+
+    class Key(str):
+        __slots__ = ()
+
+        def __hash__(self) -> int:
+            if steps:
+                steps.pop()()
+            return super().__hash__()
+
+    for name in ("a", "b", "c"):
+        assert cache[name] == 1  # "a" is in the older half then
+    steps += [lambda: [cache[name] for name in ("d", "e")], lambda: None]
+    assert cache[Key("a")] == 1

@@ -135,3 +135,18 @@ def test_an_engine_without_a_memory_learns_nothing() -> None:
     filled = engine_of("rules: [h.example/data/]")
     filled.learn(request(b"/data"), b"/data/")
     assert filled.decide(request(b"/data")).action is Action.PASS
+
+
+def test_what_two_threads_forget_at_once_is_forgotten() -> None:
+    times = [0.0, LIFETIME, LIFETIME]
+
+    def clock() -> float:
+        now = times.pop(0)
+        if len(times) == 1:
+            redirect_memory.knows(ORIGIN, b"/a")  # the other thread
+        return now
+
+    redirect_memory = RedirectMemory(clock)
+    redirect_memory.learn(ORIGIN, b"/a")
+    assert not redirect_memory.knows(ORIGIN, b"/a")
+    assert not len(redirect_memory)
