@@ -298,8 +298,7 @@ class Runtime:
         self.overrides, self._tokens, self._no_overrides = overrides, None, None
         self._opened = None if self._opened is overrides else self._opened
         if before is not None:
-            with suppress(RuntimeError):  # the machine has no thread left: it stays open
-                Thread(target=before.close, name="hushlist: close a store", daemon=True).start()
+            _close_soon(before)
 
     def open_quotas(self, policy: Policy) -> None:
         """Count from the first policy on that has quotas, going on from what its store has; may wait for that.
@@ -315,7 +314,7 @@ class Runtime:
         minutes.start()
         self._minutes, self.quotas = minutes, QuotaMeter(minutes, lambda: self.clock())
         if before is not None:
-            before.close()
+            _close_soon(before)
 
     @staticmethod
     def _minutes_path() -> Path | None:
@@ -376,3 +375,9 @@ class Runtime:
 def _database_of(overrides: Overrides) -> PostgresAddress | None:
     """Where a store is; ``None`` if it is this machine's file."""
     return overrides.place if isinstance(overrides.place, PostgresAddress) else None
+
+
+def _close_soon(store: Overrides | UseMinutes) -> None:
+    """Close a store in a thread: it may wait for its database."""
+    with suppress(RuntimeError):  # the machine has no thread left: it stays open
+        Thread(target=store.close, name="hushlist: close a store", daemon=True).start()

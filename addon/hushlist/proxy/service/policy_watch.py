@@ -291,7 +291,8 @@ class PolicyWatch:
             raise
         runtime.was_read(LoadedPolicy(moment, monotonic() - start, None))
         overrides = runtime.open_overrides(policy.store)
-        runtime.open_quotas(policy)
+        if runtime.use_minutes is None:  # what is in use stays so until the policy is used
+            runtime.open_quotas(policy)
         engine = Engine(policy, index, runtime.redirect_memory, overrides, runtime.confirmations)
         return PolicyUpdate(engine, template, report, overrides)
 

@@ -372,14 +372,17 @@ def test_a_store_is_used_with_its_policy_and_not_before(policy: Path) -> None:
     """Else the policy in use goes by a store that is closed, where nobody ends an unblock or blocks anything."""
     runtime = Runtime()
     watch = policy_watch.PolicyWatch(runtime)
+    write(policy, f"quotas: {{hrn://c.example/games: 60}}\n{policy.read_text()}")
     watch.load(policy)
-    in_use = runtime.overrides
+    in_use, minutes = runtime.overrides, runtime.use_minutes
     write(policy, f"store: 'postgresql://jo@127.0.0.1:1/x'\n{policy.read_text()}")
     updates = [watch._read(BackgroundCompiler(), policy) for _ in range(2)]
     assert runtime.overrides is in_use is not None
+    assert runtime.use_minutes is minutes is not None
     assert updates[0].overrides is updates[1].overrides is not in_use
     watch._use(updates[1])
     assert runtime.overrides is updates[1].overrides
+    assert runtime.use_minutes is not minutes
     runtime.close()
 
 
