@@ -268,7 +268,10 @@ class Overrides:
             (number,) = database.execute("SELECT count(*) FROM admin_blocks").fetchone()
             if number >= MOST_BLOCKS:
                 raise StoreError(self._store.path, f"it is full: there are {number} blocks")
-            values = (*wanted, None if seconds is None else now + seconds, reason, by, now)
+            # no grant that there is may seem later, by the clock of another machine
+            query = "SELECT coalesce(max(made), ?) FROM grants WHERE made <= ?"
+            (latest,) = database.execute(query, (now, now + DAY)).fetchone()
+            values = (*wanted, None if seconds is None else now + seconds, reason, by, max(now, latest))
             (made,) = database.execute(f"{_NEW_BLOCK} RETURNING id", values).fetchone()
             block = AdminBlock(made, *values)
             record_event(database, _block_event(now, "blocked", block, by))

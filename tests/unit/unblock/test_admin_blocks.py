@@ -275,3 +275,24 @@ def test_what_is_allowed_for_good_is_so_until_it_is_ended(
     assert str(grant) == "unblocked for good by administrator (grant 1)"
     assert overrides.revoke(grant.id, by="anna")
     assert decide("http://games.test/", OTHER) is Action.WARN
+
+
+def test_a_block_comes_after_an_unblock_by_a_machine_whose_clock_is_ahead(
+    decide: Decide, overrides: Overrides, clock: Clock
+) -> None:
+    clock.now += 180
+    overrides.grant("host", "games.test", 3600, how="code", by="jo")
+    clock.now -= 180
+    overrides.block("host", "games.test", None, by="max")
+    assert decide("http://games.test/") is Action.BLOCK
+    clock.now += 181
+    assert decide("http://games.test/") is Action.BLOCK
+    overrides.grant("host", "games.test", 3600, how="code", by="jo")
+    assert decide("http://games.test/") is Action.ALLOW
+
+
+def test_a_time_that_is_far_ahead_tells_nothing_about_the_order(overrides: Overrides, clock: Clock) -> None:
+    clock.now += 10 * 86400
+    overrides.grant("host", "games.test", 3600, how="code", by="jo")
+    clock.now -= 10 * 86400
+    assert overrides.block("host", "games.test", None, by="max").made == clock.now
