@@ -41,12 +41,13 @@ _LATE = 1.0
 
 
 class _DecidedRequest(NamedTuple):
-    """A decided request: the flow's data that it was made from, whether media types are among it, the judgement, and
-    the time on a monotonic clock."""
+    """A decided request: the flow's data that it was made from, whether media types are among it, the judgement, the
+    number of the policy, and the time on a monotonic clock."""
 
     seen: Seen
     with_media: bool
     judgement: Judgement
+    policy: int
     moment: float
 
 
@@ -78,9 +79,9 @@ class RequestHandler:
         """Decide a request, and act. It waits only where somebody has to be asked: then nothing goes on until then.
 
         ``again``: in any case, since its head has just arrived, or it is a replay; otherwise only if it is new, changed
-        or late. A request whose body took long is decided again before any of it goes on: else a client could begin it
-        in time, and end it after a rule or schedule has changed. A request of the proxy to itself is answered in every
-        mode and under every policy, since it would loop forever.
+        or late. A request whose body took long, or ended under another policy, is decided again before any of it goes
+        on: else a client could begin it in time, and end it after a rule or schedule has changed. A request of the
+        proxy to itself is answered in every mode and under every policy, since it would loop forever.
         """
         is_on = self._runtime.mode != "off"
         if is_on:
@@ -109,7 +110,7 @@ class RequestHandler:
                 is_same = before is not None and before.judgement.request == request
             else:
                 request, is_same = before.judgement.request, True
-            if before is not None and is_same and not _is_late(flow, before):
+            if before is not None and is_same and not self._is_late(flow, before):
                 return
             judgement = self._runtime.judge(request, client_of_flow(flow))
             if judgement is not None and judgement.decision.unconfirmed:
@@ -122,7 +123,7 @@ class RequestHandler:
             if judgement is None:
                 return
             is_blocked = is_blocked or judgement.stops
-            self._decided[flow] = _DecidedRequest(seen, with_media, judgement, monotonic())
+            self._decided[flow] = _DecidedRequest(seen, with_media, judgement, self._runtime.policies, monotonic())
             if judgement.decision.grant is not None:
                 self._granted.add(flow)
             if is_same and not is_blocked:
@@ -139,6 +140,11 @@ class RequestHandler:
                     self._metered.begin(flow, flow.client_conn, recorded)
         except Exception as error:
             self._runtime.failure_policy.act(flow, error, is_blocked=is_blocked)
+
+    def _is_late(self, flow: http.HTTPFlow, decided: _DecidedRequest) -> bool:
+        """Whether a request was decided a while ago, or by another policy, and has not gone on yet."""
+        is_old = monotonic() - decided.moment > _LATE or decided.policy != self._runtime.policies
+        return is_old and not flow.request.stream and is_open(flow)
 
     def _request_of(self, flow: http.HTTPFlow) -> Request:
         request = request_of_flow(flow, with_media=self._runtime.asks_media)
@@ -216,8 +222,3 @@ class RequestHandler:
     def _keep(self, flow: http.HTTPFlow) -> None:
         """Keep the decision for the request as it was changed here."""
         self._decided[flow] = self._decided[flow]._replace(seen=seen_of_flow(flow))
-
-
-def _is_late(flow: http.HTTPFlow, decided: _DecidedRequest) -> bool:
-    """Whether a request was decided a while ago, and has not gone on yet."""
-    return monotonic() - decided.moment > _LATE and not flow.request.stream and is_open(flow)

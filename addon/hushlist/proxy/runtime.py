@@ -67,6 +67,8 @@ class Runtime:
         self.mode = "block"
         #: ``None`` while no policy can be used; then ``judge`` uses the failure action
         self.engine: Engine | None = None
+        #: how many policies were taken into use, or given up
+        self.policies = 0
         #: temporary unblocks; ``None`` if the store cannot be used
         self.overrides: Overrides | None = None
         self._tokens: Tokens | None = None
@@ -230,6 +232,7 @@ class Runtime:
             self.notifier.close()
             self.notifier = Notifier(engine.policy.notify)
         self.engine, self.template, self.problem = engine, template, None
+        self.policies += 1
         self.failure_policy.on_failure = engine.policy.on_failure
         self.open_quotas(engine.policy)
         if engine.policy.log != before:
@@ -238,6 +241,7 @@ class Runtime:
     def give_up(self, problem: str) -> None:
         """Stop using an index that was written to: a rule that is lost there would let requests pass."""
         self.engine, self._missing, self.problem = None, FailureCause.INDEX, problem
+        self.policies += 1
 
     def was_read(self, reading: LoadedPolicy) -> None:
         """Note a reading of the policy."""

@@ -78,3 +78,15 @@ def test_a_policy_that_comes_while_somebody_is_asked_knows_all_that_it_asks_for(
 ) -> None:
     flow.request.headers["Content-Type"] = "application/dns-message"
     assert decided(hushlist, flow, lambda: hushlist.runtime.use(engine_of(hushlist, [], DOH), None)) == 403
+
+
+@pytest.mark.usefixtures("context")
+def test_a_request_whose_body_ends_under_another_policy_goes_by_that(hushlist: Hushlist, flow: http.HTTPFlow) -> None:
+    hushlist.runtime.use(engine_of(hushlist, []), None)
+    flow.request.path = "/secret/"
+    hushlist.requestheaders(flow)
+    assert flow.response is None
+    hushlist.runtime.use(engine_of(hushlist, [SECRET]), None)
+    hushlist.request(flow)
+    assert flow.response is not None
+    assert flow.response.status_code == 403
