@@ -173,7 +173,12 @@ def append_octets(path: Path, octets: bytes) -> None:
 
 def read_newest_first(folder: Path) -> Iterator[list[bytes]]:
     """The lines of each file, from the current file to the oldest; within a file, from the first line on."""
-    for path in (folder / CURRENT, *reversed(older_files(folder))):
+    older, octets = None, None
+    while older != (found := older_files(folder)):  # what is set aside while it is read is there once
+        older, octets = found, _read(folder / CURRENT)
+    if octets is not None:
+        yield octets.splitlines()
+    for path in reversed(found):
         octets = _read(path)
         if octets is not None:
             yield octets.splitlines()

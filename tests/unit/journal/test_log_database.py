@@ -5,12 +5,14 @@ from __future__ import annotations
 import gzip
 import sqlite3
 from contextlib import closing
+from io import BufferedReader
 from pathlib import Path
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from hushlist.journal import log_files
 from hushlist.journal.log_database import (
     BROKEN,
     COUNTED,
@@ -226,3 +228,19 @@ def test_a_file_that_another_process_has_begun_in_place_of_a_broken_one_stays(tm
     assert [path.name for path in tmp_path.glob(f"{DATABASE}.broken")] == []
     other.close()
     assert len(newest_records(tmp_path, LogFilters(), 9)) == 1
+
+
+def test_what_is_set_aside_while_it_is_read_is_there_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    lines, open_file = LineFiles(tmp_path, LogSettings(rows=0)), log_files.open_regular
+    for number in (1, 2):
+        fields = lost_record(str(number), EVE, number)
+        lines.append([(fields, to_line(fields))], EVE)
+    begun = tmp_path / CURRENT
+
+    def open_late(path: Path) -> BufferedReader:
+        if begun.exists():
+            begun.rename(tmp_path / "decisions-20261224T000000-000.jsonl")
+        return open_file(path)
+
+    monkeypatch.setattr(log_files, "open_regular", open_late)
+    assert [own["lost"] for own in newest_records(tmp_path, LogFilters(), 9)] == [1, 2]
