@@ -134,6 +134,8 @@ class PolicyWatch:
         self._files: _Files = {}
         #: whether reading the same files again may succeed
         self._may_pass = False
+        #: the store that a policy is read again for
+        self._store: Overrides | None = None
         #: the ports on which the proxy listens
         self._own_ports: tuple[int, ...] = ()
         self._background = self._updater = BackgroundCompiler()
@@ -174,6 +176,7 @@ class PolicyWatch:
 
     def reload(self) -> None:
         """Read everything again."""
+        self._may_pass = False  # until that fails: what takes longer than the next try would never end
         self._files = dict.fromkeys(self._files, UNREAD)
         self._restart()
 
@@ -229,7 +232,8 @@ class PolicyWatch:
         engine, runtime = self._runtime.engine, self._runtime
         if engine is None or runtime.overrides is not None:
             return False
-        return runtime.open_overrides(engine.policy.store) is not None
+        before, self._store = self._store, runtime.open_overrides(engine.policy.store)
+        return self._store is not before
 
     async def _keep_fetching(self) -> None:
         """Update the lists that are due, in another process; a new version is then a change like any other."""
@@ -288,6 +292,9 @@ class PolicyWatch:
             if runtime.engine is None:
                 known = read_policy(path, ProblemReport(str(path)))
                 runtime.failure_policy.on_failure = OnFailure() if known is None else known.on_failure
+            raise
+        except Exception:
+            self._may_pass = True
             raise
         runtime.was_read(LoadedPolicy(moment, monotonic() - start, None))
         overrides = runtime.open_overrides(policy.store)

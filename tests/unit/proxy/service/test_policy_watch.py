@@ -17,8 +17,10 @@ from hushlist.compiling.background_compiler import BackgroundCompiler
 from hushlist.compiling.compile_report import CompileReport
 from hushlist.compiling.stat_cache import load_engine
 from hushlist.decide.engine import Engine
+from hushlist.errors import Problem
+from hushlist.match.index import Index
 from hushlist.match.rule import Action
-from hushlist.policy.policy_file import PolicyError, fingerprint
+from hushlist.policy.policy_file import Policy, PolicyError, fingerprint
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service import policy_watch
@@ -392,6 +394,44 @@ def test_a_reading_that_was_ended_for_another_says_nothing(policy: Path) -> None
     with pytest.raises(PolicyError):
         policy_watch.PolicyWatch(runtime)._read(background, policy)
     assert (runtime.problem, runtime.readings) == (None, {True: 0, False: 0})
+
+
+def test_what_takes_longer_than_the_next_try_is_not_begun_again(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Compiling failed for lack of memory, and now takes minutes."""
+    monkeypatch.setattr(policy_watch, "RETRY", 0.03)
+    compiler, begun, looks, goes_on = policy_watch.BackgroundCompiler, list[object](), list[None](), threading.Event()
+
+    class Slow(compiler):  # type: ignore[misc, valid-type]  # that of the tests
+        def compile(self, path: Path, *, is_start: bool = False) -> tuple[Policy, Index]:
+            begun.append(self)
+            if len(begun) == 2:
+                raise PolicyError([Problem("policy.yaml", 0, "compile", "no memory")], {}, may_pass=True)
+            assert len(begun) < 2 or goes_on.wait(PATIENCE)
+            found: tuple[Policy, Index] = super().compile(path, is_start=is_start)
+            return found
+
+    monkeypatch.setattr(policy_watch, "BackgroundCompiler", Slow)
+    monkeypatch.setattr(policy_watch, "clear_cache", lambda: looks.append(None))  # at each of the guard's looks
+    hushlist = Hushlist()
+
+    async def steps() -> None:
+        first = hushlist.runtime.engine
+        write(policy.with_name("ads.yaml"), "rules: [second.example]")
+        while len(begun) < 3:
+            await asyncio.sleep(0.001)
+        before = len(looks)
+        while len(looks) < before + 20:  # at least five times the pause until the next try
+            await asyncio.sleep(0.001)
+        assert len(begun) == 3
+        goes_on.set()
+        while hushlist.runtime.engine is first:
+            await asyncio.sleep(0.001)
+
+    try:
+        asyncio.run(running(hushlist, policy, steps))
+    finally:
+        goes_on.set()
+    assert len(begun) == 3
 
 
 def test_while_there_is_no_policy_that_is_said_again_and_again(
