@@ -58,9 +58,11 @@ class Metered:
         scheme, _, rest = url.encode().partition(b"://")
         host, _, path = rest.partition(b"/")
         request = Request(scheme, (host,), 443, b"/" + path, method=b"GET", fields=fields)
-        moment = datetime.fromtimestamp(self.now, UTC)
+        return self.limited(request, client)
+
+    def limited(self, request: Request, client: Client = JO) -> Judgement:
         settings = self.engine.group(client).settings
-        decision = self.engine.decide(request, moment, client)
+        decision = self.engine.decide(request, datetime.fromtimestamp(self.now, UTC), client)
         return self.meter.limited(Judgement(request, client, settings, decision, 0), self.overrides)
 
     def visit(self, url: str, client: Client = JO, fields: tuple[tuple[bytes, bytes], ...] = ()) -> Action:
@@ -222,27 +224,18 @@ def test_a_grant_for_a_host_lifts_nothing_of_a_request_by_two_names(made: Made) 
     metered.go_on()
     metered.overrides.grant("host", "none.example", 3600, how="code", by="a parent")
     request = Request(b"https", (b"none.example", b"game.example"), 443, b"/")
-    settings = metered.engine.group(JO).settings
-    decision = metered.engine.decide(request, client=JO)
-    limited = metered.meter.limited(Judgement(request, JO, settings, decision, 0), metered.overrides)
-    assert limited.decision.action is Action.BLOCK
+    assert metered.limited(request).decision.action is Action.BLOCK
 
 
 def test_a_name_that_is_unblocked_gives_no_free_use_of_another(made: Made) -> None:
     metered = made({GAMES: 1})
     metered.overrides.grant("host", "closed.example", 3600, how="code", by="a parent")
     request = Request(b"https", (b"closed.example", b"game.example"), 443, b"/")
-    settings = metered.engine.group(JO).settings
-
-    def limited() -> Judgement:
-        decision = metered.engine.decide(request, client=JO)
-        return metered.meter.limited(Judgement(request, JO, settings, decision, 0), metered.overrides)
-
-    assert limited().decision.grant is not None
-    metered.meter.count(limited(), metered.engine, is_request=True)
+    assert metered.limited(request).decision.grant is not None
+    metered.meter.count(metered.limited(request), metered.engine, is_request=True)
     assert metered.left() == [0]
     metered.go_on()
-    assert limited().decision.action is Action.BLOCK
+    assert metered.limited(request).decision.action is Action.BLOCK
 
 
 @pytest.mark.parametrize("host", [b"blocked.example", b"game.example"])
@@ -252,11 +245,7 @@ def test_a_grant_for_a_name_holds_whatever_its_address(made: Made, host: bytes) 
     metered.go_on()
     metered.overrides.grant("host", host.decode(), 3600, how="code", by="a parent")
     request = Request(b"https", (host, b"192.0.2.1"), 443, b"/", destination=b"192.0.2.1")
-    decision = metered.engine.decide(request, client=JO)
-    limited = metered.meter.limited(
-        Judgement(request, JO, metered.engine.group(JO).settings, decision, 0), metered.overrides
-    )
-    assert limited.decision.action is Action.ALLOW
+    assert metered.limited(request).decision.action is Action.ALLOW
 
 
 def test_a_grant_for_a_group_lifts_a_quota(made: Made) -> None:
