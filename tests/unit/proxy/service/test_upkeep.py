@@ -26,7 +26,13 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> CertStore:
     return CertStore.from_store(tmp_path_factory.mktemp("authority"), "mitmproxy", 2048)
 
 
-@pytest.mark.parametrize(("days", "is_new"), [(0, False), (300, False), (340, True), (4000, True), (-30, True)])
+#: days that a certificate lasts: of mitmproxy 11, and of later ones
+_LASTS = certs.CERT_EXPIRY.days
+
+
+@pytest.mark.parametrize(
+    ("days", "is_new"), [(0, False), (_LASTS - 65, False), (_LASTS - 25, True), (4000, True), (-30, True)]
+)
 def test_a_certificate_of_a_host_is_made_anew_before_it_ends(store: CertStore, days: int, is_new: bool) -> None:
     """Without that, a proxy that runs for a year hands out ended ones, as each is kept until a hundred others came."""
     given = store.get_cert("given.example", [])  # stands for one that an administrator gives: it is in no queue
