@@ -70,3 +70,9 @@ def test_a_binary_list_that_is_read_with_the_wrong_length_is_an_error(
     rules = list(read_safebrowsing_raw(octets, ListDefaults(prefix_length=length), report))
     assert [rule.line for rule in rules] == list(range(1, report.errors[0].line))
     assert list(map(str, report.errors)) == [error]
+
+
+def test_a_prefix_of_a_binary_list_may_stand_twice() -> None:
+    report = ProblemReport("f")
+    rules = list(read_safebrowsing_raw(b"aaaaaaaa", ListDefaults(prefix_length=4), report))
+    assert ([rule.line for rule in rules], report.errors) == ([1, 2], [])

@@ -38,6 +38,7 @@ def read(
         (read_domains, "A.Example\r\nbücher.example", [(1, "a.example/"), (2, "xn--bcher-kva.example/")]),
         (read_domains, "1.2.3.4\n::1", [(1, "1.2.3.4/"), (2, "[::1]/")]),
         (read_urls, "a.example/x\nhttp://b.example/y?q#z\n", [(1, "a.example/x"), (2, "b.example/y?q")]),
+        (read_urls, "https://a.example/x\nhttp://b.example\n", [(1, "a.example/x"), (2, "b.example/")]),
         (
             read_hosts,
             "0.0.0.0 a.example b.example # x\n127.0.0.1\tlocalhost\n::1 ip6-localhost LOCALHOST c.example\n",
