@@ -9,6 +9,7 @@ from mitmproxy import ctx
 
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.match.index import Index
+from hushlist.notify.notifier import Notice
 from hushlist.policy.policy_file import Policy
 
 # mitmproxy's test helpers load every addon of mitmproxy, and with these libraries that warn of themselves.
@@ -36,6 +37,14 @@ def hushlist() -> Hushlist:
 def context(hushlist: Hushlist) -> Iterator[taddons.context]:
     with mitmproxied(hushlist) as context:
         yield context
+
+
+@pytest.fixture
+def notices(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> list[Notice]:
+    """What the notifier is handed."""
+    told: list[Notice] = []
+    monkeypatch.setattr(hushlist.runtime.notifier.__class__, "send", lambda _, notice: told.append(notice))
+    return told
 
 
 @pytest.fixture(autouse=True)

@@ -13,7 +13,7 @@ from mitmproxy.proxy.context import Context
 from mitmproxy.proxy.layers import DNSLayer
 
 #: octets of a name. Spec: RFC 1035, 2.3.4
-LONGEST_NAME = 255
+LONGEST_DNS_NAME = 255
 #: octets that are read of all names in a DNS message: by pointers, two octets are a whole name
 MOST_OF_NAMES = 1 << 16
 #: flows of one DNS connection
@@ -62,7 +62,7 @@ def _read_name(buffer: bytes, offset: int, cache: dict[int, Any]) -> tuple[str, 
             raise struct.error("a name cannot be read") from error
     found: tuple[str, int] = cache[offset]
     _spend(cache, len(found[0]))
-    if len(found[0]) > LONGEST_NAME:
+    if len(found[0]) > LONGEST_DNS_NAME:
         raise struct.error("a name is too long")
     return found
 
@@ -76,7 +76,7 @@ def _read_labels(buffer: bytes, start: int, cache: dict[int, Any]) -> tuple[str,
             return ".".join(labels), offset + 2 - start
         _spend(cache, 1 + size)
         offset += domain_names._unpack_label_into(labels, buffer, offset)
-        if offset - start >= LONGEST_NAME:
+        if offset - start >= LONGEST_DNS_NAME:
             raise struct.error("a name is too long")
     return ".".join(labels), offset + 1 - start
 

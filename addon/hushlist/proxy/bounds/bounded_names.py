@@ -13,13 +13,13 @@ from mitmproxy.net.http import url
 from mitmproxy.proxy.layers import tls
 from mitmproxy.utils.strutils import always_str
 
-from hushlist.proxy.bounds.bounded_dns import LONGEST_NAME
+from hushlist.proxy.bounds.bounded_dns import LONGEST_DNS_NAME
 from hushlist.proxy.bounds.bounded_quic import QUIC_LAYERS
 
 #: octets of a ClientHello with its records: several times what a browser sends
 LONGEST_HELLO = 1 << 14
 #: of a name and of its last label, with a port behind them
-_LONGEST_AUTHORITY, _LONGEST_LABEL = (own + len(":65535") for own in (LONGEST_NAME, 63))
+_LONGEST_AUTHORITY, _LONGEST_LABEL = (own + len(":65535") for own in (LONGEST_DNS_NAME, 63))
 
 
 def _bounded(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:

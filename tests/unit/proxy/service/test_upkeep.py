@@ -47,14 +47,6 @@ def test_a_certificate_of_a_host_is_made_anew_before_it_ends(store: CertStore, d
 
 
 @pytest.fixture
-def told(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> list[Notice]:
-    """What the notifier is handed."""
-    told: list[Notice] = []
-    monkeypatch.setattr(hushlist.runtime.notifier.__class__, "send", lambda _, notice: told.append(notice))
-    return told
-
-
-@pytest.fixture
 def look(
     context: taddons.context, hushlist: Hushlist, store: CertStore, monkeypatch: pytest.MonkeyPatch
 ) -> Callable[[float], None]:
@@ -67,26 +59,26 @@ def look(
 
 
 def test_the_authoritys_end_is_told_in_time_and_again_as_it_comes_nearer(
-    look: Callable[[float], None], told: list[Notice], store: CertStore
+    look: Callable[[float], None], notices: list[Notice], store: CertStore
 ) -> None:
     for hour in range(120 * 24, -48, -1):
         look(hour / 24)
-    assert len(told) == len(NOTICES)
-    assert str(store.default_ca.notafter.year) in told[0].title
-    assert told[0].details == {"authority": {"ends": store.default_ca.notafter.isoformat()}}
-    assert "mitmproxy-ca" in told[0].message
+    assert len(notices) == len(NOTICES)
+    assert str(store.default_ca.notafter.year) in notices[0].title
+    assert notices[0].details == {"authority": {"ends": store.default_ca.notafter.isoformat()}}
+    assert "mitmproxy-ca" in notices[0].message
 
 
-def test_a_proxy_that_starts_late_tells_it_once(look: Callable[[float], None], told: list[Notice]) -> None:
+def test_a_proxy_that_starts_late_tells_it_once(look: Callable[[float], None], notices: list[Notice]) -> None:
     for days in (45.5, 45.2, 44.8):
         look(days)
-    assert len(told) == 1
+    assert len(notices) == 1
 
 
-def test_a_new_authority_is_told_of_again(look: Callable[[float], None], told: list[Notice]) -> None:
+def test_a_new_authority_is_told_of_again(look: Callable[[float], None], notices: list[Notice]) -> None:
     for days in (-1, 3650, -1):
         look(days)
-    assert len(told) == 2
+    assert len(notices) == 2
 
 
 def test_the_list_of_what_is_revoked_is_made_anew_each_day(

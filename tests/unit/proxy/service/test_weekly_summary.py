@@ -25,14 +25,6 @@ pytestmark = pytest.mark.usefixtures("own_folders")
 
 
 @pytest.fixture
-def sent(hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch) -> list[Notice]:
-    """What the notifier is handed."""
-    told: list[Notice] = []
-    monkeypatch.setattr(hushlist.runtime.notifier.__class__, "send", lambda _, notice: told.append(notice))
-    return told
-
-
-@pytest.fixture
 def use(context: taddons.context, hushlist: Hushlist, tmp_path: Path) -> Callable[..., None]:
     def use(log: str = "log: {what: all, folder: log}", weekly: str = "on", language: str = "en") -> None:
         (tmp_path / "ads.yaml").write_text(f"{{title: '{MARKUP}', rules: [blocked.example]}}\n")
@@ -62,17 +54,17 @@ def a_monday() -> datetime:
 
 
 def test_it_is_sent_once_when_a_week_has_begun_and_not_before(
-    hushlist: Hushlist, use: Callable[..., None], sent: list[Notice]
+    hushlist: Hushlist, use: Callable[..., None], notices: list[Notice]
 ) -> None:
     use()
     browse(hushlist, "http://blocked.example/", "http://fine.example/?secret")
     monday = a_monday()
     for later in (timedelta(days=-6), timedelta(days=-1), timedelta(hours=6, minutes=59)):
         send_weekly_summary(hushlist.runtime, monday + later)
-    assert sent == []
+    assert notices == []
     for later in (timedelta(hours=7), timedelta(hours=8), timedelta(days=6), timedelta(days=-3)):
         send_weekly_summary(hushlist.runtime, monday + later)
-    (notice,) = sent
+    (notice,) = notices
     assert notice.title == f"Hushlist: the week to {monday.day} {monday:%B %Y}"
     assert notice.message.startswith("Requests in the log: 2. Stopped: 1. Times are by the clock of Europe/Berlin.")
     assert notice.html is not None
@@ -82,15 +74,15 @@ def test_it_is_sent_once_when_a_week_has_begun_and_not_before(
     assert json.loads(json.dumps(notice.as_dict()))["week"]["stopped"]["host"] == [["blocked.example", 1]]
     assert "secret" not in notice.html + notice.message
     send_weekly_summary(hushlist.runtime, monday + timedelta(days=30))  # what was missed is sent once
-    assert len(sent) == 2
+    assert len(notices) == 2
 
 
-def test_it_is_in_the_policy_s_language(hushlist: Hushlist, use: Callable[..., None], sent: list[Notice]) -> None:
+def test_it_is_in_the_policy_s_language(hushlist: Hushlist, use: Callable[..., None], notices: list[Notice]) -> None:
     use(language="ar")
     browse(hushlist, "http://blocked.example/")
     for later in (timedelta(days=-7), timedelta(hours=7)):
         send_weekly_summary(hushlist.runtime, a_monday() + later)
-    (notice,) = sent
+    (notice,) = notices
     assert notice.html is not None
     assert '<html lang="ar" dir="rtl">' in notice.html
     assert "text-align:left" not in notice.html
@@ -98,26 +90,26 @@ def test_it_is_in_the_policy_s_language(hushlist: Hushlist, use: Callable[..., N
 
 
 def test_it_has_nothing_that_the_log_leaves_out(
-    hushlist: Hushlist, use: Callable[..., None], sent: list[Notice]
+    hushlist: Hushlist, use: Callable[..., None], notices: list[Notice]
 ) -> None:
     use(log="log: {what: all, folder: log, clients: drop}")
     browse(hushlist, "http://blocked.example/")
     for later in (-7, 1):
         send_weekly_summary(hushlist.runtime, a_monday() + timedelta(days=later))
-    (notice,) = sent
+    (notice,) = notices
     assert "10.0.0.7" not in str(notice)
     assert "Clients stopped most" not in notice.message
 
 
 def test_who_does_not_want_it_gets_none_and_without_a_log_it_is_said(
-    hushlist: Hushlist, use: Callable[..., None], sent: list[Notice], caplog: pytest.LogCaptureFixture
+    hushlist: Hushlist, use: Callable[..., None], notices: list[Notice], caplog: pytest.LogCaptureFixture
 ) -> None:
     caplog.set_level(logging.WARNING)
     for weekly, log in (("off", "log: {folder: log}"), ("on", "")):
         use(log=log, weekly=weekly)
         for later in (-7, 1, 8):
             send_weekly_summary(hushlist.runtime, a_monday() + timedelta(days=later))
-    assert sent == []
+    assert notices == []
     assert [record.getMessage() for record in caplog.records] == [
         "hushlist: no summary of the week: there is no log: the policy's key log turns it on"
     ] * 2
