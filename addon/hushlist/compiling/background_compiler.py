@@ -34,9 +34,10 @@ from hushlist.jobs.worker_processes import default_jobs
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.index import Index
 from hushlist.match.index_file import IndexFileError
-from hushlist.policy.policy_file import Fingerprint, Policy, PolicyError, fingerprint
+from hushlist.policy.policy_file import Policy, PolicyError
 from hushlist.policy.policy_reader import read_policy, subscribed_lists
 from hushlist.policy.subscription import SubscribedList
+from hushlist.system.files import Fingerprint, fingerprint
 
 #: files may change between compiling and checking them; after so many tries, it is an error
 _TRIES = 5

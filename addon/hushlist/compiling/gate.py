@@ -32,7 +32,8 @@ from hushlist.lists.list_formats import FOLDERS, FORMATS, UNTOLD
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.index import Index
 from hushlist.policy.gate_limits import GateLimits
-from hushlist.policy.policy_file import Fingerprint, ListFile, Policy, PolicyError, fingerprint
+from hushlist.policy.policy_file import ListFile, Policy, PolicyError
+from hushlist.system.files import Fingerprint, fingerprint
 from hushlist.system.list_store import ListStore, Version, forget_others
 
 if TYPE_CHECKING:

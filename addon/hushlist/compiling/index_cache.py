@@ -16,8 +16,8 @@ from pathlib import Path
 from stat import S_ISDIR, S_ISREG
 from typing import TYPE_CHECKING
 
-from hushlist.policy.policy_file import Fingerprint, Policy, fingerprint
-from hushlist.system.files import cache_folder, check_private, check_status, make_private
+from hushlist.policy.policy_file import Policy
+from hushlist.system.files import Fingerprint, cache_folder, check_private, check_status, fingerprint, make_private
 from hushlist.system.list_store import ListStore
 
 if TYPE_CHECKING:

@@ -49,8 +49,9 @@ from hushlist.match.rule import Action, Terms
 from hushlist.match.rule_collector import CollectedPart
 from hushlist.match.shadowed import find_shadowed
 from hushlist.match.sorted_runs import Stored, unspill
-from hushlist.policy.policy_file import Policy, PolicyError, fingerprint
+from hushlist.policy.policy_file import Policy, PolicyError
 from hushlist.policy.policy_reader import read_policy
+from hushlist.system.files import fingerprint
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,9 +30,9 @@ from hushlist.decide.engine import Engine
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.index import Index
 from hushlist.match.index_file import IndexFileError
-from hushlist.policy.policy_file import Fingerprint, Policy
+from hushlist.policy.policy_file import Policy
 from hushlist.policy.policy_reader import read_policy
-from hushlist.system.files import read_regular
+from hushlist.system.files import Fingerprint, read_regular
 from hushlist.url.comparison import RedirectMemory
 
 if TYPE_CHECKING:

@@ -33,14 +33,11 @@ from hushlist.policy.proxy_settings import (
 from hushlist.policy.recurrence import Schedule
 from hushlist.policy.schedule import rules_of_zone
 from hushlist.policy.subscription import SubscribedList
+from hushlist.system.files import Fingerprint, fingerprint
 from hushlist.system.postgres_address import PostgresAddress
 
 if TYPE_CHECKING:
     from hushlist.policy.safe_browsing import ThreatList
-
-#: a file's identity: modification time in ns, size in octets, status time in ns, inode; ``None`` if there is no such
-#: file
-Fingerprint = tuple[int, int, int, int] | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -201,12 +198,3 @@ def list_files(
     if told is None:
         return [ListFile(path, UNTOLD, defaults)]  # who reads it says so; a policy may have its last good copy
     return [ListFile(path, FORMATS[told], defaults, None if told == form else told)]
-
-
-def fingerprint(path: Path) -> Fingerprint:
-    """A value that changes when the file does; also where it keeps its length and is given its old time."""
-    try:
-        stat = path.stat()
-    except (OSError, ValueError):  # ValueError: the name is not valid for a file
-        return None
-    return stat.st_mtime_ns, stat.st_size, stat.st_ctime_ns, stat.st_ino

@@ -31,16 +31,7 @@ from hushlist.policy.groups import (
     read_settings,
 )
 from hushlist.policy.notify_channels import LANGUAGES, read_channel
-from hushlist.policy.policy_file import (
-    Fingerprint,
-    Layer,
-    ListError,
-    ListFile,
-    Policy,
-    fingerprint,
-    list_files,
-    uses_of,
-)
+from hushlist.policy.policy_file import Layer, ListError, ListFile, Policy, list_files, uses_of
 from hushlist.policy.proxy_settings import (
     LOOPBACK,
     NameAnswers,
@@ -53,7 +44,7 @@ from hushlist.policy.proxy_settings import (
 from hushlist.policy.recurrence import Schedule
 from hushlist.policy.schedule import read_during, read_schedules, read_timezone
 from hushlist.policy.subscription import SUBSCRIPTION_KEYS, SubscribedList, Subscription, read_subscription
-from hushlist.system.files import LONGEST_DOCUMENT, read_private, reason_of
+from hushlist.system.files import LONGEST_DOCUMENT, Fingerprint, fingerprint, read_private, reason_of
 
 if TYPE_CHECKING:
     from hushlist.policy.safe_browsing import ThreatList

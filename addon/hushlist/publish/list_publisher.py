@@ -18,12 +18,12 @@ from typing import NamedTuple
 
 from hushlist.compiling.background_compiler import BackgroundCompiler
 from hushlist.errors import Problem, SourceError, did_you_mean, number_of
-from hushlist.policy.policy_file import Fingerprint, ListFile, Policy, PolicyError, fingerprint
+from hushlist.policy.policy_file import ListFile, Policy, PolicyError
 from hushlist.publish.list_history import ListHistory, open_history
 from hushlist.publish.published_list import PublishedList, publish
 from hushlist.publish.safebrowsing_service import LIST_NAMES
 from hushlist.safebrowsing.v4_messages import ThreatType
-from hushlist.system.files import state_folder
+from hushlist.system.files import Fingerprint, fingerprint, state_folder
 
 #: seconds between two looks at the files; a change has to be seen twice
 INTERVAL = 0.25

@@ -7,8 +7,7 @@ import ssl
 from collections.abc import Callable
 from pathlib import Path
 
-from hushlist.policy.policy_file import fingerprint
-from hushlist.system.files import read_private, read_regular
+from hushlist.system.files import fingerprint, read_private, read_regular
 
 #: octets of a file of certificates, or of a key
 _LONGEST = 1 << 20

@@ -30,6 +30,9 @@ LONGEST_DOCUMENT = 1 << 24
 PRIVATE_FILE = 0o600
 #: seconds that who edits a file waits for others who do, and between two looks
 _EDITING, _LOOK = 5.0, 0.02
+#: a file's identity: modification time in ns, size in octets, status time in ns, inode; ``None`` if there is no such
+#: file
+Fingerprint = tuple[int, int, int, int] | None
 #: never inherited by a started program, and never opened through a link, which an attacker may have made
 SAFELY = getattr(os, "O_CLOEXEC", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
 
@@ -121,6 +124,15 @@ def _folder(variable: str, default: str, in_library: str) -> Path:
         given = os.environ.get(variable, "")
         base = given if given.startswith("/") else Path.home() / default
     return Path(base) / "hushlist"
+
+
+def fingerprint(path: Path) -> Fingerprint:
+    """A value that changes when the file does; also where it keeps its length and is given its old time."""
+    try:
+        stat = path.stat()
+    except (OSError, ValueError):  # ValueError: the name is not valid for a file
+        return None
+    return stat.st_mtime_ns, stat.st_size, stat.st_ctime_ns, stat.st_ino
 
 
 def replace_file(path: Path, octets: bytes, *, is_private: bool = False) -> None:

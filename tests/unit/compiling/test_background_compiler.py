@@ -15,8 +15,9 @@ from hushlist.compiling.background_compiler import BackgroundCompiler
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.index import Index
-from hushlist.policy.policy_file import Policy, PolicyError, fingerprint
+from hushlist.policy.policy_file import Policy, PolicyError
 from hushlist.policy.policy_reader import read_policy, subscribed_lists
+from hushlist.system.files import fingerprint
 from hushlist.url.parts import split_web
 from unit.compiling.https_origin import HttpsOrigin, Page
 

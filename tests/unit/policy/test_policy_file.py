@@ -13,10 +13,10 @@ from hushlist.lists.yaml_nodes import DEFAULTS_KEYS
 from hushlist.match.rule import Action
 from hushlist.match.seal import SealKey
 from hushlist.policy import shipped_policy
-from hushlist.policy.policy_file import Policy, PolicyError, fingerprint
+from hushlist.policy.policy_file import Policy, PolicyError
 from hushlist.policy.policy_reader import POLICY_KEYS
 from hushlist.policy.subscription import SUBSCRIPTION_KEYS
-from hushlist.system.files import write_private
+from hushlist.system.files import fingerprint, write_private
 from unit.hostile import rules_in
 
 KEYS = ", ".join(POLICY_KEYS)

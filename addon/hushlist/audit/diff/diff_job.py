@@ -53,8 +53,8 @@ from hushlist.lists.list_formats import files_of_folder
 from hushlist.lists.list_source import ListDefaults
 from hushlist.match.seal import SealKey
 from hushlist.match.sorted_runs import unspill
-from hushlist.policy.policy_file import Layer, ListError, ListFile, Policy, fingerprint, list_files
-from hushlist.system.files import open_regular
+from hushlist.policy.policy_file import Layer, ListError, ListFile, Policy, list_files
+from hushlist.system.files import fingerprint, open_regular
 
 #: parts whose rules are kept in memory, to show the other rule of a change
 _MOST_PARTS_KEPT = 8

@@ -26,12 +26,13 @@ from hushlist.decide.engine import Engine
 from hushlist.errors import Lines, SourceError, logger_of, number_of, printable
 from hushlist.lists.list_source import ProblemReport
 from hushlist.match.index import Index
-from hushlist.policy.policy_file import Fingerprint, Policy, PolicyError, fingerprint
+from hushlist.policy.policy_file import Policy, PolicyError
 from hushlist.policy.policy_reader import read_policy
 from hushlist.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.proxy.page.template import Template, load_template
 from hushlist.proxy.runtime import UNFILTERED, LoadedPolicy, Runtime
 from hushlist.proxy.service.weekly_summary import send_weekly_summary
+from hushlist.system.files import Fingerprint, fingerprint
 from hushlist.unblock.overrides import Overrides
 
 logger = logger_of(__name__)

@@ -20,11 +20,12 @@ from hushlist.decide.engine import Engine
 from hushlist.errors import Problem
 from hushlist.match.index import Index
 from hushlist.match.rule import Action
-from hushlist.policy.policy_file import Policy, PolicyError, fingerprint
+from hushlist.policy.policy_file import Policy, PolicyError
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service import policy_watch
 from hushlist.proxy.service.policy_watch import PolicyUpdate
+from hushlist.system.files import fingerprint
 from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock import default_path
 from hushlist.unblock.overrides import Overrides
