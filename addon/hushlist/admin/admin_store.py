@@ -18,7 +18,8 @@ from hushlist.policy.admin import AdminPerson, Role
 from hushlist.system.files import state_folder
 from hushlist.system.postgres import SqlConnection
 from hushlist.system.postgres_address import PostgresAddress
-from hushlist.unblock.store import HOUR, LockedError, check_unlocked, count_try, open_store, take_back
+from hushlist.unblock.store import open_store
+from hushlist.unblock.wrong_tries import HOUR, LockedError, check_unlocked, count_try, take_back
 
 #: seconds that a session lasts
 SESSION = 12 * 3600.0

@@ -29,7 +29,8 @@ from hushlist.unblock.access_requests import AskedTooOftenError
 from hushlist.unblock.credentials import CodeError, TokenError, Tokens, verify_passphrase
 from hushlist.unblock.grants import WARNING, is_target
 from hushlist.unblock.overrides import Overrides
-from hushlist.unblock.store import LockedError, StoreError
+from hushlist.unblock.store import StoreError
+from hushlist.unblock.wrong_tries import LockedError
 from hushlist.url.request import LONGEST_TARGET, Request, request_of
 
 logger = logger_of(__name__)

@@ -45,21 +45,10 @@ from hushlist.unblock.credentials import (
     hash_code,
     new_code,
 )
+from hushlist.unblock.grant_events import NEWEST_EVENTS, GrantEvent, record_event
 from hushlist.unblock.grants import FOR_GOOD, WARNING, Grant, GrantTable, check_target
-from hushlist.unblock.store import (
-    DAY,
-    NEWEST_EVENTS,
-    SAME_CLIENT,
-    CountedTry,
-    GrantEvent,
-    StoreError,
-    check_unlocked,
-    count_try,
-    forgive,
-    open_store,
-    record_event,
-    take_back,
-)
+from hushlist.unblock.store import SAME_CLIENT, StoreError, open_store
+from hushlist.unblock.wrong_tries import DAY, CountedTry, check_unlocked, count_try, forgive, take_back
 
 #: seconds after which ``covering`` checks for changes by another process
 FRESHNESS = 0.25

@@ -1,14 +1,9 @@
 """The store: one SQLite file, shared by all proxies of the machine and the command line, or a database of PostgreSQL,
-shared by all machines; its events and wrong tries.
+shared by all machines.
 
 The file uses write-ahead logging (WAL): readers never wait for a writer, and a finished transaction is on the disk. A
 file that was removed or replaced is opened again: removing it revokes everything. A database that is away leaves what
 is known of it in force.
-
-The functions for events and tries work within the caller's transaction. Events are grants, refusals, revocations and
-locks. Wrong tries limit how often a client, and all clients together, may guess a passphrase or a code. The number of
-rows is limited: at most 100 tries an hour are counted, five of them make one lock, and a lock is deleted a day after
-its end.
 """
 
 from __future__ import annotations
@@ -21,7 +16,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import dataclass
 from errno import ELOOP
 from functools import cache
 from importlib.resources import files
@@ -380,147 +374,3 @@ def _is_busy(error: sqlite3.Error) -> bool:
 
 def _number(database: sqlite3.Connection, query: str) -> int:
     return int(database.execute(query).fetchone()[0])
-
-
-# -- events ------------------------------------------------------------------------------------------------------------
-
-#: events that are kept; fewer of one client, so that it cannot push out those of others
-MOST_EVENTS = 10_000
-MOST_EVENTS_OF_CLIENT = 1000
-#: characters of a target that are kept
-_SHOWN = 500
-
-
-@dataclass(frozen=True, slots=True)
-class GrantEvent:
-    """One event."""
-
-    #: seconds since the epoch
-    at: float
-    #: ``granted``, ``refused``, ``revoked``, ``locked``, ``code made``, ``code withdrawn``, ``blocked``,
-    #: ``block ended``, ``extended``, ``taken back``
-    what: str
-    #: ``None`` for everybody
-    client: str | None
-    scope: str | None
-    target: str | None
-    #: the means; for a refusal, the reason
-    how: str
-    #: the person or client that did it
-    by: str
-    #: the grant's number, if there is one
-    id: int | None = None
-
-
-_COLUMNS = "at, what, client, scope, target, how, by, grant_id"
-_INSERT = f"INSERT INTO events ({_COLUMNS}) VALUES (?, ?, ?, ?, ?, ?, ?, ?)"  # noqa: S608 - names of columns
-#: what ``GrantEvent`` is made of
-NEWEST_EVENTS = f"SELECT {_COLUMNS} FROM events ORDER BY id DESC LIMIT ?"  # noqa: S608
-
-
-def record_event(database: SqlConnection, event: GrantEvent) -> None:
-    """Add an event, and remove the oldest if there are too many."""
-    target = None if event.target is None else event.target[:_SHOWN]
-    row = (event.at, event.what, event.client, event.scope, target, event.how, event.by, event.id)
-    database.execute(_INSERT, row)
-    database.execute(
-        "DELETE FROM events WHERE client = ? AND id <="
-        " (SELECT id FROM events WHERE client = ? ORDER BY id DESC LIMIT 1 OFFSET ?)",
-        (event.client, event.client, MOST_EVENTS_OF_CLIENT),
-    )
-    database.execute(
-        "DELETE FROM events WHERE id <= (SELECT id FROM events ORDER BY id DESC LIMIT 1 OFFSET ?)", (MOST_EVENTS,)
-    )
-
-
-# -- tries -------------------------------------------------------------------------------------------------------------
-
-MINUTE, HOUR, DAY = 60.0, 3600.0, 86400.0
-
-#: wrong tries of one client within the time that lock it
-MOST_TRIES = 5
-WITHIN = 15 * MINUTE
-#: seconds; doubled each time up to a day, and deleted a day after its end
-FIRST_LOCK = 15 * MINUTE
-LONGEST_LOCK = DAY
-#: wrong tries of all clients within an hour: many addresses do not help
-MOST_TRIES_OF_ALL = 100
-
-
-class LockedError(HushlistError):
-    """Too many wrong tries; nothing was checked."""
-
-    def __init__(self, client: str, until: float) -> None:
-        self.client = client
-        #: seconds since the epoch
-        self.until = until
-        super().__init__(f"{client!r}: too many wrong tries")
-
-
-class CountedTry(NamedTuple):
-    """A try that was counted as wrong."""
-
-    number: int
-    client: str
-    #: whether it was the last one: the client, or everybody, is locked now
-    last: bool
-
-
-def locks(database: SqlConnection, now: float) -> dict[str | None, float]:
-    """Until when each client is locked; under ``None``, until when all are."""
-    # A time farther in the future comes from a clock that was set back.
-    query = "SELECT client, until FROM locks WHERE until > ? AND until <= ?"
-    found: dict[str | None, float] = dict(iter(database.execute(query, (now, now + LONGEST_LOCK))))
-    query = "SELECT at FROM tries WHERE at > ? AND at <= ? ORDER BY at DESC LIMIT 1 OFFSET ?"
-    for (at,) in database.execute(query, (now - HOUR, now + HOUR, MOST_TRIES_OF_ALL - 1)):
-        found[None] = at + HOUR
-    return found
-
-
-def check_unlocked(database: SqlConnection, client: str, now: float, *, of_all: bool = True) -> None:
-    """Raise ``LockedError`` if the client, or everybody (``of_all``), has no try left."""
-    locked = locks(database, now)
-    until = max(locked.get(client, now), locked.get(None, now) if of_all else now)
-    if until > now:
-        raise LockedError(client, until)
-
-
-def count_try(database: SqlConnection, client: str, now: float) -> CountedTry:
-    """Count a try as wrong."""
-    database.execute("DELETE FROM tries WHERE at <= ? OR at > ?", (now - HOUR, now + HOUR))
-    database.execute("DELETE FROM locks WHERE until <= ? OR until > ?", (now - DAY, now + LONGEST_LOCK))
-    (number,) = database.execute("INSERT INTO tries (at, client) VALUES (?, ?) RETURNING id", (now, client)).fetchone()
-    query = "SELECT count(*) FROM tries WHERE client = ? AND at > ?"
-    (wrong,) = database.execute(query, (client, now - WITHIN)).fetchone()
-    if wrong >= MOST_TRIES:
-        _lock(database, client, now)
-    return CountedTry(number, client, wrong >= MOST_TRIES or None in locks(database, now))
-
-
-def _lock(database: SqlConnection, client: str, now: float) -> None:
-    before = database.execute("SELECT seconds FROM locks WHERE client = ?", (client,)).fetchone()
-    seconds = FIRST_LOCK if before is None else min(2 * before[0], LONGEST_LOCK)
-    database.execute(
-        "INSERT INTO locks VALUES (?, ?, ?)"
-        " ON CONFLICT (client) DO UPDATE SET until = excluded.until, seconds = excluded.seconds",
-        (client, now + seconds, seconds),
-    )
-    _leave_to_all(database, client)
-
-
-def take_back(database: SqlConnection, one: CountedTry) -> None:
-    """Undo the count of a try that was right."""
-    database.execute("DELETE FROM tries WHERE id = ?", (one.number,))
-    forgive(database, one.client)
-
-
-def forgive(database: SqlConnection, client: str) -> None:
-    """After a right try, the client's count starts again."""
-    database.execute("DELETE FROM locks WHERE client = ?", (client,))
-    _leave_to_all(database, client)
-
-
-def _leave_to_all(database: SqlConnection, client: str) -> None:
-    """Count a client's tries only among those of all: otherwise one right code, or the passphrase of one group, would
-    buy any number of guesses at another."""
-    database.execute("UPDATE tries SET client = NULL WHERE client = ?", (client,))

@@ -28,7 +28,8 @@ from typing import NamedTuple
 from hushlist.errors import logger_of
 from hushlist.system.postgres import SqlConnection
 from hushlist.system.postgres_address import PostgresAddress
-from hushlist.unblock.store import SAME_CLIENT, GrantEvent, Store, StoreError, open_store, record_event
+from hushlist.unblock.grant_events import GrantEvent, record_event
+from hushlist.unblock.store import SAME_CLIENT, Store, StoreError, open_store
 from hushlist.url.hrn import category_levels
 
 logger = logger_of(__name__)

@@ -24,19 +24,11 @@ from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock import overrides as module
 from hushlist.unblock import store
 from hushlist.unblock.credentials import CodeError, CodeFault
+from hushlist.unblock.grant_events import MOST_EVENTS_OF_CLIENT
 from hushlist.unblock.grants import LONGEST_TARGET, Grant, GrantTable, canonical_target
 from hushlist.unblock.overrides import FRESHNESS, LONGEST_UNBLOCK, MOST_GRANTS_OF_CLIENT, Overrides
-from hushlist.unblock.store import (
-    DAY,
-    FIRST_LOCK,
-    HOUR,
-    MINUTE,
-    MOST_EVENTS_OF_CLIENT,
-    MOST_TRIES_OF_ALL,
-    LockedError,
-    StoreError,
-    locks,
-)
+from hushlist.unblock.store import StoreError
+from hushlist.unblock.wrong_tries import DAY, FIRST_LOCK, HOUR, MINUTE, MOST_TRIES_OF_ALL, LockedError, locks
 from postgres import IN_FILE
 from unit.clock import Clock
 from unit.hostile import seconds
@@ -946,8 +938,8 @@ def test_grants_of_all_clients_are_bounded_and_an_administrator_s_for_everybody_
 def test_events_are_bounded_and_one_client_does_not_wash_out_the_others(
     overrides: Overrides, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("hushlist.unblock.store.MOST_EVENTS", 20)
-    monkeypatch.setattr("hushlist.unblock.store.MOST_EVENTS_OF_CLIENT", 10)
+    monkeypatch.setattr("hushlist.unblock.grant_events.MOST_EVENTS", 20)
+    monkeypatch.setattr("hushlist.unblock.grant_events.MOST_EVENTS_OF_CLIENT", 10)
     assert MOST_EVENTS_OF_CLIENT == 1000
     other = [grant(overrides, client=OTHER).id for _ in range(5)]
     for _ in range(50):

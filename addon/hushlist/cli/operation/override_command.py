@@ -39,9 +39,10 @@ from hushlist.unblock import SCOPES, default_path
 from hushlist.unblock.access_requests import AccessRequest, RequestState, UnansweredError
 from hushlist.unblock.admin_blocks import AdminBlock
 from hushlist.unblock.credentials import hash_passphrase, tidied_code
+from hushlist.unblock.grant_events import GrantEvent
 from hushlist.unblock.grants import FOR_GOOD, Grant, canonical_target
 from hushlist.unblock.overrides import CODE_VALID, LONGEST_UNBLOCK, Overrides
-from hushlist.unblock.store import GrantEvent, StoreError, is_open_elsewhere
+from hushlist.unblock.store import StoreError, is_open_elsewhere
 from hushlist.unblock.use_minutes import UseMinutes
 
 _HOW = "command line"

@@ -49,7 +49,8 @@ from hushlist.proxy.dashboard.sign_in_turns import NoTurnError, SignInTurns
 from hushlist.proxy.runtime import Runtime
 from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock.credentials import verify_passphrase
-from hushlist.unblock.store import LockedError, StoreError
+from hushlist.unblock.store import StoreError
+from hushlist.unblock.wrong_tries import LockedError
 
 logger = logger_of(__name__)
 

@@ -27,7 +27,7 @@ from hushlist.unblock import credentials
 from hushlist.unblock.access_requests import AccessRequest
 from hushlist.unblock.credentials import CodeError
 from hushlist.unblock.grants import WARNING
-from hushlist.unblock.store import LockedError
+from hushlist.unblock.wrong_tries import LockedError
 from unit.clock import Clock
 
 PEOPLE = {"vera": "view", "anna": "approve", "max": "manage"}
