@@ -57,6 +57,8 @@ _TESTS = Path(__file__).parent
 #: folders whose tests start proxies, servers and browsers
 _SLOW = {"e2e", "evasion", "faults"}
 _NUMBERS = count()
+#: of a parameter, what a test is named by; the name goes into the environment, and to a second run of what failed
+_LONGEST_NAME = 200
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -89,6 +91,13 @@ class _Scheduling(LoadGroupScheduling):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling | None:
     return _Scheduling(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+def pytest_make_parametrize_id(val: object) -> str | None:
+    """Name a test by the beginning of a long parameter: Linux starts no program with a word of over 128 KiB."""
+    if isinstance(val, (str, bytes)) and len(val) > _LONGEST_NAME:
+        return f"{ascii(val[:_LONGEST_NAME])}...{len(val)}"
+    return None
 
 
 @pytest.hookimpl(wrapper=True)
