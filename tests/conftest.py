@@ -96,7 +96,7 @@ def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling 
 def pytest_make_parametrize_id(val: object) -> str | None:
     """Name a test by the beginning of a long parameter: Linux starts no program with a word of over 128 KiB."""
     if isinstance(val, (str, bytes)) and len(val) > _LONGEST_NAME:
-        return f"{ascii(val[:_LONGEST_NAME])}...{len(val)}"
+        return f"{val[:_LONGEST_NAME]!a}...{len(val)}"
     return None
 
 

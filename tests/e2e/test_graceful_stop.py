@@ -1,4 +1,4 @@
-"""A proxy that is stopped by SIGTERM ends what is open, and says meanwhile that it is not ready."""
+"""A proxy that is stopped by SIGTERM or SIGHUP ends what is open, and says meanwhile that it is not ready."""
 
 from __future__ import annotations
 
@@ -82,9 +82,9 @@ def ask(url: str) -> tuple[int, str]:
     return answer.status_code, answer.json()["reason"]
 
 
-def terminate(proxy: Proxy) -> None:
-    """What systemd and containers do, seen by the proxy."""
-    proxy.process.send_signal(signal.SIGTERM)
+def terminate(proxy: Proxy, number: signal.Signals = signal.SIGTERM) -> None:
+    """What systemd and containers do, seen by the proxy; with SIGHUP, what a terminal does that is closed."""
+    proxy.process.send_signal(number)
     proxy.log.wait_for("stopping: what is open has 10 seconds to end")
 
 
@@ -201,7 +201,7 @@ class TestStop:
             assert client.get("http://fine.test/").status_code == 200
             assert other.get("https://fine.test/").status_code == 200
             start = time.monotonic()
-            terminate(proxy)
+            terminate(proxy, signal.SIGHUP)
             assert silent.recv(1) == b""
             assert proxy.process.wait(PATIENCE) == 0
             assert time.monotonic() - start < 9, "it waited for connections on which nothing was asked"

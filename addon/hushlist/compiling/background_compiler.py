@@ -208,4 +208,6 @@ def _fingerprints(plain: Iterable[tuple[str, Any]]) -> dict[Path, Fingerprint]:
 
 
 if __name__ == "__main__":
-    main()
+    with suppress(BrokenPipeError):  # the proxy was ended meanwhile
+        main()
+        sys.stdout.flush()

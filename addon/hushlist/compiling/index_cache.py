@@ -14,14 +14,18 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from stat import S_ISDIR, S_ISREG
-from typing import TYPE_CHECKING
 
 from hushlist.policy.policy_file import Policy
-from hushlist.system.files import Fingerprint, cache_folder, check_private, check_status, fingerprint, make_private
+from hushlist.system.files import (
+    Fingerprint,
+    cache_folder,
+    check_private,
+    check_status,
+    fingerprint,
+    lock_file,
+    make_private,
+)
 from hushlist.system.list_store import ListStore
-
-if TYPE_CHECKING:
-    from tempfile import TemporaryDirectory
 
 _ENDING = ".index"
 _WRITING = "compiling-"
@@ -29,10 +33,14 @@ _WRITING = "compiling-"
 _INDEX = re.compile(r"[0-9a-f]{64}\.index")
 _RECORD = re.compile(r"[0-9a-f]{64}\.stat")
 _LEFT = re.compile(rf"{_WRITING}[a-z0-9_]{{8}}")
+#: in such a folder, the file whose lock a writer has
+_LOCK = "lock"
 #: index files that are always kept: those used last
 _KEPT = 4
 #: seconds; a process may be about to open a file that was used less long ago
 _IN_USE = 60 * 60.0
+#: seconds from the start of a writer until it has its lock, at most
+_BEGINNING = 60.0
 
 
 class IndexCache:
@@ -92,11 +100,20 @@ class IndexCache:
         with suppress(OSError):  # it may belong to another user
             os.utime(self.path(key), ns=(time.time_ns(), self.path(key).stat().st_mtime_ns))
 
-    def writing(self) -> TemporaryDirectory[str]:
+    @contextmanager
+    def writing(self) -> Iterator[str]:
         """A temporary folder in the cache for compiling; ``OSError`` if it cannot be made."""
         from tempfile import TemporaryDirectory
 
-        return TemporaryDirectory(dir=self.make(), prefix=_WRITING)
+        with TemporaryDirectory(dir=self.make(), prefix=_WRITING) as name:
+            lock = None
+            with suppress(OSError):  # where there are no locks
+                lock = lock_file(Path(name) / _LOCK)
+            try:
+                yield name
+            finally:
+                if lock is not None:
+                    os.close(lock)
 
     def tidy(self) -> None:
         """Remove indexes that were not used lately, except the last few, and folders that unfinished writers left.
@@ -110,9 +127,23 @@ class IndexCache:
             found = sorted(_ours(place if handle is None else handle), reverse=True)
             kept = [name for _, name, _ in found if _INDEX.fullmatch(name)][:_KEPT]
             for used, name, is_file in found:
-                if name not in kept and used < time.time() - _IN_USE:
+                if name not in kept and self._is_over(name, time.time() - used, is_file=is_file):
                     with suppress(OSError):  # another process was quicker
                         (os.unlink if is_file else rmtree)(place / name, dir_fd=handle)
+
+    def _is_over(self, name: str, age: float, *, is_file: bool) -> bool:
+        """Whether a file is no longer in use, or the writer of a folder has ended; ``age``: seconds since its use."""
+        if is_file or age < _BEGINNING:
+            return age > _IN_USE
+        try:
+            lock = lock_file(self.folder / name / _LOCK, 0)
+        except FileNotFoundError:
+            return True  # it ended at once
+        except OSError:  # where there are no locks
+            return age > _IN_USE
+        if lock is not None:
+            os.close(lock)
+        return lock is not None
 
     @contextmanager
     def _opened(self) -> Iterator[tuple[Path, int | None]]:

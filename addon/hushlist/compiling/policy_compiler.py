@@ -161,6 +161,7 @@ def _compile(
     if too_many := too_many_chunks(lists):
         own.error(0, "lists", f"they have {too_many}")
         raise PolicyError(own.errors, policy.files)
+    cache.tidy()  # before it: what others left may have filled the disk
     with cache.writing() as name, list_workers(lists, jobs, progress) as workers:
         folder = Path(name)
         collect = partial(_collect, popular=popular_domains, folder=folder)
@@ -174,7 +175,6 @@ def _compile(
         warnings = [problem for report in reports for problem in report.warnings]
         report = _build(folder / "index", lists, collected, warnings, workers)
         (folder / "index").replace(cache.path(key))
-    cache.tidy()
     return Compiled(_in_force(policy, gate, lists), Index.open(cache.path(key)), report)
 
 

@@ -16,6 +16,7 @@ from hushlist.compiling.index_cache import IndexCache
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.match import index_writer
 from hushlist.policy.policy_file import PolicyError
+from hushlist.system.files import lock_file
 
 HOUR = 60 * 60
 
@@ -440,17 +441,46 @@ def test_an_index_that_is_used_again_stays(policy: Path, cache: IndexCache) -> N
     assert {*cache.folder.iterdir()} == {index, *others[:3], cache.folder / "lists"}
 
 
-def test_what_writers_left_that_did_not_finish_is_removed_after_an_hour(cache: IndexCache) -> None:
+def test_what_a_writer_left_that_was_ended_is_removed_by_the_next(
+    policy: Path, cache: IndexCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise OSError(28, "No space left on device")
+
     folder = cache.make()
-    dead, live = folder / "compiling-dead0000", folder / "compiling-live0000"
-    for own in (dead, live):
+    silent, ended, locked, new = (folder / f"compiling-0000000{number}" for number in range(4))
+    for own in (silent, ended, locked, new):
         own.mkdir()
         (own / "run").write_text("rows")
-    aged(dead, 2)
-    aged(live, 0.5)
-    cache.tidy()
-    assert [*folder.iterdir()] == [live]
-    assert (live / "run").read_text() == "rows"
+    for own in (ended, locked, new):
+        (own / "lock").touch()
+    with cache.writing() as living:
+        writer = lock_file(locked / "lock")
+        for own in (silent, ended, locked, Path(living)):
+            aged(own, 2)
+        monkeypatch.setattr("hushlist.jobs.list_chunks.RunCollector", fail)
+        with pytest.raises(PolicyError):
+            compile_policy(policy, cache=cache)
+        assert {*folder.glob("compiling-*")} == {Path(living), locked, new}
+        assert writer is not None
+        os.close(writer)
+        cache.tidy()
+        assert {*folder.glob("compiling-*")} == {Path(living), new}
+        assert (new / "run").read_text() == "rows"
+
+
+def test_without_locks_what_a_writer_left_is_removed_after_an_hour(
+    cache: IndexCache, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_: object) -> None:
+        raise OSError(37, "No locks available")
+
+    monkeypatch.setattr("hushlist.compiling.index_cache.lock_file", refuse)
+    with cache.writing() as living:
+        for hours, is_there in ((0.5, True), (2, False)):
+            aged(Path(living), hours)
+            cache.tidy()
+            assert Path(living).exists() is is_there
 
 
 def _named(folder: Path) -> list[Path]:
@@ -561,7 +591,7 @@ def test_compiling_tidies(policy: Path, cache: IndexCache) -> None:
     cache.make()
     old = [aged(cache.path(key(10 + number)), 2 + number) for number in range(6)]
     index = index_of(policy, cache)
-    assert {*cache.folder.iterdir()} == {index, *old[:3], cache.folder / "lists"}
+    assert {*cache.folder.iterdir()} == {index, *old[:4], cache.folder / "lists"}
 
 
 def test_what_another_process_removes_meanwhile_is_no_error(

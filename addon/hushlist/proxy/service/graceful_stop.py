@@ -1,7 +1,8 @@
-"""Ends mitmdump without ending requests: after SIGTERM, what is open has some seconds to end.
+"""Ends mitmdump without ending requests: after SIGTERM, or when its terminal is gone, what is open has some seconds.
 
-By itself, mitmproxy (11 and 12) ends at once at SIGTERM, and cuts off every request. So the addon takes the signal, and
-tells mitmproxy to end when nothing is open, or the time is up. Meanwhile:
+By itself, mitmproxy (11 and 12) ends at once at SIGTERM, and cuts off every request; SIGHUP ends it before it can write
+what it logs. So the addon takes both signals, and tells mitmproxy to end when nothing is open, or the time is up.
+Meanwhile:
 
 1. ``/readyz`` says at once that the proxy is not ready. Where a port for load balancers is open, those have a moment to
    see it: what they still send is served.
@@ -51,21 +52,24 @@ class GracefulStop:
         self._notice = 0.0
         self._stopping: asyncio.Task[None] | None = None
         self._latest = 0.0
-        self._has_signal = False
+        self._signals: list[int] = []
 
     def run(self, *, is_balanced: bool) -> None:
-        """Take the signal from now on; ``is_balanced``: load balancers ask the proxy whether it is ready."""
+        """Take the signals from now on; ``is_balanced``: load balancers ask the proxy whether it is ready."""
         self._notice = NOTICE if is_balanced else 0.0
-        with suppress(NotImplementedError, RuntimeError, ValueError):  # on Windows, or in another thread
-            asyncio.get_running_loop().add_signal_handler(signal.SIGTERM, self.stop)
-            self._has_signal = True
+        # on Windows, or in another thread
+        with suppress(AttributeError, NotImplementedError, RuntimeError, ValueError):
+            for number in (signal.SIGTERM, signal.SIGHUP):
+                if signal.getsignal(number) is not signal.SIG_IGN:  # as "nohup" has it
+                    asyncio.get_running_loop().add_signal_handler(number, self.stop)
+                    self._signals.append(number)
 
     def close(self) -> None:
-        """Give the signal back."""
+        """Give the signals back."""
         self._runtime.is_stopping = True
-        if self._has_signal:
+        for number in self._signals:
             with suppress(RuntimeError):
-                ctx.master.event_loop.remove_signal_handler(signal.SIGTERM)
+                ctx.master.event_loop.remove_signal_handler(number)
 
     def connected(self, client: connection.Client) -> None:
         """mitmproxy's hook: note where a client's answers will be written to."""

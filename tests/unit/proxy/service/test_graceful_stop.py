@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import signal
 from types import SimpleNamespace
 from typing import cast
 
@@ -38,3 +39,14 @@ def test_who_asks_whether_it_is_ready_has_time_to_see_that_it_is_not(
 
     asyncio.run(stopped())
     assert steps == [notice, {"server": False}]
+
+
+def test_a_signal_that_is_ignored_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As "nohup" leaves SIGHUP."""
+    taken: list[int] = []
+    loop = SimpleNamespace(add_signal_handler=lambda number, _: taken.append(number))
+    monkeypatch.setattr(graceful_stop, "asyncio", SimpleNamespace(get_running_loop=lambda: loop))
+    handlers = {signal.SIGTERM: signal.SIG_DFL, signal.SIGHUP: signal.SIG_IGN}
+    monkeypatch.setattr(graceful_stop.signal, "getsignal", handlers.get)
+    GracefulStop(cast(Runtime, SimpleNamespace(is_stopping=False))).run(is_balanced=False)
+    assert taken == [signal.SIGTERM]
