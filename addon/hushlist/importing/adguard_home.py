@@ -28,7 +28,7 @@ from hushlist.lists.filter_lists import read_adblock
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.patterns import is_sinkhole, read_name
 from hushlist.lists.yaml_nodes import YamlNode, read_document
-from hushlist.match.rule import Expression
+from hushlist.match.rule import Expression, each_rule
 from hushlist.policy.safe_search import STRICT, services
 
 _NOTHING = YamlNode(0, None)
@@ -150,7 +150,7 @@ class _Reader:
             return
         plain = _IMPORTANT_OPTION.sub("", text)
         own = ProblemReport(self._report.source)
-        rules = list(read_adblock(plain.removeprefix("@@").encode(), ListDefaults(), own))
+        rules = list(each_rule(read_adblock(plain.removeprefix("@@").encode(), ListDefaults(), own)))
         if rules and "$" in plain:
             self._report.leave_out(line, text, "no rule has these modifiers")
         elif len(rules) != 1 or not isinstance(rules[0].pattern, Expression):

@@ -178,20 +178,15 @@ class LoadedChunk(NamedTuple):
     @property
     def rules(self) -> Iterable[Rule]:
         """Its rules, once; their problems go to the report."""
-        rules = self.file.format.read(self.octets, self.file.defaults, self.report)
-        return each_rule(of_hosts(rules, self.report)) if self._says_covers else rules
+        return each_rule(self.rule_blocks)
 
     @property
     def rule_blocks(self) -> Iterable[Rule | RuleBlock]:
         """The same, in blocks where the format's reader can."""
-        read = self.file.format.split or self.file.format.read
-        blocks = read(self.octets, self.file.defaults, self.report)
-        return of_hosts(blocks, self.report) if self._says_covers else blocks
-
-    @property
-    def _says_covers(self) -> bool:
-        """Whether the policy says ``covers`` of a list that has no head; the reader of YAML sees to both itself."""
-        return self.file.defaults.covers is not None and self.file.format.reader != "read_yaml"
+        defaults, form = self.file.defaults, self.file.format
+        blocks = form.read_blocks(self.octets, defaults, self.report)
+        # the reader of YAML sees to "covers" itself, since a list's own head may say it, too
+        return of_hosts(blocks, self.report) if defaults.covers is not None and form.reader != "read_yaml" else blocks
 
 
 def load_chunk(number: int, file: ListFile, chunk: Chunk) -> LoadedChunk:

@@ -27,7 +27,7 @@ from hushlist.lists.patterns import (
     split_plain,
 )
 from hushlist.match.filters.network_filter import parse_filter, split_options
-from hushlist.match.rule import Action, Rule, RuleBlock, each_rule
+from hushlist.match.rule import Action, Rule, RuleBlock
 
 # -- Adblock Plus ------------------------------------------------------------------------------------------------
 
@@ -51,38 +51,19 @@ _HOST = re.compile(
 )
 
 
-def read_adblock(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
-    """Blocking filters and exceptions.
+def read_adblock(
+    octets: bytes, defaults: ListDefaults, report: ProblemReport, *, has_hosts: bool = False
+) -> Iterator[Rule | RuleBlock]:
+    """Blocking filters and exceptions; ``has_hosts``: as ``read_adblock_hosts``.
 
+    >>> from hushlist.match.rule import each_rule
     >>> report = ProblemReport("f")
     >>> lines = b"! ads\\n||ads.example^\\n@@||ads.example/fine/\\n##.ad\\n/banner/*/img$script"
-    >>> [(str(rule.pattern), str(rule.terms.action)) for rule in read_adblock(lines, ListDefaults(), report)]
+    >>> [(str(rule.pattern), str(rule.terms.action)) for rule in each_rule(read_adblock(lines, ListDefaults(), report))]
     [('ads.example/', 'block'), ('@@||ads.example/fine/', 'allow'), ('/banner/*/img$script', 'block')]
     >>> print(*report.warnings, sep="\\n")
     f:4: ##.ad: left out: cosmetic
     """
-    return each_rule(split_adblock(octets, defaults, report))
-
-
-def read_adblock_hosts(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
-    """The same, where a host or a line of a hosts file means that host, as for uBlock Origin and AdGuard Home.
-
-    >>> rules = read_adblock_hosts(b"||a.example^\\nb.example\\n0 c.example", ListDefaults(), ProblemReport("f"))
-    >>> [str(rule.pattern) for rule in rules]
-    ['a.example/', 'b.example/', 'c.example/']
-    """
-    return each_rule(split_adblock_hosts(octets, defaults, report))
-
-
-def split_adblock_hosts(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule | RuleBlock]:
-    """The same in blocks."""
-    return split_adblock(octets, defaults, report, has_hosts=True)
-
-
-def split_adblock(
-    octets: bytes, defaults: ListDefaults, report: ProblemReport, *, has_hosts: bool = False
-) -> Iterator[Rule | RuleBlock]:
-    """The same in blocks; ``has_hosts``: as ``read_adblock_hosts``."""
     plain_terms, exception = defaults.terms(report.source), defaults.terms(report.source, Action.ALLOW)
 
     def read(lines: bytes, first: int) -> Iterator[Rule]:
@@ -120,6 +101,17 @@ def split_adblock(
             (report.tally_exception if is_missed else report.tally)(line, entry, kind)
 
     return split_plain(octets, plain_terms, report, (_SITES_AND_HOSTS if has_hosts else _SITES, _names_of), read)
+
+
+def read_adblock_hosts(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule | RuleBlock]:
+    """The same, where a host or a line of a hosts file means that host, as for uBlock Origin and AdGuard Home.
+
+    >>> from hushlist.match.rule import each_rule
+    >>> rules = read_adblock_hosts(b"||a.example^\\nb.example\\n0 c.example", ListDefaults(), ProblemReport("f"))
+    >>> [str(rule.pattern) for rule in each_rule(rules)]
+    ['a.example/', 'b.example/', 'c.example/']
+    """
+    return read_adblock(octets, defaults, report, has_hosts=True)
 
 
 _SITES = run_of(rb"\|\|%b\^" % PLAIN_NAME)

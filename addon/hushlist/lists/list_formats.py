@@ -9,14 +9,12 @@ from pathlib import Path
 from typing import NamedTuple
 
 from hushlist.lists.list_source import ListDefaults, ProblemReport
-from hushlist.match.rule import Rule, RuleBlock
+from hushlist.match.rule import Rule, RuleBlock, each_rule
 from hushlist.system.files import LONGEST_DOCUMENT, LONGEST_LIST, LONGEST_WHOLE
 
-#: octets of a source -> its rules, one by one in the order of their lines, with errors and warnings in the report;
-#: the report is complete after the last rule
-ListReader = Callable[[bytes, ListDefaults, ProblemReport], Iterator[Rule]]
-#: the same, with many rules at once where it can
-BlockReader = Callable[[bytes, ListDefaults, ProblemReport], Iterator[Rule | RuleBlock]]
+#: octets of a source -> its rules in the order of their lines, one by one or many at once, with errors and warnings in
+#: the report; the report is complete after the last rule
+ListReader = Callable[[bytes, ListDefaults, ProblemReport], Iterator[Rule | RuleBlock]]
 
 
 class ListFormat(NamedTuple):
@@ -28,24 +26,15 @@ class ListFormat(NamedTuple):
     #: whether lines do not depend on each other, so that a source can be cut into chunks of lines; each chunk has its
     #: own report, which knows its first line
     is_by_line: bool
-    #: whether the module has a function that reads the same rules in blocks, `split_` in place of `read_`
-    is_split: bool = False
 
-    @property
-    def read(self) -> ListReader:
-        """The function."""
-        function: ListReader = getattr(import_module(f"hushlist.lists.{self.module}"), self.reader)
-        return function
+    def read_blocks(self, octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule | RuleBlock]:
+        """The rules of a source, many at once where that is possible."""
+        reader: ListReader = getattr(import_module(f"hushlist.lists.{self.module}"), self.reader)
+        return reader(octets, defaults, report)
 
-    @property
-    def split(self) -> BlockReader | None:
-        """The function that reads blocks, if there is one."""
-        if not self.is_split:
-            return None
-        function: BlockReader = getattr(
-            import_module(f"hushlist.lists.{self.module}"), self.reader.replace("read", "split", 1)
-        )
-        return function
+    def read(self, octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+        """The same rules, one by one."""
+        return each_rule(self.read_blocks(octets, defaults, report))
 
     @property
     def longest(self) -> int:
@@ -58,14 +47,14 @@ class ListFormat(NamedTuple):
 FORMATS: dict[str, ListFormat] = {
     "yaml": ListFormat("yaml_rules", "read_yaml", is_by_line=False),
     "hashed-uris": ListFormat("hash_lists", "read_hashed_uris", is_by_line=True),
-    "domains": ListFormat("plain_lists", "read_domains", is_by_line=True, is_split=True),
-    "hosts": ListFormat("plain_lists", "read_hosts", is_by_line=True, is_split=True),
-    "urls": ListFormat("plain_lists", "read_urls", is_by_line=True, is_split=True),
-    "squidguard-urls": ListFormat("squidguard_lists", "read_squidguard_urls", is_by_line=True, is_split=True),
+    "domains": ListFormat("plain_lists", "read_domains", is_by_line=True),
+    "hosts": ListFormat("plain_lists", "read_hosts", is_by_line=True),
+    "urls": ListFormat("plain_lists", "read_urls", is_by_line=True),
+    "squidguard-urls": ListFormat("squidguard_lists", "read_squidguard_urls", is_by_line=True),
     "dnsmasq": ListFormat("dnsmasq", "read_dnsmasq", is_by_line=True),
     "rpz": ListFormat("rpz", "read_rpz", is_by_line=False),
-    "adblock": ListFormat("filter_lists", "read_adblock", is_by_line=True, is_split=True),
-    "adblock-hosts": ListFormat("filter_lists", "read_adblock_hosts", is_by_line=True, is_split=True),
+    "adblock": ListFormat("filter_lists", "read_adblock", is_by_line=True),
+    "adblock-hosts": ListFormat("filter_lists", "read_adblock_hosts", is_by_line=True),
     "chromium": ListFormat("filter_lists", "read_chromium", is_by_line=True),
     "csv": ListFormat("csv_column", "read_csv", is_by_line=False),
     "addresses": ListFormat("address_lists", "read_addresses", is_by_line=True),
@@ -77,7 +66,7 @@ UNTOLD = ListFormat("format_detection", "read_untold", is_by_line=False)
 #: format of a folder -> the names of its files and their formats; any file may be missing
 FOLDERS: Mapping[str, Mapping[str, ListFormat]] = {
     "squidguard": {
-        "domains": ListFormat("squidguard_lists", "read_squidguard_domains", is_by_line=True, is_split=True),
+        "domains": ListFormat("squidguard_lists", "read_squidguard_domains", is_by_line=True),
         "urls": FORMATS["squidguard-urls"],
         "expressions": ListFormat("squidguard_lists", "read_squidguard_expressions", is_by_line=True),
     },

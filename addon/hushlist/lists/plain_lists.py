@@ -18,21 +18,16 @@ from hushlist.lists.patterns import (
     run_of,
     split_plain,
 )
-from hushlist.match.rule import Rule, RuleBlock, each_rule
+from hushlist.match.rule import Rule, RuleBlock
 
 #: the name in an entry, by the entry, its line, and the report; ``None``: there is none
 NameOf = Callable[[str, int, ProblemReport], str | None]
 
 
-def read_domains(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
-    """One domain a line; a dot or "*." in front, or a slash behind, changes nothing."""
-    return each_rule(split_domains(octets, defaults, report))
-
-
-def split_domains(
+def read_domains(
     octets: bytes, defaults: ListDefaults, report: ProblemReport, name_of: NameOf = lambda entry, *_: entry
 ) -> Iterator[Rule | RuleBlock]:
-    """The same in blocks."""
+    """One domain a line; a dot or "*." in front, or a slash behind, changes nothing."""
     terms = defaults.terms(report.source)
 
     def read(lines: bytes, first: int) -> Iterator[Rule]:
@@ -47,13 +42,8 @@ def split_domains(
 _NAMES = run_of(PLAIN_HOST)
 
 
-def read_urls(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+def read_urls(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule | RuleBlock]:
     """One URL or expression a line; the scheme may be missing."""
-    return each_rule(split_urls(octets, defaults, report))
-
-
-def split_urls(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule | RuleBlock]:
-    """The same in blocks."""
     terms = defaults.terms(report.source)
 
     def read(lines: bytes, first: int) -> Iterator[Rule]:
@@ -91,20 +81,15 @@ BLOCKS_NOTHING = "an address that is given to names: it blocks nothing"
 SHORTENED = {"0": "0.0.0.0"}  # noqa: S104
 
 
-def read_hosts(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+def read_hosts(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule | RuleBlock]:
     """Lines of a hosts file: a sinkhole address and names; the machine's own names are not rules.
 
     >>> report = ProblemReport("f")
-    >>> [str(rule.pattern) for rule in read_hosts(b"0.0.0.0 a.example\\n192.0.2.7 b.example", ListDefaults(), report)]
-    ['a.example/']
+    >>> [block.expressions for block in read_hosts(b"0.0.0.0 a.example\\n192.0.2.7 b.example", ListDefaults(), report)]
+    [[b'a.example/']]
     >>> print(*report.warnings)
     f:2: 192.0.2.7 b.example: left out: an address that is given to names: it blocks nothing
     """
-    return each_rule(split_hosts(octets, defaults, report))
-
-
-def split_hosts(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule | RuleBlock]:
-    """The same in blocks."""
     terms = defaults.terms(report.source)
 
     def read(lines: bytes, first: int) -> Iterator[Rule]:

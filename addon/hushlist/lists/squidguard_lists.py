@@ -10,8 +10,8 @@ from collections.abc import Iterator, Sequence
 
 from hushlist.lists.list_source import ListDefaults, ProblemReport, block_entries, entries
 from hushlist.lists.patterns import is_sinkhole, read_prefix, split_plain
-from hushlist.lists.plain_lists import SHORTENED, URLS, pages, split_domains
-from hushlist.match.rule import Rule, RuleBlock, each_rule
+from hushlist.lists.plain_lists import SHORTENED, URLS, pages, read_domains
+from hushlist.match.rule import Rule, RuleBlock
 
 #: the second word of records of a zone: a class, a type, or a time to live
 _IN_ZONES = re.compile(r"IN|CNAME|A|AAAA|TXT|NS|SOA|[0-9]+[smhdw]?", re.IGNORECASE)
@@ -35,19 +35,12 @@ def _before_redirect(entry: str, line: int, report: ProblemReport) -> str | None
     return first
 
 
-def read_squidguard_domains(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+def read_squidguard_domains(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule | RuleBlock]:
     """One domain a line; the redirect target after it is ignored."""
-    return each_rule(split_squidguard_domains(octets, defaults, report))
+    return read_domains(octets, defaults, report, _before_redirect)
 
 
-def split_squidguard_domains(
-    octets: bytes, defaults: ListDefaults, report: ProblemReport
-) -> Iterator[Rule | RuleBlock]:
-    """The same in blocks."""
-    return split_domains(octets, defaults, report, _before_redirect)
-
-
-def read_squidguard_urls(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule]:
+def read_squidguard_urls(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule | RuleBlock]:
     """One URL a line without its scheme; the redirect target after it is ignored.
 
     Deviation: squidGuard compares an entry with the beginning of a URL's text, in lower case and without a "www", "web"
@@ -55,15 +48,10 @@ def read_squidguard_urls(octets: bytes, defaults: ListDefaults, report: ProblemR
     ``site.example``. Here it fits the page ``en`` and everything in the folder ``en/``, as written, also on all hosts
     below ``site.example``.
 
-    >>> rules = read_squidguard_urls(b"site.example/en\\n", ListDefaults(), ProblemReport("f"))
-    >>> [str(rule.pattern) for rule in rules]
-    ['site.example/en', 'site.example/en/']
+    >>> blocks = read_squidguard_urls(b"site.example/en\\n", ListDefaults(), ProblemReport("f"))
+    >>> [block.expressions for block in blocks]
+    [[b'site.example/en', b'site.example/en/']]
     """
-    return each_rule(split_squidguard_urls(octets, defaults, report))
-
-
-def split_squidguard_urls(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> Iterator[Rule | RuleBlock]:
-    """The same in blocks."""
     terms = defaults.terms(report.source)
 
     def read(lines: bytes, first: int) -> Iterator[Rule]:

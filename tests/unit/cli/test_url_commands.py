@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ListDefaults, ProblemReport
-from hushlist.lists.plain_lists import read_urls
 from hushlist.match.expressions import full_hash
 from unit.cli.running import NO_HOST, Run
 
@@ -265,7 +265,9 @@ def test_extract_makes_a_list_of_expressions(run: Run, tmp_path: Path) -> None:
     assert out == "games.example/Play\nh.example/in-dex.html\nh.example/index.html\nwww.h.example/caf%E9\n"
     assert (code, err) == (0, f"hushlist: {mail}:1: mailto:me@h.example: left out: {NO_HOST}\n")
     report = ProblemReport("urls")
-    assert [str(rule.pattern) for rule in read_urls(out.encode(), ListDefaults(), report)] == out.splitlines()
+    assert [
+        str(rule.pattern) for rule in FORMATS["urls"].read(out.encode(), ListDefaults(), report)
+    ] == out.splitlines()
     assert (report.errors, report.warnings) == ([], [])
 
 

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from hushlist.compiling.stat_cache import load_engine
 from hushlist.decide.engine import Engine
 from hushlist.errors import UrlError
-from hushlist.lists.filter_lists import read_adblock
+from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.patterns import parse_whole_url
 from hushlist.match.checks import CHECKS, Check
@@ -1330,7 +1330,7 @@ def filtering(*layers: str, unknown: Action = Action.PASS, default: str = "") ->
     names = [f"list{number}" for number, _ in enumerate(layers)]
     for name, text in zip(names, layers, strict=True):
         report = ProblemReport(name)
-        rules += read_adblock(text.encode(), ListDefaults(layer=name), report)
+        rules += FORMATS["adblock"].read(text.encode(), ListDefaults(layer=name), report)
         assert report.warnings == []
     policy = Policy("policy.yaml", (Layer("first"), *map(Layer, names)), unknown_context=unknown)
     return Engine(policy, index_of(rules))

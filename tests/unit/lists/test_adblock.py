@@ -3,6 +3,7 @@
 import pytest
 
 from hushlist.lists.filter_lists import read_adblock, read_adblock_hosts
+from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.match.rule import Action
 from unit.lists.reading import read
@@ -94,7 +95,7 @@ def test_every_other_filter_for_requests_is_a_rule_as_it_is_written(line: str) -
 def test_exceptions_that_are_left_out_are_told_apart() -> None:
     report = ProblemReport("f")
     text = b"@@||x.example^$generichide\n@@||x.example/a$cookie=b\n@@||x.example^\n@@/(a+)+b/"
-    assert len(list(read_adblock(text, ListDefaults(), report))) == 1
+    assert len(list(FORMATS["adblock"].read(text, ListDefaults(), report))) == 1
     number, first = report.exceptions
     assert (number, [problem.line for problem in first]) == (2, [2, 4])
 
@@ -168,5 +169,5 @@ def test_a_filter_with_a_reason_that_is_too_long_is_left_out() -> None:
 
 def test_what_takes_back_an_exception_allows_nothing() -> None:
     lines = b"@@||a.example^$script\n@@||a.example^$script,badfilter\n||a.example^$badfilter"
-    actions = [rule.terms.action for rule in read_adblock(lines, ListDefaults(), ProblemReport("f"))]
+    actions = [rule.terms.action for rule in FORMATS["adblock"].read(lines, ListDefaults(), ProblemReport("f"))]
     assert actions == [Action.ALLOW, Action.BLOCK, Action.BLOCK]

@@ -9,20 +9,19 @@ from hypothesis import strategies as st
 
 from hushlist.errors import Problem
 from hushlist.lists import filter_lists, plain_lists, squidguard_lists
-from hushlist.lists.filter_lists import read_adblock
 from hushlist.lists.list_formats import FOLDERS, FORMATS, ListFormat
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.plain_lists import read_domains, read_hosts, read_urls
 from hushlist.match.rule import Action, Rule, RuleBlock, each_rule
 
-Reader = Callable[[bytes, ListDefaults, ProblemReport], Iterator[Rule]]
+Reader = Callable[[bytes, ListDefaults, ProblemReport], Iterator[Rule | RuleBlock]]
 
 
 def read(
     reader: Reader, text: str | bytes, defaults: ListDefaults | None = None
 ) -> tuple[list[tuple[int, str]], list[str], list[str]]:
     report = ProblemReport("f")
-    rules = list(reader(text if isinstance(text, bytes) else text.encode(), defaults or ListDefaults(), report))
+    rules = each_rule(reader(text if isinstance(text, bytes) else text.encode(), defaults or ListDefaults(), report))
     found = [(rule.line, str(rule.pattern)) for rule in rules]
     return found, list(map(str, report.errors)), list(map(str, report.warnings))
 
@@ -187,7 +186,10 @@ BEFORE = (
 )
 BEHIND = ("", "", "", " ", "\t", "^", "^", "^$third-party", "|", "$", " #x", "\r")
 ENDS = ("\n", "\n", "\n", "\n\n", "\r\n", "\r\r\n", "\x85", "\u2028", "\r")
-SPLIT = [form for form in (*FORMATS.values(), *FOLDERS["squidguard"].values()) if form.split]
+IN_BLOCKS = [
+    *(FORMATS[name] for name in ("domains", "hosts", "urls", "squidguard-urls", "adblock", "adblock-hosts")),
+    FOLDERS["squidguard"]["domains"],
+]
 
 
 @st.composite
@@ -201,7 +203,7 @@ def lists(draw: st.DrawFn) -> bytes:
     return b"".join(lines)[: draw(st.sampled_from((None, -1)))]
 
 
-@pytest.mark.parametrize("form", SPLIT, ids=lambda form: form.read.__name__)
+@pytest.mark.parametrize("form", IN_BLOCKS, ids=lambda form: form.reader)
 @settings(max_examples=settings.default.max_examples // 2)
 @given(octets=lists(), defaults=st.sampled_from((ListDefaults(), ListDefaults(action=Action.TAG))))
 def test_lines_that_are_read_at_once_are_read_as_each_alone_is(
@@ -209,13 +211,10 @@ def test_lines_that_are_read_at_once_are_read_as_each_alone_is(
 ) -> None:
     def found() -> tuple[list[Rule], list[Problem], list[Problem], int]:
         report = ProblemReport("f")
-        assert form.split
-        rules = [*each_rule(form.split(octets, defaults, report))]
+        rules = [*form.read(octets, defaults, report)]
         return rules, report.errors, report.warnings, report.refused
 
     at_once = found()
-    report = ProblemReport("f")
-    assert [*form.read(octets, defaults, report)] == at_once[0]
     with pytest.MonkeyPatch.context() as patch:
         nothing = re.compile(rb"(?!)")
         for module, name in (
@@ -229,11 +228,11 @@ def test_lines_that_are_read_at_once_are_read_as_each_alone_is(
         assert found() == at_once
 
 
-@pytest.mark.parametrize("form", SPLIT, ids=lambda form: form.read.__name__)
+@pytest.mark.parametrize("form", IN_BLOCKS, ids=lambda form: form.reader)
 def test_lines_that_are_as_they_should_be_are_read_at_once(form: ListFormat) -> None:
-    line = {read_hosts: b"0.0.0.0 a.example", read_adblock: b"||a.example^"}.get(form.read, b"a.example")
-    assert form.split
-    blocks = [*form.split(b"\n".join([b"# x", *[line] * 50, b"#", *[line] * 3]), ListDefaults(), ProblemReport("f"))]
+    line = {"read_hosts": b"0.0.0.0 a.example", "read_adblock": b"||a.example^"}.get(form.reader, b"a.example")
+    octets = b"\n".join([b"# x", *[line] * 50, b"#", *[line] * 3])
+    blocks = [*form.read_blocks(octets, ListDefaults(), ProblemReport("f"))]
     assert [type(block) for block in blocks] == [RuleBlock, RuleBlock]
     assert [rule.line for rule in each_rule(blocks)] == [*range(2, 52), *range(53, 56)]
 

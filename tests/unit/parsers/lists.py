@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from functools import partial
 
 from hushlist.admin.rule_edits import with_rule
-from hushlist.lists.list_formats import FOLDERS, FORMATS, ListReader
+from hushlist.lists.list_formats import FOLDERS, FORMATS, ListFormat
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.popular_domains import read_popular
 from hushlist.match.public_suffixes import parse_public_suffixes
@@ -17,11 +17,11 @@ PARSERS: dict[str, Parser] = {}
 add = partial(put, PARSERS)
 
 
-def _list(read: ListReader, octets: bytes) -> None:
+def _list(form: ListFormat, octets: bytes) -> None:
     last = octets.count(b"\n") + 1
     for defaults in (ListDefaults(), ListDefaults(action=Action.ALLOW)):
         report = ProblemReport("list")
-        for rule in read(octets, defaults, report):
+        for rule in form.read(octets, defaults, report):
             assert str(rule.pattern)
             assert 1 <= rule.line <= last
         check_problems(report, octets)
@@ -70,11 +70,11 @@ def _list_samples(name: str) -> Iterator[bytes]:
 
 for _name, _format in FORMATS.items():
     PARSERS[f"list {_name}"] = Parser(
-        partial(_list, _format.read), partial(_list_samples, _name), units=_LIST_UNITS.get(_name, (b"h.example\n",))
+        partial(_list, _format), partial(_list_samples, _name), units=_LIST_UNITS.get(_name, (b"h.example\n",))
     )
 for _folder, _files in FOLDERS.items():
     PARSERS[f"list {_folder} expressions"] = Parser(
-        partial(_list, _files["expressions"].read), lambda: [b"(^|/)ads?[0-9]*\\.\n# c\n"]
+        partial(_list, _files["expressions"]), lambda: [b"(^|/)ads?[0-9]*\\.\n# c\n"]
     )
 
 

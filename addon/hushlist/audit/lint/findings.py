@@ -25,7 +25,6 @@ from typing import NamedTuple
 from hushlist.audit.lint.filter_findings import why_never
 from hushlist.errors import UrlError
 from hushlist.jobs.list_chunks import LoadedChunk, collect_rules
-from hushlist.lists.hash_lists import read_safebrowsing_raw
 from hushlist.lists.patterns import parse_expression
 from hushlist.match.expressions import full_hash
 from hushlist.match.filters.network_filter import NetworkFilter
@@ -81,7 +80,7 @@ def lint_chunk(
 
     Its rules are collected, for comparisons with rules of other chunks.
     """
-    is_raw = chunk.file.format.read is read_safebrowsing_raw
+    is_raw = chunk.file.format.reader == "read_safebrowsing_raw"
     odd = {} if is_raw else odd_lines(chunk.octets, chunk.report.first_line)
     findings: list[Finding] = []
     looked_at = _looked_at(chunk.rules, odd, now, breadth_test(popular), key, findings)

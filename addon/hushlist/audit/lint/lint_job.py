@@ -23,9 +23,7 @@ from hushlist.audit.lint.filter_findings import covered_filters
 from hushlist.audit.lint.findings import Finding, FindingKind, lint_chunk
 from hushlist.jobs.list_chunks import ChunkedList, SpillByPart, chunk_lists, list_workers, load_chunk, read_lists
 from hushlist.jobs.worker_processes import Progress, Workers
-from hushlist.lists.hash_lists import read_safebrowsing_raw
 from hushlist.lists.list_source import ProblemReport, without_comment
-from hushlist.lists.rpz import read_rpz
 from hushlist.match.expressions import FULL_LENGTH
 from hushlist.match.false_positives import Prefixes
 from hushlist.match.index import Index
@@ -181,11 +179,11 @@ class _Lint:
                     continue
                 page = finding.line, f"{finding.what}/"
             if not finding.what:
-                if file.format.read is read_safebrowsing_raw:
+                if file.format.reader == "read_safebrowsing_raw":
                     what = f"hash {finding.line}"
                 else:
                     what = _shown(lines, finding.line - self._chunks[part].first_line)
-                if file.format.read is read_rpz and finding.kind is FindingKind.DUPLICATE and what.startswith("*."):
+                if file.format.reader == "read_rpz" and finding.kind is FindingKind.DUPLICATE and what.startswith("*."):
                     continue  # a name server needs both: there, "*.h.example" does not cover "h.example"
                 finding = finding._replace(what=what)
             yield finding
