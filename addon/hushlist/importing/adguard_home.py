@@ -14,6 +14,7 @@ from pathlib import Path
 from hushlist.errors import SourceError
 from hushlist.importing.imported_policy import (
     BY_COMMAND,
+    DAYS,
     NO_ADDRESSES,
     ImportedGroup,
     ImportedList,
@@ -22,7 +23,6 @@ from hushlist.importing.imported_policy import (
     clock,
     network_of,
     shown,
-    weekday,
 )
 from hushlist.lists.filter_lists import read_adblock
 from hushlist.lists.list_source import ListDefaults, ProblemReport
@@ -225,7 +225,7 @@ class _Reader:
     def _schedule(self, node: YamlNode, name: str) -> str | None:
         """The schedule of blocking: what AdGuard Home has is the time at which nothing is blocked."""
         entries = []
-        for day in map(weekday, range(7)):
+        for day in DAYS:
             start, end = (_minutes(_text(_of(node, day, key))) for key in ("start", "end"))
             if start is None or end is None:
                 if _of(node, day).value:

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hushlist.errors import Problem, SourceError
 from hushlist.importing.imported_policy import (
+    DAYS,
     ImportedGroup,
     ImportedList,
     ImportedPolicy,
@@ -21,7 +22,6 @@ from hushlist.importing.imported_policy import (
     networks_of,
     shown,
     unique,
-    weekday,
 )
 from hushlist.lists.list_source import ProblemReport
 from hushlist.system.files import LONGEST_DOCUMENT
@@ -166,7 +166,7 @@ class _Reader:
     def _schedule(self, path: Path, line: int, time: re.Match[str]) -> str:
         """The schedule of a line such as ``#time: 9 0 17 0 01234``; its last minute is in it."""
         start, last = int(time[1]) * 60 + int(time[2]), int(time[3]) * 60 + int(time[4]) + 1
-        days = [weekday(int(day)) for day in time[5]]
+        days = [DAYS[int(day)] for day in time[5]]
         if not days or not start < last <= 24 * 60:
             self._report(path).leave_out(line, time[0], "it is no time of a day, so the list is never asked")
             return self._policy.never()
@@ -238,7 +238,7 @@ class _Reader:
             for at in range(1, max(lines, default=0) + 1)
         )
         content = part.path if part.is_long else "".join(f"{text}\n" for text in texts).encode()
-        file = self._policy.file(f"{part.path.parent.name} {part.path.name}", content, ".txt")
+        file = self._policy.file(f"{part.path.parent.name} {part.path.name}", content)
         entry = ImportedList(file, _FORMATS[kind], shown(part.path.name), _ORDER[name])
         self._policy.layer(made, part.during).append(entry)
         return made

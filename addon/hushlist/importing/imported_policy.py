@@ -38,7 +38,8 @@ ADDRESSES = "lists/addresses.netset"
 _ALWAYS, _NEVER = "always", "never"
 _WHOLE_DAY = "00:00-24:00"
 _ONCE: list[Mapping[str, Setting]] = [{"dates": "2000-01-01"}]
-_DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
+#: days of the week, as schedules have them
+DAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 #: octets of all that is read, but for long lists, which are copied
 MOST_OCTETS = 1 << 28
 _Who = TypeVar("_Who")
@@ -157,7 +158,7 @@ class ImportedPolicy:
         """
         if domains:
             lines = (f"{own}  # {shown(comment)}" if comment.strip() else own for own, comment in domains.items())
-            file = self.file(name or title, "".join(f"{line}\n" for line in lines).encode(), ".txt")
+            file = self.file(name or title, "".join(f"{line}\n" for line in lines).encode())
             self.layer(layer).append(ImportedList(file, "domains", title, action))
 
     def subscribe(self, layer: str, address: str, title: str, action: str, report: ProblemReport, line: int) -> None:
@@ -170,17 +171,17 @@ class ImportedPolicy:
         if not own.errors:
             self.layer(layer).append(ImportedList(address, "adblock-hosts", title, action, is_url=True))
 
-    def file(self, name: str, content: bytes | Path, ending: str = "") -> str:
-        """Give the folder a file, and return its name there."""
-        name = self.folder(name, ending)
+    def file(self, name: str, content: bytes | Path) -> str:
+        """Give the folder a text, and return its name there."""
+        name = f"{self.folder(name)}.txt"
         self.files[name] = content
         return name
 
-    def folder(self, name: str, ending: str = "") -> str:
+    def folder(self, name: str) -> str:
         """A name in the folder that nothing else has; a file or a folder can be made of it."""
         name = unique(f"lists/{_slug(name)}", self._names)
         self._names.add(name)
-        return name + ending
+        return name
 
     def schedule(
         self,
@@ -375,11 +376,6 @@ def networks_of(text: str, line: int, report: ProblemReport) -> list[str]:
     if not found:
         report.leave_out(line, text, "it is no address, and no range of them")
     return found
-
-
-def weekday(number: int) -> str:
-    """A day of the week by its number; 0 is Monday."""
-    return _DAYS[number]
 
 
 def clock(minutes: int) -> str:

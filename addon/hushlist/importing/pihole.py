@@ -170,7 +170,6 @@ class _Reader:
         self._policy, self._tables = policy, tables
         names = {_number(row, "id"): _text(row, "name") for row in tables["group"] if row.get("enabled", 1)}
         self._names = names if tables["group"] else {_DEFAULT_GROUP: "Default"}
-        #: address of a subscribed list -> its file
         #: the subscribed lists that were taken over, or left out
         self._seen = set[int]()
 

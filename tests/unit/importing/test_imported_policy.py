@@ -30,7 +30,7 @@ HOSTILE = [
 
 def with_list(path: Path, title: str, action: str = "block") -> ImportedPolicy:
     policy = ImportedPolicy(path)
-    file = policy.file(title, b"ads.example\n", ".txt")
+    file = policy.file(title, b"ads.example\n")
     policy.layer("lists").append(ImportedList(file, "domains", shown(title) or "none", action))
     policy.everybody.layers = ["lists"]
     return policy
