@@ -68,7 +68,7 @@ def prefixes_of_v4(entries: ThreatEntrySet) -> list[bytes]:
     """The prefixes of one set, in its own order; raises as ``update_of_v4`` does."""
     if entries.compression_type == CompressionType.RICE:
         coded = _coded_of_v4(entries.rice_hashes)
-        return _split(_octets_of(rice_decode(coded, most=MOST_PREFIXES), 4, "little"), 4) if coded else []
+        return _split(_octets_of(rice_decode(coded), 4, "little"), 4) if coded else []
     if entries.compression_type != CompressionType.RAW:
         raise MessageError(f"entries of the unknown compression {entries.compression_type}")
     if entries.raw_hashes is None:
@@ -85,7 +85,7 @@ def indices_of_v4(entries: ThreatEntrySet) -> Sequence[int]:
     """The places of one set; raises as ``update_of_v4`` does."""
     if entries.compression_type == CompressionType.RICE:
         coded = _coded_of_v4(entries.rice_indices)
-        return rice_decode(coded, most=MOST_PREFIXES) if coded else ()
+        return rice_decode(coded) if coded else ()
     if entries.compression_type != CompressionType.RAW:
         raise MessageError(f"entries of the unknown compression {entries.compression_type}")
     return entries.raw_indices.indices if entries.raw_indices else ()
@@ -142,11 +142,11 @@ def update_of_v5(sent: HashList) -> PrefixUpdate:
     if len(found) > 1:
         raise MessageError("additions of two lengths in one list")
     for size, coded in found:
-        numbers = rice_decode(coded, 8 * size, V5_PARAMETERS[8 * size], MOST_PREFIXES)
+        numbers = rice_decode(coded, 8 * size, V5_PARAMETERS[8 * size])
         additions = _split(_octets_of(numbers, size, "big"), size)
     removals: Sequence[int] = ()
     if sent.compressed_removals is not None:
-        removals = rice_decode(_coded_of_v5(sent.compressed_removals), 32, V5_PARAMETERS[32], MOST_PREFIXES)
+        removals = rice_decode(_coded_of_v5(sent.compressed_removals), 32, V5_PARAMETERS[32])
     return PrefixUpdate(sent.version, additions, removals, sent.partial_update, sent.sha256_checksum)
 
 

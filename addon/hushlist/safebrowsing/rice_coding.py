@@ -22,12 +22,11 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from hushlist.errors import MessageError, number_of
+from hushlist.safebrowsing.prefix_list import MOST_PREFIXES
 
 #: the parameters that clients accept where there are deltas, by the bits of a number. v4: Chromium's v4_rice.cc
 V4_PARAMETERS = range(2, 29)
 V5_PARAMETERS = {32: range(3, 31), 64: range(35, 63), 128: range(99, 127), 256: range(227, 255)}
-#: numbers in one stream: what Google advises as the size of a list
-MOST_NUMBERS = 1 << 24
 
 _CHUNK = 1 << 13  # octets that are bits in a text at one time
 _TYPES = {32: "I", 64: "Q"}
@@ -46,7 +45,7 @@ class RiceCoded:
 
 
 def rice_decode(
-    coded: RiceCoded, bits: int = 32, parameters: range = V4_PARAMETERS, most: int = MOST_NUMBERS
+    coded: RiceCoded, bits: int = 32, parameters: range = V4_PARAMETERS
 ) -> MutableSequence[int]:
     """The numbers, ascending: an array for numbers of 32 and 64 bits, else a list.
 
@@ -54,14 +53,14 @@ def rice_decode(
     memory than the message itself. What follows the last number is ignored, as in Chromium.
 
     Raises:
-        MessageError: more than ``most`` numbers, fewer than are claimed, one of more than ``bits`` bits, or a
+        MessageError: more numbers than a list may have, fewer than are claimed, one of more than ``bits`` bits, or a
             parameter that is not one of ``parameters``.
     """
     count, k, limit = coded.deltas, coded.parameter, 1 << bits
     if not 0 <= coded.first_value < limit:
         raise MessageError(f"Rice coding: the first value has more than {bits} bits")
-    if not 0 <= count < most:
-        raise MessageError(f"Rice coding: {count + 1:,} numbers, of {most:,} at most")
+    if not 0 <= count < MOST_PREFIXES:
+        raise MessageError(f"Rice coding: {count + 1:,} numbers, of {MOST_PREFIXES:,} at most")
     if count and k not in parameters:
         raise MessageError(f"Rice coding: the parameter is {k}, not {parameters[0]} to {parameters[-1]}")
     if count * (k + 1) > 8 * len(coded.data):

@@ -50,7 +50,7 @@ def test_what_is_written_leaves_less_than_an_octet_unread() -> None:
 @pytest.mark.parametrize(
     ("coded", "why"),
     [
-        (RiceCoded(0, 2, 1 << 23, b"\0" * 1000), "cannot hold"),
+        (RiceCoded(0, 2, (1 << 23) - 1, b"\0" * 1000), "cannot hold"),
         (RiceCoded(0, 2, (1 << 31) - 1, b"\0" * 1000), "numbers, of"),
         (RiceCoded(0, 2, -1, b""), "numbers, of"),
         (RiceCoded(0, 29, 1, b"\0" * 9), "the parameter is 29, not 2 to 28"),
