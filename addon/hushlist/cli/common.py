@@ -91,14 +91,10 @@ def checked(parse: Callable[[str], _Read], why: str | None = None) -> Callable[[
     return read
 
 
+@checked
 def parse_place(text: str) -> Path | PostgresAddress:
     """A path, or the address of a database."""
-    if not text.startswith(("postgresql:", "postgres:")):
-        return Path(text)
-    try:
-        return parse_postgres_address(text)
-    except ValueError as error:
-        raise argparse.ArgumentTypeError(str(error)) from error
+    return parse_postgres_address(text) if text.startswith(("postgresql:", "postgres:")) else Path(text)
 
 
 def sentence(text: str) -> str:

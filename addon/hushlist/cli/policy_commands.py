@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import time
 from collections.abc import Iterable, Iterator
+from dataclasses import asdict
 from datetime import UTC, datetime, timedelta, tzinfo
 from functools import partial
 from itertools import chain
@@ -97,7 +98,7 @@ def run_compile(arguments: argparse.Namespace) -> int:
     if arguments.json:
         index = compiled.index
         about = {"index": index.source, "octets": index.octets, "hot_octets": index.hot_octets, "rules": len(index)}
-        print_json({**about, "held_back": {own.source: own.why for own in held}, **compiled.report.as_dict()})
+        print_json({**about, "held_back": {own.source: own.why for own in held}, **asdict(compiled.report)})
     else:
         print_lines(compiled.report.table())
         print_lines(decrypting(compiled.policy, compiled.report))

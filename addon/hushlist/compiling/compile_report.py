@@ -58,13 +58,9 @@ class CompileReport:
     lists: list[ListReport] = field(default_factory=list)
     warnings: list[Problem] = field(default_factory=list)
 
-    def as_dict(self) -> dict[str, object]:
-        """Plain types for JSON."""
-        return asdict(self)
-
     def to_json(self) -> bytes:
         """JSON for the index file."""
-        return json.dumps(self.as_dict()).encode()
+        return json.dumps(asdict(self)).encode()
 
     @classmethod
     def of(cls, index: Index) -> CompileReport:

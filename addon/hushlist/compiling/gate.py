@@ -317,9 +317,6 @@ def reasons(change: ListChange, limits: GateLimits, bad: tuple[int, int], *, is_
 
 
 def _told(policy: str, file: Path, reasons: Sequence[str], *, is_list: bool) -> str:
-    how = f"; to use it as it is: {_command(policy, file)}" if is_list else ""
+    command = shlex.join(("hushlist", "update", "--policy", policy, "--accept", str(file)))
+    how = f"; to use it as it is: {command}" if is_list else ""
     return f"held back: {'; '.join(reasons)}; its last good copy stays in force{how}"
-
-
-def _command(policy: str, file: Path) -> str:
-    return shlex.join(("hushlist", "update", "--policy", policy, "--accept", str(file)))

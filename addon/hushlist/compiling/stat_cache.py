@@ -67,9 +67,9 @@ def load_policy(path: Path) -> tuple[Policy, Index]:
     return compiled.policy, compiled.index
 
 
-def load_engine(path: Path, redirect_memory: RedirectMemory | None = None) -> Engine:
+def load_engine(path: Path) -> Engine:
     """An engine for a policy file; the rest is as for ``load_policy``."""
-    return asking_engine(*load_policy(path), redirect_memory)
+    return asking_engine(*load_policy(path))
 
 
 def asking_engine(

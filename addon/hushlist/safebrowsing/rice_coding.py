@@ -44,9 +44,7 @@ class RiceCoded:
     data: bytes
 
 
-def rice_decode(
-    coded: RiceCoded, bits: int = 32, parameters: range = V4_PARAMETERS
-) -> MutableSequence[int]:
+def rice_decode(coded: RiceCoded, bits: int = 32, parameters: range = V4_PARAMETERS) -> MutableSequence[int]:
     """The numbers, ascending: an array for numbers of 32 and 64 bits, else a list.
 
     What the message claims is held against the length of its data first, so nobody can make this use much more

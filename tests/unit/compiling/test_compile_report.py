@@ -35,7 +35,7 @@ def test_the_table_has_a_line_for_each_file_and_one_for_all(report: CompileRepor
 
 def test_json_gives_the_same_report(report: CompileReport) -> None:
     plain = json.loads(report.to_json())
-    assert plain == report.as_dict()
+    assert plain == asdict(report)
     assert plain["lists"][1] == asdict(report.lists[1])
     assert plain["warnings"] == [asdict(report.warnings[0])]
 
