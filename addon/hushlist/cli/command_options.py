@@ -227,6 +227,8 @@ def popular_domains(path: Path | None) -> tuple[bytes, ...]:
 
     report = ProblemReport(str(path))
     domains = read_popular_file(path, report)
+    if report.errors:
+        raise SourceError(report.errors)
     print_warnings(report.warnings)
     return domains
 

@@ -15,7 +15,6 @@ import re
 import time
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from io import BufferedWriter, BytesIO
@@ -31,7 +30,6 @@ from hushlist.compiling.list_outcome import ListUpdate, Outcome
 from hushlist.compiling.logged_visits import logged_requests
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.compiling.threat_list_update import server_store, update_threat_lists
-from hushlist.errors import SourceError
 from hushlist.jobs.list_chunks import ChunkedList, chunk_list, load_chunk
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ProblemReport
@@ -71,10 +69,8 @@ class _Known(NamedTuple):
 
 def _known(path: Path) -> _Known:
     policy = read_policy(path, ProblemReport(str(path)))
-    if policy is not None and policy.popular is not None:
-        with suppress(SourceError):  # without them, the policy cannot be used
-            return _Known(policy, read_popular_file(policy.popular, ProblemReport(str(policy.popular))))
-    return _Known(policy, ())
+    popular = None if policy is None else policy.popular
+    return _Known(policy, read_popular_file(popular, ProblemReport(str(popular))))  # if not, it cannot be used anyway
 
 
 def _forget_others(policy: Path) -> None:

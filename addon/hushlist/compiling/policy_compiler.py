@@ -38,9 +38,9 @@ from hushlist.jobs.list_chunks import (
 )
 from hushlist.jobs.worker_processes import Progress, WorkerError, Workers
 from hushlist.lists.list_formats import FOLDERS
-from hushlist.lists.list_source import MOST_SHOWN, ProblemReport, read_octets
+from hushlist.lists.list_source import MOST_SHOWN, ProblemReport
 from hushlist.lists.patterns import plain_expression
-from hushlist.lists.popular_domains import read_popular
+from hushlist.lists.popular_domains import read_popular_file
 from hushlist.match.expressions import host_suffixes, path_prefixes
 from hushlist.match.index import Index
 from hushlist.match.index_file import IndexFileError, decode_terms
@@ -147,7 +147,8 @@ def _compile(
     cache: IndexCache,
 ) -> Compiled:
     cache.check()
-    popular_domains, popular_report = _read_popular(popular)
+    popular_report = ProblemReport(str(popular))
+    popular_domains = read_popular_file(popular, popular_report)
     lists = [chunk_list(file) for layer in policy.layers for file in layer.lists]
     if gate is not None:
         lists = gate.hold_back(lists, popular_domains, cache)
@@ -187,14 +188,6 @@ def _in_force(policy: Policy, gate: Gate | None, lists: Sequence[ChunkedList]) -
 
 
 # -- looking at the lists ----------------------------------------------------------------------------------------------
-
-
-def _read_popular(path: Path | None) -> tuple[tuple[bytes, ...], ProblemReport]:
-    report = ProblemReport(str(path))
-    if path is None:
-        return (), report
-    octets = read_octets(path, report)
-    return tuple(read_popular(octets or b"", report)), report
 
 
 def _key(chunked: Sequence[ChunkedList], popular: Sequence[bytes], popular_report: ProblemReport) -> str:

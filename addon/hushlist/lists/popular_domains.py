@@ -9,7 +9,7 @@ import re
 from collections.abc import Iterator
 from pathlib import Path
 
-from hushlist.errors import SourceError, UrlError
+from hushlist.errors import UrlError
 from hushlist.lists.list_source import ProblemReport, entries, read_octets
 from hushlist.lists.patterns import parse_expression
 from hushlist.url.host import is_plain_name
@@ -31,12 +31,10 @@ def read_popular(octets: bytes, report: ProblemReport) -> Iterator[bytes]:
             report.leave_out(line, entry, error.reason)
 
 
-def read_popular_file(path: Path, report: ProblemReport) -> tuple[bytes, ...]:
-    """The same of a file; ``SourceError`` if it cannot be read."""
-    octets = read_octets(path, report)
-    if octets is None:
-        raise SourceError(report.errors)
-    return tuple(read_popular(octets, report))
+def read_popular_file(path: Path | None, report: ProblemReport) -> tuple[bytes, ...]:
+    """The same of a file, if there is one; none, with an error in the report, if it cannot be read."""
+    octets = None if path is None else read_octets(path, report)
+    return () if octets is None else tuple(read_popular(octets, report))
 
 
 #: "1,google.com"; fields may be in quotes

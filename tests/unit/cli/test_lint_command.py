@@ -72,6 +72,13 @@ def test_popular_domains_are_named(run: Run) -> None:
     assert err.startswith("warning: popular.csv:2: ")
 
 
+def test_a_file_that_is_no_list_of_popular_domains_is_an_error(run: Run) -> None:
+    Path("popular.html").write_text("<!doctype html>\n")
+    code, out, err = run("lint", "--popular", "popular.html", "clean.hosts")
+    assert (code, out) == (2, "")
+    assert err == "popular.html:1: <!doctype html>: the file begins as a web page does (HTML), and is no list\n"
+
+
 def test_what_would_steer_a_terminal_is_shown_as_an_escape(run: Run) -> None:
     Path("ads.hosts").write_text("0.0.0.0 a\x1b[31m|\n")
     _, out, _ = run("lint", "ads.hosts")

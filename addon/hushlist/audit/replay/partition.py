@@ -103,9 +103,12 @@ def report_of(
 
 def _read_popular(path: Path) -> dict[bytes, int]:
     """Ranks of popular domains; ``SourceError`` if the file cannot be read."""
+    problems = SourceReport(str(path))
     ranks: dict[bytes, int] = {}
-    for rank, name in enumerate(read_popular_file(path, SourceReport(str(path))), 1):
+    for rank, name in enumerate(read_popular_file(path, problems), 1):
         ranks.setdefault(name, rank)
+    if problems.errors:
+        raise SourceError(problems.errors)
     return ranks
 
 
