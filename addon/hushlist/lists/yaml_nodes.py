@@ -57,6 +57,10 @@ class YamlNode:
     def __str__(self) -> str:
         return repr(self.value) if isinstance(self.value, str) else self.kind
 
+    def short_for(self, key: str, kind: type = str) -> YamlNode:
+        """The mapping that has the value under a key, if the value is of the kind that is short for that; else this."""
+        return YamlNode(self.line, {key: self}) if isinstance(self.value, kind) else self
+
 
 def read_document(octets: bytes, report: ProblemReport) -> YamlNode | None:
     """The one document of a YAML file, or ``None`` with errors in the report."""
@@ -200,10 +204,10 @@ class _NodeBuilder:
 _NOT_IN_NAME = re.compile("[^a-z0-9]+")
 
 
-def suggested_name(word: str, source: str) -> str:
+def _suggested_name(word: str, source: str) -> str:
     """A name that could be meant by a word that is none, made from it and the file that it is about; or nothing.
 
-    >>> suggested_name("Games", "lists/g.hosts"), suggested_name("hrn://x y", "g.hosts")
+    >>> _suggested_name("Games", "lists/g.hosts"), _suggested_name("hrn://x y", "g.hosts")
     ("; for example 'hrn://g.example/games'", '')
     """
     own, stem = (_NOT_IN_NAME.sub("-", part.lower()).strip("-") for part in (word, PurePath(source).stem))
@@ -227,6 +231,7 @@ class MappingReader:
         self.line = node.line
         self._report = report
         self._values: Mapping[str, YamlNode] = {}
+        self._is_mapping = isinstance(node.value, dict)
         known = tuple(known)
         if not isinstance(node.value, dict):
             report.error(node.line, str(node), f"expected a mapping with {', '.join(known)}")
@@ -239,6 +244,11 @@ class MappingReader:
 
     def __contains__(self, key: str) -> bool:
         return key in self._values
+
+    def require(self, key: str, what: str, why: str = "") -> None:
+        """Report that a key is missing; nothing if there is no mapping at all, which is in the report already."""
+        if self._is_mapping and key not in self._values:
+            self._report.error(self.line, what, why or f"it has no {key}")
 
     def line_of(self, key: str) -> int:
         """The line of a key's value; of the mapping, if the key is absent."""
@@ -293,7 +303,7 @@ class MappingReader:
             return None if text is None else str(parse_hrn(text))
         except UrlError as error:
             of = self._values["file"].value if "file" in self._values else self._report.source
-            why = reason_at(error) + suggested_name(text or "", str(of))
+            why = reason_at(error) + _suggested_name(text or "", str(of))
             self._report.error(self.line_of(key), f"{key}: {text}", why)
             return None
 
@@ -325,6 +335,16 @@ class MappingReader:
             yield from node.value.items()
         elif node is not None:
             self._report.error(node.line, key, f"expected a mapping, not {node.kind}")
+
+    def categories(self, key: str) -> Iterator[tuple[str, str, YamlNode]]:
+        """The entries whose keys are ``hrn:`` names: the normal form, the name as written, and the value."""
+        for text, node in self.entries(key):
+            try:
+                name = str(parse_hrn(text))
+            except UrlError as error:
+                self._report.error(node.line, text, error.reason + _suggested_name(text, self._report.source))
+            else:
+                yield name, text, node
 
     def items(self, key: str) -> Iterator[YamlNode]:
         """The items of a list; none if it is absent."""

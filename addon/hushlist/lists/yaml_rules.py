@@ -47,8 +47,7 @@ def read_yaml(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> I
     fields = MappingReader(document, ("description", "seal", *DEFAULTS_KEYS, "rules"), report)
     fields.text("description")
     seal = defaults.check_seal(fields.line_of("seal"), fields.text("seal"), report)
-    if isinstance(document.value, dict) and "rules" not in fields:
-        report.error(document.line, "rules", "the list has none; an empty one is written 'rules: []'")
+    fields.require("rules", "rules", "the list has none; an empty one is written 'rules: []'")
     defaults = read_defaults(fields).behind(defaults)
     reader = _RuleListReader(defaults, cache(partial(defaults.terms, report.source)), report, seal)
     rules = (rule for node in fields.items("rules") if (rule := reader.read(node)))

@@ -62,10 +62,8 @@ def _people(fields: MappingReader, report: ProblemReport) -> Iterator[AdminPerso
     for node in fields.items("admin"):
         own = MappingReader(node, ("name", "passphrase", "role"), report)
         name, stored, role = own.text("name"), own.text("passphrase"), own.choice("role", Role)
-        if isinstance(node.value, dict):
-            for key in ("name", "passphrase", "role"):
-                if key not in own:
-                    report.error(node.line, "admin", f"a person has no {key}")
+        for key in ("name", "passphrase", "role"):
+            own.require(key, "admin", f"a person has no {key}")
         if name is not None and not (name.isprintable() and name.strip() == name and 0 < len(name) <= _LONGEST):
             report.error(own.line_of("name"), "name", f"expected 1 to {_LONGEST} characters that can be shown")
             name = None

@@ -366,8 +366,7 @@ def _read_layers(
     known = {layer.name: layer for layer in layers}
     found: list[LayerUse] = []
     for item in fields.items("layers"):
-        entry = YamlNode(item.line, {"name": item}) if isinstance(item.value, str) else item
-        own = MappingReader(entry, ("name", "during"), report)
+        own = MappingReader(item.short_for("name"), ("name", "during"), report)
         name = own.text("name")
         during = read_during(own, schedules, report)
         if name is not None and name not in known:

@@ -148,8 +148,7 @@ def is_near(host: str) -> bool:
 
 def _mail(fields: MappingReader, report: ProblemReport, find_file: FindFile) -> Channel | None:
     for key in ("from", "server"):
-        if key not in fields:
-            report.error(fields.line, "mail", f"it has no {key!r}")
+        fields.require(key, "mail", f"it has no {key!r}")
     node = fields.node("mail")
     items = [] if node is None else node.value if isinstance(node.value, list) else [node]
     to = [item.value for item in items if isinstance(item.value, str) and _ADDRESS.fullmatch(item.value)]

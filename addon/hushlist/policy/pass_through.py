@@ -114,14 +114,10 @@ _ALWAYS_KEYS = ("hosts", "categories")
 
 def read_pass_through(node: YamlNode, report: ProblemReport, read_file: ReadFile) -> PassThrough:
     """The value of ``pass-through``: a list of hosts, or a mapping."""
-    if not isinstance(node.value, list | dict):
-        why = f"expected a list of hosts, or a mapping with {', '.join(_KEYS)}, not {node.kind}"
-        report.error(node.line, "pass-through", why)
+    fields = _fields_of(node, "pass-through", _KEYS, report)
+    if fields is None:
         return PassThrough()
-    entry = YamlNode(node.line, {"hosts": node}) if isinstance(node.value, list) else node
-    fields = MappingReader(entry, _KEYS, report)
-    if isinstance(entry.value, dict) and "hosts" not in fields:
-        report.error(node.line, "pass-through", "it has no hosts")
+    fields.require("hosts", "pass-through")
     hosts, files = _read_hosts("pass-through", fields, report, read_file)
     on_failure = fields.choice("failed-handshakes", ON_FAILURE) or REPORT
     if on_failure == ADD and not files:
@@ -132,13 +128,9 @@ def read_pass_through(node: YamlNode, report: ProblemReport, read_file: ReadFile
 
 def read_always_decrypted(node: YamlNode, report: ProblemReport, read_file: ReadFile) -> AlwaysDecrypted:
     """The value of ``always-decrypt``: a list of hosts, or a mapping."""
-    if not isinstance(node.value, list | dict):
-        why = f"expected a list of hosts, or a mapping with {', '.join(_ALWAYS_KEYS)}, not {node.kind}"
-        report.error(node.line, "always-decrypt", why)
+    fields = _fields_of(node, "always-decrypt", _ALWAYS_KEYS, report)
+    if fields is None:
         return AlwaysDecrypted()
-    fields = MappingReader(
-        YamlNode(node.line, {"hosts": node}) if isinstance(node.value, list) else node, _ALWAYS_KEYS, report
-    )
     if not any(key in fields for key in _ALWAYS_KEYS):
         report.error(node.line, "always-decrypt", f"expected one of {', '.join(_ALWAYS_KEYS)}")
     hosts, _ = _read_hosts("always-decrypt", fields, report, read_file)
@@ -147,6 +139,14 @@ def read_always_decrypted(node: YamlNode, report: ProblemReport, read_file: Read
         for item in fields.items("categories")
     )
     return AlwaysDecrypted(hosts.names, hosts.networks, frozenset(name for name in names if name is not None))
+
+
+def _fields_of(node: YamlNode, key: str, keys: tuple[str, ...], report: ProblemReport) -> MappingReader | None:
+    """The mapping that a key has, or that its list of hosts is short for; ``None`` with an error in the report."""
+    if isinstance(node.value, list | dict):
+        return MappingReader(node.short_for("hosts", list), keys, report)
+    report.error(node.line, key, f"expected a list of hosts, or a mapping with {', '.join(keys)}, not {node.kind}")
+    return None
 
 
 def _read_hosts(
@@ -175,8 +175,7 @@ def _entries(
             continue
         own = MappingReader(item, ("file",), report)
         name = own.text("file")
-        if isinstance(item.value, dict) and "file" not in own:
-            report.error(item.line, what, "it names no file")
+        own.require("file", what, "it names no file")
         found = None if name is None else read_file(name, own.line_of("file"))
         if found is None:
             continue

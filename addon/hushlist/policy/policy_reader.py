@@ -83,11 +83,10 @@ def _check(code: str, node: YamlNode, layer: str, report: ProblemReport) -> Rule
     if code not in CHECKS:
         report.error(node.line, code, f"unknown check (known: {', '.join(CHECKS)})")
         return None
-    entry = YamlNode(node.line, {"action": node}) if isinstance(node.value, str) else node
-    fields = MappingReader(entry, ("action", "ports") if code == "well-known-port" else ("action",), report)
+    keys = ("action", "ports") if code == "well-known-port" else ("action",)
+    fields = MappingReader(node.short_for("action"), keys, report)
     action = fields.choice("action", _CHECK_ACTIONS)
-    if isinstance(entry.value, dict) and "action" not in fields:
-        report.error(node.line, code, "it has no action")
+    fields.require("action", code)
     check = Check(code, frozenset(fields.numbers("ports", 65535)))
     if action is None or action is Action.PASS:
         return None
@@ -132,8 +131,7 @@ class _PolicyReader:
             self._schedules = read_schedules(schedules, zone, report)
         self._gate, gate = read_gate(fields.node("gate"), self._gate, report)
         popular = None if gate is None else self._file(gate, "popular")
-        if isinstance(document.value, dict) and "layers" not in fields:
-            report.error(document.line, "layers", "the policy has none")
+        fields.require("layers", "layers", "the policy has none")
         layers = tuple(self._layer(node) for node in fields.items("layers"))
         self._check_names(fields, "layer", layers, DEFAULT_LAYER, "this name stands for what no layer decides")
         settings = read_settings(fields, self._schedules, zone, report, self._read_beside)
@@ -209,7 +207,7 @@ class _PolicyReader:
 
     def _list(self, node: YamlNode, layer: str) -> list[ListFile]:
         report = self._report
-        entry = YamlNode(node.line, {"file": node}) if isinstance(node.value, str) else self._of_catalogue(node)
+        entry = self._of_catalogue(node.short_for("file"))
         if entry is None:
             return []
         fields = MappingReader(entry, _LIST_KEYS, report)

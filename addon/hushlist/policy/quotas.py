@@ -6,12 +6,10 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 
-from hushlist.errors import UrlError
 from hushlist.lists.list_source import ProblemReport
-from hushlist.lists.yaml_nodes import MappingReader, YamlNode, suggested_name
+from hushlist.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.policy.recurrence import A_DAY, first_moment
 from hushlist.policy.schedule import WEEKDAYS, parse_time
-from hushlist.url.hrn import parse_hrn
 
 #: kinds of periods -> the days between two resets
 PERIODS = {"day": 1, "week": 7}
@@ -70,12 +68,7 @@ def read_quotas(fields: MappingReader, zone: tzinfo, report: ProblemReport) -> t
     """The value of ``quotas``: categories, each with its minutes a day, a mapping, or a list of mappings."""
     found: dict[str, int] = {}
     quotas: list[Quota] = []
-    for text, node in fields.entries("quotas"):
-        try:
-            name = str(parse_hrn(text))
-        except UrlError as error:
-            report.error(node.line, text, error.reason + suggested_name(text, report.source))
-            continue
+    for name, text, node in fields.categories("quotas"):
         if name in found:
             report.error(node.line, text, f"the category is given twice (first in line {found[name]})")
             continue
@@ -89,12 +82,10 @@ def _read_entries(category: str, node: YamlNode, zone: tzinfo, report: ProblemRe
     if not entries:
         report.error(node.line, category, f"expected minutes, or mappings with {', '.join(_KEYS)}, not an empty list")
     for entry in entries:
-        given = YamlNode(entry.line, {"minutes": entry}) if isinstance(entry.value, str) else entry
-        fields = MappingReader(given, _KEYS, report)
+        fields = MappingReader(entry.short_for("minutes"), _KEYS, report)
         per = fields.choice("per", PERIODS) or "day"
         minutes = fields.number("minutes", 1, PERIODS[per] * A_DAY)
-        if isinstance(given.value, dict) and "minutes" not in fields:
-            report.error(entry.line, category, "it has no minutes")
+        fields.require("minutes", category)
         is_weekly = per == "week"
         weekday, reset = fields.converted("reset", _weekly if is_weekly else _daily, _RESET) or (0, 0)
         shared = fields.choice("for", SHARES) == "group"

@@ -142,15 +142,14 @@ def read_safe_browsing(
     fields = MappingReader(node, SAFE_BROWSING_KEYS, report)
     version = fields.number("version", 4, 5)
     for key in ("version", "lists"):
-        if isinstance(node.value, dict) and key not in fields:
-            report.error(node.line, "safe-browsing", f"it has no {key}")
+        fields.require(key, "safe-browsing")
     lists = tuple(_names(fields, version or 5, report))
     server = (fields.text("server") or GOOGLE).rstrip("/")
     if why := _fault_of(server):
         report.error(fields.line_of("server"), f"server: {server}", why)
     api_key = _api_key(fields, report, read_secret)
-    if server == GOOGLE and "api-key-file" not in fields and isinstance(node.value, dict):
-        report.error(node.line, "api-key-file", "Google's server answers nobody without one: name its file")
+    if server == GOOGLE:
+        fields.require("api-key-file", "api-key-file", "Google's server answers nobody without one: name its file")
     said = fields.node("category")
     of_threats = None if said is None else MappingReader(said, THREATS, report)
     names = ((threat, of_threats.name(threat)) for threat in THREATS) if of_threats is not None else ()

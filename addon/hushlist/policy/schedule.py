@@ -13,12 +13,10 @@ from datetime import UTC, date, datetime, tzinfo
 from pathlib import Path
 from typing import TYPE_CHECKING, TypeVar
 
-from hushlist.errors import UrlError
 from hushlist.lists.list_source import ProblemReport
-from hushlist.lists.yaml_nodes import MappingReader, YamlNode, suggested_name
+from hushlist.lists.yaml_nodes import MappingReader, YamlNode
 from hushlist.match.rule import Action
 from hushlist.policy.recurrence import A_DAY, EVERY_WEEKDAY, WHOLE_DAY, RecurringDates, RecurringSpans, Schedule
-from hushlist.url.hrn import parse_hrn
 
 if TYPE_CHECKING:
     from zoneinfo import ZoneInfo
@@ -362,8 +360,7 @@ def read_scheduled_action(
         return None
     fields = MappingReader(node, _ACTION_KEYS, report)
     action = fields.choice("action", actions)
-    if "action" not in fields:
-        report.error(node.line, what, "it has no action")
+    fields.require("action", what)
     otherwise = fields.choice("otherwise", actions)
     during = read_during(fields, schedules, report)
     if "otherwise" in fields and "during" not in fields:
@@ -389,12 +386,7 @@ def read_categories(
 ) -> dict[str, ScheduledAction]:
     """The actions of categories, by their names in normal form."""
     found: dict[str, ScheduledAction] = {}
-    for text, node in fields.entries("categories"):
-        try:
-            name = str(parse_hrn(text))
-        except UrlError as error:
-            report.error(node.line, text, error.reason + suggested_name(text, report.source))
-            continue
+    for name, text, node in fields.categories("categories"):
         timed = read_scheduled_action(node, text, CATEGORY_ACTIONS, schedules, report)
         if name in found:
             report.error(node.line, text, f"the category is given twice (first in line {found[name].line})")
