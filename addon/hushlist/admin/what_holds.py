@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from typing import NamedTuple
@@ -14,7 +13,7 @@ from hushlist.errors import UrlError
 from hushlist.journal.log_database import LogFilters, LogPlace, newest_records
 from hushlist.journal.log_record import Privacy, time_text, who
 from hushlist.lists.patterns import parse_expression
-from hushlist.policy.groups import Client, Group, address_text
+from hushlist.policy.groups import Client, address_text
 from hushlist.policy.recurrence import Schedule
 from hushlist.policy.schedule import ScheduledAction
 from hushlist.unblock.grants import canonical_target
@@ -42,7 +41,7 @@ def what_holds(engine: Engine, client: Client, url: str, now: datetime) -> dict[
         "group": group.name,
         "mode": group.settings.mode,
         "layers": [{"name": use.name, "is_on": use.during is None or use.during.is_on(now)} for use in group.layers],
-        "schedules": [_plain_schedule(one, now) for one in _schedules(group)],
+        "schedules": [_plain_schedule(one, now) for one in group.schedules.values()],
         "categories": [
             {"category": name, "action": _action_at(timed, now)}
             for name, timed in sorted(group.settings.categories.items())
@@ -55,14 +54,6 @@ def what_holds(engine: Engine, client: Client, url: str, now: datetime) -> dict[
 def _action_at(timed: ScheduledAction, now: datetime) -> str | None:
     found = (one.at(now) for one in timed.chain())
     return next((action.value for action in found if action is not None), None)
-
-
-def _schedules(group: Group) -> Iterator[Schedule]:
-    """Every schedule that the group goes by, once."""
-    default = group.settings.default
-    timed = [*group.settings.categories.values(), *([] if default is None else [default])]
-    every = [use.during for use in group.layers] + [one.during for own in timed for one in own.chain()]
-    yield from {one.name: one for one in every if one is not None}.values()
 
 
 def _plain_schedule(schedule: Schedule, now: datetime) -> dict[str, object]:

@@ -212,9 +212,7 @@ def examine_schedules(policy: Policy, now: datetime) -> Iterator[Diagnosis]:
     """Schedules whose dates have all passed, such as the holidays of last year."""
     today, used = now.astimezone(policy.zone).toordinal(), dict[str, Schedule]()
     for group in policy.all_groups:
-        actions = (*group.settings.categories.values(), *filter(None, (group.settings.default,)))
-        given = (*(use.during for use in group.layers), *(one.during for timed in actions for one in timed.chain()))
-        used |= {schedule.name: schedule for schedule in given if schedule is not None}
+        used |= group.schedules
     for name, schedule in sorted(used.items()):
         last = max((turn - 1 for entry in schedule.entries for turn in entry.turns()), default=today)
         if last < today:

@@ -187,6 +187,13 @@ class Group(ClientConditions):
     layers: tuple[LayerUse, ...]
     settings: GroupSettings
 
+    @property
+    def schedules(self) -> dict[str, Schedule]:
+        """Every schedule that it goes by, by its name."""
+        timed = (*self.settings.categories.values(), *filter(None, (self.settings.default,)))
+        given = (*(use.during for use in self.layers), *(one.during for action in timed for one in action.chain()))
+        return {schedule.name: schedule for schedule in given if schedule is not None}
+
 
 def is_in(text: str, networks: Sequence[IPv4Network | IPv6Network]) -> bool:
     """Whether a client's address is in one of the networks; false if the text is not an address."""
