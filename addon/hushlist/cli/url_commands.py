@@ -213,14 +213,11 @@ def _print_with_hashes(url: bytes, length: int | None = None) -> None:
 
 def compare_urls(arguments: argparse.Namespace) -> int:
     """Print the rung on which two URLs are equivalent; the exit code is 1 if they are different."""
-    try:
-        redirects = [(as_typed(source), as_typed(location)) for source, location in arguments.redirect]
-        ladder = (*LADDER, redirected_profile(redirects)) if redirects else LADDER
-        base = None if arguments.base is None else as_typed(arguments.base)
-        a, b = as_typed(arguments.a), as_typed(arguments.b)
-        comparison = compare(a, b, base=base, network_action=arguments.network_action, ladder=ladder)
-    except UrlError as error:
-        return complain(error)
+    redirects = [(as_typed(source), as_typed(location)) for source, location in arguments.redirect]
+    ladder = (*LADDER, redirected_profile(redirects)) if redirects else LADDER
+    base = None if arguments.base is None else as_typed(arguments.base)
+    a, b = as_typed(arguments.a), as_typed(arguments.b)
+    comparison = compare(a, b, base=base, network_action=arguments.network_action, ladder=ladder)
     print_line(comparison.rung or "different")
     if arguments.explain:
         for side in (comparison.a, comparison.b):

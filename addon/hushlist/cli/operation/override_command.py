@@ -36,7 +36,7 @@ from hushlist.match.public_suffixes import public_suffixes
 from hushlist.policy.schedule import seconds_of
 from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock import SCOPES, default_path
-from hushlist.unblock.access_requests import AccessRequest, RequestState, UnansweredError
+from hushlist.unblock.access_requests import AccessRequest, RequestState
 from hushlist.unblock.admin_blocks import AdminBlock
 from hushlist.unblock.credentials import hash_passphrase, tidied_code
 from hushlist.unblock.grant_events import GrantEvent
@@ -348,11 +348,8 @@ def list_requests(arguments: argparse.Namespace) -> int:
 def approve(arguments: argparse.Namespace) -> int:
     """Grant a request, and print the grant."""
     zone = clock_of(arguments)
-    try:
-        with _overrides(arguments) as overrides:
-            grant = overrides.approve(arguments.id, arguments.scope, arguments.seconds, by=acting_user())
-    except UnansweredError as error:
-        return complain(error)
+    with _overrides(arguments) as overrides:
+        grant = overrides.approve(arguments.id, arguments.scope, arguments.seconds, by=acting_user())
     _warn_of_suffix(grant.scope, grant.target)
     print_line(_grant_line(grant, zone))
     return GOOD
@@ -360,11 +357,8 @@ def approve(arguments: argparse.Namespace) -> int:
 
 def decline(arguments: argparse.Namespace) -> int:
     """Decline a request."""
-    try:
-        with _overrides(arguments) as overrides:
-            overrides.decline(arguments.id, arguments.reason, by=acting_user())
-    except UnansweredError as error:
-        return complain(error)
+    with _overrides(arguments) as overrides:
+        overrides.decline(arguments.id, arguments.reason, by=acting_user())
     print_line(f"declined {arguments.id}")
     return GOOD
 
