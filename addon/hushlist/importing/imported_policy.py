@@ -165,7 +165,7 @@ class ImportedPolicy:
         """Give a layer a list that the proxy is to fetch; it is left out where the proxy would not."""
         own = ProblemReport(report.source)
         node = YamlNode(line, {"url": YamlNode(line, address)})
-        read_subscription(MappingReader(node, ("url", *SUBSCRIPTION_KEYS), own), own, lambda *_: None)
+        read_subscription(MappingReader(node, ("url", *SUBSCRIPTION_KEYS), own), lambda *_: None)
         for problem in own.errors:
             report.leave_out(line, shown(address), problem.why)
         if not own.errors:
@@ -212,7 +212,7 @@ class ImportedPolicy:
         """Whether a policy can have a time zone or schedules; if not, they are left out."""
         own = ProblemReport(report.source)
         fields = MappingReader(read_document(_flow(setting).encode(), own) or YamlNode(1, {}), setting, own)
-        zone, schedules = read_timezone(fields, "timezone", own), fields.node("schedules")
+        zone, schedules = read_timezone(fields), fields.node("schedules")
         if schedules is not None:
             read_schedules(schedules, zone, own)
         for problem in own.errors:

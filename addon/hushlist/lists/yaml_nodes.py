@@ -229,7 +229,8 @@ class MappingReader:
 
     def __init__(self, node: YamlNode, known: Iterable[str], report: ProblemReport) -> None:
         self.line = node.line
-        self._report = report
+        #: what is wrong goes there
+        self.report = report
         self._values: Mapping[str, YamlNode] = {}
         self._is_mapping = isinstance(node.value, dict)
         known = tuple(known)
@@ -248,7 +249,17 @@ class MappingReader:
     def require(self, key: str, what: str, why: str = "") -> None:
         """Report that a key is missing; nothing if there is no mapping at all, which is in the report already."""
         if self._is_mapping and key not in self._values:
-            self._report.error(self.line, what, why or f"it has no {key}")
+            self.report.error(self.line, what, why or f"it has no {key}")
+
+    def error(self, key: str, why: str, what: str | None = None) -> None:
+        """Report an error in the line of a key, with the key or with ``what``."""
+        self.report.error(self.line_of(key), key if what is None else what, why)
+
+    def refuse_empty(self, key: str, expected: str) -> None:
+        """Report an empty list, which would not mean what it says."""
+        node = self._values.get(key)
+        if node is not None and node.value == []:
+            self.error(key, f"{expected}, not an empty list")
 
     def line_of(self, key: str) -> int:
         """The line of a key's value; of the mapping, if the key is absent."""
@@ -262,7 +273,7 @@ class MappingReader:
         if isinstance(node.value, str) and node.value.strip():
             return node.value
         kind = "white space" if isinstance(node.value, str) and node.value else node.kind
-        self._report.error(node.line, key, f"expected text, not {kind}")
+        self.report.error(node.line, key, f"expected text, not {kind}")
         return None
 
     def title(self) -> str | None:
@@ -277,7 +288,7 @@ class MappingReader:
         text = self.text(key)
         if text is None or len(text) <= longest:
             return text
-        self._report.error(self.line_of(key), key, f"it has {len(text):,} characters, and {longest} are the most")
+        self.error(key, f"it has {len(text):,} characters, and {longest} are the most")
         return None
 
     def converted(self, key: str, convert: Callable[[str], _Value | None], expected: str) -> _Value | None:
@@ -288,7 +299,7 @@ class MappingReader:
         with suppress(ValueError):
             if (value := convert(text)) is not None:
                 return value
-        self._report.error(self.line_of(key), f"{key}: {text}", expected)
+        self.error(key, expected, f"{key}: {text}")
         return None
 
     def choice(self, key: str, choices: Iterable[_Choice]) -> _Choice | None:
@@ -302,9 +313,9 @@ class MappingReader:
         try:
             return None if text is None else str(parse_hrn(text))
         except UrlError as error:
-            of = self._values["file"].value if "file" in self._values else self._report.source
+            of = self._values["file"].value if "file" in self._values else self.report.source
             why = reason_at(error) + _suggested_name(text or "", str(of))
-            self._report.error(self.line_of(key), f"{key}: {text}", why)
+            self.error(key, why, f"{key}: {text}")
             return None
 
     def day(self, key: str) -> date | None:
@@ -322,7 +333,7 @@ class MappingReader:
             if number is not None:
                 yield number
             else:
-                self._report.error(node.line, f"{key}: {node}", f"expected a number from {least} to {most}")
+                self.report.error(node.line, f"{key}: {node}", f"expected a number from {least} to {most}")
 
     def node(self, key: str) -> YamlNode | None:
         """A value of any type, or ``None``."""
@@ -334,7 +345,7 @@ class MappingReader:
         if node is not None and isinstance(node.value, dict):
             yield from node.value.items()
         elif node is not None:
-            self._report.error(node.line, key, f"expected a mapping, not {node.kind}")
+            self.report.error(node.line, key, f"expected a mapping, not {node.kind}")
 
     def categories(self, key: str) -> Iterator[tuple[str, str, YamlNode]]:
         """The entries whose keys are ``hrn:`` names: the normal form, the name as written, and the value."""
@@ -342,7 +353,7 @@ class MappingReader:
             try:
                 name = str(parse_hrn(text))
             except UrlError as error:
-                self._report.error(node.line, text, error.reason + _suggested_name(text, self._report.source))
+                self.report.error(node.line, text, error.reason + _suggested_name(text, self.report.source))
             else:
                 yield name, text, node
 
@@ -352,7 +363,7 @@ class MappingReader:
         if node is not None and isinstance(node.value, list):
             yield from node.value
         elif node is not None:
-            self._report.error(node.line, key, f"expected a list, not {node.kind}")
+            self.report.error(node.line, key, f"expected a list, not {node.kind}")
 
 
 #: keys that hold for all rules of a list, in the list's head or in the policy

@@ -88,7 +88,7 @@ class _RuleListReader:
             return None
         rung = fields.choice("match", RUNGS)
         if "match" in fields and given[0] != "expression":
-            self.report.error(fields.line_of("match"), "match", _NO_RUNG)
+            fields.error("match", _NO_RUNG)
             return None
         text = fields.text(given[0])
         return None if text is None else self._make(given[0], text, fields.line_of(given[0]), terms, rung)

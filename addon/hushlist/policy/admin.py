@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
 
-from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import MappingReader
 
 
@@ -42,36 +41,36 @@ class AdminPerson:
 _MOST, _LONGEST = 1000, 100
 
 
-def read_admin(fields: MappingReader, report: ProblemReport) -> tuple[AdminPerson, ...]:
+def read_admin(fields: MappingReader) -> tuple[AdminPerson, ...]:
     """The value of ``admin``: a list of people. Whoever is written wrongly is in the report, and may not sign in."""
     node = fields.node("admin")
     if node is None:
         return ()
-    people = tuple(_people(fields, report))
+    people = tuple(_people(fields))
     for name, number in Counter(person.name for person in people).items():
         if number > 1:
-            report.error(node.line, f"admin: {name}", "more than one person has this name")
+            fields.report.error(node.line, f"admin: {name}", "more than one person has this name")
     if node.value == [] or len(people) > _MOST:
-        report.error(node.line, "admin", f"expected 1 to {_MOST} people; without the key, nobody can sign in")
+        fields.report.error(node.line, "admin", f"expected 1 to {_MOST} people; without the key, nobody can sign in")
     return people
 
 
-def _people(fields: MappingReader, report: ProblemReport) -> Iterator[AdminPerson]:
+def _people(fields: MappingReader) -> Iterator[AdminPerson]:
     from hushlist.unblock.credentials import parse_stored  # most policies start faster without it
 
     for node in fields.items("admin"):
-        own = MappingReader(node, ("name", "passphrase", "role"), report)
+        own = MappingReader(node, ("name", "passphrase", "role"), fields.report)
         name, stored, role = own.text("name"), own.text("passphrase"), own.choice("role", Role)
         for key in ("name", "passphrase", "role"):
             own.require(key, "admin", f"a person has no {key}")
         if name is not None and not (name.isprintable() and name.strip() == name and 0 < len(name) <= _LONGEST):
-            report.error(own.line_of("name"), "name", f"expected 1 to {_LONGEST} characters that can be shown")
+            own.error("name", f"expected 1 to {_LONGEST} characters that can be shown")
             name = None
         try:
             if stored is not None:
                 parse_stored(stored)
         except ValueError as error:
-            report.error(own.line_of("passphrase"), "passphrase", str(error))
+            own.error("passphrase", str(error))
         else:
             if name is not None and stored is not None and role is not None:
                 yield AdminPerson(name, stored, role)

@@ -73,7 +73,7 @@ def _entry(node: YamlNode, report: ProblemReport) -> CatalogueEntry | None:
         return None
     entry = CatalogueEntry(*given)
     if not _NAME.fullmatch(entry.name):
-        report.error(fields.line_of("name"), entry.name, "a name has small letters, digits, and hyphens between them")
+        fields.error("name", "a name has small letters, digits, and hyphens between them", entry.name)
     if not entry.url.startswith("https://"):
-        report.error(fields.line_of("url"), entry.url, "a public list is fetched over https")
+        fields.error("url", "a public list is fetched over https", entry.url)
     return entry

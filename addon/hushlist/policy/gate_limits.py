@@ -55,16 +55,16 @@ def read_gate(
     said = {key: word == "on" for key in switches if (word := fields.choice(key, SWITCH)) is not None}
     limits = replace(before, **said)
     if "loses" in fields:
-        limits = replace(limits, loses=_percentage(fields, "loses", report), is_own=True)
+        limits = replace(limits, loses=_percentage(fields, "loses"), is_own=True)
     if "requests" in fields:
-        limits = replace(limits, requests=_percentage(fields, "requests", report))
+        limits = replace(limits, requests=_percentage(fields, "requests"))
     return limits, fields
 
 
-def _percentage(fields: MappingReader, key: str, report: ProblemReport) -> int | None:
+def _percentage(fields: MappingReader, key: str) -> int | None:
     """A percentage; ``None`` if it is off."""
     text = fields.text(key)
     percent = None if text is None else _PERCENT.fullmatch(text)
     if percent is None and text not in (None, "off"):
-        report.error(fields.line_of(key), f"{key}: {text}", "expected a percentage such as 50%, or off")
+        fields.error(key, "expected a percentage such as 50%, or off", f"{key}: {text}")
     return int(percent[1]) if percent else None

@@ -231,14 +231,14 @@ def read_settings(
     fields: MappingReader,
     schedules: Mapping[str, Schedule],
     zone: tzinfo,
-    report: ProblemReport,
     read_file: ReadFile,
 ) -> GroupSettings:
     """The settings in a mapping, for a group or for everybody."""
+    report = fields.report
     keys = ("default", "safe-search", "unblock", "pass-through", "always-decrypt")
     default, search, unblock, passed, always = (fields.node(key) for key in keys)
     return GroupSettings(
-        categories=read_categories(fields, schedules, report),
+        categories=read_categories(fields, schedules),
         default=None
         if default is None
         else read_scheduled_action(default, "default", DEFAULT_ACTIONS, schedules, report),
@@ -249,7 +249,7 @@ def read_settings(
         decrypt=fields.choice("decrypt", DECRYPTION) or ALL,
         always_decrypted=AlwaysDecrypted() if always is None else read_always_decrypted(always, report, read_file),
         relayed=fields.choice("relayed", RELAYED) or END,
-        quotas=read_quotas(fields, zone, report),
+        quotas=read_quotas(fields, zone),
     )
 
 
@@ -266,13 +266,6 @@ def read_switch(node: YamlNode, key: str, keys: Sequence[str], report: ProblemRe
     return False
 
 
-def refuse_empty(fields: MappingReader, key: str, expected: str, report: ProblemReport) -> None:
-    """Report an empty list, which would not mean what it says."""
-    node = fields.node(key)
-    if node is not None and node.value == []:
-        report.error(node.line, key, f"{expected}, not an empty list")
-
-
 def read_unblocking(node: YamlNode, report: ProblemReport) -> UnblockSettings | None:
     """The value of ``unblock``: ``off``, ``on`` (codes alone), or a mapping; ``None`` if nothing is offered."""
     fields = read_switch(node, "unblock", ("passphrase", "codes", "scopes", "minutes", "ask"), report)
@@ -285,7 +278,7 @@ def read_unblocking(node: YamlNode, report: ProblemReport) -> UnblockSettings | 
         try:
             parse_stored(passphrase)
         except ValueError as error:
-            report.error(fields.line_of("passphrase"), "passphrase", str(error))
+            fields.error("passphrase", str(error))
             passphrase = None
     given: dict[str, Any] = {"passphrase": passphrase, "codes": fields.choice("codes", SWITCH) != "off"}
     given["ask"] = fields.choice("ask", SWITCH) == "on"
@@ -296,10 +289,10 @@ def read_unblocking(node: YamlNode, report: ProblemReport) -> UnblockSettings | 
             if item.value not in SCOPES:
                 report.error(item.line, f"scopes: {item}", expected)
         given["scopes"] = tuple(str(item.value) for item in scopes if item.value in SCOPES)
-        refuse_empty(fields, "scopes", expected, report)
+        fields.refuse_empty("scopes", expected)
     if "minutes" in fields:
         given["minutes"] = tuple(fields.numbers("minutes", MOST_MINUTES, least=1))
-        refuse_empty(fields, "minutes", f"expected numbers from 1 to {MOST_MINUTES}", report)
+        fields.refuse_empty("minutes", f"expected numbers from 1 to {MOST_MINUTES}")
     if passphrase is None and not given["codes"] and not given["ask"] and "passphrase" not in fields:
         report.error(node.line, "unblock", "it takes neither a passphrase nor codes, and nobody can ask")
     return UnblockSettings(**given)
@@ -322,30 +315,30 @@ def read_group(
     if isinstance(node.value, dict) and not any(key in fields for key in _WHO_KEYS):
         report.error(node.line, name or "group", f"it says for nobody: expected one of {', '.join(_WHO_KEYS)}")
     for key in _WHO_KEYS:
-        refuse_empty(fields, key, f"expected some {key}", report)  # otherwise it would fit everybody
-    own = read_settings(fields, schedules, zone, report, read_file)
+        fields.refuse_empty(key, f"expected some {key}")  # otherwise it would fit everybody
+    own = read_settings(fields, schedules, zone, read_file)
     return Group(
         name=name or "",
-        layers=tuple(_read_layers(fields, layers, schedules, report)) if "layers" in fields else tuple(layers),
+        layers=tuple(_read_layers(fields, layers, schedules)) if "layers" in fields else tuple(layers),
         settings=settings.behind(own, fields),
-        networks=tuple(read_networks(fields, report)),
-        users=frozenset(read_users(fields, report)),
+        networks=tuple(read_networks(fields)),
+        users=frozenset(read_users(fields)),
         ports=frozenset(fields.numbers("ports", 65535)),
     )
 
 
-def read_users(fields: MappingReader, report: ProblemReport) -> Iterator[str]:
+def read_users(fields: MappingReader) -> Iterator[str]:
     """The names in ``users``."""
     for node in fields.items("users"):
         if isinstance(node.value, str) and len(node.value) > LONGEST_USER:
-            report.error(node.line, "users", f"a name has at most {LONGEST_USER} characters")
+            fields.report.error(node.line, "users", f"a name has at most {LONGEST_USER} characters")
         elif isinstance(node.value, str) and node.value.strip():
             yield node.value
         else:
-            report.error(node.line, "users", f"expected text, not {node.kind}")
+            fields.report.error(node.line, "users", f"expected text, not {node.kind}")
 
 
-def read_networks(fields: MappingReader, report: ProblemReport) -> Iterator[IPv4Network | IPv6Network]:
+def read_networks(fields: MappingReader) -> Iterator[IPv4Network | IPv6Network]:
     """The networks in ``clients``."""
     for node in fields.items("clients"):
         text = node.value if isinstance(node.value, str) else ""
@@ -355,7 +348,7 @@ def read_networks(fields: MappingReader, report: ProblemReport) -> Iterator[IPv4
             expected = "expected an address such as 192.168.1.7, or a network such as 192.168.1.0/24 or fd00::/64"
             with suppress(ValueError):
                 expected = f"some of its bits are behind the prefix: the network is {ip_network(text, strict=False)}"
-            report.error(node.line, f"clients: {node}", expected)
+            fields.report.error(node.line, f"clients: {node}", expected)
 
 
 def _unmapped_network(network: IPv4Network | IPv6Network) -> IPv4Network | IPv6Network:
@@ -367,19 +360,19 @@ def _unmapped_network(network: IPv4Network | IPv6Network) -> IPv4Network | IPv6N
 
 
 def _read_layers(
-    fields: MappingReader, layers: Sequence[LayerUse], schedules: Mapping[str, Schedule], report: ProblemReport
+    fields: MappingReader, layers: Sequence[LayerUse], schedules: Mapping[str, Schedule]
 ) -> list[LayerUse]:
     """The layers that a group names, in its order."""
     known = {layer.name: layer for layer in layers}
     found: list[LayerUse] = []
     for item in fields.items("layers"):
-        own = MappingReader(item.short_for("name"), ("name", "during"), report)
+        own = MappingReader(item.short_for("name"), ("name", "during"), fields.report)
         name = own.text("name")
-        during = read_during(own, schedules, report)
+        during = read_during(own, schedules)
         if name is not None and name not in known:
-            report.error(own.line_of("name"), name, f"there is no such layer (known: {', '.join(known)})")
+            own.error("name", f"there is no such layer (known: {', '.join(known)})", name)
         elif name in {use.name for use in found}:
-            report.error(own.line_of("name"), name, "the layer is named twice")
+            own.error("name", "the layer is named twice", name)
         elif name is not None:
             found.append(LayerUse(name, during or known[name].during))
     return found

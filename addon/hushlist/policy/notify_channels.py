@@ -95,21 +95,21 @@ def read_channel(node: YamlNode, report: ProblemReport, find_file: FindFile) -> 
         return None
     fields = MappingReader(node, _KEYS[kinds[0]], report)
     readers = {"webhook": _webhook, "mail": _mail, "command": _command}
-    channel, weekly = readers[kinds[0]](fields, report, find_file), fields.choice("weekly", ("on", "off"))
+    channel, weekly = readers[kinds[0]](fields, find_file), fields.choice("weekly", ("on", "off"))
     return channel if channel is None else replace(channel, weekly=weekly == "on")
 
 
-def _webhook(fields: MappingReader, report: ProblemReport, find_file: FindFile) -> Channel | None:
+def _webhook(fields: MappingReader, find_file: FindFile) -> Channel | None:
     url, topic, token = fields.text("webhook"), fields.text("topic"), find_file(fields, "token")
     if topic is not None and not _TOPIC.fullmatch(topic):
         why = "expected 1 to 64 letters, digits, - and _"
-        report.error(fields.line_of("topic"), "topic", why)
+        fields.error("topic", why)
     if url is None:
         return None
     found = _host_of(url)
     if isinstance(found, str):
         return WebhookChannel(url, found, topic, token)
-    report.error(fields.line_of("webhook"), "webhook", found.args[0])  # what it quotes would be in the log
+    fields.error("webhook", found.args[0])  # what it quotes would be in the log
     return None
 
 
@@ -146,33 +146,33 @@ def is_near(host: str) -> bool:
     return address.is_loopback or (address.is_private and not address.is_unspecified)
 
 
-def _mail(fields: MappingReader, report: ProblemReport, find_file: FindFile) -> Channel | None:
+def _mail(fields: MappingReader, find_file: FindFile) -> Channel | None:
     for key in ("from", "server"):
         fields.require(key, "mail", f"it has no {key!r}")
     node = fields.node("mail")
     items = [] if node is None else node.value if isinstance(node.value, list) else [node]
     to = [item.value for item in items if isinstance(item.value, str) and _ADDRESS.fullmatch(item.value)]
     if len(to) < max(1, len(items)):
-        report.error(fields.line_of("mail"), "mail", "expected an address such as jo@example.org, or a list of them")
+        fields.error("mail", "expected an address such as jo@example.org, or a list of them")
     sender = fields.converted("from", lambda text: text if _ADDRESS.fullmatch(text) else None, "expected an address")
     server = fields.converted("server", lambda text: text if _SERVER.fullmatch(text) else None, "expected a host")
     tls = fields.choice("tls", _TLS_PORTS) or "starttls"
     port, login = fields.number("port", 1, 65535) or _TLS_PORTS[tls], find_file(fields, "login")
     if tls == "none" and server is not None and not is_near(server):
         why = "without TLS, anybody on the way can read it: only for a server at a private or loopback address"
-        report.error(fields.line_of("tls"), "tls: none", why)
+        fields.error("tls", why, "tls: none")
     if not to or sender is None or server is None:
         return None
     return MailChannel(tuple(to), sender, server, port, tls, login)
 
 
-def _command(fields: MappingReader, report: ProblemReport, _: FindFile) -> Channel | None:
+def _command(fields: MappingReader, _: FindFile) -> Channel | None:
     words = [item.value for item in fields.items("command")]
-    line = fields.line_of("command")
     if not words or not all(isinstance(word, str) and word and "\0" not in word for word in words):
-        report.error(line, "command", "expected a list: a program and its arguments, each of them text")
+        fields.error("command", "expected a list: a program and its arguments, each of them text")
         return None
     if not Path(str(words[0])).is_absolute():
-        report.error(line, f"command: {words[0]}", "expected a program's whole path, such as /usr/local/bin/tell")
+        why = "expected a program's whole path, such as /usr/local/bin/tell"
+        fields.error("command", why, f"command: {words[0]}")
         return None
     return CommandChannel(tuple(map(str, words)))

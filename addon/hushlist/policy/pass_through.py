@@ -118,10 +118,10 @@ def read_pass_through(node: YamlNode, report: ProblemReport, read_file: ReadFile
     if fields is None:
         return PassThrough()
     fields.require("hosts", "pass-through")
-    hosts, files = _read_hosts("pass-through", fields, report, read_file)
+    hosts, files = _read_hosts("pass-through", fields, read_file)
     on_failure = fields.choice("failed-handshakes", ON_FAILURE) or REPORT
     if on_failure == ADD and not files:
-        report.error(fields.line_of("failed-handshakes"), "failed-handshakes: add", "there is no file to add to")
+        fields.error("failed-handshakes", "there is no file to add to", "failed-handshakes: add")
     place = f"{report.source}:{node.line}"
     return PassThrough(hosts.names, hosts.networks, on_failure, files[0] if files else None, place)
 
@@ -133,7 +133,7 @@ def read_always_decrypted(node: YamlNode, report: ProblemReport, read_file: Read
         return AlwaysDecrypted()
     if not any(key in fields for key in _ALWAYS_KEYS):
         report.error(node.line, "always-decrypt", f"expected one of {', '.join(_ALWAYS_KEYS)}")
-    hosts, _ = _read_hosts("always-decrypt", fields, report, read_file)
+    hosts, _ = _read_hosts("always-decrypt", fields, read_file)
     names = (
         MappingReader(YamlNode(item.line, {"categories": item}), _ALWAYS_KEYS, report).name("categories")
         for item in fields.items("categories")
@@ -149,14 +149,12 @@ def _fields_of(node: YamlNode, key: str, keys: tuple[str, ...], report: ProblemR
     return None
 
 
-def _read_hosts(
-    what: str, fields: MappingReader, report: ProblemReport, read_file: ReadFile
-) -> tuple[HostSet, list[Path]]:
+def _read_hosts(what: str, fields: MappingReader, read_file: ReadFile) -> tuple[HostSet, list[Path]]:
     """The value of ``hosts`` in the key ``what``, and the files that it names."""
     names: set[tuple[bytes, bool]] = set()
     networks: list[Network] = []
     files: list[Path] = []
-    for text, line, source in _entries(what, fields, report, read_file, files):
+    for text, line, source in _entries(what, fields, read_file, files):
         found = _read_host(text, line, source)
         if isinstance(found, bytes):
             names.add((found, not text.startswith("=")))
@@ -166,14 +164,14 @@ def _read_hosts(
 
 
 def _entries(
-    what: str, fields: MappingReader, report: ProblemReport, read_file: ReadFile, files: list[Path]
+    what: str, fields: MappingReader, read_file: ReadFile, files: list[Path]
 ) -> Iterator[tuple[str, int, ProblemReport]]:
     """Each entry, its line, and the report of its source; adds the files that it reads to ``files``."""
     for item in fields.items("hosts"):
         if isinstance(item.value, str):
-            yield item.value, item.line, report
+            yield item.value, item.line, fields.report
             continue
-        own = MappingReader(item, ("file",), report)
+        own = MappingReader(item, ("file",), fields.report)
         name = own.text("file")
         own.require("file", what, "it names no file")
         found = None if name is None else read_file(name, own.line_of("file"))
@@ -184,7 +182,7 @@ def _entries(
         of_file = ProblemReport(str(path))
         for line, text in entries(octets, of_file):
             yield text, line, of_file
-        report.merge(of_file)
+        fields.report.merge(of_file)
 
 
 def _read_host(text: str, line: int, report: ProblemReport) -> bytes | Network | None:

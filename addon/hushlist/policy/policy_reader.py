@@ -125,7 +125,7 @@ class _PolicyReader:
         fields = MappingReader(document, POLICY_KEYS, report)
         unparsable = fields.choice("unparsable", _BLOCK_OR_PASS) or Action.BLOCK
         unknown_context = fields.choice("unknown-context", _BLOCK_OR_PASS) or Action.PASS
-        zone = read_timezone(fields, "timezone", report)
+        zone = read_timezone(fields)
         schedules = fields.node("schedules")
         if schedules is not None:
             self._schedules = read_schedules(schedules, zone, report)
@@ -134,7 +134,7 @@ class _PolicyReader:
         fields.require("layers", "layers", "the policy has none")
         layers = tuple(self._layer(node) for node in fields.items("layers"))
         self._check_names(fields, "layer", layers, DEFAULT_LAYER, "this name stands for what no layer decides")
-        settings = read_settings(fields, self._schedules, zone, report, self._read_beside)
+        settings = read_settings(fields, self._schedules, zone, self._read_beside)
         uses = uses_of(layers)
         groups = tuple(
             read_group(node, uses, settings, self._schedules, zone, report, self._read_beside)
@@ -150,13 +150,13 @@ class _PolicyReader:
             groups=groups,
             settings=settings,
             zone=zone,
-            store=read_database(fields, "store", report),
+            store=read_database(fields, "store"),
             log=None if log is None else read_log(log, report),
             block_page=self._file(fields, "block-page"),
             name_answers=NameAnswers() if dns is None else read_name_answers(dns, report),
-            on_failure=read_on_failure(fields, report),
+            on_failure=read_on_failure(fields),
             live=LOOPBACK if live is None else read_live(live, report),
-            admin=read_admin(fields, report),
+            admin=read_admin(fields),
             notify=tuple(channel for channel in channels if channel is not None),
             language=fields.choice("language", LANGUAGES) or "en",
             unknown_context=unknown_context,
@@ -183,7 +183,7 @@ class _PolicyReader:
         name = fields.text(key)
         path = None if name is None else self._named(name, fields.line_of(key))
         if name is not None and path is not None and path.is_dir():
-            self._report.error(fields.line_of(key), name, "expected a file, not a folder")
+            fields.error(key, "expected a file, not a folder", name)
         return path
 
     def _named(self, name: str, line: int) -> Path | None:
@@ -202,7 +202,7 @@ class _PolicyReader:
         name = name or ""
         checks = (_check(code, item, name, self._report) for code, item in fields.entries("checks"))
         lists = tuple(file for item in fields.items("lists") for file in self._list(item, name))
-        during = read_during(fields, self._schedules, self._report)
+        during = read_during(fields, self._schedules)
         return Layer(name, tuple(rule for rule in checks if rule is not None), lists, during)
 
     def _list(self, node: YamlNode, layer: str) -> list[ListFile]:
@@ -221,7 +221,7 @@ class _PolicyReader:
         name, url = fields.text("file"), fields.text("url") if "url" in fields else None
         for key in ("file",) if url else SUBSCRIPTION_KEYS if name else ():
             if key in fields:
-                report.error(fields.line_of(key), key, "a list has a file, or a url and how it is fetched")
+                fields.error(key, "a list has a file, or a url and how it is fetched")
         if name is None and url is None:
             if isinstance(entry.value, dict) and not {"file", "url"} & entry.value.keys():
                 report.error(node.line, "list", "it names no file and no url")
@@ -229,7 +229,7 @@ class _PolicyReader:
         path = self._path.parent / (name or (url or "").partition("?")[0].rpartition("/")[2])
         form = fields.choice("format", (*FORMATS, *FOLDERS)) or list_format_of(path)
         if length is not None and form != "safebrowsing-raw":
-            report.error(fields.line_of("prefix-length"), "prefix-length", "only the format safebrowsing-raw has one")
+            fields.error("prefix-length", "only the format safebrowsing-raw has one")
         try:
             files = (
                 self._copy(fields, form, defaults, gate)
@@ -237,11 +237,11 @@ class _PolicyReader:
                 else list_files(path, form, defaults, self._is_there)
             )
         except ListError as error:
-            report.error(fields.line_of("url" if name is None else "file"), name or url or "", str(error))
+            fields.error("url" if name is None else "file", str(error), name or url or "")
             return []
         files = [replace(file, gate=gate) for file in files]
         if defaults.seal and any(file.format.reader not in ("read_yaml", "read_sha256") for file in files):
-            report.error(fields.line_of("seal"), "seal", "only lists of the formats yaml and sha256 can be sealed")
+            fields.error("seal", "only lists of the formats yaml and sha256 can be sealed")
         return files
 
     def _of_catalogue(self, node: YamlNode) -> YamlNode | None:
@@ -282,7 +282,7 @@ class _PolicyReader:
         try:
             key = read_seal_key(path)
         except SourceError as error:
-            self._report.error(fields.line_of("seal"), name, error.problems[0].why)
+            fields.error("seal", error.problems[0].why, name)
             return None
         self._seals[key.fingerprint] = key
         return key.fingerprint
@@ -296,7 +296,7 @@ class _PolicyReader:
             ListError: nothing tells its format.
         """
         report = self._report
-        subscription = read_subscription(fields, report, self._read_beside)
+        subscription = read_subscription(fields, self._read_beside)
         if subscription is None:
             return []
         if form in FOLDERS:
@@ -312,10 +312,10 @@ class _PolicyReader:
         report, line = self._report, fields.line_of("safe-browsing")
         for key in _LIST_KEYS:
             if key in fields and key not in _PREFIX_LIST_KEYS:
-                report.error(fields.line_of(key), key, "a list of Safe Browsing has none")
+                fields.error(key, "a list of Safe Browsing has none")
         defaults = read_defaults(fields)
         if defaults.action is Action.ALLOW:
-            report.error(fields.line_of("action"), "action", "a prefix may fit by chance, and cannot allow")
+            fields.error("action", "a prefix may fit by chance, and cannot allow")
         is_optional = fields.choice("optional", ("true", "false")) == "true"
         node = fields.node("safe-browsing")
         service = None if node is None else read_safe_browsing(node, report, self._read_secret)

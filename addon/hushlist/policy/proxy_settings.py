@@ -18,7 +18,7 @@ from pathlib import Path
 
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import MappingReader, YamlNode
-from hushlist.policy.groups import SWITCH, ClientConditions, read_networks, read_switch, read_users, refuse_empty
+from hushlist.policy.groups import SWITCH, ClientConditions, read_networks, read_switch, read_users
 from hushlist.system.postgres_address import PostgresAddress, parse_postgres_address
 
 
@@ -52,11 +52,11 @@ class OnFailure:
         return cause in self.open
 
 
-def read_on_failure(fields: MappingReader, report: ProblemReport) -> OnFailure:
+def read_on_failure(fields: MappingReader) -> OnFailure:
     """The value of ``on-failure``, a word or a mapping of causes to words; a wrong one is read as ``closed``."""
     node = fields.node("on-failure")
     if node is not None and isinstance(node.value, dict):
-        own = MappingReader(node, (_OTHERS, *FailureCause), report)
+        own = MappingReader(node, (_OTHERS, *FailureCause), fields.report)
         others = own.choice(_OTHERS, _CHOICES) or "closed"
         # an invalid word must not mean "as for the other causes"
         said = {cause: (own.choice(cause, _CHOICES) or "closed") if cause in own else others for cause in FailureCause}
@@ -64,7 +64,7 @@ def read_on_failure(fields: MappingReader, report: ProblemReport) -> OnFailure:
         said = dict.fromkeys(FailureCause, "closed" if node is None else str(node.value))
     else:
         why = f"expected {', '.join(_CHOICES)} or a mapping with {', '.join((_OTHERS, *FailureCause))}"
-        report.error(node.line, f"on-failure: {node}", why)
+        fields.report.error(node.line, f"on-failure: {node}", why)
         said = dict.fromkeys(FailureCause, "closed")
     return OnFailure(frozenset(cause for cause, word in said.items() if word == "open"))
 
@@ -80,9 +80,9 @@ def read_live(node: YamlNode, report: ProblemReport) -> ClientConditions | None:
     if isinstance(fields, bool):
         return LOOPBACK if fields else None
     for key in keys:
-        refuse_empty(fields, key, f"expected some {key}", report)  # otherwise it would allow everybody
-    networks = tuple(read_networks(fields, report)) or LOOPBACK.networks
-    return ClientConditions(networks=networks, users=frozenset(read_users(fields, report)))
+        fields.refuse_empty(key, f"expected some {key}")  # otherwise it would allow everybody
+    networks = tuple(read_networks(fields)) or LOOPBACK.networks
+    return ClientConditions(networks=networks, users=frozenset(read_users(fields)))
 
 
 NXDOMAIN, REFUSED = "nxdomain", "refused"
@@ -117,7 +117,7 @@ def read_name_answers(node: YamlNode, report: ProblemReport) -> NameAnswers:
             report.error(item.line, f"blocked: {item}", f"an IPv{address.version} address is given twice")
         else:
             found[address.version] = address
-    refuse_empty(fields, "blocked", _EXPECTED, report)
+    fields.refuse_empty("blocked", _EXPECTED)
     return NameAnswers(addresses=tuple(found.values()))
 
 
@@ -129,13 +129,13 @@ def _address(node: YamlNode) -> IPv4Address | IPv6Address | None:
     return None if address is None or getattr(address, "scope_id", None) else address
 
 
-def read_database(fields: MappingReader, key: str, report: ProblemReport) -> PostgresAddress | None:
+def read_database(fields: MappingReader, key: str) -> PostgresAddress | None:
     """The database that a key names; an error quotes nothing of it, since it may have a password."""
     text = fields.text(key)
     try:
         return None if text is None else parse_postgres_address(text)
     except ValueError as error:
-        report.error(fields.line_of(key), key, str(error))
+        fields.error(key, str(error))
         return None
 
 
@@ -233,19 +233,19 @@ def read_log(node: YamlNode, report: ProblemReport) -> LogSettings | None:
     if isinstance(fields, bool):
         return LogSettings() if fields else None
     default = LogSettings()
-    size, rows = _size(fields, report), fields.number("rows", 0, _MOST_ROWS)
+    size, rows = _size(fields), fields.number("rows", 0, _MOST_ROWS)
     return LogSettings(
         fields.choice("what", LoggedRequests) or default.what,
         fields.choice("queries", LoggedQueries) or default.queries,
         fields.choice("clients", LoggedClients) or default.clients,
-        _folder(fields, report),
+        _folder(fields),
         size or default.size,
         fields.number("files", 1, _MOST_FILES) or default.files,
         fields.number("days", 1, _MOST_DAYS) or default.days,
         default.rows if rows is None else rows,
         fields.choice("gzip", SWITCH) == "on",
-        read_database(fields, "to", report),
-        tuple(_copies(fields, report)),
+        read_database(fields, "to"),
+        tuple(_copies(fields)),
     )
 
 
@@ -254,7 +254,7 @@ _SERVER = re.compile(r"syslog\+(udp|tcp)://(?:\[([0-9A-Fa-f:.]+)\]|([A-Za-z0-9._
 _LOCAL = re.compile(r"syslog:(/[^\0]+)")
 
 
-def _copies(fields: MappingReader, report: ProblemReport) -> Iterator[LogCopy]:
+def _copies(fields: MappingReader) -> Iterator[LogCopy]:
     node = fields.node("also")
     items = [] if node is None else node.value if isinstance(node.value, list) else [node]
     seen = set[LogCopy]()
@@ -262,11 +262,11 @@ def _copies(fields: MappingReader, report: ProblemReport) -> Iterator[LogCopy]:
         copy = _copy(str(item.value)) if isinstance(item.value, str) else None
         if copy is None:
             expected = "expected stdout, syslog:/PATH, syslog+udp://HOST:PORT or syslog+tcp://HOST:PORT"
-            report.error(item.line, f"also: {item}", expected)
+            fields.report.error(item.line, f"also: {item}", expected)
         elif copy in seen:
-            report.error(item.line, f"also: {item}", "it is given twice")
+            fields.report.error(item.line, f"also: {item}", "it is given twice")
         elif len(seen) == _MOST_COPIES:
-            report.error(item.line, f"also: {item}", f"there may be {_MOST_COPIES} at most")
+            fields.report.error(item.line, f"also: {item}", f"there may be {_MOST_COPIES} at most")
         else:
             seen.add(copy)
             yield copy
@@ -282,18 +282,18 @@ def _copy(text: str) -> LogCopy | None:
     return LogCopy(server[1], server[2] or server[3], port) if server and 0 < port < 1 << 16 else None
 
 
-def _folder(fields: MappingReader, report: ProblemReport) -> Path | None:
+def _folder(fields: MappingReader) -> Path | None:
     text = fields.text("folder")
     if text is None:
         return None
     try:
-        return Path(report.source).parent / Path(text).expanduser()
+        return Path(fields.report.source).parent / Path(text).expanduser()
     except RuntimeError as error:
-        report.error(fields.line_of("folder"), f"folder: {text}", str(error))
+        fields.error("folder", str(error), f"folder: {text}")
         return None
 
 
-def _size(fields: MappingReader, report: ProblemReport) -> int | None:
+def _size(fields: MappingReader) -> int | None:
     """Octets of a text such as ``10 MiB``, or ``None``."""
     text = fields.text("size")
     if text is None:
@@ -304,5 +304,5 @@ def _size(fields: MappingReader, report: ProblemReport) -> int | None:
         return octets
     units = ", ".join(filter(None, _UNITS))
     why = f"expected a size from 64 KiB to 1 GiB such as 10 MiB (units: {units})"
-    report.error(fields.line_of("size"), f"size: {text}", why)
+    fields.error("size", why, f"size: {text}")
     return None

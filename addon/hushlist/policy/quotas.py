@@ -64,16 +64,16 @@ class Quota:
         return f"{self.minutes} minutes a {self.per} ({self.source}:{self.line})"
 
 
-def read_quotas(fields: MappingReader, zone: tzinfo, report: ProblemReport) -> tuple[Quota, ...]:
+def read_quotas(fields: MappingReader, zone: tzinfo) -> tuple[Quota, ...]:
     """The value of ``quotas``: categories, each with its minutes a day, a mapping, or a list of mappings."""
     found: dict[str, int] = {}
     quotas: list[Quota] = []
     for name, text, node in fields.categories("quotas"):
         if name in found:
-            report.error(node.line, text, f"the category is given twice (first in line {found[name]})")
+            fields.report.error(node.line, text, f"the category is given twice (first in line {found[name]})")
             continue
         found[name] = node.line
-        quotas += _read_entries(name, node, zone, report)
+        quotas += _read_entries(name, node, zone, fields.report)
     return tuple(quotas)
 
 

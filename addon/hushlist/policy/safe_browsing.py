@@ -143,11 +143,11 @@ def read_safe_browsing(
     version = fields.number("version", 4, 5)
     for key in ("version", "lists"):
         fields.require(key, "safe-browsing")
-    lists = tuple(_names(fields, version or 5, report))
+    lists = tuple(_names(fields, version or 5))
     server = (fields.text("server") or GOOGLE).rstrip("/")
     if why := _fault_of(server):
-        report.error(fields.line_of("server"), f"server: {server}", why)
-    api_key = _api_key(fields, report, read_secret)
+        fields.error("server", why, f"server: {server}")
+    api_key = _api_key(fields, read_secret)
     if server == GOOGLE:
         fields.require("api-key-file", "api-key-file", "Google's server answers nobody without one: name its file")
     said = fields.node("category")
@@ -160,18 +160,18 @@ def read_safe_browsing(
     return SafeBrowsing(version, server, lists, api_key, categories, blocks)
 
 
-def _names(fields: MappingReader, version: int, report: ProblemReport) -> Iterator[str]:
+def _names(fields: MappingReader, version: int) -> Iterator[str]:
     seen = set()
     for item in fields.items("lists"):
         name = item.value if isinstance(item.value, str) else str(item)
         why = _fault_of_v5(name) if version == 5 else _fault_of_v4(name)
         if why or name in seen:
-            report.error(item.line, f"lists: {name}", why or "the name is given twice")
+            fields.report.error(item.line, f"lists: {name}", why or "the name is given twice")
         else:
             yield name
         seen.add(name)
     if "lists" in fields and not seen:
-        report.error(fields.line_of("lists"), "lists", "expected the names of some")
+        fields.error("lists", "expected the names of some")
 
 
 def _fault_of_v5(name: str) -> str | None:
@@ -215,12 +215,12 @@ def _is_here(host: str) -> bool:
         return host == "localhost"
 
 
-def _api_key(fields: MappingReader, report: ProblemReport, read_secret: Callable[[str, int], bytes | None]) -> str:
+def _api_key(fields: MappingReader, read_secret: Callable[[str, int], bytes | None]) -> str:
     """The key in a file, which no message quotes; empty if there is none."""
     name = fields.text("api-key-file")
     octets = None if name is None else read_secret(name, fields.line_of("api-key-file"))
     text = (octets or b"").decode("ascii", "replace").strip()
     if octets is not None and not _API_KEY.fullmatch(text):
-        report.error(fields.line_of("api-key-file"), f"api-key-file: {name}", "it has no API key, alone on one line")
+        fields.error("api-key-file", "it has no API key, alone on one line", f"api-key-file: {name}")
         return ""
     return text

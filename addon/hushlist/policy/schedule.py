@@ -59,9 +59,9 @@ def seconds_of(text: str) -> int | None:
     return sum(int(number) * unit for number, unit in zip(match.groups(default="0"), _UNITS, strict=True))
 
 
-def read_timezone(fields: MappingReader, key: str, report: ProblemReport) -> tzinfo:
+def read_timezone(fields: MappingReader) -> tzinfo:
     """The time zone that a policy names, in upper or lower case; UTC if it names none, or an unknown one."""
-    name = fields.text(key)
+    name = fields.text("timezone")
     if name is None or name.upper() == "UTC":
         return UTC  # UTC needs no database
     from difflib import get_close_matches
@@ -81,7 +81,7 @@ def read_timezone(fields: MappingReader, key: str, report: ProblemReport) -> tzi
         why = f"unknown time zone (expected a name such as {', '.join(near or ('UTC', 'Europe/Berlin'))})"
     else:
         why = "this machine has no time zone database: install the package tzdata, or use UTC"
-    report.error(fields.line_of(key), f"{key}: {name}", why)
+    fields.error("timezone", why, f"timezone: {name}")
     return UTC
 
 
@@ -362,34 +362,32 @@ def read_scheduled_action(
     action = fields.choice("action", actions)
     fields.require("action", what)
     otherwise = fields.choice("otherwise", actions)
-    during = read_during(fields, schedules, report)
+    during = read_during(fields, schedules)
     if "otherwise" in fields and "during" not in fields:
-        report.error(fields.line_of("otherwise"), "otherwise", "it needs a schedule in 'during'")
+        fields.error("otherwise", "it needs a schedule in 'during'")
     return (
         None if action is None else ScheduledAction(action, report.source, fields.line_of("action"), during, otherwise)
     )
 
 
-def read_during(fields: MappingReader, schedules: Mapping[str, Schedule], report: ProblemReport) -> Schedule | None:
+def read_during(fields: MappingReader, schedules: Mapping[str, Schedule]) -> Schedule | None:
     """The schedule that ``during`` names, or ``None``."""
     name = fields.text("during")
     if name is None:
         return None
     if name not in schedules:
         known = f"known: {', '.join(schedules)}" if schedules else "the policy has none"
-        report.error(fields.line_of("during"), name, f"there is no such schedule ({known})")
+        fields.error("during", f"there is no such schedule ({known})", name)
     return schedules.get(name)
 
 
-def read_categories(
-    fields: MappingReader, schedules: Mapping[str, Schedule], report: ProblemReport
-) -> dict[str, ScheduledAction]:
+def read_categories(fields: MappingReader, schedules: Mapping[str, Schedule]) -> dict[str, ScheduledAction]:
     """The actions of categories, by their names in normal form."""
     found: dict[str, ScheduledAction] = {}
     for name, text, node in fields.categories("categories"):
-        timed = read_scheduled_action(node, text, CATEGORY_ACTIONS, schedules, report)
+        timed = read_scheduled_action(node, text, CATEGORY_ACTIONS, schedules, fields.report)
         if name in found:
-            report.error(node.line, text, f"the category is given twice (first in line {found[name].line})")
+            fields.report.error(node.line, text, f"the category is given twice (first in line {found[name].line})")
         elif timed is not None:
             found[name] = timed
     return found

@@ -1,9 +1,10 @@
 """Lists that are fetched: where from, how often, and what proves that they are the publisher's.
 
+>>> from hushlist.lists.list_source import ProblemReport
 >>> from hushlist.lists.yaml_nodes import YamlNode
 >>> entry = {"url": YamlNode(3, "https://lists.example/ads.hosts"), "every": YamlNode(4, "6h")}
 >>> fields = MappingReader(YamlNode(3, entry), ("url", *SUBSCRIPTION_KEYS), ProblemReport("policy.yaml"))
->>> read_subscription(fields, ProblemReport("policy.yaml"), lambda name, line: None).every
+>>> read_subscription(fields, lambda name, line: None).every
 21600
 """
 
@@ -15,7 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from hushlist.lists.list_source import ListDefaults, ProblemReport
+from hushlist.lists.list_source import ListDefaults
 from hushlist.lists.yaml_nodes import MappingReader
 from hushlist.policy.gate_limits import GateLimits
 from hushlist.policy.schedule import seconds_of
@@ -75,19 +76,19 @@ class SubscribedList:
 
 
 def read_subscription(
-    fields: MappingReader, report: ProblemReport, read_beside: Callable[[str, int], tuple[Path, bytes] | None]
+    fields: MappingReader, read_beside: Callable[[str, int], tuple[Path, bytes] | None]
 ) -> Subscription | None:
     """The subscription in the mapping of a list; ``None`` if it has no URL that can be fetched."""
     url, signature, text = (fields.text(key) for key in ("url", "signature", "sha256"))
     every = fields.converted("every", _every, "expected a time from 15m to 30d, such as 12h or 1d12h")
     if text is not None and not _SHA256.fullmatch(text):
-        report.error(fields.line_of("sha256"), f"sha256: {text}", "expected 64 hexadecimal digits")
-    key = _key(fields, report, read_beside)
+        fields.error("sha256", "expected 64 hexadecimal digits", f"sha256: {text}")
+    key = _key(fields, read_beside)
     if signature is not None and "key" not in fields:
-        report.error(fields.line_of("signature"), "signature", "without a key, nothing is verified")
+        fields.error("signature", "without a key, nothing is verified")
     for name, own in (("url", url), ("signature", signature)):
         if own is not None and (why := _fault_of(own)):
-            report.error(fields.line_of(name), f"{name}: {own}", why)
+            fields.error(name, why, f"{name}: {own}")
             return None
     max_age = fields.converted("max-age", _max_age, "expected a time from 15m to 365d, such as 3d")
     is_optional = fields.choice("optional", ("true", "false")) == "true"
@@ -95,7 +96,7 @@ def read_subscription(
         return None
     if not url.lower().startswith("https:") and "sha256" not in fields and "key" not in fields:
         why = "over http, anybody on the way can change it: use https, or give its sha256 or the key of its publisher"
-        report.error(fields.line_of("url"), f"url: {url}", why)
+        fields.error("url", why, f"url: {url}")
         return None
     digest, signature = text.lower() if text else None, signature or f"{url}.minisig"
     return Subscription(url, every, digest, key, signature, is_optional, max_age, fields.line_of("url"))
@@ -129,23 +130,20 @@ def _fault_of(url: str) -> str | None:
     return "what is behind # is never sent" if parts.fragment else None
 
 
-def _key(
-    fields: MappingReader, report: ProblemReport, read_beside: Callable[[str, int], tuple[Path, bytes] | None]
-) -> PublicKey | None:
+def _key(fields: MappingReader, read_beside: Callable[[str, int], tuple[Path, bytes] | None]) -> PublicKey | None:
     text = fields.text("key")
     if text is None:
         return None
     from hushlist.minisign import PublicKey, SignatureError
 
-    line = fields.line_of("key")
     octets: bytes | str = text.strip()
     if not _KEY.fullmatch(text.strip()) and "\n" not in text.strip():
-        found = read_beside(text, line)
+        found = read_beside(text, fields.line_of("key"))
         if found is None:
             return None
         octets = found[1]
     try:
         return PublicKey.parse(octets)
     except SignatureError as error:
-        report.error(line, f"key: {text}", str(error))
+        fields.error("key", str(error), f"key: {text}")
         return None

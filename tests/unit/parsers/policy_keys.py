@@ -104,6 +104,6 @@ def _live(octets: bytes) -> None:
 def _on_failure(octets: bytes) -> None:
     node, report = _document(octets)
     if node is not None:
-        on_failure = read_on_failure(MappingReader(node, ("on-failure",), report), report)
+        on_failure = read_on_failure(MappingReader(node, ("on-failure",), report))
         assert not report.errors or b"open" in octets or not any(map(on_failure.passes, FailureCause))
     check_problems(report, octets)

@@ -100,13 +100,13 @@ def read(text: str, everybody: str = "{mode: block}") -> tuple[Group, list[str]]
     report = ProblemReport("p")
     schedules_node = read_document(b"{night: {times: 21:00-06:30}}", report)
     assert schedules_node is not None
-    zone = read_timezone(MappingReader(schedules_node, ("night", "timezone"), report), "timezone", report)
+    zone = read_timezone(MappingReader(schedules_node, ("night", "timezone"), report))
     schedules = read_schedules(schedules_node, zone, report)
     for_all, node = read_document(everybody.encode(), report), read_document(text.encode(), report)
     assert for_all is not None
     assert node is not None
     keys = ("categories", "default", "mode", "safe-search", "unblock", "pass-through")
-    settings = read_settings(MappingReader(for_all, keys, report), schedules, UTC, report, no_file)
+    settings = read_settings(MappingReader(for_all, keys, report), schedules, UTC, no_file)
     found = read_group(node, tuple(map(LayerUse, LAYERS)), settings, schedules, UTC, report, no_file)
     return found, list(map(str, report.errors))
 

@@ -15,9 +15,7 @@ def read(text: str) -> tuple[OnFailure, list[str]]:
     report = ProblemReport("policy.yaml")
     document = read_document(text.encode(), report)
     assert document is not None
-    return read_on_failure(MappingReader(document, ["on-failure", "layers"], report), report), [
-        *map(str, report.errors)
-    ]
+    return read_on_failure(MappingReader(document, ["on-failure", "layers"], report)), [*map(str, report.errors)]
 
 
 @pytest.mark.parametrize(

@@ -20,7 +20,7 @@ def read(value: str) -> tuple[tuple[Quota, ...], list[str]]:
     report = ProblemReport("p")
     document = read_document(f"quotas: {value}\n".encode(), report)
     assert document is not None
-    found = read_quotas(MappingReader(document, ("quotas",), report), BERLIN, report)
+    found = read_quotas(MappingReader(document, ("quotas",), report), BERLIN)
     return found, list(map(str, report.errors))
 
 

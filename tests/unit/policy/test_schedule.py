@@ -329,7 +329,7 @@ def test_a_schedule_with_errors_is_still_known_by_its_name() -> None:
 
 def timezone_of(text: str) -> tuple[str, list[str]]:
     report = ProblemReport("p")
-    zone = read_timezone(MappingReader(node_of(text), ("timezone",), report), "timezone", report)
+    zone = read_timezone(MappingReader(node_of(text), ("timezone",), report))
     return str(zone), list(map(str, report.errors))
 
 
@@ -501,7 +501,7 @@ def test_the_rules_of_a_time_zone_are_read_again_when_they_have_changed(tmp_path
             if name is not None:
                 (tmp_path / "new").write_bytes((system / name).read_bytes())
                 (tmp_path / "new").replace(rules)
-            zones.append(read_timezone(fields, "timezone", ProblemReport("p")))
+            zones.append(read_timezone(fields))
             assert rules_of_zone(zones[-1]) == rules
     finally:
         zoneinfo.reset_tzpath()
@@ -521,7 +521,7 @@ def test_the_example_of_the_reference_is_good() -> None:
     block = next(part for part in page.split("```yaml\n")[1:] if "bedtime:" in part).split("```")[0]
     report = ProblemReport("p")
     fields = MappingReader(node_of(block), ("timezone", "schedules"), report)
-    zone = read_timezone(fields, "timezone", report)
+    zone = read_timezone(fields)
     schedules = read_schedules(YamlNode(fields.line_of("schedules"), dict(fields.entries("schedules"))), zone, report)
     assert report.errors == []
     assert {schedule.is_on(at("2026-12-24T22:00")) for schedule in schedules.values()} == {True, False}
@@ -785,9 +785,7 @@ def categories_of(text: str) -> tuple[dict[str, ScheduledAction], list[str]]:
     report = ProblemReport("p")
     node = read_document(f"categories:\n{text}".encode(), report)
     assert node is not None
-    return read_categories(MappingReader(node, ("categories",), report), SCHEDULES, report), list(
-        map(str, report.errors)
-    )
+    return read_categories(MappingReader(node, ("categories",), report), SCHEDULES), list(map(str, report.errors))
 
 
 def test_categories_go_by_their_names_in_normal_form() -> None:
