@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
 
-from hushlist.cli.common import GOOD, Commands, add_command, complain, print_line
+from hushlist.cli.common import GOOD, Commands, add_command, complain, print_line, print_lines
 from hushlist.errors import SourceError
 from hushlist.policy.catalogue import read_catalogue, shipped_catalogue
 from hushlist.system.files import source_errors
@@ -92,8 +92,7 @@ def init(arguments: argparse.Namespace) -> int:
         policy.unlink()
         raise
     print_line(f"{policy}: a policy, which you can change; {own}: your own rules")
-    for line in _next_steps(policy):
-        print_line(line)
+    print_lines(_next_steps(policy))
     return GOOD
 
 

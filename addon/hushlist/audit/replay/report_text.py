@@ -8,7 +8,7 @@ from pathlib import PurePath
 
 from hushlist.audit.replay.audit_report import AuditReport, ListUse, ShownRecord
 from hushlist.audit.sources.recorded_request import text_of
-from hushlist.errors import printable
+from hushlist.errors import number_of, printable
 
 #: most rows of a table
 MOST_ROWS = 15
@@ -76,14 +76,13 @@ def report_text(report: AuditReport, width: int = 100) -> Iterator[str]:
 def _summary(report: AuditReport) -> Iterator[str]:
     rate, broken = report.records_a_second, report.broken
     speed = f", {rate:,} a second" if rate else ""
-    requests = "request" if report.records == 1 else "requests"
-    yield f"{report.records:,} {requests} in {report.seconds:.1f} s{speed}; policy {report.policy.path}"
+    requests = number_of(report.records, "request", "requests")
+    yield f"{requests} in {report.seconds:.1f} s{speed}; policy {report.policy.path}"
     share = _percent(report.stopped, report.records).strip()
     yield f"{report.stopped:,} would be stopped{share and f': {share}'}"
     yield from (f"{number:,} could not be decided: {why}" for why, number in report.faults.items())
     if broken.count:
-        records = "record" if broken.count == 1 else "records"
-        yield f"{broken.count:,} {records} could not be read:"
+        yield f"{number_of(broken.count, 'record', 'records')} could not be read:"
         yield from (f"  {own}" for own in broken.first[:MOST_ROWS])
         if broken.count > MOST_ROWS:
             yield f"  and {broken.count - MOST_ROWS:,} more"

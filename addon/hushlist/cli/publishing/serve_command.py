@@ -19,6 +19,7 @@ from hushlist.cli.common import (
     complain_of,
     parse_number,
     print_line,
+    print_lines,
     print_warnings,
 )
 from hushlist.errors import SourceError
@@ -142,8 +143,7 @@ async def _serve(arguments: argparse.Namespace, limits: ServerLimits, tls: ssl.S
         service.lists = publication.lists
         for own in publication.lists.values():
             print_warnings(own.warnings)
-        for line in publication.lines(histories):
-            print_line(line)
+        print_lines(publication.lines(histories))
 
     publication = await asyncio.to_thread(read)
     use(publication)
