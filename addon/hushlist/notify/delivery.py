@@ -16,12 +16,16 @@ from email.message import EmailMessage
 from email.utils import formatdate, make_msgid
 from http.client import HTTPConnection, HTTPException, HTTPSConnection
 from pathlib import Path
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from hushlist import __version__
 from hushlist.errors import HushlistError, to_json
 from hushlist.policy.notify_channels import Channel, CommandChannel, MailChannel, WebhookChannel
 from hushlist.system.files import read_private, reason_of
+
+if TYPE_CHECKING:
+    from hushlist.notify.notifier import Notice
 
 #: seconds that a server may say nothing, and that a command may take
 PATIENCE = 10.0
@@ -33,17 +37,18 @@ class DeliveryError(HushlistError):
     """A notice could not be delivered; the message says why, without secrets."""
 
 
-def deliver(channel: Channel, title: str, message: str, plain: Mapping[str, object], html: str | None = None) -> None:
-    """Deliver a notice, to mail programs also as ``html``; ``DeliveryError`` if that was not possible."""
+def deliver(channel: Channel, notice: Notice) -> None:
+    """Deliver a notice, to mail programs and to programs also as a page; ``DeliveryError`` if that was not possible."""
+    plain = notice.as_dict()
+    whole = plain if notice.html is None else {**plain, "html": notice.html}
     try:
         match channel:
             case WebhookChannel():
-                # a server of notices takes short ones
-                _post(channel, plain if html is None or channel.topic is not None else {**plain, "html": html})
+                _post(channel, whole if channel.topic is None else plain)  # a server of notices takes short ones
             case MailChannel():
-                _mail(channel, title, message, html)
+                _mail(channel, notice)
             case CommandChannel():
-                _run(channel, plain if html is None else {**plain, "html": html})
+                _run(channel, whole)
     except DeliveryError:
         raise
     except ssl.SSLCertVerificationError as error:
@@ -78,14 +83,14 @@ def _post(channel: WebhookChannel, plain: Mapping[str, object]) -> None:
         raise DeliveryError(f"the server answered {status}")
 
 
-def _mail(channel: MailChannel, title: str, message: str, html: str | None) -> None:
+def _mail(channel: MailChannel, notice: Notice) -> None:
     mail = EmailMessage()
-    mail["From"], mail["To"], mail["Subject"] = channel.sender, ", ".join(channel.to), title
+    mail["From"], mail["To"], mail["Subject"] = channel.sender, ", ".join(channel.to), notice.title
     mail["Date"], mail["Message-ID"] = formatdate(), make_msgid(domain=channel.sender.rpartition("@")[2])
     mail["Auto-Submitted"] = "auto-generated"  # RFC 3834: nobody's holiday note answers it
-    mail.set_content(message)
-    if html is not None:
-        mail.add_alternative(html, subtype="html")
+    mail.set_content(notice.message)
+    if notice.html is not None:
+        mail.add_alternative(notice.html, subtype="html")
     context = ssl.create_default_context()
     if channel.tls == "tls":
         server: smtplib.SMTP = smtplib.SMTP_SSL(channel.server, channel.port, timeout=PATIENCE, context=context)

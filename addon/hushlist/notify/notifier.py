@@ -47,17 +47,13 @@ class Notice:
 Deliver = Callable[[Channel, Notice], None]
 
 
-def _deliver(channel: Channel, notice: Notice) -> None:
-    deliver(channel, notice.title, notice.message, notice.as_dict(), notice.html)
-
-
 class Notifier:
     """Hands notices to every channel."""
 
     def __init__(
         self,
         channels: Iterable[Channel] = (),
-        send_by: Deliver = _deliver,
+        send_by: Deliver = deliver,
         *,
         pauses: tuple[float, ...] = PAUSES,
         clock: Callable[[], float] = monotonic,

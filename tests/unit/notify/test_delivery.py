@@ -15,6 +15,7 @@ import pytest
 
 from hushlist.notify import delivery
 from hushlist.notify.delivery import DeliveryError, deliver
+from hushlist.notify.notifier import Notice
 from hushlist.policy.notify_channels import Channel, CommandChannel, MailChannel, WebhookChannel
 from unit.compiling.https_origin import write_chain
 from unit.notify.servers import LOOPBACK, HttpServer, SmtpServer, listening
@@ -23,7 +24,7 @@ PLAIN = {"title": "jo asks", "message": "for \u00e9\u2028", "request": {"id": 1}
 
 
 def send(channel: Channel) -> None:
-    deliver(channel, "jo asks for \u00e9", "for \u00e9\nReason: <b>\n", PLAIN)
+    deliver(channel, Notice("jo asks for \u00e9", "for \u00e9\nReason: <b>\n", PLAIN))
 
 
 @pytest.fixture
@@ -57,7 +58,7 @@ def mail(port: int, tls: str, login: Path | None = None) -> MailChannel:
 def test_a_summary_is_html_in_mail_and_in_the_json_of_programs() -> None:
     page, smtp = "<!doctype html><p>é", SmtpServer()
     with listening(smtp) as port:
-        deliver(mail(port, "none"), "The week", "in words", PLAIN, page)
+        deliver(mail(port, "none"), Notice("The week", "in words", PLAIN, html=page))
     message = email.message_from_bytes(smtp.mail, policy=default)
     assert message.get_content_type() == "multipart/alternative"
     parts = [(part.get_content_type(), part.get_content().strip()) for part in message.iter_parts()]  # type: ignore[attr-defined]
@@ -65,7 +66,7 @@ def test_a_summary_is_html_in_mail_and_in_the_json_of_programs() -> None:
     for topic, told in ((None, page), ("phone", None)):
         server = HttpServer()
         with listening(server) as port:
-            deliver(webhook(port, topic=topic), "The week", "in words", PLAIN, page)
+            deliver(webhook(port, topic=topic), Notice("The week", "in words", PLAIN, html=page))
         assert json.loads(server.body).get("html") == told
 
 
@@ -219,7 +220,7 @@ def test_a_command_that_fails_is_told(channel: CommandChannel, why: str) -> None
 
 
 def test_a_command_that_reads_nothing_is_none_that_failed() -> None:
-    deliver(command("pass"), "", "", {"message": "x" * (1 << 20)})
+    deliver(command("pass"), Notice("", "", {"message": "x" * (1 << 20)}))
 
 
 @pytest.mark.skipif(os.name != "posix", reason="there are process groups")
