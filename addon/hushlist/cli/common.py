@@ -47,6 +47,12 @@ def add_command(
     return parser
 
 
+def add_group(commands: Commands, name: str, text: str, about: str | None = None) -> Commands:
+    """Add a command that has commands of its own, which are added to the result; ``about`` is told of it at length."""
+    parser = commands.add_parser(name, help=text, description=sentence(text) if about is None else about)
+    return parser.add_subparsers(required=True, metavar="COMMAND")
+
+
 def add_urls_command(commands: Commands, name: str, command: Command, text: str) -> argparse.ArgumentParser:
     """Add a command that takes URLs; ``urls_of`` reads them."""
     parser = add_command(commands, name, command, text)

@@ -10,7 +10,7 @@ import time
 
 from hushlist.admin.admin_store import AdminStore, default_path
 from hushlist.cli.command_options import clock_of
-from hushlist.cli.common import GOOD, Commands, add_command, complain, print_json, print_line, remark
+from hushlist.cli.common import GOOD, Commands, add_command, add_group, complain, print_json, print_line, remark
 from hushlist.cli.operation.override_command import acting_user, add_store, local_moment, parse_duration, store_of
 from hushlist.policy.admin import Role
 
@@ -19,15 +19,10 @@ _LONGEST_NAME = 100
 
 def add_to(commands: Commands) -> None:
     """Add the command ``admin`` with its own commands."""
-    parser = commands.add_parser(
-        "admin",
-        help="tokens for programs that use the interface of the live page",
-        description="Tokens for programs that use the interface of the live page, where the policy has 'admin'.",
-    )
-    token = parser.add_subparsers(required=True, metavar="COMMAND").add_parser(
-        "token", help="make, list and revoke tokens", description="Make, list and revoke tokens."
-    )
-    own = token.add_subparsers(required=True, metavar="COMMAND")
+    text = "tokens for programs that use the interface of the live page"
+    about = "Tokens for programs that use the interface of the live page, where the policy has 'admin'."
+    admin = add_group(commands, "admin", text, about)
+    own = add_group(admin, "token", "make, list and revoke tokens")
     made = add_command(own, "make", make_token, "make a token and print it; it cannot be shown again")
     made.add_argument("name", type=parse_name, metavar="NAME", help="what the record calls it")
     made.add_argument("--role", type=Role, choices=list(Role), required=True, help="what it may do")

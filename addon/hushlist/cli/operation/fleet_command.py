@@ -6,19 +6,15 @@ import argparse
 import time
 from contextlib import closing
 
-from hushlist.cli.common import FOUND, GOOD, Commands, add_command, print_json, print_line, remark
+from hushlist.cli.common import FOUND, GOOD, Commands, add_command, add_group, print_json, print_line, remark
 from hushlist.cli.operation.override_command import add_store, store_of
 from hushlist.fleet.proxy_records import SHOWN, ProxyRecord, ProxyRecords, age, default_path, troubles
 
 
 def add_to(commands: Commands) -> None:
     """Add the command ``fleet`` with its own command."""
-    parser = commands.add_parser(
-        "fleet",
-        help="the proxies that share a store, and which of them differ from the others",
-        description="The proxies that share a store.",
-    )
-    own = parser.add_subparsers(required=True, metavar="COMMAND")
+    text = "the proxies that share a store, and which of them differ from the others"
+    own = add_group(commands, "fleet", text, "The proxies that share a store.")
     codes = "Exit codes: 0 all agree; 1 something is wrong with one, or there is none; 2 wrong usage or bad input."
     text = "show each proxy: version, policy, index, load and age, and what is wrong with it"
     status = add_command(own, "status", show_status, text, codes)

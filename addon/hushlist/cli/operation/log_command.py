@@ -17,6 +17,7 @@ from hushlist.cli.common import (
     GOOD,
     Commands,
     add_command,
+    add_group,
     checked,
     complain,
     parse_number,
@@ -24,7 +25,6 @@ from hushlist.cli.common import (
     print_json,
     print_line,
     remark,
-    sentence,
 )
 from hushlist.errors import printable
 from hushlist.journal.log_database import (
@@ -60,8 +60,7 @@ _PAUSE = 0.5
 def add_to(commands: Commands) -> None:
     """Add the command ``log`` with its own commands."""
     text = "show what was decided, count it, and look a reference number up, in the decision log"
-    parser = commands.add_parser("log", help=text, description=sentence(text))
-    own = parser.add_subparsers(required=True, metavar="COMMAND")
+    own = add_group(commands, "log", text)
     tail = _add(own, "tail", show_tail, "print the last decisions, the newest last")
     _add_number(tail, 10, "how many")
     tail.add_argument("-f", "--follow", action="store_true", help="go on with what is written from now on")

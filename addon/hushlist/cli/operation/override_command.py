@@ -23,6 +23,7 @@ from hushlist.cli.common import (
     Command,
     Commands,
     add_command,
+    add_group,
     complain,
     parse_number,
     parse_place,
@@ -79,14 +80,13 @@ def parse_sharer(text: str) -> str:
 
 def add_to(commands: Commands) -> None:
     """Add the command ``override`` with its own commands."""
-    parser = commands.add_parser(
-        "override",
-        help="unblock something for a while: grants, single-use codes, passphrases, answers to who asks",
-        description="Unblock something for a while. A grant unblocks a target at once; a code does so when somebody "
-        "enters it on a block page. Where the policy lets people ask, 'requests' shows what they ask for. "
-        "Proxies on this machine see a change within a second.",
+    text = "unblock something for a while: grants, single-use codes, passphrases, answers to who asks"
+    about = (
+        "Unblock something for a while. A grant unblocks a target at once; a code does so when somebody enters it on a "
+        "block page. Where the policy lets people ask, 'requests' shows what they ask for. Proxies on this machine see "
+        "a change within a second."
     )
-    own = parser.add_subparsers(required=True, metavar="COMMAND")
+    own = add_group(commands, "override", text, about)
     given = _add(
         own,
         "grant",

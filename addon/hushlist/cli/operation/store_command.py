@@ -9,18 +9,14 @@ import argparse
 from pathlib import Path
 
 from hushlist.cli.command_options import policy_of
-from hushlist.cli.common import GOOD, Commands, add_command, complain, print_line
+from hushlist.cli.common import GOOD, Commands, add_command, add_group, complain, print_line
 from hushlist.system.postgres import DatabaseError, migrate
 
 
 def add_to(commands: Commands) -> None:
     """Add the command ``store`` with its own command."""
-    parser = commands.add_parser(
-        "store",
-        help="the databases that several machines share",
-        description="The databases that several machines share: 'store' and 'log' of the policy.",
-    )
-    own = parser.add_subparsers(required=True, metavar="COMMAND")
+    about = "The databases that several machines share: 'store' and 'log' of the policy."
+    own = add_group(commands, "store", "the databases that several machines share", about)
     text = "make their tables, or change those of an older Hushlist"
     migrated = add_command(own, "migrate", migrate_stores, text)
     migrated.add_argument("--policy", type=Path, metavar="FILE", required=True, help="the policy that names them")
