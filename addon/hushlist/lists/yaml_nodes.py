@@ -54,6 +54,11 @@ class YamlNode:
             return "nothing"
         return {str: "text", list: "a list", dict: "a mapping"}[type(self.value)]
 
+    @property
+    def items(self) -> list[YamlNode]:
+        """The items of a list; anything else is a list of one."""
+        return self.value if isinstance(self.value, list) else [self]
+
     def __str__(self) -> str:
         return repr(self.value) if isinstance(self.value, str) else self.kind
 

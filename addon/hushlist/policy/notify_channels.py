@@ -150,7 +150,7 @@ def _mail(fields: MappingReader, find_file: FindFile) -> Channel | None:
     for key in ("from", "server"):
         fields.require(key, "mail", f"it has no {key!r}")
     node = fields.node("mail")
-    items = [] if node is None else node.value if isinstance(node.value, list) else [node]
+    items = [] if node is None else node.items
     to = [item.value for item in items if isinstance(item.value, str) and _ADDRESS.fullmatch(item.value)]
     if len(to) < max(1, len(items)):
         fields.error("mail", "expected an address such as jo@example.org, or a list of them")

@@ -104,12 +104,11 @@ def read_name_answers(node: YamlNode, report: ProblemReport) -> NameAnswers:
     blocked = fields.node("blocked")
     if blocked is None:
         return NameAnswers()
-    items = blocked.value if isinstance(blocked.value, list) else [blocked]
-    words = [item.value for item in items]
+    words = [item.value for item in blocked.items]
     if words in ([NXDOMAIN], [REFUSED]):
         return NameAnswers(refused=words == [REFUSED])
     found: dict[int, IPv4Address | IPv6Address] = {}
-    for item in items:
+    for item in blocked.items:
         address = _address(item)
         if address is None:
             report.error(item.line, f"blocked: {item}", _EXPECTED)
@@ -256,9 +255,8 @@ _LOCAL = re.compile(r"syslog:(/[^\0]+)")
 
 def _copies(fields: MappingReader) -> Iterator[LogCopy]:
     node = fields.node("also")
-    items = [] if node is None else node.value if isinstance(node.value, list) else [node]
     seen = set[LogCopy]()
-    for item in items:
+    for item in [] if node is None else node.items:
         copy = _copy(str(item.value)) if isinstance(item.value, str) else None
         if copy is None:
             expected = "expected stdout, syslog:/PATH, syslog+udp://HOST:PORT or syslog+tcp://HOST:PORT"

@@ -78,10 +78,9 @@ def read_quotas(fields: MappingReader, zone: tzinfo) -> tuple[Quota, ...]:
 
 
 def _read_entries(category: str, node: YamlNode, zone: tzinfo, report: ProblemReport) -> Iterator[Quota]:
-    entries = node.value if isinstance(node.value, list) else [node]
-    if not entries:
+    if not node.items:
         report.error(node.line, category, f"expected minutes, or mappings with {', '.join(_KEYS)}, not an empty list")
-    for entry in entries:
+    for entry in node.items:
         fields = MappingReader(entry.short_for("minutes"), _KEYS, report)
         per = fields.choice("per", PERIODS) or "day"
         minutes = fields.number("minutes", 1, PERIODS[per] * A_DAY)

@@ -157,11 +157,10 @@ class _Draft:
 
 
 def _read_entries(name: str, node: YamlNode, report: ProblemReport) -> list[_Draft]:
-    items = node.value if isinstance(node.value, list) else [node]
-    if node.value is None or not items:
+    if node.value is None or not node.items:
         report.error(node.line, name, f"the schedule is empty: expected entries with {', '.join(_KEYS)}")
         return []
-    return [_read_entry(name, item, report) for item in items]
+    return [_read_entry(name, item, report) for item in node.items]
 
 
 def _read_entry(name: str, node: YamlNode, report: ProblemReport) -> _Draft:
@@ -190,7 +189,7 @@ def _read_parts(
     key: str, node: YamlNode, parse: Callable[[str], _Read], report: ProblemReport
 ) -> Iterator[tuple[int, _Read]]:
     """The items of a list, or of text with commas, each with its line."""
-    for item in node.value if isinstance(node.value, list) and node.value else [node]:
+    for item in node.items or [node]:
         if not isinstance(item.value, str) or not item.value.strip():
             kind = "an empty list" if item.value == [] else item.kind
             report.error(item.line, key, f"expected {_EXPECTED[key]}, not {kind}")
