@@ -158,6 +158,22 @@ def iis(target: bytes) -> bytes | None:
     return _resolved(unquote_to_bytes(path).replace(b"\\", b"/"), merging=True)
 
 
+def aspnet(target: bytes) -> bytes | None:
+    """CookielessHelper.cs of .NET Framework behind IIS; and again, as HttpResponse.RemoveAppPathModifier did."""
+    path = iis(target)
+    found = re.search(rb"/(\((?:[A-Z]\([^/)]*\))+\))/", path or b"")
+    if path is None or found is None:
+        return path
+    path = path[: found.start()] + path[found.end() - 1 :]
+    return path.replace(b"/" + found[1], b"", 1) or b"/"
+
+
+def windows(target: bytes) -> bytes | None:
+    """A static server on NTFS, to which a folder's name is the same with the type of its stream ([MS-FSCC] 2.1.5)."""
+    path = iis(target)
+    return None if path is None else re.sub(rb"(?i)(:\$I30:|::)\$(INDEX_ALLOCATION|DATA)(?=/|\Z)", b"", path)
+
+
 def unescaping_twice(target: bytes) -> bytes | None:
     """An application that unescapes what its server has unescaped, and resolves then."""
     return _resolved(unquote_to_bytes(unquote_to_bytes(_path(target))), merging=True)
@@ -197,6 +213,8 @@ SERVERS: dict[str, Model] = {
         tomcat_keeping_slashes,
         jetty,
         iis,
+        aspnet,
+        windows,
         unescaping_twice,
         unescaping_again,
         gunicorn,
@@ -210,7 +228,7 @@ _PIECES = (
     *(b"/", b"/", b"/", b"//", b"\\", b"%2f", b"%2F", b"%252f", b"%5c", b"%255C"),
     *(b"..", b"..", b".", b"%2e%2e", b".%2E", b"%2e", b"%252e%252e", b"%2%65."),
     *(b";", b";x", b"%3b", b"%3Bx", b"?", b"#", b"%3f", b"%23", b"%253F", b"%u002f", b"%", b"%25", b"%09", b"%00"),
-    *(b"a", b"b", b"live", b"secret", b"%73ecret"),
+    *(b"a", b"b", b"live", b"secret", b"%73ecret", b"/(S(x))", b"%28A(y)%29/", b"::$INDEX_ALLOCATION"),
 )
 _ENDS = (b"/secret/x", b"secret/x", b"%2fsecret/x", b"/%73ecret/x", b"\\secret/x", b"/hidden", b"hidden", b"/x")
 

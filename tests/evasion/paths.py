@@ -176,6 +176,24 @@ SECRET: dict[str, list[bytes]] = {
         b"/secret/;",
         b"/secret/x;a",
     ],
+    # which ASP.NET on .NET Framework takes for a session, whether or not it has one
+    "sessions in the path": [
+        b"/(S(x))/secret/x",
+        b"/(A(x)F(y))/secret/x",
+        b"/sec/(S(x))ret/x",
+        b"/(S(x))/sec/(S(x))ret/x",
+        b"/%28S%28x%29%29/secret/x",
+        b"/a/..;/(X(1))/secret/x",
+        b"/(S(x))/a/../secret/x",
+        b"/secret/(S(x))/",
+    ],
+    # which Windows takes for the folder or the file itself
+    "streams of NTFS": [
+        b"/secret::$INDEX_ALLOCATION/x",
+        b"/secret:$i30:$Index_Allocation/x",
+        b"/secret%3a%3a%24INDEX_ALLOCATION/x",
+        b"/a/../secret::$INDEX_ALLOCATION/x::$DATA",
+    ],
     "tabs and line ends": [
         b"/se\tcret/x",
         b"/secret/\t",
@@ -310,6 +328,9 @@ WAYS_OUT = [
     b"/live/a%5cb\\..\\../x",
     b"/live/..%23/x",
     b"/live/%2%65./x",
+    b"/live/(S(x))/../x",
+    b"/live/(S(x))../x",
+    b"/live/./(S(x))./x",
 ]
 
 #: spellings of hashed URIs, whose canonical form is of its own kind

@@ -223,6 +223,15 @@ def remove_authority(path: bytes) -> bytes:
 remove_parameters = partial(re.compile(rb";[^/]*").sub, b"")
 
 
+#: removes the first session from a path, as ASP.NET on .NET Framework does wherever it stands, and does again where it
+#: stands twice (CookielessHelper.cs): b"/(S(x))/secret" -> b"/secret", b"/sec/(S(x)A(y))ret" -> b"/secret"
+remove_session = partial(re.compile(rb"/\((?:[A-Z]\([^/)]*\))+\)").sub, b"", count=1)
+#: removes the stream from names where it is that of the file or folder itself, as Windows does ([MS-FSCC], 2.1.5):
+#: b"/secret:$I30:$INDEX_ALLOCATION/x::$DATA" -> b"/secret/x"
+_STREAM = re.compile(rb":(?:\$I30)?:\$(?:INDEX_ALLOCATION|DATA)(?=/|\Z)", re.IGNORECASE)
+remove_streams = partial(_STREAM.sub, b"")
+
+
 _PERCENT_U = re.compile(rb"%[uU]([0-9A-Fa-f]{4})")
 
 

@@ -48,6 +48,8 @@ _SEVERAL = re.compile(
     rb"""[\0\t\n\r\\;?\#]
        | [.\x20](?:/|\Z)
        | [\0-\x20]\Z
+       | /\([A-Z]\(
+       | :\$
        | %[uU][0-9A-Fa-f]{4}""",
     re.VERBOSE,
 )
@@ -108,6 +110,10 @@ def _steps(path: bytes, query: bytes | None) -> Iterator[_Asked]:
             yield normalization.remove_authority(path), query
     if _SEMICOLON in path:
         yield normalization.remove_parameters(path), query
+    if b"/(" in path:
+        yield normalization.remove_session(path) or b"/", query
+    if b":$" in path:
+        yield normalization.remove_streams(path), query
     if b"/." in path:
         yield normalization.resolve_dot_segments(path), query
     if _QUESTION in path:

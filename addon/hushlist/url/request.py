@@ -175,9 +175,11 @@ def canonical_host(host: bytes) -> bytes:
 
 
 # Nearly every target has only one interpretation. It has nothing that a browser removes or that servers read in
-# different ways: an escape in the path, a name that ends with a dot (as dot segments do), a doubled slash, a backslash
-# or a parameter.
-_PLAIN_TARGET = re.compile(rb"((?:(?>/(?!/)[^\x00-\x20\x7f-\xff#%/;?\\]*+(?<!\.)))++)(?:\?([^\x00-\x20\x7f-\xff#]*+))?")
+# different ways: an escape in the path, a name that ends with a dot (as dot segments do), a doubled slash, a backslash,
+# a parameter, a session or a stream.
+_PLAIN_TARGET = re.compile(
+    rb"((?:(?>/(?![/(])[^\x00-\x20\x7f-\xff#$%/;?\\]*+(?<!\.)))++)(?:\?([^\x00-\x20\x7f-\xff#]*+))?"
+)
 # The same, but for parameters.
 _WITH_PARAMETERS = re.compile(_PLAIN_TARGET.pattern.replace(rb";", b"", 1))
 #: octets of a target whose forms are few enough for any number of names

@@ -22,6 +22,13 @@ from unit.hostile import urls
         (b"/a/.../b", {b"/a/.../b", b"/a/b"}),
         (b"/a./b%20/.c", {b"/a./b%20/.c", b"/a/b%20/.c", b"/a/b/.c"}),  # Windows
         (b"/a/..%20/b", {b"/a/..%20/b", b"/a/../b", b"/b"}),
+        (b"/a::$DATA/b", {b"/a::$DATA/b", b"/a/b"}),
+        (b"/a:$I30:$index_allocation", {b"/a:$I30:$index_allocation", b"/a"}),
+        (b"/a::$DATAx/b:$c", {b"/a::$DATAx/b:$c"}),
+        (b"/(S(x)A(y))/b", {b"/(S(x)A(y))/b", b"/b"}),  # ASP.NET
+        (b"/a/(S(x))b/(S(x))/", {b"/a/(S(x))b/(S(x))/", b"/ab/(S(x))/", b"/ab/"}),
+        (b"/(S(x))", {b"/(S(x))", b"/"}),
+        (b"/(s(x))/(S)/(S(x)/b)/()", {b"/(s(x))/(S)/(S(x)/b)/()"}),
         (b"/a%00b/c", {b"/a%00b/c", b"/a"}),  # servers in C
         (b"/\t/a/b", {b"/a/b", b"/%09/a/b", b"/b"}),
         (b"/caf%c3%a9/%e2%82%ac", {b"/caf%C3%A9/%E2%82%AC"}),
@@ -137,6 +144,8 @@ LONG = 1 << 16
         b"/" + b"a/../" * (LONG // 5),
         b"/" + b"%255c%252e" * (LONG // 10),
         b"/" + b"%c0%af;" * (LONG // 7),
+        b"/(" + b"A()" * (LONG // 3),
+        b"/a" + b":$" * (LONG // 2),
     ],
 )
 def test_a_long_path_is_read_in_few_ways(path: bytes) -> None:
