@@ -352,6 +352,23 @@ def test_safe_search_asks_for_it_and_connects_where_it_is(filtering: Proxy, orig
     assert "safe search: Google, strict" in filtering.get("http://call.test/?name=hushlist.explain&on=google").text
 
 
+@pytest.mark.parametrize("scheme", ["http", "https"])
+def test_safe_search_that_begins_holds_on_connections_that_are_open(
+    filtering: Proxy, folder: Path, origin: Origin, scheme: str
+) -> None:
+    replace(folder / "policy.yaml", policy_text().replace("safe-search: strict", "safe-search: off"))
+    filtering.log.wait_for(r"(\d rules of(.|\n)*){2}")
+    with filtering.client() as client, origin.watch() as arrived:
+        url, start = f"{scheme}://search.brave.com/", len(filtering.log)
+        assert [client.get(url).status_code for _ in range(2)] == [200, 200]
+        replace(folder / "policy.yaml", policy_text())
+        filtering.log.wait_for(r"\d rules of", start)
+        assert [client.get(url).status_code for _ in range(2)] == [200, 200]
+    assert len({one.peer for one in arrived.requests[:2]}) == 1
+    assert arrived.requests[1].peer not in {one.peer for one in arrived.requests[2:]}
+    assert "connected to ('safe.search.brave.com'" in filtering.log.text(start)
+
+
 # -- commands ----------------------------------------------------------------------------------------------------------
 
 

@@ -320,6 +320,7 @@ class Hushlist:
         """mitmproxy's hook: know the connection again; end one that leads to another proxy of this machine."""
         self._own.note(data)
         self._own_proxies.connected(data)
+        self._requests.connected(data)
 
     def server_connect(self, data: ServerConnectionHookData) -> None:
         """mitmproxy's hook: do not connect to refused servers; connect to the hosts of safe search."""

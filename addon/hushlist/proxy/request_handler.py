@@ -16,6 +16,7 @@ from hushlist.decide.decision import Judgement
 from hushlist.errors import UrlError, logger_of
 from hushlist.policy.safe_search import rewrite_for_safe_search
 from hushlist.proxy import flow_outcome
+from hushlist.proxy.connections.client_connections import end_server, servers_of
 from hushlist.proxy.flow_outcome import Bodies, is_open, refuse
 from hushlist.proxy.flow_request import (
     Seen,
@@ -170,10 +171,18 @@ class RequestHandler:
 
         Host header and TLS server name stay, as if a CNAME record led there.
         """
-        address = data.server.address
-        host = self._led.get(data.client, {}).get(address[0]) if address else None
+        address, host = data.server.address, self._host_led_to(data)
         if address and host:
             data.server.address = (host, address[1])
+
+    def connected(self, data: ServerConnectionHookData) -> None:
+        """mitmproxy's hook ``server_connected``: end a connection that was begun before it had to be led elsewhere."""
+        if self._host_led_to(data):
+            end_server(data.client, data.server)
+
+    def _host_led_to(self, data: ServerConnectionHookData) -> str | None:
+        address = data.server.address
+        return self._led.get(data.client, {}).get(address[0]) if address else None
 
     def lead_tunnel(self, flow: http.HTTPFlow) -> None:
         """Ask an upstream proxy for a tunnel to the host of safe search."""
@@ -218,6 +227,9 @@ class RequestHandler:
             flow.request.host = host  # an upstream proxy connects to the host that the request names
         else:
             self._led.setdefault(flow.client_conn, {})[flow.request.host] = host
+            for server in servers_of(flow.client_conn):  # mitmproxy would use one again that was not led
+                if server.connected and server.address and server.address[0] == flow.request.host:
+                    end_server(flow.client_conn, server)
 
     def _keep(self, flow: http.HTTPFlow) -> None:
         """Keep the decision for the request as it was changed here."""

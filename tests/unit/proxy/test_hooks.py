@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from mitmproxy import connection, ctx, http
@@ -114,6 +115,22 @@ def test_another_proxy_is_asked_for_a_tunnel_to_where_a_search_is_safe(hushlist:
         tunnel.client_conn = search.client_conn
         hushlist.http_connect_upstream(tunnel)
         assert tunnel.request.host == expected
+
+
+def test_a_connection_that_was_begun_before_a_search_became_safe_is_ended(hushlist: Hushlist) -> None:
+    search, ended = flow_of("https://search.brave.com/?q=x"), []
+    client = search.client_conn
+    servers = {name: connection.Server(address=(name, 443)) for name in ("search.brave.com", "other.example")}
+    io = SimpleNamespace(writer=SimpleNamespace(close=lambda: None))
+    handler = SimpleNamespace(transports=dict.fromkeys(servers.values(), io), close_connection=ended.append)
+    ctx.master.addons.add(SimpleNamespace(name="proxyserver", connections={client.id: handler}))
+    for server in servers.values():
+        hushlist.server_connect(ServerConnectionHookData(server, client))
+    hushlist.requestheaders(search)
+    assert ended == []  # none is connected yet
+    for server in servers.values():
+        hushlist.server_connected(ServerConnectionHookData(server, client))
+    assert ended == [servers["search.brave.com"]]
 
 
 # -- what people see ---------------------------------------------------------------------------------------------------

@@ -106,6 +106,19 @@ def _layers(top: layer.Layer) -> list[layer.Layer]:
     return found
 
 
+def servers_of(client: connection.Client) -> list[connection.Server]:
+    """The servers that mitmproxy has a connection to for a client."""
+    transports = getattr(handler_of(client), "transports", {})
+    return [own for own in transports if isinstance(own, connection.Server)]
+
+
+def end_server(client: connection.Client, server: connection.Server) -> None:
+    """End a connection to a server: what is open on it fails, nothing more is sent, the next request has another."""
+    handler = handler_of(client)
+    handler.close_connection(server)
+    handler.transports[server].writer.close()
+
+
 def end_connection(client: connection.Client) -> None:
     """End a client's connection as mitmproxy does one on which nothing happens.
 
