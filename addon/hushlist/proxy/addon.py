@@ -25,6 +25,7 @@ from hushlist.proxy.connections.alternative_services import keep_here
 from hushlist.proxy.connections.certificate_pinning import CertificatePinning
 from hushlist.proxy.connections.client_connections import refuse_forged
 from hushlist.proxy.connections.dns_queries import DnsQueries, ask_filter_first
+from hushlist.proxy.connections.open_files import OpenFiles
 from hushlist.proxy.connections.own_proxies import OwnProxies
 from hushlist.proxy.connections.proxy_protocol import ProxyProtocol, read_balancers
 from hushlist.proxy.connections.relayed_connections import RelayedConnections
@@ -92,6 +93,7 @@ class Hushlist:
         self._onboarding: str | None = None
         self._is_running = False
         self._options_before: dict[str, object] = {}
+        self._files = OpenFiles()
         self._proxy_protocol = ProxyProtocol()
         self._own_proxies = OwnProxies(self.runtime, self._proxy_protocol)
         # mitmproxy's hooks that one part handles alone; the others are methods below
@@ -267,6 +269,7 @@ class Hushlist:
     def client_connected(self, client: connection.Client) -> Awaitable[None] | None:
         """mitmproxy's hook: find out who it is, before it can send anything."""
         self._stop.connected(client)
+        self._files.connected(client, client)
         refuse_forged(client)
         return self._proxy_protocol.connected(client)
 
@@ -319,6 +322,7 @@ class Hushlist:
     def server_connected(self, data: ServerConnectionHookData) -> None:
         """mitmproxy's hook: know the connection again; end one that leads to another proxy of this machine."""
         self._own.note(data)
+        self._files.connected(data.client, data.server)
         self._own_proxies.connected(data)
         self._requests.connected(data)
 

@@ -60,6 +60,13 @@ def transport_of(client: connection.Client) -> WriteTransport | None:
     return io.writer.transport if io is not None and isinstance(io.writer, StreamWriter) else None
 
 
+def file_of(client: connection.Client, end: connection.Connection) -> int | None:
+    """The number of the open file of a connection over TCP: that of the client, or one to a server for it."""
+    io = getattr(handler_of(client), "transports", {}).get(end)
+    own = io.writer.get_extra_info("socket") if io is not None and isinstance(io.writer, StreamWriter) else None
+    return None if own is None else int(own.fileno())
+
+
 def announce_end(client: connection.Client, latest: float) -> None:
     """Tell a client over HTTP/2 to ask nothing more on its connection: behind the last answer that is open.
 

@@ -1,0 +1,89 @@
+"""Keeps files free: when connections take nearly all that the process may open, the client with the most loses some.
+
+mitmproxy keeps a connection for ten minutes in which nothing happens. Without a free file nobody else can connect, and
+neither list nor log can be opened. So one client could stop the proxy for all.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections import defaultdict
+from ipaddress import ip_address
+from typing import Any
+
+from mitmproxy import connection
+
+from hushlist.errors import logger_of
+from hushlist.policy.groups import address_text
+from hushlist.proxy.connections.client_connections import all_connections, end_connection, file_of, transport_of
+
+logger = logger_of(__name__)
+
+#: of the files that may be open, the part that stays free: asyncio accepts 100 connections before it does anything else
+_FREE = 1 / 4
+#: of a client's connections, the part that ends at once: to find the client, all are looked at
+_PART = 1 / 3
+
+
+class OpenFiles:
+    """Makes room when files run out. Only the event loop uses it."""
+
+    def __init__(self) -> None:
+        #: whether files are about to be closed
+        self._is_closing = False
+
+    def connected(self, client: connection.Client, end: connection.Connection) -> None:
+        """Look at a new connection of a client, or one to a server for it: its file has the lowest number of all free
+        ones."""
+        number = None if self._is_closing else file_of(client, end)
+        bound = most_files() * (1 - _FREE)
+        if number is not None and number > bound > 0 and _next_file(number) > bound:
+            self._make_room()
+
+    def _make_room(self) -> None:
+        by_client: defaultdict[bytes, list[Any]] = defaultdict(list)
+        for handler in all_connections():
+            if handler.client.connected:
+                by_client[_network(handler.client)].append(handler)
+        most = max(by_client.values(), key=lambda own: sum(len(one.transports) for one in own))
+        most.sort(key=lambda own: own.timeout_watchdog.last_activity)
+        ended = [own.client for own in most[: 1 + int(_PART * len(most))]]
+        for client in ended:
+            transport = transport_of(client)
+            end_connection(client)
+            if transport is not None:
+                transport.abort()  # which closes the file before anybody else connects
+        self._is_closing = True
+        asyncio.get_running_loop().call_soon(self._closed)
+        logger.warning(
+            "hushlist: nearly as many files are open as the system allows: ended %d of %d connections of %s",
+            *(len(ended), len(most), ended[0].peername[0]),
+        )
+
+    def _closed(self) -> None:
+        self._is_closing = False
+
+
+def most_files() -> int:
+    """How many files may be open; 0 or less: as many as there are."""
+    try:
+        from resource import RLIMIT_NOFILE, getrlimit
+    except ImportError:  # on Windows, sockets are no files
+        return 0
+    return getrlimit(RLIMIT_NOFILE)[0]
+
+
+def _next_file(number: int) -> int:
+    """The number that the next file would have."""
+    try:
+        found = os.dup(number)
+    except OSError:
+        return number
+    os.close(found)
+    return found
+
+
+def _network(client: connection.Client) -> bytes:
+    """The client's address, or its network of IPv6, in which one client may have any number of addresses."""
+    return ip_address(address_text(client.peername[0]).partition("%")[0]).packed[:8]
