@@ -220,6 +220,19 @@ def test_a_request_is_blocked_if_any_of_its_names_is(proxy: Proxy, origin: Origi
     assert arrived.connections == 0
 
 
+@pytest.mark.parametrize("tunnel", [b"", b"CONNECT good.test:80 HTTP/1.1\r\n\r\n"], ids=["plain", "in a tunnel"])
+@pytest.mark.parametrize("version", [b"HTTP/1.0", b"HTTP/1.1"])
+def test_an_origin_is_told_the_host_that_passes(proxy: Proxy, origin: Origin, tunnel: bytes, version: bytes) -> None:
+    """By itself, it may answer for another one of its hosts, which is blocked."""
+    target = b"/" if tunnel else b"http://good.test/"
+    with origin.watch() as arrived, proxy.connect() as connection:
+        connection.sendall(tunnel)
+        assert not tunnel or read_answer(connection, "CONNECT").status == 200
+        connection.sendall(b"GET %b %b\r\n\r\n" % (target, version))
+        assert read_answer(connection).status == 200
+    assert [request.host for request in arrived.requests] == ["good.test"]
+
+
 @pytest.mark.parametrize(
     "head",
     [

@@ -10,6 +10,7 @@ from typing import NamedTuple
 from weakref import WeakKeyDictionary, WeakSet
 
 from mitmproxy import connection, http
+from mitmproxy.net.http.url import hostport
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.decide.decision import Judgement
@@ -136,6 +137,7 @@ class RequestHandler:
                     self._unblocker.remember(flow, recorded)
             elif is_open(flow):
                 self._ask_the_name(flow, request)
+                self._name_the_host(flow)
                 self._search_safely(flow, recorded)
                 if recorded.settings.quotas:
                     self._metered.begin(flow, flow.client_conn, recorded)
@@ -196,6 +198,18 @@ class RequestHandler:
         if name is not None:
             flow.request.data.host = name
             self._keep(flow)
+
+    def _name_the_host(self, flow: http.HTTPFlow) -> None:
+        """Tell the origin who was decided, where the client does not: by itself, it may answer for any of its hosts.
+
+        Spec: RFC 9112, 3.2.2: who forwards a request "MUST generate a new Host field-value"
+        """
+        asked = flow.request
+        if "host" not in asked.headers and not (asked.authority and (asked.is_http2 or asked.is_http3)):
+            with suppress(UrlError):
+                host = canonical_host(to_bytes(asked.host)).decode("ascii")
+                asked.headers.insert(0, "Host", hostport(asked.scheme, host, asked.port))
+                self._keep(flow)
 
     def _search_safely(self, flow: http.HTTPFlow, judgement: Judgement) -> None:
         """Ask a search engine for safe results if the policy says so and the client does not.

@@ -91,6 +91,37 @@ def test_a_request_goes_to_the_name_that_was_decided(hushlist: Hushlist, flow: h
     assert (flow.request.data.host, flow.request.headers.get("host")) == (connected, named)
 
 
+@pytest.mark.parametrize(
+    ("flow", "named"),
+    [
+        (flow_of("http://good.example/"), "good.example"),
+        (flow_of("http://good.example:81/"), "good.example:81"),
+        (flow_of("https://good.example/", sni="good.example"), "good.example"),
+        (flow_of("https://198.51.100.1/", mode="transparent", sni="good.example"), "good.example"),
+        (flow_of("http://198.51.100.1/", mode="transparent"), "198.51.100.1"),
+        (flow_of("http://[2001:db8::1]/", mode="socks5"), "[2001:db8::1]"),
+        (flow_of("http://good.example/", "Good.Example:80"), "Good.Example:80"),
+    ],
+)
+@pytest.mark.parametrize("version", ["HTTP/1.0", "HTTP/1.1"])
+def test_the_origin_is_told_who_was_decided(hushlist: Hushlist, flow: http.HTTPFlow, named: str, version: str) -> None:
+    flow = flow.copy()
+    flow.live, flow.request.http_version = True, version
+    hushlist.requestheaders(flow)
+    hushlist.request(flow)
+    assert flow.response is None
+    assert flow.request.headers.get_all("host") == [named]
+
+
+@pytest.mark.parametrize(("authority", "named"), [("good.example", []), ("", ["good.example"])])
+def test_a_request_over_http2_has_its_host_once(hushlist: Hushlist, authority: str, named: list[str]) -> None:
+    flow = flow_of("https://good.example/")
+    flow.request.http_version, flow.request.authority, flow.client_conn.alpn = "HTTP/2.0", authority, b"h2"
+    hushlist.requestheaders(flow)
+    assert flow.response is None
+    assert flow.request.headers.get_all("host") == named
+
+
 def test_what_was_led_to_its_name_is_not_decided_again(context: taddons.context, hushlist: Hushlist) -> None:
     flow = flow_of("http://198.51.100.1/", "tagged.example", "transparent")
     hushlist.requestheaders(flow)
