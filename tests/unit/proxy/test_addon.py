@@ -210,7 +210,7 @@ def test_a_blocked_page_says_why(hushlist: Hushlist) -> None:
 @pytest.mark.usefixtures("active")
 @pytest.mark.parametrize("path", [b"/a%0D%0Ab?%2F", b"//a/../b/%2e%2E/%7e", "/é".encode(), b"/\xff%00#f"])
 def test_what_passes_is_sent_as_it_came(hushlist: Hushlist, path: bytes) -> None:
-    flow = flow_of("http://Other.example/")
+    flow = flow_of("http://Other.example/", host="Other.example")
     flow.request.data.path = path
     before = flow.request.get_state()
     run(hushlist, flow)
@@ -861,7 +861,7 @@ def test_a_search_is_made_safe_and_noted(hushlist: Hushlist) -> None:
     assert flow.metadata[SAFE_SEARCH].startswith("Google, strict: ")
     flow = run(hushlist, flow_of("https://www.youtube.com/", youtube_restrict="off"))
     assert flow.request.headers.get_all("youtube-restrict") == ["Strict"]
-    unknown = flow_of("http://other.example/search?q=x&safe=off")
+    unknown = flow_of("http://other.example/search?q=x&safe=off", host="other.example")
     before = unknown.request.get_state()
     assert run(hushlist, unknown).request.get_state() == before
     assert SAFE_SEARCH not in unknown.metadata

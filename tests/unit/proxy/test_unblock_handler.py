@@ -377,7 +377,7 @@ def test_a_form_for_what_is_blocked_no_more_leads_on_and_stays_with_us(
     "query", ["", "?url=http://path.example/", "?url=http://path.example/secret/&seal=" + "A" * 140]
 )
 def test_a_post_that_is_no_form_of_ours_goes_to_its_origin_untouched(pupil: Person, query: str) -> None:
-    flow = pupil.flow(f"http://path.example{PATH}{query}", "POST", b"token=x", Connection="close")
+    flow = pupil.flow(f"http://path.example{PATH}{query}", "POST", b"token=x", Connection="close", Host="path.example")
     before = flow.request.get_state()
     assert pupil.ask(flow) is None
     assert flow.request.get_state() == before
