@@ -8,7 +8,8 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Generator, Iterator
+from collections.abc import Callable, Generator, Iterator
+from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
@@ -57,6 +58,8 @@ _TESTS = Path(__file__).parent
 #: folders whose tests start proxies, servers and browsers
 _SLOW = {"e2e", "evasion", "faults"}
 _NUMBERS = count()
+#: reports that nothing is made of
+_UNTOLD = {("passed", "setup"), ("passed", "teardown")}
 #: of a parameter, what a test is named by; the name goes into the environment, and to a second run of what failed
 _LONGEST_NAME = 200
 
@@ -91,6 +94,24 @@ class _Scheduling(LoadGroupScheduling):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_make_scheduler(config: pytest.Config, log: Any) -> _Scheduling | None:
     return _Scheduling(config, log) if config.getoption("dist") == "loadgroup" else None
+
+
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Have a worker tell once of a test that passes: five messages take longer than most tests do.
+
+    Only ``--durations`` and ``--junit-xml`` ask for all.
+    """
+    if session.config.option.durations is not None or session.config.option.xmlpath:
+        return
+    for worker in session.config.pluginmanager.get_plugins():
+        if send := getattr(worker, "sendevent", None):
+            worker.sendevent = partial(_send_what_counts, send)
+
+
+def _send_what_counts(send: Callable[..., None], name: str, **more: Any) -> None:
+    report = more.get("data", {}) if name == "testreport" else {}
+    if name not in ("logstart", "logfinish") and (report.get("outcome"), report.get("when")) not in _UNTOLD:
+        send(name, **more)
 
 
 def pytest_make_parametrize_id(val: object) -> str | None:
@@ -142,7 +163,7 @@ def postgres() -> Iterator[Server]:
 
 @pytest.fixture
 def database(postgres: Server) -> Iterator[PostgresAddress]:
-    """The address of a new database with our tables."""
+    """The address of a database with our tables, which are empty."""
     with postgres.database() as name:
         yield postgres.address(name)
 
