@@ -139,13 +139,21 @@ def pytest_collection() -> Iterator[None]:
 
 
 @pytest.fixture(scope="session", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
+def own_folders_of_all(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A cache folder, and a state folder in it, of the tests' own, which the programs that they start use, too."""
     folder = tmp_path_factory.mktemp("cache")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("XDG_CACHE_HOME", str(folder))
         patch.setenv("XDG_STATE_HOME", str(folder / "state"))
-        yield folder
+        yield
+
+
+@pytest.fixture(scope="module", autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """A cache folder of a file's own: who compiles a policy goes through the lists of all others in the folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp(f"cache_{next(_NUMBERS)}", numbered=False)))
+        yield
 
 
 @pytest.fixture
