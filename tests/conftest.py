@@ -41,6 +41,11 @@ settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 sys.dont_write_bytecode = False
 os.environ.pop("PYTHONDONTWRITEBYTECODE", None)
 
+# What compiles in the background would wait until no other test needs a core.
+_STARTUP = str(Path(__file__).with_name("startup"))
+if _STARTUP not in os.environ.get("PYTHONPATH", "").split(os.pathsep):
+    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, (os.environ.get("PYTHONPATH"), _STARTUP)))
+
 #: what of Linux is in memory: there, hundreds of tests do not wait until a disk has what is to outlast a failure
 _IN_MEMORY = Path("/dev/shm")
 #: octets that it needs to have free
