@@ -16,6 +16,8 @@ from hypothesis import HealthCheck, Phase, settings
 
 Calls = dict[int, CodeType]
 
+#: one of the numbers that ``sys.monitoring`` has for tools
+_TOOL = 3
 
 #: what tests measure time with; on a busy machine, they would see changes that are none
 _CLOCKS = {"seconds", "perf_counter", "process_time", "monotonic"}
@@ -53,6 +55,12 @@ class Recorder(_Quick):
         self._tests: list[tuple[str, float, list[tuple[str, int]]]] = []
         self._failed: set[str] = set()
 
+    def pytest_sessionstart(self) -> None:
+        super().pytest_sessionstart()
+        if sys.version_info >= (3, 12):
+            sys.monitoring.use_tool_id(_TOOL, "hushlist")
+            sys.monitoring.register_callback(_TOOL, sys.monitoring.events.PY_START, self._started)
+
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
         items[:] = [item for item in items if _CLOCKS.isdisjoint(_names_of(item))]
 
@@ -60,49 +68,60 @@ class Recorder(_Quick):
         if report.failed:
             self._failed.add(report.nodeid)
 
-    def _trace(self, frame: FrameType, _event: str, _argument: object) -> None:
-        code = frame.f_code
-        self._calls[id(code)] = code
-
     @pytest.hookimpl(wrapper=True)
     def pytest_make_collect_report(self, collector: pytest.Collector) -> Iterator[Any]:
         """Tables of tests may be made by the package."""
-        self._calls = calls = {}
-        sys.settrace(self._trace)
+        self._record(calls := {})
         try:
             return (yield)
         finally:
-            sys.settrace(None)
+            self._record(None)
             self._of_files.setdefault(collector.path, {}).update(calls)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_fixture_setup(self, fixturedef: pytest.FixtureDef[Any]) -> Iterator[Any]:
         """What a fixture calls is called for every test that uses it, also where it is made once for several."""
-        outer, self._calls = self._calls, {}
+        outer, calls = self._calls, Calls()
+        self._record(calls)
         try:
             return (yield)
         finally:
-            self._of_fixtures.setdefault(fixturedef.argname, {}).update(self._calls)
-            outer.update(self._calls)
-            self._calls = outer
+            self._of_fixtures.setdefault(fixturedef.argname, {}).update(calls)
+            outer.update(calls)
+            self._record(outer)
 
     @pytest.hookimpl(wrapper=True)
     def pytest_runtest_protocol(self, item: pytest.Item) -> Iterator[Any]:
-        self._calls = calls = dict(self._of_files.get(item.path, {}))
-        threading.settrace(self._trace)
-        sys.settrace(self._trace)
+        self._record(calls := dict(self._of_files.get(item.path, {})))
         start = time.monotonic()
         try:
             return (yield)
         finally:
-            sys.settrace(None)
-            threading.settrace(None)  # type: ignore[arg-type]
+            self._record(None)
             seconds = time.monotonic() - start
             for name in getattr(item, "fixturenames", ()):
                 calls.update(self._of_fixtures.get(name, {}))
             ours = [code for code in calls.values() if code.co_filename.startswith(self._folder)]
             places = {(code.co_filename.removeprefix(self._folder), code.co_firstlineno) for code in ours}
             self._tests.append((item.nodeid, seconds, sorted(places)))
+
+    def _record(self, calls: Calls | None) -> None:
+        """Write down here what is called from now on, in all threads, or nothing."""
+        self._calls = {} if calls is None else calls
+        if sys.version_info >= (3, 12):  # costs nearly nothing, as each function is seen once
+            sys.monitoring.restart_events()
+            sys.monitoring.set_events(_TOOL, 0 if calls is None else sys.monitoring.events.PY_START)
+        else:
+            trace = None if calls is None else self._trace
+            sys.settrace(trace)
+            threading.settrace(trace)
+
+    def _started(self, code: CodeType, _offset: int) -> object:
+        self._calls[id(code)] = code
+        return sys.monitoring.DISABLE
+
+    def _trace(self, frame: FrameType, _event: str, _argument: object) -> None:
+        self._calls[id(frame.f_code)] = frame.f_code
 
     def pytest_sessionfinish(self) -> None:
         passed = [test for test in self._tests if test[0] not in self._failed]
