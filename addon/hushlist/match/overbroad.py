@@ -63,11 +63,10 @@ class BreadthTest:
         if pattern.seal and (key is None or key.fingerprint != pattern.seal):
             return None
         expression = self.hashed(pattern.value, key if pattern.seal else None)
-        why = expression and self.of_expression(expression)
-        if expression is None or not why:
+        if expression is None:
             return None
         what = "it is" if len(pattern.value) == FULL_LENGTH else "it begins"
-        return f"{what} the hash of {expression.decode()}: {why}"
+        return f"{what} the hash of {expression.decode()}: {self.of_expression(expression)}"
 
     def hashed(self, value: bytes, key: SealKey | None = None) -> bytes | None:
         """The expression that may be broad, and has this hash, or one that begins so; with a key, of a sealed list."""

@@ -9,8 +9,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from hushlist.match.expressions import host_suffixes
+from hushlist.match.expressions import full_hash, host_suffixes
 from hushlist.match.overbroad import BreadthTest
+from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, Terms
+from hushlist.match.seal import SealKey
 
 POPULAR = (
     *(b"www.popular.example", b"amazon.co.uk", b"b.popular.example", b"github.io", b"[2001:db8::1]", b"192.0.2.1"),
@@ -77,6 +79,44 @@ def test_a_rule_for_a_host_that_many_share_is_broad(expression: bytes, why: str)
 )
 def test_a_rule_for_less_is_not(expression: bytes) -> None:
     assert BREADTH.of_expression(expression) is None
+
+
+KEY, OTHER = SealKey(bytes(32)), SealKey(bytes(range(32)))
+SEALED = KEY.sealer()(b"co.uk/")
+IT_IS = "the hash of co.uk/: it is a public suffix"
+
+
+@pytest.mark.parametrize(
+    ("pattern", "key", "why"),
+    [
+        (ExpressionHash(full_hash(b"co.uk/")), None, f"it is {IT_IS}"),
+        (ExpressionHash(full_hash(b"co.uk/")), KEY, f"it is {IT_IS}"),
+        (ExpressionHash(full_hash(b"co.uk/")[:31]), None, f"it begins {IT_IS}"),
+        (
+            ExpressionHash(full_hash(b"popular.example/")[:4]),
+            None,
+            "it begins the hash of popular.example/: it covers www.popular.example, number 1",
+        ),
+        (ExpressionHash(SEALED, KEY.fingerprint), KEY, f"it is {IT_IS}"),
+        (ExpressionHash(SEALED[:8], KEY.fingerprint), KEY, f"it begins {IT_IS}"),
+        (ExpressionHash(SEALED, KEY.fingerprint), OTHER, None),
+        (ExpressionHash(SEALED, KEY.fingerprint), None, None),
+        (ExpressionHash(SEALED), KEY, None),
+        (ExpressionHash(full_hash(b"www.ck/")), None, None),
+        (ExpressionHash(full_hash(b"ads.example/")), None, None),
+    ],
+)
+def test_a_hash_is_broad_if_it_is_that_of_a_broad_rule(
+    pattern: ExpressionHash, key: SealKey | None, why: str | None
+) -> None:
+    found = BREADTH.of_hash(pattern, key)
+    assert (found and found[: len(why or "")]) == why
+
+
+def test_each_kind_of_rule_is_told_by_what_it_fits() -> None:
+    patterns = (Expression(b"com/"), ip_network("8.0.0.0/8"), ip_network("::/0"), ExpressionHash(full_hash(b"com/")))
+    rules = [Rule(pattern, Terms(Action.BLOCK, "list", "file"), 1) for pattern in patterns]
+    assert [bool(BREADTH.of_rule(rule)) for rule in rules] == [True, True, True, False]
 
 
 _NAMES = ("com", "uk", "co", "jp", "kobe", "city", "ck", "www", "github", "io", "amazonaws", "compute", "x")

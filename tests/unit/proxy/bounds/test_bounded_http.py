@@ -93,6 +93,15 @@ def test_the_host_of_a_request_that_may_be_ignored_is_found(octets: bytes, host:
     assert next_layer.NextLayer._get_host_header(context, octets, b"x") is None
 
 
+def test_more_is_awaited_until_a_host_may_have_come() -> None:
+    bound_input()
+    context = Context(tflow.tclient_conn(), Options())
+    begun = b"GET / HTTP/1.1\r\nX: "
+    with pytest.raises(next_layer.NeedsMoreData):
+        next_layer.NextLayer._get_host_header(context, begun + b"y" * (LONGEST_HELLO - len(begun) - 1), b"")
+    assert next_layer.NextLayer._get_host_header(context, begun + b"y" * (LONGEST_HELLO - len(begun)), b"") is None
+
+
 @pytest.mark.parametrize(
     "octets", [b"A" * 60000, *(b"GET / HTTP/1.1\r\nHost:" + own * 9000 for own in (b" ", b" x", b" x\r\n\r"))]
 )

@@ -4,6 +4,7 @@ from mitmproxy.proxy.layers import tls
 from mitmproxy.proxy.layers.http import _http1
 
 from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.bounds import bounded_dns, bounded_http, bounded_names, bounded_quic, bounded_websocket
 from hushlist.proxy.bounds.bounded_http import BoundedBuffer
 from hushlist.proxy.bounds.bounded_input import bound_input
 from unit.mitmproxied import mitmproxied
@@ -22,3 +23,26 @@ def test_the_addon_sets_the_bounds_once() -> None:
             parse = tls.parse_client_hello
             assert vars(_http1)["ReceiveBuffer"] is BoundedBuffer
     assert tls.parse_client_hello is parse
+
+
+def test_the_bounds_are_those_that_were_measured() -> None:
+    """Each lets what real peers send pass, and keeps a hostile one from taking the memory or the time of all."""
+    assert {name: value for room in _ROOMS for name, value in vars(room).items() if name.startswith(_BOUNDS)} == {
+        "LONGEST_DNS_NAME": 255,
+        "MOST_OF_NAMES": 64 * 1024,
+        "MOST_QUESTIONS": 1024,
+        "MOST_WAITING": 256 * 1024,
+        "MOST_FOLDS": 64,
+        "LARGEST_TABLE": 4096,
+        "LONGEST_HELLO": 16 * 1024,
+        "LONGEST_HEADERS": 64 * 1024,
+        "MOST_AHEAD": 16 * 1024 * 1024,
+        "MOST_PIECES": 1024,
+        "MOST_ACKNOWLEDGED": 64,
+        "LONGEST_MESSAGE": 16 * 1024 * 1024,
+        "MOST_MESSAGES": 100,
+    }
+
+
+_ROOMS = (bounded_dns, bounded_http, bounded_names, bounded_quic, bounded_websocket)
+_BOUNDS = ("MOST_", "LONGEST_", "LARGEST_")
