@@ -24,7 +24,7 @@ from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock import overrides as module
 from hushlist.unblock import store
 from hushlist.unblock.credentials import CodeError, CodeFault
-from hushlist.unblock.grant_events import MOST_EVENTS_OF_CLIENT
+from hushlist.unblock.grant_events import MOST_EVENTS, MOST_EVENTS_OF_CLIENT
 from hushlist.unblock.grants import LONGEST_TARGET, Grant, GrantTable, canonical_target
 from hushlist.unblock.overrides import FRESHNESS, LONGEST_UNBLOCK, MOST_GRANTS_OF_CLIENT, Overrides
 from hushlist.unblock.store import StoreError
@@ -780,6 +780,14 @@ def test_five_wrong_tries_lock_a_client_and_each_lock_is_twice_as_long(overrides
     assert overrides.redeem(right, PUPIL, WANTED)
 
 
+def test_the_bounds_are_those_of_the_reference() -> None:
+    assert (FIRST_LOCK, HOUR, DAY, MOST_TRIES_OF_ALL) == (15 * MINUTE, 60 * MINUTE, 24 * HOUR, 100)
+    assert (MINUTE, FRESHNESS, LONGEST_UNBLOCK) == (60.0, 0.25, 366 * DAY)
+    assert (MOST_GRANTS_OF_CLIENT, module.MOST_GRANTS, module.MOST_BLOCKS) == (100, 2000, 1000)
+    assert (module.MOST_NONCES_OF_CLIENT, module.MOST_NONCES, LONGEST_TARGET) == (1000, 100_000, 8192)
+    assert (MOST_EVENTS_OF_CLIENT, MOST_EVENTS, module.CODE_VALID) == (1000, 10_000, DAY)
+
+
 def test_tries_that_are_long_ago_do_not_count(overrides: Overrides, clock: Clock) -> None:
     for _ in range(20):
         guess(overrides)
@@ -940,7 +948,6 @@ def test_events_are_bounded_and_one_client_does_not_wash_out_the_others(
 ) -> None:
     monkeypatch.setattr("hushlist.unblock.grant_events.MOST_EVENTS", 20)
     monkeypatch.setattr("hushlist.unblock.grant_events.MOST_EVENTS_OF_CLIENT", 10)
-    assert MOST_EVENTS_OF_CLIENT == 1000
     other = [grant(overrides, client=OTHER).id for _ in range(5)]
     for _ in range(50):
         grant(overrides, client=PUPIL)
