@@ -16,6 +16,7 @@ from jsonschema import Draft202012Validator
 from mitmproxy import exceptions, http
 from mitmproxy.test import taddons, tflow
 
+from hushlist.admin import administration
 from hushlist.admin.admin_store import AdminStore, default_path
 from hushlist.policy.admin import Role
 from hushlist.proxy.addon import Hushlist
@@ -659,6 +660,19 @@ def test_something_is_allowed_for_good_by_who_may_manage_alone(manager: Browser,
     assert manager.call("POST", f"/record/{ended['recorded']}/undo", {})[0] == 200
     assert decided(hushlist, "http://blocked.example/") is None
     assert manager.call("GET", "/grants")[1]["grants"][0]["until"] is None
+
+
+@pytest.mark.parametrize("path", ["/grants", "/blocks"])
+def test_what_would_have_ended_by_now_is_not_brought_back(
+    manager: Browser, monkeypatch: pytest.MonkeyPatch, path: str
+) -> None:
+    done = manager.call("POST", path, {**GRANT, "client": "10.0.0.7"})[1]
+    ended = manager.call("DELETE", f"{path}/{done['result']['id']}")[1]
+    undo = f"/record/{ended['recorded']}/undo"
+    monkeypatch.setattr(administration, "time", lambda: time() + 5 * 60)
+    assert manager.call("POST", undo, {}) == (404, {"error": "it would have ended by now"})
+    monkeypatch.setattr(administration, "time", time)
+    assert manager.call("POST", undo, {})[0] == 200
 
 
 def test_a_quota_is_extended_and_that_is_undone(hushlist: Hushlist, use: Callable[..., Path], browser: Browser) -> None:
