@@ -63,6 +63,8 @@ def test_of_many_the_first_are_shown(engine: Engine) -> None:
     found = report(engine, RECORDS)
     text = [*report_text(replace(found, rules=found.rules * 20))]
     assert f"  and {20 * sum(1 for own in found.rules if own.hits.stopped) - MOST_ROWS} more" in text
+    assert len(found.slowest) > 5
+    assert len(text[text.index("Slowest decisions") + 2 :]) == 5
 
 
 def test_the_widest_column_gets_the_room_that_the_others_leave(engine: Engine) -> None:
