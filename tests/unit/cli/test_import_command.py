@@ -37,6 +37,13 @@ def test_what_is_taken_over_as_a_whole_is_good(run: Run, folder: Path) -> None:
     assert run("compile", "--policy", "imported/policy.yaml")[0] == 0
 
 
+def test_where_lists_are_to_be_fetched_the_command_is_named(run: Run) -> None:
+    fetched = "filters: [{enabled: true, url: 'https://lists.example/ads.txt', name: Ads, id: 1}]\n"
+    Path("AdGuardHome.yaml").write_text(CONF + fetched)
+    _, out, _ = run("import", "adguardhome", "AdGuardHome.yaml", "--output", "my own")
+    assert out.endswith("next, to fetch its lists: hushlist update --policy 'my own/policy.yaml'\n")
+
+
 def test_what_is_left_out_is_printed_with_file_and_line(run: Run) -> None:
     Path("AdGuardHome.yaml").write_text(CONF + "- /a\x7fb/\n".replace("\x7f", "") + "- '||x.example^$client=a'\n")
     assert run("import", "adguardhome", "AdGuardHome.yaml", "--output", "out") == (

@@ -1,31 +1,78 @@
-"""``hushlist serve-lists``: a version that cannot be kept is not published, not even in part."""
+"""``hushlist serve-lists``: what is served to whom; a version that cannot be kept is not published in part."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from concurrent.futures import Executor
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from hushlist.cli import main
-from hushlist.publish import list_history, list_publisher, list_server
-from hushlist.publish.list_publisher import Publication
+from hushlist.publish import list_history, list_publisher, list_server, server_certificate
+from hushlist.publish.list_publisher import Publication, read_publication
+from hushlist.publish.list_server import RequestLog, ServerLimits
+from hushlist.publish.published_list import PublishedList
+from hushlist.publish.safebrowsing_service import LIST_NAMES
+from hushlist.safebrowsing.v4_messages import ThreatType
+from unit.cli.running import Run
+
+
+class Served:
+    """What a server was made with."""
+
+    service: Any = None
+    limits = ServerLimits()
+    log: Callable[[RequestLog], object]
+    listened: tuple[object, ...] = ()
+    thread = None
+    use_tls = None
+    #: the policy that was read, and which of its lists as what
+    read: tuple[Path, dict[str, ThreatType]]
+
+    def __call__(self, service: Any, limits: ServerLimits, log: Callable[[RequestLog], object]) -> Served:
+        self.service, self.limits, self.log = service, limits, log
+        return self
+
+    def listen(self, *where: object) -> int:
+        self.listened = where
+        return 8088
+
+
+@pytest.fixture
+def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Served:
+    """A server that ends when it has begun, and lists that nobody compiles."""
+    for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(tmp_path / name))
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "policy.yaml").write_text("layers: [{name: lists, lists: [games.domains]}]")
+    (tmp_path / "games.domains").write_text("games.example\n")
+    (tmp_path / "keys").write_text("# of the school\n  first \n\nsecond\n")
+    (tmp_path / "none").write_text("# nobody\n\n")
+    for name in ("keys", "none"):
+        (tmp_path / name).chmod(0o600)
+    (tmp_path / "open").write_text("first\n")
+    (tmp_path / "open").chmod(0o644)
+
+    async def once(*_: object) -> None:
+        pass
+
+    def read(policy: Path, chosen: dict[str, ThreatType]) -> Publication:
+        own.read = policy, chosen
+        return Publication({int(threat): PublishedList() for threat in LIST_NAMES}, (), date(2026, 12, 31))
+
+    own = Served()
+    monkeypatch.setattr(list_publisher, "read_publication", read)
+    monkeypatch.setattr(list_server, "ListServer", own)
+    monkeypatch.setattr(list_publisher, "keep_publishing", once)
+    return own
 
 
 def test_what_a_full_disk_does_not_take_is_not_published(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    run: Run, served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
-        monkeypatch.setenv(name, str(tmp_path / name))
-    (tmp_path / "policy.yaml").write_text("layers: [{name: lists, lists: [games.domains]}]")
-    (tmp_path / "games.domains").write_text("games.example\n")
-    services: list[Any] = []
-
-    def no_server(service: Any, *_: object) -> Any:
-        services.append(service)
-        return type("Server", (), {"listen": lambda *_: 8088, "thread": None})()
+    monkeypatch.setattr(list_publisher, "read_publication", read_publication)
 
     async def once(
         _: Publication,
@@ -39,13 +86,97 @@ def test_what_a_full_disk_does_not_take_is_not_published(
         monkeypatch.setattr(list_history, "replace_file", lambda *_, **__: _full())
         with pytest.raises(OSError, match="No space left"):
             use(read())
+        complain(OSError(28, "No space left on device"))
 
-    monkeypatch.setattr(list_server, "ListServer", no_server)
     monkeypatch.setattr(list_publisher, "keep_publishing", once)
-    assert main(["serve-lists", "--policy", str(tmp_path / "policy.yaml")]) == 0
-    assert "mw-4b: version 1, 1 full hash" in capsys.readouterr().out
-    assert [len(own) for service in services for own in service.lists.values()] == [1, 0, 0, 0]
+    code, out, err = run("serve-lists", "--policy", "policy.yaml", "--list", "games.domains=MALWARE")
+    assert code == 0
+    assert "mw-4b: version 1, 1 full hash" in out
+    assert err.splitlines() == [
+        "hushlist: No space left on device",
+        "hushlist: the change is not published, the last good lists stay",
+    ]
+    assert [len(own) for own in served.service.lists.values()] == [1, 0, 0, 0]
 
 
 def _full() -> None:
     raise OSError(28, "No space left on device")
+
+
+def test_a_list_is_served_as_the_threat_that_is_named(run: Run, served: Served) -> None:
+    threats = ("MALWARE", "SOCIAL_ENGINEERING", "UNWANTED_SOFTWARE", "POTENTIALLY_HARMFUL_APPLICATION")
+    lists = [word for threat in threats for word in ("--list", f"a=b {threat}={threat}")]
+    code, out, _ = run("serve-lists", "--policy", "policy.yaml", *lists)
+    assert (code, out.splitlines()[-1]) == (0, "listening on http://127.0.0.1:8088/")
+    assert served.read == (Path("policy.yaml"), {f"a=b {threat}": ThreatType[threat] for threat in threats})
+    assert served.listened == ("127.0.0.1", 8088, None)
+
+
+@pytest.mark.parametrize("choice", ["ads.domains", "=MALWARE", "ads.domains=", "ads.domains=malware"])
+def test_a_choice_that_is_none_is_refused(run: Run, served: Served, choice: str) -> None:
+    with pytest.raises(SystemExit):
+        run("serve-lists", "--policy", "policy.yaml", "--list", choice)
+    assert served.service is None
+
+
+@pytest.mark.parametrize(
+    ("options", "limits"),
+    [
+        ([], ServerLimits((), 600)),
+        (["--rate", "0"], ServerLimits((), 0)),
+        (["--rate", "-5"], ServerLimits((), 0)),
+        (["--client-keys", "keys", "--rate", "1"], ServerLimits(("first", "second"), 1)),
+    ],
+)
+def test_it_is_said_who_may_ask_and_how_often(
+    run: Run, served: Served, options: list[str], limits: ServerLimits
+) -> None:
+    assert run("serve-lists", "--policy", "policy.yaml", *options)[0] == 0
+    assert served.limits == limits
+
+
+@pytest.mark.parametrize(
+    ("options", "why"),
+    [
+        (["--client-keys", "none"], "none: it has no key"),
+        (["--client-keys", "open"], "open: "),
+        (["--client-keys", "away"], "away: No such file"),
+        (["--certificate", "keys"], "--certificate and --key go together"),
+        (["--key", "keys"], "--certificate and --key go together"),
+        (["--certificate", "keys", "--key", "keys"], "no certificate with its key"),
+        (["--certificate", "keys", "--key", "open"], "open: "),
+    ],
+)
+def test_without_its_keys_nothing_is_served(run: Run, served: Served, options: list[str], why: str) -> None:
+    code, out, err = run("serve-lists", "--policy", "policy.yaml", *options)
+    assert (code, out, served.service) == (2, "", None)
+    assert why in err
+
+
+def test_with_a_certificate_it_is_https(run: Run, served: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+    given = list[object]()
+
+    async def keep(*own: object) -> None:
+        given.append(own[:2])
+
+    monkeypatch.setattr(server_certificate, "read_certificate", lambda *files: files)
+    monkeypatch.setattr(server_certificate, "keep_certificate", keep)
+    options = ["--certificate", "chain.pem", "--key", "key.pem", "--listen", "[::1]:8443"]
+    code, out, _ = run("serve-lists", "--policy", "policy.yaml", *options)
+    assert code == 0
+    assert out.endswith("listening on https://[::1]:8088/\n")
+    assert [served.listened, *given] == [
+        ("::1", 8443, (Path("chain.pem"), Path("key.pem"))),
+        (Path("chain.pem"), Path("key.pem")),
+    ]
+
+
+@pytest.mark.parametrize(("options", "end"), [([], ""), (["--log-prefixes"], "\t01020304,05060708")])
+def test_the_log_has_prefixes_only_where_somebody_wants_them(
+    run: Run, served: Served, capsys: pytest.CaptureFixture[str], options: list[str], end: str
+) -> None:
+    assert run("serve-lists", "--policy", "policy.yaml", *options)[0] == 0
+    moment = datetime(2026, 12, 31, 23, 59, 58, 5, UTC)
+    served.log(RequestLog(moment, "192.0.2.7", "GET", "/v5/hashes:search", 200, 12, ("01020304", "05060708")))
+    line = f"2026-12-31T23:59:58Z\t192.0.2.7\tGET\t/v5/hashes:search\t200\t12{end}\n"
+    assert capsys.readouterr().out == line
