@@ -531,6 +531,10 @@ def test_what_is_decrypted_where_that_is_needed_is_told_as_such(run: Run, policy
     needed = run(command, "--policy", policy, "https://path.example/")[1]
     assert told not in needed
     assert ("\nDecrypted    there are rules for paths on path.example\n" in needed) is (command == "explain")
+    policy.write_text(
+        policy.read_text().replace("name: overrides,", "name: overrides, checks: {well-known-port: block},")
+    )
+    assert told + "where-needed" in run(command, "--policy", policy, "https://other.example/")[1]
     policy.write_text(before + "decrypt: never\n")
     assert told + "never" in run(command, "--policy", policy, "https://path.example/")[1]
 

@@ -86,7 +86,10 @@ def test_a_script_knows_every_command_and_long_option(run: Run, shell: str) -> N
 
 
 def test_every_line_for_fish_is_one_command(run: Run) -> None:
-    for line in run("completion", "fish")[1].splitlines():
+    lines = run("completion", "fish")[1].splitlines()
+    takes = {line.partition(" -l ")[2].partition(" -d ")[0] for line in lines}
+    assert {"json", "policy -r"} <= takes
+    for line in lines:
         assert re.match(r"complete -c hushlist (-f )?-n ('[^']+'|\w+) -", line)
         assert shlex.split(line)[-2] == "-d"
 

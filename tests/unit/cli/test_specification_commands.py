@@ -176,7 +176,8 @@ def test_a_program_for_each_url_gets_line_ends_too(run: Run, tmp_path: Path, mon
 
 
 def test_each_difference_is_printed_with_its_source(run: Run, tmp_path: Path) -> None:
-    command = program(tmp_path, GOOD.replace("print(", "print('/' if b'3279880203' in url else "), "safebrowsing")
+    text = GOOD.replace("print(", "print('/' if b'3279880203' in url else ")
+    command = program(tmp_path, f"{text}sys.exit(3)\n", "safebrowsing")  # by its code it says that it refuses one
     code, out, _ = run("conformance", "--command", command)
     url, expected = "http://3279880203/blah", "http://195.127.0.11/blah"
     assert code == 1

@@ -87,6 +87,8 @@ def test_what_the_server_confirms_is_blocked(server: Server, url: bytes) -> None
     assert decision.action is Action.BLOCK
     assert decision.unconfirmed == ()
     assert str(decision).endswith("confirmed as MALWARE by https://lists.example at 1970-01-01 00:16:40 UTC)")
+    assert decision.winner is not None
+    assert decision.winner.confirmed_by == "https://lists.example"
 
 
 def test_what_it_denies_passes_as_if_there_were_no_rule(server: Server) -> None:
@@ -111,6 +113,7 @@ def test_without_an_answer_the_policy_says_what_is_done(server: Server, *, block
         assert decision.action is (Action.BLOCK if blocks else Action.PASS)
         assert len(decision.unconfirmed) == 1
         assert ("nobody has confirmed it" in str(decision)) is blocks
+        assert (decision.winner is not None and decision.winner.confirmed_by == "") is blocks
     assert len(server.asked) == 1  # then it is left alone
     assert own.decide_url(b"http://good.example/").action is Action.PASS
 
