@@ -20,6 +20,7 @@ from hushlist.match.rule import Action, Rule, Terms, TimeLimit
 from hushlist.match.rule_match import Match
 from hushlist.policy.groups import Client
 from hushlist.policy.quotas import Quota
+from hushlist.system.memory import BoundedCache
 from hushlist.unblock.grants import WARNING, Grant
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.use_minutes import UseMinutes
@@ -31,6 +32,8 @@ WARNING_LEFT = 5
 #: background requests in a minute of one counter; the next one counts. A page of news asks for some; who says of all
 #: requests that they are of another page has more.
 MOST_BACKGROUND = 20
+#: clients and quotas of which it is known that a page has warned; others may be warned again
+_MOST_WARNED = 1 << 14
 #: the layer of a decision by a quota
 QUOTA_LAYER = "quotas"
 _SPECIFICITY = (0, 0)
@@ -129,7 +132,7 @@ class QuotaMeter:
         self._minutes, self._clock = minutes, clock
         self._periods: dict[Quota, _Period] = {}
         #: client and quota -> the end of the period in which a page has warned
-        self._warned: dict[tuple[str, Quota], datetime] = {}
+        self._warned: BoundedCache[tuple[str, Quota], list[datetime]] = BoundedCache(lambda _: [], _MOST_WARNED)
         #: the minute of the background requests that were counted, and their numbers
         self._background: dict[tuple[str, Quota], int] = {}
         self._background_minute = 0
@@ -193,18 +196,15 @@ class QuotaMeter:
 
     def _warns(self, use: QuotaUse, judgement: Judgement) -> bool:
         """Whether a page that is opened is to warn: it has not yet, in this period."""
-        request, quota = judgement.request, use.quota
+        request = judgement.request
         if request.method != b"GET" or len(request.hosts) != 1:
             return False
         if context_of(request, request.hosts[0]).kind != "document":
             return False
-        key = judgement.client.names[-1], quota
-        if self._warned.get(key) == use.reset:
-            return False
-        if len(self._warned) >= 1 << 14:
-            self._warned.clear()
-        self._warned[key] = use.reset
-        return True
+        told = self._warned[judgement.client.names[-1], use.quota]
+        is_first = use.reset not in told
+        told[:] = [use.reset]
+        return is_first
 
     def count(self, judgement: Judgement, engine: Engine, *, is_request: bool) -> list[Quota]:
         """Count the present minute for what is let through; returns the quotas for which it is in the background.

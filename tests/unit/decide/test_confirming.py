@@ -129,6 +129,12 @@ def test_an_engine_that_does_not_wait_names_what_it_would_ask(server: Server, *,
     assert server.asked == []
 
 
+def test_without_confirmations_nobody_is_asked(server: Server) -> None:
+    own = engine(server)
+    decision = ConfirmingEngine(own.policy, own.index).decide_url(b"http://bad.example/")
+    assert (decision.action, len(decision.unconfirmed)) == (Action.PASS, 1)
+
+
 def test_what_can_change_nothing_is_not_asked(server: Server) -> None:
     allow = Rule(Expression(BAD), replace(OVER, action=Action.ALLOW), 1)
     own = engine(server, allow, Rule(Expression(PATH), OVER, 2))
