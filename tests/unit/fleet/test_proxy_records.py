@@ -70,7 +70,7 @@ def test_what_a_newer_version_knows_besides_is_left_out(records: ProxyRecords, p
     assert records.all() == [ProxyRecord("gate:9", 5.0, version="9", rules=7)]
 
 
-@pytest.mark.parametrize("number", ["NaN", "-1", "1e999", "-1e999", f"1{'0' * 400}", "1e13"])
+@pytest.mark.parametrize("number", ["NaN", "-1", "1e999", "-1e999", f"1{'0' * 400}", "8e12"])
 def test_no_number_in_a_row_stops_what_shows_all_proxies(
     records: ProxyRecords, place: Path | PostgresAddress, number: str
 ) -> None:
