@@ -23,8 +23,8 @@ _BLOCKS = {"dest": "dest", "destination": "dest", "category": "dest", "src": "sr
 _BLOCKS |= {"rew": "rew", "rewrite": "rew", "time": "time", "acl": "acl"}
 _LISTS = {"domainlist": "domains", "urllist": "urls", "expressionlist": "expressions"}
 _DAYS = {"s": "sun", "m": "mon", "t": "tue", "w": "wed", "h": "thu", "f": "fri", "a": "sat"}
-#: what ends a line of names -> what is done with the rest
-_REST = {"all": "pass", "any": "pass", "!none": "pass", "none": "block", "!all": "block", "!any": "block"}
+#: what ends a line of names -> whether the rest is blocked
+_REST = {"all": False, "any": False, "!none": False, "none": True, "!all": True, "!any": True}
 _SPAN = re.compile(r"([0-2][0-9]:[0-5][0-9])\s*-\s*([0-2][0-9]:[0-5][0-9])")
 _DATE = re.compile(r"([0-9]{4})[.-]([0-9]{2})[.-]([0-9]{2})(?:\s*-\s*([0-9]{4})[.-]([0-9]{2})[.-]([0-9]{2}))?(?!\S)")
 
@@ -266,7 +266,7 @@ class _Reader:
                     continue
                 for word in words[1:]:
                     if word in _REST:
-                        if _REST[word] == "block":
+                        if _REST[word]:
                             self._block_rest(group, when, line)
                         break
                     group.layers += self._layer(line, word, when)

@@ -163,6 +163,16 @@ def test_a_group_passes_what_the_default_blocks(tmp_path: Path) -> None:
     )
 
 
+@pytest.mark.parametrize(
+    ("rest", "action"),
+    [("all", "pass"), ("any", "pass"), ("!none", "pass"), ("none", "block"), ("!all", "block"), ("!any", "block")],
+)
+def test_a_line_ends_with_what_is_done_with_the_rest(tmp_path: Path, rest: str, action: str) -> None:
+    policy = read_squidguard(configured(tmp_path, f"acl {{\n default {{ pass {rest} !in-addr }}\n}}\n"))
+    assert policy.everybody.settings.get("default", "pass") == action
+    assert policy.everybody.layers == []
+
+
 def test_the_rest_is_blocked_by_time(tmp_path: Path) -> None:
     conf = "time t { weekly * 08:00-12:00 }\nacl {\n default within t { pass none } else { pass any }\n}\n"
     written = Written(read_squidguard(configured(tmp_path, conf)), tmp_path / "o")

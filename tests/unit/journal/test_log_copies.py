@@ -208,6 +208,12 @@ def test_after_an_error_no_record_is_sent_again(monkeypatch: pytest.MonkeyPatch)
     assert [one for one in sent if one] == [line for _, line in entries]
 
 
+def test_what_is_not_there_is_named_as_such(tmp_path: Path) -> None:
+    fields = record().fields(Privacy())
+    with pytest.raises(FileNotFoundError):
+        CopySink(LogCopy("unix", str(tmp_path / "none"))).append([(fields, to_line(fields))], EVE)
+
+
 _PRINTS = """
 import sys
 from pathlib import Path
