@@ -36,6 +36,7 @@ def test_names_that_are_answered_with_nothing_are_rules(text: str, rules: list[s
         ("server=192.0.2.1", "'server' without a name"),
         ("cache-size=1000", "a directive 'cache-size'"),
         ("no-resolv", "a directive 'no-resolv'"),
+        ("a line of text", "expected a directive such as address=/NAME/"),
         ("address=/x.example", "expected a '/' behind the last name"),
         ("address=/#/0.0.0.0", "no rule fits every host"),
         ("address=//0.0.0.0", "no rule fits every name without a dot"),
@@ -48,6 +49,13 @@ def test_what_blocks_no_name_is_left_out(line: str, warning: str) -> None:
     assert rules == ["1:a.example/", "3:b.example/"]
     what = line[9:-1] if line in ("address=/a b/", "address=/x@y.example/") else line
     assert warnings == [f"2: {what}: left out: {warning}"]
+
+
+def test_a_tab_is_white_space() -> None:
+    assert read(read_dnsmasq, "a\tline=/x/") == (
+        [],
+        ["1: a\\tline=/x/: left out: expected a directive such as address=/NAME/"],
+    )
 
 
 def test_directives_are_counted_by_kind() -> None:
