@@ -70,6 +70,18 @@ def test_what_cannot_be_used_is_complained_of_and_the_next_change_counts(
     assert len(complaints) == 2
 
 
+@pytest.mark.parametrize("number", [0, 1])
+def test_a_file_without_end_is_not_read(files: tuple[Path, Path], number: int) -> None:
+    longest = 1024 * 1024
+    with files[number].open("ab") as file:
+        file.truncate(longest)
+    read_certificate(*files)
+    with files[number].open("ab") as file:
+        file.truncate(longest + 1)
+    with pytest.raises(OSError, match="longer than"):
+        read_certificate(*files)
+
+
 def test_new_connections_get_the_new_one(files: tuple[Path, Path]) -> None:
     def shown(port: int) -> str:
         return ssl.get_server_certificate(("127.0.0.1", port))
