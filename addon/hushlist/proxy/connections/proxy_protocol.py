@@ -94,6 +94,13 @@ async def read_header(reader: asyncio.StreamReader) -> ClientEnds | None:
         IncompleteReadError: the connection ended first.
     """
     start = await reader.readexactly(len(_SIGNATURE))
+    try:
+        return await _read_rest(start, reader)
+    except asyncio.IncompleteReadError as error:
+        raise asyncio.IncompleteReadError(start + error.partial, error.expected) from error
+
+
+async def _read_rest(start: bytes, reader: asyncio.StreamReader) -> ClientEnds | None:
     if start == _SIGNATURE:
         head = start + await reader.readexactly(4)
         length = int.from_bytes(head[14:])

@@ -5,10 +5,21 @@ from __future__ import annotations
 import asyncio
 import re
 from ipaddress import ip_address
+from types import SimpleNamespace
 
 import pytest
+from mitmproxy import connection
+from mitmproxy.addons.block import Block
+from mitmproxy.test import taddons
 
-from hushlist.proxy.connections.proxy_protocol import ClientEnds, HeaderError, read_balancers, read_header
+from hushlist.proxy.connections import proxy_protocol
+from hushlist.proxy.connections.proxy_protocol import (
+    ClientEnds,
+    HeaderError,
+    ProxyProtocol,
+    read_balancers,
+    read_header,
+)
 
 _SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
 ENDS = ClientEnds(("10.0.0.7", 51000), ("192.0.2.1", 8080))
@@ -104,3 +115,100 @@ def test_balancers_are_addresses_and_networks() -> None:
     for wrong in ("haproxy", "127.0.0.2/8", ""):
         with pytest.raises(ValueError, match=re.escape(wrong or "''")):
             read_balancers([wrong])
+
+
+def client_at(address: str, protocol: str = "tcp") -> connection.Client:
+    return connection.Client(
+        peername=(address, 40000),
+        sockname=("127.0.0.1", 8080),
+        timestamp_start=1.0,
+        transport_protocol=protocol,  # type: ignore[arg-type]
+    )
+
+
+@pytest.mark.parametrize(
+    ("address", "protocol", "balancers", "is_believed"),
+    [
+        ("10.1.2.3", "tcp", ["10.0.0.0/8"], True),
+        ("::ffff:10.1.2.3", "tcp", ["fd00::/64", "10.0.0.0/8"], True),
+        ("fe80::1%eth0", "tcp", ["fe80::1"], True),
+        ("10.1.2.3", "udp", ["10.0.0.0/8"], False),
+        ("11.1.2.3", "tcp", ["10.0.0.0/8"], False),
+        ("fd00:0:0:1::", "tcp", ["fd00::/64"], False),
+        ("10.1.2.3", "tcp", [], False),
+    ],
+)
+def test_only_who_is_named_is_believed(address: str, protocol: str, balancers: list[str], is_believed: bool) -> None:
+    own = ProxyProtocol()
+    own.balancers = read_balancers(balancers)
+    waited = own.connected(client_at(address, protocol))
+    assert (waited is not None) is is_believed
+    if waited is not None:
+        waited.close()  # type: ignore[attr-defined]
+
+
+def connected(
+    octets: bytes, monkeypatch: pytest.MonkeyPatch, *, ends: bool = True, **options: object
+) -> tuple[connection.Client, ProxyProtocol, SimpleNamespace]:
+    """A client that a balancer hands on with these octets, what has read them, and mitmproxy's handler."""
+    client, own = client_at("127.0.0.9"), ProxyProtocol()
+    own.balancers = read_balancers(["127.0.0.9"])
+    handler = SimpleNamespace(log_prefix="127.0.0.9:40000: ")
+    monkeypatch.setattr(proxy_protocol, "handler_of", {client: handler}.get)
+
+    async def run() -> None:
+        reader = asyncio.StreamReader()
+        reader.feed_data(octets)
+        if ends:
+            reader.feed_eof()
+        handler.transports = {client: SimpleNamespace(reader=reader)}
+        waited = own.connected(client)
+        assert waited is not None
+        with taddons.context(Block()) as context:
+            context.configure(context.master.addons.get("block"), **options)
+            await waited
+
+    asyncio.run(run())
+    return client, own, handler
+
+
+def test_a_client_gets_the_address_that_its_balancer_names(monkeypatch: pytest.MonkeyPatch) -> None:
+    client, own, handler = connected(TEXT, monkeypatch)
+    assert (client.peername, client.sockname, client.error) == (*ENDS, None)
+    assert own.fronts == {ENDS.proxy}
+    assert handler.log_prefix == "10.0.0.7:51000: "
+
+
+def test_mitmproxy_blocks_by_the_address_of_the_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    client, _, _ = connected(binary(ENDS), monkeypatch, block_private=True)
+    assert "block_private" in (client.error or "")
+
+
+def test_a_connection_of_the_balancer_s_own_stays_as_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
+    client, own, handler = connected(binary(ENDS, command=0x20), monkeypatch)
+    assert (client.peername, client.error, own.fronts) == (("127.0.0.9", 40000), None, set())
+    assert handler.log_prefix == "127.0.0.9:40000: "
+
+
+@pytest.mark.parametrize(
+    ("octets", "ends", "error", "is_told"),
+    [
+        (b"GET / HTTP/1.1\r\n", True, "no header of the PROXY protocol", True),
+        (TEXT[:20], True, "sent no header", True),
+        (b"", True, "sent no header", False),  # it only looked whether somebody listens
+        (TEXT[:20], False, "TimeoutError", True),
+    ],
+)
+def test_without_a_header_there_is_no_connection(
+    octets: bytes,
+    ends: bool,
+    error: str,
+    is_told: bool,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    monkeypatch.setattr(proxy_protocol, "PATIENCE", 0.01)
+    client, _, _ = connected(octets, monkeypatch, ends=ends)
+    assert client.peername == ("127.0.0.9", 40000)
+    assert error in (client.error or "")
+    assert ("hushlist: 127.0.0.9: " in caplog.text) is is_told

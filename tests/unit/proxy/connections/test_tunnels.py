@@ -632,6 +632,17 @@ def test_what_a_client_begins_with_is_read_before_it_passes(
     assert outcome(hushlist, offered(ADDRESS, is_shown=is_shown), *pieces) == expected
 
 
+@pytest.mark.parametrize(("piece", "end"), [(HARMLESS, "passed"), (HARMFUL, "ended")])
+def test_nothing_passes_before_its_client_has_begun(hushlist: Hushlist, piece: bytes, end: str) -> None:
+    nextlayer = offered(ADDRESS)
+    nextlayer.events = [events.Start()]
+    hushlist.next_layer(nextlayer)
+    assert nextlayer.layer is not None
+    assert list(nextlayer.layer.handle_event(events.Start())) == []
+    kinds = {type(one) for one in nextlayer.layer.handle_event(events.DataReceived(nextlayer.context.client, piece))}
+    assert ("ended" if commands.CloseConnection in kinds else "passed" if kinds else "held") == end
+
+
 def test_whoever_leaves_before_it_can_be_read_is_left(hushlist: Hushlist) -> None:
     nextlayer = offered(ADDRESS)
     assert outcome(hushlist, nextlayer, HARMLESS[:3]) == ["held"]
