@@ -1,5 +1,6 @@
 """mitmproxy is bounded, once."""
 
+import pytest
 from mitmproxy.proxy.layers import tls
 from mitmproxy.proxy.layers.http import _http1
 
@@ -15,6 +16,14 @@ def test_mitmproxy_is_bounded_once() -> None:
     bounded = tls.parse_client_hello
     bound_input()
     assert tls.parse_client_hello is bounded
+
+
+def test_the_addon_sets_the_bounds_as_it_is_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other tests have set them in this process."""
+    times = list[int]()
+    monkeypatch.setattr("hushlist.proxy.addon.bound_input", lambda: times.append(1))
+    with mitmproxied(Hushlist()):
+        assert times == [1]
 
 
 def test_the_addon_sets_the_bounds_once() -> None:
