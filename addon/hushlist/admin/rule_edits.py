@@ -161,7 +161,7 @@ def _insert(text: str, item: str, comment: str) -> str:
         head = text[:start].rstrip()
         text, end, indent = head + text[end:], len(head), document.start_mark.column + 2
     place = len(text[:end].rstrip())
-    place += len(re.split("\r?\n", text[place:], maxsplit=1)[0])  # behind a comment
+    place += len(text[place:].partition("\n")[0].rstrip("\r"))  # behind a comment
     line_end = _line_end(text)
     own = f"{item}  # {comment}" if comment else item
     return f"{text[:place]}{line_end}{' ' * indent}- {own}{text[place:] or line_end}"

@@ -163,6 +163,32 @@ def test_what_google_advises_is_told_with_doubt_and_a_link(language: str) -> Non
     assert "Google" not in Seen(page(replace(asked, is_by_google=False), language)[0].decode()).text
 
 
+_ELEMENTS = {
+    *("html", "head", "meta", "title", "style", "body", "main", "svg", "path", "h1", "h2", "p", "a", "section", "div"),
+    *("dl", "dt", "dd", "code", "span", "strong", "time", "form", "input", "label", "button", "fieldset", "legend"),
+    *("details", "summary", "circle", "footer", "header", "br"),
+}
+_VALUES = {
+    "dir": {"ltr", "rtl", "auto"},
+    "type": {"hidden", "password", "text", "radio", "submit"},
+    "autocomplete": {"off"},
+    "autocapitalize": {"none"},
+    "spellcheck": {"false"},
+    "aria-invalid": {"true"},
+}
+
+
+@pytest.mark.parametrize("language", ["en", "ar"])
+@pytest.mark.parametrize("kind", Verdict)
+def test_a_page_has_elements_and_values_that_browsers_know(language: str, kind: Verdict) -> None:
+    every = replace(EXPLANATION, kind=kind, fault="it names no host", original="http://H.example/")
+    for unblock in (UNBLOCK, replace(UNBLOCK, message="wrong")):
+        here = seen(every, language, unblock)
+        assert {tag for tag, _ in here.elements} <= _ELEMENTS
+        for name, known in _VALUES.items():
+            assert {own[name] for _, own in here.elements if name in own} <= known
+
+
 def test_the_page_leaves_out_what_is_not_known_and_needs_nothing_from_outside() -> None:
     found = seen(Explanation("http://h.example/"))
     assert len(found.of("dt")) == 1
