@@ -20,6 +20,12 @@ def test_nothing_found_is_good(run: Run) -> None:
     assert run("lint", "clean.hosts") == (0, "1 rule in 1 file: nothing found\n", "")
 
 
+def test_what_a_list_is_read_as_is_told_where_its_content_tells(run: Run) -> None:
+    Path("clean.txt").write_text("0.0.0.0 clean.example\n")
+    told = "clean.txt: read as hosts, as its content tells\n"
+    assert run("lint", "clean.txt") == (0, "1 rule in 1 file: nothing found\n", told)
+
+
 def test_entries_that_escapes_make_others_of_are_named(run: Run) -> None:
     """A client that unescapes the whole URL first, as Safe Browsing's text says, reads other hosts than a browser."""
     Path("bad.urls").write_text(
