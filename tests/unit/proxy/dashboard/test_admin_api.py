@@ -123,6 +123,10 @@ class Browser:
         response = self.send(method, BASE + path, body, **headers)
         return response.status_code, json.loads(response.content or b"{}")
 
+    def recorded(self) -> list[str]:
+        """What was done, the newest first."""
+        return [one["what"] for one in self.call("GET", "/record")[1]["record"]]
+
     def sign_in(self, name: str, passphrase: str = PASSPHRASE) -> int:
         status, plain = self.call("POST", "/session", {"name": name, "passphrase": passphrase})
         self.token = plain.get("token") or ""
@@ -257,6 +261,7 @@ def test_sessions_are_listed_and_ended_by_others(manager: Browser, hushlist: Hus
     assert manager.call("DELETE", f"/sessions/{found[0]['id']}")[0] == 200
     assert manager.call("DELETE", f"/sessions/{found[0]['id']}")[0] == 404
     assert other.call("GET", "/grants")[0] == 401
+    assert manager.recorded() == ["ended a session", "signed in", "signed in"]
 
 
 def test_a_session_ends_at_its_time(tmp_path: Path, hushlist: Hushlist, use: Callable[..., Path]) -> None:
@@ -627,6 +632,7 @@ def test_something_is_blocked_for_a_while_or_for_good_and_that_is_undone_twice(
     assert blocked() == set()
     assert browser.call("DELETE", f"/blocks/{again['result']['id']}")[0] == 404
     assert browser.call("POST", f"/record/{ended['recorded']}/undo", {})[0] == 200
+    assert browser.recorded() == ["undid", "ended a block", "blocked", "undid", "blocked", "signed in"]
     assert blocked() == stopped
     assert own.read_bytes() == before
 
@@ -690,6 +696,7 @@ def test_a_quota_is_extended_and_that_is_undone(hushlist: Hushlist, use: Callabl
         assert browser.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
         assert (limit("10.0.1.7"), limit("10.0.0.7")) == (30, 30)
         assert browser.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 400
+        assert browser.recorded()[:2] == ["undid", "extended a quota"]
     assert browser.call("POST", "/extensions", {"category": "ads", "minutes": 10})[0] == 400
     assert browser.call("POST", "/extensions", {"category": "hrn://c.example/ads", "minutes": 10081})[0] == 400
 
@@ -759,6 +766,7 @@ def test_requests_for_access_are_answered_once_each(manager: Browser, hushlist: 
         assert manager.call("POST", f"/requests/{first}/{path}", body)[0] == 404
         assert manager.call("POST", f"/requests/{1 << 52}/{path}", body)[0] == 404
     assert manager.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+    assert manager.recorded() == ["undid", "declined a request", "approved a request", "signed in"]
     assert decided(hushlist, "http://blocked.example/other") is not None
 
 
@@ -804,12 +812,13 @@ def test_a_code_is_made_listed_without_itself_and_withdrawn(manager: Browser) ->
     made = manager.call("POST", "/codes", {"scope": "host", "target": "blocked.example", "minutes": 5})[1]["result"]
     assert len(made["code"]) == 14
     (code,) = manager.call("GET", "/codes")[1]["codes"]
-    assert (code["id"], code["target"]) == (made["id"], "blocked.example")
+    assert (code["id"], code["target"], code["minutes"]) == (made["id"], "blocked.example", 5)
     texts = [json.dumps(manager.call("GET", path)[1]) for path in ("/codes", "/record")]
     assert not [text for text in texts if made["code"] in text]
     assert manager.call("DELETE", f"/codes/{made['id']}")[0] == 200
     assert manager.call("DELETE", f"/codes/{made['id']}")[0] == 404
     assert manager.call("GET", "/codes")[1] == {"codes": []}
+    assert manager.recorded() == ["withdrew a code", "made a code", "signed in"]
     assert manager.call("POST", "/codes", {"scope": "host", "minutes": 5, "client": "group:default"})[0] == 400
 
 
@@ -872,6 +881,7 @@ def test_a_rule_is_removed_whoever_wrote_it_and_that_is_undone(manager: Browser,
     assert own.read_bytes() == b"# mine\nrules: []\n\n# the end\n"
     assert manager.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
     assert own.read_bytes() == b'# mine\nrules:\n  - {expression: "mine.example"}  # keep\n\n# the end\n'
+    assert manager.recorded() == ["undid", "removed a rule", "removed a rule", "added a rule", "signed in"]
     manager.sign_in("anna")
     assert manager.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 403
 
@@ -913,6 +923,7 @@ def test_what_is_held_back_of_a_list_is_looked_at_and_accepted_and_that_is_undon
     assert store.current() != first
     assert browser.call("GET", f"/lists/held{query}")[0] == 404
     assert browser.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+    assert browser.recorded() == ["undid", "accepted a list", "signed in"]
     assert store.current() == first
 
 
@@ -925,6 +936,7 @@ def test_a_list_goes_back_to_the_version_before_and_forth_again(browser: Browser
     done = browser.call("POST", "/lists/rollback", {"url": LIST})[1]
     assert store.current() != second
     assert browser.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+    assert browser.recorded() == ["undid", "rolled a list back", "signed in"]
     now = store.current()
     assert now is not None
     assert now.digest == second.digest
@@ -936,6 +948,7 @@ def test_a_list_is_fetched_when_somebody_asks_for_it(browser: Browser, store: Li
     assert not store.state().is_due(time())
     assert browser.call("POST", "/lists/update", {"url": LIST})[0] == 200
     assert store.state().is_due(time())
+    assert browser.recorded() == ["asked for an update", "signed in"]
     assert browser.call("POST", "/lists/update", {"url": "https://lists.example/none"})[0] == 404
 
 
