@@ -146,6 +146,8 @@ def test_what_no_rule_could_be_made_of_counts(tmp_path: Path) -> None:
     _, found = compared(tmp_path, "a.example\n", "a b\n<p class=x>\n")
     assert (found.old_refused, found.removed) == (0, 1)
     assert found.new_refused == 2
+    _, found = compared(tmp_path, "a b\n", "a.example\n")
+    assert (found.old_refused, found.new_refused) == (1, 0)
 
 
 def test_moved_rules_are_counted_and_not_told(tmp_path: Path) -> None:

@@ -77,6 +77,14 @@ def test_an_element_of_very_many_values_is_passed_over(short: str, monkeypatch: 
     assert (first, str(error), last) == (1, "it has more than 100 values", "x" * 500)
 
 
+def test_an_element_may_have_as_many_values(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_stream, "CHUNK", 16)
+    monkeypatch.setattr(json_stream, "MOST_VALUES", 100)
+    assert read(b'{"log": {"entries": [[%b0]]}}' % (b"0," * 99)) == [[0] * 100]
+    (error,) = read(b'{"log": {"entries": [[%b0]]}}' % (b"0," * 100))
+    assert str(error) == "it has more than 100 values"
+
+
 @pytest.mark.parametrize(
     ("octets", "count", "why"),
     [
