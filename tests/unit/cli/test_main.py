@@ -4,6 +4,7 @@ import argparse
 import re
 import subprocess
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -45,6 +46,30 @@ def test_every_command_and_option_is_explained(command: str, capsys: pytest.Capt
             assert action.help != argparse.SUPPRESS
             names = action.option_strings or [str(action.metavar or action.dest)]
             assert all(name in text for name in names)
+
+
+def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser]:
+    """A parser, and all below it."""
+    yield parser
+    for action in parser._actions:
+        for below in action.choices.values() if isinstance(action, argparse._SubParsersAction) else ():
+            yield from parsers(below)
+
+
+def test_what_the_help_calls_a_default_is_one() -> None:
+    told = {
+        f"{parser.prog} {action.option_strings[-1]}": (action, found[1])
+        for parser in parsers(cli.make_parser())
+        for action in parser._actions
+        if (found := re.search(r"\(default: ([^%),]+)", action.help or "")) and action.default not in (None, [])
+    }
+    defaults = {
+        option: (action.type or str)(text)  # type: ignore[operator]
+        for option, (action, text) in told.items()
+        if text != "one a core"
+    }
+    assert defaults == {option: told[option][0].default for option in defaults}
+    assert {"hushlist serve-lists --listen", "hushlist override grant --valid-for"} <= defaults.keys()
 
 
 def test_the_help_has_groups_with_what_people_need_first_on_top(capsys: pytest.CaptureFixture[str]) -> None:
