@@ -178,6 +178,8 @@ def test_explain_shows_every_step(run: Run, policy: Path) -> None:
         "Decision     block",
     ):
         assert line in out.splitlines()
+    parts = [part.partition(" ")[0].partition("\n")[0] for part in out.split("\n\n")]
+    assert parts == ["URL", "Canonical", "Canonical", "Matches"]
 
 
 def test_explain_marks_the_one_match_that_decides(run: Run, policy: Path) -> None:

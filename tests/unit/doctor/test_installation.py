@@ -255,17 +255,18 @@ class TestClock:
         monkeypatch.setenv("TZ", "Asia/Tokyo")
         time.tzset()
         try:
-            ((_, condition, what),) = wrong(examine_clock(policy_of(tmp_path, PLAIN), NOW))
+            ((about, condition, what),) = wrong(examine_clock(policy_of(tmp_path, PLAIN), NOW))
         finally:
             monkeypatch.undo()
             time.tzset()
-        assert condition is Condition.WARNING
+        assert (about, condition) == ("clock", Condition.WARNING)
         assert "12:00 in the policy's time zone UTC, and 21:00 on this machine" in what
 
     def test_one_that_is_given_is_good(self, tmp_path: Path) -> None:
         policy = policy_of(tmp_path, f"timezone: Asia/Tokyo\n{PLAIN}")
         found = list(examine_clock(policy, NOW))
         assert wrong(found) == []
+        assert {one.about for one in found} == {"clock"}
         assert "it is 21:00 in the policy's time zone Asia/Tokyo" in [one.what for one in found]
 
     @pytest.mark.parametrize(
@@ -278,6 +279,7 @@ class TestClock:
         monkeypatch.setattr(installation, "clock_state", lambda: state)
         *_, one = examine_clock(policy, NOW)
         assert words in one.what
+        assert one.about == "clock"
         assert not one.is_finding  # a machine's host may keep it right
 
     def test_asking_the_kernel_changes_nothing_and_needs_no_right(self) -> None:
