@@ -57,6 +57,7 @@ groupname = 'Staff'
 exceptionsitelist = 'FOLDER/lists/two/exceptionsitelist'
 bannedsitelist = 'FOLDER/lists/two/bannedsitelist'
 bannedphraselist = 'FOLDER/lists/one/weightedphraselist'
+exceptionsitelist = 'FOLDER/lists/one/exceptionsitelist'
 """,
     "lists/two/exceptionsitelist": "work.example\n",
     "lists/two/bannedsitelist": "**\n**s\n",
@@ -97,6 +98,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
         ("games.example", "", None, "2026-11-22T12:00", "pass"),
         # groups: by address, by user
         ("work.example", "10.2.3.4", None, "2026-11-23T12:00", "allow"),
+        ("good.bad.example", "10.2.3.4", None, "2026-11-23T12:00", "allow"),
         ("other.example", "10.2.3.4", None, "2026-11-23T12:00", "block"),
         ("other.example", "10.2.5.5", None, "2026-11-23T12:00", "pass"),
         ("bad.example", "10.2.5.5", None, "2026-11-23T12:00", "block"),
@@ -153,6 +155,12 @@ def test_a_first_group_that_is_not_filtered_does_not_free_others(tmp_path: Path)
     assert written.engine.policy.settings.mode == "off"
     modes = {group.name: group.settings.mode for group in written.engine.policy.groups}
     assert (modes["Staff"], modes["bannedclient"]) == ("block", "block")
+
+
+def test_an_old_list_may_block_all_addresses(tmp_path: Path) -> None:
+    one = {"e2guardianf1.conf": "bannedsitelist = 'FOLDER/lists/old'\n", "lists/old": "*ip\n"}
+    written = Written(read_e2guardian(configured(tmp_path, {**FILES, **one})), tmp_path / "out")
+    assert (written("192.0.2.7"), written("other.example")) == ("block", "pass")
 
 
 def test_a_list_that_includes_itself_ends(tmp_path: Path) -> None:
