@@ -208,6 +208,22 @@ def test_after_an_error_no_record_is_sent_again(monkeypatch: pytest.MonkeyPatch)
     assert [one for one in sent if one] == [line for _, line in entries]
 
 
+def test_after_an_error_the_server_that_is_there_now_is_asked(tmp_path: Path) -> None:
+    fields, place = record().fields(Privacy()), tmp_path / "socket"
+    sink, entries = CopySink(LogCopy("unix", str(place))), [(fields, to_line(fields))]
+    for number in range(2):
+        with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as server:
+            server.bind(str(place))
+            server.settimeout(PATIENCE)
+            if number:
+                with pytest.raises(OSError, match="refused"):
+                    sink.append(entries, EVE)
+            sink.append(entries, EVE)
+            assert parsed(server.recv(65536))[1] == fields
+        place.unlink()
+    sink.close()
+
+
 def test_what_is_not_there_is_named_as_such(tmp_path: Path) -> None:
     fields = record().fields(Privacy())
     with pytest.raises(FileNotFoundError):
