@@ -61,6 +61,12 @@ def test_answers_are_in_the_order_of_the_lines(number: int, has_end: bool) -> No
     assert complaints == b""
 
 
+@pytest.mark.parametrize("number", [1, 2])
+def test_there_are_no_more_workers_than_that(number: int) -> None:
+    found, _ = answers_of(number, b"who\n" * 40_000)
+    assert len({answer.rpartition(b" ")[2] for answer in found}) <= number
+
+
 def test_no_lines_give_no_answers() -> None:
     assert answers_of(2, b"") == ([], b"")
 
