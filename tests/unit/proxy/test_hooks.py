@@ -16,6 +16,7 @@ from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 from mitmproxy.test import taddons, tflow
 
 from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.connections.own_proxies import OwnProxies
 from unit.mitmproxied import mitmproxied
 from unit.proxy.connections.test_tunnels import (
     ADDRESS,
@@ -186,6 +187,16 @@ def test_the_proxy_does_not_ask_itself_in_any_mode(context: taddons.context, hus
     assert flow.response is not None
     assert flow.response.status_code == 403
     assert "the proxy would ask itself for it" in (flow.response.text or "")
+
+
+def test_a_connection_to_a_server_is_looked_at_for_other_proxies_of_this_machine(
+    hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    seen = list[ServerConnectionHookData]()
+    monkeypatch.setattr(OwnProxies, "connected", lambda _, data: seen.append(data))
+    data = ServerConnectionHookData(tflow.tserver_conn(), tflow.tclient_conn())
+    hushlist.server_connected(data)
+    assert seen == [data]
 
 
 # -- tunnels -----------------------------------------------------------------------------------------------------------

@@ -12,12 +12,14 @@ from mitmproxy.proxy.layers import tls
 from hushlist.proxy.bounds.bounded_input import bound_input
 from hushlist.proxy.bounds.bounded_names import LONGEST_HELLO
 from unit.proxy.bounds.little_time import takes_little_time
+from unit.proxy.connections.test_tunnels import client_hello
 
 
 def test_a_hello_that_does_not_end_is_refused() -> None:
     bound_input()
     begun = b"\x16\x03\x01\x40\x00\x01\xff\xff\xff" + bytes(LONGEST_HELLO)
     for module in (tls, next_layer):
+        assert module.parse_client_hello(client_hello(b"good.example")).sni == "good.example"
         assert module.parse_client_hello(begun[:LONGEST_HELLO]) is None
         with pytest.raises(ValueError, match="too long"):
             module.parse_client_hello(begun)
