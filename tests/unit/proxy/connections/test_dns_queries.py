@@ -422,6 +422,7 @@ def test_an_answer_is_decided_by_where_it_leads(runtime: Runtime, record: dns.Re
     flow.response = before = flow.request.succeed([record])
     DnsQueries(runtime).answer(flow)
     assert (flow.response is not before) is is_blocked
+    assert flow.response.response_code != response_codes.REFUSED  # as the policy says
     assert (KEY in flow.metadata) is is_blocked
 
 
