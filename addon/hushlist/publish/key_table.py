@@ -3,7 +3,7 @@ r"""The key table of a list of hashes: what each hash stands for, and where that
 A line is a hash as messages show it, a tab, the file and line, a tab, and the rule in the clear. It can stand in file
 names with escapes alone.
 
->>> table = parse_key_table(b"# x\nsha256:ba7816bf\tads.txt:3\tabc\n")
+>>> table = parse_key_table(b"# x\nsha256:ba7816bf\tads.txt:3\tabc\n", "keys")
 >>> table["sha256:ba7816bf"]
 KeyEntry(place='ads.txt:3', plaintext='abc')
 >>> revealed("- sha256: ba7816bf", table)
@@ -52,7 +52,7 @@ def read_key_table(path: Path | None) -> Mapping[str, KeyEntry]:
     return parse_key_table(octets, str(path))
 
 
-def parse_key_table(octets: bytes, source: str = "key-file") -> dict[str, KeyEntry]:
+def parse_key_table(octets: bytes, source: str) -> dict[str, KeyEntry]:
     """The same of a table's octets; ``source`` is what ``SourceError`` calls it if a line is none of a table."""
     table: dict[str, KeyEntry] = {}
     for number, line in enumerate(octets.decode("utf-8", "replace").split("\n"), 1):
