@@ -48,5 +48,4 @@ def test_the_client_with_the_most_connections_loses_some(
         assert proxy.send(request_head(b"http://good.test/", b"good.test")).status == 200
         patient.sendall(KEPT)
         assert read_answer(patient).status == 200
-    assert "Too many open files" not in proxy.log.text()
     assert f"connections of {LOOPBACK}" not in proxy.log.text()

@@ -64,7 +64,7 @@ def test_a_folder_that_is_empty_is_used_and_another_is_not(tmp_path: Path) -> No
 
 def test_what_is_broad_in_a_list_is_told_but_not_the_list_of_every_address(tmp_path: Path) -> None:
     policy = with_list(tmp_path / "x", "x")
-    file = policy.file("broad", b"co.uk\n", ".txt")
+    file = policy.file("broad", b"co.uk\n")
     policy.layer("lists").extend((ImportedList(file, "domains", "broad"), policy.all_addresses()))
     (warning,) = policy.write(tmp_path / "out")
     assert (warning.source, warning.line) == (str(tmp_path / "out" / file), 1)

@@ -20,8 +20,9 @@ from hushlist.proxy.connections.client_connections import all_connections, end_c
 
 logger = logger_of(__name__)
 
-#: of the files that may be open, the part that stays free: asyncio accepts 100 connections before it does anything else
-_FREE = 1 / 4
+#: of the files that may be open, the part that stays free: asyncio accepts 100 connections at once, and again before
+#: the first of them is known here
+_FREE = 1 / 3
 #: of a client's connections, the part that ends at once: to find the client, all are looked at
 _PART = 1 / 3
 
