@@ -269,8 +269,8 @@ class Hushlist:
     def client_connected(self, client: connection.Client) -> Awaitable[None] | None:
         """mitmproxy's hook: find out who it is, before it can send anything."""
         self._stop.connected(client)
-        self._files.connected(client, client)
         refuse_forged(client)
+        self._files.connected(client, client)
         return self._proxy_protocol.connected(client)
 
     def requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
@@ -322,9 +322,9 @@ class Hushlist:
     def server_connected(self, data: ServerConnectionHookData) -> None:
         """mitmproxy's hook: know the connection again; end one that leads to another proxy of this machine."""
         self._own.note(data)
-        self._files.connected(data.client, data.server)
         self._own_proxies.connected(data)
         self._requests.connected(data)
+        self._files.connected(data.client, data.server)  # last: what refuses must not depend on it
 
     def server_connect(self, data: ServerConnectionHookData) -> None:
         """mitmproxy's hook: do not connect to refused servers; connect to the hosts of safe search."""

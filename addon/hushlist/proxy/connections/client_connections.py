@@ -54,16 +54,16 @@ def last_activity(client: connection.Client) -> float:
     return 0.0 if handler is None else float(handler.timeout_watchdog.last_activity)
 
 
-def transport_of(client: connection.Client) -> WriteTransport | None:
-    """What writes to a client over TCP, while its connection is open."""
-    io = getattr(handler_of(client), "transports", {}).get(client)
+def transport_of(client: connection.Client, end: connection.Connection | None = None) -> WriteTransport | None:
+    """What writes to a client over TCP, while its connection is open; ``end``: to a server, for the client."""
+    io = getattr(handler_of(client), "transports", {}).get(client if end is None else end)
     return io.writer.transport if io is not None and isinstance(io.writer, StreamWriter) else None
 
 
 def file_of(client: connection.Client, end: connection.Connection) -> int | None:
     """The number of the open file of a connection over TCP: that of the client, or one to a server for it."""
-    io = getattr(handler_of(client), "transports", {}).get(end)
-    own = io.writer.get_extra_info("socket") if io is not None and isinstance(io.writer, StreamWriter) else None
+    transport = transport_of(client, end)
+    own = None if transport is None else transport.get_extra_info("socket")
     return None if own is None else int(own.fileno())
 
 
