@@ -71,16 +71,16 @@ CALLS = (
     ),
     ApiCall("DELETE", "/session", Role.VIEW, "Sign out", "sign_out", "Session"),
     ApiCall("GET", "/sessions", Role.MANAGE, "Who else is signed in", "sessions", "Sessions"),
-    ApiCall("DELETE", "/sessions/{number}", Role.MANAGE, "End a session", "end_session", "Done", {"number": _NUMBER}),
+    ApiCall("DELETE", "/sessions/{number}", Role.MANAGE, "End a session", "end_session", "Ended", {"number": _NUMBER}),
     ApiCall("GET", "/grants", Role.VIEW, "What is unblocked now", "grants", "Grants"),
     ApiCall(
-        *("POST", "/grants", Role.APPROVE, "Allow something for a while, or for good", "grant", "Done"),
+        *("POST", "/grants", Role.APPROVE, "Allow something for a while, or for good", "grant", "GrantedOrRule"),
         {"scope": _SCOPE, "target": _TARGET, "minutes": _LASTING, "client": _CLIENT, "reason": _REASON},
     ),
-    ApiCall("DELETE", "/grants/{number}", Role.APPROVE, "End a grant", "revoke", "Done", {"number": _NUMBER}),
+    ApiCall("DELETE", "/grants/{number}", Role.APPROVE, "End a grant", "revoke", "Granted", {"number": _NUMBER}),
     ApiCall("GET", "/blocks", Role.VIEW, "What is blocked beside the rules", "blocks", "Blocks"),
     ApiCall(
-        *("POST", "/blocks", Role.MANAGE, "Block something for a while, or for good", "block", "Done"),
+        *("POST", "/blocks", Role.MANAGE, "Block something for a while, or for good", "block", "BlockedOrRule"),
         {
             "scope": _SCOPE,
             "target": _TARGET,
@@ -89,9 +89,9 @@ CALLS = (
             "reason": {**_REASON, "description": "why; a block page shows it"},
         },
     ),
-    ApiCall("DELETE", "/blocks/{number}", Role.MANAGE, "End a block", "end_block", "Done", {"number": _NUMBER}),
+    ApiCall("DELETE", "/blocks/{number}", Role.MANAGE, "End a block", "end_block", "Blocked", {"number": _NUMBER}),
     ApiCall(
-        *("POST", "/extensions", Role.APPROVE, "Give more minutes of a quota in its present period", "extend", "Done"),
+        *("POST", "/extensions", Role.APPROVE, "Give more minutes of a quota in this period", "extend", "Extended"),
         {
             "category": _text("the hrn: name of the quota's category, or of one above it", 8192, minLength=1),
             "minutes": _whole("how many minutes more", LONGEST_EXTENSION),
@@ -99,16 +99,16 @@ CALLS = (
         },
     ),
     ApiCall(
-        *("POST", "/pauses", Role.MANAGE, "Let pass what rules stop for a group, for a while", "pause", "Done"),
+        *("POST", "/pauses", Role.MANAGE, "Let pass what rules stop for a group, for a while", "pause", "Granted"),
         {"group": _text("the group's name", minLength=1), "minutes": _whole("for how many minutes", 24 * 60)},
     ),
     ApiCall("GET", "/requests", Role.VIEW, "What people ask for, who wait for an answer", "requests", "Requests"),
     ApiCall(
-        *("POST", "/requests/{number}/approve", Role.APPROVE, "Grant what somebody asks for", "approve", "Done"),
+        *("POST", "/requests/{number}/approve", Role.APPROVE, "Grant what somebody asks for", "approve", "Granted"),
         {"number": _NUMBER, "scope": {**_SCOPE, "default": "host"}, "minutes": _MINUTES},
     ),
     ApiCall(
-        *("POST", "/requests/{number}/decline", Role.APPROVE, "Decline what somebody asks for", "decline", "Done"),
+        *("POST", "/requests/{number}/decline", Role.APPROVE, "Decline what somebody asks for", "decline", "Declined"),
         {"number": _NUMBER, "word": _text("for whom asks, as their page shows it", default="")},
     ),
     ApiCall("GET", "/codes", Role.APPROVE, "The codes that can be used", "codes", "Codes"),
@@ -123,12 +123,12 @@ CALLS = (
         },
     ),
     ApiCall(
-        *("DELETE", "/codes/{identity}", Role.APPROVE, "Make a code worthless", "withdraw_code", "Done"),
+        *("DELETE", "/codes/{identity}", Role.APPROVE, "Make a code worthless", "withdraw_code", "WithdrawnCode"),
         {"identity": _text("its id", 64, pattern="^[0-9a-f]{64}$")},
     ),
     ApiCall("GET", "/rules", Role.VIEW, "The administrator's own rules", "rules", "Rules"),
     ApiCall(
-        *("POST", "/rules", Role.MANAGE, "Allow or block something for everybody", "add_rule", "Done"),
+        *("POST", "/rules", Role.MANAGE, "Allow or block something for everybody", "add_rule", "AddedRule"),
         {
             "action": _ACTION,
             "scope": _RULE_SCOPE,
@@ -138,7 +138,7 @@ CALLS = (
         },
     ),
     ApiCall(
-        *("DELETE", "/rules/{identity}", Role.MANAGE, "Remove one of the own rules", "remove_rule", "Done"),
+        *("DELETE", "/rules/{identity}", Role.MANAGE, "Remove one of the own rules", "remove_rule", "RemovedRule"),
         {"identity": _text("its id, which changes with its text", 64, pattern="^[0-9a-f]{64}$")},
     ),
     ApiCall(
@@ -154,19 +154,19 @@ CALLS = (
         },
     ),
     ApiCall("GET", "/lists", Role.VIEW, "The lists that are fetched", "lists", "Lists"),
-    ApiCall("POST", "/lists/update", Role.MANAGE, "Fetch a list now", "update_list", "Done", {"url": _URL}),
+    ApiCall("POST", "/lists/update", Role.MANAGE, "Fetch a list now", "update_list", "ChangedList", {"url": _URL}),
     ApiCall("GET", "/lists/held", Role.VIEW, "What a held back version changes", "held_back", "Held", {"url": _URL}),
     ApiCall(
-        *("POST", "/lists/accept", Role.MANAGE, "Put the held back version into force", "accept_list", "Done"),
+        *("POST", "/lists/accept", Role.MANAGE, "Put the held back version into force", "accept_list", "ChangedList"),
         {"url": _URL, "digest": _text("the version that was looked at", 64, pattern="^[0-9a-f]{64}$")},
     ),
     ApiCall(
-        *("POST", "/lists/rollback", Role.MANAGE, "Go back to the version before", "roll_back_list", "Done"),
+        *("POST", "/lists/rollback", Role.MANAGE, "Go back to the version before", "roll_back_list", "ChangedList"),
         {"url": _URL},
     ),
     ApiCall("GET", "/record", Role.VIEW, "What was done, and by whom", "record", "Record"),
     ApiCall(
-        *("POST", "/record/{number}/undo", Role.APPROVE, "Undo something that was done", "undo", "Done"),
+        *("POST", "/record/{number}/undo", Role.APPROVE, "Undo something that was done", "undo", "Undone"),
         {"number": _NUMBER},
     ),
 )
@@ -237,6 +237,12 @@ def _object(plain: str = "", /, **others: Schema) -> Schema:
     return {"type": "object", "properties": properties, "required": list(properties), "additionalProperties": False}
 
 
+def _done(*results: Schema, **optional: Schema) -> Schema:
+    """What a call gives that changes something: one of some results, each with properties that may be missing."""
+    found = [{**result, "properties": optional | result["properties"]} for result in results]
+    return _object("recorded:integer", result=found[0] if len(found) == 1 else {"anyOf": found})
+
+
 _GRANT = _object(
     "id:integer scope:string target:string client:string? until:number? how:string by:string made:number",
 )
@@ -247,15 +253,33 @@ _REQUEST = _object(
     "id:integer client:string? user:string? group:string? host:string url:string category:string? "
     "reason:string asked:number until:number times:integer state:string"
 )
+_SESSION = _object("id:integer name:string client:string made:number until:number")
+_MADE_CODE = _object("scope:string target:string? client:string? minutes:integer id:string code:string")
+_ADDED_RULE = _object("expression:string action:string file:string")
+_LIST = _object(
+    "url:string title:string? layer:string? checked:number? next_try:number? fault:string? held:string?",
+    versions=_all(_object("digest:string since:number")),
+    reasons=_all(_STRING),
+)
 _GIVEN = {
     "Error": _object("error:string"),
     "Session": _object("needed:boolean possible:boolean name:string? role:string? token:string?"),
-    "Sessions": _object(sessions=_all(_object("id:integer name:string client:string made:number until:number"))),
-    "Done": _object("recorded:integer", result=_OBJECT),
-    "MadeCode": _object(
-        "recorded:integer",
-        result=_object("scope:string target:string? client:string? minutes:integer id:string code:string"),
-    ),
+    "Sessions": _object(sessions=_all(_SESSION)),
+    "Ended": _done(_SESSION),
+    "Granted": _done(_GRANT, reason=_STRING, request=_INTEGER),
+    "GrantedOrRule": _done(_GRANT, _ADDED_RULE, reason=_STRING, expires=_STRING),
+    "Blocked": _done(_BLOCK),
+    "BlockedOrRule": _done(_BLOCK, _ADDED_RULE, reason=_STRING, expires=_STRING),
+    "Extended": _done(_object("client:string? category:string minutes:integer minute:integer")),
+    "Declined": _done(_object("request:integer host:string word:string?")),
+    "MadeCode": _done(_MADE_CODE),
+    "WithdrawnCode": _done(_object("id:string")),
+    "AddedRule": _done(_ADDED_RULE, reason=_STRING, expires=_STRING),
+    # its own keys, as they are written
+    "RemovedRule": _done({**_object("file:string comment:string?"), "additionalProperties": _STRING}),
+    "ChangedList": _done(_LIST),
+    # what the record says of what was undone
+    "Undone": _done({**_object("undone:integer what:string"), "additionalProperties": True}),
     "Grants": _object(grants=_all(_GRANT)),
     "Blocks": _object(blocks=_all(_BLOCK)),
     "Requests": _object(requests=_all(_REQUEST)),
@@ -288,15 +312,7 @@ _GIVEN = {
         blocks=_all(_BLOCK),
         decision=_or_null(_OBJECT),
     ),
-    "Lists": _object(
-        lists=_all(
-            _object(
-                "url:string title:string? layer:string? checked:number? next_try:number? fault:string? held:string?",
-                versions=_all(_object("digest:string since:number")),
-                reasons=_all(_STRING),
-            )
-        )
-    ),
+    "Lists": _object(lists=_all(_LIST)),
     "Held": _object(
         "url:string digest:string added:integer removed:integer",
         reasons=_all(_STRING),
