@@ -238,11 +238,17 @@ def text(function: Callable[[str], object]) -> Function:
     return lambda octets: function(octets.decode("utf-8", "replace"))
 
 
+def readings(url: bytes) -> object:
+    """What servers may read in all behind ``http:/``."""
+    path, mark, query = url.removeprefix(b"http:/").partition(b"?")
+    return path_interpretations.path_interpretations(path, query if mark else None)
+
+
 def functions() -> Iterator[tuple[str, Function, dict[str, Shape]]]:
     """All that is to be linear, with the inputs that could be the worst for it."""
     for name, profile in PROFILES.items():
         yield name, profile.canonicalize, URLS
-    yield "readings", lambda url: path_interpretations.path_interpretations(safebrowsing.parse(url)), URLS
+    yield "readings", readings, URLS
     yield "unescape_repeatedly", normalization.percent_decode_repeatedly, PERCENT
     yield "resolve, reference", lambda octets: resolve(octets, "http://h/a/b?c"), REFERENCES
     yield "resolve, base", lambda octets: resolve("../b", b"http://h/" + octets), REFERENCES

@@ -70,9 +70,9 @@ class Previewed(NamedTuple):
 
     filters: LogFilters
     #: an expression; empty for the whole host, and for a category
-    page: str = ""
+    page: str
     #: the name of a group
-    group: str | None = None
+    group: str | None
 
 
 def previewed(scope: str, target: str, client: str, privacy: Privacy) -> Previewed:

@@ -187,7 +187,7 @@ def seal_key(arguments: argparse.Namespace) -> SealKey | None:
     return None if arguments.seal is None else read_seal_key(arguments.seal)
 
 
-def list_defaults(arguments: argparse.Namespace, key: SealKey | None = None) -> ListDefaults:
+def list_defaults(arguments: argparse.Namespace, key: SealKey | None) -> ListDefaults:
     """How the options say that lists are read, and the key that they have to be sealed with."""
     seal = None if key is None else key.fingerprint
     return ListDefaults(variant=arguments.variant, prefix_length=arguments.prefix_length, seal=seal)

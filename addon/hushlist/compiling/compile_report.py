@@ -55,8 +55,8 @@ class ListReport:
 class CompileReport:
     """The counts of all lists, and all warnings."""
 
-    lists: list[ListReport] = field(default_factory=list)
-    warnings: list[Problem] = field(default_factory=list)
+    lists: list[ListReport]
+    warnings: list[Problem]
 
     def to_json(self) -> bytes:
         """JSON for the index file."""

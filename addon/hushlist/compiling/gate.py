@@ -59,8 +59,8 @@ class Gate:
     code: str
     #: compiles a policy in memory, without a gate
     compile: Callable[[Policy], Index]
-    jobs: int | None = None
-    progress: Progress | None = None
+    jobs: int | None
+    progress: Progress | None
     #: whether anything can be written
     keeps: bool = True
     #: lists that are held back: why, for people

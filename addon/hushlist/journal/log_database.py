@@ -389,9 +389,8 @@ _OVERLAP = 10_000
 
 
 def _follow_server(address: PostgresAddress) -> Generator[list[LogFields], None, None]:
-    newest = "SELECT 'all', coalesce(max(number), 0) FROM decisions"
     seen = _ask_server(address, "SELECT 'all', number FROM decisions ORDER BY number DESC LIMIT ?", [_OVERLAP])
-    last = seen[0][1] if seen else _ask_server(address, newest, [])[0][1]
+    last = seen[0][1] if seen else 0
     known = {number for _, number in seen}
     yield []
     while True:

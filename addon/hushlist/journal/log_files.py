@@ -118,7 +118,7 @@ class LineFiles:
         for place, path in enumerate(files):
             if place < kept or path.stat().st_mtime < oldest:
                 path.unlink()
-        for draft in self._folder.glob(f"{OLDER}{_DRAFT}"):  # left by a process that ended while compressing
+        for draft in self._folder.glob(f"{OLDER}{_DRAFT}"):  # of what could not be compressed to its end
             draft.unlink()
 
 
@@ -137,9 +137,9 @@ def _compressed(path: Path) -> Path:
 
 
 def _compress(path: Path) -> None:
-    """Replace a file by a compressed one; after a failure the file is unchanged."""
+    """Replace a file by a compressed one; after a failure the file is unchanged, and a draft may be left."""
     draft = path.with_name(path.name + _DRAFT)
-    try:
+    with suppress(OSError):
         descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_TRUNC | SAFELY, PRIVATE_FILE)
         with path.open("rb") as source, os.fdopen(descriptor, "wb") as target, gzip.open(target, "wb") as packed:
             shutil.copyfileobj(source, packed)
@@ -147,9 +147,6 @@ def _compress(path: Path) -> None:
         os.utime(draft, ns=(last.st_atime_ns, last.st_mtime_ns))
         draft.replace(_compressed(path))
         path.unlink()
-    except OSError:
-        with suppress(OSError):
-            draft.unlink()
 
 
 def append_octets(path: Path, octets: bytes) -> None:

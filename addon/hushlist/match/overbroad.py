@@ -27,7 +27,7 @@ from hushlist.match.seal import SealKey
 class BreadthTest:
     """Says why a rule is broad, at the cost of a few dictionary look-ups."""
 
-    def __init__(self, popular: Iterable[bytes] = ()) -> None:
+    def __init__(self, popular: Iterable[bytes]) -> None:
         """``popular`` are canonical hosts, the most popular first; their number is their rank, from 1."""
         self._public = public_suffixes()
         self._suffixes = self._public.suffixes.keys() | self._public.wildcards.keys()

@@ -96,7 +96,7 @@ class CollectedPart:
 class RunCollector:
     """Turns the rules of one part into rows; a part has one layer."""
 
-    def __init__(self, number: int, layer: str = "", *, is_of_filters: bool = False) -> None:
+    def __init__(self, number: int, layer: str, *, is_of_filters: bool = False) -> None:
         """``number``: the part's number in the order of the sources, below ``MOST_PARTS``."""
         self._part = CollectedPart(number, layer, {}, [], 0, DEEPEST_HOST, DEEPEST_PATH, has_hashes=False)
         self._part.is_of_filters = is_of_filters

@@ -41,11 +41,11 @@ class SafeSearchSetting:
     """
 
     #: query parameters: name and value
-    parameters: Pairs = ()
+    parameters: Pairs
     #: request headers: name and value
-    headers: Pairs = ()
+    headers: Pairs
     #: another host to connect to
-    host: bytes | None = None
+    host: bytes | None
 
     def __str__(self) -> str:
         parts = [f"{_text(b'='.join(pair))} is set in the query" for pair in self.parameters]
@@ -68,9 +68,9 @@ class SafeSearchService:
     levels: Mapping[str, SafeSearchSetting]
     hosts: frozenset[bytes]
     #: with a dot in front, subdomains are included
-    suffixes: tuple[bytes, ...] = ()
+    suffixes: tuple[bytes, ...]
     #: canonical paths of searches, without a slash at the end; ``None``: every path counts
-    paths: frozenset[bytes] | None = None
+    paths: frozenset[bytes] | None
 
     def nearest(self, level: str) -> str:
         """The level itself, or strict if the service does not have it: never less than the policy wants."""
@@ -89,11 +89,11 @@ class RequestRewrite:
     #: "strict" or "moderate"
     level: str
     #: headers to set, replacing all of the same name
-    headers: Pairs = ()
+    headers: Pairs
     #: the new target, path and query; ``None`` if unchanged
-    target: bytes | None = None
+    target: bytes | None
     #: connect to this host; Host header and TLS server name stay, as if a CNAME record led there
-    host: bytes | None = None
+    host: bytes | None
 
     def __str__(self) -> str:
         service = services()[self.service]

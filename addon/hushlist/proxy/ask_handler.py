@@ -53,9 +53,7 @@ _HEADERS = {
 }
 
 
-def access_offer(
-    runtime: Runtime, judgement: Judgement, address: bytes, message: str | None = None
-) -> AccessOffer | None:
+def access_offer(runtime: Runtime, judgement: Judgement, address: bytes, message: str | None) -> AccessOffer | None:
     """What the page of a stopped request offers to somebody who asks; ``address`` is the URL to return to."""
     unblocking, decision = judgement.settings.unblocking, judgement.decision
     if unblocking is None or not unblocking.ask or decision.action is Action.WARN or runtime.tokens is None:

@@ -46,7 +46,7 @@ class _Use:
     #: when octets flowed on the client's connection
     active: float
     #: quotas for which it is in the background as long as its answer does not say otherwise
-    waiting: Sequence[Quota] = ()
+    waiting: Sequence[Quota]
 
 
 class MeteredUse:

@@ -266,7 +266,7 @@ class Runtime:
             self._tokens = self.overrides.known_tokens()
         return self._tokens
 
-    def open_overrides(self, database: PostgresAddress | None = None) -> Overrides | None:
+    def open_overrides(self, database: PostgresAddress | None) -> Overrides | None:
         """The store of temporary unblocks of a policy that is read: a database, or this machine's file.
 
         It waits for it, and changes nothing in use: ``use_overrides`` does. Without a store, blocked sites stay

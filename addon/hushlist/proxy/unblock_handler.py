@@ -70,7 +70,7 @@ def respond(
     return block_response.block_response(request, explanation, unblock, runtime.template)
 
 
-def offer(tokens: Tokens, judgement: Judgement, message: str | None = None) -> Unblock | None:
+def offer(tokens: Tokens, judgement: Judgement, message: str | None) -> Unblock | None:
     """What a page offers for a stopped request, or nothing."""
     decision, unblocking = judgement.decision, judgement.settings.unblocking
     if decision.winner is None or (decision.action is not Action.WARN and unblocking is None):

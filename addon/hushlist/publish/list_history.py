@@ -120,7 +120,7 @@ class ListHistory:
         self.number, self.packed, self.changes = new.number, packed, changes
         return True
 
-    def prefixes_of(self, number: int, most: int = 0) -> tuple[bytes, ...]:
+    def prefixes_of(self, number: int, most: int) -> tuple[bytes, ...]:
         """The first ``most`` prefixes of a version that is known; all for 0. Version 0 is empty."""
         if number == 0:
             return ()

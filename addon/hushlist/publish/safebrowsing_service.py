@@ -94,7 +94,7 @@ class ApiRequest(NamedTuple):
     method: str
     #: without its escapes
     path: str
-    query: str = ""
+    query: str
     content_type: str = ""
     body: bytes = b""
 

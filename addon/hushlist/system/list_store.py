@@ -270,7 +270,7 @@ class ListStore:
                         Path(entry.path).unlink()
 
 
-def lists_folder(policy: Path, folder: Path | None = None) -> Path:
+def lists_folder(policy: Path, folder: Path | None) -> Path:
     """Where the copies of a policy's lists are; it may not exist."""
     return (folder or cache_folder()) / "lists" / _digest_of(os.path.abspath(policy))  # noqa: PTH100  links may change
 

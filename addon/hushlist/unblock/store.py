@@ -110,7 +110,7 @@ class SqliteStore:
     All methods raise ``StoreError`` if the file cannot be read or written.
     """
 
-    def __init__(self, path: Path, package: str = "hushlist.unblock") -> None:
+    def __init__(self, path: Path, package: str) -> None:
         """Creates a missing file and its folder, readable for the owner alone; ``package`` has its tables.
 
         Raises:

@@ -131,6 +131,14 @@ def test_a_policy_decides_with_the_new_list_in_the_old_one_s_place(run: Run) -> 
     assert "new: block: wide.example/ by old (fetched:1)" in out
 
 
+def test_only_what_a_policy_in_use_is_compiled_to_is_kept(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("XDG_CACHE_HOME", str(Path("cache").resolve()))
+    Path("policy.yaml").write_text("layers:\n- {name: lists, lists: [old.hosts]}\n")
+    for policy, kept in ([], 0), (["--policy", "policy.yaml"], 1):
+        assert run("diff", *policy, "old.hosts", "fetched", "--against", "urls")[0] == 0
+        assert len(list(Path("cache").rglob("*.index"))) == kept
+
+
 def test_two_policies_are_compared_with_all_that_they_have(run: Run) -> None:
     Path("policy.yaml").write_text("layers: [{name: lists, lists: [old.hosts]}]\n")
     Path("other.yaml").write_text(

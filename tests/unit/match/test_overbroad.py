@@ -85,7 +85,7 @@ def test_a_rule_for_less_is_not(expression: bytes) -> None:
 
 
 def test_without_popular_domains_public_suffixes_are_suspect() -> None:
-    assert BreadthTest().suspects([b"ads.example/", b"co.uk/", b"any.ck/", b"www.popular.example/"]) == {
+    assert BreadthTest(()).suspects([b"ads.example/", b"co.uk/", b"any.ck/", b"www.popular.example/"]) == {
         b"co.uk/",
         b"any.ck/",
     }

@@ -67,7 +67,7 @@ def _reports() -> tuple[bytes, ...]:
     tally = Auditor(engine(), ReplayMoment(NOON, NOBODY), {b"blocked.example": 1}).add(records, "s", "urls")
     policy = PolicyDigest("policy.yaml", "d1", (FileDigest("ads.yaml", "d2"),))
     whole = tallied_report(tally, policy, ReplayOptions(NOON), PopularDomains("top.txt", "d3", 1), 2.0, 2)
-    empty = tallied_report(Auditor(engine(), ReplayMoment(NOON, NOBODY)).tally, policy, ReplayOptions())
+    empty = tallied_report(Auditor(engine(), ReplayMoment(NOON, NOBODY)).tally, policy, ReplayOptions(), None, 0.0, 1)
     detailed = add_details(whole, engine(), ReplayMoment(NOON, NOBODY))
     return tuple(json.dumps(encode(one)).encode() for one in (whole, empty, detailed))
 

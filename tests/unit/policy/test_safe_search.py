@@ -51,7 +51,7 @@ def test_a_search_gets_the_service_s_parameter(host: bytes, level: str, expected
 @pytest.mark.parametrize(("level", "value"), [("strict", b"Strict"), ("moderate", b"Moderate")])
 @pytest.mark.parametrize("host", [b"www.youtube.com", b"youtube.com", b"m.youtube.com", b"youtubei.googleapis.com"])
 def test_youtube_gets_a_header(host: bytes, level: str, value: bytes) -> None:
-    change = RequestRewrite("youtube", level, headers=((b"YouTube-Restrict", value),))
+    change = RequestRewrite("youtube", level, ((b"YouTube-Restrict", value),), None, None)
     assert rewrite_for_safe_search(host, b"/watch?v=1", {"youtube": level}) == change
 
 

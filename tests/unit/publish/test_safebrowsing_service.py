@@ -252,7 +252,7 @@ def test_bodies_that_are_no_request(service: SafeBrowsingService) -> None:
     ):
         answer = get(service, path, content_type=PROTOBUF, body=encode_message(message))
         assert why in error_of(answer)
-    assert service.answer(ApiRequest("PUT", "/v4/threatLists")).status == 405
+    assert service.answer(ApiRequest("PUT", "/v4/threatLists", "")).status == 405
 
 
 def test_what_is_named_again_and_again_is_looked_for_once(

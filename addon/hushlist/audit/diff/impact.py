@@ -77,7 +77,7 @@ class Changed(NamedTuple):
     cause: ImpactCause
     site: str
     #: digest of the pattern of the cause's rule
-    pattern: bytes | None = None
+    pattern: bytes | None
 
 
 @dataclass(slots=True)

@@ -89,9 +89,9 @@ class RuleChange(NamedTuple):
     old: RuleState | None
     new: RuleState | None
     #: what differs in the new rule's meaning
-    how: tuple[str, ...] = ()
+    how: tuple[str, ...]
     #: why it is broad, for a person
-    broad: str | None = None
+    broad: str | None
 
     def __str__(self) -> str:
         """A line for a person."""

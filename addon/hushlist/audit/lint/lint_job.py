@@ -46,7 +46,7 @@ _LONGEST = 120
 class Linted:
     """The numbers of rules and findings."""
 
-    lists: int = 0
+    lists: int
     rules: int = 0
     counts: Counter[FindingKind] = field(default_factory=Counter)
     prefixes: list[Prefixes] = field(default_factory=list)

@@ -82,7 +82,7 @@ class Distinct(NamedTuple):
     """How many different names there are, and the smallest of their hashes."""
 
     number: int
-    hashes: tuple[int, ...] = ()
+    hashes: tuple[int, ...]
 
 
 class DistinctNames:

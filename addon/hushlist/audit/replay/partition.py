@@ -182,9 +182,9 @@ def tallied_report(
     tally: AuditTally,
     policy: PolicyDigest,
     asked: ReplayOptions,
-    popular: PopularDomains | None = None,
-    seconds: float = 0.0,
-    workers: int = 1,
+    popular: PopularDomains | None,
+    seconds: float,
+    workers: int,
 ) -> AuditReport:
     """The report of a tally, without details."""
     shown: dict[str, ShownRecord] = {}

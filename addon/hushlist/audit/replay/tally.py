@@ -261,7 +261,7 @@ class SourceCount(MergeableCounts):
 
     source: str
     #: name of its format
-    format: str = ""
+    format: str
     records: int = 0
     broken: int = 0
     #: records that no proxy is asked for, such as ``data:`` URLs

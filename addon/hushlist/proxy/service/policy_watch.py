@@ -64,7 +64,7 @@ class PolicyUpdate(NamedTuple):
     template: Template | None
     report: CompileReport
     #: the store that the engine knows; ``None`` if it cannot be used
-    overrides: Overrides | None = None
+    overrides: Overrides | None
 
 
 async def _in_thread(wait: Callable[[Event], None]) -> None:

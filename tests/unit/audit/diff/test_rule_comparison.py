@@ -75,7 +75,7 @@ ADS = RuleMeaning(Action.BLOCK, "hrn://c.example/ads", None, None, "lists", is_c
 def test_all_that_differs_is_told() -> None:
     other = RuleMeaning(Action.WARN, None, "why", date(2027, 1, 31), "own", is_clear=False)
     ends = RuleState("old", 1, "a.example/", *ADS[:-1]), RuleState("new", 2, "sha256:00", *other[:-1])
-    change = RuleChange(ChangeKind.CHANGED, *ends, tuple(differences(ADS, other)))
+    change = RuleChange(ChangeKind.CHANGED, *ends, tuple(differences(ADS, other)), None)
     assert str(change) == (
         "~ old:1 -> new:2: changed: a.example/ -> sha256:00 (action: block -> warn; category: hrn://c.example/ads -> "
         "none; reason: none -> why; expires: none -> 2027-01-31; layer: lists -> own; now hashed)"

@@ -69,7 +69,9 @@ def test_no_text_of_a_report_has_user_information(engine: Engine) -> None:
 
 def test_parts_merge_to_what_one_audit_says(engine: Engine) -> None:
     whole = report(engine, EVERY)
-    merged = tallied_report(tally_of(engine, []), POLICY, ReplayOptions(NOW), PopularDomains("elsewhere", "d3", 1))
+    merged = tallied_report(
+        tally_of(engine, []), POLICY, ReplayOptions(NOW), PopularDomains("elsewhere", "d3", 1), 0.0, 1
+    )
     for start in range(3):
         merged = merge_reports(merged, read_report(octets_of(encode(report(engine, EVERY[start::3])))))
     merged = add_details(merged, engine, AT_NOW)
@@ -121,7 +123,7 @@ def test_overlaps_name_lists_by_their_place(engine: Engine) -> None:
 def test_a_list_without_a_hit_moves_those_behind_it(tmp_path: Path) -> None:
     policy = samples.POLICY.replace("[ads.yaml,", "[ads.yaml, {file: a.domains, format: domains},")
     engine = load_engine(samples.write_policy(tmp_path, policy, **{"a.domains": "never.example\n"}))
-    before = tallied_report(tally_of(engine, [*RECORDS]), POLICY, ReplayOptions(NOW))
+    before = tallied_report(tally_of(engine, [*RECORDS]), POLICY, ReplayOptions(NOW), None, 0.0, 1)
     after = add_details(before, engine, AT_NOW)
     assert [own.key.list for own in after.lists] == ["a", "ads", "more", "own"]
     assert [own.key.list for own in before.lists] == ["ads", "more", "own"]

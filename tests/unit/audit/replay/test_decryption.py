@@ -41,7 +41,9 @@ def asked(tmp_path: Path) -> Engine:
 
 
 def counts(engine: Engine, *records: RecordedRequest) -> dict[str, SettingCounts]:
-    return tallied_report(tally_of(engine, [*records]), PolicyDigest("p", ""), ReplayOptions(NOW)).decryption
+    return tallied_report(
+        tally_of(engine, [*records]), PolicyDigest("p", ""), ReplayOptions(NOW), None, 0.0, 1
+    ).decryption
 
 
 @pytest.mark.parametrize(

@@ -19,7 +19,7 @@ from unit.audit.samples import AT_NOW, NOW, RECORDS, tally_of, write_policy
 
 def facts(engine: Engine, records: list[RecordedRequest], unused: int = 10) -> dict[str, ListFacts]:
     policy = digest_policy(Path(engine.policy.source), engine.policy)
-    report = tallied_report(tally_of(engine, [*records]), policy, ReplayOptions(NOW))
+    report = tallied_report(tally_of(engine, [*records]), policy, ReplayOptions(NOW), None, 0.0, 1)
     lists = add_details(report, engine, AT_NOW, unused).lists
     return {Path(own.key.source).name: own.facts for own in lists}
 

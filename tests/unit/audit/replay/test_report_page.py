@@ -81,7 +81,7 @@ def report_of(folder: Path, policy: str = "policy.yaml", **files: str) -> AuditR
     )
     tally = tally_of(engine, [*RECORDS, hostile, BrokenRecord(HOSTILE[:9], 2, HOSTILE)], AT_NOW, {b"more.example": 1})
     digest = PolicyDigest(policy, "d1", (FileDigest("ads.yaml", "d2"),))
-    made = tallied_report(tally, digest, ReplayOptions(NOW), PopularDomains("top.txt", "d3", 1), 2.0)
+    made = tallied_report(tally, digest, ReplayOptions(NOW), PopularDomains("top.txt", "d3", 1), 2.0, 1)
     return add_details(made, engine, AT_NOW)
 
 
@@ -113,7 +113,7 @@ def test_the_heading_says_what_was_found_to_those_whose_browser_runs_no_script(r
 
 
 def test_a_page_of_nothing_can_be_made(report: AuditReport) -> None:
-    nothing = tallied_report(AuditTally(), report.policy, report.asked)
+    nothing = tallied_report(AuditTally(), report.policy, report.asked, None, 0.0, 1)
     assert Page(report_page(nothing, MADE)).data["records"] == 0
 
 

@@ -19,7 +19,7 @@ from unit.audit.samples import AT_NOW, NOW, RECORDS, tally_of
 def report(engine: Engine, records: list[RecordedRequest]) -> AuditReport:
     policy = digest_policy(Path(engine.policy.source), engine.policy)
     tally = tally_of(engine, [*records], popular={b"more.example": 1})
-    made = tallied_report(tally, policy, ReplayOptions(NOW), PopularDomains("top.txt", "", 1), 1.5)
+    made = tallied_report(tally, policy, ReplayOptions(NOW), PopularDomains("top.txt", "", 1), 1.5, 1)
     return add_details(made, engine, AT_NOW)
 
 

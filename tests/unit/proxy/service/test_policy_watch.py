@@ -69,7 +69,7 @@ class Watch:
     def read(self) -> PolicyUpdate:
         self.reads += 1
         engine = load_engine(self.policy)
-        return PolicyUpdate(engine, None, CompileReport.of(engine.index))
+        return PolicyUpdate(engine, None, CompileReport.of(engine.index), None)
 
     def swap(self, update: PolicyUpdate) -> None:
         self.engines.append(update.engine)
