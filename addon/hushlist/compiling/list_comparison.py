@@ -150,10 +150,10 @@ def _why_broad(own: NetworkFilter, breadth: BreadthTest) -> str | None:
 
     >>> from hushlist.match.filters.network_filter import parse_filter
     >>> own = ("@@||com^", "@@*$script", "@@.org^", "@@||www.", "@@*$domain=com")
-    >>> [_why_broad(parse_filter(text), BreadthTest()) is not None for text in own]
+    >>> [_why_broad(parse_filter(text), BreadthTest(())) is not None for text in own]
     [True, True, True, True, True]
     >>> own = ("@@||a.example^", "@@*$domain=a.example", "/ads/*$domain=com")
-    >>> [_why_broad(parse_filter(text), BreadthTest()) for text in own]
+    >>> [_why_broad(parse_filter(text), BreadthTest(())) for text in own]
     [None, None, None]
     """
     pages = own.pages.only if own.pages else ()

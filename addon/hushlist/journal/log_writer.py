@@ -191,7 +191,7 @@ class LogWriter:
 
     # -- the calling thread --------------------------------------------------------------------------------------
 
-    def reference(self, moment: float | None) -> str:
+    def reference(self, moment: float | None = None) -> str:
         """A new reference number; ``moment`` is in seconds since 1970, by default now."""
         return self._references.make(self._clock() if moment is None else moment)
 

@@ -57,7 +57,7 @@ class BreadthTest:
 
         Of a sealed one, only its key can tell.
 
-        >>> BreadthTest().of_hash(ExpressionHash(full_hash(b"co.uk/")[:8]))
+        >>> BreadthTest(()).of_hash(ExpressionHash(full_hash(b"co.uk/")[:8]))
         'it begins the hash of co.uk/: it is a public suffix (ICANN section): the rule covers every site below it'
         """
         if pattern.seal and (key is None or key.fingerprint != pattern.seal):
@@ -127,7 +127,7 @@ class BreadthTest:
     def of_range(self, network: IPv4Network | IPv6Network) -> str | None:
         """Why an address range is broad, for people; ``None`` if it is not.
 
-        >>> BreadthTest().of_range(ip_network("127.0.0.0/8"))
+        >>> BreadthTest(()).of_range(ip_network("127.0.0.0/8"))
         'a whole address range: it covers 16,777,216 addresses, and the whole of 127.0.0.0/8 (loopback)'
         """
         covered = [f"{block} ({name})" for block, name in _SPECIAL_BLOCKS.items() if _covers(network, block)]

@@ -229,8 +229,6 @@ class MergeableCounts:
             ours, theirs = getattr(self, field_.name), getattr(other, field_.name)
             if isinstance(ours, int):
                 setattr(self, field_.name, ours + theirs)
-            elif isinstance(ours, str):
-                setattr(self, field_.name, max(ours, theirs))
             elif isinstance(ours, Counter):
                 ours.update(theirs)
             elif isinstance(ours, dict):

@@ -831,6 +831,9 @@ def test_a_code_is_made_listed_without_itself_and_withdrawn(manager: Browser) ->
     assert manager.call("DELETE", f"/codes/{made['id']}")[0] == 404
     assert manager.call("GET", "/codes")[1] == {"codes": []}
     assert manager.recorded() == ["withdrew a code", "made a code", "signed in"]
+    done = manager.call("POST", "/codes", {"scope": "host", "minutes": 5})[1]
+    assert manager.call("POST", f"/record/{done['recorded']}/undo", {})[0] == 200
+    assert manager.call("GET", "/codes")[1] == {"codes": []}
     assert manager.call("POST", "/codes", {"scope": "host", "minutes": 5, "client": "group:default"})[0] == 400
 
 
@@ -1024,6 +1027,8 @@ def test_what_holds_for_a_client_is_told(hushlist: Hushlist, use: Callable[..., 
     for kind in ("blocks", "grants"):
         assert [one["client"] for one in told[kind]] == ["10.0.1.7", "group:kids", None]
     assert browser.call("GET", "/client?client=10.9.9.9")[1]["group"] == "default"
+    decision = browser.call("GET", "/client?url=%3Chttp://a.example/")[1]["decision"]
+    assert (decision["action"], decision["canonical"], bool(decision["fault"])) == ("block", "", True)
 
 
 def test_a_preview_counts_what_a_rule_would_have_covered(
