@@ -29,7 +29,7 @@ from hot_path import requests
 from timing import processor
 
 from hushlist.errors import UrlError
-from hushlist.url import iri, normalization, path_interpretations, safebrowsing
+from hushlist.url import iri, normalization, path_interpretations
 from hushlist.url.comparison import PROFILES
 from hushlist.url.hashed_uri import parse_hashed_uri
 from hushlist.url.hrn import parse_hrn
