@@ -177,6 +177,28 @@ def test_an_origin_that_never_comes_to_an_end_is_ended(start: Callable[..., Prox
         assert read_answer(client).status == 502
 
 
+def test_nothing_more_is_decided_for_a_client_that_reads_no_answer(proxy: Proxy) -> None:
+    number, last = 1000, request_head(b"http://ads.test/", b"ads.test")
+    head = last.replace(b"Connection: close\r\n", b"")
+    counts = re.compile(r"^hushlist_decisions_total\{.*\} (\d+)", re.MULTILINE)
+
+    def decided() -> int:
+        return sum(map(int, counts.findall(proxy.get(f"http://{HOST}/metrics").text)))
+
+    with socket.socket() as connection:
+        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 1 << 14)
+        connection.connect((LOOPBACK, proxy.port))
+        connection.settimeout(PATIENCE)
+        connection.sendall(head * (number - 1) + last)
+        before, now = -1, 0
+        while before < now < number:
+            sleep(2)
+            before, now = now, decided()
+        assert 0 < now < number
+        with connection.makefile("rb") as answers:
+            assert sum(line.count(b"HTTP/1.1 403 ") for line in answers) == decided() == number
+
+
 _LETTERS_OF_A_HOST = "".join(chr(0x4E00 + number) for number in range(20_000))
 _POST = b"POST http://good.test/ HTTP/1.1\r\nHost: good.test\r\nTransfer-Encoding: chunked\r\n\r\n"
 _CONNECT = b"CONNECT good.test:%d HTTP/1.1\r\n\r\n"

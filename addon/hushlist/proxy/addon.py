@@ -23,7 +23,7 @@ from hushlist.proxy.bounds.bounded_websocket import keep_last
 from hushlist.proxy.commands import Commands
 from hushlist.proxy.connections.alternative_services import keep_here
 from hushlist.proxy.connections.certificate_pinning import CertificatePinning
-from hushlist.proxy.connections.client_connections import refuse_forged
+from hushlist.proxy.connections.client_connections import refuse_forged, until_read
 from hushlist.proxy.connections.dns_queries import DnsQueries, ask_filter_first
 from hushlist.proxy.connections.open_files import OpenFiles
 from hushlist.proxy.connections.own_proxies import OwnProxies
@@ -275,6 +275,15 @@ class Hushlist:
 
     def requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """mitmproxy's hook: decide before any of the body, which may be streamed, goes on."""
+        reading = until_read(flow.client_conn)
+        return self._requestheaders(flow) if reading is None else self._when_read(flow, reading)
+
+    async def _when_read(self, flow: http.HTTPFlow, reading: Awaitable[None]) -> None:
+        await reading
+        if (deciding := self._requestheaders(flow)) is not None:
+            await deciding
+
+    def _requestheaders(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         self._stop.note(flow)
         name = asked_name(flow)
         if is_asked(flow, name):

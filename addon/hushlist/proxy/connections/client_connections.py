@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import asyncio
 import struct
 from asyncio import StreamWriter, WriteTransport
+from collections.abc import Awaitable
+from contextlib import suppress
 from time import monotonic
 from typing import Any
 
@@ -20,6 +23,10 @@ logger = logger_of(__name__)
 
 #: modes in which packets come past the kernel, which would drop those from elsewhere that say they are from here
 _PAST_KERNEL = ("wireguard", "tun")
+#: octets that wait for a client to read them, from which on none of its further requests is looked at
+MOST_UNREAD = 1 << 20
+#: seconds after which a client that reads nothing loses its connection, as one that is quiet does by mitmproxy
+_PATIENCE = 600.0
 
 
 class _Silent(layer.Layer):
@@ -65,6 +72,25 @@ def file_of(client: connection.Client, end: connection.Connection) -> int | None
     transport = transport_of(client, end)
     own = None if transport is None else transport.get_extra_info("socket")
     return None if own is None else int(own.fileno())
+
+
+def until_read(client: connection.Client) -> Awaitable[None] | None:
+    """What a request has to wait for if its client does not read its answers; mostly nothing.
+
+    Whoever sends thousands of requests at once could have the proxy keep as many pages for it.
+    """
+    transport = transport_of(client)
+    is_much = transport is not None and transport.get_write_buffer_size() > MOST_UNREAD
+    return _until_read(client) if is_much else None
+
+
+async def _until_read(client: connection.Client) -> None:
+    try:
+        async with asyncio.timeout(_PATIENCE):
+            with suppress(ConnectionError):  # it is gone
+                await handler_of(client).transports[client].writer.drain()
+    except TimeoutError:
+        end_connection(client)
 
 
 def announce_end(client: connection.Client, latest: float) -> None:
