@@ -76,6 +76,11 @@ _BLOCKED = (
 _NEW_BLOCK = "INSERT INTO admin_blocks (scope, target, client, until, reason, by, made) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _SAME_BLOCK = f"scope = ? AND target = ? AND {SAME_CLIENT}"
 _INSERT = "INSERT INTO grants (scope, target, client, until, how, by, made) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id"
+#: makes room by the click on a warning that ends first: anybody can click, from however many addresses
+_FORGET_CLICK = (
+    "DELETE FROM grants WHERE id ="
+    " (SELECT id FROM grants WHERE how = ? AND client IS NOT NULL ORDER BY until, id LIMIT 1)"
+)
 _CODE = f"SELECT {', '.join(Code._fields)} FROM codes"  # noqa: S608
 _MARKS = ", ".join("?" * len(Code._fields))
 _NEW_CODE = f"INSERT INTO codes ({', '.join(Code._fields)}) VALUES ({_MARKS})"  # noqa: S608
@@ -203,7 +208,8 @@ class Overrides:
     def _add(self, database: SqlConnection, wanted: Grant) -> Grant:
         _make_room(database, wanted)
         (others,) = database.execute("SELECT count(client) FROM grants").fetchone()
-        if wanted.client is not None and others >= MOST_GRANTS:
+        is_full = wanted.client is not None and others >= MOST_GRANTS
+        if is_full and not database.execute(_FORGET_CLICK, (WARNING,)).rowcount:
             raise StoreError(self._store.path, f"it is full: there are {others} grants for clients")
         values = (wanted.scope, wanted.target, wanted.client, wanted.until, wanted.how, wanted.by, wanted.made)
         (number,) = database.execute(_INSERT, values).fetchone()

@@ -25,7 +25,7 @@ from hushlist.unblock import overrides as module
 from hushlist.unblock import store
 from hushlist.unblock.credentials import CodeError, CodeFault
 from hushlist.unblock.grant_events import MOST_EVENTS, MOST_EVENTS_OF_CLIENT
-from hushlist.unblock.grants import LONGEST_TARGET, Grant, GrantTable, canonical_target
+from hushlist.unblock.grants import LONGEST_TARGET, WARNING, Grant, GrantTable, canonical_target
 from hushlist.unblock.overrides import FRESHNESS, LONGEST_UNBLOCK, MOST_GRANTS_OF_CLIENT, Overrides
 from hushlist.unblock.store import StoreError
 from hushlist.unblock.wrong_tries import DAY, FIRST_LOCK, HOUR, MINUTE, MOST_TRIES_OF_ALL, LockedError, locks
@@ -941,6 +941,20 @@ def test_grants_of_all_clients_are_bounded_and_an_administrator_s_for_everybody_
     assert grant(overrides)
     clock.now += 1800
     assert overrides.redeem(code, PUPIL, WANTED)
+
+
+def test_clicks_on_warnings_keep_nobody_out_however_many_addresses_make_them(
+    overrides: Overrides, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(module, "MOST_GRANTS", 3)
+    granted = grant(overrides, client=OTHER)
+    for number in range(5):
+        clock.now += 1
+        grant(overrides, seconds=3600, client=f"client {number}", how=WARNING)
+    assert [one.client for one in overrides.active(clock.now)] == ["client 4", "client 3", OTHER]
+    assert overrides.redeem(overrides.make_code("host", 60), PUPIL, WANTED)
+    assert [one.client for one in overrides.active(clock.now)] == [PUPIL, "client 4", OTHER]
+    assert granted in overrides.active(clock.now)
 
 
 def test_events_are_bounded_and_one_client_does_not_wash_out_the_others(
