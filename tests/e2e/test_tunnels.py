@@ -479,6 +479,10 @@ def test_socks_is_decided_by_name_and_by_address(start: Callable[..., Proxy], or
         assert b" 403 " in ask(socks(proxy, "ads.test", 80), "good.test")
         assert b" 403 " in ask(socks(proxy, "10.1.2.3", 80), "good.test")
         assert b" 403 " in ask(socks(proxy, "192.0.2.7", 80), "ads.test")
+        for name in ("good.test:x.ads.test", "good.test%3ax.ads.test", "[::1]:x.ads.test", "ads.test:80"):
+            assert b" 403 " in ask(socks(proxy, name, 80), "good.test")
+            with tls_over(socks(proxy, name, 443), "good.test") as tls:
+                assert b" 403 " in ask(tls, "good.test")
         with tls_over(socks(proxy, "192.0.2.7", 443), "ads.test") as tls:
             assert b" 403 " in ask(tls, "good.test")
     assert arrived.connections == 0

@@ -249,6 +249,11 @@ SPELLINGS: Spellings = {
             "ads.test:-1",
             "ads.test:８０",
             "ads.test::80",
+            # the first is what stands before a port, and the last is how the name ends that is looked up
+            "good.test:x.ads.test",
+            "good.test:80.ads.test",
+            "good.test%3ax.ads.test",
+            "[::1]:x.ads.test",
         ],
         "full.test": ["full.test:080", "FULL.test.:80"],
         "http://hashed.test/": ["hashed.test:80", "hashed.test:080", "HASHED.test.:80"],

@@ -338,18 +338,21 @@ def _listed(value: bytes) -> list[bytes]:
     Spec: RFC 9110, 5.3: lines of one name may be combined, "in order, separated by commas"
     """
     value = value.strip()
-    host = _host(value)
     if _COMMA not in value and _SPACE not in value and _TAB not in value:
-        return [host]
-    return [host, *map(_host, value.replace(b",", b" ").split())]
+        return _hosts(value)
+    return [_hosts(value)[0], *chain.from_iterable(map(_hosts, value.replace(b",", b" ").split()))]
 
 
 _COMMA, _SPACE, _TAB = b", \t"
 
 
-def _host(authority: bytes) -> bytes:
+def _hosts(authority: bytes) -> list[bytes]:
     """The host of an authority. One with a user in it, or a whole URL, stays as it is.
 
-    No client sends a user there, and a URL's scheme must not be taken for the host.
+    No client sends a user there, and a URL's scheme must not be taken for the host. Where the port is no number, all of
+    it comes second, which nobody can decide: a server may go by how it ends.
     """
-    return authority if DELIMITERS.search(authority) else split_web_authority(authority)[1]
+    if DELIMITERS.search(authority):
+        return [authority]
+    _, host, port = split_web_authority(authority)
+    return [host, authority] if port and not port.isdigit() else [host]

@@ -166,7 +166,8 @@ def canonical_host(host: bytes) -> bytes:
     host = safebrowsing.remove_tab_cr_lf(host)
     if len(host) > LONGEST_NAME:
         raise UrlError(host, "the host is longer than any name can be")
-    if DELIMITERS.search(normalization.percent_decode_repeatedly(host)):
+    decoded = normalization.percent_decode_repeatedly(host)
+    if DELIMITERS.search(decoded) or any(split_web_authority(own)[2] is not None for own in (host, decoded)):
         raise UrlError(host, "there is a delimiter in the host")
     parts = Parts(b"http", None, split_web_authority(host)[1], None, b"/")
     for step in (*safebrowsing.OPEN, safebrowsing.escape):

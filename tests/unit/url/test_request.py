@@ -133,6 +133,8 @@ def test_a_host_is_canonical_with_brackets_where_it_is_an_ipv6_address(host: byt
         *((b"a" + octet + b"b", "there is a delimiter in the host") for octet in (b"/", b"?", b"#", b"@", b"\\")),
         *((b"a%" + octet + b"b", "there is a delimiter in the host") for octet in (b"2f", b"3F", b"23", b"40", b"5c")),
         (b"a%25252fb", "there is a delimiter in the host"),
+        *((own, "there is a delimiter in the host") for own in (b"a:80", b"a:", b"a:x.b", b"a%3ax.b", b"a%253ax.b")),
+        *((own, "there is a delimiter in the host") for own in (b"[::1]:80", b"[::1]%3ax.b", b"%5b::1%5d:x.b", b"1:2")),
         (b"a%2\tfb", "there is a delimiter in the host"),
         (b"a" * (LONGEST_NAME + 1), "the host is longer than any name can be"),
     ],

@@ -369,6 +369,13 @@ def test_a_blocked_name_is_answered_as_the_policy_says(
     assert {record.ttl for record in response.answers} <= {10}
 
 
+@pytest.mark.parametrize("name", ["other.example:x.blocked.example", "other.example%3ax.blocked.example"])
+def test_a_name_is_decided_by_its_end_whatever_stands_before(runtime: Runtime, name: str) -> None:
+    flow = ask(runtime, flow_of(name))
+    assert flow.response is not None
+    assert flow.marked == BLOCKED
+
+
 @pytest.mark.parametrize(("mode", "is_killed"), [("block", True), ("tag", False), ("off", False)])
 def test_in_a_tunnel_nothing_is_a_question(runtime: Runtime, mode: str, is_killed: bool) -> None:
     flow = flow_of("blocked.example")
