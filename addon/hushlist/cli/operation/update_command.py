@@ -144,9 +144,10 @@ def _fetch(path: Path, wanted: tuple[SubscribedList, ...]) -> int:
 
 
 def _change(own: _List, *, is_back: bool) -> int:
-    """Accept or roll back one list."""
+    """Accept or roll back one list, and say why it was held back: since somebody looked, it may be another version."""
     try:
         with own.store.locked():
+            reasons = () if is_back else own.store.state().reasons
             version = own.store.roll_back() if is_back else own.store.accept()
     except OSError as error:
         return complain(f"{own.source}: {reason_of(error)}")
@@ -155,6 +156,7 @@ def _change(own: _List, *, is_back: bool) -> int:
         return complain(f"{own.source}: {why}")
     what = "rolled back to what came into force" if is_back else "accepted; in force since"
     print_line(f"{own.source}: {what} {time.strftime('%Y-%m-%d %H:%M', time.localtime(version.since))}")
+    print_lines([f"    it was held back: {reason}" for reason in reasons])
     return GOOD
 
 

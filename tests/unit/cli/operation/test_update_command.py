@@ -118,6 +118,7 @@ def test_held_back_accepted_and_rolled_back(update: Run, lists: Run, origin: Htt
     )
     code, out, _ = update("--accept", "Ads")
     assert (code, out.startswith("URL/ads.txt: accepted; in force since 20")) == (0, True)
+    assert out.endswith(f"\n    it was held back: {why}\n")  # the publisher may have another by now
     assert update("--accept", "Ads") == (2, "", "hushlist: URL/ads.txt: no version of it is held back\n")
     code, out, _ = update("--rollback", "ads.txt")
     assert (code, out.startswith("URL/ads.txt: rolled back to what came into force 20")) == (0, True)
