@@ -49,7 +49,7 @@ from hushlist.proxy.service.graceful_stop import GracefulStop
 from hushlist.proxy.service.health import HealthPort
 from hushlist.proxy.service.heartbeat import Heartbeat
 from hushlist.proxy.service.policy_watch import PolicyWatch
-from hushlist.proxy.service.upkeep import Upkeep
+from hushlist.proxy.service.upkeep import Upkeep, date_by_day
 from hushlist.proxy.unblock_handler import UnblockHandler
 from hushlist.system.socket_address import parse_socket_address
 
@@ -153,6 +153,7 @@ class Hushlist:
         loader.master.commands.collect_commands(Commands(self.runtime, self.policy_watch))
         ask_filter_first(loader.master.addons)
         bound_input()
+        date_by_day()
 
     def configure(self, updated: set[str]) -> None:
         """mitmproxy's hook: validate the options; state is swapped only after everything succeeded.

@@ -1,15 +1,19 @@
 """Has mitmproxy read and make anew what it keeps for as long as it runs: that may be years.
 
 It makes a host's certificate when that is first asked for, valid for a year at most, and keeps the last hundred. Where
-few hosts are asked for, or the clock was wrong when one was made, browsers would refuse it. It reads once which
-authorities sign the certificates of origins, and which name servers the system has: none, if it starts before the
-network. The end of its own authority, which every device has to trust, is told in time.
+few hosts are asked for, or the clock was wrong when one was made, browsers would refuse it. And its dates told every
+client to the second when somebody had first asked for that host. So each is made anew each day, and all that are made
+on one day have the same dates. mitmproxy reads once which authorities sign the certificates of origins, and which name
+servers the system has: none, if it starts before the network. The end of its own authority, which every device has to
+trust, is told in time.
 """
 
 from __future__ import annotations
 
 import asyncio
-from datetime import UTC, date, datetime, timedelta
+import datetime as datetime_module
+from datetime import UTC, date, datetime, timedelta, tzinfo
+from types import SimpleNamespace
 from typing import Any
 
 from mitmproxy import certs, ctx
@@ -24,19 +28,30 @@ logger = logger_of(__name__)
 
 #: seconds between two looks
 INTERVAL = 60.0
-#: what is left of a host's certificate when it is made anew
-_LEFT = timedelta(days=30)
 #: days before the authority's end on which that is told, since every device needs the new one
 NOTICES = (90, 60, 30, 14, 7, 3, 2, 1, 0)
 
 
-def forget_unfit(store: Any, now: datetime) -> None:
-    """Have mitmproxy's store make those certificates of hosts anew that end soon, or begin later than now."""
-    fit = {id(own) for own in store.expire_queue if own.cert.notbefore <= now < own.cert.notafter - _LEFT}
-    unfit = {id(own) for own in store.expire_queue} - fit
-    if unfit:
-        store.expire_queue = [own for own in store.expire_queue if id(own) in fit]
-        store.certs = {key: own for key, own in store.certs.items() if id(own) not in unfit}
+class _ByDay(datetime):
+    """The clock by which mitmproxy dates certificates: where it asks for no time zone, it is midnight."""
+
+    @classmethod
+    def now(cls, tz: tzinfo | None = None) -> datetime:  # type: ignore[override]
+        if tz is not None:
+            return datetime.now(tz)
+        return datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0, tzinfo=None)
+
+
+def date_by_day() -> None:
+    """Have mitmproxy date the certificates that it makes by the day."""
+    setattr(certs, "datetime", SimpleNamespace(**{**vars(datetime_module), "datetime": _ByDay}))  # noqa: B010
+
+
+def forget_certificates(store: Any) -> None:
+    """Have mitmproxy's store make the certificates of hosts anew; those that an administrator gives are in no queue."""
+    made = {id(own) for own in store.expire_queue}
+    store.expire_queue = []
+    store.certs = {key: own for key, own in store.certs.items() if id(own) not in made}
 
 
 def renew_revocations(store: Any) -> None:
@@ -87,9 +102,9 @@ class Upkeep:
             certificates, resolver = map(ctx.master.addons.get, ("tlsconfig", "dnsresolver"))
             store, is_new_day = getattr(certificates, "certstore", None), now.date() != self._day
             if store is not None:
-                forget_unfit(store, now)
                 self._tell(store.default_ca.notafter, now)
                 if is_new_day:
+                    forget_certificates(store)
                     renew_revocations(store)
             if resolver is not None:
                 look_for_name_servers(resolver)

@@ -16,7 +16,7 @@ from mitmproxy.test import taddons
 
 from hushlist.notify.notifier import Notice
 from hushlist.proxy.addon import Hushlist
-from hushlist.proxy.service.upkeep import NOTICES, Upkeep, forget_unfit, look_for_name_servers
+from hushlist.proxy.service.upkeep import NOTICES, Upkeep, date_by_day, look_for_name_servers
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -26,22 +26,35 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> CertStore:
     return CertStore.from_store(tmp_path_factory.mktemp("authority"), "mitmproxy", 2048)
 
 
-#: days that a certificate lasts: of mitmproxy 11, and of later ones
-_LASTS = certs.CERT_EXPIRY.days
-
-
-@pytest.mark.parametrize(
-    ("days", "is_new"), [(0, False), (_LASTS - 65, False), (_LASTS - 25, True), (4000, True), (-30, True)]
-)
-def test_a_certificate_of_a_host_is_made_anew_before_it_ends(store: CertStore, days: int, is_new: bool) -> None:
+def test_a_certificate_of_a_host_is_made_anew_each_day(
+    context: taddons.context, hushlist: Hushlist, store: CertStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without that, a proxy that runs for a year hands out ended ones, as each is kept until a hundred others came."""
+    tls, now = TlsConfig(), datetime(2026, 11, 26, 12, tzinfo=UTC)
+    tls.certstore = store
+    monkeypatch.setattr(context.master.addons, "get", {"tlsconfig": tls}.get)
     given = store.get_cert("given.example", [])  # stands for one that an administrator gives: it is in no queue
     store.expire_queue.remove(given)
+    watch = Upkeep(hushlist.runtime)
+    watch.look(now)
     before = store.get_cert("h.example", [])
-    forget_unfit(store, datetime.now(UTC) + timedelta(days=days))
-    assert (store.get_cert("h.example", []) is not before) is is_new
-    assert len(store.expire_queue) == 1
+    for hours, is_new in ((1, False), (11.9, False), (12.1, True), (40, True), (-48, True), (-48, False)):
+        watch.look(now + timedelta(hours=hours))
+        assert (store.get_cert("h.example", []) is not before) is is_new
+        before = store.get_cert("h.example", [])
+        assert len(store.expire_queue) == 1
     assert store.get_cert("given.example", []) is given
+    store.certs.clear()
+    store.expire_queue.clear()
+
+
+def test_a_certificate_does_not_tell_when_its_host_was_first_asked_for(store: CertStore) -> None:
+    date_by_day()
+    made = [store.get_cert(f"{name}.example", []).cert for name in "ab"]
+    today = datetime.now(UTC).replace(hour=0, minute=0, second=0, microsecond=0)
+    assert {one.notbefore for one in made} <= {today - timedelta(days=days) for days in (2, 3)}
+    assert {(one.notafter - one.notbefore).seconds for one in made} == {0}
+    assert not made[0].has_expired()
     store.certs.clear()
     store.expire_queue.clear()
 
