@@ -25,6 +25,7 @@ from hushlist.proxy.connections.alternative_services import keep_here
 from hushlist.proxy.connections.certificate_pinning import CertificatePinning
 from hushlist.proxy.connections.client_connections import refuse_forged, until_read
 from hushlist.proxy.connections.dns_queries import DnsQueries, ask_filter_first
+from hushlist.proxy.connections.name_lookups import NameLookups
 from hushlist.proxy.connections.open_files import OpenFiles
 from hushlist.proxy.connections.own_proxies import OwnProxies
 from hushlist.proxy.connections.proxy_protocol import ProxyProtocol, read_balancers
@@ -93,7 +94,7 @@ class Hushlist:
         self._onboarding: str | None = None
         self._is_running = False
         self._options_before: dict[str, object] = {}
-        self._files = OpenFiles()
+        self._files, self._names = OpenFiles(), NameLookups()
         self._proxy_protocol = ProxyProtocol()
         self._own_proxies = OwnProxies(self.runtime, self._proxy_protocol)
         # mitmproxy's hooks that one part handles alone; the others are methods below
@@ -235,6 +236,7 @@ class Hushlist:
         gc.freeze()
         skip_addons_without_hook(ctx.master.addons)
         self.policy_watch.run()
+        self._names.run()
         self._relayed.run()
         self._open_health_port()
         self._heartbeat.run()
@@ -261,6 +263,7 @@ class Hushlist:
         self._upkeep.close()
         self._health.close()
         self._relayed.close()
+        self._names.close()
         self.policy_watch.close()
         self._dashboard.close()
         self.runtime.close()
@@ -338,6 +341,7 @@ class Hushlist:
 
     def server_connect(self, data: ServerConnectionHookData) -> None:
         """mitmproxy's hook: do not connect to refused servers; connect to the hosts of safe search."""
+        self._names.note(data.client)
         self._tunnels.server_connect(data)
         self._requests.lead(data)
 

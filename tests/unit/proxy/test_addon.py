@@ -20,6 +20,7 @@ from hushlist.policy.policy_file import PolicyError
 from hushlist.policy.policy_reader import POLICY_KEYS
 from hushlist.proxy import request_handler, runtime
 from hushlist.proxy.addon import Hushlist
+from hushlist.proxy.connections.name_lookups import NameLookups
 from hushlist.proxy.connections.relayed_connections import RelayedConnections
 from hushlist.proxy.flow_outcome import BLOCKED, KEY, SAFE_SEARCH, TAGGED, WOULD_BLOCK
 from hushlist.proxy.service import policy_watch
@@ -54,6 +55,7 @@ def running(active: taddons.context, hushlist: Hushlist, monkeypatch: pytest.Mon
     monkeypatch.setattr(GracefulStop, "run", lambda _, is_balanced: None)
     monkeypatch.setattr(Heartbeat, "run", lambda _: None)
     monkeypatch.setattr(Upkeep, "run", lambda _: None)
+    monkeypatch.setattr(NameLookups, "run", lambda _: None)
     hushlist.running()
     return active
 
