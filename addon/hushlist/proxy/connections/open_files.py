@@ -1,7 +1,8 @@
 """Keeps files free: when connections take nearly all that the process may open, the client with the most loses some.
 
 mitmproxy keeps a connection for ten minutes in which nothing happens. Without a free file nobody else can connect, and
-neither list nor log can be opened. So one client could stop the proxy for all.
+neither list nor log can be opened. So one client could stop the proxy for all. Datagrams come to one socket, but what
+each port of a client asks goes on by another, for 20 seconds at least.
 """
 
 from __future__ import annotations
@@ -35,19 +36,16 @@ class OpenFiles:
         self._is_closing = False
 
     def connected(self, client: connection.Client, end: connection.Connection) -> None:
-        """Look at a new connection of a client, or one to a server for it: its file has the lowest number of all free
-        ones."""
-        number = None if self._is_closing else file_of(client, end)
-        bound = most_files() * (1 - _FREE)
-        if number is not None and number > bound > 0 and _next_file(number) > bound:
+        """Look at a new connection of a client, or one to a server for it."""
+        if not self._is_closing and _is_full(client, end):
             self._make_room()
 
     def _make_room(self) -> None:
         by_client: defaultdict[bytes, list[Any]] = defaultdict(list)
         for handler in all_connections():
-            if handler.client.connected:
+            if handler.client.connected and _files_of(handler):
                 by_client[_network(handler.client)].append(handler)
-        most = max(by_client.values(), key=lambda own: sum(len(one.transports) for one in own))
+        most = max(by_client.values(), key=lambda own: sum(map(_files_of, own)))
         most.sort(key=lambda own: own.timeout_watchdog.last_activity)
         ended = [own.client for own in most[: 1 + int(_PART * len(most))]]
         for client in ended:
@@ -64,6 +62,23 @@ class OpenFiles:
 
     def _closed(self) -> None:
         self._is_closing = False
+
+
+def _is_full(client: connection.Client, end: connection.Connection) -> bool:
+    """Whether few files are free: the newest has the lowest number of all free ones. mitmproxy does not tell those of
+    datagrams, which are counted."""
+    bound = most_files() * (1 - _FREE)
+    if client.transport_protocol == "udp":
+        every = all_connections()
+        return 0 < bound < len(every) and sum(map(_files_of, every)) > bound
+    number = file_of(client, end)
+    return number is not None and number > bound > 0 and _next_file(number) > bound
+
+
+def _files_of(handler: Any) -> int:
+    """How many files a client's connection and those to servers for it have."""
+    number: int = len(handler.transports)
+    return number - (handler.client.transport_protocol == "udp")  # whose datagrams all come to one socket
 
 
 def most_files() -> int:

@@ -60,3 +60,47 @@ def test_the_client_with_the_most_connections_loses_the_quietest_of_them(
         monkeypatch.setattr(open_files, "file_of", lambda *_: own.fileno())
         monkeypatch.setattr(open_files, "most_files", lambda: allowed)
         asyncio.run(connect_again())
+
+
+@pytest.mark.parametrize(
+    ("servers", "allowed", "ended"),
+    [
+        ([1, 1, 1, 1], 6, []),
+        ([1, 1, 1, 1], 5, ["10.0.0.2:2", "10.0.0.2:3"]),
+        ([1, 0, 1, 1], 5, []),  # what has ended keeps no file, though mitmproxy waits whether more comes
+        ([1, 0, 1, 1], 3, ["10.0.0.2:3"]),
+    ],
+)
+def test_files_of_datagrams_are_counted(
+    monkeypatch: pytest.MonkeyPatch, servers: list[int], allowed: int, ended: list[str]
+) -> None:
+    closed: list[str] = []
+    handlers = []
+    for number, count in enumerate(servers, 1):
+        address = "10.0.0.1" if number == 1 else "10.0.0.2"
+        client = connection.Client(
+            peername=(address, number), sockname=("10.0.0.9", 53), state=connection.ConnectionState.OPEN
+        )
+        client.transport_protocol = "udp"
+        ends = [client, *(connection.Server(address=None) for _ in range(count))]
+        handlers.append(
+            SimpleNamespace(
+                client=client,
+                timeout_watchdog=SimpleNamespace(last_activity=number),
+                transports={end: SimpleNamespace(handler=object(), writer=None) for end in ends},
+                layer=SimpleNamespace(context=SimpleNamespace()),
+            )
+        )
+    proxyserver = SimpleNamespace(name="proxyserver", connections={one.client.id: one for one in handlers})
+
+    async def connect() -> None:
+        OpenFiles().connected(handlers[-1].client, handlers[-1].client)
+
+    with mitmproxied(Hushlist()):
+        ctx.master.addons.add(proxyserver)
+        monkeypatch.setattr(open_files, "most_files", lambda: allowed)
+        monkeypatch.setattr(
+            open_files, "end_connection", lambda own: closed.append(f"{own.peername[0]}:{own.peername[1]}")
+        )
+        asyncio.run(connect())
+    assert closed == ended
