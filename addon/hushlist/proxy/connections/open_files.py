@@ -77,8 +77,8 @@ def _is_full(client: connection.Client, end: connection.Connection) -> bool:
 
 def _files_of(handler: Any) -> int:
     """How many files a client's connection and those to servers for it have."""
-    number: int = len(handler.transports)
-    return number - (handler.client.transport_protocol == "udp")  # whose datagrams all come to one socket
+    own: connection.Client = handler.client
+    return len(handler.transports) - (own.transport_protocol == "udp")  # whose datagrams all come to one socket
 
 
 def most_files() -> int:
