@@ -123,6 +123,11 @@ REQUESTS: dict[str, dict[str, bytes]] = {
         "a URL": _asking(b"Host: http://ads.test/"),
         "a path behind it": _asking(b"Host: ads.test/x"),
         "a user before it": _asking(b"Host: good.test@ads.test"),
+        # a server removes what Connection names: whoever is behind it answers for the first of its hosts
+        "removed by Connection": _asking(b"Host: good.test", b"Connection: keep-alive, Host"),
+        "removed by a second Connection": _asking(b"Host: good.test", b"CONNECTION: a,\thost\t,b"),
+        "removed with the length": b"POST http://good.test/ HTTP/1.1\r\nHost: good.test\r\nContent-Length: 2\r\n"
+        b"Connection: Content-Length\r\n\r\nab",
     },
     "headers that servers believe": {
         name.decode(): _asking(b"Host: good.test", name + b": " + value)

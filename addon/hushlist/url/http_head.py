@@ -304,7 +304,23 @@ def _fault(head: HttpHead) -> str | None:
         return f"its headers have more than {LONGEST_HEADERS:,} octets"
     if _LF in fields or _CR in fields or _NUL in fields:
         return "there is a line end or a NUL in its headers"
+    if any(len(name) == len(_CONNECTION) and _nominates(name, value) for name, value in head.headers.fields):
+        return "its Connection names a header that is no server's to remove"
     return None
+
+
+_CONNECTION, _FOR_ALL = b"connection", frozenset((_HOST, _LENGTH, _ENCODING))
+
+
+def _nominates(name: bytes, value: bytes) -> bool:
+    """Whether a field has servers remove the one that says whose, or how long, the request is; what is behind them
+    would answer for whichever of its hosts is the first, or take the body for the next request (CVE-2022-45059).
+
+    Spec: RFC 9110, 7.6.1: it "MUST NOT" name "a field intended for all recipients of the content"
+    """
+    if name.lower() != _CONNECTION:
+        return False
+    return not _FOR_ALL.isdisjoint(one.strip() for one in value.translate(_AS_READ).split(b","))
 
 
 def _fault_of_target(target: bytes) -> str | None:

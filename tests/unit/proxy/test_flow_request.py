@@ -82,6 +82,23 @@ def test_what_is_too_long_is_a_fault_after_a_look_at_its_length(flow: http.HTTPF
     assert len(request.target) < 2000
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "is_fault"),
+    [
+        (b"Connection", b"Host", True),
+        (b"CONNECTION", b"close,\thOST , x", True),
+        (b"Connection", b"keep-alive, Content_Length", True),
+        (b"connection", b"transfer-encoding", True),
+        (b"Connection", b"keep-alive, Upgrade, HTTP2-Settings, TE, X-Host", False),
+        (b"User-Agent", b"Host", False),
+        (b"Connection", b"," * 60_000, False),
+    ],
+)
+def test_no_server_is_told_to_remove_what_every_server_needs(name: bytes, value: bytes, is_fault: bool) -> None:
+    fault = "its Connection names a header that is no server's to remove"
+    assert request_of_flow(flow_of(headers=((name, value),))).fault == (fault if is_fault else None)
+
+
 def test_a_long_name_of_a_user_is_cut() -> None:
     flow = flow_of()
     flow.metadata["proxyauth"] = ("u" * 256, "")
