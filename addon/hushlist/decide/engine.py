@@ -169,6 +169,14 @@ class Engine:
         except UrlError:
             return True
 
+    def why_inside(self, host: bytes, client: Client = NOBODY) -> str | None:
+        """Why requests to a host have to be seen though an app refuses that, for people; ``None`` if no rule is about
+        what is on the host."""
+        if self.has_paths(host, client):
+            return "there are rules for its paths"
+        known = self._hosts.of_group(client, None).known[host]
+        return "there are filters for it" if known.is_named else known.why_decrypt
+
     def why_decrypt(
         self, request: Request, now: datetime | None = None, client: Client = NOBODY, group: Group | None = None
     ) -> str | None:

@@ -2,7 +2,8 @@
 
 They are reported, with the line that would help; or, if the policy says so, their hosts are added to pass-through.
 Anybody can refuse a certificate. So a host is added only if the client has accepted a certificate before, and refused
-this host's at least twice. A blocked host is never added, nor one with rules about paths, which need decryption.
+this host's at least twice. A blocked host is never added, nor one whose requests have to be seen: for rules or filters
+about what is on it, for safe search, or since the policy always decrypts it.
 """
 
 from __future__ import annotations
@@ -100,8 +101,8 @@ class CertificatePinning:
         if passed.on_failure == ADD and passed.file is not None:
             if number < _ENOUGH or (_who(client),) not in self._trusting:
                 return
-            if engine.has_paths(host.encode(), client):
-                self._report(group, host, f"it is not added to {passed.file}, since there are rules for its paths")
+            if (why := engine.why_inside(host.encode(), client)) is not None:
+                self._report(group, host, f"it is not added to {passed.file}, since {why}")
             elif self._added >= _MOST_ADDED:
                 self._report(group, host, f"it is not added to {passed.file}, since {_MOST_ADDED} others were")
             elif self._reported.count(group, host) == 1:

@@ -890,6 +890,23 @@ def test_a_host_is_added_for_a_client_that_trusts_the_proxy_and_refuses_twice(hu
     assert added.count("\n") == 2
 
 
+def test_no_host_is_added_whose_requests_have_to_be_seen(policy: Path, request: pytest.FixtureRequest) -> None:
+    (policy.parent / "filters.adblock").write_text("[Adblock Plus 2.0]\n||filtered.example/short/\n")
+    lists = "lists: [rules.yaml, filters.adblock]\nsafe-search: [google]\nalways-decrypt: [always.example]"
+    policy.write_text(policy.read_text().replace("  lists: [rules.yaml]", f"  {lists}"))
+    hushlist = request.getfixturevalue("hushlist")
+    pinned = policy.parent / "pinned.txt"
+    before = pinned.read_text()
+    hushlist.tls_established_client(handshake("good.example"))
+    for host in ("www.google.com", "filtered.example", "www.filtered.example", "always.example", "path.example"):
+        for _ in range(3):
+            fail(hushlist, host)
+    assert pinned.read_text() == before
+    for _ in range(2):
+        fail(hushlist, "app.example")
+    assert pinned.read_text() != before
+
+
 def test_no_more_than_a_hundred_hosts_are_added(
     hushlist: Hushlist, policy: Path, caplog: pytest.LogCaptureFixture
 ) -> None:
