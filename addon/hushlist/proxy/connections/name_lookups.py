@@ -33,13 +33,17 @@ class NameLookups:
     def __init__(self) -> None:
         self._threads = ThreadPoolExecutor(MOST_LOOKUPS, "hushlist: names")
         self._turns: WeakValueDictionary[str, asyncio.Semaphore] = WeakValueDictionary()
+        self._loop: asyncio.AbstractEventLoop | None = None
 
     def run(self) -> None:
         """Begin; called in the event loop."""
-        setattr(asyncio.get_running_loop(), "getaddrinfo", self.look_up)  # noqa: B010
+        self._loop = asyncio.get_running_loop()
+        setattr(self._loop, "getaddrinfo", self.look_up)  # noqa: B010
 
     def close(self) -> None:
-        """Begin no more of them."""
+        """Leave it to the event loop again."""
+        if self._loop is not None and vars(self._loop).get("getaddrinfo") == self.look_up:
+            del vars(self._loop)["getaddrinfo"]
         self._threads.shutdown(wait=False, cancel_futures=True)
 
     def note(self, client: connection.Client) -> None:

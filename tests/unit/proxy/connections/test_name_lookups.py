@@ -22,7 +22,7 @@ def answered(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[str]]:
     """The names that a thread looks up; those that begin with ``slow`` until the test ends."""
     found, is_over = list[str](), Event()
 
-    def look_up(host: str, port: int, **_: int) -> list[object]:
+    def look_up(host: str, port: int, *_: int, **__: int) -> list[object]:
         found.append(host)
         if host.startswith("slow"):
             is_over.wait(30)
@@ -110,7 +110,12 @@ def test_a_turn_is_given_back(answered: list[str], monkeypatch: pytest.MonkeyPat
         lookups.close()
         for _ in range(2):
             with pytest.raises(OSError, match="no name can be looked up"):
-                await ask(lookups, "10.0.0.1", "quick")
+                await lookups.look_up("quick", 80)
+        assert await ask(lookups, "10.0.0.1", "quick") == ["quick", 80]  # by the event loop itself
 
     asyncio.run(all_of_it())
-    assert answered == ["none", "quick", "none", "last"]
+    assert answered == ["none", "quick", "none", "last", "quick"]
+
+
+def test_what_has_not_begun_can_be_closed() -> None:
+    NameLookups().close()
