@@ -26,7 +26,7 @@ _PAST_KERNEL = ("wireguard", "tun")
 #: octets that wait for a client to read them, from which on none of its further requests is looked at
 MOST_UNREAD = 1 << 20
 #: seconds after which a client that reads nothing loses its connection, as one that is quiet does by mitmproxy
-_PATIENCE = 600.0
+UNREAD_PATIENCE = 600.0
 
 
 class _Silent(layer.Layer):
@@ -86,7 +86,7 @@ def until_read(client: connection.Client) -> Awaitable[None] | None:
 
 async def _until_read(client: connection.Client) -> None:
     try:
-        async with asyncio.timeout(_PATIENCE):
+        async with asyncio.timeout(UNREAD_PATIENCE):
             with suppress(ConnectionError):  # it is gone
                 await handler_of(client).transports[client].writer.drain()
     except TimeoutError:

@@ -110,7 +110,7 @@ def test_a_request_waits_until_its_client_has_read_what_was_answered(
     io = SimpleNamespace(handler=object(), writer=writer)
     handler = SimpleNamespace(transports={client: io}, close_connection=closed.append)
     monkeypatch.setattr(client_connections, "handler_of", lambda _: handler)
-    monkeypatch.setattr(client_connections, "_PATIENCE", 0.01)
+    monkeypatch.setattr(client_connections, "UNREAD_PATIENCE", 0.01)
 
     async def wait() -> None:
         waited = until_read(client)
