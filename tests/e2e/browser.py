@@ -15,12 +15,14 @@ from pathlib import Path
 from shutil import which
 from typing import Any
 
+import httpx
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding, PublicFormat
 from selenium.common.exceptions import WebDriverException
 from selenium.webdriver import Chrome, ChromeOptions
 from selenium.webdriver.chrome.service import Service
 from selenium.webdriver.support.wait import WebDriverWait
+from websockets.sync.client import connect
 
 from e2e.origin import LOOPBACK, free_ports
 from e2e.proxy import PATIENCE, Proxy
@@ -32,6 +34,8 @@ FIREFOX = which("firefox-esr") or which("firefox")
 CERTUTIL = which("certutil")
 #: whom Chromium asks for things of its own: it does not find them
 OWN_HOSTS = "*.google.com;*.googleapis.com;*.duckduckgo.com"
+#: what it asks no proxy for
+BYPASSED = f"<-loopback>;{OWN_HOSTS}"
 #: a port, "discard"
 NOBODY_LISTENS = 9
 
@@ -80,10 +84,11 @@ def chromium(proxy: Proxy | None, folder: Path, *more: str, trusts_all: bool = T
         "--disable-component-update",
         "--disable-sync",
         "--no-first-run",
+        "--force-prefers-reduced-motion",
         "--window-size=1000,700",
         f"--user-data-dir={folder}",
         f"--proxy-server={LOOPBACK}:{proxy.port if proxy else NOBODY_LISTENS}",
-        f"--proxy-bypass-list=<-loopback>;{OWN_HOSTS}",
+        f"--proxy-bypass-list={BYPASSED}",
         f"--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE {LOOPBACK}",
         *more,
     ):
@@ -99,18 +104,33 @@ def chromium(proxy: Proxy | None, folder: Path, *more: str, trusts_all: bool = T
         driver.quit()
 
 
-def forget(browser: Chrome) -> None:
-    """Begin anew with a browser that runs: in a new tab, without what pages have left."""
-    old = browser.window_handles
-    browser.switch_to.new_window("tab")
-    new = browser.current_window_handle
-    for handle in old:
-        browser.switch_to.window(handle)
-        browser.close()
-    browser.switch_to.window(new)
-    browser.execute_cdp_cmd("Network.clearBrowserCookies", {})
-    browser.execute_cdp_cmd("Network.clearBrowserCache", {})
-    browser.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": "*", "storageTypes": "all"})
+@contextmanager
+def profile(chrome: Chrome, proxy: Proxy | None) -> Iterator[Chrome]:
+    """A window of a Chromium that runs, as of one that has just been started: it knows nothing of other windows.
+
+    It asks the proxy for everything, or, without one, opens files and what is on loopback. When the block ends, the
+    driver is back in the window that it had.
+    """
+    before = chrome.current_window_handle
+    address = chrome.capabilities["goog:chromeOptions"]["debuggerAddress"]
+    told = httpx.get(f"http://{address}/json/version", trust_env=False, verify=False).json()
+    with connect(told["webSocketDebuggerUrl"], proxy=None) as browser:
+
+        def ask(command: str, **parameters: object) -> Any:
+            """As the driver cannot, who asks pages alone."""
+            browser.send(json.dumps({"id": 0, "method": command, "params": parameters}))
+            return json.loads(browser.recv(PATIENCE))["result"]
+
+        through = {"proxyServer": f"{LOOPBACK}:{proxy.port}" if proxy else "direct://", "proxyBypassList": BYPASSED}
+        own = ask("Target.createBrowserContext", **through)["browserContextId"]
+        chrome.switch_to.window(ask("Target.createTarget", url="about:blank", browserContextId=own)["targetId"])
+        for kind in chrome.log_types:
+            chrome.get_log(kind)
+        try:
+            yield chrome
+        finally:
+            chrome.switch_to.window(before)
+            ask("Target.disposeBrowserContext", browserContextId=own)
 
 
 def trusting(*certificates: Path) -> str:

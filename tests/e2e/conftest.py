@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from selenium.webdriver import Chrome
 
+from e2e.browser import chromium
 from e2e.origin import Origin
 from e2e.policies import hashed_uri, sha256, write_list, write_policy
 from e2e.proxy import Proxy, mitmdump
@@ -66,6 +68,13 @@ def policy(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def proxy(tmp_path_factory: pytest.TempPathFactory, origin: Origin, policy: Path) -> Iterator[Proxy]:
     """A filtering proxy that tests share, so they must not change anything about it."""
     with mitmdump(tmp_path_factory.mktemp("mitmdump"), origin, policy=policy) as running:
+        yield running
+
+
+@pytest.fixture(scope="session")
+def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
+    """A Chromium that tests share, each with a ``profile`` of its own: to start one takes seconds."""
+    with chromium(None, tmp_path_factory.mktemp("chromium")) as running:
         yield running
 
 

@@ -12,7 +12,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from e2e.browser import BROWSER, DRIVER, chromium, forget, wait_for_words, wait_until
+from e2e.browser import BROWSER, DRIVER, profile, wait_for_words, wait_until
 from e2e.origin import LOOPBACK, Origin
 from e2e.policies import stored, write_list, write_policy
 from e2e.proxy import PATIENCE, Proxy, mitmdump
@@ -60,22 +60,24 @@ def page(folder: Path, tmp_path_factory: pytest.TempPathFactory, origin: Origin)
 
 
 @pytest.fixture(scope="module")
-def running(page: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with chromium(page, tmp_path_factory.mktemp("chromium")) as browser:
-        yield browser
-
-
-@pytest.fixture
-def browser(running: Chrome) -> Chrome:
-    forget(running)
-    return running
+def browser(chrome: Chrome, page: Proxy) -> Iterator[Chrome]:
+    with profile(chrome, page) as running:
+        yield running
 
 
 def sign_in(browser: Chrome, name: str, scheme: str = "http") -> None:
+    """Open the page, and sign in, unless a test before has."""
     browser.get(f"{scheme}://{HOST}/")
-    wait_until(browser, lambda one: one.find_element(By.ID, "sign-in-name").is_displayed())
-    browser.find_element(By.ID, "sign-in-name").send_keys(name, Keys.TAB, PASSPHRASE, Keys.ENTER)
+    field = browser.find_element(By.ID, "sign-in-name")
+    wait_until(browser, lambda one: field.is_displayed() or one.find_element(By.ID, "who").is_displayed())
+    if field.is_displayed():
+        field.send_keys(name, Keys.TAB, PASSPHRASE, Keys.ENTER)
     wait_for_words(browser, f"{name} (")
+
+
+def forget(browser: Chrome) -> None:
+    """Begin anew, as where nobody has signed in."""
+    browser.execute_cdp_cmd("Network.clearBrowserCookies", {})
 
 
 def told(browser: Chrome, words: str) -> None:
@@ -93,6 +95,7 @@ def fill(browser: Chrome, **values: str) -> None:
 
 def test_who_is_not_signed_in_sees_nothing_and_who_may_only_look_does_nothing(browser: Chrome, page: Proxy) -> None:
     page.get("http://ads.test/secret")
+    forget(browser)
     browser.get(f"http://{HOST}/")
     wait_for_words(browser, "Signed out")
     assert "ads.test" not in browser.page_source
@@ -144,21 +147,18 @@ def test_a_site_is_allowed_from_its_row_and_blocked_again(browser: Chrome, page:
 
 
 def test_who_asks_is_let_through_by_a_button(browser: Chrome, page: Proxy) -> None:
+    sign_in(browser, "max")
     for path, button, words in (("a", "Decline", "It is declined."), ("b", "Approve", "It is allowed.")):
         host = "www.ads.test" if path == "a" else "ads.test"
         assert Asker(page).ask(f"http://{host}/{path}", reason=SCRIPT).status_code == 303
-        sign_in(browser, "max")
         chosen = f"[...document.querySelectorAll('#waiting button')].find((one) => one.textContent === '{button}')"
         wait_until(browser, lambda one, chosen=chosen: one.execute_script(f"return Boolean({chosen})"))
         assert SCRIPT in browser.find_element(By.ID, "waiting").text
         browser.execute_script(f"document.getElementById('answer-word').value = 'After school'; {chosen}.click()")
         told(browser, words)
         wait_until(browser, lambda one: not one.find_element(By.ID, "requests").is_displayed())
-        browser.find_element(By.ID, "sign-out").click()
-        wait_for_words(browser, "Signed out")
         assert ("After school" in page.get(f"http://{host}/{path}").text) is (button == "Decline")
     assert page.get("http://ads.test/b").status_code == 200
-    sign_in(browser, "max")
     browser.execute_script("document.querySelector('#record').closest('details').open = true")
     wait_until(browser, lambda one: "request approved" in one.find_element(By.ID, "record").text)
     browser.find_element(By.CSS_SELECTOR, "#record button").click()
@@ -237,7 +237,7 @@ def test_a_code_is_shown_once_and_what_holds_is_told(browser: Chrome) -> None:
 def test_the_page_fits_a_phone_and_every_field_and_button_has_a_name(browser: Chrome) -> None:
     sign_in(browser, "max")
     browser.execute_script("for (const one of document.querySelectorAll('details')) one.open = true")
-    for width in (1400, 390):
+    for width in (390, 1400):
         browser.set_window_size(width, 800)
         assert browser.execute_script("return document.documentElement.scrollWidth <= window.innerWidth")
     nameless = browser.execute_script(

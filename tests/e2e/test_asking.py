@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import html
 import json
-import os
 import re
-import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from pathlib import Path
 from urllib.parse import urljoin
 
@@ -20,22 +20,31 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.expected_conditions import title_is
 
 from e2e import test_chromium
-from e2e.browser import chromium, wait_for_words, wait_until
+from e2e.browser import profile, wait_for_words, wait_until
 from e2e.origin import Origin
 from e2e.policies import replace
-from e2e.proxy import CHECKOUT, PATIENCE, Proxy, mitmdump
+from e2e.proxy import PATIENCE, Proxy, mitmdump
+from hushlist.cli import main
 from hushlist.proxy.dashboard.dashboard_server import HOST
 
-RULES = "rules:\n  - {expression: games.test/, reason: Not in the lesson}\n  - other.test/\n"
+RULES = "rules:\n  - {expression: games.test/, reason: Not in the lesson}\n  - other.test/\n  - last.test/\n"
 POLICY = "unblock: {ask: on, codes: off}\nlayers:\n  - {name: lists, lists: [rules.yaml]}\n"
 
 
+@contextmanager
+def prepared(folder: Path) -> Iterator[Path]:
+    """A folder with a policy and, while the block runs, the state of whatever starts."""
+    replace(folder / "rules.yaml", RULES)
+    replace(folder / "policy.yaml", POLICY)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+        yield folder
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    replace(tmp_path / "rules.yaml", RULES)
-    replace(tmp_path / "policy.yaml", POLICY)
-    return tmp_path
+def folder(tmp_path: Path) -> Iterator[Path]:
+    with prepared(tmp_path) as folder:
+        yield folder
 
 
 def wait_for(is_so: Callable[[], bool]) -> None:
@@ -48,11 +57,9 @@ def wait_for(is_so: Callable[[], bool]) -> None:
 
 def override(*arguments: str) -> str:
     """What the administrator's command prints."""
-    command = [sys.executable, "-m", "hushlist", "override", *arguments]
-    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT / "addon")}
-    done = subprocess.run(command, capture_output=True, text=True, env=environment, timeout=PATIENCE, check=False)
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    with redirect_stdout(StringIO()) as printed:
+        assert main(["override", *arguments]) == 0
+    return printed.getvalue()
 
 
 # -- two proxies, and a restart ----------------------------------------------------------------------------------------
@@ -141,14 +148,20 @@ def test_another_site_knows_no_token_and_hears_of_no_answer(start: Callable[...,
 class TestInABrowser:
     pytestmark = test_chromium.pytestmark
 
-    @pytest.fixture
-    def browser(self, start: Callable[..., Proxy], folder: Path, tmp_path: Path) -> Iterator[Chrome]:
-        proxy = start(policy=folder / "policy.yaml")
-        (tmp_path / "browser").mkdir()
-        with chromium(proxy, tmp_path / "browser") as browser:
-            yield browser
+    @pytest.fixture(scope="class")
+    def proxy(self, tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> Iterator[Proxy]:
+        with (
+            prepared(tmp_path_factory.mktemp("asking")) as folder,
+            mitmdump(folder, origin, policy=folder / "policy.yaml") as running,
+        ):
+            yield running
 
-    @pytest.mark.parametrize("url", ["https://games.test/chess?a=b", "http://games.test/chess"])
+    @pytest.fixture(scope="class")
+    def browser(self, chrome: Chrome, proxy: Proxy) -> Iterator[Chrome]:
+        with profile(chrome, proxy) as running:
+            yield running
+
+    @pytest.mark.parametrize("url", ["https://games.test/chess?a=b", "http://other.test/chess"])
     def test_a_child_asks_a_parent_approves_and_the_page_opens_by_itself(
         self, browser: Chrome, origin: Origin, url: str
     ) -> None:
@@ -164,7 +177,7 @@ class TestInABrowser:
         assert browser.current_url == url
 
     def test_a_page_tells_that_it_was_declined_and_with_which_word(self, browser: Chrome) -> None:
-        browser.get("https://games.test/")
+        browser.get("https://last.test/")
         browser.find_element(By.CSS_SELECTOR, "button[type=submit]").click()
         wait_for_words(browser, "This page opens by itself")
         override("decline", override("requests").split()[0], "--reason", "After <i>dinner</i>")

@@ -12,7 +12,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.remote.webelement import WebElement
 
-from e2e.browser import BROWSER, DRIVER, chromium
+from e2e.browser import BROWSER, DRIVER, profile
 from hushlist.cli import main
 from hushlist.match.expressions import full_hash
 
@@ -51,8 +51,8 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="module")
-def running(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with chromium(None, tmp_path_factory.mktemp("chromium")) as browser:
+def running(chrome: Chrome) -> Iterator[Chrome]:
+    with profile(chrome, None) as browser:
         yield browser
 
 

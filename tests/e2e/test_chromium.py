@@ -12,7 +12,7 @@ import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
-from e2e.browser import BROWSER, DRIVER, chromium, wait_until
+from e2e.browser import BROWSER, DRIVER, profile, wait_until
 from e2e.conftest import REASON
 from e2e.origin import Origin
 from e2e.policies import write_policy
@@ -62,8 +62,8 @@ def site(origin: Origin) -> None:
 
 
 @pytest.fixture(scope="module")
-def browser(proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with chromium(proxy, tmp_path_factory.mktemp("chromium")) as running:
+def browser(chrome: Chrome, proxy: Proxy) -> Iterator[Chrome]:
+    with profile(chrome, proxy) as running:
         yield running
 
 
@@ -145,7 +145,7 @@ FILTERS = """||cdn.test^$third-party,script
 
 
 def test_filters_stop_what_they_name_of_what_a_page_asks_for(
-    start: Callable[..., Proxy], origin: Origin, tmp_path: Path
+    start: Callable[..., Proxy], chrome: Chrome, origin: Origin, tmp_path: Path
 ) -> None:
     (tmp_path / "list.adblock").write_text(FILTERS)
     policy = write_policy(tmp_path, ["list.adblock"])
@@ -154,7 +154,7 @@ def test_filters_stop_what_they_name_of_what_a_page_asks_for(
         "https://www.news.test/news": {"/a.js", "/image", "/fetch", "/beacon"},
         "https://fine.test/news": {"/a.js"},
     }
-    with chromium(start(policy=policy), tmp_path / "chromium") as browser:
+    with profile(chrome, start(policy=policy)) as browser:
         for page, paths in stopped.items():
             before = len(origin.requests)
             with origin.watch() as arrived:

@@ -7,11 +7,11 @@ from selenium.webdriver.common.keys import Keys
 
 from e2e.browser import wait_for_words, wait_until
 from e2e.proxy import Proxy
-from e2e.test_administration import PASSPHRASE, browser, folder, page, pytestmark, running
+from e2e.test_administration import PASSPHRASE, browser, folder, forget, page, pytestmark
 from e2e.test_asking import Asker
 from hushlist.proxy.dashboard.dashboard_server import HOST
 
-__all__ = ["browser", "folder", "page", "pytestmark", "running"]
+__all__ = ["browser", "folder", "page", "pytestmark"]
 
 #: presses of the Tab key until something is reached, at most: more is a trap
 MOST = 60
@@ -63,6 +63,7 @@ class Keyboard:
 def signed_in(browser: Chrome) -> Keyboard:
     """The keyboard of somebody who has signed in with it."""
     keyboard = Keyboard(browser)
+    forget(browser)
     browser.get(f"http://{HOST}/")
     wait_for_words(browser, "Passphrase")
     keyboard.tab_to("Name")

@@ -13,7 +13,7 @@ from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 
-from e2e.browser import BROWSER, DRIVER, chromium, wait_until
+from e2e.browser import BROWSER, DRIVER, profile, wait_until
 from e2e.conftest import REASON
 from e2e.origin import Origin
 from e2e.policies import write_list, write_policy
@@ -41,8 +41,8 @@ def live(tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> Iterator[P
 
 
 @pytest.fixture(scope="module")
-def browser(live: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with chromium(live, tmp_path_factory.mktemp("chromium")) as running:
+def browser(chrome: Chrome, live: Proxy) -> Iterator[Chrome]:
+    with profile(chrome, live) as running:
         yield running
 
 

@@ -5,16 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
-from pathlib import Path
 from threading import Thread
 from urllib.parse import parse_qs
 
 import pytest
-from selenium.webdriver import Chrome, ChromeOptions
+from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
-from e2e.browser import BROWSER, DRIVER, start_chromium, wait_until
-from e2e.proxy import PATIENCE
+from e2e.browser import BROWSER, DRIVER, profile, wait_until
 from hushlist.proxy.page.pages import Explanation, Unblock, Verdict, page
 
 pytestmark = [
@@ -69,17 +67,9 @@ def serving() -> Iterator[tuple[str, type[Pages]]]:
 
 
 @pytest.fixture(scope="module")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    options = ChromeOptions()
-    options.binary_location = BROWSER or ""
-    profile: Path = tmp_path_factory.mktemp("chromium")
-    for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-first-run"):
-        options.add_argument(argument)
-    options.add_argument(f"--user-data-dir={profile}")
-    driver = start_chromium(options)
-    driver.set_page_load_timeout(PATIENCE)
-    yield driver
-    driver.quit()
+def browser(chrome: Chrome) -> Iterator[Chrome]:
+    with profile(chrome, None) as running:
+        yield running
 
 
 def test_the_form_of_a_sandboxed_page_arrives(browser: Chrome) -> None:

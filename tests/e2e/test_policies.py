@@ -30,7 +30,7 @@ import pytest
 from selenium.webdriver import Chrome
 from selenium.webdriver.common.by import By
 
-from e2e.browser import BROWSER, DRIVER, chromium, wait_for_words
+from e2e.browser import BROWSER, DRIVER, profile, wait_for_words
 from e2e.origin import LOOPBACK, Origin
 from e2e.proxy import CHECKOUT, PATIENCE, Answer, Proxy, mitmdump
 from e2e.tables import EXAM_PORT, ROLES, ROWS, TABLES, ZONES, Role, Row
@@ -456,8 +456,8 @@ def unknown(tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> Iterato
 
 
 @pytest.fixture(scope="module")
-def browser(unknown: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-    with chromium(unknown, tmp_path_factory.mktemp("chromium")) as running:
+def browser(chrome: Chrome, unknown: Proxy) -> Iterator[Chrome]:
+    with profile(chrome, unknown) as running:
         yield running
 
 

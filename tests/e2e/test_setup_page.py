@@ -6,8 +6,9 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
+from selenium.webdriver import Chrome
 
-from e2e.browser import BROWSER, DRIVER, chromium, trusting, wait_for_words
+from e2e.browser import BROWSER, DRIVER, chromium, profile, wait_for_words
 from e2e.origin import Origin
 from e2e.policies import write_list, write_policy
 from e2e.proxy import Proxy, mitmdump, request_head
@@ -67,8 +68,11 @@ def test_a_device_without_the_proxy_gets_the_same_at_the_proxy_s_address(proxy: 
 
 @needs_browser
 def test_the_pac_file_leads_a_browser_to_the_proxy_and_nothing_past_it(proxy: Proxy, tmp_path: Path) -> None:
+    """A browser that does not accept the proxy's certificate, and is told so."""
     pac = proxy.get(f"http://{HOST}/proxy.pac").text
-    with chromium(proxy, tmp_path, f"--proxy-pac-url={proxy.url}/proxy.pac") as browser:
+    with chromium(proxy, tmp_path, f"--proxy-pac-url={proxy.url}/proxy.pac", trusts_all=False) as browser:
+        browser.get(f"http://{HOST}/setup")
+        wait_for_words(browser, "This browser does not accept the proxy’s certificate.")
         browser.get("http://fine.test/")
         wait_for_words(browser, "from the origin")
         browser.get("http://other.test/")
@@ -107,11 +111,8 @@ def test_the_pac_file_leads_a_browser_to_the_proxy_and_nothing_past_it(proxy: Pr
 
 
 @needs_browser
-def test_the_test_says_whether_the_certificate_is_trusted(proxy: Proxy, tmp_path: Path) -> None:
-    with chromium(proxy, tmp_path / "before", trusts_all=False) as browser:
-        browser.get(f"http://{HOST}/setup")
-        wait_for_words(browser, "This browser does not accept the proxy’s certificate.")
-    with chromium(proxy, tmp_path / "after", trusting(proxy.authority), trusts_all=False) as browser:
+def test_the_test_says_when_the_certificate_is_trusted(chrome: Chrome, proxy: Proxy) -> None:
+    with profile(chrome, proxy) as browser:
         browser.get(f"http://{HOST}/setup")
         wait_for_words(browser, "This browser accepts the proxy’s certificate.")
         browser.get(f"https://{HOST}/setup")

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import urljoin
 
@@ -21,7 +22,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.expected_conditions import presence_of_element_located, title_is
 
 from e2e import test_chromium
-from e2e.browser import wait_until
+from e2e.browser import profile, wait_until
 from e2e.origin import Origin
 from e2e.policies import replace, stored
 from e2e.proxy import CHECKOUT, PATIENCE, Proxy, mitmdump
@@ -54,14 +55,21 @@ groups:
 """
 
 
+@contextmanager
+def prepared(folder: Path) -> Iterator[Path]:
+    """A folder with a policy and, while the block runs, the state of whatever starts."""
+    replace(folder / "rules.yaml", RULES)
+    replace(folder / "own.yaml", "# our own\nrules: []  # none yet\n")
+    replace(folder / "policy.yaml", policy_text())
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_STATE_HOME", str(folder / "state"))
+        yield folder
+
+
 @pytest.fixture
-def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A folder with a policy, and a state of its own."""
-    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
-    replace(tmp_path / "rules.yaml", RULES)
-    replace(tmp_path / "own.yaml", "# our own\nrules: []  # none yet\n")
-    replace(tmp_path / "policy.yaml", policy_text())
-    return tmp_path
+def folder(tmp_path: Path) -> Iterator[Path]:
+    with prepared(tmp_path) as folder:
+        yield folder
 
 
 @pytest.fixture
@@ -196,14 +204,18 @@ browsing = test_chromium.pytestmark
 class TestBrowser:
     pytestmark = browsing
 
-    @pytest.fixture
-    def proxy(self, tmp_path_factory: pytest.TempPathFactory, origin: Origin, folder: Path) -> Iterator[Proxy]:
-        with mitmdump(tmp_path_factory.mktemp("mitmdump"), origin, policy=folder / "policy.yaml") as running:
+    @pytest.fixture(scope="class")
+    def proxy(self, tmp_path_factory: pytest.TempPathFactory, origin: Origin) -> Iterator[Proxy]:
+        with (
+            prepared(tmp_path_factory.mktemp("unblock")) as folder,
+            mitmdump(folder, origin, policy=folder / "policy.yaml") as running,
+        ):
             yield running
 
-    @pytest.fixture
-    def browser(self, proxy: Proxy, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
-        yield from test_chromium.browser.__wrapped__(proxy, tmp_path_factory)
+    @pytest.fixture(scope="class")
+    def browser(self, chrome: Chrome, proxy: Proxy) -> Iterator[Chrome]:
+        with profile(chrome, proxy) as running:
+            yield running
 
     def test_a_person_finds_the_form_types_the_passphrase_and_goes_on(self, browser: Chrome, origin: Origin) -> None:
         origin.pages["/secret/game"] = ("text/html", b"<!doctype html><title>The game</title>")
