@@ -8,12 +8,12 @@ import socket
 import subprocess
 import time
 from base64 import b64encode
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from hashlib import sha256
 from pathlib import Path
 from shutil import which
-from typing import Any
+from typing import Any, BinaryIO
 
 import httpx
 from cryptography import x509
@@ -147,8 +147,8 @@ def _pin(certificate: Path) -> str:
 class Firefox:
     """A headless Firefox, driven by its own protocol, Marionette: each message is its length, a colon, and JSON."""
 
-    def __init__(self, connection: socket.socket) -> None:
-        self._connection, self._received = connection, connection.makefile("rb")
+    def __init__(self, connection: socket.socket, received: BinaryIO) -> None:
+        self._connection, self._received = connection, received
         self._number = 0
         self._read()
         self._ask("WebDriver:NewSession")
@@ -182,8 +182,27 @@ class Firefox:
         return json.loads(self._received.read(int(length)))
 
 
+#: what a Firefox would otherwise do at its start, for a third of it: look for extensions, count itself, draw its own
+#: pages
+_SPARED = {
+    "browser.aboutwelcome.enabled": False,
+    "browser.newtab.preload": False,
+    "browser.newtabpage.enabled": False,
+    "browser.startup.page": 0,
+    "extensions.blocklist.enabled": False,
+    "extensions.enabledScopes": 0,
+    "extensions.formautofill.addresses.enabled": False,
+    "extensions.getAddons.cache.enabled": False,
+    "extensions.systemAddon.update.enabled": False,
+    "extensions.webextensions.remote": False,
+    "gfx.webrender.software": True,
+    "toolkit.telemetry.enabled": False,
+    "toolkit.telemetry.unified": False,
+}
+
+
 @contextmanager
-def firefox(folder: Path, certificates: Sequence[Path], settings: Mapping[str, object]) -> Iterator[Firefox]:
+def firefox(folder: Path, certificates: Sequence[Path], settings: dict[str, object]) -> Iterator[Firefox]:
     """One that trusts these certificates; ``folder`` is its home, ``settings`` its preferences."""
     store = f"sql:{folder}"
     subprocess.run([CERTUTIL or "", "-N", "-d", store, "--empty-password"], check=True)
@@ -191,14 +210,14 @@ def firefox(folder: Path, certificates: Sequence[Path], settings: Mapping[str, o
         named = ["-n", str(certificate), "-t", "CTP,,", "-i", str(certificate)]
         subprocess.run([CERTUTIL or "", "-A", "-d", store, *named], check=True)
     (port,) = free_ports(1)
-    lines = (f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in settings.items())
+    lines = (f"user_pref({json.dumps(name)}, {json.dumps(value)});\n" for name, value in (_SPARED | settings).items())
     (folder / "user.js").write_text("".join((f'user_pref("marionette.port", {port});\n', *lines)))
     command = [FIREFOX or "", "--headless", "--marionette", "--no-remote", "--profile", str(folder)]
     output = subprocess.DEVNULL
     process = subprocess.Popen(command, env={**os.environ, "HOME": str(folder)}, stdout=output, stderr=output)
     try:
-        with _connected(port, process) as connection:
-            yield Firefox(connection)
+        with _connected(port, process) as connection, connection.makefile("rb") as received:
+            yield Firefox(connection, received)
     finally:
         process.terminate()
         process.wait(PATIENCE)

@@ -153,11 +153,11 @@ def test_the_live_page_of_who_is_signed_in(browser: Chrome) -> None:
     wait_for_words(browser, "Please")
     wait_for_words(browser, "another policy than the others")
     assert findings_by_look(browser) == {}
-    for language, look in (("en", LOOKS[0]), ("de", LOOKS[2])):
+    for language, looks in (("en", LOOKS[:1]), ("de", [])):
         read_in(browser, language)
         sign_in(browser, "max")
         wait_for_words(browser, "another policy than the others")
-        assert findings_by_look(browser, [look]) == {}, language
+        assert findings_by_look(browser, looks) == {}, language
 
 
 def test_the_live_page_of_who_is_not(browser: Chrome) -> None:

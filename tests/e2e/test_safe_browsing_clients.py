@@ -17,7 +17,7 @@ import pytest
 
 from documentation import blocks
 from e2e.browser import CERTUTIL, FIREFOX, Firefox, firefox
-from e2e.list_server import RunningServer, list_server
+from e2e.list_server import list_server
 from e2e.origin import PATIENCE, Origin, write_certificate
 from e2e.proxy import CHECKOUT
 
@@ -144,13 +144,13 @@ def preferences(server: str, version: int) -> dict[str, object]:
     return {json.loads(name): json.loads(value) for name, value in found}
 
 
-def own_preferences() -> dict[str, object]:
-    """What leads names to the origin on loopback, and keeps Firefox from asking anybody else for anything."""
+def own_preferences(*names: str) -> dict[str, object]:
+    """What leads these names to the origin on loopback, and keeps Firefox from asking anybody else for anything."""
     return {
         "browser.safebrowsing.malware.enabled": True,  # as it is, but where Firefox is driven by a program
         "browser.safebrowsing.phishing.enabled": True,
         "network.proxy.type": 0,
-        "network.dns.localDomains": "www.blocked.test,neighbour.test",
+        "network.dns.localDomains": ",".join(names),
         "network.captive-portal-service.enabled": False,
         "network.connectivity-service.enabled": False,
         "datareporting.policy.dataSubmissionEnabled": False,
@@ -171,44 +171,40 @@ def wait_for_title(browser: Firefox, url: str, title: str) -> None:
         time.sleep(0.2)
 
 
+EXAMPLE = CHECKOUT / "examples" / "school" / "policy.yaml"
+
+
 @pytest.mark.skipif(FIREFOX is None or CERTUTIL is None, reason="no Firefox, or no certutil")
-@pytest.mark.parametrize("version", [4, 5])
-def test_firefox_is_stopped_by_the_school_s_list(school: Path, origin: Origin, version: int) -> None:
+@pytest.mark.parametrize(
+    ("version", "policy", "options", "stopped"),
+    [
+        pytest.param(
+            4, EXAMPLE, ("--list", "Games=MALWARE", "--list", "Adult=MALWARE"), "games.example", id="4, example"
+        ),
+        pytest.param(5, None, (), "blocked.test", id="5"),
+    ],
+)
+def test_firefox_is_stopped_by_a_school_s_list(
+    school: Path, origin: Origin, version: int, policy: Path | None, options: tuple[str, ...], stopped: str
+) -> None:
     if version == 5 and firefox_version() < 153:
         pytest.skip(f"Firefox {firefox_version()} does not speak Safe Browsing v5")
-    (school / "firefox").mkdir()
+    home = school / "firefox"
+    home.mkdir()
     origin.pages["/page"] = ("text/html", b"<title>the neighbour</title>")
-    with list_server(school) as server:
-        settings = {**preferences(server.url, version), **own_preferences()}
-        with firefox(school / "firefox", (), settings) as browser:
-            check_firefox(browser, server, version, origin.http_port)
-    assert "blocked.test" not in server.log.text()
-    kept = b"".join(path.read_bytes() for path in (school / "firefox" / "safebrowsing").rglob("*") if path.is_file())
-    assert b"other.test" not in kept
-
-
-@pytest.mark.skipif(FIREFOX is None or CERTUTIL is None, reason="no Firefox, or no certutil")
-def test_a_firefox_at_home_is_stopped_by_the_lists_of_the_example(tmp_path: Path, origin: Origin) -> None:
-    (tmp_path / "firefox").mkdir()
-    origin.pages["/page"] = ("text/html", b"<title>the neighbour</title>")
-    version = 5 if firefox_version() >= 153 else 4
-    policy = CHECKOUT / "examples" / "school" / "policy.yaml"
-    with list_server(tmp_path, "--list", "Games=MALWARE", "--list", "Adult=MALWARE", policy=policy) as server:
-        names = {"network.dns.localDomains": "www.games.example,neighbour.test"}
-        settings = {**preferences(server.url, version), **own_preferences(), **names}
-        with firefox(tmp_path / "firefox", (), settings) as browser:
-            server.log.wait_for(rf"GET\t/v{version}/(threatListUpdates:fetch|hashLists:batchGet)\t200")
-            port = origin.http_port
-            wait_for_title(browser, f"http://www.games.example:{port}/page", WARNING)
-            wait_for_title(browser, f"http://neighbour.test:{port}/page", "the neighbour")
-
-
-def check_firefox(browser: Firefox, server: RunningServer, version: int, port: int) -> None:
     update, search = {
         4: (r"GET\t/v4/threatListUpdates:fetch\t200", r"GET\t/v4/fullHashes:find\t200"),
         5: (r"GET\t/v5/hashLists:batchGet\t200", r"GET\t/v5/hashes:search\t200"),
     }[version]
-    server.log.wait_for(update)
-    wait_for_title(browser, f"http://www.blocked.test:{port}/page", WARNING)
-    server.log.wait_for(search)
-    wait_for_title(browser, f"http://neighbour.test:{port}/page", "the neighbour")
+    with list_server(school, *options, policy=policy) as server:
+        settings = {**preferences(server.url, version), **own_preferences(f"www.{stopped}", "neighbour.test")}
+        with firefox(home, (), settings) as browser:
+            server.log.wait_for(update)
+            wait_for_title(browser, f"http://www.{stopped}:{origin.http_port}/page", WARNING)
+            server.log.wait_for(search)
+            wait_for_title(browser, f"http://neighbour.test:{origin.http_port}/page", "the neighbour")
+    assert stopped not in server.log.text()
+    kept = b"".join(path.read_bytes() for path in (home / "safebrowsing").rglob("*") if path.is_file())
+    assert kept
+    assert stopped.encode() not in kept
+    assert b"other.test" not in kept

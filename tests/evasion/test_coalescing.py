@@ -7,8 +7,8 @@ they know, Chromium and Firefox look up no addresses, and make a CONNECT for eac
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -16,10 +16,10 @@ from selenium.webdriver import Chrome
 
 from e2e.browser import (
     BROWSER,
+    BYPASSED,
     CERTUTIL,
     DRIVER,
     FIREFOX,
-    NOBODY_LISTENS,
     Firefox,
     chromium,
     firefox,
@@ -34,6 +34,9 @@ pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("chromium")]
 
 #: two names of one site and one certificate; Chromium shares no connections between sites
 PLAIN, RULED = "www.site.test", "shop.site.test"
+#: a site whose names browsers look up
+DIRECT = "direct.test"
+NAMES = (PLAIN, RULED, f"www.{DIRECT}", f"shop.{DIRECT}")
 #: with the site's cookies, since a browser has other connections for requests without
 FETCH = """
     const done = arguments[arguments.length - 1];
@@ -41,40 +44,26 @@ FETCH = """
 """
 
 Browser = Chrome | Firefox
-#: a browser that goes through a proxy or, without, directly to loopback; it trusts certificates of the origin's
-Browse = Callable[[Proxy | None, Path, list[Path]], AbstractContextManager[Browser]]
 
 
 @contextmanager
-def _chromium(proxy: Proxy | None, folder: Path, certificates: list[Path]) -> Iterator[Browser]:
-    direct = ("--no-proxy-server", f"--host-resolver-rules=MAP *.test {LOOPBACK}")
-    with chromium(proxy, folder, trusting(*certificates), *(() if proxy else direct)) as browser:
+def _chromium(proxy: Proxy, folder: Path, certificates: list[Path]) -> Iterator[Browser]:
+    found = (f"--proxy-bypass-list={BYPASSED};*.{DIRECT}", f"--host-resolver-rules=MAP *.test {LOOPBACK}")
+    with chromium(proxy, folder, trusting(*certificates), *found) as browser:
         yield browser
 
 
 @contextmanager
-def _firefox(proxy: Proxy | None, folder: Path, certificates: list[Path]) -> Iterator[Browser]:
+def _firefox(proxy: Proxy, folder: Path, certificates: list[Path]) -> Iterator[Browser]:
     settings: dict[str, object] = {
         "network.proxy.type": 1,
-        "network.proxy.no_proxies_on": "" if proxy else ".test",
-        "network.dns.localDomains": f"{PLAIN},{RULED}",
+        "network.proxy.no_proxies_on": f".{DIRECT}",
+        "network.dns.localDomains": ",".join(NAMES),
     }
     for scheme in ("http", "ssl"):
-        port = proxy.port if proxy else NOBODY_LISTENS
-        settings |= {f"network.proxy.{scheme}": LOOPBACK, f"network.proxy.{scheme}_port": port}
-    folder.mkdir()
+        settings |= {f"network.proxy.{scheme}": LOOPBACK, f"network.proxy.{scheme}_port": proxy.port}
     with firefox(folder, certificates, settings) as browser:
         yield browser
-
-
-@pytest.fixture(
-    params=[
-        pytest.param(_chromium, marks=pytest.mark.skipif(not (BROWSER and DRIVER), reason="there is no Chromium")),
-        pytest.param(_firefox, marks=pytest.mark.skipif(not (FIREFOX and CERTUTIL), reason="there is no Firefox")),
-    ]
-)
-def browse(request: pytest.FixtureRequest) -> Browse:
-    return request.param
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +73,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 @pytest.fixture(scope="module")
 def origin(folder: Path) -> Iterator[Origin]:
-    with Origin(folder, PLAIN, RULED) as running:
+    with Origin(folder, *NAMES) as running:
         running.pages["/page"] = ("text/html", b"<title>A page</title>")
         yield running
 
@@ -98,11 +87,27 @@ def relaying(folder: Path, origin: Origin) -> Iterator[Proxy]:
         yield running
 
 
-def visit(browser: Browser, origin: Origin, port: str = "") -> dict[str, set[object]]:
+@pytest.fixture(
+    scope="module",
+    params=[
+        pytest.param(_chromium, marks=pytest.mark.skipif(not (BROWSER and DRIVER), reason="there is no Chromium")),
+        pytest.param(_firefox, marks=pytest.mark.skipif(not (FIREFOX and CERTUTIL), reason="there is no Firefox")),
+    ],
+)
+def browser(
+    request: pytest.FixtureRequest, relaying: Proxy, folder: Path, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Browser]:
+    """One that goes through the proxy, but to one site; it trusts the origin's certificate, and the proxy's."""
+    certificates = [folder / "origin.pem", relaying.authority]
+    with request.param(relaying, tmp_path_factory.mktemp("browser"), certificates) as running:
+        yield running
+
+
+def visit(browser: Browser, origin: Origin, plain: str, ruled: str) -> dict[str, set[object]]:
     """The connections on which the origin was asked for each target, after a page and what its script asks for."""
     with origin.watch() as arrivals:
-        browser.get(f"https://{PLAIN}{port}/page")
-        for url in ("/more", f"https://{RULED}{port}/fine", f"https://{RULED}{port}/secret/x"):
+        browser.get(f"https://{plain}/page")
+        for url in ("/more", f"https://{ruled}/fine", f"https://{ruled}/secret/x"):
             assert browser.execute_async_script(FETCH, url) == "answered"
     found: dict[str, set[object]] = {}
     for request in arrivals.requests:
@@ -112,19 +117,15 @@ def visit(browser: Browser, origin: Origin, port: str = "") -> dict[str, set[obj
 
 
 def test_through_a_proxy_each_name_has_a_connection_of_its_own(
-    browse: Browse, relaying: Proxy, origin: Origin, folder: Path, tmp_path: Path
+    browser: Browser, relaying: Proxy, origin: Origin
 ) -> None:
     assert [relays(relaying, name) for name in (PLAIN, RULED)] == [True, False]
-    with browse(relaying, tmp_path / "browser", [folder / "origin.pem", relaying.authority]) as browser:
-        asked = visit(browser, origin)
+    asked = visit(browser, origin, PLAIN, RULED)
     assert asked["/page"] == asked["/more"] != asked["/fine"]
     assert "/secret/x" not in asked
 
 
-def test_where_a_browser_looks_up_addresses_it_reuses_the_connection(
-    browse: Browse, origin: Origin, folder: Path, tmp_path: Path
-) -> None:
+def test_where_a_browser_looks_up_addresses_it_reuses_the_connection(browser: Browser, origin: Origin) -> None:
     """So it is in transparent mode; and so the test above could see it."""
-    with browse(None, tmp_path / "browser", [folder / "origin.pem"]) as browser:
-        asked = visit(browser, origin, f":{origin.https_port}")
+    asked = visit(browser, origin, *(f"{kind}.{DIRECT}:{origin.https_port}" for kind in ("www", "shop")))
     assert asked["/page"] == asked["/more"] == asked["/fine"] == asked["/secret/x"]
