@@ -40,10 +40,14 @@ needs_lists = pytest.mark.skipif(not FOLDER.is_dir(), reason="there are no Adblo
 
 @cache
 def judged(name: str, folder: Path) -> tuple[Counter[tuple[bool, bool, bool]], list[Difference]]:
-    """How many requests whose context was recorded (or not) are blocked there, and here; and the differences."""
+    """How many requests whose context was recorded (or not) are blocked there, and here; and the differences.
+
+    A list alone is asked about the recorded ones.
+    """
     texts = [gzip.decompress((FOLDER / file).read_bytes()).decode() for file in LISTS[name]]
     engine, judge = ours(folder, *texts), Judge(*texts)
     requests, known = recorded()
+    requests = requests if len(texts) > 1 else requests[:known]
     counts: Counter[tuple[bool, bool, bool]] = Counter()
     differences = []
     for number, asked in enumerate(requests):
@@ -67,7 +71,10 @@ class TestLists:
     def test_a_list_decides_as_in_the_browser(self, name: str, folders: dict[str, Path]) -> None:
         counts, _ = judged(name, folders[name])
         rows = {name: counts for name, *counts in table(section("Adblock lists"))}
-        for is_known, cells in ((True, rows[f"{name}, as recorded"]), (False, rows[f"{name}, completed"])):
+        known = {is_known for is_known, _, _ in counts}
+        assert known == ({True, False} if len(LISTS[name]) > 1 else {True})
+        for is_known in known:
+            cells = rows[f"{name}, {'as recorded' if is_known else 'completed'}"]
             both, missed = counts[is_known, True, True], counts[is_known, True, False]
             false, passed = counts[is_known, False, True], counts[is_known, False, False]
             assert both >= 0.99 * (both + missed)

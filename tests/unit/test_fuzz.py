@@ -122,9 +122,9 @@ def test_at_least_one_real_text_is_read() -> None:
 # -- time --------------------------------------------------------------------------------------------------------------
 
 #: octets of a long text, and how many times shorter another is
-LONG, TIMES = (24 if settings.default.derandomize else 96) * 1024, 8
+LONG, TIMES = (12 if settings.default.derandomize else 96) * 1024, 8
 #: seconds of processor time in which a text is read that nobody could call slow
-QUICK = 0.15
+QUICK = 0.08
 #: what is quadratic takes 64 times as long for a text 8 times as long; what is linear 8 times
 QUADRATIC, MOST_TIMES = TIMES**2, 3 * TIMES
 _REPEATED = (

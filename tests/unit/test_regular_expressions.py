@@ -16,10 +16,10 @@ import pytest
 import hushlist
 from unit.test_imports import tree_of
 
-#: octets: half of the longest rule, and of the longest address that a proxy takes; how many times shorter another is
-LONG, TIMES = 1 << 15, 8
-#: seconds of this process: what is linear takes milliseconds, what is quadratic from two and a half seconds on
-LIMIT = 1.0
+#: octets: a quarter of the longest rule, and of the longest address that a proxy takes; how many times shorter another is
+LONG, TIMES = 1 << 14, 8
+#: seconds of this process: what is linear takes milliseconds, what is quadratic from six tenths of a second on
+LIMIT = 0.25
 #: what is repeated
 UNITS = (
     *" \t\n\r.,:;/-_%&=@#!$*+^|~<>()[]{}\\\"'a0é",

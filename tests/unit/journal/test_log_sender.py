@@ -73,7 +73,7 @@ def references(address: PostgresAddress) -> list[object]:
     return [fields["reference"] for fields in newest_records(address, LogFilters(), 1_000_000)]
 
 
-@settings(deadline=None, max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(deadline=None, max_examples=12, suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(st.lists(_RECORDS, min_size=1, max_size=15), _FILTERS, st.integers(1, 6))
 def test_postgresql_and_sqlite_answer_alike(
     tmp_path_factory: pytest.TempPathFactory,

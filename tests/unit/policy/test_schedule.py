@@ -481,11 +481,11 @@ def test_dates_in_the_far_future_are_found() -> None:
 
 
 def test_the_search_is_short_where_dates_change_nothing() -> None:
-    """Of a thousand years' first days; every day that is looked at costs some microseconds."""
-    dates = ", ".join(f"{year}-01-01" for year in range(2027, 3027))
+    """Of three hundred years' first days; every day that is looked at costs some microseconds."""
+    dates = ", ".join(f"{year}-01-01" for year in range(2027, 2327))
     schedule = one(f"{{days: mon-sun}}, {{dates: [{dates}]}}")
     turns = sorted(schedule.entries[1].turns())
-    assert sum(last - first + 1 for first, last in module._whiles(turns[0], turns)) < 35 * 1000
+    assert sum(last - first + 1 for first, last in module._whiles(turns[0], turns)) < 35 * 300
     assert schedule.next_change(at("2026-01-01T00:00")) is None
 
 

@@ -1,7 +1,9 @@
 """What all tests of the addon share."""
 
+import os
 import warnings
 from collections.abc import Iterable, Iterator
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -19,6 +21,15 @@ with warnings.catch_warnings():
 
     from hushlist.proxy.addon import Hushlist
     from unit.mitmproxied import mitmproxied
+
+
+_NUMBERS = count()
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+    """A cache folder of a test's own, made when it is needed: nearly each compiles a policy."""
+    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.getbasetemp() / f"cache_of_test_{next(_NUMBERS)}")
 
 
 @pytest.fixture

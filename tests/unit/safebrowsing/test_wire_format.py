@@ -8,7 +8,7 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushlist.errors import MessageError
@@ -38,6 +38,9 @@ MESSAGES = [
     if isinstance(of, type) and of.__module__ == module.__name__ and hasattr(of, "__dataclass_fields__")
 ]
 
+#: each is tried with every message
+HALF = settings(max_examples=settings.default.max_examples // 2)
+
 SCALARS: dict[Kind, st.SearchStrategy[Any]] = {
     Kind.INT32: st.integers(-(1 << 31), (1 << 31) - 1),
     Kind.UINT32: st.integers(0, (1 << 32) - 1),
@@ -66,6 +69,7 @@ def any_message(of: type) -> st.SearchStrategy[Any]:
 
 
 @pytest.mark.parametrize("of", MESSAGES)
+@HALF
 @given(st.data())
 def test_every_message_reads_as_it_was_written(of: type, data: st.DataObject) -> None:
     message = data.draw(any_message(of))
@@ -74,6 +78,7 @@ def test_every_message_reads_as_it_was_written(of: type, data: st.DataObject) ->
 
 
 @pytest.mark.parametrize("of", MESSAGES)
+@HALF
 @given(st.binary(max_size=200))
 def test_any_octets_are_a_message_or_refused(of: type, octets: bytes) -> None:
     for read in (decode_message, decode_json):

@@ -2,10 +2,12 @@
 
 import os
 import resource
+import shutil
 import sys
 import time
 from collections.abc import Callable
 from hashlib import sha256
+from itertools import count
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,7 @@ import pytest
 from hushlist.system import list_store
 from hushlist.system.list_store import ListState, ListStore, forget_others, lists_folder
 
+URL = "https://lists.example/ads.txt"
 OLD, NEW, OTHER = b"old.example\n", b"new.example\n", b"other.example\n"
 
 
@@ -23,7 +26,7 @@ def cache(tmp_path: Path) -> Path:
 
 @pytest.fixture
 def store(tmp_path: Path, cache: Path) -> ListStore:
-    return ListStore(tmp_path / "policy.yaml", "https://lists.example/ads.txt", cache)
+    return ListStore(tmp_path / "policy.yaml", URL, cache)
 
 
 def use(store: ListStore, octets: bytes) -> None:
@@ -76,7 +79,7 @@ def test_lists_and_policies_have_their_own_copies(store: ListStore, tmp_path: Pa
     use(store, OLD)
     assert ListStore(tmp_path / "policy.yaml", "https://lists.example/other.txt", cache).current() is None
     assert ListStore(tmp_path / "other.yaml", "https://lists.example/ads.txt", cache).current() is None
-    assert ListStore(tmp_path / "policy.yaml", "https://lists.example/ads.txt", cache).current() is not None
+    assert ListStore(tmp_path / "policy.yaml", URL, cache).current() is not None
 
 
 def test_what_is_held_back_waits_for_a_person(store: ListStore) -> None:
@@ -194,37 +197,38 @@ def _roll_back(store: ListStore) -> None:
 
 @pytest.mark.parametrize("change", [lambda store: store.use(store.keep(NEW)), _accept, _roll_back])
 def test_a_kill_at_any_step_leaves_a_whole_version_in_force(
-    store: ListStore, change: Callable[[ListStore], None]
+    store: ListStore, cache: Path, tmp_path: Path, change: Callable[[ListStore], None]
 ) -> None:
-    """Each operation on a file is an audit event, before which the process ends."""
-    seen = set()
-    for step in range(1, 200):
-        use(store, OTHER)
-        use(store, OLD)
-        if (child := os.fork()) == 0:
-            left = step
+    """Each operation on a file is an audit event, before which a copy is made of what a kill would leave."""
+    use(store, OTHER)
+    use(store, OLD)
+    if (child := os.fork()) == 0:
+        steps, is_copying = count(), False
 
-            def hook(event: str, _: object) -> None:
-                nonlocal left
-                left -= event in ("open", "os.rename", "os.remove", "os.scandir", "os.mkdir")
-                if left == 0:
-                    os._exit(9)
+        def hook(event: str, _: object) -> None:
+            nonlocal is_copying
+            if not is_copying and event in ("open", "os.rename", "os.remove", "os.scandir", "os.mkdir"):
+                is_copying = True
+                shutil.copytree(cache, tmp_path / f"step{next(steps)}")
+                is_copying = False
 
+        try:
             sys.addaudithook(hook)
             with store.locked():
                 change(store)
             os._exit(0)
-        if os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0:
-            break
-        seen.add(in_force(store))
-        assert in_force(store) in (OLD, NEW)
-        for version in store.versions():
+        finally:
+            os._exit(1)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    left = [ListStore(tmp_path / "policy.yaml", URL, folder) for folder in tmp_path.glob("step*")]
+    assert len(left) > 8
+    assert {in_force(own) for own in left} == {OLD, NEW}
+    for own in left:
+        for version in own.versions():
             assert sha256(version.path.read_bytes()).hexdigest() == version.digest
-        use(store, OTHER)  # and the next one goes on
-        assert in_force(store) == OTHER
-    assert step > 8
-    assert seen == {OLD, NEW}
-    assert not list(store.folder.glob("draft*"))
+        use(own, OTHER)  # and the next one goes on
+        assert in_force(own) == OTHER
+        assert not list(own.folder.glob("draft*"))
 
 
 def test_a_full_disk_changes_nothing(store: ListStore) -> None:

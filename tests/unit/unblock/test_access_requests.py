@@ -180,14 +180,15 @@ def test_a_client_has_few_requests_that_wait_and_few_a_day(overrides: Overrides,
 def test_many_clients_cannot_fill_the_store(
     overrides: Overrides, clock: Clock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in range(MOST_WAITING):
+    monkeypatch.setattr(access_requests, "MOST_WAITING", 40)
+    for number in range(40):
         overrides.ask(wanted(client=f"192.0.2.{number}"))
     with pytest.raises(AskedTooOftenError):
         overrides.ask(wanted(client="198.51.100.1"))
-    monkeypatch.setattr(access_requests, "MOST_KEPT", 150)
+    monkeypatch.setattr(access_requests, "MOST_KEPT", 30)
     clock.now += PATIENCE
     overrides.ask(wanted(client="198.51.100.1"))
-    assert len(overrides.requests(waiting=False)) == 150
+    assert len(overrides.requests(waiting=False)) == 30
     assert MOST_KEPT > MOST_WAITING
     clock.now += KEPT
     overrides.ask(wanted(client="198.51.100.2"))
