@@ -43,7 +43,7 @@ def own_answer(hushlist: Hushlist, flow: http.HTTPFlow) -> http.Response:
 @contextmanager
 def mitmproxied(hushlist: Hushlist, policy: Path | None = None) -> Iterator[taddons.context]:
     """A context with the addon, by a policy if one is given, until the block ends."""
-    with taddons.context() as context:
+    with taddons.context(loadcore=False) as context:
         add_proxy_options(context)
         context.options.add_option("stream_large_bodies", str | None, None, "")
         context.master.addons.add(hushlist)

@@ -14,6 +14,7 @@ from operator import attrgetter
 Texts = Mapping[str, str]
 
 
+@cache
 def load_texts(folder: str) -> Mapping[str, Texts]:
     """The texts in a folder below ``proxy/``, by language: each is a file, named by its tag, with the same keys."""
     return {

@@ -294,8 +294,7 @@ def test_only_one_module_prints_and_only_one_makes_loggers() -> None:
         for node in ast.walk(tree_of(path)):
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
-                is_stream = isinstance(node.func, ast.Attribute) and ast.unparse(node.func.value).startswith("sys.")
-                if name in ("print", "getLogger") or (name == "write" and is_stream):
+                if name in ("print", "getLogger") or (name == "write" and ast.unparse(node.func).startswith("sys.")):
                     found[name].add(path.relative_to(PACKAGE).as_posix())
     assert found == {
         "print": {"cli/common.py", "compiling/background_compiler.py"},

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushlist.compiling import list_comparison, policy_compiler
@@ -345,6 +345,7 @@ def test_the_boundaries(
     assert len(list(reasons(change, limits, bad, is_written=is_written))) == found
 
 
+@settings(max_examples=settings.default.max_examples // 2)
 @given(st.lists(st.sets(st.integers(0, 60), min_size=1), min_size=1, max_size=5), st.sampled_from([0, 20, 50, 99]))
 def test_what_is_in_force_is_never_worse_than_the_limit(
     tmp_path_factory: pytest.TempPathFactory, versions: list[set[int]], limit: int

@@ -383,7 +383,7 @@ def test_two_processes_fetch_a_list_once(policy: Path, origin: HttpsOrigin) -> N
 
 def test_a_kill_at_any_step_leaves_a_good_list_in_force(policy: Path, origin: HttpsOrigin) -> None:
     seen, step = set(), 0
-    for step in range(1, 400, 5):
+    for step in range(1, 400, 9):
         for octets in (NEW, OLD):
             origin.pages["/list"] = Page(octets, headers={"ETag": f'"{sha256(octets).hexdigest()}"'})
             update(policy)

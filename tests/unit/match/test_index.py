@@ -7,7 +7,7 @@ from pathlib import Path
 from tempfile import NamedTemporaryFile
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from hushlist.match.expressions import expressions, full_hash, host_suffixes, suffixes_with_top_level
 from hushlist.match.index import Index
@@ -23,6 +23,8 @@ from unit.hostile import rules_of
 from unit.match.plain_index import SEAL, STEADY, Given, PlainIndex, canonical, given_rules, octets_of
 
 TERMS = Terms(Action.BLOCK, "list", "file")
+#: for tests of which each example makes an index of many rules
+FEW = settings(STEADY, max_examples=settings.default.max_examples // 2)
 
 
 def by_pattern(matches: Iterable[Match]) -> dict[tuple[Pattern, bytes], list[Match]]:
@@ -40,7 +42,7 @@ def host_of(match: Match) -> bytes:
 # -- answers are those of a plain search -------------------------------------------------------------------------------
 
 
-@STEADY
+@FEW
 @given(given_rules())
 def test_finds_what_a_plain_search_finds(given: Given) -> None:
     index, plain = index_of(given.rules), PlainIndex(given.rules)
@@ -51,7 +53,7 @@ def test_finds_what_a_plain_search_finds(given: Given) -> None:
     assert index.has_uris is any(isinstance(rule.pattern, HashedUri) for rule in given.rules)
 
 
-@STEADY
+@FEW
 @given(given_rules())
 def test_finds_sealed_hashes_as_a_plain_search_does(given: Given) -> None:
     seal, name = SEAL.sealer(), SEAL.fingerprint
@@ -103,7 +105,7 @@ def test_folders_that_were_forgotten_are_looked_up_again(monkeypatch: pytest.Mon
     assert all(len(folder) < 300 for _, folder in index._folders)
 
 
-@STEADY
+@FEW
 @given(given_rules())
 def test_what_fits_a_host_and_what_fits_its_paths_is_all_that_fits(given: Given) -> None:
     index = index_of(given.rules)
@@ -115,7 +117,7 @@ def test_what_fits_a_host_and_what_fits_its_paths_is_all_that_fits(given: Given)
         assert all(match.expression in (parts.host, host_of(match) + b"/") for match in host.matches)
 
 
-@STEADY
+@FEW
 @given(given_rules())
 def test_a_file_answers_as_the_same_octets_in_memory_do(given: Given) -> None:
     index = index_of(given.rules)
@@ -259,7 +261,7 @@ def is_below_host(rule: Rule, suffixes: Sequence[bytes]) -> bool:
     return path != b"" and name in suffixes
 
 
-@STEADY
+@FEW
 @given(given_rules())
 def test_one_look_tells_whether_there_are_rules_below_a_host(given: Given) -> None:
     index = index_of(given.rules)

@@ -6,7 +6,7 @@ from ipaddress import ip_network
 from pathlib import Path
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 
 from hushlist.match import sorted_runs
 from hushlist.match.checks import Check
@@ -76,7 +76,7 @@ def test_files_give_the_same_index_as_memory_does(cuts: int, tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("few", [8, 9, 16, 100])
-@pytest.mark.parametrize("count", [10, 100, 1200])
+@pytest.mark.parametrize("count", [10, 100, 600])
 def test_merging_in_pieces_gives_the_same_index_as_in_one(
     few: int, count: int, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -113,7 +113,7 @@ def test_no_piece_has_many_more_rows_than_it_may(monkeypatch: pytest.MonkeyPatch
     assert max(merge_runs(task).number for task in own) < 100
 
 
-@STEADY
+@settings(STEADY, max_examples=settings.default.max_examples // 2)
 @given(given_rules())
 def test_rules_in_one_part_and_in_a_part_each_give_the_same_answers(given: Given) -> None:
     by_layer = {layer: [rule for rule in given.rules if rule.terms.layer == layer] for layer in ("first", "second")}

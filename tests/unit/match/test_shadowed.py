@@ -176,7 +176,7 @@ def actions(rules: Sequence[Rule], asked: Sequence[Parts] = ASKED) -> list[Actio
 
 
 #: enough for the test to fail when one of the conditions is left out
-ROUNDS = 80
+ROUNDS = 40
 
 
 def some_rules(dice: Random, final: Sequence[Action]) -> list[Rule]:
@@ -288,9 +288,9 @@ TERMS = Terms(Action.BLOCK, "list", "file")
 @pytest.mark.parametrize(
     "expressions",
     [
-        [f"h.example/{number}/{'x/' * 2000}" for number in range(20)],
-        [f"h/{number}/{'x/' * 2000}" for number in range(20)],
-        [f"{'a.' * (number % 120)}h.example/{number}/{'x/' * 20}" for number in range(200)],
+        [f"h.example/{number}/{'x/' * 1000}" for number in range(20)],
+        [f"h/{number}/{'x/' * 1000}" for number in range(20)],
+        [f"{'a.' * (number + 40)}h.example/{number}/{'x/' * 20}" for number in range(80)],
     ],
 )
 def test_deep_hosts_and_paths_need_little_memory(expressions: list[str]) -> None:
@@ -301,7 +301,7 @@ def test_deep_hosts_and_paths_need_little_memory(expressions: list[str]) -> None
     assert not list(find_shadowed(index, "", own))
     _, most = tracemalloc.get_traced_memory()
     tracemalloc.stop()
-    assert most < 30 << 20
+    assert most < 15 << 20  # all at once would be over 20 MB
 
 
 def test_candidates_in_several_batches_are_compared_as_in_one(monkeypatch: pytest.MonkeyPatch) -> None:

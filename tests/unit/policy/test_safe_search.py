@@ -281,15 +281,12 @@ def test_every_service_is_whole_and_no_host_is_of_two() -> None:
 )
 def test_it_takes_time_linear_in_the_target_s_length(make: Callable[[int], bytes]) -> None:
     def seconds(size: int) -> float:
-        target, best = make(size), float("inf")
-        for _ in range(3):
-            begin = time.process_time()
-            rewrite_for_safe_search(b"www.google.com", target, ALL)
-            best = min(best, time.process_time() - begin)
-        return best
+        target, begin = make(size), time.process_time()
+        rewrite_for_safe_search(b"www.google.com", target, ALL)
+        return time.process_time() - begin
 
-    # Four times as long may take ten times as long on a busy machine, but not sixteen.
-    assert seconds(4 * LONG) < 10 * seconds(LONG) + 0.01
+    # Four times as long may take ten times as long on a busy machine, but not sixteen, three times.
+    assert any(seconds(4 * LONG) < 10 * seconds(LONG) + 0.01 for _ in range(3))
 
 
 def read(text: str) -> tuple[dict[str, str], list[str]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from hushlist.errors import MessageError
@@ -23,6 +23,7 @@ def sets_of(size: int) -> st.SearchStrategy[set[bytes]]:
 
 
 @pytest.mark.parametrize("size", [4, 8, 16, 32])
+@settings(max_examples=settings.default.max_examples // 2)
 @given(st.data())
 def test_a_history_of_differences_ends_with_the_same_list(size: int, data: st.DataObject) -> None:
     v4, v5, before = PrefixList(), PrefixList(), list[bytes]()

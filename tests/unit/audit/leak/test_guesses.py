@@ -47,7 +47,7 @@ def test_an_expression_s_hash_falls_to_entries_that_have_it(
 _URLS = st.from_regex(r"https?://[a-c]{1,3}\.(x\.)?example(:80|:443|:8080)?(/[A-Ca-c]{0,3}){0,4}(\?q)?", fullmatch=True)
 
 
-@settings(max_examples=settings.default.max_examples // 2)
+@settings(max_examples=settings.default.max_examples // 4)
 @given(url=_URLS)
 def test_every_expression_of_a_url_is_tried(url: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     folder = tmp_path_factory.mktemp("own")
