@@ -10,6 +10,7 @@ import os
 import re
 import sys
 from collections.abc import Sequence
+from functools import cache
 from importlib import import_module
 
 from hushlist import __version__
@@ -91,6 +92,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return complain(error)
 
 
+@cache
 def make_parser(command: str = "") -> argparse.ArgumentParser:
     """A parser for one command and those of the same module; for all commands if there is no such command."""
     parser = _GroupedParser(

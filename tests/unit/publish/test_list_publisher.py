@@ -21,8 +21,15 @@ from hushlist.publish.list_publisher import (
     read_publication,
 )
 from hushlist.safebrowsing.v4_messages import ThreatType
+from unit.compiling.in_process import InProcess
 
 PATIENCE = 60.0
+
+
+@pytest.fixture(autouse=True)
+def _compiles_in_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    if "all_lists" not in request.node.name:  # one test is enough to see that the two belong together
+        monkeypatch.setattr(list_publisher, "BackgroundCompiler", InProcess)
 
 
 @pytest.fixture
