@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from contextlib import suppress
 
 from documentation import ROOT
 
+#: the text of a private name that is set, and of others; what has none need not be parsed
+_MAYBE = re.compile(r"(?<!\bself)(?<!\bcls)\._[^_]|[\"'.]_[^_]")
 #: so many may, where nothing public leads to what they test
 _MOST = 9
 
@@ -40,7 +43,7 @@ def private_names_set(tree: ast.AST) -> Iterator[str]:
 def setting(source: str) -> dict[str, list[str]]:
     """The functions of a source that set private names, and its programs; with those names."""
     found = {}
-    for node in ast.parse(source).body:
+    for node in ast.parse(source).body if _MAYBE.search(source) else ():
         names = [*private_names_set(node)]
         if names:
             found[getattr(node, "name", f"line {node.lineno}")] = names

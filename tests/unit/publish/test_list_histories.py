@@ -16,9 +16,7 @@ from hushlist.safebrowsing.wire_format import encode_message
 from unit.publish.list_clients import Client, changed, follow, service_of
 
 
-@pytest.mark.parametrize(
-    ("versions", "size", "most"), [(400, 60, 6), (6, 10_000, 1000)]
-)
+@pytest.mark.parametrize(("versions", "size", "most"), [(400, 60, 6), (6, 10_000, 1000)])
 def test_after_every_update_the_client_has_the_server_s_list(
     tmp_path: Path, versions: int, size: int, most: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:

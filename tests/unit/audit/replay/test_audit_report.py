@@ -43,6 +43,11 @@ FLOW = RecordedRequest(
 POPULAR = {b"more.example": 1}
 
 
+@pytest.fixture(scope="module")
+def engine(tmp_path_factory: pytest.TempPathFactory) -> Engine:
+    return samples.engine(tmp_path_factory.mktemp("policy"))
+
+
 def report(engine: Engine, records: list[ReadRecord], moment: ReplayMoment = AT_NOW) -> AuditReport:
     tally = tally_of(engine, records, moment, POPULAR)
     made = tallied_report(tally, POLICY, ReplayOptions(NOW), PopularDomains("top.txt", "d3", 1), 2.0, 2)
