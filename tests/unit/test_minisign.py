@@ -31,7 +31,7 @@ SIGNATURE = KEY.sign(BytesIO(LIST), "file:list.txt")
 PUBLIC = """untrusted comment: minisign public key 242D129B72A5E6E
 RWRuXiq3KdFCAndsiFr+7gNUu59ZO1hrSW24wog1WV/WG22/cM0h8LfD
 """
-#: of the same program, with the password "secret"; within ``ulimit -v 60000``, so that scrypt takes a megabyte only
+#: of the same program, with the password "secret", under ``ulimit -v 60000``: scrypt with a gigabyte takes seconds
 ENCRYPTED = """untrusted comment: minisign encrypted secret key
 RWRTY0IyGgIjujqdprLnJyYxilF3lmv0gattlMrH9QTFwZwPgMQAABAAAAAAAAAAAAIAAAAADBcFMKeku2xYUU3yjGEw/8OnjAJB\
 9cM7oZ3o9V/Sa0CMh+L62GtPS2glsy+U6RoKyMOJTVXH3uvUbzjGgwIl0CkikVSSFNfKKpPU0jTj2hT5975glx4nV8RexKnMAg+zoPaDVV2NDTU=

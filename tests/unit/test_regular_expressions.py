@@ -16,7 +16,7 @@ import pytest
 import hushlist
 from unit.test_imports import tree_of
 
-#: octets: a quarter of the longest rule, and of the longest address that a proxy takes; how often another has room in it
+#: octets: a quarter of the longest rule, and of the longest address that a proxy takes; how much shorter another is
 LONG, TIMES = 1 << 14, 8
 #: seconds of this process: what is linear takes milliseconds, what is quadratic from six tenths of a second on
 LIMIT = 0.25
