@@ -767,9 +767,14 @@ def test_a_page_that_is_blocked_itself_is_warned_of(squid_policy: Path) -> None:
         (["--redirect", "/page"], "argument --redirect: '/page': expected http:// or https://, a host, and what"),
     ],
 )
-def test_wrong_usage_of_the_helper_exits_with_2(argv: list[str], error: str) -> None:
-    code, out, err = ask(*argv)
-    assert (code, out) == (2, b"")
+def test_wrong_usage_of_the_helper_exits_with_2(
+    run: Run, capsys: pytest.CaptureFixture[str], argv: list[str], error: str
+) -> None:
+    with pytest.raises(SystemExit) as raised:
+        run("helper", *argv)
+    assert raised.value.code == 2
+    out, err = capsys.readouterr()
+    assert out == ""
     assert error in err
 
 
