@@ -79,7 +79,7 @@ def test_changes_longer_than_the_list_are_forgotten(tmp_path: Path) -> None:
     draw = random.Random(1)
     history = ListHistory(tmp_path / "history", 1)
     for _ in range(4):
-        history.add(sorted({draw.randbytes(4) for _ in range(50_000)}))
+        history.add(sorted({draw.randbytes(4) for _ in range(70_000)}))
     assert history.number == 4
     assert len(history.changes) == 2  # each is as long as two lists
 
