@@ -4,8 +4,8 @@ time.
 The process runs nothing of either, but has read the public suffixes: a fork of it does what the command does after its
 imports, with arguments, environment and folder of its own; but that the key of the tests' own authority is sound, which
 takes a third of a start, it takes for granted. What would begin otherwise, as with another ``PYTHONPATH``,
-is started as a command. What compiles the policy while such a mitmdump starts is a fork, too; what compiles a change of
-it is the command.
+is started as a command. What compiles the policy of such a mitmdump is a fork, too, unless the limits of the mitmdump
+have changed.
 """
 
 from __future__ import annotations
@@ -14,13 +14,14 @@ import atexit
 import gc
 import json
 import os
+import select
 import signal
 import socket
 import subprocess
 import sys
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
@@ -35,6 +36,10 @@ except ImportError:  # Windows
 #: what an interpreter, a library of C, or mitmproxy reads while it starts
 _READ_AT_START = ("PYTHON", "LANG", "LC_", "LD_", "MALLOC", "TZ", "MITMPROXY")
 _LONGEST = 1 << 20
+#: of the process: whom it tells how each of its forks has ended
+_TOLD: dict[int, socket.socket] = {}
+#: of a fork: what it ends with, once it does
+_CODES: list[int] = []
 
 
 class Forked:
@@ -77,28 +82,36 @@ class Forked:
 class _Preloaded:
     """The process that has imported mitmproxy, from the first start on."""
 
-    def __init__(self) -> None:
+    def __init__(self, asks: socket.socket | None = None) -> None:
         self._start = _start_of(os.environ)
         self._lock = threading.Lock()
-        self._asks: socket.socket | None = None
+        self._asks = asks
 
     def fits(self, environment: Mapping[str, str]) -> bool:
         """Whether a fork begins as a command does with this environment."""
         return hasattr(os, "fork") and _start_of(environment) == self._start
 
-    def start(self, command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Forked:
+    def start(
+        self,
+        command: Sequence[str],
+        folder: Path,
+        environment: Mapping[str, str],
+        errors: int | None = None,
+        kind: type[Forked] = Forked,
+    ) -> Forked:
+        """A fork with these arguments; what it says goes to ``stdout``, too, or to the descriptor ``errors``."""
         read, write = os.pipe()
         ended, tells = socket.socketpair()
         with self._lock:
             asks = self._asks = self._asks or self._run(environment)
             words = json.dumps([[*map(str, command)], str(folder), dict(environment)])
             asks.sendall(len(words.encode()).to_bytes(4))
-            socket.send_fds(asks, [b"."], [write, tells.fileno()])
+            socket.send_fds(asks, [b"."], [write, write if errors is None else errors, tells.fileno()])
             asks.sendall(words.encode())
         os.close(write)
         tells.close()
         pid = json.loads(ended.recv(_LONGEST))
-        return Forked(pid, os.fdopen(read, encoding="utf-8", errors="backslashreplace"), ended)
+        return kind(pid, os.fdopen(read, encoding="utf-8", errors="backslashreplace"), ended)
 
     def _run(self, environment: Mapping[str, str]) -> socket.socket:
         ours, its = socket.socketpair()
@@ -148,114 +161,115 @@ def start_command(command: Sequence[str], folder: Path, environment: Mapping[str
 # -- the process -------------------------------------------------------------------------------------------------------
 
 
-def _serve(asked: socket.socket) -> list[str] | None:
-    """Fork whenever that is asked for: in a fork, what its arguments are; ``None`` when nobody can ask any more."""
+def _serve(asked: socket.socket) -> tuple[list[str], socket.socket] | None:
+    """Fork whenever that is asked for: in a fork, its arguments, and where it can ask; ``None`` when the tests end."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    signal.signal(signal.SIGCHLD, _reap)
-    while size := _received(asked, 4):
-        _, (output, tells), _, _ = socket.recv_fds(asked, 1, 2)
-        command, folder, environment = json.loads(_received(asked, int.from_bytes(size)))
-        if not os.fork():
-            asked.close()
-            signal.signal(signal.SIGCHLD, signal.SIG_DFL)
-            if pid := os.fork():
-                os.close(output)
-                _tell_end(pid, tells)
-            signal.signal(signal.SIGINT, signal.default_int_handler)
-            os.close(tells)
-            os.dup2(output, 1)
-            os.dup2(output, 2)
-            os.close(output)
-            os.environ.clear()
-            os.environ.update(environment)
-            os.chdir(folder)
-            time.tzset()
-            return command
+    signal.signal(signal.SIGCHLD, lambda *_: None)
+    ends, ended = socket.socketpair()  # a signal may come just before we wait
+    ended.setblocking(False)
+    signal.set_wakeup_fd(ended.fileno(), warn_on_full_buffer=False)
+    asking = [asked, ends]
+    while True:
+        for one in select.select(asking, [], [])[0]:
+            if one is ends:
+                ends.recv(_LONGEST)
+                _reap()
+            elif size := _received(one, 4):
+                if arguments := _fork(one, int.from_bytes(size), asking):
+                    return arguments
+            elif one is asked:
+                return None
+            else:
+                asking.remove(one)
+                one.close()
+
+
+def _fork(one: socket.socket, size: int, asking: list[socket.socket]) -> tuple[list[str], socket.socket] | None:
+    _, outputs, _, _ = socket.recv_fds(one, 1, 3)
+    command, folder, environment = json.loads(_received(one, size))
+    asks, its = socket.socketpair()
+    pid = os.fork()
+    if pid:
+        asks.close()
+        asking.append(its)
+        os.close(outputs[0])
+        os.close(outputs[1])
+        _TOLD[pid] = tells = socket.socket(fileno=outputs[2])
+        tells.send(json.dumps(pid).encode())
+        return None
+    signal.set_wakeup_fd(-1)
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+    for other in (*asking, its, *_TOLD.values()):
+        other.close()
+    os.dup2(outputs[0], 1)
+    os.dup2(outputs[1], 2)
+    for output in outputs:
         os.close(output)
-        os.close(tells)
-    return None
+    os.environ.clear()
+    os.environ.update(environment)
+    os.chdir(folder)
+    time.tzset()
+    return command, asks
 
 
-class _Compiler:
-    """A fork that compiles the policy once it is asked to, as ``subprocess.Popen`` shows a process."""
-
-    def __init__(self) -> None:
-        self.returncode: int | None = None
-        self._asks, asked = socket.socketpair()
-        self.pid = os.fork()
-        if not self.pid:
-            self._asks.close()
-            self._serve(asked)
-        asked.close()
-
-    def ask(self, command: Sequence[str], environment: Mapping[str, str]) -> None:
-        read, write = os.pipe()
-        words = json.dumps([command, dict(environment)]).encode()
-        with self._asks as asks:
-            socket.send_fds(asks, [len(words).to_bytes(4)], [write])
-            asks.sendall(words)
-        os.close(write)
-        self._stdout = os.fdopen(read, "rb")
+class _Compiler(Forked):
+    """A fork that compiles a policy, as ``subprocess.Popen`` shows a process."""
 
     def __enter__(self) -> _Compiler:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self._stdout.close()
+        self.stdout.close()
 
-    def communicate(self, timeout: float) -> tuple[bytes, None]:
-        printed = self._stdout.read()
-        self.returncode = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+    def communicate(self, timeout: float) -> tuple[str, None]:
+        printed = self.stdout.read()
+        self.wait(timeout)
         return printed, None
 
     def kill(self) -> None:
+        """End it; another thread may wait for it meanwhile."""
         if self.returncode is None:
-            os.kill(self.pid, signal.SIGKILL)
-
-    @staticmethod
-    def _serve(asked: socket.socket) -> None:
-        """Be the process, with arguments, environment and output of its own; end when its mitmdump has ended."""
-        size, outputs, _, _ = socket.recv_fds(asked, 4, 1)
-        if not size:
-            os._exit(0)
-        command, environment = json.loads(_received(asked, int.from_bytes(size)))
-        os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
-        os.dup2(outputs[0], 1)
-        os.close(outputs[0])
-        os.environ.clear()
-        os.environ.update(environment)
-        sys.argv = command[command.index("-m") + 1 :]
-        background_compiler.main()
-        sys.exit()
+            with suppress(ProcessLookupError):
+                os.kill(self.pid, signal.SIGKILL)
 
 
-def _fork_compiler() -> None:
-    """Have a fork compile the policy at the start that now begins."""
-    forked = [_Compiler()]
+def _compile_by_forks(asks: socket.socket) -> None:
+    """Have forks compile for this mitmdump, unless a test has changed what it would give to a command."""
+    preloaded = _Preloaded(asks)
 
     def start(command: Sequence[str], **options: Any) -> Any:
-        if not forked or command[command.index("-m") + 2] != "start":
-            return subprocess.Popen(command, **options)
-        compiler = forked.pop()
-        compiler.ask(command, options["env"])
-        return compiler
+        if preloaded.fits(os.environ):
+            return preloaded.start(command, Path.cwd(), options["env"], 2, _Compiler)
+        return subprocess.Popen(command, **options)
 
     background_compiler.subprocess = SimpleNamespace(**vars(subprocess) | {"Popen": start})
 
 
-def _reap(*_: object) -> None:
-    """Let those go that waited for a mitmdump; its processor time counts as a child's."""
-    with suppress(ChildProcessError):
-        while os.waitpid(-1, os.WNOHANG)[0]:
-            pass
+def _reap() -> None:
+    """Tell how those have ended that have."""
+    while _TOLD and (ended := os.waitpid(-1, os.WNOHANG))[0]:
+        with _TOLD.pop(ended[0]) as tells, suppress(BrokenPipeError):  # nobody waits for it
+            tells.send(json.dumps(os.waitstatus_to_exitcode(ended[1])).encode())
 
 
-def _tell_end(pid: int, tells: int) -> None:
-    """Tell the process's id, and how it has ended when it has."""
-    os.write(tells, json.dumps(pid).encode())
-    _, status = os.waitpid(pid, 0)
-    os.write(tells, json.dumps(os.waitstatus_to_exitcode(status)).encode())
-    os._exit(0)
+def _run(what: Callable[[], object]) -> None:
+    """Do what a command does; keep what it ends with."""
+    try:
+        what()
+    except SystemExit as ended:
+        if isinstance(ended.code, int | None):
+            _CODES.append(ended.code or 0)
+        raise
+    _CODES.append(0)
+
+
+def _end() -> None:
+    """End when all else is done that is done at an end: to let go of what forks have in common would copy all of it."""
+    if _CODES:
+        sys.stdout.flush()
+        sys.stderr.flush()
+        os._exit(_CODES[0])
 
 
 def _received(asked: socket.socket, size: int) -> bytes:
@@ -266,6 +280,8 @@ def _received(asked: socket.socket, size: int) -> bytes:
 
 
 if __name__ == "__main__":
+    atexit.register(_end)  # what the modules below register comes before it
+
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
     from mitmproxy import certs
     from mitmproxy.tools import dump, main  # noqa: F401  # the command imports the first when it is run
@@ -279,8 +295,12 @@ if __name__ == "__main__":
     certs.load_pem_private_key = partial(load_pem_private_key, unsafe_skip_rsa_key_validation=True)
     gc.collect()
     gc.freeze()
-    if arguments := _serve(socket.socket(fileno=int(sys.argv[1]))):
-        sys.argv = arguments
-        sys.path[0] = str(Path(arguments[0]).parent)
-        _fork_compiler()
-        sys.exit(main.mitmdump())
+    if served := _serve(socket.socket(fileno=int(sys.argv[1]))):
+        sys.argv, asks = served
+        if background_compiler.__name__ in sys.argv:
+            del sys.argv[: sys.argv.index(background_compiler.__name__)]
+            _run(background_compiler.main)
+        else:
+            sys.path[0] = str(Path(sys.argv[0]).parent)
+            _compile_by_forks(asks)
+            _run(main.mitmdump)

@@ -213,6 +213,18 @@ def _disks_full_meanwhile(lab: Lab) -> Iterator[None]:
 
 
 @contextmanager
+def _own_limits(lab: Lab) -> Iterator[None]:
+    """Limits that no other mitmdump has: so what compiles is started as a command."""
+    pid = lab.proxy.process.pid
+    before = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+    resource.prlimit(pid, resource.RLIMIT_NOFILE, (before[0] - 1, before[1]))
+    try:
+        yield
+    finally:
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, before)
+
+
+@contextmanager
 def _no_descriptors(lab: Lab) -> Iterator[None]:
     if resource is None or not hasattr(resource, "prlimit"):
         raise NotHereError("limits of another process are Linux's")
@@ -240,7 +252,7 @@ def _few_descriptors_for_reading(lab: Lab) -> Iterator[None]:
 @contextmanager
 def _compiling_killed(lab: Lab) -> Iterator[None]:
     start = len(lab.proxy.log)
-    with _killer(lab.policy):
+    with _killer(lab.policy), _own_limits(lab):
         lab.list.write_bytes(lab.list.read_bytes() + b"  - new.test/\n")
         lab.wait_for("ended with code", start)
     yield
