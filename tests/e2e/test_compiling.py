@@ -133,8 +133,10 @@ def test_a_long_list_is_replaced_while_requests_go_through(
             assert eventually(lambda at_first=at_first: good.answered >= at_first[0] + MANY)
             assert eventually(lambda at_first=at_first: ads.answered >= at_first[1] + MANY)
             assert blocks(proxy, before)
+            start_of_change = len(proxy.log)
             slow_python.waits.unlink()
-            assert eventually(lambda name=name: blocks(proxy, name))
+            proxy.log.wait_for(f"hushlist: {LINES + 2:,} rules of 3 files", start_of_change)
+            assert blocks(proxy, name)
             assert not blocks(proxy, before)
     assert good.errors == ads.errors == []
     assert (good.statuses, ads.statuses) == ({200}, {403})

@@ -26,6 +26,8 @@ _VARNISH = (
 )
 _TOMCAT = "/usr/share/tomcat10/bin/catalina.sh"
 _JETTY = "/usr/share/jetty9/start.jar"
+#: so that it starts with little work
+_JAVA = {"JDK_JAVA_OPTIONS": "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC"}
 
 PROGRAMS: tuple[Program, ...] = (
     Program("node", "node @programs@/node.js @port:node@", needs=["node"]),
@@ -65,6 +67,7 @@ PROGRAMS: tuple[Program, ...] = (
             "CATALINA_HOME": "/usr/share/tomcat10",
             "CATALINA_BASE": "@folder@",
             "CATALINA_TMPDIR": "@folder@",
+            **_JAVA,
         },
     ),
     Program(
@@ -73,6 +76,7 @@ PROGRAMS: tuple[Program, ...] = (
         " jetty.http.host=127.0.0.1 jetty.http.port=@port:jetty@",
         {"jetty.xml": "webapps/root.xml"},
         ["java", _JETTY],
+        environment=_JAVA,
     ),
     Program("perl", "perl @programs@/daemon.pl @port:HTTP::Daemon@", needs=["perl:HTTP::Daemon"]),
     Program(
