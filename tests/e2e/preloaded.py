@@ -1,15 +1,16 @@
 """Starts mitmdump from a process that has imported mitmproxy and Hushlist already: of a start, that takes most of the
 time.
 
-The process runs nothing of either, but has read the public suffixes: a fork of it does what the command does after its
-imports, with arguments, environment and folder of its own; but that the key of the tests' own authority is sound, which
-takes a third of a start, it takes for granted. What would begin otherwise, as with another ``PYTHONPATH``,
-is started as a command. What compiles the policy of such a mitmdump is a fork, too, unless the limits of the mitmdump
-have changed.
+The process has read the public suffixes, and has made mitmproxy's own addons and options, without settings. A fork
+does what the command does from then on, with arguments, environment and folder of its own; but that the key of the
+tests' own authority is sound, which takes a third of a start, it takes for granted. What would begin otherwise, as with
+another ``PYTHONPATH``, is started as a command. What compiles the policy of such a mitmdump is a fork, too, unless the
+limits of the mitmdump have changed.
 """
 
 from __future__ import annotations
 
+import asyncio
 import atexit
 import gc
 import json
@@ -116,7 +117,8 @@ class _Preloaded:
     def _run(self, environment: Mapping[str, str]) -> socket.socket:
         ours, its = socket.socketpair()
         command = [sys.executable, __file__, str(its.fileno())]
-        process = subprocess.Popen(command, pass_fds=[its.fileno()], stdin=subprocess.DEVNULL, env=environment)
+        none = subprocess.DEVNULL  # a terminal would colour what forks print
+        process = subprocess.Popen(command, pass_fds=[its.fileno()], stdin=none, stdout=none, env=environment)
         its.close()
 
         def end() -> None:
@@ -253,6 +255,12 @@ def _reap() -> None:
             tells.send(json.dumps(os.waitstatus_to_exitcode(ended[1])).encode())
 
 
+def _master(_: object) -> object:
+    """The master of a fork, which has its loop now."""
+    master.event_loop = asyncio.get_running_loop()
+    return master
+
+
 def _run(what: Callable[[], object]) -> None:
     """Do what a command does; keep what it ends with."""
     try:
@@ -283,8 +291,8 @@ if __name__ == "__main__":
     atexit.register(_end)  # what the modules below register comes before it
 
     from cryptography.hazmat.primitives.serialization import load_pem_private_key
-    from mitmproxy import certs
-    from mitmproxy.tools import dump, main  # noqa: F401  # the command imports the first when it is run
+    from mitmproxy import certs, options
+    from mitmproxy.tools import cmdline, dump, main
 
     sys.path[0] = str(Path(__file__).parents[2] / "addon")  # as mitmproxy does for the script there
     import hushlist.proxy.addon  # noqa: F401
@@ -293,6 +301,10 @@ if __name__ == "__main__":
 
     public_suffixes()
     certs.load_pem_private_key = partial(load_pem_private_key, unsafe_skip_rsa_key_validation=True)
+    os.environ.pop("PYTEST_CURRENT_TEST", None)  # for mitmproxy, logs are that test's alone
+    settings = options.Options()
+    master = dump.DumpMaster(settings, SimpleNamespace())
+    parser = cmdline.mitmdump(settings)
     gc.collect()
     gc.freeze()
     if served := _serve(socket.socket(fileno=int(sys.argv[1]))):
@@ -303,4 +315,8 @@ if __name__ == "__main__":
         else:
             sys.path[0] = str(Path(sys.argv[0]).parent)
             _compile_by_forks(asks)
+            parser.prog = Path(sys.argv[0]).name
+            main.options = SimpleNamespace(Options=lambda: settings)
+            main.cmdline = SimpleNamespace(mitmdump=lambda _: parser)
+            dump.DumpMaster = _master
             _run(main.mitmdump)

@@ -20,7 +20,7 @@ from hushlist.unblock.overrides import Overrides
 
 DAY, NIGHT = "2026-11-16T20:59%2B00:00", "2026-11-16T21:00%2B00:00"
 #: octets of a download: many times what all buffers on its way hold
-SIZE = 128 << 20
+SIZE = 64 << 20
 
 
 def policy_of(folder: Path, *always: str, relayed: str = "end", decrypt: str = "where-needed") -> Path:

@@ -21,7 +21,7 @@ from e2e.proxy import Proxy, mitmdump
 #: clients, each with an address of its own: some go to either worker
 CLIENTS = 8
 #: seconds between two requests of a client
-PACE = 0.05
+PACE = 0.1
 #: each so-many-th request is for what is blocked: this path
 BLOCKED, SECRET = 4, "/secret/"
 #: requests of a client on one connection, so that there are new connections all the time
@@ -131,9 +131,9 @@ class FleetLab:
         for client in clients:
             client.start()
         try:
-            _wait_for(traffic, 10 * CLIENTS)
+            _wait_for(traffic, 5 * CLIENTS)
             yield traffic
-            _wait_for(traffic, traffic.answered + 10 * CLIENTS)
+            _wait_for(traffic, traffic.answered + 5 * CLIENTS)
         finally:
             over.set()
             for client in clients:

@@ -22,7 +22,7 @@ DECIDES, REFUSES, PASSES, LEAKS = "decides", "refuses", "passes", "leaks"
 #: mitmdump does not start, or does not go on
 ENDS = "ends"
 #: seconds that a client waits where nobody answers
-UNANSWERED = 3.0
+UNANSWERED = 1.5
 _LIST = "".join(["rules:\n- ads.test/\n", *(f"- other{number}.test/\n" for number in range(1500))])
 
 
