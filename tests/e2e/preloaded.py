@@ -1,11 +1,11 @@
 """Starts mitmdump from a process that has imported mitmproxy and Hushlist already: of a start, that takes most of the
 time.
 
-The process has read the public suffixes, and has made mitmproxy's own addons and options, without settings. A fork
-does what the command does from then on, with arguments, environment and folder of its own; but that the key of the
-tests' own authority is sound, which takes a third of a start, it takes for granted. What would begin otherwise, as with
-another ``PYTHONPATH``, is started as a command. What compiles the policy of such a mitmdump is a fork, too, unless the
-limits of the mitmdump have changed.
+The process has read the public suffixes and Hushlist's code, and has made mitmproxy's own addons and options, without
+settings. A fork does what the command does from then on, with arguments, environment and folder of its own; but that
+the key of the tests' own authority is sound, which takes a third of a start, it takes for granted. What would begin
+otherwise, as with another ``PYTHONPATH``, is started as a command. What compiles the policy of such a mitmdump is a
+fork, too, unless the limits of the mitmdump have changed.
 """
 
 from __future__ import annotations
@@ -24,6 +24,7 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
+from copy import copy
 from functools import partial
 from pathlib import Path
 from types import SimpleNamespace
@@ -290,17 +291,23 @@ def _received(asked: socket.socket, size: int) -> bytes:
 if __name__ == "__main__":
     atexit.register(_end)  # what the modules below register comes before it
 
-    from cryptography.hazmat.primitives.serialization import load_pem_private_key
-    from mitmproxy import certs, options
+    from cryptography.hazmat.primitives import serialization
+    from cryptography.hazmat.primitives.asymmetric.ec import SECP256R1, generate_private_key
+    from mitmproxy import certs, options, optmanager
     from mitmproxy.tools import cmdline, dump, main
 
     sys.path[0] = str(Path(__file__).parents[2] / "addon")  # as mitmproxy does for the script there
     import hushlist.proxy.addon  # noqa: F401
-    from hushlist.compiling import background_compiler
+    from hushlist.compiling import background_compiler, policy_compiler
     from hushlist.match.public_suffixes import public_suffixes
 
     public_suffixes()
-    certs.load_pem_private_key = partial(load_pem_private_key, unsafe_skip_rsa_key_validation=True)
+    policy_compiler._code()
+    load = partial(serialization.load_pem_private_key, unsafe_skip_rsa_key_validation=True)
+    certs.load_pem_private_key = load
+    form = serialization.Encoding.PEM, serialization.PrivateFormat.PKCS8, serialization.NoEncryption()
+    load(generate_private_key(SECP256R1()).private_bytes(*form), None)  # the first takes long
+    optmanager._Option.__deepcopy__ = lambda option, _: copy(option)  # as it does, without anew checking each
     os.environ.pop("PYTEST_CURRENT_TEST", None)  # for mitmproxy, logs are that test's alone
     settings = options.Options()
     master = dump.DumpMaster(settings, SimpleNamespace())
