@@ -10,6 +10,7 @@ import ssl
 import subprocess
 import sysconfig
 import threading
+import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -143,6 +144,17 @@ class Proxy:
         with self.connect() as connection:
             connection.sendall(head)
             return read_answer(connection, method)
+
+
+def eventually(condition: Callable[[], bool]) -> bool:
+    """Whether the condition comes true in time; for what announces itself nowhere.
+
+    It is looked at rarely: most look by a request, and a change of a file is seen after a second.
+    """
+    deadline = time.monotonic() + PATIENCE
+    while not (true := condition()) and time.monotonic() < deadline:
+        time.sleep(0.2)
+    return true
 
 
 def read_answer(connection: socket.socket, method: str = "GET") -> Answer:

@@ -14,7 +14,7 @@ import pytest
 
 from e2e.origin import Origin
 from e2e.policies import replace, simple_policy, write_list, write_policy
-from e2e.proxy import PATIENCE, Proxy, mitmdump
+from e2e.proxy import PATIENCE, Proxy, eventually, mitmdump
 
 Start = Callable[..., Proxy]
 
@@ -44,14 +44,6 @@ def set_policy(proxy: Proxy, policy: Path) -> tuple[int, str]:
     with proxy.client() as client:
         answer = client.get("http://set.test/", params={"policy": str(policy)})
     return answer.status_code, answer.text
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    """Whether the condition comes true in time."""
-    deadline = time.monotonic() + PATIENCE
-    while not (true := condition()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return true
 
 
 def write_long_list(file: Path, version: int) -> str:
@@ -111,7 +103,7 @@ class Asking:
                 while not self._stop.is_set():
                     self.statuses.add(client.get(self._url).status_code)
                     self.answered += 1
-                    time.sleep(0.005)
+                    time.sleep(0.02)
         except Exception as error:
             self.errors.append(error)
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from e2e.policies import replace, write_policy
-from e2e.proxy import PATIENCE, Proxy
+from e2e.proxy import Proxy, eventually
 from hushlist.cli import main
 
 Start = Callable[..., Proxy]
@@ -38,14 +38,6 @@ def blocks(proxy: Proxy, host: str) -> bool:
     return proxy.get(f"http://{host}/").status_code == 403
 
 
-def eventually(condition: Callable[[], bool]) -> bool:
-    """Whether the condition comes true in time."""
-    deadline = time.monotonic() + PATIENCE
-    while not (true := condition()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return true
-
-
 def held_by(proxy: Proxy) -> dict[str, str]:
     """What the live page says of lists that are held back."""
     data = proxy.get("http://hushlist.internal/data", {"X-Hushlist": "live"}).json()
@@ -68,7 +60,7 @@ def test_what_was_blocked_stays_blocked_until_a_person_accepts(start: Start, pol
         with proxy.client() as client:
             while not stop.is_set():
                 statuses.add(client.get("http://bad.test/").status_code)
-                time.sleep(0.005)
+                time.sleep(0.02)
 
     with ThreadPoolExecutor(2) as threads:
         clients = [threads.submit(ask) for _ in range(2)]

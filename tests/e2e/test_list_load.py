@@ -24,7 +24,7 @@ from e2e.test_subscriptions import make_due, policy_of, publisher  # noqa: F401 
 from hushlist.cli import main
 from unit.compiling.https_origin import HttpsOrigin, Page
 
-SECONDS = float(os.environ.get("HUSHLIST_LOAD_SECONDS", "4"))
+SECONDS = float(os.environ.get("HUSHLIST_LOAD_SECONDS", "2"))
 RULES = int(os.environ.get("HUSHLIST_LOAD_RULES", "5000"))
 CLIENTS = 4
 #: seconds between two rounds of a client: what compiles has the lowest priority, and is not to starve

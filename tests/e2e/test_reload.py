@@ -15,17 +15,9 @@ from mitmproxy.io import FlowReader
 
 from e2e.origin import Origin
 from e2e.policies import replace, simple_policy, write_list, write_policy
-from e2e.proxy import PATIENCE, Proxy, read_answer, request_head
+from e2e.proxy import Proxy, eventually, read_answer, request_head
 
 Start = Callable[..., Proxy]
-
-
-def eventually(condition: Callable[[], bool]) -> bool:
-    """Whether the condition comes true in time; for what announces itself nowhere."""
-    deadline = time.monotonic() + PATIENCE
-    while not (true := condition()) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return true
 
 
 def blocked_by(proxy: Proxy, url: str) -> str | None:

@@ -19,8 +19,7 @@ import pytest
 
 from e2e.list_server import list_server
 from e2e.origin import PATIENCE, Origin
-from e2e.proxy import LOOPBACK, Proxy, read_answer, request_head
-from e2e.test_reload import eventually
+from e2e.proxy import LOOPBACK, Proxy, eventually, read_answer, request_head
 from e2e.test_subscriptions import make_due
 from e2e.test_tunnels import is_the_origin_s, tls_over
 from hushlist.match.expressions import full_hash

@@ -11,8 +11,7 @@ from typing import Any
 import pytest
 
 from e2e.policies import write_policy
-from e2e.proxy import Proxy, run_mitmdump
-from e2e.test_reload import eventually
+from e2e.proxy import Proxy, eventually, run_mitmdump
 from hushlist.compiling.threat_list_update import server_store
 from hushlist.policy.policy_reader import subscribed_lists
 from hushlist.policy.subscription import SubscribedList
