@@ -106,13 +106,12 @@ class _Preloaded:
         ended, tells = socket.socketpair()
         with self._lock:
             asks = self._asks = self._asks or self._run(environment)
-            words = json.dumps([[*map(str, command)], str(folder), dict(environment)])
-            asks.sendall(len(words.encode()).to_bytes(4))
-            socket.send_fds(asks, [b"."], [write, write if errors is None else errors, tells.fileno()])
-            asks.sendall(words.encode())
+            words = json.dumps([[*map(str, command)], str(folder), dict(environment)]).encode()
+            outputs = [write, write if errors is None else errors, tells.fileno()]
+            socket.send_fds(asks, [len(words).to_bytes(4), words], outputs)
         os.close(write)
         tells.close()
-        pid = json.loads(ended.recv(_LONGEST))
+        pid = int.from_bytes(_received(ended, 4))
         return kind(pid, os.fdopen(read, encoding="utf-8", errors="backslashreplace"), ended)
 
     def _run(self, environment: Mapping[str, str]) -> socket.socket:
@@ -177,9 +176,11 @@ def _serve(asked: socket.socket) -> tuple[list[str], socket.socket] | None:
             if one is ends:
                 ends.recv(_LONGEST)
                 _reap()
-            elif size := _received(one, 4):
-                if arguments := _fork(one, int.from_bytes(size), asking):
-                    return arguments
+                continue
+            size, outputs, _, _ = socket.recv_fds(one, 4, 3)
+            if size:
+                if served := _fork(json.loads(_received(one, int.from_bytes(size))), outputs, asking):
+                    return served
             elif one is asked:
                 return None
             else:
@@ -187,9 +188,11 @@ def _serve(asked: socket.socket) -> tuple[list[str], socket.socket] | None:
                 one.close()
 
 
-def _fork(one: socket.socket, size: int, asking: list[socket.socket]) -> tuple[list[str], socket.socket] | None:
-    _, outputs, _, _ = socket.recv_fds(one, 1, 3)
-    command, folder, environment = json.loads(_received(one, size))
+def _fork(
+    asked: tuple[list[str], str, dict[str, str]], outputs: list[int], asking: list[socket.socket]
+) -> tuple[list[str], socket.socket] | None:
+    """In a fork, its arguments, and where it can ask."""
+    command, folder, environment = asked
     asks, its = socket.socketpair()
     pid = os.fork()
     if pid:
@@ -198,7 +201,7 @@ def _fork(one: socket.socket, size: int, asking: list[socket.socket]) -> tuple[l
         os.close(outputs[0])
         os.close(outputs[1])
         _TOLD[pid] = tells = socket.socket(fileno=outputs[2])
-        tells.send(json.dumps(pid).encode())
+        tells.send(pid.to_bytes(4))
         return None
     signal.set_wakeup_fd(-1)
     signal.signal(signal.SIGCHLD, signal.SIG_DFL)
