@@ -12,7 +12,7 @@ import sysconfig
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from http.client import HTTPResponse
@@ -146,15 +146,23 @@ class Proxy:
             return read_answer(connection, method)
 
 
-def eventually(condition: Callable[[], bool]) -> bool:
+def blocks(proxy: Proxy, host: str) -> bool:
+    return proxy.get(f"http://{host}/").status_code == 403
+
+
+def eventually(condition: Callable[[], bool], patience: float = PATIENCE) -> bool:
     """Whether the condition comes true in time; for what announces itself nowhere.
 
-    It is looked at rarely: most look by a request, and a change of a file is seen after a second.
+    It is looked at rarely: most look by a request, and a change of a file is seen after a second. A request that is on
+    its way while a rule comes into force may get no answer.
     """
-    deadline = time.monotonic() + PATIENCE
-    while not (true := condition()) and time.monotonic() < deadline:
+    deadline = time.monotonic() + patience
+    while time.monotonic() < deadline:
+        with suppress(httpx.RemoteProtocolError):
+            if condition():
+                return True
         time.sleep(0.2)
-    return true
+    return False
 
 
 def read_answer(connection: socket.socket, method: str = "GET") -> Answer:

@@ -14,7 +14,7 @@ import pytest
 
 from e2e.origin import Origin
 from e2e.policies import replace, simple_policy, write_list, write_policy
-from e2e.proxy import PATIENCE, Proxy, eventually, mitmdump
+from e2e.proxy import PATIENCE, Proxy, blocks, eventually, mitmdump
 
 Start = Callable[..., Proxy]
 
@@ -33,10 +33,6 @@ def cache(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def indexes(cache: Path) -> list[Path]:
     return sorted(cache.glob("*.index"))
-
-
-def blocks(proxy: Proxy, host: str) -> bool:
-    return proxy.get(f"http://{host}/").status_code == 403
 
 
 def set_policy(proxy: Proxy, policy: Path) -> tuple[int, str]:

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from e2e.policies import replace, write_policy
-from e2e.proxy import Proxy, eventually
+from e2e.proxy import Proxy, blocks, eventually
 from hushlist.cli import main
 
 Start = Callable[..., Proxy]
@@ -32,10 +32,6 @@ def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 def write_bad(file: Path, number: int) -> None:
     replace(file, "".join(f"h{own}.test\n" for own in range(number - 1)) + "bad.test\n")
-
-
-def blocks(proxy: Proxy, host: str) -> bool:
-    return proxy.get(f"http://{host}/").status_code == 403
 
 
 def held_by(proxy: Proxy) -> dict[str, str]:

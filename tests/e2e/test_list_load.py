@@ -13,13 +13,14 @@ import time
 from collections import Counter
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 from pathlib import Path
 from threading import Event
 
 import pytest
 
 from e2e.origin import Origin
-from e2e.proxy import PATIENCE, Proxy
+from e2e.proxy import PATIENCE, Proxy, blocks, eventually
 from e2e.test_subscriptions import make_due, policy_of, publisher  # noqa: F401  a fixture
 from hushlist.cli import main
 from unit.compiling.https_origin import HttpsOrigin, Page
@@ -74,10 +75,8 @@ def test_no_request_is_lost_or_undecided_while_a_long_list_updates_itself(
                 version += 1
                 publisher.pages["/list"] = list_of(version)
                 make_due(policy)
-                latest = time.monotonic() + LONGEST
-                while proxy.get(f"http://version-{version}.test/").status_code != 403:
-                    assert time.monotonic() < latest, proxy.log.text()[-2000:]
-                    time.sleep(0.2)
+                is_new = partial(blocks, proxy, f"version-{version}.test")
+                assert eventually(is_new, LONGEST), proxy.log.text()[-2000:]
         finally:
             stop.set()
         answers = [client.result() for client in clients]
