@@ -6,18 +6,18 @@ import json
 import os
 import signal
 import socket
-import subprocess
-import sys
 import threading
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
+from io import StringIO
 from pathlib import Path
 
 import pytest
 
 from e2e.origin import LOOPBACK, Origin, write_certificate
 from e2e.policies import simple_policy
-from e2e.proxy import CHECKOUT, Proxy
+from e2e.proxy import Proxy
+from hushlist.cli import main
 
 Found = list[dict[str, str]]
 
@@ -29,27 +29,13 @@ def own(tmp_path: Path) -> Path:
 
 def doctor(policy: Path, port: int, confdir: Path) -> tuple[int, Found]:
     """What it finds, and its exit code; what it says of root is left out."""
-    command = [
-        sys.executable,
-        "-m",
-        "hushlist",
-        "doctor",
-        "--policy",
-        policy,
-        "--proxy",
-        f"{LOOPBACK}:{port}",
-        "--json",
-    ]
-    environment = {**os.environ, "PYTHONPATH": str(CHECKOUT / "addon")}
-    done = subprocess.run(
-        [*map(str, command), "--proxy", f"{LOOPBACK}:{port}", "--confdir", str(confdir)],
-        capture_output=True,
-        encoding="utf-8",
-        env=environment,
-        check=False,
-    )
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    return done.returncode, [one for one in found if "root asks" not in one["what"]]
+    printed = StringIO()
+    with redirect_stdout(printed):
+        code = main(
+            ["doctor", "--policy", str(policy), "--proxy", f"{LOOPBACK}:{port}", "--confdir", str(confdir), "--json"]
+        )
+    found = [json.loads(line) for line in printed.getvalue().splitlines()]
+    return code, [one for one in found if "root asks" not in one["what"]]
 
 
 def said(found: Found, about: str) -> list[tuple[str, str]]:
