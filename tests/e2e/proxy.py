@@ -211,12 +211,20 @@ def mitmdump(
     for name, octets in _authority().items():
         (folder / name).write_bytes(octets)
         (folder / name).chmod(0o600)
-    with running(arguments, folder, start_command if command else start_mitmdump) as (process, log):
-        # modes start side by side: any of them may be told of first
-        kind = r"HTTP\(S\) proxy " if proxy_mode == "regular" else ""
-        port = int(log.wait_for(rf"{kind}listening at {re.escape(LOOPBACK)}:(\d+)")[1])
-        log.wait_for("mitmproxy has started")
-        yield Proxy(process, log, port, folder / "mitmproxy-ca-cert.pem")
+    # modes start side by side: any of them may be told of first
+    listening = ("HTTP\\(S\\) proxy " if proxy_mode == "regular" else "") + rf"listening at {re.escape(LOOPBACK)}:(\d+)"
+    for is_last in (False, False, True):
+        with running(arguments, folder, start_command if command else start_mitmdump) as (process, log):
+            try:
+                port = int(log.wait_for(listening)[1])
+            except AssertionError:
+                # names are asked for by TCP and UDP: a port that is free for the one may be in use for the other
+                if is_last or "Address already in use" not in log.text():
+                    raise
+                continue
+            log.wait_for("mitmproxy has started")
+            yield Proxy(process, log, port, folder / "mitmproxy-ca-cert.pem")
+            return
 
 
 @cache
