@@ -54,6 +54,9 @@ PLAIN = "layers: [{name: lists, lists: [own.hosts]}]\n"
 
 
 class TestVersions:
+    def test_programs_are_told_by_these_words(self) -> None:
+        assert [*Condition] == ["good", "warning", "wrong", "cannot tell"]
+
     def test_what_is_tested_is_good(self) -> None:
         (one,) = examine_versions()
         assert one.condition is Condition.GOOD
