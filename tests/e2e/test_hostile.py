@@ -177,6 +177,18 @@ def test_an_origin_that_never_comes_to_an_end_is_ended(start: Callable[..., Prox
         assert read_answer(client).status == 502
 
 
+def test_what_an_origin_says_before_its_answer_is_not_the_answer(start: Callable[..., Proxy]) -> None:
+    proxy = start(options={"upstream_others": "true"})
+    with socket.create_server((LOOPBACK, 0)) as server, proxy.connect() as client:
+        client.sendall(request_head(b"http://good.test:%d/" % server.getsockname()[1], b"good.test"))
+        with server.accept()[0] as origin:
+            origin.sendall(b"HTTP/1.1 103 Early Hints\r\nLink: </a.css>; rel=preload\r\n\r\nHTTP/1.1 1")
+            sleep(0.1)
+            origin.sendall(b"00 Continue\r\n\r\nHTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok")
+            answer = read_answer(client)
+    assert (answer.status, answer.body, "link" in answer.headers) == (200, b"ok", False)
+
+
 def test_nothing_more_is_decided_for_a_client_that_reads_no_answer(proxy: Proxy) -> None:
     number, last = 1000, request_head(b"http://ads.test/", b"ads.test")
     head = last.replace(b"Connection: close\r\n", b"")

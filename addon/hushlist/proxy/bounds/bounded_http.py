@@ -1,4 +1,5 @@
-"""Bounds of HTTP/1 and HTTP/2: heads without end, folded lines, tables of header fields, requests taken back."""
+"""Bounds of HTTP/1 and HTTP/2: heads without end, folded lines, tables of header fields, requests taken back; and what
+mitmproxy takes for a final answer."""
 
 from __future__ import annotations
 
@@ -61,6 +62,24 @@ class BoundedBuffer(ReceiveBuffer):
         """The first line, if it is complete."""
         line = super().maybe_extract_next_line()
         return line if line is None or line.index(b"\n") == len(line) - 1 else bytearray(_NOTHING)
+
+
+_INTERIM = re.compile(rb"HTTP/1\.[0-9] 1(?!01)[0-9]{2}(?: |$)")
+
+
+class FinalHeads(BoundedBuffer):
+    """What waits to be read of an origin, without the heads before the final one, such as early hints: mitmproxy would
+    take the first of them for the answer, and what follows for nonsense.
+
+    Spec: RFC 9110, 15.2: a client has to read them "even if it does not expect one"
+    """
+
+    def maybe_extract_lines(self) -> list[bytearray] | None:
+        """The lines of the first head that is final, if it is complete."""
+        lines = super().maybe_extract_lines()
+        while lines and _INTERIM.match(lines[0]):
+            lines = super().maybe_extract_lines()
+        return lines
 
 
 class ChunksAlone(ChunkedReader):
@@ -126,6 +145,17 @@ def _with_few_folds(read_headers: Callable[..., http.Headers]) -> Callable[..., 
     return bounded
 
 
+def _with_final_heads(make: Callable[..., None]) -> Callable[..., None]:
+    """What makes the reader of an origin: it reads no head but the final one."""
+
+    @wraps(make)
+    def made(client: _http1.Http1Client, context: Context) -> None:
+        make(client, context)
+        client.buf = FinalHeads()
+
+    return made
+
+
 _METHOD_AND_VERSION = re.compile(rb"[A-Z]{3,}+.*?HTTP/", re.IGNORECASE)
 _HOST_LINE = re.compile(rb"\r\n(?:Host:[ \t]++([^\r\n]*+))?\r\n", re.IGNORECASE)
 
@@ -169,4 +199,8 @@ REPLACED = (
     (_http2, "BufferedH2Connection", BoundedH2),
     (next_layer.NextLayer, "_get_host_header", staticmethod(_host_header)),
 )
-WRAPPED = ((_with_few_folds, ("_read_headers",), (read,)), (_with_any_end, ("passthrough",), (HttpStream,)))
+WRAPPED = (
+    (_with_few_folds, ("_read_headers",), (read,)),
+    (_with_any_end, ("passthrough",), (HttpStream,)),
+    (_with_final_heads, ("__init__",), (_http1.Http1Client,)),
+)

@@ -23,6 +23,7 @@ from hushlist.proxy.bounds.bounded_http import (
     BoundedBuffer,
     BoundedH2,
     ChunksAlone,
+    FinalHeads,
 )
 from hushlist.proxy.bounds.bounded_input import bound_input
 from hushlist.proxy.bounds.bounded_names import LONGEST_HELLO
@@ -47,6 +48,22 @@ def test_a_head_that_does_not_end_becomes_one_that_nobody_can_read(pieces: list[
     for read in (read_request_head, read_response_head):
         with pytest.raises(ValueError, match="too long"):
             read(lines)
+
+
+@pytest.mark.parametrize(
+    ("octets", "first"),
+    [
+        (b"HTTP/1.1 103 Early Hints\r\nA: b\r\n\r\nHTTP/1.0 100\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 200 OK"),
+        (b"HTTP/1.1 101 Switching Protocols\r\n\r\n", b"HTTP/1.1 101 Switching Protocols"),
+        (b"HTTP/1.1 1000 ?\r\n\r\n", b"HTTP/1.1 1000 ?"),
+        (b"HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 200 OK\r\n", None),
+    ],
+)
+def test_of_an_origin_the_final_head_alone_is_read(octets: bytes, first: bytes | None) -> None:
+    buffer = FinalHeads()
+    buffer += octets
+    lines = buffer.maybe_extract_lines()
+    assert (lines and bytes(lines[0])) == first
 
 
 def test_what_is_no_longer_than_that_is_read() -> None:
