@@ -222,5 +222,4 @@ def _api_key(fields: MappingReader, read_secret: Callable[[str, int], bytes | No
     text = (octets or b"").decode("ascii", "replace").strip()
     if octets is not None and not _API_KEY.fullmatch(text):
         fields.error("api-key-file", "it has no API key, alone on one line", f"api-key-file: {name}")
-        return ""
     return text

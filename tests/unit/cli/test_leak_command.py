@@ -61,6 +61,7 @@ def test_json_has_the_figures_and_on_demand_the_rules(run: Run) -> None:
     assert (plain["hashes"], plain["recovered"], plain["entries"], plain["tried"]) == (30, 25, 25, 50)
     assert plain["kinds"][0]["bits"] == 256
     assert "rules" not in plain
+    assert plain["tried"] / plain["seconds"] == plain["per_second"]
     rules = json.loads(run(*arguments, "--show")[1])["rules"]
     assert rules[0] == {"line": 2, "plaintext": "h0.example/", "table": "sha256, 32 octets"}
 

@@ -242,6 +242,13 @@ def test_a_regular_expression_is_taken_over_where_it_means_domains(regex: str, d
     assert domains_of_regex(regex) == domains
 
 
+def test_a_regular_expression_means_so_many_domains_at_most() -> None:
+    assert len(domains_of_regex("^" + "(a|b)" * 8 + r"\.example$")[0]) == 256
+    words = [f"{first}{second}" for first in "abcdefghijklmnopq" for second in "abcdefghijklmnopq"][:257]
+    assert domains_of_regex(f"^({'|'.join(words[:256])})$")[0] == words[:256]
+    assert domains_of_regex(f"^({'|'.join(words)})$") == ([], False)
+
+
 # -- hostile files -----------------------------------------------------------------------------------------------------
 
 

@@ -47,7 +47,7 @@ class Linted:
     """The numbers of rules and findings."""
 
     lists: int
-    rules: int = 0
+    rules: int
     counts: Counter[FindingKind] = field(default_factory=Counter)
     prefixes: list[Prefixes] = field(default_factory=list)
 
@@ -92,7 +92,7 @@ class _Lint:
         self._names = [own.file.source for own in lists]
         self._chunks = [chunk for own in lists for chunk in own.chunks]
         self._findings: SpillByPart[Finding] = SpillByPart(folder, "findings")
-        self._linted = Linted(lists=len(lists))
+        self._linted = Linted(len(lists), 0)
         self._parts: list[CollectedPart] = []
         #: by part: the number of its file
         self._files: list[int] = []

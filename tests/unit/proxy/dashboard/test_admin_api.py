@@ -948,6 +948,17 @@ def test_what_is_held_back_of_a_list_is_looked_at_and_accepted_and_that_is_undon
     assert store.current() == first
 
 
+def test_a_list_is_not_taken_back_where_another_version_came_since(browser: Browser, store: ListStore) -> None:
+    held = browser.call("GET", f"/lists/held?url={quote(LIST)}")[1]
+    done = browser.call("POST", "/lists/accept", {"url": LIST, "digest": held["digest"]})[1]
+    with store.locked():
+        store.use(store.keep(b"later.example\n"))
+    later = store.current()
+    why = {"error": "another version of the list is in force by now"}
+    assert browser.call("POST", f"/record/{done['recorded']}/undo", {}) == (404, why)
+    assert store.current() == later
+
+
 def test_a_list_goes_back_to_the_version_before_and_forth_again(browser: Browser, store: ListStore) -> None:
     assert browser.call("POST", "/lists/rollback", {"url": LIST})[0] == 404
     with store.locked():
