@@ -377,7 +377,8 @@ def explained(hushlist: Hushlist, query: str) -> tuple[int, dict[str, Any]]:
 def test_a_url_is_explained_for_somebody_at_some_time(hushlist: Hushlist, use: Callable[..., None]) -> None:
     use(
         "timezone: Europe/Berlin\nschedules: {night: {times: 22:00-06:00}}\n"
-        "groups: [{name: kids, clients: [10.0.0.7], layers: [{name: lists, during: night}]}]"
+        "groups:\n- {name: staff, users: [jo]}\n"
+        "- {name: kids, clients: [10.0.0.7], layers: [{name: lists, during: night}]}"
     )
     status, found = explained(hushlist, "url=http%3A%2F%2Fwww.Blocked.example%2F&client=10.0.0.7&at=2026-12-24T22:30")
     assert (status, found["group"], found["decision"]["action"]) == (200, "kids", "block")
@@ -385,7 +386,10 @@ def test_a_url_is_explained_for_somebody_at_some_time(hushlist: Hushlist, use: C
     assert found["forms"][0]["expressions"][-1]["expression"] == "blocked.example/"
     _, found = explained(hushlist, "url=http%3A%2F%2Fwww.Blocked.example%2F&client=10.0.0.7&at=2026-12-24T20:30")
     assert found["decision"]["action"] == "pass"
-    assert data(hushlist)["counts"]["total"] == 0
+    groups = {who: explained(hushlist, f"url=a.example&{who}")[1]["group"] for who in ("user=%20jo", "user=x", "user=")}
+    assert groups == {"user=%20jo": "staff", "user=x": "default", "user=": "default"}
+    told = data(hushlist)
+    assert (told["counts"]["total"], told["fleet"]) == (0, [])
 
 
 def test_it_says_what_is_left_of_the_quotas_of_a_client(hushlist: Hushlist, use: Callable[..., None]) -> None:
