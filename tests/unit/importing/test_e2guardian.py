@@ -38,11 +38,13 @@ regexpboollist = 'name=banned,messageno=503,path=__LISTDIR__/bannedregexpurllist
 weightedphraselist = '__LISTDIR__/weightedphraselist'
 mimelist = 'name=bannedmime,path=__LISTDIR__/empty'
 sitelist = 'name=nolog,path=__LISTDIR__/exceptionsitelist'
+sitelist = 'name=localbanned,path=__LISTDIR__/localbannedsitelist'
 """,
     "one.story": ".Include<FOLDER/common.story>\nfunction(checkblanketblock)\nif(siteisip,,505) return setblock\n",
     "common.story": "function(checkrequest)\nif(true) returnif hook\n",
     "lists/one/localexceptionsitelist": "ours.bad.example\n",
-    "lists/one/exceptionsitelist": "good.bad.example\n",
+    "lists/one/exceptionsitelist": "good.bad.example\ntheirs.example\n",
+    "lists/one/localbannedsitelist": "theirs.example\n",
     "lists/one/greyurllist": "www.site.example/bad/grey\n",
     "lists/one/bannedsitelist": "# one\nbad.example # y\n**\n.Include<__LISTDIR__/games>\n.Include</gone>\n",
     "lists/one/games": "#time: 9 0 16 59 01234\ngames.example\n",
@@ -86,6 +88,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
         ("x.bad.example", "", None, "2026-11-23T12:00", "block"),
         ("good.bad.example", "", None, "2026-11-23T12:00", "allow"),
         ("ours.bad.example", "", None, "2026-11-23T12:00", "allow"),
+        ("theirs.example", "", None, "2026-11-23T12:00", "block"),
         ("site.example/bad", "", None, "2026-11-23T12:00", "block"),
         ("site.example/bad/grey", "", None, "2026-11-23T12:00", "allow"),
         ("192.0.2.7", "", None, "2026-11-23T12:00", "block"),
