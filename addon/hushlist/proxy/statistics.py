@@ -144,7 +144,6 @@ class Statistics:
         for future in self._waiting:
             if not future.done():
                 future.set_result(None)
-        self._waiting.clear()
 
     def close(self) -> None:
         """End all waiting, for good."""

@@ -62,6 +62,16 @@ def test_an_empty_list_is_one() -> None:
     assert as_yaml(HiddenList(HashKind.SHA256), ListHead()) == "rules: []\n"
 
 
+def test_a_reason_is_quoted_whatever_is_in_it() -> None:
+    terms = HiddenTerms(Action.BLOCK, None, 'why, "so": #1}')
+    text = as_yaml(
+        HiddenList(HashKind.SHA256, [HiddenRule(ExpressionHash(bytes(32)), terms, None, "f", 1)]), ListHead()
+    )
+    assert 'reason: "why, \\"so\\": #1}"' in text
+    (rule,) = FORMATS["yaml"].read(text.encode(), ListDefaults(), ProblemReport("f"))
+    assert rule.terms.reason == terms.reason
+
+
 def test_a_plain_list_has_what_is_blocked_without_an_end() -> None:
     def rule(number: int, terms: HiddenTerms, plaintext: bytes | None = None) -> HiddenRule:
         return HiddenRule(ExpressionHash(bytes([number]) * 4), terms, plaintext, "f", number)
