@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from selenium.webdriver import Chrome
 
-from e2e.browser import chromium
+from e2e.browser import chromium, profile
 from e2e.origin import Origin
 from e2e.policies import hashed_uri, sha256, write_list, write_policy
 from e2e.proxy import Proxy, mitmdump
@@ -75,6 +75,13 @@ def proxy(tmp_path_factory: pytest.TempPathFactory, origin: Origin, policy: Path
 def chrome(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     """A Chromium that tests share, each with a ``profile`` of its own: to start one takes seconds."""
     with chromium(None, tmp_path_factory.mktemp("chromium")) as running:
+        yield running
+
+
+@pytest.fixture(scope="class")
+def browser(chrome: Chrome, proxy: Proxy) -> Iterator[Chrome]:
+    """A profile for the tests of a class, who ask the proxy for everything."""
+    with profile(chrome, proxy) as running:
         yield running
 
 

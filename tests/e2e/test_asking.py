@@ -20,7 +20,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.expected_conditions import title_is
 
 from e2e import test_chromium
-from e2e.browser import profile, wait_for_words, wait_until
+from e2e.browser import wait_for_words, wait_until
 from e2e.origin import Origin
 from e2e.policies import replace
 from e2e.proxy import PATIENCE, Proxy, mitmdump
@@ -154,11 +154,6 @@ class TestInABrowser:
             prepared(tmp_path_factory.mktemp("asking")) as folder,
             mitmdump(folder, origin, policy=folder / "policy.yaml") as running,
         ):
-            yield running
-
-    @pytest.fixture(scope="class")
-    def browser(self, chrome: Chrome, proxy: Proxy) -> Iterator[Chrome]:
-        with profile(chrome, proxy) as running:
             yield running
 
     @pytest.mark.parametrize("url", ["https://games.test/chess?a=b", "http://other.test/chess"])

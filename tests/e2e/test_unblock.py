@@ -22,7 +22,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.support.expected_conditions import presence_of_element_located, title_is
 
 from e2e import test_chromium
-from e2e.browser import profile, wait_until
+from e2e.browser import wait_until
 from e2e.origin import Origin
 from e2e.policies import replace, stored
 from e2e.proxy import CHECKOUT, PATIENCE, Proxy, mitmdump
@@ -210,11 +210,6 @@ class TestBrowser:
             prepared(tmp_path_factory.mktemp("unblock")) as folder,
             mitmdump(folder, origin, policy=folder / "policy.yaml") as running,
         ):
-            yield running
-
-    @pytest.fixture(scope="class")
-    def browser(self, chrome: Chrome, proxy: Proxy) -> Iterator[Chrome]:
-        with profile(chrome, proxy) as running:
             yield running
 
     def test_a_person_finds_the_form_types_the_passphrase_and_goes_on(self, browser: Chrome, origin: Origin) -> None:
