@@ -19,6 +19,7 @@ import logging
 import signal
 import sys
 from argparse import ArgumentParser, Namespace
+from collections.abc import Sequence
 from contextlib import ExitStack, redirect_stdout
 from io import StringIO
 from pathlib import Path
@@ -28,9 +29,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from e2e.origin import Origin
 from e2e.proxy import Proxy
-from evasion.corpus import ENTRIES, NEIGHBOURS, families, ways
+from evasion.corpus import ENTRIES, FRONTED, NEIGHBOURS, families, ways
 from evasion.driver import arrives_unfiltered, filtering, stopped, sweep
-from evasion.entries import Entry
+from evasion.entries import OPAQUE, Entry
 from evasion.servers.asking import ask_all
 from evasion.servers.judge import Judge, Miss
 from evasion.servers.lab import running
@@ -51,7 +52,7 @@ def main() -> int:
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # what runs is ended, too
     logging.getLogger("asyncio").addHandler(logging.NullHandler())  # the origin's complaints of what it is sent
     with TemporaryDirectory() as folder:
-        is_good = options.servers is not None or _corpus(Path(folder))
+        is_good = options.servers is not None or all([_corpus(Path(folder)), _where_needed(Path(folder))])
         return 0 if _servers(Path(folder), options) and is_good else 1
 
 
@@ -73,11 +74,35 @@ def _corpus(folder: Path) -> bool:
         lost = _neighbours(proxy, origins[0])
         with redirect_stdout(StringIO()):  # what mitmdump has printed is shown when it ends, for tests
             running_now.close()
+    return _told(leaked, lost, len(ENTRIES))
+
+
+def _where_needed(folder: Path) -> bool:
+    """Print what leaks, and what is stopped, where only what a rule could need is decrypted.
+
+    Whether to decrypt is asked in tunnels alone. What the inside of TLS alone tells is stopped for hosts that are
+    always decrypted.
+    """
+    home = _made(folder / "where-needed")
+    seen = [entry for entry in ENTRIES if entry.tunnel and not (entry.is_fronted or entry.blocked in OPAQUE)]
+    lost: list[Entry] = []
+    with Origin(_made(home / "origin")) as origin, redirect_stdout(StringIO()):
+        with filtering(home, origin, settings={"decrypt": "where-needed"}) as proxy:
+            leaked = [*sweep(proxy, origin, seen).leaked]
+            lost += stopped(proxy, origin, NEIGHBOURS)
+        more = {"decrypt": "where-needed", "always-decrypt": ["good.test"]}
+        with filtering(_made(home / "always"), origin, settings=more) as proxy:
+            leaked += sweep(proxy, origin, FRONTED).leaked
+    return _told(leaked, lost, len(seen) + len(FRONTED), "where only what a rule could need is decrypted: ")
+
+
+def _told(leaked: Sequence[Entry], lost: Sequence[Entry], tried: int, where: str = "") -> bool:
+    """Print the totals; whether nothing leaked and no neighbour was stopped."""
     for verdict, entries in (("leaked", leaked), ("stopped", lost)):
         for entry in entries:
             print(f"{verdict}: {entry.family}: {entry.spelling}" + (f", for {entry.blocked}" if entry.blocked else ""))
-    print(f"spellings: tried {len(ENTRIES)}, blocked {len(ENTRIES) - len(leaked)}, leaked {len(leaked)}")
-    print(f"neighbours: tried {len(NEIGHBOURS)}, passed {len(NEIGHBOURS) - len(lost)}, blocked {len(lost)}\n")
+    print(f"{where}spellings: tried {tried}, blocked {tried - len(leaked)}, leaked {len(leaked)}")
+    print(f"{where}neighbours: tried {len(NEIGHBOURS)}, passed {len(NEIGHBOURS) - len(lost)}, blocked {len(lost)}\n")
     return not leaked and not lost
 
 

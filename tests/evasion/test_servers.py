@@ -1,48 +1,21 @@
-"""What real servers serve of hostile targets, the filter would have blocked; servers that are not here are skipped."""
+"""How real servers are asked, and how what they serve is judged; ``tests/evasion/run.py`` asks them."""
 
 from __future__ import annotations
 
 import socket
 import threading
-from collections.abc import Iterator
-from functools import cache
 
 import pytest
 
 from evasion.servers.asking import LOOPBACK, Server, ask_all, is_secret
 from evasion.servers.judge import Judge, is_outside
-from evasion.servers.lab import running
-from evasion.servers.proof import available, hostile, sample
-from evasion.servers.registry import PROGRAMS
+from evasion.servers.proof import hostile, sample
 from evasion.servers.targets import targets
-
-_HOSTILE = hostile(200, seed=1)
-#: looked for once, and only where it is asked
-_available = cache(available)
-
-
-@pytest.fixture(scope="module")
-def servers() -> Iterator[dict[str, Server]]:
-    with running(_available()[0]) as found:
-        yield {server.name: server for server in found}
 
 
 @pytest.fixture(scope="module")
 def judge(tmp_path_factory: pytest.TempPathFactory) -> Judge:
     return Judge(tmp_path_factory.mktemp("judge"))
-
-
-@pytest.mark.xdist_group("servers")
-@pytest.mark.timeout(300)  # the first waits for all servers to start
-@pytest.mark.parametrize("name", [name for program in PROGRAMS for name in program.servers])
-def test_what_a_server_serves_that_is_blocked_the_filter_blocks(
-    servers: dict[str, Server], judge: Judge, name: str
-) -> None:
-    if name not in servers:
-        pytest.skip(f"it is not installed; what is missing: {', '.join(_available()[1])}")
-    judged = judge.judge(_HOSTILE, ask_all(servers[name], _HOSTILE))
-    assert judged.misses == ()
-    assert len(judged.harmful) >= 10
 
 
 def test_the_same_seed_makes_the_same_targets() -> None:
