@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
+from signal import SIGTERM
 
 from e2e.origin import LOOPBACK, PATIENCE
-from e2e.proxy import CHECKOUT, Log
+from e2e.preloaded import start_hushlist
+from e2e.proxy import Log
 
 
 @dataclass(frozen=True)
@@ -26,28 +26,12 @@ class RunningServer:
 def list_server(folder: Path, *arguments: str, policy: Path | None = None) -> Iterator[RunningServer]:
     """One that publishes lists of a policy, by default ``policy.yaml`` in a folder, which also takes what it keeps."""
     places = {name: str(folder / name.lower()) for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME")}
-    process = subprocess.Popen(
-        [
-            sys.executable,
-            "-m",
-            "hushlist",
-            "serve-lists",
-            "--policy",
-            str(policy or "policy.yaml"),
-            "--listen",
-            f"{LOOPBACK}:0",
-            *arguments,
-        ],
-        cwd=folder,
-        env={**os.environ, **places, "PYTHONPATH": str(CHECKOUT / "addon")},
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    )
+    command = ["serve-lists", "--policy", str(policy or "policy.yaml"), "--listen", f"{LOOPBACK}:0", *arguments]
+    process = start_hushlist(command, folder, {**os.environ, **places})
     log = Log(process)
     try:
         yield RunningServer(log.wait_for(r"listening on (https?://\S+)/\n")[1], log)
     finally:
-        process.terminate()
+        process.send_signal(SIGTERM)
         process.wait(PATIENCE)
         log.close()

@@ -146,8 +146,15 @@ def start_mitmdump(command: Sequence[str], folder: Path, environment: Mapping[st
     return start_command(command, folder, environment)
 
 
+def start_hushlist(arguments: Sequence[str], folder: Path, environment: Mapping[str, str]) -> Any:
+    """The command ``hushlist`` with these arguments; what it prints is its ``stdout``."""
+    if _PRELOADED.fits(environment):
+        return _PRELOADED.start(["hushlist", *arguments], folder, environment)
+    return start_command([sys.executable, "-m", "hushlist", *arguments], folder, environment)
+
+
 def start_command(command: Sequence[str], folder: Path, environment: Mapping[str, str]) -> subprocess.Popen[str]:
-    """A mitmdump by a command as a user writes it."""
+    """A program, by a command as a user writes it."""
     return subprocess.Popen(
         command,
         cwd=folder,
@@ -322,6 +329,12 @@ if __name__ == "__main__":
         if background_compiler.__name__ in sys.argv:
             del sys.argv[: sys.argv.index(background_compiler.__name__)]
             _run(background_compiler.main)
+        elif sys.argv[0] == "hushlist":
+            from hushlist.cli import run
+
+            # the process's own lead to a file, in which one may seek
+            sys.stdout, sys.stderr = (os.fdopen(number, "w", 1, "utf-8") for number in (1, 2))
+            _run(run)
         else:
             sys.path[0] = str(Path(sys.argv[0]).parent)
             _compile_by_forks(asks)

@@ -30,6 +30,7 @@ from documentation import (
     without_times,
 )
 from e2e.proxy import MITMDUMP, Proxy, running
+from hushlist.cli import main
 from hushlist.compiling.policy_compiler import compile_policy
 from hushlist.compiling.stat_cache import load_engine
 from hushlist.lists.list_source import ListDefaults, ProblemReport
@@ -47,13 +48,26 @@ def environment(**more: str) -> dict[str, str]:
     return {**os.environ, "PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}", **more}
 
 
-def run(command: list[str], folder: Path = ROOT) -> str:
-    """What a command prints in a folder; it may have a here-string for its input."""
-    stdin = f"{command.pop()}\n" if "<<<" in command else None
-    command = [word for word in command if word != "<<<"]
-    done = subprocess.run(command, cwd=folder, env=environment(), capture_output=True, encoding="utf-8", input=stdin)
-    assert done.stderr == ""
-    return done.stdout.replace(f"{folder}{os.sep}", "")
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Callable[..., str]:
+    """What a command of ours prints in a folder. One that reads, from a here-string, or starts others is a process."""
+
+    def run(line: str, folder: Path = ROOT) -> str:
+        command, _, text = line.partition(" <<< ")
+        program, *arguments = shlex.split(command)
+        if text or "--command" in arguments:
+            stdin = "".join(f"{one}\n" for one in shlex.split(text))
+            shown = {"cwd": folder, "env": environment(), "capture_output": True, "encoding": "utf-8"}
+            done = subprocess.run([program, *arguments], input=stdin, **shown)
+            out, err = done.stdout, done.stderr
+        else:
+            monkeypatch.chdir(folder)
+            main(arguments)
+            out, err = capsys.readouterr()
+        assert err == ""
+        return out.replace(f"{folder}{os.sep}", "")
+
+    return run
 
 
 def _commands(*pages: str) -> list[tuple[str, str]]:
@@ -69,8 +83,8 @@ _IN_A_FOLDER = "--policy policy.yaml"
 @pytest.mark.parametrize(
     ("command", "expected"), [pair for pair in SHOWN if pair[0].startswith("hushlist ") and _IN_A_FOLDER not in pair[0]]
 )
-def test_a_command_of_the_readme_prints_what_it_says(command: str, expected: str) -> None:
-    assert without_times(run(shlex.split(command))) == without_times(expected)
+def test_a_command_of_the_readme_prints_what_it_says(command: str, expected: str, run: Callable[..., str]) -> None:
+    assert without_times(run(command)) == without_times(expected)
 
 
 @pytest.mark.parametrize(("command", "expected"), [pair for pair in SHOWN if pair[0].startswith("curl ")])
@@ -79,7 +93,7 @@ def test_a_request_of_the_readme_is_answered_as_it_says(
 ) -> None:
     proxy = start(policy=ROOT / "rules" / "policy.yaml")
     words = [word.replace("127.0.0.1:8080", f"127.0.0.1:{proxy.port}") for word in shlex.split(command)]
-    assert run(words) == expected.rstrip("\n")
+    assert subprocess.check_output(words, encoding="utf-8") == expected.rstrip("\n")
 
 
 def test_the_console_blocks_are_all_run() -> None:
@@ -188,18 +202,22 @@ REFERENCE_COMMANDS = _commands(*REFERENCE) + [pair for pair in _commands(COMMAND
 
 
 @pytest.mark.parametrize(("command", "expected"), REFERENCE_COMMANDS)
-def test_the_whole_policy_decides_as_the_reference_says(rules: Path, command: str, expected: str) -> None:
+def test_the_whole_policy_decides_as_the_reference_says(
+    rules: Path, command: str, expected: str, run: Callable[..., str]
+) -> None:
     (rules / "policy.yaml").write_text(WHOLE[0], encoding="utf-8")
-    assert run(shlex.split(command), rules) == expected
+    assert run(command, rules) == expected
 
 
 @pytest.mark.parametrize(("command", "expected"), _commands(TUTORIAL))
-def test_the_policy_of_the_tutorial_decides_as_it_says(tmp_path: Path, command: str, expected: str) -> None:
+def test_the_policy_of_the_tutorial_decides_as_it_says(
+    tmp_path: Path, command: str, expected: str, run: Callable[..., str]
+) -> None:
     own = tmp_path / "my-rules"
     own.mkdir()
     for name, block in zip(("policy.yaml", "overrides.yaml"), blocks(TUTORIAL, "yaml"), strict=True):
         (own / name).write_text(block, encoding="utf-8")
-    assert run(shlex.split(command), tmp_path) == expected
+    assert run(command, tmp_path) == expected
 
 
 _INHERITED = re.compile(r"^\| `(hrn:[^`]*)` \| `(\w+)` \|", re.MULTILINE)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import re
 import subprocess
 import sys
@@ -20,6 +19,7 @@ from e2e.browser import CERTUTIL, FIREFOX, Firefox, firefox
 from e2e.list_server import list_server
 from e2e.origin import PATIENCE, Origin, write_certificate
 from e2e.proxy import CHECKOUT
+from hushlist.cli import main
 
 pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("safe browsing")]
 
@@ -104,25 +104,24 @@ def test_https_and_keys(school: Path) -> None:
         assert len(client.get("/v4/threatLists?key=second").json()["threatLists"]) == 4
 
 
-@pytest.mark.parametrize("version", [4, 5])
-def test_our_own_client_is_stopped_by_our_own_server(school: Path, version: int) -> None:
+@pytest.mark.parametrize(("version", "lists"), [(4, "MALWARE"), (5, "mw-4b")])
+def test_our_own_client_is_stopped_by_our_own_server(
+    school: Path, version: int, lists: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME"):
+        monkeypatch.setenv(name, str(school / "home"))
+    policy = school / "home.yaml"
+
+    def hushlist(command: str, *arguments: str) -> str:
+        main([command, "--policy", str(policy), *arguments])
+        return capsys.readouterr().out
+
     with list_server(school, "--wait", "1") as server:
-        lists = {4: "MALWARE", 5: "mw-4b"}[version]
         own = f"{{version: {version}, lists: [{lists}], server: '{server.url}', category: {{MALWARE: 'hrn://a.example/bad'}}}}"
-        (school / "home.yaml").write_text(
-            f"layers: [{{name: lists, lists: [{{safe-browsing: {own}, optional: true}}]}}]"
-        )
-
-        def hushlist(*arguments: str) -> str:
-            command = [sys.executable, "-m", "hushlist", *arguments]
-            places = {name: str(school / "home") for name in ("XDG_STATE_HOME", "XDG_CACHE_HOME")}
-            environment = {**os.environ, **places, "PYTHONPATH": str(CHECKOUT / "addon")}
-            done = subprocess.run(command, cwd=school, env=environment, capture_output=True, text=True, check=False)
-            return done.stdout + done.stderr
-
-        told = hushlist("update", "--policy", "home.yaml")
-        assert hushlist("check", "--policy", "home.yaml", "http://www.blocked.test/page").startswith("block"), told
-        assert hushlist("check", "--policy", "home.yaml", "http://neighbour.test/page").startswith("pass")
+        policy.write_text(f"layers: [{{name: lists, lists: [{{safe-browsing: {own}, optional: true}}]}}]")
+        told = hushlist("update")
+        assert hushlist("check", "http://www.blocked.test/page").startswith("block"), told
+        assert hushlist("check", "http://neighbour.test/page").startswith("pass")
 
 
 # -- Firefox -----------------------------------------------------------------------------------------------------------
