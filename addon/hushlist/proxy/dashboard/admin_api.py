@@ -13,14 +13,14 @@ import asyncio
 import hashlib
 import hmac
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
 from http import HTTPStatus
 from math import ceil
 from threading import Lock
 from time import time
-from typing import Any
+from typing import Any, TypeVar
 from urllib.parse import parse_qsl
 
 from mitmproxy import http
@@ -54,8 +54,12 @@ from hushlist.unblock.wrong_tries import LockedError
 
 logger = logger_of(__name__)
 
+_T = TypeVar("_T")
+
 #: most octets of a body
 LONGEST_BODY = 1 << 15
+#: questions of pages to disk and databases at one time; a database that hangs holds each for 20 seconds
+_THREADS = 4
 #: the session's cookie over https, and on the machine itself
 _COOKIES = {True: "__Host-hushlist", False: "hushlist"}
 #: the same for the browser's, which only says that somebody has signed in there
@@ -82,13 +86,19 @@ class AdminApi:
         self._does: Administration | None = None
         self._opening = Lock()
         self._one_by_one = ThreadPoolExecutor(1, "hushlist: sign in")
+        self._threads = ThreadPoolExecutor(_THREADS, "hushlist: pages")
         self._turns = SignInTurns()
 
     def close(self) -> None:
         """Close the file."""
-        self._one_by_one.shutdown(wait=False)
+        for threads in (self._one_by_one, self._threads):
+            threads.shutdown(wait=False, cancel_futures=True)
         if self._does is not None:
             self._does.store.close()
+
+    async def aside(self, function: Callable[..., _T], *values: object) -> _T:
+        """What a function gives that waits for a disk or a database: not in the threads in which all else waits."""
+        return await asyncio.get_running_loop().run_in_executor(self._threads, function, *values)
 
     @property
     def _people(self) -> tuple[AdminPerson, ...]:
@@ -140,7 +150,7 @@ class AdminApi:
         if call.does == "sign_out":
             return await self._sign_out(request, client)
         try:
-            given = await asyncio.to_thread(self._do, call, account, values)
+            given = await self.aside(self._do, call, account, values)
         except MissingError as error:
             raise RefusedError(HTTPStatus.NOT_FOUND, str(error)) from error
         except ActionError as error:
@@ -213,7 +223,7 @@ class AdminApi:
 
     async def _account(self, request: http.Request, client: Client, needed: Role) -> Account:
         self._check_way(request, client)
-        account = await asyncio.to_thread(self._known, request, client)
+        account = await self.aside(self._known, request, client)
         if account is None:
             raise RefusedError(HTTPStatus.UNAUTHORIZED, "nobody is signed in", WWW_Authenticate="Bearer")
         if _bearer(request) is None and request.method != "GET":
@@ -235,7 +245,7 @@ class AdminApi:
 
     async def _session(self, request: http.Request, client: Client) -> dict[str, object]:
         is_private = _is_private(request, client)
-        account = await asyncio.to_thread(self._known, request, client) if self._people and is_private else None
+        account = await self.aside(self._known, request, client) if self._people and is_private else None
         return self._told(request, client, account, _cookie(request))
 
     def _told(self, request: http.Request, client: Client, account: Account | None, token: str) -> dict[str, object]:
@@ -253,7 +263,7 @@ class AdminApi:
         self._check_way(request, client)
         is_secure, had = request.scheme == "https", (_cookie(request), _cookie(request, _DEVICE_COOKIES))
         try:
-            whose = await asyncio.to_thread(self._whose, values["name"], client, had[1])
+            whose = await self.aside(self._whose, values["name"], client, had[1])
             async with self._turns.taken(*whose):
                 person, token, device = await asyncio.get_running_loop().run_in_executor(
                     self._one_by_one, self._check, values["name"], values["passphrase"], client, is_secure, *had
@@ -299,7 +309,7 @@ class AdminApi:
         return person, token, does.store.know_device(person.name, address, device)
 
     async def _sign_out(self, request: http.Request, client: Client) -> tuple[dict[str, object], tuple[str, ...]]:
-        await asyncio.to_thread(self._administration().store.sign_out, _cookie(request))
+        await self.aside(lambda: self._administration().store.sign_out(_cookie(request)))
         is_secure = request.scheme == "https"
         return self._told(request, client, None, ""), (_cookie_line(_COOKIES, is_secure, "", 0),)
 

@@ -266,11 +266,11 @@ class DashboardServer:
         elif number >= statistics.total and statistics.waiting < _MOST_WAITING:
             await statistics.wait(PATIENCE)
             await asyncio.sleep(GATHER if statistics.total > number else 0)
-        privacy = await asyncio.to_thread(privacy_of, self._runtime)
+        privacy = await self._api.aside(privacy_of, self._runtime)
         plain = {**view(self._runtime, privacy), "of": _name_of(statistics.started), "last": statistics.total}
         noted = statistics.since(number)  # at once: the next answer begins after the last of these
-        plain["requests"] = await asyncio.to_thread(requests_of, self._runtime, privacy)
-        plain["decisions"] = await asyncio.to_thread(recent, noted, privacy)
+        plain["requests"] = await self._api.aside(requests_of, self._runtime, privacy)
+        plain["decisions"] = await self._api.aside(recent, noted, privacy)
         return _json(HTTPStatus.OK, plain)
 
     def _explain(self, request: http.Request) -> http.Response:
@@ -313,7 +313,7 @@ class DashboardServer:
     async def _history(self, request: http.Request) -> http.Response:
         """What the log has of a day, a week or a month, as a page or as CSV."""
         async with self._asks_log:
-            found = await asyncio.to_thread(history, self._runtime, _query(request, "of"), datetime.now(UTC))
+            found = await self._api.aside(history, self._runtime, _query(request, "of"), datetime.now(UTC))
         if _path(request) == "/history.csv":
             if not isinstance(found, History):
                 return _plain(HTTPStatus.NOT_FOUND, WHY_NONE[found])

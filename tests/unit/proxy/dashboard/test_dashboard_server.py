@@ -6,6 +6,7 @@ import asyncio
 import json
 import logging
 import re
+import threading
 from collections.abc import Callable, Coroutine
 from html import escape, unescape
 from pathlib import Path
@@ -364,6 +365,26 @@ def test_it_waits_for_a_decision(hushlist: Hushlist, use: Callable[..., None], m
     response = asyncio.run(watch()).response
     assert response is not None
     assert [one["url"] for one in json.loads(response.content or b"")["decisions"]] == ["http://blocked.example/"]
+
+
+def test_pages_that_wait_for_a_database_keep_nothing_else_waiting(
+    hushlist: Hushlist, use: Callable[..., None], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    use()
+    is_over = threading.Event()
+    monkeypatch.setattr(dashboard_server, "requests_of", lambda *_: is_over.wait(30) and [])
+
+    async def watch() -> str:
+        flows = [flow_of(f"http://{dashboard_server.HOST}/data", **DATA) for _ in range(40)]
+        pages = [asyncio.ensure_future(hushlist.requestheaders(flow)) for flow in flows]  # type: ignore[arg-type]
+        await asyncio.sleep(0.1)
+        try:
+            return await asyncio.wait_for(asyncio.to_thread(lambda: "a policy is read"), 5)
+        finally:
+            is_over.set()
+            await asyncio.gather(*pages, return_exceptions=True)
+
+    assert asyncio.run(watch()) == "a policy is read"
 
 
 # -- explaining --------------------------------------------------------------------------------------------------------
