@@ -31,6 +31,8 @@ from e2e.test_http3 import QuicOrigin
 from e2e.test_http3 import ask as ask_http3
 from e2e.test_tunnels import ask, is_the_origin_s, tls_over
 
+resource = pytest.importorskip("resource", reason="on Windows, there are no namespaces")
+
 WHY_NOT = why_not("wireguard-go", "wg") or (None if Path("/dev/net/tun").exists() else "there are no TUN devices")
 
 pytestmark = [
@@ -270,6 +272,18 @@ def test_quic_for_another_protocol_than_http_does_not_pass(network: Tunnelled, t
     finally:
         server.stop()
     assert server.received == []
+
+
+def test_connections_through_the_tunnel_are_bounded(network: Tunnelled) -> None:
+    limits, before = resource.prlimit(network.proxy.process.pid, resource.RLIMIT_NOFILE), len(network.log)
+    resource.prlimit(network.proxy.process.pid, resource.RLIMIT_NOFILE, (150, limits[1]))
+    try:
+        with ExitStack() as opened:
+            for _ in range(150):
+                opened.enter_context(network.connect(NAMED, 80))
+            network.log.wait_for(r"as many files .* ended \d+ of \d+ connections of 10\.0\.0\.1", before)
+    finally:
+        resource.prlimit(network.proxy.process.pid, resource.RLIMIT_NOFILE, limits)
 
 
 def test_nobody_in_the_tunnel_is_the_machine_of_the_proxy(network: Tunnelled) -> None:

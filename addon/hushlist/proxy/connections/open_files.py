@@ -2,7 +2,8 @@
 
 mitmproxy keeps a connection for ten minutes in which nothing happens. Without a free file nobody else can connect, and
 neither list nor log can be opened. So one client could stop the proxy for all. Datagrams come to one socket, but what
-each port of a client asks goes on by another, for 20 seconds at least.
+each port of a client asks goes on by another, for 20 seconds at least. A connection through WireGuard has no file, but
+counts as one: each takes some 33 kB, and nothing else would bound how many there are.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from hushlist.proxy.connections.client_connections import all_connections, end_c
 
 logger = logger_of(__name__)
 
+#: files that may be open, though the system may allow a million: connections take memory, too
+_MOST = 1 << 14
 #: of the files that may be open, the part that stays free: asyncio accepts 100 connections at once, and again before
 #: the first of them is known here
 _FREE = 1 / 3
@@ -56,7 +59,7 @@ class OpenFiles:
         self._is_closing = True
         asyncio.get_running_loop().call_soon(self._closed)
         logger.warning(
-            "hushlist: nearly as many files are open as the system allows: ended %d of %d connections of %s",
+            "hushlist: nearly as many files are open as may be: ended %d of %d connections of %s",
             *(len(ended), len(most), ended[0].peername[0]),
         )
 
@@ -65,14 +68,13 @@ class OpenFiles:
 
 
 def _is_full(client: connection.Client, end: connection.Connection) -> bool:
-    """Whether few files are free: the newest has the lowest number of all free ones. mitmproxy does not tell those of
-    datagrams, which are counted."""
-    bound = most_files() * (1 - _FREE)
-    if client.transport_protocol == "udp":
+    """Whether few files are free: the newest has the lowest number of all free ones. Those of datagrams and of tunnels
+    tell none, and are counted."""
+    bound, number = most_files() * (1 - _FREE), file_of(client, end)
+    if number is None:
         every = all_connections()
         return 0 < bound < len(every) and sum(map(_files_of, every)) > bound
-    number = file_of(client, end)
-    return number is not None and number > bound > 0 and _next_file(number) > bound
+    return number > bound > 0 and _next_file(number) > bound
 
 
 def _files_of(handler: Any) -> int:
@@ -82,12 +84,13 @@ def _files_of(handler: Any) -> int:
 
 
 def most_files() -> int:
-    """How many files may be open; 0 or less: as many as there are."""
+    """How many files may be open; 0: that is not known."""
     try:
         from resource import RLIMIT_NOFILE, getrlimit
     except ImportError:  # on Windows, sockets are no files
         return 0
-    return getrlimit(RLIMIT_NOFILE)[0]
+    allowed = getrlimit(RLIMIT_NOFILE)[0]
+    return min(allowed, _MOST) if allowed > 0 else _MOST
 
 
 def _next_file(number: int) -> int:

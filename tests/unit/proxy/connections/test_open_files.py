@@ -11,10 +11,13 @@ from mitmproxy import connection, ctx
 
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections import open_files
-from hushlist.proxy.connections.open_files import OpenFiles
+from hushlist.proxy.connections.open_files import OpenFiles, most_files
 from unit.mitmproxied import mitmproxied
 
+resource = pytest.importorskip("resource", reason="on Windows, sockets are no files")
 
+
+@pytest.mark.parametrize("has_file", [True, False])
 @pytest.mark.parametrize(
     ("addresses", "allowed", "ended"),
     [
@@ -26,11 +29,11 @@ from unit.mitmproxied import mitmproxied
             ["2001:db8::1", "2001:db8::2%eth0"],
         ),
         (["10.0.0.1", "10.0.0.1"], 1 << 16, []),
-        (["10.0.0.1", "10.0.0.1"], -1, []),  # no limit
+        (["10.0.0.1", "10.0.0.1"], 0, []),  # it is not known
     ],
 )
 def test_the_client_with_the_most_connections_loses_the_quietest_of_them(
-    monkeypatch: pytest.MonkeyPatch, addresses: list[str], allowed: int, ended: list[str]
+    monkeypatch: pytest.MonkeyPatch, addresses: list[str], allowed: int, ended: list[str], *, has_file: bool
 ) -> None:
     closed: list[connection.Connection] = []
     handlers = []
@@ -57,7 +60,8 @@ def test_the_client_with_the_most_connections_loses_the_quietest_of_them(
 
     with socket.socket() as own, mitmproxied(Hushlist()):
         ctx.master.addons.add(proxyserver)
-        monkeypatch.setattr(open_files, "file_of", lambda *_: own.fileno())
+        if has_file:  # what comes out of a tunnel has none
+            monkeypatch.setattr(open_files, "file_of", lambda *_: own.fileno())
         monkeypatch.setattr(open_files, "most_files", lambda: allowed)
         asyncio.run(connect_again())
 
@@ -104,3 +108,9 @@ def test_files_of_datagrams_are_counted(
         )
         asyncio.run(connect())
     assert closed == ended
+
+
+@pytest.mark.parametrize(("allowed", "most"), [(1024, 1024), (1 << 20, 1 << 14), (resource.RLIM_INFINITY, 1 << 14)])
+def test_what_the_system_allows_counts_up_to_a_bound(monkeypatch: pytest.MonkeyPatch, allowed: int, most: int) -> None:
+    monkeypatch.setattr(resource, "getrlimit", lambda _: (allowed, allowed))
+    assert most_files() == most
