@@ -258,7 +258,7 @@ class IndexFile:
     def open(cls, path: Path) -> Self:
         """Map a file; ``IndexFileError`` if it cannot be opened, or is not a usable index."""
         try:
-            with path.open("rb") as file:
+            with open(path, "rb", opener=_at_once) as file:
                 _check_owner(os.fstat(file.fileno()))
                 octets = mmap(file.fileno(), 0, access=ACCESS_READ)
                 opened = _OpenFile(os.dup(file.fileno()), str(path)) if hasattr(os, "pread") else None
@@ -307,6 +307,11 @@ class IndexFile:
 
 
 PIECE = 1 << 20
+
+
+def _at_once(path: str, flags: int) -> int:
+    """Open a file; who opens a pipe in its place would wait for ever."""
+    return os.open(path, flags | getattr(os, "O_NONBLOCK", 0))
 
 
 def _check_owner(status: os.stat_result) -> None:

@@ -47,7 +47,7 @@ from hushlist.unblock.credentials import (
 )
 from hushlist.unblock.grant_events import NEWEST_EVENTS, GrantEvent, record_event
 from hushlist.unblock.grants import FOR_GOOD, WARNING, Grant, GrantTable, check_target
-from hushlist.unblock.store import SAME_CLIENT, StoreError, open_store
+from hushlist.unblock.store import SAME_CLIENT, StoreError, open_store, rows_of
 from hushlist.unblock.wrong_tries import DAY, CountedTry, check_unlocked, count_try, forgive, take_back
 
 #: seconds after which ``covering`` checks for changes by another process
@@ -73,6 +73,9 @@ _BLOCKED = (
     "SELECT id, scope, target, client, until, reason, by, made FROM admin_blocks"
     " WHERE until IS NULL OR until > ? ORDER BY id DESC"
 )
+#: what each value of such a row is
+_GRANT = (int, str, str, str | None, float, str, str, float)
+_BLOCK = (int, str, str, str | None, float | None, str | None, str, float)
 _NEW_BLOCK = "INSERT INTO admin_blocks (scope, target, client, until, reason, by, made) VALUES (?, ?, ?, ?, ?, ?, ?)"
 _SAME_BLOCK = f"scope = ? AND target = ? AND {SAME_CLIENT}"
 _INSERT = "INSERT INTO grants (scope, target, client, until, how, by, made) VALUES (?, ?, ?, ?, ?, ?, ?) RETURNING id"
@@ -171,8 +174,9 @@ class Overrides:
             return
         self._checked, self._stale = now, False
         try:
-            self._covered, self._fault = self._grants.look()
+            self._covered, grants_fault = self._grants.look()
             blocks, fault = self._blocked.look()
+            self._fault = grants_fault or fault
             if fault is None and blocks != self._blocks.blocks:
                 self._blocks = BlockTable(blocks) if blocks else NO_BLOCKS
         except BlockingIOError:  # the last known state is probably still right
@@ -527,11 +531,11 @@ def _key(database: SqlConnection) -> bytes | None:
 
 
 def _active(database: SqlConnection, now: float) -> list[Grant]:
-    return [Grant(*row) for row in database.execute(_ACTIVE, (now,))]
+    return [Grant(*row) for row in rows_of(database.execute(_ACTIVE, (now,)), _GRANT)]
 
 
 def _blocks(database: SqlConnection, now: float) -> tuple[AdminBlock, ...]:
-    return tuple(AdminBlock(*row) for row in database.execute(_BLOCKED, (now,)))
+    return tuple(AdminBlock(*row) for row in rows_of(database.execute(_BLOCKED, (now,)), _BLOCK))
 
 
 def _make_room(database: SqlConnection, wanted: Grant) -> None:

@@ -14,14 +14,14 @@ import sqlite3
 import struct
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from errno import ELOOP
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
 from threading import Lock
-from typing import Generic, NamedTuple, TypeVar
+from typing import Any, Generic, NamedTuple, TypeVar
 from weakref import finalize
 
 from hushlist.errors import HushlistError
@@ -366,6 +366,14 @@ def _write_ahead(database: sqlite3.Connection) -> None:
             time.sleep(0.02)
         else:
             return
+
+
+def rows_of(found: Iterable[tuple[Any, ...]], kinds: Sequence[Any]) -> Iterator[tuple[Any, ...]]:
+    """Rows of which each value is of its kind: of a file that is damaged, they may be anything, which is an error."""
+    for row in found:
+        if not all(map(isinstance, row, kinds)):
+            raise sqlite3.DatabaseError(f"row {row[0]!r} has values that no Hushlist writes")
+        yield row
 
 
 def _is_busy(error: sqlite3.Error) -> bool:

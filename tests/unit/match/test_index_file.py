@@ -107,7 +107,11 @@ def test_an_opened_file_answers_after_another_has_taken_its_name(tmp_path: Path)
 # -- what is no index --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("make", [Path.touch, Path.mkdir, lambda _: None], ids=["empty", "folder", "missing"])
+_MAKERS = [(Path.touch, "empty"), (Path.mkdir, "folder"), (lambda _: None, "missing")]
+_MAKERS += [(os.mkfifo, "pipe")] if os.name == "posix" else []
+
+
+@pytest.mark.parametrize("make", [pytest.param(make, id=name) for make, name in _MAKERS])
 def test_what_is_no_file_with_octets_is_refused(make: Callable[[Path], None], tmp_path: Path) -> None:
     make(path := tmp_path / "index")
     with pytest.raises(IndexFileError, match=str(path)):

@@ -556,6 +556,30 @@ def test_a_file_that_is_replaced_by_a_broken_one_covers_nothing_and_says_so(
 
 
 @IN_FILE
+@pytest.mark.parametrize(
+    ("table", "change"),
+    [
+        ("grants", "SET until = 'x'"),
+        ("grants", "SET target = x'ff'"),
+        ("grants", "SET client = x'00'"),
+        ("admin_blocks", "SET until = 'never'"),
+        ("admin_blocks", "SET made = x'00'"),
+        ("admin_blocks", "RENAME COLUMN reason TO why"),
+    ],
+)
+def test_rows_that_no_hushlist_writes_fail_no_decision_and_are_told(
+    overrides: Overrides, path: Path, clock: Clock, table: str, change: str
+) -> None:
+    grant(overrides)
+    block = overrides.block("host", "blocked.example", None, by="root")
+    assert overrides.blocks_at(clock.now).blocks == (block,)
+    _execute(path, f"{'ALTER TABLE' if change.startswith('RENAME') else 'UPDATE'} {table} {change}")
+    assert (covering(overrides, clock.now + 1) is None) == (table == "grants")
+    assert overrides.blocks_at(clock.now + 1).blocks == (block,)
+    assert str(overrides.fault).startswith(f"{path}: ")
+
+
+@IN_FILE
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may write everything")
 def test_a_file_that_may_only_be_read_still_covers(path: Path, clock: Clock) -> None:
     with Overrides(path, clock) as before:
