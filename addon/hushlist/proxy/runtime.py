@@ -280,13 +280,14 @@ class Runtime:
                 with ExitStack() as undo:
                     overrides = undo.enter_context(Overrides(database or default_path(), time))
                     overrides.wait(_FIRST)
-                    if database is None:
-                        overrides.key()
+                    if database is None:  # whatever of it cannot be read is told at once
+                        overrides.key(), overrides.blocks(), overrides.active(time())
                     undo.pop_all()
             except (StoreError, RuntimeError) as error:
                 # a warning, since an error would end mitmdump at its start
                 if str(error) != self._no_overrides:
-                    logger.warning("hushlist: nothing can be unblocked for a while: %s", error)
+                    more = "" if self.overrides else ", and no administrator's block holds"
+                    logger.warning("hushlist: nothing can be unblocked for a while%s: %s", more, error)
                 self._no_overrides = str(error)
                 return self.overrides
             before, self._opened = self._opened, overrides

@@ -526,8 +526,7 @@ def _text(value: str | bytes) -> str:
 
 
 def _key(database: SqlConnection) -> bytes | None:
-    row = database.execute(_KEY).fetchone()
-    return None if row is None else bytes(row[0])
+    return next((key for (key,) in rows_of(database.execute(_KEY), (bytes,))), None)
 
 
 def _active(database: SqlConnection, now: float) -> list[Grant]:

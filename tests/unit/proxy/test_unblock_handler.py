@@ -1,8 +1,10 @@
 """Temporary unblocks from the block page, in mitmproxy's own test context."""
 
 import asyncio
+import contextlib
 import html
 import re
+import sqlite3
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -627,7 +629,7 @@ def test_a_store_that_cannot_be_written_is_told_and_opens_nothing(
     assert not pupil.passes("http://games.example/")
 
 
-@pytest.mark.parametrize("damage", ["garbage", "a folder", "locked folder"])
+@pytest.mark.parametrize("damage", ["garbage", "a folder", "a row", "a key", "locked folder"])
 def test_a_store_that_cannot_be_opened_leaves_all_blocked_and_the_proxy_running(
     policy: Path, damage: str, caplog: pytest.LogCaptureFixture, tmp_path: Path
 ) -> None:
@@ -637,6 +639,12 @@ def test_a_store_that_cannot_be_opened_leaves_all_blocked_and_the_proxy_running(
         path.write_bytes(b"no database" * 1000)
     elif damage == "a folder":
         path.mkdir()
+    elif damage in ("a row", "a key"):
+        with Overrides(path, time.time) as before:
+            before.key()
+            before.block("host", "blocked.example", None, by="root")
+        with contextlib.closing(sqlite3.connect(path)) as file, file:
+            file.execute("UPDATE admin_blocks SET until = 'x'" if damage == "a row" else "UPDATE keys SET value = 'x'")
     else:
         path.parent.rmdir()
         path.parent.write_text("a file where the folder should be")
@@ -650,6 +658,7 @@ def test_a_store_that_cannot_be_opened_leaves_all_blocked_and_the_proxy_running(
         assert page.action is None
         assert Person(hushlist).passes("http://fine.example/")
         assert "nothing can be unblocked" in hushlist.runtime.status()
+        assert "nothing can be unblocked for a while, and no administrator's block holds: " in caplog.text
         # an error would end mitmdump at its start
         assert not [record for record in caplog.records if record.levelname == "ERROR"]
         response = Person(hushlist).post(f"http://games.example{PATH}?url=http://games.example/", passphrase=PASSPHRASE)
