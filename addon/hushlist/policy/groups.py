@@ -222,6 +222,16 @@ def address_text(client: str) -> str:
         return client
 
 
+def network_text(client: str) -> str:
+    """A client's address in one form, or its network of IPv6, in which one client has any number of addresses.
+
+    >>> network_text("::ffff:10.0.0.7"), network_text("2001:db8::1:2:3:4%eth0")
+    ('10.0.0.7', '2001:db8::/64')
+    """
+    address = address_text(client).partition("%")[0]
+    return str(IPv6Network((address, 64), strict=False)) if ":" in address else address
+
+
 def group_of(groups: Sequence[Group], client: Client) -> Group:
     """The first group that a client is in; the last fits everybody."""
     return next(group for group in groups if group.fits(client))

@@ -24,6 +24,7 @@ from tornado.iostream import IOStream
 from tornado.netutil import bind_sockets
 from tornado.web import Application, RequestHandler
 
+from hushlist.policy.groups import network_text
 from hushlist.publish.safebrowsing_service import ApiAnswer, ApiRequest, SafeBrowsingService, error_answer
 from hushlist.system.memory import BoundedCache
 
@@ -31,7 +32,7 @@ from hushlist.system.memory import BoundedCache
 _LONGEST_BODY = 1 << 17
 #: seconds until a connection is closed that sends no head or no body, or does not take its answer
 _IDLE, _BODY, SENDING = 60.0, 30.0, 120.0
-#: connections, in all and from one address
+#: connections, in all and from one address, or one network of IPv6
 MOST_CONNECTIONS, MOST_OF_ADDRESS = 1000, 250
 #: callers whose requests are counted, and updates that wait for the thread or are being sent: all, and of one caller
 _MOST_CALLERS, MOST_UPDATES, MOST_OF_CALLER = 20_000, 200, 20
@@ -42,7 +43,7 @@ class ServerLimits(NamedTuple):
 
     #: keys of clients; none: everybody may ask
     keys: Collection[str] = ()
-    #: requests a minute of one key, or else of one address; 0: any number
+    #: requests a minute of one key, or else of one address, or one network of IPv6; 0: any number
     rate: int = 600
 
 
@@ -78,7 +79,7 @@ class _Allowance:
 
 
 class _Caller:
-    """Somebody with a key, or at an address."""
+    """Somebody with a key, at an address, or in a network of IPv6."""
 
     def __init__(self, rate: int) -> None:
         self.allowance = _Allowance(rate)
@@ -174,7 +175,7 @@ class ListServer:
     def _caller_of(self, request: ApiRequest, address: str, key: str) -> _Caller | None:
         """Who sends a request; ``None``: nobody whom this server knows."""
         if not self._limits.keys:
-            return self._callers[address]
+            return self._callers[network_text(address)]
         given = key or (parse_qs(request.query).get("key") or [""])[0]
         # every key is compared, so time tells nothing of them
         is_known = sum(hmac.compare_digest(given.encode(), own.encode()) for own in self._limits.keys)
@@ -197,19 +198,20 @@ class ListServer:
 
 
 class _BoundedServer(HTTPServer):
-    """Closes a connection at once where there are too many, in all or from one address."""
+    """Closes a connection at once where there are too many, in all or from one address or network."""
 
     def initialize(self, *arguments: Any, **options: Any) -> None:
         super().initialize(*arguments, **options)
         self._open = Counter[str]()
 
     def handle_stream(self, stream: IOStream, address: tuple[str, int]) -> None:
-        if self._open.total() >= MOST_CONNECTIONS or self._open[address[0]] >= MOST_OF_ADDRESS:
+        whose = network_text(address[0])
+        if self._open.total() >= MOST_CONNECTIONS or self._open[whose] >= MOST_OF_ADDRESS:
             stream.close()
             return
-        self._open[address[0]] += 1
+        self._open[whose] += 1
         super().handle_stream(stream, address)
 
     def on_close(self, server_conn: Any) -> None:
-        self._open -= Counter((server_conn.context.address[0],))
+        self._open -= Counter((network_text(server_conn.context.address[0]),))
         super().on_close(server_conn)

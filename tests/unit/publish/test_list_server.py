@@ -10,20 +10,24 @@ from base64 import urlsafe_b64encode
 from collections.abc import Iterator
 from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
 from contextlib import contextmanager, suppress
+from functools import partial
 from pathlib import Path
 from threading import Event, Thread
 from time import sleep
+from types import SimpleNamespace
 from typing import Any
 
 import httpx
 import pytest
+from tornado.httpserver import HTTPServer
+from tornado.web import Application
 
 from hushlist.match.expressions import full_hash
 from hushlist.publish import list_server
 from hushlist.publish.list_history import ListHistory
 from hushlist.publish.list_server import ListServer, RequestLog, ServerLimits
 from hushlist.publish.published_list import PublishedList
-from hushlist.publish.safebrowsing_service import LIST_NAMES, SafeBrowsingService
+from hushlist.publish.safebrowsing_service import LIST_NAMES, ApiRequest, SafeBrowsingService
 from hushlist.safebrowsing.prefix_list import PrefixUpdate
 
 FULL = full_hash(b"blocked.example/")
@@ -131,6 +135,22 @@ def test_connections_are_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
                 asyncio.run(asyncio.sleep(0.1))
         else:
             pytest.fail("it counts connections that are closed")
+
+
+def test_a_network_of_ipv6_is_one_client(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It has any number of addresses; those of other networks, and each of IPv4, are others'."""
+    addresses = ["2001:db8::1", "2001:db8::2:3", "2001:db8:0:1::1", "192.0.2.1", "192.0.2.2"]
+    server, asked = ListServer(Any, ServerLimits(), print), ApiRequest("GET", "/", "", "", b"")  # type: ignore[arg-type]
+    callers = [server._caller_of(asked, address, "") for address in addresses]
+    assert [callers.index(caller) for caller in callers] == [0, 0, 2, 3, 4]
+    taken, closed = list[str](), list[str]()
+    monkeypatch.setattr(list_server, "MOST_OF_ADDRESS", 1)
+    monkeypatch.setattr(HTTPServer, "handle_stream", lambda _, stream, address: taken.append(address[0]))
+    bounded = list_server._BoundedServer(Application())
+    for address in addresses:
+        stream = SimpleNamespace(close=partial(closed.append, address))
+        bounded.handle_stream(stream, (address, 1))  # type: ignore[arg-type]
+    assert (taken, closed) == ([one for one in addresses if one != "2001:db8::2:3"], ["2001:db8::2:3"])
 
 
 def test_too_many_updates_at_one_time_are_turned_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,13 +11,12 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import defaultdict
-from ipaddress import ip_address
 from typing import Any
 
 from mitmproxy import connection
 
 from hushlist.errors import logger_of
-from hushlist.policy.groups import address_text
+from hushlist.policy.groups import network_text
 from hushlist.proxy.connections.client_connections import all_connections, end_connection, file_of, transport_of
 
 logger = logger_of(__name__)
@@ -44,10 +43,10 @@ class OpenFiles:
             self._make_room()
 
     def _make_room(self) -> None:
-        by_client: defaultdict[bytes, list[Any]] = defaultdict(list)
+        by_client: defaultdict[str, list[Any]] = defaultdict(list)
         for handler in all_connections():
             if handler.client.connected and _files_of(handler):
-                by_client[_network(handler.client)].append(handler)
+                by_client[network_text(handler.client.peername[0])].append(handler)
         most = max(by_client.values(), key=lambda own: sum(map(_files_of, own)))
         most.sort(key=lambda own: own.timeout_watchdog.last_activity)
         ended = [own.client for own in most[: 1 + int(_PART * len(most))]]
@@ -101,8 +100,3 @@ def _next_file(number: int) -> int:
         return number
     os.close(found)
     return found
-
-
-def _network(client: connection.Client) -> bytes:
-    """The client's address, or its network of IPv6, in which one client may have any number of addresses."""
-    return ip_address(address_text(client.peername[0]).partition("%")[0]).packed[:8]
