@@ -61,7 +61,11 @@ LONGEST_USER = 256
 
 
 def user_of(name: str) -> str:
-    """A user's name, cut to a limit: a client may send any length. No policy can name one that was cut."""
+    """A user's name, cut to a limit: a client may send any length. No policy can name one that was cut.
+
+    PostgreSQL takes no NUL: with one in a name, what a proxy counts of all its clients could not be stored.
+    """
+    name = name.replace("\0", "\N{REPLACEMENT CHARACTER}")
     return name if len(name) <= LONGEST_USER else name[:LONGEST_USER] + "..."
 
 

@@ -107,6 +107,12 @@ def test_a_long_name_of_a_user_is_cut() -> None:
     assert client_of_flow(flow).user == "u" * 256 + "..."
 
 
+def test_a_name_that_no_database_takes_is_another() -> None:
+    flow = flow_of()
+    flow.metadata["proxyauth"] = ("a\0b", "")  # proxyauth=any believes it
+    assert client_of_flow(flow).names[-1] == "user:a\N{REPLACEMENT CHARACTER}b"
+
+
 @pytest.mark.parametrize(
     ("mode", "port"),
     [
