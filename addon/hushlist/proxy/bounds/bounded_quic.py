@@ -25,6 +25,8 @@ from hushlist.url.parts import to_bytes
 #: octets of a QUIC connection's streams that wait for what is missing before them, gaps included: from then on, the
 #: peer may send no more than it was allowed before
 MOST_AHEAD = 1 << 24
+#: streams of each kind that a peer may have open
+MOST_STREAMS = 128
 #: pieces of a QUIC stream that wait, and ranges of packets that are acknowledged: all are looked at for each new one
 MOST_PIECES, MOST_ACKNOWLEDGED = 1 << 10, 1 << 6
 #: where mitmproxy has its layers of QUIC
@@ -65,15 +67,41 @@ class BoundedH3(LayeredH3Connection):
         return found
 
 
-class BoundedQuic(QuicConnection):
-    """QUIC that allows a peer no more while much is missing.
+class _FinishedStreams(set[int]):
+    """The numbers of streams that are over at both ends, counted by kind: who opened it, and whether both send.
 
-    aioquic keeps room for what is missing, and doubles what it allows by the place of the last octet that came.
+    Spec: RFC 9000, 2.1: "The two least significant bits from a stream ID" identify its type
     """
 
+    def __init__(self) -> None:
+        super().__init__()
+        self.of_kind = [0, 0, 0, 0]
+
+    def add(self, number: int) -> None:
+        self.of_kind[number % 4] += 1
+        super().add(number)
+
+
+class BoundedQuic(QuicConnection):
+    """QUIC that allows a peer no more while much is missing, and no more streams at once than at the beginning.
+
+    aioquic keeps room for what is missing, and doubles what it allows by the place of the last octet that came; and the
+    number of streams by those that were opened, though none is over, so that answers to all of them wait.
+    """
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._streams_finished: _FinishedStreams = _FinishedStreams()
+
     def _write_connection_limits(self, *arguments: Any, **named: Any) -> None:
-        if sum(len(stream.receiver._buffer) for stream in self._streams.values()) <= MOST_AHEAD:
-            super()._write_connection_limits(*arguments, **named)
+        if sum(len(stream.receiver._buffer) for stream in self._streams.values()) > MOST_AHEAD:
+            return
+        for kind, limit in ((0, self._local_max_streams_bidi), (2, self._local_max_streams_uni)):
+            allowed = self._streams_finished.of_kind[kind + self._is_client] + MOST_STREAMS
+            limit.used = 0  # else it would be doubled
+            if allowed - limit.value >= MOST_STREAMS // 2:
+                limit.value = allowed
+        super()._write_connection_limits(*arguments, **named)
 
     def next_event(self) -> QuicEvent | None:
         """The next event; no datagram of HTTP/3, since mitmproxy fails where it is told of one."""

@@ -46,6 +46,7 @@ def test_the_bounds_are_those_that_were_measured() -> None:
         "LONGEST_HELLO": 16 * 1024,
         "LONGEST_HEADERS": 64 * 1024,
         "MOST_AHEAD": 16 * 1024 * 1024,
+        "MOST_STREAMS": 128,
         "MOST_PIECES": 1024,
         "MOST_ACKNOWLEDGED": 64,
         "LONGEST_MESSAGE": 16 * 1024 * 1024,

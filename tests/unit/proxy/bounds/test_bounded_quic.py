@@ -2,6 +2,7 @@
 
 import itertools
 import ssl
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ from hushlist.proxy.bounds.bounded_quic import (
     MOST_ACKNOWLEDGED,
     MOST_AHEAD,
     MOST_PIECES,
+    MOST_STREAMS,
     BoundedH3,
     BoundedPackets,
     BoundedQuic,
@@ -89,10 +91,11 @@ def test_http_3_has_no_table_of_header_fields() -> None:
     assert sizes.pop() > len(b"some value") // 2
 
 
-def test_gaps_make_no_peer_keep_what_was_never_sent(tmp_path: Path) -> None:
+def connected(folder: Path) -> tuple[QuicConnection, BoundedQuic, Callable[[], None]]:
+    """A client, a server, and what has them exchange datagrams until neither has more to say."""
     trust = QuicConfiguration(alpn_protocols=["h3"], verify_mode=ssl.CERT_NONE)
     own = QuicConfiguration(is_client=False, alpn_protocols=["h3"])
-    own.load_cert_chain(*write_certificate(tmp_path))
+    own.load_cert_chain(*write_certificate(folder))
     client = QuicConnection(configuration=trust)
     client.connect(("server", 443), now=0)
     first = client.original_destination_connection_id
@@ -106,6 +109,11 @@ def test_gaps_make_no_peer_keep_what_was_never_sent(tmp_path: Path) -> None:
                     receiver.receive_datagram(datagram, ("peer", 1), now / 100)
 
     exchange()
+    return client, server, exchange
+
+
+def test_gaps_make_no_peer_keep_what_was_never_sent(tmp_path: Path) -> None:
+    client, _, exchange = connected(tmp_path)
     client.send_stream_data(0, b"x")
     exchange()
     stream, before, length = client._streams[0], 0, 1
@@ -117,6 +125,30 @@ def test_gaps_make_no_peer_keep_what_was_never_sent(tmp_path: Path) -> None:
         length = allowed
         exchange()
     assert MOST_AHEAD < client._remote_max_data <= 4 * MOST_AHEAD
+
+
+def test_a_peer_has_only_so_many_streams_open_and_as_many_as_it_likes_in_turn(tmp_path: Path) -> None:
+    client, server, exchange = connected(tmp_path)
+
+    def open_all() -> set[int]:
+        """All streams that the client may open, of both kinds; those of the server that are there then."""
+        for kind, most in ((0, client._remote_max_streams_bidi), (2, client._remote_max_streams_uni)):
+            for number in range(most):
+                if not (client._streams.get(own := 4 * number + kind) or own in client._streams_finished):
+                    client.send_stream_data(own, b"x", end_stream=kind == 2 and number % 2 == 0)
+            exchange()
+        return {number for number in server._streams if number % 4 == 0}
+
+    for _ in range(8):  # nothing is answered
+        assert len(open_all()) == MOST_STREAMS
+    for _ in range(8):
+        for number in open_all():
+            server.send_stream_data(number, b"y", end_stream=True)
+            client.send_stream_data(number, b"", end_stream=True)
+        exchange()
+        exchange()
+        assert len(open_all()) <= MOST_STREAMS
+    assert client._remote_max_streams_bidi > 8 * MOST_STREAMS
 
 
 def test_a_stream_with_many_gaps_ends_its_connection() -> None:
