@@ -6,6 +6,20 @@ from enum import StrEnum
 from typing import NamedTuple
 
 
+class About(StrEnum):
+    """What was looked at."""
+
+    VERSIONS = "versions"
+    POLICY = "policy"
+    LISTS = "lists"
+    FILES = "files"
+    CLOCK = "clock"
+    AUTHORITY = "authority"
+    PORTS = "ports"
+    PROXY = "proxy"
+    ROUTER = "router"
+
+
 class Condition(StrEnum):
     """How it is."""
 
@@ -19,8 +33,7 @@ class Condition(StrEnum):
 class Diagnosis(NamedTuple):
     """One thing that was looked at."""
 
-    #: a word: policy, lists, files...
-    about: str
+    about: About
     condition: Condition
     what: str
     #: what to do, if there is something
@@ -30,7 +43,7 @@ class Diagnosis(NamedTuple):
     def is_finding(self) -> bool:
         """Whether somebody has to do something.
 
-        >>> Diagnosis("clock", Condition.UNKNOWN, "").is_finding, Diagnosis("clock", Condition.WRONG, "").is_finding
+        >>> Diagnosis(About.CLOCK, Condition.UNKNOWN, "").is_finding, Diagnosis(About.CLOCK, Condition.WRONG, "").is_finding
         (False, True)
         """
         return self.condition in (Condition.WARNING, Condition.WRONG)

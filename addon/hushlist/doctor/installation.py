@@ -16,7 +16,7 @@ from hushlist import __version__
 from hushlist.compiling.compile_report import CompileReport, ineffective_schedules
 from hushlist.compiling.stat_cache import load_engine
 from hushlist.decide.engine import Engine
-from hushlist.doctor.diagnosis import Condition, Diagnosis
+from hushlist.doctor.diagnosis import About, Condition, Diagnosis
 from hushlist.errors import SourceError, number_of
 from hushlist.policy.policy_file import Policy
 from hushlist.policy.recurrence import Schedule
@@ -38,12 +38,12 @@ def examine_versions() -> Iterator[Diagnosis]:
     try:
         mitmproxy = version("mitmproxy")
     except PackageNotFoundError:
-        yield Diagnosis("versions", Condition.WRONG, f"Python {python} has no mitmproxy", advice)
+        yield Diagnosis(About.VERSIONS, Condition.WRONG, f"Python {python} has no mitmproxy", advice)
         return
     is_tested = mitmproxy.split(".")[0] == expected
     told = f"Hushlist {__version__}, mitmproxy {mitmproxy}, Python {python}"
     yield Diagnosis(
-        "versions",
+        About.VERSIONS,
         Condition.GOOD if is_tested else Condition.WARNING,
         told if is_tested else f"{told}: with this Python, mitmproxy {expected} is tested",
         "" if is_tested else advice,
@@ -56,7 +56,7 @@ def open_policy(path: Path) -> tuple[Engine | None, list[Diagnosis]]:
         engine = load_engine(path)
     except SourceError as error:
         advice = "correct it: a proxy that runs keeps its last good rules, and none starts"
-        return None, [Diagnosis("policy", Condition.WRONG, str(problem), advice) for problem in error.problems]
+        return None, [Diagnosis(About.POLICY, Condition.WRONG, str(problem), advice) for problem in error.problems]
     policy, index = engine.policy, engine.index
     files = number_of(len(policy.files), "file", "files")
     good = f"{path}: {number_of(len(index), 'rule', 'rules')} of {files}"
@@ -65,8 +65,8 @@ def open_policy(path: Path) -> tuple[Engine | None, list[Diagnosis]]:
         *CompileReport.of(index).brief_warnings(f"hushlist compile --policy {path}"),
     )
     return engine, [
-        Diagnosis("policy", Condition.GOOD, good),
-        *(Diagnosis("policy", Condition.WARNING, str(one), "correct it, or accept it") for one in warnings),
+        Diagnosis(About.POLICY, Condition.GOOD, good),
+        *(Diagnosis(About.POLICY, Condition.WARNING, str(one), "correct it, or accept it") for one in warnings),
     ]
 
 
@@ -75,26 +75,26 @@ def examine_lists(policy: Policy, path: Path, now: float) -> Iterator[Diagnosis]
     command = f"hushlist update --policy {path}"
     for problem in policy.held_back:
         yield Diagnosis(
-            "lists", Condition.WARNING, str(problem), "mend the file; until then, its last good copy is used"
+            About.LISTS, Condition.WARNING, str(problem), "mend the file; until then, its last good copy is used"
         )
     for own in policy.subscribed:
         subscription, state, current = own.subscription, own.store.state(), own.store.current()
         url = subscription.url
         if current is None:
             condition = Condition.WARNING if subscription.is_optional else Condition.WRONG
-            yield Diagnosis("lists", condition, f"{url}: there is no copy of it yet", f"fetch it: {command}")
+            yield Diagnosis(About.LISTS, condition, f"{url}: there is no copy of it yet", f"fetch it: {command}")
             continue
         for trouble in state.troubles(url):
-            yield Diagnosis("lists", Condition.WARNING, trouble, f"see {command} --help: --accept, --rollback")
+            yield Diagnosis(About.LISTS, Condition.WARNING, trouble, f"see {command} --help: --accept, --rollback")
         age, most = now - state.checked, subscription.max_age
         told = f"{url}: asked with success {_days(age)} ago" if state.checked else f"{url}: never asked with success"
         if most is not None and age > most:
-            yield Diagnosis("lists", Condition.WRONG, f"{told}, more than its max-age of {_days(most)}", command)
+            yield Diagnosis(About.LISTS, Condition.WRONG, f"{told}, more than its max-age of {_days(most)}", command)
         elif state.next_try and now > state.next_try + _DAY:
             advice = "have the proxy run as this user, or the timer of examples/service"
-            yield Diagnosis("lists", Condition.WARNING, f"{told}; nobody has fetched it since it was due", advice)
+            yield Diagnosis(About.LISTS, Condition.WARNING, f"{told}; nobody has fetched it since it was due", advice)
         else:
-            yield Diagnosis("lists", Condition.GOOD, told)
+            yield Diagnosis(About.LISTS, Condition.GOOD, told)
 
 
 def _days(seconds: float) -> str:
@@ -112,11 +112,13 @@ def _days(seconds: float) -> str:
 def examine_files(policy: Policy, now: float) -> Iterator[Diagnosis]:
     """Who can change what the filter goes by, and whether it can write where it has to; ``now`` as above."""
     if os.name != "posix":
-        yield Diagnosis("files", Condition.UNKNOWN, "permissions are looked at on POSIX systems only")
+        yield Diagnosis(About.FILES, Condition.UNKNOWN, "permissions are looked at on POSIX systems only")
         return
     if os.geteuid() == 0:
         advice = "ask as the user who runs the filter: sudo -u hushlist hushlist doctor"
-        yield Diagnosis("files", Condition.WARNING, "root asks: caches and stores are root's, not the filter's", advice)
+        yield Diagnosis(
+            About.FILES, Condition.WARNING, "root asks: caches and stores are root's, not the filter's", advice
+        )
     open_ones, late = [], []
     for path in {file for own in policy.files for file in (own, own.absolute().parent)}:
         with suppress(OSError):
@@ -127,17 +129,17 @@ def examine_files(policy: Policy, now: float) -> Iterator[Diagnosis]:
                 late.append(path)
     for path in sorted(open_ones):
         why = f"{path}: every user of this machine can change it, and so what is blocked"
-        yield Diagnosis("files", Condition.WRONG, why, f"chmod o-w {path}")
+        yield Diagnosis(About.FILES, Condition.WRONG, why, f"chmod o-w {path}")
     for path in sorted(late):
         why = f"{path}: it is of a later time than it is now"
-        yield Diagnosis("clock", Condition.WARNING, why, "set the clock, or touch the file")
+        yield Diagnosis(About.CLOCK, Condition.WARNING, why, "set the clock, or touch the file")
     yield _examine_folder("cache", cache_folder)
     yield _examine_folder("state", state_folder)
     if policy.log is not None and policy.log.folder is not None:
         yield _examine_writing("the log's folder", policy.log.folder)
     if not open_ones:
         told = f"no other user can change {number_of(len(policy.files), 'file', 'files')} of the policy"
-        yield Diagnosis("files", Condition.GOOD, told)
+        yield Diagnosis(About.FILES, Condition.GOOD, told)
 
 
 def _examine_folder(name: str, find: Callable[[], Path]) -> Diagnosis:
@@ -147,16 +149,16 @@ def _examine_folder(name: str, find: Callable[[], Path]) -> Diagnosis:
     except (OSError, RuntimeError) as error:
         where = f"{error.filename}: " if isinstance(error, OSError) and error.filename else ""
         advice = "make it the filter's own: chown and chmod go-w; or set HOME, XDG_CACHE_HOME and XDG_STATE_HOME"
-        return Diagnosis("files", Condition.WRONG, f"the {name} folder: {where}{reason_of(error)}", advice)
+        return Diagnosis(About.FILES, Condition.WRONG, f"the {name} folder: {where}{reason_of(error)}", advice)
     return _examine_writing(f"the {name} folder", folder)
 
 
 def _examine_writing(name: str, folder: Path) -> Diagnosis:
     there = next((own for own in (folder, *folder.absolute().parents) if own.exists()), folder)
     if os.access(there, os.W_OK | os.X_OK):
-        return Diagnosis("files", Condition.GOOD, f"{name} can be written: {folder}")
+        return Diagnosis(About.FILES, Condition.GOOD, f"{name} can be written: {folder}")
     advice = f"give {there} to the user who runs the filter"
-    return Diagnosis("files", Condition.WRONG, f"{name} cannot be written: {folder}", advice)
+    return Diagnosis(About.FILES, Condition.WRONG, f"{name} cannot be written: {folder}", advice)
 
 
 def examine_authority(folder: Path, now: datetime) -> Iterator[Diagnosis]:
@@ -166,27 +168,29 @@ def examine_authority(folder: Path, now: datetime) -> Iterator[Diagnosis]:
     path = folder / "mitmproxy-ca.pem"
     if not path.exists():
         advice = "start the proxy once; if it has run, name its folder: --confdir"
-        yield Diagnosis("authority", Condition.WARNING, f"{path}: there is none yet", advice)
+        yield Diagnosis(About.AUTHORITY, Condition.WARNING, f"{path}: there is none yet", advice)
         return
     try:
         octets = read_private(path, _LONGEST)
         authority = x509.load_pem_x509_certificate(octets)
     except (OSError, ValueError) as error:
         condition = Condition.UNKNOWN if isinstance(error, PermissionError) else Condition.WRONG
-        yield Diagnosis("authority", condition, f"{path}: {reason_of(error)}", f"chmod 600 {path}, for its owner")
+        yield Diagnosis(About.AUTHORITY, condition, f"{path}: {reason_of(error)}", f"chmod 600 {path}, for its owner")
         return
     end, days = authority.not_valid_after_utc, (authority.not_valid_after_utc - now).days
     renew = f"move {folder}/mitmproxy-ca* away, start the proxy, and install the new certificate on every device"
     if authority.not_valid_before_utc > now:
-        yield Diagnosis("authority", Condition.WRONG, f"{path}: it is not valid yet", "set the clock of this machine")
+        yield Diagnosis(
+            About.AUTHORITY, Condition.WRONG, f"{path}: it is not valid yet", "set the clock of this machine"
+        )
     elif end <= now:
-        yield Diagnosis("authority", Condition.WRONG, f"{path}: it has ended on {end:%Y-%m-%d}", renew)
+        yield Diagnosis(About.AUTHORITY, Condition.WRONG, f"{path}: it has ended on {end:%Y-%m-%d}", renew)
     elif days < _NOTICE:
-        yield Diagnosis("authority", Condition.WARNING, f"{path}: it ends on {end:%Y-%m-%d}, in {days} days", renew)
+        yield Diagnosis(About.AUTHORITY, Condition.WARNING, f"{path}: it ends on {end:%Y-%m-%d}, in {days} days", renew)
     else:
-        yield Diagnosis("authority", Condition.GOOD, f"{path}: valid until {end:%Y-%m-%d}")
+        yield Diagnosis(About.AUTHORITY, Condition.GOOD, f"{path}: valid until {end:%Y-%m-%d}")
     if os.name == "posix" and path.stat().st_mode & S_IWGRP:
-        yield Diagnosis("authority", Condition.WRONG, f"{path}: its group can change it", f"chmod 600 {path}")
+        yield Diagnosis(About.AUTHORITY, Condition.WRONG, f"{path}: its group can change it", f"chmod 600 {path}")
 
 
 def examine_clock(policy: Policy, now: datetime) -> Iterator[Diagnosis]:
@@ -195,17 +199,19 @@ def examine_clock(policy: Policy, now: datetime) -> Iterator[Diagnosis]:
     told = f"it is {own:%H:%M} in the policy's time zone {policy.zone}"
     if policy.zone is UTC and local.utcoffset() != own.utcoffset():
         advice = "write the time zone into the policy, such as timezone: Europe/Berlin"
-        yield Diagnosis("clock", Condition.WARNING, f"{told}, and {local:%H:%M} on this machine", advice)
+        yield Diagnosis(About.CLOCK, Condition.WARNING, f"{told}, and {local:%H:%M} on this machine", advice)
     else:
-        yield Diagnosis("clock", Condition.GOOD, told)
+        yield Diagnosis(About.CLOCK, Condition.GOOD, told)
     state = clock_state()
     if state == _UNSYNCHRONIZED:
         advice = "have chrony or systemd-timesyncd run, if this machine's host does not keep it right"
-        yield Diagnosis("clock", Condition.UNKNOWN, "the kernel knows of nothing that keeps the clock right", advice)
+        yield Diagnosis(
+            About.CLOCK, Condition.UNKNOWN, "the kernel knows of nothing that keeps the clock right", advice
+        )
     elif state is None:
-        yield Diagnosis("clock", Condition.UNKNOWN, "whether something keeps it right, only Linux says")
+        yield Diagnosis(About.CLOCK, Condition.UNKNOWN, "whether something keeps it right, only Linux says")
     else:
-        yield Diagnosis("clock", Condition.GOOD, "something keeps it right")
+        yield Diagnosis(About.CLOCK, Condition.GOOD, "something keeps it right")
 
 
 def examine_schedules(policy: Policy, now: datetime) -> Iterator[Diagnosis]:
@@ -217,7 +223,9 @@ def examine_schedules(policy: Policy, now: datetime) -> Iterator[Diagnosis]:
         last = max((turn - 1 for entry in schedule.entries for turn in entry.turns()), default=today)
         if last < today:
             why = f"the schedule {name}: the last of its dates was {date.fromordinal(last)}"
-            yield Diagnosis("policy", Condition.WARNING, why, "write the next ones into the policy, or take these out")
+            yield Diagnosis(
+                About.POLICY, Condition.WARNING, why, "write the next ones into the policy, or take these out"
+            )
 
 
 def clock_state() -> int | None:

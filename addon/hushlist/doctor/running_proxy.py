@@ -10,7 +10,7 @@ from ipaddress import ip_address
 from pathlib import Path
 from typing import NamedTuple
 
-from hushlist.doctor.diagnosis import Condition, Diagnosis
+from hushlist.doctor.diagnosis import About, Condition, Diagnosis
 from hushlist.system.files import read_regular, reason_of
 
 #: the host of the live page, which the proxy answers itself
@@ -33,26 +33,26 @@ def examine_proxy(host: str, port: int, authority: Path) -> Iterator[Diagnosis]:
         answer = _ask(HTTPConnection(host, port, timeout=_PATIENCE), f"http://{HOST}/readyz")
     except (OSError, HTTPException) as error:
         advice = "start it, or name where it listens: --proxy; systemctl status hushlist, journalctl -u hushlist"
-        yield Diagnosis("proxy", Condition.WRONG, f"nothing answers at {place}: {_why(error)}", advice)
+        yield Diagnosis(About.PROXY, Condition.WRONG, f"nothing answers at {place}: {_why(error)}", advice)
         return
     yield from _examine_listening(port)
     if answer.status == 407:
         told = f"the proxy at {place} asks for a name and a password: nothing more was asked"
-        yield Diagnosis("proxy", Condition.UNKNOWN, told)
+        yield Diagnosis(About.PROXY, Condition.UNKNOWN, told)
         return
     health = _health(answer)
     if health is not None:
         is_ready, reason = health
         condition = Condition.GOOD if is_ready else Condition.WRONG
         advice = "" if is_ready else "see what the proxy has logged: journalctl -u hushlist"
-        yield Diagnosis("proxy", condition, f"at {place}: {reason}", advice)
+        yield Diagnosis(About.PROXY, condition, f"at {place}: {reason}", advice)
     elif _is_ours(host, port):
         told = f"Hushlist answers at {place}, but does not show this machine its live page"
-        yield Diagnosis("proxy", Condition.UNKNOWN, told, "ask on the machine itself, or by the policy's live")
+        yield Diagnosis(About.PROXY, Condition.UNKNOWN, told, "ask on the machine itself, or by the policy's live")
     else:
         told = f"what answers at {place} is not Hushlist: status {answer.status} for its own page"
         yield Diagnosis(
-            "proxy", Condition.WRONG, told, "start mitmdump with -s addon/filter.py, or name another --proxy"
+            About.PROXY, Condition.WRONG, told, "start mitmdump with -s addon/filter.py, or name another --proxy"
         )
         return
     yield _examine_decryption(host, port, authority)
@@ -86,7 +86,9 @@ def _is_ours(host: str, port: int) -> bool:
 def _examine_decryption(host: str, port: int, authority: Path) -> Diagnosis:
     """Go through the proxy over https, as a browser that trusts the authority."""
     if not authority.exists():
-        return Diagnosis("proxy", Condition.UNKNOWN, f"whether https works: there is no {authority}", "name --confdir")
+        return Diagnosis(
+            About.PROXY, Condition.UNKNOWN, f"whether https works: there is no {authority}", "name --confdir"
+        )
     try:
         context = ssl.create_default_context(cafile=authority)
         connection = HTTPSConnection(host, port, timeout=_PATIENCE, context=context)
@@ -95,11 +97,11 @@ def _examine_decryption(host: str, port: int, authority: Path) -> Diagnosis:
     except ssl.SSLCertVerificationError as error:
         told = f"https goes through, but not by the authority {authority}: {error.verify_message}"
         advice = "name the folder that the proxy has: --confdir; devices need the certificate of that one"
-        return Diagnosis("proxy", Condition.WRONG, told, advice)
+        return Diagnosis(About.PROXY, Condition.WRONG, told, advice)
     except (OSError, HTTPException) as error:
         advice = "see what the proxy has logged: journalctl -u hushlist"
-        return Diagnosis("proxy", Condition.WRONG, f"https does not go through: {_why(error)}", advice)
-    return Diagnosis("proxy", Condition.GOOD, f"https goes through, by the authority {authority}")
+        return Diagnosis(About.PROXY, Condition.WRONG, f"https does not go through: {_why(error)}", advice)
+    return Diagnosis(About.PROXY, Condition.GOOD, f"https goes through, by the authority {authority}")
 
 
 def _why(error: Exception) -> str:
@@ -113,7 +115,7 @@ def _examine_listening(port: int) -> Iterator[Diagnosis]:
     told = f"port {port} is open at {', '.join(addresses)}"
     if all(ip_address(address).is_loopback for address in addresses):
         told += ": for this machine alone"
-    yield Diagnosis("ports", Condition.GOOD, told)
+    yield Diagnosis(About.PORTS, Condition.GOOD, told)
 
 
 def _listening(port: int) -> Iterator[str]:

@@ -58,10 +58,14 @@ def test_out_writes_all_into_a_new_private_file(run: Run) -> None:
 def test_json_has_the_figures_and_on_demand_the_rules(run: Run) -> None:
     arguments = ("leak", "l.yaml", "--json", "--jobs", "1", "--dictionary", "words.txt")
     plain = json.loads(run(*arguments)[1])
-    assert (plain["hashes"], plain["recovered"], plain["entries"], plain["tried"]) == (30, 25, 25, 50)
-    assert plain["kinds"][0]["bits"] == 256
-    assert "rules" not in plain
-    assert plain["tried"] / plain["seconds"] == plain["per_second"]
+    (row,), seconds, estimated = plain["kinds"], plain["seconds"], plain["estimates"]
+    assert plain == {
+        **{"source": "l.yaml", "hashes": 30, "recovered": 25, "share": 25 / 30, "kinds": [row], "clear": 0},
+        **{"entries": 25, "tried": 50, "seconds": seconds, "per_second": 50 / seconds, "jobs": 1},
+        **{"estimates": estimated, "verdict": plain["verdict"]},
+    }
+    assert all(one.keys() == {"dictionary", "seconds"} for one in estimated)
+    assert row["bits"] == 256
     rules = json.loads(run(*arguments, "--show")[1])["rules"]
     assert rules[0] == {"line": 2, "plaintext": "h0.example/", "table": "sha256, 32 octets"}
 

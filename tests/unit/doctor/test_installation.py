@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import time
 from collections.abc import Iterable
 from dataclasses import replace
@@ -16,8 +17,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 from cryptography.x509.oid import NameOID
 
+from documentation import COMMANDS, joined
 from hushlist.doctor import installation
-from hushlist.doctor.diagnosis import Condition, Diagnosis
+from hushlist.doctor.diagnosis import About, Condition, Diagnosis
 from hushlist.doctor.installation import (
     examine_authority,
     examine_clock,
@@ -56,6 +58,8 @@ PLAIN = "layers: [{name: lists, lists: [own.hosts]}]\n"
 class TestVersions:
     def test_programs_are_told_by_these_words(self) -> None:
         assert [*Condition] == ["good", "warning", "wrong", "cannot tell"]
+        (table,) = re.findall(r"\| it looks at \|.*\n\| --- .*\n((?:\|.*\n)+)", joined(COMMANDS))
+        assert [*About] == re.findall(r"\w+", " ".join(re.findall(r"^\| ([^|]*) \|", table, re.MULTILINE)))
 
     def test_what_is_tested_is_good(self) -> None:
         (one,) = examine_versions()
@@ -323,5 +327,5 @@ class TestSchedules:
 
 
 def test_a_diagnosis_is_plain() -> None:
-    plain = json.dumps(Diagnosis("clock", Condition.UNKNOWN, "x")._asdict())
+    plain = json.dumps(Diagnosis(About.CLOCK, Condition.UNKNOWN, "x")._asdict())
     assert json.loads(plain) == {"about": "clock", "condition": "cannot tell", "what": "x", "advice": ""}

@@ -50,6 +50,7 @@ def read(
             [(1, "a.example/"), (2, "b.example/"), (3, "c.example/")],
         ),
         (read_hosts, "255.255.255.255 broadcasthost\nfe80::1%lo0 localhost\nff02::1 ip6-allnodes", []),
+        (read_hosts, "::1 ip6-loopback\nfe00::0 ip6-localnet ip6-mcastprefix\nff02::2 ip6-allrouters ip6-allhosts", []),
     ],
 )
 def test_lists_that_people_have_are_read(reader: Reader, text: str, rules: list[object]) -> None:

@@ -22,6 +22,11 @@ HEAD = "$TTL 2h;\n$ORIGIN rpz.example.\n@ SOA a.example. b.example. ( 1 12h ; se
         # classes and TTLs in any order
         ("a.example 60 IN CNAME .\nb.example IN 1h30m CNAME .\nc.example IN CNAME .\nd.example 1w CNAME .",
          ["6:a.example/", "7:b.example/", "8:c.example/", "9:d.example/"]),
+        ("a.example CH CNAME .\nb.example HS CNAME .\nc.example CS CNAME .",
+         ["6:a.example/", "7:b.example/", "8:c.example/"]),
+        # what signs the zone
+        (" RRSIG NS 8 2 60 1 2 3 rpz. x\n NSEC a SOA\n NSEC3 1 0 0 - x\n NSEC3PARAM 1 0 0 -\n DNSKEY 256 3 8 x\n"
+         " CDS 1 8 2 x\n CDNSKEY 256 3 8 x\n ZONEMD 1 1 1 x\na.example CNAME .", ["14:a.example/"]),
         # absolute owners, and another origin
         ("A.Example.RPZ.example. CNAME .", ["6:a.example/"]),
         ("$ORIGIN example.rpz.example.\na CNAME .\n$ORIGIN b\nx CNAME .", ["7:a.example/", "9:x.b.example/"]),

@@ -88,7 +88,9 @@ def test_the_language_is_the_one_that_the_reader_wants_most(header: str, languag
         ("zh", "zh-hans"),
         ("zh-CN,zh;q=0.9,en;q=0.8", "zh-hans"),
         ("zh-Hans-HK", "zh-hans"),
-        ("zh-SG", "zh-hans"),
+        *((f"zh-{region}, en;q=0.1", "zh-hans") for region in ("CN", "SG", "MY", "Hans")),
+        # and those that are left for others
+        *((f"zh-{region}, en;q=0.1", "en") for region in ("TW", "HK", "MO", "Hant")),
         # nobody gets simplified characters who asks for traditional ones
         ("zh-TW,zh;q=0.9,en-US;q=0.8,en;q=0.7", "en"),
         ("zh-Hant-CN, ja;q=0.5", "ja"),

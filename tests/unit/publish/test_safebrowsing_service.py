@@ -229,6 +229,7 @@ def test_what_is_no_request(service: SafeBrowsingService, path: str, query: str,
     answer = get(service, path, query)
     assert answer.status == status
     assert why in error_of(answer)
+    assert json.loads(answer.octets)["error"]["status"] == {400: "INVALID_ARGUMENT", 404: "NOT_FOUND"}[status]
 
 
 def test_queries_that_ask_for_too_much(service: SafeBrowsingService) -> None:

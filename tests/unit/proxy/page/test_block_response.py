@@ -37,11 +37,13 @@ def request(path: str = "/", method: str = "GET", **headers: str) -> http.Reques
         (request(sec_fetch_dest="object"), AnswerKind.PAGE),
         (request(sec_fetch_dest="Image", accept="text/html"), AnswerKind.IMAGE),
         (request(sec_fetch_dest="script"), AnswerKind.SCRIPT),
-        (request(sec_fetch_dest="worker"), AnswerKind.SCRIPT),
-        (request(sec_fetch_dest="serviceworker"), AnswerKind.SCRIPT),
+        *(
+            (request(sec_fetch_dest=name), AnswerKind.SCRIPT)
+            for name in ("worker", "sharedworker", "serviceworker", "audioworklet", "paintworklet")
+        ),
         (request(sec_fetch_dest="style"), AnswerKind.STYLE),
         (request("/x.js", sec_fetch_dest="empty"), AnswerKind.DATA),
-        (request(sec_fetch_dest="manifest"), AnswerKind.DATA),
+        *((request(sec_fetch_dest=name), AnswerKind.DATA) for name in ("json", "manifest", "report")),
         (request(sec_fetch_dest="audio"), AnswerKind.MEDIA),
         (request(sec_fetch_dest="video"), AnswerKind.MEDIA),
         (request(sec_fetch_dest="track"), AnswerKind.MEDIA),
