@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+from importlib import import_module
+from operator import attrgetter
 from pathlib import Path
 
 import pytest
@@ -13,6 +15,118 @@ ALL = (*PAGES, "addon/README.md", "tests/bench/README.md", "tests/conformance/RE
 _CODE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
 _LINK = re.compile(r"\]\(([^)\s]+)\)")
 _NO_LETTER = re.compile(r"[^\w\- ]")
+_WORDS = {
+    2: "two",
+    3: "three",
+    4: "four",
+    5: "five",
+    6: "six",
+    9: "nine",
+    10: "ten",
+    20: "twenty",
+    30: "thirty",
+    100: "hundred",
+}
+_KIB, _MIB, _GIB, _HOUR, _DAY = 1 << 10, 1 << 20, 1 << 30, 3600, 86400
+#: page -> what it promises, with "#" for the number, the constants that keep it, and their unit
+PROMISES: dict[str, list[tuple[str, str, int]]] = {
+    "SECURITY.md": [
+        ("# seconds for an answer at most", "hushlist.decide.confirmations:PATIENCE", 1),
+        ("an answer at most, # with its turn", "hushlist.decide.confirmations:LONGEST_WAIT", 1),
+        ("no more than # MiB of full hashes", "hushlist.compiling.prefix_service:_LONGEST_ANSWER", _MIB),
+        ("A target of more than # KiB, or headers", "hushlist.url.request:LONGEST_TARGET", _KIB),
+        ("A target of more than # KiB, or headers", "hushlist.url.http_head:LONGEST_HEADERS", _KIB),
+        ("sends # KiB of a head", "hushlist.proxy.bounds.bounded_http:MOST_WAITING", _KIB),
+        ("# KiB of a ClientHello", "hushlist.proxy.bounds.bounded_names:LONGEST_HELLO", _KIB),
+        ("# MiB of a WebSocket's message", "hushlist.proxy.bounds.bounded_websocket:LONGEST_MESSAGE", _MIB),
+        ("the last # are kept for", "hushlist.proxy.bounds.bounded_websocket:MOST_MESSAGES", 1),
+        ("kept for recordings, or # MiB", "hushlist.proxy.bounds.bounded_websocket:LONGEST_MESSAGE", _MIB),
+        ("Of each client, # names are looked up", "hushlist.proxy.connections.name_lookups:MOST_OF_CLIENT", 1),
+        ("while # MiB of answers waits", "hushlist.proxy.connections.client_connections:MOST_UNREAD", _MIB),
+        ("names of a DNS message have # KiB", "hushlist.proxy.bounds.bounded_dns:MOST_OF_NAMES", _KIB),
+        ("a DNS connection has # questions", "hushlist.proxy.bounds.bounded_dns:MOST_QUESTIONS", 1),
+        ("the rest # requests a minute are free", "hushlist.decide.quota_meter:MOST_BACKGROUND", 1),
+        ("requests for access: # that wait", "hushlist.unblock.access_requests:MOST_WAITING", 1),
+    ],
+    "rules/README.md": [
+        ("have at most # octets", "hushlist.lists.list_source:LONGEST_LINE", 1),
+        ("at most # levels deep", "hushlist.lists.yaml_nodes:_DEEPEST", 1),
+        ("A YAML file has at most # MiB", "hushlist.system.files:LONGEST_DOCUMENT", _MIB),
+        ("line by line # GiB", "hushlist.system.files:LONGEST_LIST", _GIB),
+        ("popular domains # MiB", "hushlist.system.files:LONGEST_WHOLE", _MIB),
+        ("up to # for each file", "hushlist.lists.list_source:MOST_KEPT", 1),
+    ],
+    "rules/admin.md": [
+        ("A session ends after # hours", "hushlist.admin.admin_store:SESSION", _HOUR),
+        ("in the last # days", "hushlist.admin.admin_store:DEVICE", _DAY),
+        ("# at one name within an hour", "hushlist.admin.admin_store:MOST_TRIES_OF_NAME", 1),
+        ("There are # blocks at most", "hushlist.unblock.overrides:MOST_BLOCKS", 1),
+        ("the # newest records of the log", "hushlist.admin.what_holds:MOST_PREVIEWED", 1),
+        ("has the last # records", "hushlist.admin.admin_store:MOST_RECORDED", 1),
+        ("at most # KiB: else", "hushlist.proxy.dashboard.admin_api:LONGEST_BODY", _KIB),
+    ],
+    "rules/commands.md": [
+        ("Up to # sites are counted", "hushlist.audit.replay.tally:MOST_NAMES", 1),
+        ("for files of at most # MiB", "hushlist.system.files:LONGEST_WHOLE", _MIB),
+        ("no more than # updates at one time", "hushlist.publish.list_server:MOST_OF_CALLER", 1),
+        ("still served for # seconds", "hushlist.proxy.service.graceful_stop:NOTICE", 1),
+        ("ends within # days |", "hushlist.doctor.installation:_NOTICE", 1),
+    ],
+    "rules/groups.md": [("at most # schedules in a row", "hushlist.policy.schedule:_DEEPEST", 1)],
+    "rules/lists.md": [
+        ("path has at most # names", "hushlist.lists.patterns:_MOST_NAMES", 1),
+        ("A name has at most # characters", "hushlist.url.hrn:LONGEST_NAME", 1),
+        ("and # levels below the host", "hushlist.url.hrn:MOST_LEVELS", 1),
+        ("the first # KiB of the content", "hushlist.lists.format_detection:HEAD", _KIB),
+        ("from an hour to # weeks", "hushlist.compiling.list_update:_MOST", 7 * _DAY),
+        ("at most # redirects", "hushlist.compiling.list_fetch:_MOST_REDIRECTS", 1),
+        ("the server tells, in # minutes", "hushlist.compiling.list_fetch:LONGEST_FETCH", 60),
+        ("anything, # times at most", "hushlist.match.filters.network_filter:_MOST_WILDCARDS", 1),
+        ("in the URL, with # groups at most", "hushlist.match.filters.linear_regex:_MOST_GROUPS", 1),
+        ("people call it, in at most # characters", "hushlist.lists.list_source:LONGEST_TITLE", 1),
+        ("block page says, in at most # characters", "hushlist.lists.list_source:LONGEST_REASON", 1),
+        ("fewer than # rules may lose", "hushlist.compiling.gate:_FEW", 1),
+        ("plain format of fewer than # even", "hushlist.compiling.gate:_VERY_FEW", 1),
+        ("once that has a # requests", "hushlist.compiling.logged_visits:FEWEST", 1),
+        ("at most # of them, spread evenly", "hushlist.compiling.logged_visits:MOST_RECORDS", 1),
+    ],
+    "rules/log.md": [
+        ("from `# KiB` to `1 GiB`", "hushlist.policy.proxy_settings:_LEAST_SIZE", _KIB),
+        ("from `64 KiB` to `# GiB`", "hushlist.policy.proxy_settings:_MOST_SIZE", _GIB),
+        ("a thread and # records", "hushlist.journal.log_writer:MOST_WAITING", 1),
+    ],
+    "rules/fleet.md": [("no answer after # seconds counts", "hushlist.system.postgres:ANSWER", 1)],
+    "rules/network.md": [("is good for # seconds", "hushlist.proxy.connections.dns_queries:TTL", 1)],
+    "rules/quotas.md": [
+        ("gets at most # requests a minute", "hushlist.decide.quota_meter:MOST_BACKGROUND", 1),
+        ("When # minutes are left", "hushlist.decide.quota_meter:WARNING_LEFT", 1),
+        ("The store keeps, for # days", "hushlist.unblock.use_minutes:KEPT", 1440),
+    ],
+    "rules/safe-browsing.md": [
+        ("At most # prefixes and", "hushlist.decide.confirmations:MOST_PREFIXES", 1),
+        ("prefixes and # hashes are", "hushlist.decide.confirmations:MOST_HASHES", 1),
+        ("answered after # seconds", "hushlist.decide.confirmations:PATIENCE", 1),
+        ("A question has up to # prefixes", "hushlist.decide.confirmations:MOST_ASKED", 1),
+        ("asked # times a second", "hushlist.decide.confirmations:_EACH_SECOND", 1),
+        ("after # times in a row", "hushlist.decide.confirmations:_IN_A_ROW", 1),
+        ("asks for beyond # prefixes", "hushlist.decide.confirmations:MOST_OF_CLIENT", 1),
+        ("no turn within # seconds", "hushlist.decide.confirmations:LONGEST_WAIT", 1),
+    ],
+    "rules/unblocking.md": [
+        ("# wrong tries within a quarter", "hushlist.unblock.wrong_tries:MOST_TRIES", 1),
+        ("A # within an hour lock everybody", "hushlist.unblock.wrong_tries:MOST_TRIES_OF_ALL", 1),
+        ("up to # day.", "hushlist.unblock.wrong_tries:DAY", _DAY),
+        ("A client has # that wait", "hushlist.unblock.access_requests:MOST_WAITING_OF_CLIENT", 1),
+        ("and makes # a day", "hushlist.unblock.access_requests:MOST_OF_CLIENT", 1),
+        ("a day at most, # wait in all", "hushlist.unblock.access_requests:MOST_WAITING", 1),
+        ("the same host for # hour.", "hushlist.unblock.access_requests:REST", _HOUR),
+        ("are kept for # week", "hushlist.unblock.access_requests:KEPT", 7 * _DAY),
+        ("A URL of more than # characters", "hushlist.unblock.grants:LONGEST_TARGET", 1),
+        ("has # seconds |", "hushlist.notify.delivery:PATIENCE", 1),
+        ("At most # notices go out", "hushlist.notify.notifier:MOST_NOTICES", 1),
+        ("and # that one client has caused", "hushlist.notify.notifier:MOST_OF_CLIENT", 1),
+    ],
+}
 
 
 def text_of(page: Path) -> str:
@@ -45,3 +159,20 @@ def test_the_front_door_says_what_the_filter_cannot_see() -> None:
     page = text_of(ROOT / "README.md")
     for words in ("only what goes through the proxy", "does not look into pages", "Hashes hide a list"):
         assert words in page
+
+
+def promised(promise: str, number: float) -> list[str]:
+    """A promise with its number: in digits, or as a word."""
+    ways = [f"{number:,.0f}", _WORDS.get(int(number), ""), *(("a", "an") if number == 1 else ())]
+    return [promise.replace("#", way) for way in ways if way and number == int(number)]
+
+
+@pytest.mark.parametrize("page", PROMISES)
+def test_every_bound_is_as_promised(page: str) -> None:
+    text, broken = " ".join((ROOT / page).read_text(encoding="utf-8").lower().split()), []
+    for promise, place, unit in PROMISES[page]:
+        module, _, name = place.partition(":")
+        number = attrgetter(name)(import_module(module)) / unit
+        if not any(way.lower() in text for way in promised(promise, number)):
+            broken.append((promise, place, number))
+    assert broken == []

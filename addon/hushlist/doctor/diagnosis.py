@@ -43,7 +43,7 @@ class Diagnosis(NamedTuple):
     def is_finding(self) -> bool:
         """Whether somebody has to do something.
 
-        >>> Diagnosis(About.CLOCK, Condition.UNKNOWN, "").is_finding, Diagnosis(About.CLOCK, Condition.WRONG, "").is_finding
-        (False, True)
+        >>> [Diagnosis(About.CLOCK, one, "").is_finding for one in (Condition.UNKNOWN, Condition.WRONG)]
+        [False, True]
         """
         return self.condition in (Condition.WARNING, Condition.WRONG)

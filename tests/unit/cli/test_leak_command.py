@@ -60,9 +60,19 @@ def test_json_has_the_figures_and_on_demand_the_rules(run: Run) -> None:
     plain = json.loads(run(*arguments)[1])
     (row,), seconds, estimated = plain["kinds"], plain["seconds"], plain["estimates"]
     assert plain == {
-        **{"source": "l.yaml", "hashes": 30, "recovered": 25, "share": 25 / 30, "kinds": [row], "clear": 0},
-        **{"entries": 25, "tried": 50, "seconds": seconds, "per_second": 50 / seconds, "jobs": 1},
-        **{"estimates": estimated, "verdict": plain["verdict"]},
+        "source": "l.yaml",
+        "hashes": 30,
+        "recovered": 25,
+        "share": 25 / 30,
+        "kinds": [row],
+        "clear": 0,
+        "entries": 25,
+        "tried": 50,
+        "seconds": seconds,
+        "per_second": 50 / seconds,
+        "jobs": 1,
+        "estimates": estimated,
+        "verdict": plain["verdict"],
     }
     assert all(one.keys() == {"dictionary", "seconds"} for one in estimated)
     assert row["bits"] == 256
