@@ -33,7 +33,7 @@ def examine_proxy(host: str, port: int, authority: Path) -> Iterator[Diagnosis]:
         answer = _ask(HTTPConnection(host, port, timeout=_PATIENCE), f"http://{HOST}/readyz")
     except (OSError, HTTPException) as error:
         advice = "start it, or name where it listens: --proxy; systemctl status hushlist, journalctl -u hushlist"
-        yield Diagnosis(About.PROXY, Condition.WRONG, f"nothing answers at {place}: {_why(error)}", advice)
+        yield Diagnosis(About.PROXY, Condition.WRONG, f"nothing answers at {place}: {reason_of(error)}", advice)
         return
     yield from _examine_listening(port)
     if answer.status == 407:
@@ -100,12 +100,8 @@ def _examine_decryption(host: str, port: int, authority: Path) -> Diagnosis:
         return Diagnosis(About.PROXY, Condition.WRONG, told, advice)
     except (OSError, HTTPException) as error:
         advice = "see what the proxy has logged: journalctl -u hushlist"
-        return Diagnosis(About.PROXY, Condition.WRONG, f"https does not go through: {_why(error)}", advice)
+        return Diagnosis(About.PROXY, Condition.WRONG, f"https does not go through: {reason_of(error)}", advice)
     return Diagnosis(About.PROXY, Condition.GOOD, f"https goes through, by the authority {authority}")
-
-
-def _why(error: Exception) -> str:
-    return reason_of(error) or type(error).__name__
 
 
 def _examine_listening(port: int) -> Iterator[Diagnosis]:

@@ -136,12 +136,13 @@ def test_a_decision_is_plain_data_for_others() -> None:
         "line": 1,
         "layer": "layer 1",
         "via": None,
+        "title": None,
+        "until": None,
     }
     plain = decision.as_dict()
     assert json.loads(json.dumps(plain)) == plain
-    assert (plain["action"], plain["canonical"], plain["fault"]) == ("tag", URL.decode(), None)
-    assert plain["matches"] == [plain["winner"]]
-    assert match.items() <= plain["winner"].items()  # type: ignore[attr-defined]
+    shown = {"action": "tag", "canonical": URL.decode(), "fault": None, "group": decision.group, "grant": None}
+    assert plain == {**shown, "winner": match, "matches": [match]}
     assert type(plain["action"]) is str
 
 

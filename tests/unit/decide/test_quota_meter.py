@@ -279,6 +279,16 @@ def test_a_page_warns_once_before_the_end(made: Made, minutes: int, warns_at: in
     assert actions == expected
 
 
+def test_whoever_shares_an_address_is_warned_apart(made: Made) -> None:
+    metered, other = made({GAMES: 6}), JO._replace(user="mia")
+    for client in (JO, other):
+        metered.meter.count(metered.judged("https://game.example/", client), metered.engine, is_request=True)
+    metered.go_on()
+    for client in (JO, other):
+        actions = [metered.visit("https://game.example/", client, DOCUMENT) for _ in range(2)]
+        assert actions == [Action.WARN, Action.TAG]
+
+
 def test_nothing_but_a_page_warns(made: Made) -> None:
     metered = made({GAMES: 6})
     for _ in range(6):

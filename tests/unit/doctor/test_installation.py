@@ -177,6 +177,7 @@ class TestFiles:
         (tmp_path / name).chmod((tmp_path / name).stat().st_mode | 0o002)
         ((about, condition, what),) = self.look(policy)
         assert (about, condition) == ("files", Condition.WRONG)
+        assert not any("no other user can change" in one.what for one in examine_files(policy, time.time()))
         assert what.startswith(f"{tmp_path / name}: every user of this machine can change it")
 
     def test_a_file_of_tomorrow_speaks_against_the_clock(self, tmp_path: Path) -> None:

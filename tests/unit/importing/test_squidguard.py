@@ -179,6 +179,21 @@ def test_the_rest_is_blocked_by_time(tmp_path: Path) -> None:
     assert (written("x.example", at="2026-11-22T09:00"), written("x.example", at=EVENING)) == ("block", "pass")
 
 
+def test_a_source_is_one_at_its_own_times_and_says_who_is_in_a_file(tmp_path: Path) -> None:
+    conf = (
+        "dbhome db\ntime t { weekly * 08:00-12:00 }\nsrc late {\n ip 10.8.0.1\n within t\n logfile late.log\n}\n"
+        "src staff { userlist staff.users }\n"
+        "acl {\n late { pass none }\n staff { pass none }\n default { pass any }\n}\n"
+    )
+    path = configured(tmp_path, conf)
+    (tmp_path / "db" / "staff.users").write_text("root:x\nfoo\n")
+    written = Written(read_squidguard(path), tmp_path / "o")
+    assert [written("x.example", user=name) for name in ("root", "foo", "root:x")] == ["block", "block", "pass"]
+    actions = [written("x.example", "10.8.0.1", at=at) for at in ("2026-11-22T09:00", EVENING)]
+    assert actions == ["block", "pass"]
+    assert written.told("logfile") == []
+
+
 def test_ufdbguard_says_category_and_quotes_names(tmp_path: Path) -> None:
     conf = (
         'dbhome "db"\nsafe-search on\ncategory "adult" {\n  domainlist "adult/domains"\n  option x on\n}\n'

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from dataclasses import replace
 from queue import Queue
 from threading import Event
@@ -45,6 +46,10 @@ def test_every_channel_gets_a_notice() -> None:
     assert sorted(channel.name for channel, _ in arrived) == ["the command /bin/one", "the command /bin/other"]
     assert {notice.title for _, notice in arrived} == {"jo asks"}
     told.close()
+    ended = [own for own in threading.enumerate() if own.name == "hushlist: notify"]
+    for own in ended:
+        own.join(PATIENCE)
+    assert not any(own.is_alive() for own in ended)
 
 
 def test_a_channel_that_hangs_holds_up_nobody() -> None:

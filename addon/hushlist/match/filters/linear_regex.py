@@ -111,7 +111,7 @@ def _read(nodes: Sequence[Any], shape: _Shape, *, is_mandatory: bool, is_last: b
             if is_mandatory:
                 shape.steps.append((may_be, False))
                 is_plain = code is sre.LITERAL and own < 128
-                shape.literal += bytes((own,)).lower() if is_plain and own != 42 else b"*"
+                shape.literal += bytes((own,)).lower() if is_plain else b"*"
 
 
 def _repeat(least: int, most: int, body: Any, *, shape: _Shape, is_mandatory: bool, is_last: bool) -> None:

@@ -77,6 +77,10 @@ NONE = "rules: []"
 def test_every_effect_has_its_cause(tmp_path: Path, old: str, new: str, effect: ImpactEffect, change: str) -> None:
     found = impact(tmp_path, old, new, URL, URL, "http://other.example/")
     assert found.effects == {effect: 2}
+    assert found.effects.keys() <= {
+        *("newly blocked", "newly warned of", "newly passed", "blocked instead of warned of"),
+        *("warned of instead of blocked", "another rule decides", "tags only"),
+    }
     ((own, cause),) = found.causes
     assert (own, cause.kind) == (effect, change)
     assert (cause.new is None) is (change == "removed")

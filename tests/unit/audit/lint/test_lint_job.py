@@ -122,9 +122,10 @@ def test_covered_rules_are_found_with_the_broader_rule_s_place(files: Files) -> 
     ]
 
 
-def test_a_rule_of_another_category_covers_nothing(files: Files) -> None:
-    text = "rules: [{expression: b.example, category: 'hrn://c.example/ads'}, x.b.example]"
-    assert linted(files({"l.yaml": text}))[0] == []
+def test_a_rule_of_another_category_action_or_end_covers_nothing(files: Files) -> None:
+    for more in ("category: 'hrn://c.example/ads'", "expires: 2030-01-01", "action: tag"):
+        wide = f"{{expression: b.example, {more}}}, {{address: 192.0.2.0/24, {more}}}"
+        assert linted(files({"l.yaml": f"rules: [{wide}, x.b.example, {{address: 192.0.2.7}}]"}))[0] == []
 
 
 def test_what_is_broad_is_found(files: Files) -> None:
