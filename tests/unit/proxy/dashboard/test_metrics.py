@@ -81,12 +81,33 @@ def note(runtime: Runtime, url: str, duration: int) -> None:
     runtime.statistics.note(LogRecord("", 1e9, decision, "10.0.0.7"), duration)
 
 
+#: metric -> its labels, where no proxies share a store, no list is fetched, and nothing passes by the dry run
+LABELS = {
+    "decisions_total": "action group",
+    "list_decisions_total": "action list file",
+    "category_decisions_total": "action category",
+    "unreadable_total": "",
+    "failures_total": "result",
+    **{f"decision_duration_seconds_{end}": "le" if end == "bucket" else "" for end in ("bucket", "sum", "count")},
+    "mode": "mode",
+    "rules": "layer",
+    "list_rules": "layer list file",
+    "list_modified_timestamp_seconds": "file",
+    "list_held_back": "file",
+    "readings_total": "result",
+    "last_reading_timestamp_seconds": "",
+    **dict.fromkeys(("last_reading_seconds", "last_reading_used", "log_waiting", "log_failing", "store_failing"), ""),
+    **dict.fromkeys(("process_resident_memory_bytes", "start_time_seconds"), ""),
+}
+
+
 def test_all_figures_can_be_read_and_count_what_was_decided(runtime: Runtime) -> None:
     note(runtime, "http://games.example/secret", 1000)
     note(runtime, "http://games.example/secret?b", 1001)
     note(runtime, "http://fine.example/", 10**9)
     text = metrics(runtime)
     samples = list(read(text))
+    assert {one.name.removeprefix("hushlist_"): " ".join(one.labels) for one in samples} == LABELS
     values = {(one.name, *one.labels.values()): one.value for one in samples}
     assert values["hushlist_decisions_total", "block", "default"] == 2
     assert values["hushlist_decisions_total", "pass", "default"] == 1
