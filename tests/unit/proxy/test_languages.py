@@ -97,6 +97,7 @@ def test_the_language_is_the_one_that_the_reader_wants_most(header: str, languag
         ("zh;q=0.9, zh-HK, de;q=0.1", "de"),
         ("zh-TW, zh-CN;q=0.5", "zh-hans"),
         ("zh-CN;q=0, zh, de;q=0.1", "de"),
+        ("zh-TW;q=0, zh, de;q=0.1", "zh-hans"),
     ],
 )
 def test_dutch_japanese_and_chinese_are_found(header: str, language: str) -> None:

@@ -16,7 +16,7 @@ from jsonschema import Draft202012Validator
 from mitmproxy import exceptions, http
 from mitmproxy.test import taddons, tflow
 
-from hushlist.admin import administration
+from hushlist.admin import administration, what_holds
 from hushlist.admin.admin_store import AdminStore, default_path
 from hushlist.policy.admin import Role
 from hushlist.proxy.addon import Hushlist
@@ -1043,7 +1043,7 @@ def test_what_holds_for_a_client_is_told(hushlist: Hushlist, use: Callable[..., 
 
 
 def test_a_preview_counts_what_a_rule_would_have_covered(
-    hushlist: Hushlist, use: Callable[..., Path], browser: Browser, tmp_path: Path
+    hushlist: Hushlist, use: Callable[..., Path], browser: Browser, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     use()
     assert browser.sign_in("vera") == 200
@@ -1070,10 +1070,14 @@ def test_a_preview_counts_what_a_rule_would_have_covered(
     ):
         assert browser.call("GET", f"/preview?{query}")[1]["changed"] == changed, query
     found = browser.call("GET", "/preview?scope=url&target=http://www.blocked.example/a")[1]
-    assert {one["url"] for one in found["addresses"]} == {
+    assert sorted(one["url"] for one in found["addresses"]) == [
         "http://www.blocked.example/a",
         "http://www.blocked.example/a/b",
-    }
+    ]
+    assert [(one["action"], one["count"]) for one in found["addresses"]] == [("block", 1)] * 2
+    monkeypatch.setattr(what_holds, "MOST_PREVIEWED", 4)
+    for host, is_all in (("fine", True), ("blocked", False)):
+        assert browser.call("GET", f"/preview?scope=host&target={host}.example")[1]["is_all"] is is_all
 
 
 def test_a_whole_number_may_have_a_fraction_of_nothing(manager: Browser) -> None:
