@@ -18,6 +18,15 @@ from mitmproxy.test import taddons
 
 from hushlist.proxy.addon import Hushlist
 
+#: headers that keep other sites, caches and guesses about content away
+GUARDS = {
+    "Cache-Control": "no-store",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+
 
 def add_proxy_options(context: taddons.context) -> None:
     """Add the options of mitmproxy's own proxy server that the addon needs; the server is not part of the context."""

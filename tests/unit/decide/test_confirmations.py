@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection
 from concurrent.futures import Future, wait
 from dataclasses import replace
-from threading import Condition, Event
+from threading import Condition, Event, Thread
 
 import pytest
 
@@ -71,6 +71,22 @@ def question(digest: bytes, service: SafeBrowsing = SERVICE, size: int = 4) -> Q
 def kinds(known: Confirmations, asked: Question) -> list[str] | None:
     verdict = known.verdict(asked)
     return None if verdict is None else [threat.kind for threat in verdict.threats]
+
+
+def test_where_no_thread_can_begin_nobody_waits(
+    known: Confirmations, server: Server, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def start(self: Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Thread, "start", start)
+        (waiting,) = known.ask_soon([question(BAD)], "10.0.0.7")
+        assert waiting.done()
+    assert known.verdict(question(BAD)) is None
+    (waiting,) = known.ask_soon([question(BAD)], "10.0.0.7")
+    wait([waiting], PATIENT)
+    assert kinds(known, question(BAD)) == ["MALWARE"]
 
 
 def test_nothing_is_known_before_somebody_asks(known: Confirmations) -> None:

@@ -24,7 +24,7 @@ import hushlist
 from hushlist.journal import log_files as folder_module
 from hushlist.journal import log_writer as module
 from hushlist.journal.log_database import Database, find_records
-from hushlist.journal.log_files import CURRENT, DATABASE, LineFiles, locked, older_files
+from hushlist.journal.log_files import CURRENT, DATABASE, LineFiles, locked, older_files, read_newest_first
 from hushlist.journal.log_identifiers import keep_key
 from hushlist.journal.log_record import Privacy, to_line
 from hushlist.journal.log_writer import LogWriter
@@ -508,6 +508,18 @@ def test_what_cannot_be_compressed_stays_as_it_is(tmp_path: Path, monkeypatch: p
         files.append([({}, b'{"reference": %d}\n' % number)], EVE)
     assert [path.suffix for path in older_files(tmp_path)] == [".jsonl"]
     assert [*tmp_path.glob("*.part")] == []
+
+
+def test_a_file_that_is_compressed_while_others_are_read_is_read(tmp_path: Path) -> None:
+    files = LineFiles(tmp_path, LogSettings(size=10, files=9, days=3650))
+    for number in range(2):
+        files.append([({}, b'{"reference": %d}\n' % number)], EVE)
+    read = read_newest_first(tmp_path)
+    assert next(read) == [b'{"reference": 1}']
+    (older,) = older_files(tmp_path)
+    older.with_name(f"{older.name}.gz").write_bytes(gzip.compress(older.read_bytes()))
+    older.unlink()
+    assert [*read] == [[b'{"reference": 0}']]
 
 
 def test_what_a_process_left_half_compressed_is_removed(tmp_path: Path) -> None:

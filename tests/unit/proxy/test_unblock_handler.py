@@ -181,6 +181,7 @@ def test_the_passphrase_lets_this_client_alone_to_that_scope_alone_for_that_time
 ) -> None:
     answer = pupil.page("http://games.example/a?b").unlock(scope)
     assert (answer.status_code, answer.headers["location"]) == (303, "/a?b")
+    assert (answer.headers["cache-control"], answer.headers["referrer-policy"]) == ("no-store", "no-referrer")
     assert all(map(pupil.passes, passing))
     assert not any(map(pupil.passes, blocked))
     assert not any(map(other.passes, passing))

@@ -35,8 +35,8 @@ from hushlist.url.request import Request
 #: examples of each list and category, of each kind of breakage, and of popular domains together
 MOST_EXAMPLES = 12
 MOST_BROKEN_EXAMPLES = 100
-#: rules with an example: those with the smallest hashes
-MOST_RULES_WITH_EXAMPLE = 1 << 14
+#: names with examples: those with the smallest hashes
+_MOST_WITH_EXAMPLE = 1 << 14
 #: broken records that are named
 MOST_NAMED = 100
 #: slowest decisions
@@ -67,7 +67,7 @@ class Examples:
 
     __slots__ = ("_by_name", "most_each", "most_names")
 
-    def __init__(self, most_each: int, most_names: int = 1 << 14) -> None:
+    def __init__(self, most_each: int, most_names: int = _MOST_WITH_EXAMPLE) -> None:
         self.most_each, self.most_names = most_each, most_names
         self._by_name: dict[Hashable, list[Ranked]] = {}
 
@@ -325,7 +325,7 @@ class AuditTally(SourceTally):
     tls_hosts: dict[str, DistinctNames] = field(default_factory=dict)
     tls_connections: dict[str, DistinctNames] = field(default_factory=dict)
 
-    rule_examples: Examples = field(default_factory=lambda: Examples(1, MOST_RULES_WITH_EXAMPLE))
+    rule_examples: Examples = field(default_factory=lambda: Examples(1))
     #: of lists and categories
     other_examples: Examples = field(default_factory=lambda: Examples(MOST_EXAMPLES))
     #: by resource type of a breakage, and ``POPULAR``

@@ -136,6 +136,7 @@ def test_flows_of_old_versions_may_have_text_in_place_of_octets() -> None:
         (b"0:}", "it is no flow that can be read: KeyError('request')"),
         (b"3:abc?", "there is no type '?'"),
         (b"6:9:abcd}", "what is in it is longer than it"),
+        (b"6:4:abcd}", "what is in it is longer than it"),
         (b"4:1:a,}", "a dictionary has no value for each key"),
         (b"8:1:1#1:1#}", "a key is no text"),
         (b"1:x#", "a number or word is none"),

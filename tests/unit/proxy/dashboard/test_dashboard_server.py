@@ -22,7 +22,7 @@ from hushlist.policy.proxy_settings import FailureCause
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.dashboard import dashboard_server
 from hushlist.proxy.languages import TEXTS, live_texts
-from unit.mitmproxied import own_answer
+from unit.mitmproxied import GUARDS, own_answer
 
 DATA = {"X-Hushlist": "live"}
 
@@ -90,6 +90,14 @@ def decide(hushlist: Hushlist, url: str, client: str = "10.0.0.7") -> None:
 # -- who may see it ----------------------------------------------------------------------------------------------------
 
 
+def test_it_says_how_the_proxy_is(hushlist: Hushlist, use: Callable[..., None]) -> None:
+    use()
+    for path in ("/healthz", "/readyz"):
+        response = asked(hushlist, flow_of(f"http://{dashboard_server.HOST}{path}"))
+        assert (response.status_code, response.headers["content-type"]) == (200, "application/json")
+        assert json.loads(response.content or b"")["ok"] is True
+
+
 @pytest.mark.parametrize("scheme", ["http", "https"])
 @pytest.mark.parametrize("mode", ["block", "tag", "off"])
 def test_it_is_there_for_whoever_is_on_the_machine_itself(
@@ -102,9 +110,7 @@ def test_it_is_there_for_whoever_is_on_the_machine_itself(
         assert response.content
         assert "default-src 'none'" in response.headers["content-security-policy"]
         assert "frame-ancestors 'none'" in response.headers["content-security-policy"]
-        assert response.headers["cross-origin-resource-policy"] == "same-origin"
-        assert response.headers["x-content-type-options"] == "nosniff"
-        assert response.headers["cache-control"] == "no-store"
+        assert {name: response.headers.get(name) for name in GUARDS} == GUARDS
         assert not [name for name in response.headers if name.lower().startswith("access-control-")]
 
 

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 from cryptography import x509
 from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.serialization import Encoding
 from cryptography.hazmat.primitives.serialization.pkcs12 import load_pkcs12
 from mitmproxy import certs, ctx, exceptions, http
 from mitmproxy.addons.onboarding import Onboarding
@@ -22,7 +23,7 @@ from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.proxy.dashboard.setup_page import SetupPage, device_of, is_direct, proxy_address
 from hushlist.proxy.languages import TEXTS
-from unit.mitmproxied import mitmproxied, own_answer
+from unit.mitmproxied import GUARDS, mitmproxied, own_answer
 
 PATHS = (
     "/setup",
@@ -253,8 +254,7 @@ def test_other_sites_can_neither_frame_nor_read_it(hushlist: Hushlist) -> None:
         headers = get(hushlist, path).headers
         assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
         assert "unsafe" not in headers["Content-Security-Policy"]
-        assert headers["Cross-Origin-Resource-Policy"] == "same-origin"
-        assert (headers["X-Content-Type-Options"], headers["Cache-Control"]) == ("nosniff", "no-store")
+        assert {name: headers.get(name) for name in GUARDS} == GUARDS
 
 
 # -- the certificate ---------------------------------------------------------------------------------------------------
@@ -274,8 +274,26 @@ def test_every_form_is_the_same_certificate_without_its_key(hushlist: Hushlist, 
     assert packed.key is None
     profile = plistlib.loads(octets("/ca.mobileconfig"))
     (root,) = profile["PayloadContent"]
-    assert root["PayloadType"] == "com.apple.security.root"
+    wanted = x509.load_pem_x509_certificate(store.default_ca.to_pem())
+    common = {"PayloadVersion": 1, "PayloadDisplayName": wanted.subject.rfc4514_string()}
+    own = "internal.hushlist.authority"
+    assert profile == {
+        **common,
+        "PayloadType": "Configuration",
+        "PayloadIdentifier": own,
+        "PayloadContent": [root],
+        "PayloadUUID": profile["PayloadUUID"],
+    }
+    assert root == {
+        **common,
+        "PayloadType": "com.apple.security.root",
+        "PayloadIdentifier": f"{own}.certificate",
+        "PayloadUUID": root["PayloadUUID"],
+        "PayloadContent": wanted.public_bytes(Encoding.DER),
+    }
     assert len({profile["PayloadUUID"], root["PayloadUUID"]}) == 2
+    saved = {path: get(hushlist, path).headers.get("Content-Disposition") for path in ("/ca.p12", "/ca.pem", "/ca.cer")}
+    assert saved == {path: f"attachment; filename=hushlist-{path[1:]}" for path in saved}
     assert octets("/ca.mobileconfig") == octets("/ca.mobileconfig")  # a second one takes the place of the first
     found = [
         x509.load_pem_x509_certificate(octets("/ca.pem")),
@@ -283,7 +301,6 @@ def test_every_form_is_the_same_certificate_without_its_key(hushlist: Hushlist, 
         x509.load_der_x509_certificate(root["PayloadContent"]),
         *(own.certificate for own in packed.additional_certs),
     ]
-    wanted = x509.load_pem_x509_certificate(store.default_ca.to_pem())
     assert found == [wanted] * 4
     digest = wanted.fingerprint(SHA256()).hex(":").upper()
     assert digest in get(hushlist, "/setup").text.replace("<wbr>", "")
