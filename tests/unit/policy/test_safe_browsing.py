@@ -59,6 +59,14 @@ def test_a_list_of_v4_is_named_by_its_types(tmp_path: Path, name: str, types: tu
     assert own.types == types
 
 
+def test_a_list_of_v5_is_of_the_threat_that_its_name_begins_with(tmp_path: Path) -> None:
+    policy, errors = read(tmp_path, f"version: 5, lists: [mw-4b, se-4b, uws-4b, uwsa-4b, pha-4b], {SERVER}")
+    assert errors == []
+    threats = [own.threat for own in policy.confirmers.values()]
+    unwanted = "UNWANTED_SOFTWARE"
+    assert threats == ["MALWARE", "SOCIAL_ENGINEERING", unwanted, unwanted, "POTENTIALLY_HARMFUL_APPLICATION"]
+
+
 def test_without_a_server_it_is_google_s_which_needs_a_key(tmp_path: Path) -> None:
     policy, errors = read(tmp_path, "version: 5, lists: [mw-4b], api-key-file: own.key")
     ((service, _),) = ((own.service, own) for own in policy.confirmers.values())

@@ -18,6 +18,22 @@ from unit.hostile import octets, urls
 RUNGS = [profile.name for profile in LADDER]
 
 
+#: Source: IANA, Service Name and Transport Protocol Port Number Registry; for ws and wss RFC 6455, 3
+PORTS = (
+    *((80, "http ws"), (443, "https wss"), (21, "ftp"), (674, "acap"), (5683, "coap"), (5684, "coaps"), (2628, "dict")),
+    *((53, "dns"), (70, "gopher"), (4569, "iax"), (143, "imap"), (631, "ipp ipps"), (389, "ldap"), (2049, "nfs")),
+    *((119, "nntp"), (110, "pop"), (1525, "prospero"), (873, "rsync"), (554, "rtsp"), (322, "rtsps"), (161, "snmp")),
+    *((23, "telnet"), (69, "tftp"), (5900, "vnc"), (210, "wais")),
+)
+
+
+def test_the_port_of_a_scheme_may_be_left_out() -> None:
+    for port, schemes in PORTS:
+        for scheme in schemes.split():
+            assert compare(f"{scheme}://h.example:{port}/x", f"{scheme}://h.example/x").rung == "scheme", scheme
+            assert compare(f"{scheme}://h.example:{port + 1}/x", f"{scheme}://h.example/x").rung is None, scheme
+
+
 def test_the_rungs_are_those_of_the_specification() -> None:
     assert RUNGS == ["simple", "syntax", "scheme"]
     for lower, higher in pairwise(LADDER):

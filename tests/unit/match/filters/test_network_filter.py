@@ -78,6 +78,8 @@ def test_a_pattern_fits_urls(text: str, expected: bool) -> None:
         ("script,popup", True, False, False),
         ("third-party", True, False, False),
         ("3p", True, False, False),
+        ("css,xhr,frame,beacon,object-subrequest", False, False, False),
+        ("xhr,popunder", False, False, False),
         ("~third-party", False, True, False),
         ("1p", False, True, False),
         ("first-party,image", False, True, False),
