@@ -169,7 +169,7 @@ class Engine:
         except UrlError:
             return True
 
-    def why_inside(self, host: bytes, client: Client = NOBODY) -> str | None:
+    def why_inside(self, host: bytes, client: Client) -> str | None:
         """Why requests to a host have to be seen though an app refuses that, for people; ``None`` if no rule is about
         what is on the host."""
         if self.has_paths(host, client):
@@ -177,21 +177,19 @@ class Engine:
         known = self._hosts.of_group(client, None).known[host]
         return "there are filters for it" if known.is_named else known.why_decrypt
 
-    def why_decrypt(
-        self, request: Request, now: datetime | None = None, client: Client = NOBODY, group: Group | None = None
-    ) -> str | None:
+    def why_decrypt(self, request: Request, now: datetime | None = None, client: Client = NOBODY) -> str | None:
         """Why a TLS connection has to be decrypted, for people; ``None`` if its inside cannot change what is done.
 
         ``request`` has all names of the connection, as for ``decide_host``. Without a reason, ``decide_host`` decides
         as ``decide`` would for each request in it, if that goes by these names and can be read. When in doubt, there
         is a reason. Of the group's ``decrypt``, only ``without-pages`` counts; its mode does not. Never raises.
         """
-        group_hosts = self._hosts.of_group(client, now, group)
+        group_hosts = self._hosts.of_group(client, now)
         try:
             known = [group_hosts.known[host] for host in request.hosts]
         except UrlError as error:
             return f"it cannot be read: {error.reason}"
-        decision = self.decide_host(request, now, client, group)
+        decision = self.decide_host(request, now, client)
         if request.fault is not None or decision.fault is not None:
             return f"it cannot be read: {request.fault or decision.fault}"
         if decision.action is Action.WARN or (
@@ -253,9 +251,9 @@ class Engine:
         except UrlError:
             return None
 
-    def allows_below(self, host: bytes, now: datetime | None = None, client: Client = NOBODY) -> bool:
+    def allows_below(self, host: bytes, client: Client = NOBODY) -> bool:
         """Whether a rule in the clear may allow part of a host, so that it must not be blocked as a whole."""
-        group_hosts = self._hosts.of_group(client, now)
+        group_hosts = self._hosts.of_group(client, None)
         try:
             bits = group_hosts.known[host].host.bits
         except UrlError:

@@ -24,6 +24,7 @@ from itertools import groupby
 from operator import itemgetter
 from pathlib import Path
 from struct import Struct
+from tempfile import mkdtemp
 from typing import BinaryIO, Generic, NamedTuple, TypeVar, cast
 
 from hushlist.errors import Problem, SourceError
@@ -305,9 +306,8 @@ MOST_KEPT = 1 << 16
 class SpillByPart(Generic[Thing]):
     """Objects by part, in the order in which they are added; many of them wait in files."""
 
-    def __init__(self, folder: Path, name: str) -> None:
-        """``name``: the ending of the files' names."""
-        self._folder, self._name = folder, name
+    def __init__(self, folder: Path) -> None:
+        self._folder = Path(mkdtemp(dir=folder))
         self._waiting: dict[int, list[Thing]] = {}
         self._number = 0
         #: the parts that have objects
@@ -329,7 +329,7 @@ class SpillByPart(Generic[Thing]):
         self._number = 0
 
     def _path(self, part: int) -> Path:
-        return self._folder / f"{part}.{self._name}"
+        return self._folder / f"{part}"
 
     def of(self, part: int) -> Iterable[Thing]:
         """A part's objects, in the order in which they were added."""

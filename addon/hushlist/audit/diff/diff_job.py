@@ -250,10 +250,10 @@ class _DiffRun:
         #: this part and all after it are NEW's
         self._border = 0
         #: by part: a rule's number, what became of it, and the place of the old rule
-        self._events: SpillByPart[tuple[int, ChangeKind, RulePlace | None]] = SpillByPart(folder, "events")
+        self._events: SpillByPart[tuple[int, ChangeKind, RulePlace | None]] = SpillByPart(folder)
         #: by part of the covered rule; and numbers of rules that cover one
-        self._covers: SpillByPart[Cover] = SpillByPart(folder, "covers")
-        self._partners: SpillByPart[int] = SpillByPart(folder, "partners")
+        self._covers: SpillByPart[Cover] = SpillByPart(folder)
+        self._partners: SpillByPart[int] = SpillByPart(folder)
         self._rules = lru_cache(_MOST_PARTS_KEPT)(self._read_rules)
 
     def read(self, old: Sequence[ChunkedList], new: Sequence[ChunkedList], names: Sequence[str]) -> None:

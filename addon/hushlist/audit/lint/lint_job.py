@@ -91,7 +91,7 @@ class _Lint:
         self._lists, self._folder, self._workers = lists, folder, workers
         self._names = [own.file.source for own in lists]
         self._chunks = [chunk for own in lists for chunk in own.chunks]
-        self._findings: SpillByPart[Finding] = SpillByPart(folder, "findings")
+        self._findings: SpillByPart[Finding] = SpillByPart(folder)
         self._linted = Linted(len(lists), 0)
         self._parts: list[CollectedPart] = []
         #: by part: the number of its file
