@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from datetime import UTC, datetime
 from itertools import product
 from pathlib import Path
@@ -13,7 +14,7 @@ from hushlist.audit.replay.audit_report import recorded, shown_record
 from hushlist.audit.replay.auditor import Auditor, ReplayMoment, host_of_url
 from hushlist.audit.replay.report_details import explain_record
 from hushlist.audit.replay.tally import MOST_EXAMPLES, POPULAR, Hits, ListKey, RuleKey, SourceCount
-from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest, ResourceType, SkippedRecord
+from hushlist.audit.sources.recorded_request import HIDDEN, BrokenRecord, RecordedRequest, ResourceType, SkippedRecord
 from hushlist.compiling.stat_cache import load_engine
 from hushlist.decide.engine import Engine
 from hushlist.match.public_suffixes import public_suffixes
@@ -203,6 +204,17 @@ def test_a_request_is_decided_for_the_page_and_type_that_were_recorded(tmp_path:
     for record, is_blocked in ((records[0], True), (records[1], False), (records[3], True), (records[4], False)):
         explained = explain_record(engine, recorded(shown_record(record)), AT_NOW)
         assert (explained.decision.action is Action.BLOCK) is is_blocked
+
+
+@pytest.mark.parametrize("userinfo", [None, b"", b"me:pw"])
+def test_what_a_report_shows_is_the_record_but_for_who_signed_in(userinfo: bytes | None) -> None:
+    asked = Request(b"https", (b"a.example", b"b.example"), 8443, b"/x?y", b"z", userinfo, "odd")
+    page, client = b"https://news.example/", Client("10.0.0.7", "jo", 8080)
+    place = "s", 7, ResourceType.SCRIPT, page, 1e9, client, "POST", 204
+    shown = recorded(shown_record(RecordedRequest(b"https://a.example/", *place)._replace(asked=asked)))
+    assert shown == RecordedRequest(b"https://a.example/", *place)._replace(
+        asked=replace(asked, userinfo=None if userinfo is None else HIDDEN, told=shown.told)
+    )
 
 
 def test_a_recorded_flow_is_decided_by_its_headers(tmp_path: Path) -> None:

@@ -1052,8 +1052,11 @@ def test_a_preview_counts_what_a_rule_would_have_covered(
     for path in ("a", "a/b", "ab", "c"):
         decided(hushlist, f"http://www.blocked.example/{path}")
     decided(hushlist, "http://fine.example/")
+    for client in ("10.0.0.7", "10.0.0.9", "10.0.0.9"):
+        decided(hushlist, "http://shared.example/", client)
     assert hushlist.runtime.journal is not None
     assert hushlist.runtime.journal.flush(30)
+    assert browser.call("GET", "/preview?scope=host&target=shared.example")[1]["clients"] == 2
     found = browser.call("GET", "/preview?scope=host&target=blocked.example")[1]
     assert (found["requests"], found["actions"], found["clients"], found["is_all"]) == (4, {"block": 4}, 1, True)
     assert found["changed"] == 0
