@@ -5,19 +5,8 @@ from __future__ import annotations
 from enum import StrEnum
 from typing import NamedTuple
 
-
-class About(StrEnum):
-    """What was looked at."""
-
-    VERSIONS = "versions"
-    POLICY = "policy"
-    LISTS = "lists"
-    FILES = "files"
-    CLOCK = "clock"
-    AUTHORITY = "authority"
-    PORTS = "ports"
-    PROXY = "proxy"
-    ROUTER = "router"
+#: what was looked at
+About = StrEnum("About", "VERSIONS POLICY LISTS FILES CLOCK AUTHORITY PORTS PROXY ROUTER")
 
 
 class Condition(StrEnum):
