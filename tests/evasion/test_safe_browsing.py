@@ -12,7 +12,7 @@ import yaml
 from e2e.origin import Origin
 from e2e.policies import write_list
 from e2e.proxy import Proxy, mitmdump
-from evasion.corpus import ENTRIES
+from evasion.corpus import ENTRIES, ways
 from evasion.driver import passes, sweep
 from evasion.entries import BLOCKED, Entry
 from hushlist.match.expressions import full_hash
@@ -60,9 +60,12 @@ def proxy(tmp_path_factory: pytest.TempPathFactory, origin: Origin, server: Pref
 
 
 def test_no_spelling_of_what_a_prefix_fits_arrives(proxy: Proxy, origin: Origin, server: PrefixServer) -> None:
-    """Of each family, a spelling for each that is listed: how they are read is the same for all rules."""
-    spellings = list({(entry.family, entry.blocked): entry for entry in _LISTED}.values())
-    assert len(spellings) > 90
+    """Of each family, some spellings of each that is listed: how they are read is the same for all rules."""
+    found: dict[tuple[str, str], list[Entry]] = {}
+    for same in ways(_LISTED):
+        found.setdefault((same[0].family, same[0].blocked), []).append(same[0])
+    spellings = [entry for own in found.values() for entry in own[:: (len(own) + 4) // 5]]
+    assert len(spellings) > 200
     leaked = sweep(proxy, origin, spellings).leaked
     assert [(entry.family, entry.spelling, entry.payload) for entry in leaked] == []
     asked = {b64decode(text, altchars=b"-_") for _, _, query, _ in server.searches() for text in query["hashPrefixes"]}
