@@ -26,7 +26,7 @@ from postgres import GROUP, Server, running
 # profile.
 settings.register_profile(
     "same",
-    max_examples=50,
+    max_examples=24,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow],  # busy machines
