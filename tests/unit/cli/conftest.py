@@ -18,6 +18,12 @@ def _own_state(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "state"))
 
 
+@pytest.fixture(autouse=True)
+def _one_job(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands start no processes unless they are told to: these take longer to start than what tests have for them."""
+    monkeypatch.setattr("hushlist.jobs.worker_processes.default_jobs", lambda: 1)
+
+
 @pytest.fixture
 def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     (tmp_path / "own.yaml").write_text("rules: [{expression: blocked.example/ok, action: allow}]")

@@ -2,7 +2,6 @@
 
 import json
 import os
-import subprocess
 import sys
 import time
 from contextlib import closing
@@ -20,7 +19,7 @@ from hushlist.policy import shipped_policy
 from hushlist.unblock import default_path
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.use_minutes import UseMinutes
-from unit.cli.running import COMMAND, NO_HOST, Run, environment, into_a_closed_pipe, process
+from unit.cli.running import NO_HOST, Run, copied, into_a_closed_pipe, process
 from unit.test_squid import ADS, EXTRAS, RULES
 
 # -- check -------------------------------------------------------------------------------------------------------------
@@ -607,18 +606,18 @@ def on_a_terminal(*argv: str, output: bool = False) -> tuple[int, str]:
     """The exit code of the command, and what it shows on a terminal as its standard error, and perhaps as output."""
     pty = pytest.importorskip("pty")
     reader, writer = pty.openpty()
-    command = [*COMMAND, *argv]
-    out = writer if output else subprocess.DEVNULL
-    with subprocess.Popen(command, stdout=out, stderr=writer, env={"TERM": "xterm", **environment()}) as started:
-        os.close(writer)
-        shown = b""
-        try:
-            while octets := os.read(reader, 1 << 16):
-                shown += octets
-        except OSError:  # Linux: the other end is closed
-            pass
-        os.close(reader)
-    return started.returncode, shown.decode().replace("\r\n", "\n")
+    with Path(os.devnull).open("r+b") as nothing:
+        out = writer if output else nothing.fileno()
+        started = copied(*argv, stdin=nothing.fileno(), stdout=out, stderr=writer, TERM=os.environ.get("TERM", "xterm"))
+    os.close(writer)
+    shown = b""
+    try:
+        while octets := os.read(reader, 1 << 16):
+            shown += octets
+    except OSError:  # Linux: the other end is closed
+        pass
+    os.close(reader)
+    return os.waitstatus_to_exitcode(os.waitpid(started, 0)[1]), shown.decode().replace("\r\n", "\n")
 
 
 def test_on_a_terminal_there_is_progress_which_is_removed_at_the_end(lists: Path) -> None:

@@ -4,6 +4,7 @@ import argparse
 import ast
 import json
 import os
+import re
 import shutil
 import sys
 import time
@@ -27,10 +28,9 @@ from hushlist.system.list_store import ListStore
 from hushlist.unblock.access_requests import AccessRequest
 from hushlist.unblock.overrides import Overrides
 from hushlist.url.comparison import PROFILES
-from unit.cli.running import Run, process
+from unit.cli.running import PACKAGE_ROOT, Run, process
 from unit.hostile import engine_of
 from unit.journal.samples import fill, record
-from unit.test_imports import MODULES, PACKAGE, tree_of
 
 #: C0, DEL, C1, marks, overrides and isolates of direction, ends of lines and of paragraphs
 FORGED = "x\nFORGED\r\tFORGED\x1b[2J\x07\x7f\x85FORGED\x9b31m\u200f\u202e\u2066\u2028FORGED\u2029FORGED"
@@ -287,15 +287,17 @@ def test_wrong_usage_quotes_nothing_as_it_is(command: str, capsys: pytest.Captur
         assert "\nFORGED" not in err
 
 
-@pytest.mark.xdist_group("sources")
 def test_only_one_module_prints_and_only_one_makes_loggers() -> None:
     found: dict[str, set[str]] = {"print": set(), "getLogger": set(), "write": set()}
-    for path in MODULES.values():
-        for node in ast.walk(tree_of(path)):
+    package = PACKAGE_ROOT / "hushlist"
+    texts = {path: path.read_text(encoding="utf-8") for path in package.rglob("*.py")}
+    maybe = re.compile(r"\b(print|getLogger|sys\s*\.[\w\s.]*write)\b")
+    for path in (path for path, text in texts.items() if maybe.search(text)):  # to parse all takes seconds
+        for node in ast.walk(ast.parse(texts[path])):
             if isinstance(node, ast.Call):
                 name = getattr(node.func, "id", None) or getattr(node.func, "attr", None)
                 if name in ("print", "getLogger") or (name == "write" and ast.unparse(node.func).startswith("sys.")):
-                    found[name].add(path.relative_to(PACKAGE).as_posix())
+                    found[name].add(path.relative_to(package).as_posix())
     assert found == {
         "print": {"cli/common.py", "compiling/background_compiler.py"},
         "getLogger": {"errors.py"},

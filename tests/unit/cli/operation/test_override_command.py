@@ -22,7 +22,7 @@ from hushlist.unblock.access_requests import AccessRequest
 from hushlist.unblock.credentials import parse_stored, verify_passphrase
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.use_minutes import UseMinutes
-from unit.cli.running import process
+from unit.cli.running import started
 
 NOW = 1_800_000_000.0
 Run = Callable[..., tuple[int, str, str]]
@@ -218,13 +218,13 @@ def test_times_are_those_of_the_policy(run: Run, tmp_path: Path) -> None:
 def test_a_grant_or_code_says_in_which_store_it_is_and_whether_a_proxy_knows_it(tmp_path: Path) -> None:
     store = tmp_path / "own.sqlite"
     for command in ("code", "grant"):
-        done = process("override", command, "--for", "30m", "--store", str(store), "h.example")
+        done = started("override", command, "--for", "30m", "--store", str(store), "h.example")
         assert done.stderr.decode().startswith(f"in the store {store}, which no proxy has open now; ")
     with Overrides(store, time.time) as opened:
         opened.active(NOW)
-        done = process("override", "code", "--for", "30m", "--store", str(store))
+        done = started("override", "code", "--for", "30m", "--store", str(store))
         assert done.stderr.decode() == f"in the store {store}, which a proxy has open\n"
-    done = process("override", "code", "--for", "30m", "--store", str(store))
+    done = started("override", "code", "--for", "30m", "--store", str(store))
     assert b"which no proxy has open now" in done.stderr
 
 
