@@ -128,10 +128,12 @@ def pytest_make_parametrize_id(val: object) -> str | None:
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collect_file(file_path: Path) -> Generator[None, list[pytest.Collector], list[pytest.Collector]]:
-    """Only the package has examples: tests, and what they share, need not be searched for them."""
+    """Only the package has examples, in some modules: what has none, as tests, need not be searched for them."""
     found = yield
-    is_ours = file_path.is_relative_to(_TESTS)
-    return [one for one in found if not (is_ours and isinstance(one, DoctestModule))]
+    if any(isinstance(one, DoctestModule) for one in found):
+        has_examples = not file_path.is_relative_to(_TESTS) and b">>> " in file_path.read_bytes()
+        found = [one for one in found if has_examples or not isinstance(one, DoctestModule)]
+    return found
 
 
 @pytest.hookimpl(wrapper=True)
