@@ -174,7 +174,7 @@ _SOME_HOSTS = st.lists(st.sampled_from([*_HOSTS, "com", "co.uk"]), min_size=1, m
 
 
 @given(st.randoms(use_true_random=False), st.sampled_from(["to", "denyallow", "from"]), _SOME_HOSTS)
-@settings(max_examples=75)
+@settings(max_examples=3 * settings.default.max_examples // 2)
 def test_an_option_that_adblock_rust_does_not_know_narrows_what_it_blocks(
     random: Random, option: str, hosts: list[str]
 ) -> None:

@@ -9,7 +9,9 @@ from importlib import import_module
 from pathlib import Path
 
 from documentation import ROOT
-from unit.test_imports import MODULES, PACKAGE, imports_of, part_of, tree_of
+from unit.sources import GROUP, MODULES, PACKAGE, imports_of, part_of, tree_of
+
+pytestmark = GROUP
 
 PAGE = (ROOT / "addon" / "README.md").read_text(encoding="utf-8")
 #: paths in code, and a name in the file behind a colon

@@ -7,9 +7,8 @@ from importlib import import_module
 from operator import attrgetter
 from pathlib import Path
 
-import pytest
-
 from documentation import PAGES, ROOT
+from unit.rows import each_row
 
 ALL = (*PAGES, "addon/README.md", "tests/bench/README.md", "tests/conformance/README.md")
 _CODE = re.compile(r"^```.*?^```$", re.DOTALL | re.MULTILINE)
@@ -140,7 +139,7 @@ def anchors(page: Path) -> set[str]:
     return {_NO_LETTER.sub("", heading.strip().lower()).replace(" ", "-") for heading in headings}
 
 
-@pytest.mark.parametrize("page", ALL)
+@each_row("page", ALL)
 def test_every_link_leads_somewhere(page: str) -> None:
     dead = []
     for link in _LINK.findall(text_of(ROOT / page)):

@@ -16,11 +16,12 @@ from hushlist.errors import (
     without_user,
 )
 from hushlist.lists.list_source import ProblemReport
+from unit.rows import each_row
 
 SECRET = "s3cr3t"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "shown"),
     [
         (f"http://me:{SECRET}@h.example/", "http://h.example/"),
@@ -66,7 +67,7 @@ _STEERING = {
 }
 
 
-@pytest.mark.parametrize("kind", _STEERING)
+@each_row("kind", _STEERING)
 def test_what_steers_a_terminal_is_an_escape(kind: str) -> None:
     for number in _STEERING[kind]:
         for shown in (printable(f"a{chr(number)}b"), to_json(f"a{chr(number)}b")):
@@ -75,7 +76,7 @@ def test_what_steers_a_terminal_is_an_escape(kind: str) -> None:
             assert len(shown) > 3
 
 
-@pytest.mark.parametrize("text", ["", "a b", "Bücher", "書籍", "كتب", "ספרים", "a\\b", "📚"])
+@each_row("text", ["", "a b", "Bücher", "書籍", "كتب", "ספרים", "a\\b", "📚"])
 def test_what_is_written_in_any_script_stays(text: str) -> None:
     assert printable(text) == text
 

@@ -15,6 +15,7 @@ from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.match.rule import Action, Expression, Rule, Terms
 from hushlist.match.rule_match import Match
 from hushlist.policy.policy_file import PolicyError
+from unit.rows import each_row
 
 INCLUDES = [
     ("dnsmasq", "conf-file={secret}\naddress=/a.example/0.0.0.0\n"),
@@ -88,7 +89,7 @@ def test_no_match_begins_a_line_or_steers_a_terminal() -> None:
     assert str(match).isprintable()
 
 
-@pytest.mark.parametrize("form", [*FORMATS])
+@each_row("form", [*FORMATS])
 def test_no_warning_of_a_list_begins_a_line_or_steers_a_terminal(form: str) -> None:
     report = ProblemReport("list")
     octets = FORGED.replace("\n", " ").encode("utf-8", "surrogatepass") + b"\n\x1b]0;title\x07 \x85 \xe2\x80\xa8\n"

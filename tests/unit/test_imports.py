@@ -7,25 +7,18 @@ import re
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterator
-from functools import cache
 from importlib.metadata import packages_distributions
 from pathlib import Path
 from time import time
 
 import pytest
 
-import hushlist
+from hushlist.compiling import stat_cache
 from hushlist.unblock.overrides import Overrides
+from unit.sources import GROUP, MODULES, PACKAGE, imports_of, part_of, tree_of
 
-#: tests that read all sources share what they have parsed
-pytestmark = pytest.mark.xdist_group("sources")
+pytestmark = GROUP
 
-PACKAGE = Path(hushlist.__file__).parent
-MODULES = {
-    ".".join(("hushlist", *path.relative_to(PACKAGE).with_suffix("").parts)).removesuffix(".__init__"): path
-    for path in sorted(PACKAGE.rglob("*.py"))
-}
 #: what the proxy, the audits and the commands are built on
 _CORE = {
     *("errors", "system", "url", "match", "lists", "unblock", "policy", "jobs", "compiling", "decide", "journal"),
@@ -89,35 +82,6 @@ _OPENERS = {
     "mmap",
 }
 _READERS_OF_PACKAGES = {"files", "open_binary", "open_text"}
-
-
-def part_of(module: str) -> str:
-    """``hushlist.url.parts`` -> ``url``."""
-    return module.split(".")[1] if "." in module else ""
-
-
-@cache
-def tree_of(path: Path) -> ast.Module:
-    """A source, parsed."""
-    return ast.parse(path.read_text(encoding="utf-8"))
-
-
-@cache
-def imports_of(path: Path) -> frozenset[str]:
-    """Every module that a source names in an import, wherever it stands in it."""
-    return frozenset(_imports_in(path))
-
-
-def _imports_in(path: Path) -> Iterator[str]:
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom):
-            assert node.level == 0, f"{path.name}: a relative import"
-            assert node.module is not None
-            names = (f"{node.module}.{alias.name}" for alias in node.names)
-            found = (name if name in MODULES else node.module for name in names)
-            yield from (name for name in found if name != "hushlist")  # its version is for everybody
 
 
 def test_imports_go_one_way() -> None:
@@ -289,14 +253,16 @@ def _loaded_by(folder: Path, arguments: list[str]) -> set[str]:
     policy.write_text("layers: [{name: lists, lists: [list.yaml]}]")
     (folder / "list.yaml").write_text("rules: [blocked.example, path.example/a]")
     places = {name: str(folder) for name in ("XDG_CACHE_HOME", "XDG_STATE_HOME")}
+    with pytest.MonkeyPatch.context() as patch:
+        for name in places:
+            patch.setenv(name, places[name])
+        patch.setattr(stat_cache, "SETTLED", -(10**18))
+        stat_cache.load_policy(policy)
     environment = {**os.environ, **places, "PYTHONPATH": str(PACKAGE.parent)}
     command = [sys.executable, "-c", _SETTLED + program, arguments[0], "--policy", str(policy), *arguments[1:]]
-    loaded: set[str] = set()
-    for _ in range(2):  # the first time compiles the policy
-        done = subprocess.run(command, input="", capture_output=True, text=True, env=environment)
-        assert done.stderr == ""
-        loaded = set(json.loads(done.stdout.splitlines()[-1]))
-    return loaded
+    done = subprocess.run(command, input="", capture_output=True, text=True, env=environment)
+    assert done.stderr == ""
+    return set(json.loads(done.stdout.splitlines()[-1]))
 
 
 def test_the_script_s_folder_shadows_no_standard_module() -> None:

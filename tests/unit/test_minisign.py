@@ -23,6 +23,7 @@ from hushlist.minisign import (
     verify,
     verify_file,
 )
+from unit.rows import each_row
 
 LIST = b"ads.example\n"
 KEY = SecretKey.generate()
@@ -101,7 +102,7 @@ def put(at: int, octets: bytes) -> Callable[[bytearray], object]:
     return lambda own: own.__setitem__(slice(at, at + len(octets)), octets)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "why"),
     [
         (put(0, b"XX"), "unknown kind"),
@@ -117,13 +118,13 @@ def test_a_secret_key_that_is_broken_is_told(change: Callable[[bytearray], objec
         SecretKey.parse(resealed(change), b"secret")
 
 
-@pytest.mark.parametrize("text", ["", "x", PUBLIC, MADE, "untrusted comment: x\n%%%\n", "comment\nRWQ=\n"])
+@each_row("text", ["", "x", PUBLIC, MADE, "untrusted comment: x\n%%%\n", "comment\nRWQ=\n"])
 def test_what_is_no_secret_key_is_told(text: str) -> None:
     with pytest.raises(SignatureError):
         SecretKey.parse(text)
 
 
-@pytest.mark.parametrize("text", ["", "x", MADE, "RWQ=", PUBLIC + PUBLIC, "secret", PUBLIC.replace("RW", "SW")])
+@each_row("text", ["", "x", MADE, "RWQ=", PUBLIC + PUBLIC, "secret", PUBLIC.replace("RW", "SW")])
 def test_what_is_no_public_key_is_told(text: str) -> None:
     text = KEY.text(None) if text == "secret" else text
     with pytest.raises(SignatureError):

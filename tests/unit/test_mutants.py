@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 
-import pytest
-
 from documentation import ROOT
 from mutation.mutants import mutants_of
+from unit.rows import each_row
 
 
 def changes(source: str) -> list[str]:
@@ -16,7 +15,7 @@ def changes(source: str) -> list[str]:
     return [text.removeprefix("def f() -> None:\n    ") for text in changed]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "expected"),
     [
         ("x = a < b", ["x = (a <= b)"]),
@@ -38,7 +37,7 @@ def test_a_change_is_a_slip_in_one_place(source: str, expected: list[str]) -> No
     assert sorted(changes(source)) == sorted(expected)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "source",
     [
         '"""Words."""',

@@ -8,13 +8,16 @@ import pkgutil
 import re
 import time
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 from re import _parser as parser  # type: ignore[attr-defined]
 
 import pytest
 
 import hushlist
-from unit.test_imports import tree_of
+from unit.sources import GROUP, tree_of
+
+pytestmark = GROUP
 
 #: octets: a quarter of the longest rule, and of the longest address that a proxy takes; how much shorter another is
 LONG, TIMES = 1 << 14, 8
@@ -30,8 +33,13 @@ HEADS = ("", "http://", "hashed:sha1=", "rules:", "||")
 ENDS = ("", "\0", "!x\0")
 
 
-def uses() -> Iterator[tuple[str, str, re.Pattern[str] | re.Pattern[bytes]]]:
+@cache
+def uses() -> list[tuple[str, str, re.Pattern[str] | re.Pattern[bytes]]]:
     """Where a pattern is, by which method it is used, and the pattern."""
+    return list(_uses())
+
+
+def _uses() -> Iterator[tuple[str, str, re.Pattern[str] | re.Pattern[bytes]]]:
     for info in pkgutil.walk_packages(hushlist.__path__, "hushlist."):
         if info.name.endswith("__main__"):
             continue
@@ -94,7 +102,7 @@ def texts(length: int) -> list[str]:
 @pytest.mark.slow
 def test_each_is_done_in_time_with_whatever_is_long() -> None:
     """By an eighth of a text: what is done with it in ``LIMIT / TIMES**2`` is quick even if it takes quadratic time."""
-    used = list(uses())
+    used = uses()
     assert len(used) > 50
     assert {method for _, method, _ in used} >= {"match", "fullmatch", "search", "sub"}
     pairs = list(zip(texts(LONG // TIMES), texts(LONG), strict=True))

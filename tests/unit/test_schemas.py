@@ -24,6 +24,7 @@ from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.yaml_rules import read_yaml
 from hushlist.policy.catalogue import read_catalogue
 from hushlist.policy.policy_file import PolicyError
+from unit.rows import each_row
 
 SCHEMAS = {
     name: json.loads((RULES / f"{name}.schema.json").read_text(encoding="utf-8"))
@@ -277,7 +278,7 @@ _POLICY, _HEAD, _RULE = ("## The file", 0), ("## Rules in YAML", 0), ("## Rules 
 _TIMED = ("### Actions by time", 0)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("schema", "pointer", "tables"),
     [
         ("policy", "", [_POLICY]),

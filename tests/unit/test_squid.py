@@ -25,6 +25,7 @@ from hushlist.policy.policy_file import Layer, Policy
 from hushlist.squid import LONGEST_LINE, AccessList, Redirector, SquidHelper, cut_lines, serve
 from hushlist.url.hashed_uri import HashKey, hash_uri
 from unit.hostile import as_squid_escapes, engine_of, octets, rules_of, seconds
+from unit.rows import each_row
 
 RULES = r"""
 rules:
@@ -154,8 +155,8 @@ def test_an_access_control_list_is_told_every_octet(octets: bytes) -> None:
     assert helper_module.url_of_acl(as_squid_escapes(octets) + b" -") == octets
 
 
-@pytest.mark.parametrize("channel", [b"", b"7 "])
-@pytest.mark.parametrize("fragment", [b"#", b"#x", b"#x?y", b"#/../x", b"#x#y"])
+@each_row("channel", [b"", b"7 "])
+@each_row("fragment", [b"#", b"#x", b"#x?y", b"#/../x", b"#x#y"])
 def test_a_fragment_that_was_sent_hides_nothing(channel: bytes, fragment: bytes) -> None:
     page = hash_uri("http://page.example/page", HashKey("sha1", "n", query=False, fragment=False))
     engine = engine_of(f"rules: ['find.example/find?q=secret', {{uri: '{page}'}}]")
@@ -281,7 +282,7 @@ def test_what_a_redirect_shows_is_cut(redirector: SquidHelper) -> None:
     assert len(redirector.answer(b"http://blocked.example/" + b"\xff" * 60_000 + EXTRAS)) < 20_000
 
 
-@pytest.mark.parametrize(
+@each_row(
     "url",
     [
         *("", "x", "/page", "ftp://h/", "http://", "http:///x", "javascript:alert(1)", "http://%a/", "http://h%%2e/"),
@@ -467,8 +468,8 @@ def test_what_cannot_be_read_is_answered_in_time_in_proportion_to_its_length(
     assert seconds(lambda: redirector.answer(line)) < 0.5
 
 
-@pytest.mark.parametrize("unparsable", [Action.BLOCK, Action.PASS])
-@pytest.mark.parametrize("line", [b"", b"mailto:me", b"x" * (LONGEST_LINE + 1)])
+@each_row("unparsable", [Action.BLOCK, Action.PASS])
+@each_row("line", [b"", b"mailto:me", b"x" * (LONGEST_LINE + 1)])
 def test_what_cannot_be_read_is_decided_by_the_policy(unparsable: Action, line: bytes) -> None:
     engine = engine_of("rules: []", unparsable=unparsable)
     expected = b"OK" if unparsable is Action.BLOCK else b"ERR"

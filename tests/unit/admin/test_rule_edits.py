@@ -6,6 +6,7 @@ import pytest
 
 from hushlist.admin.admin_store import ActionError
 from hushlist.admin.rule_edits import rule_text, with_rule, without_rule, written_rules
+from unit.rows import each_row
 
 RULE = {"expression": "new.example/", "action": "allow"}
 ITEM = '{expression: "new.example/", action: "allow"}'
@@ -71,12 +72,12 @@ EDITS = [
 ]
 
 
-@pytest.mark.parametrize(("before", "after"), EDITS)
+@each_row(("before", "after"), EDITS)
 def test_a_rule_is_added_and_everything_else_stays_as_a_person_wrote_it(before: str, after: str) -> None:
     assert with_rule(before, RULE) == after
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "why"),
     [
         # lines that the last reason keeps, and that would be behind the new rule
@@ -99,7 +100,7 @@ def test_what_is_no_rule_is_refused(expression: str) -> None:
         with_rule("rules: []\n", {"expression": expression, "action": "allow"})
 
 
-@pytest.mark.parametrize("reason", ['by "me"', "a: b # c", "- x\ny", "'", "\\", "é \u202e", "{}", "%", "[", "*a"])
+@each_row("reason", ['by "me"', "a: b # c", "- x\ny", "'", "\\", "é \u202e", "{}", "%", "[", "*a"])
 def test_no_value_becomes_anything_else(reason: str) -> None:
     text = with_rule("rules: []\n", {**RULE, "reason": reason})
     assert text.count("\n") == 2
@@ -118,7 +119,7 @@ def test_a_block_that_an_allowance_would_beat_is_refused_with_its_line() -> None
     assert both.count("new.example") == 2
 
 
-@pytest.mark.parametrize(("before", "after"), EDITS)
+@each_row(("before", "after"), EDITS)
 def test_a_rule_is_removed_again_and_only_that(before: str, after: str) -> None:
     found = without_rule(after, ITEM)
     with_comment = without_rule(after.replace(LINE, f"{LINE}  # by jo: because"), ITEM)

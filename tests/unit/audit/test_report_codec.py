@@ -13,6 +13,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.audit.report_codec import Flat, ReportError, decode, encode
+from unit.rows import each_row
 
 
 class Color(StrEnum):
@@ -78,7 +79,7 @@ def test_other_keys_do_not_matter() -> None:
     assert decode(Outer, {**encode(ONE), "other": []}) == ONE
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "why"),
     [
         ({"source": 1}, "source: expected a text, found 1"),

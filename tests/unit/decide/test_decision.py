@@ -12,6 +12,7 @@ from hushlist.match.rule import Action
 from hushlist.url.request import Request, canonical_url
 from hushlist.url.safebrowsing import SAFEBROWSING
 from unit.hostile import octets, rules_of
+from unit.rows import each_row
 
 URL = b"http://www.h.example/a/b?q"
 
@@ -28,7 +29,7 @@ def rule(expression: str, action: str) -> str:
     return f"{{expression: '{expression}', action: {action}}}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("layers", "action", "winner"),
     [
         ([""], Action.PASS, None),
@@ -158,7 +159,7 @@ def test_octets_that_are_no_text_are_shown_escaped() -> None:
 LITERAL = b"192.0.2.7"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("request_", "original"),
     [
         (Request(b"http", (b"h.example",), 80, b"/a?b"), None),

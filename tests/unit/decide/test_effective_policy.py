@@ -14,6 +14,7 @@ from hushlist.match.rule_match import Match
 from hushlist.policy.groups import Group, GroupSettings, LayerUse
 from hushlist.policy.recurrence import RecurringDates, RecurringSpans, Schedule
 from hushlist.policy.schedule import ScheduledAction
+from unit.rows import each_row
 
 NIGHT = Schedule("night", UTC, (RecurringSpans(spans=((21 * 60, 30 * 60),)),))
 EVENING = Schedule("evening", UTC, (RecurringSpans(spans=((18 * 60, 22 * 60),)),))
@@ -60,16 +61,16 @@ def done(found: Decision) -> Action:
 # -- categories --------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("own", [Action.BLOCK, Action.WARN])
-@pytest.mark.parametrize("action", list(Action))
+@each_row("own", [Action.BLOCK, Action.WARN])
+@each_row("action", list(Action))
 def test_a_category_s_action_takes_the_place_of_the_list_s(own: Action, action: Action) -> None:
     decision = view(c=timed(action)).decide([match(own)])
     assert decision.action is action
     assert len(decision.matches) == (action is not Action.PASS)
 
 
-@pytest.mark.parametrize("own", [Action.ALLOW, Action.TAG])
-@pytest.mark.parametrize("action", list(Action))
+@each_row("own", [Action.ALLOW, Action.TAG])
+@each_row("action", list(Action))
 def test_exceptions_and_tags_of_a_list_stay(own: Action, action: Action) -> None:
     assert view(c=timed(action)).decide([match(own)]).matches == (match(own),)
 
@@ -79,7 +80,7 @@ def test_a_rule_without_a_category_and_one_of_another_stay() -> None:
         assert view(c=timed(Action.ALLOW)).decide([match(category=category)]).action is Action.BLOCK
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("category", "action"),
     [
         (GAMES, Action.WARN),
@@ -137,7 +138,7 @@ def test_a_match_tells_what_in_the_policy_decided() -> None:
     assert str(decision) == "h.example/ by list (file:7, category by p:3, schedule night)"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("said", "until"),
     [
         ({}, None),

@@ -42,6 +42,7 @@ from hushlist.url.request import MOST_HOSTS, Request, Told, canonical_forms, req
 from unit.hostile import LONG, engine_of, octets, rules_of, seconds, urls
 from unit.match.plain_index import SEAL, STEADY, Given, given_rules, octets_of
 from unit.plain_engine import PlainEngine, told
+from unit.rows import each_row
 
 TERMS = Terms(Action.BLOCK, "list", "file")
 #: for tests of which each example asks for a whole policy's decisions
@@ -112,7 +113,7 @@ def test_whatever_arrives_gets_a_decision(arrived: Request, unparsable: Action) 
         assert engine.decide(arrived).action is unparsable
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("hosts", "fault"),
     [
         ((), "the request goes by no host"),
@@ -131,7 +132,7 @@ def test_whatever_arrives_gets_a_decision(arrived: Request, unparsable: Action) 
         ((b"a#b",), "there is a delimiter in the host"),
     ],
 )
-@pytest.mark.parametrize("unparsable", [Action.BLOCK, Action.PASS])
+@each_row("unparsable", [Action.BLOCK, Action.PASS])
 def test_what_cannot_be_read_is_decided_by_the_policy(hosts: tuple[bytes, ...], fault: str, unparsable: Action) -> None:
     decision = engine_of("rules: []", unparsable=unparsable).decide(Request(b"http", hosts, 80, b"/"))
     assert (decision.action, decision.fault, decision.winner) == (unparsable, fault, None)
@@ -147,7 +148,7 @@ def test_a_name_that_cannot_be_read_does_not_excuse_one_that_is_blocked() -> Non
     assert engine.decide(request(b"blocked.example", b"a/b")).action is Action.BLOCK
 
 
-@pytest.mark.parametrize("scheme", [b"", b"a b", b"a/b", b"%", b"a:b", b"a\\b", b"a?b", b"1"])
+@each_row("scheme", [b"", b"a b", b"a/b", b"%", b"a:b", b"a\\b", b"a?b", b"1"])
 def test_no_scheme_shifts_the_host(scheme: bytes) -> None:
     engine = engine_of("rules: [blocked.example]")
     arrived = Request(scheme, (b"blocked.example",), 80, b"/%41")
@@ -166,7 +167,7 @@ def test_of_several_names_the_strictest_decides(hosts: tuple[bytes, ...]) -> Non
     assert sorted(found.text for found in decision.matches) == ["blocked.example/", "good.example/"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "host",
     [
         *(b"BLOCKED.Example", b"blocked.example.", b"www.blocked.example", b"blocked..example", b"%62locked.example"),
@@ -178,15 +179,13 @@ def test_no_spelling_of_a_blocked_host_passes(host: bytes) -> None:
     assert engine_of("rules: [blocked.example]").decide(request(host)).action is Action.BLOCK
 
 
-@pytest.mark.parametrize(
-    "host", [b"127.0.0.1", b"0x7f.1", b"2130706433", b"::ffff:7f00:1", b"[::ffff:127.0.0.1]", b"127.1."]
-)
+@each_row("host", [b"127.0.0.1", b"0x7f.1", b"2130706433", b"::ffff:7f00:1", b"[::ffff:127.0.0.1]", b"127.1."])
 def test_no_spelling_of_a_blocked_address_passes(host: bytes) -> None:
     assert engine_of("rules: [127.0.0.1]").decide(request(host)).action is Action.BLOCK
     assert engine_of("rules: [address: 127.0.0.0/8]").decide(request(host)).action is Action.BLOCK
 
 
-@pytest.mark.parametrize(
+@each_row(
     "target",
     [
         *(
@@ -208,9 +207,7 @@ def test_no_spelling_of_a_blocked_path_passes(target: bytes) -> None:
     assert engine_of("rules: [h.example/bad/]").decide(request(target=target)).action is Action.BLOCK
 
 
-@pytest.mark.parametrize(
-    "target", [b"/bad.html", b"/bad.html?", b"/bad.html?q", b"/bad.html#x", b"/bad.html#x?y", b"/bad.html?q#x"]
-)
+@each_row("target", [b"/bad.html", b"/bad.html?", b"/bad.html?q", b"/bad.html#x", b"/bad.html#x?y", b"/bad.html?q#x"])
 def test_nothing_appended_to_a_blocked_file_s_path_lets_it_pass(target: bytes) -> None:
     # A server may take an unescaped "#" on the wire for the beginning of a fragment, as nginx does.
     assert engine_of("rules: [h.example/bad.html]").decide(request(target=target)).action is Action.BLOCK
@@ -316,8 +313,8 @@ def test_the_lower_rung_is_the_more_specific_one() -> None:
         assert engine.decide_url(f"http://h.example/{path}".encode()).action is action
 
 
-@pytest.mark.parametrize("rung", RUNGS)
-@pytest.mark.parametrize("target", ["/bad/%2e%2e/good", "/good%2f..%2fbad/x", "/bad;/../good", "/%62ad/x"])
+@each_row("rung", RUNGS)
+@each_row("target", ["/bad/%2e%2e/good", "/good%2f..%2fbad/x", "/bad;/../good", "/%62ad/x"])
 def test_an_allowed_whole_url_is_no_way_into_a_path_that_is_blocked(rung: str, target: str) -> None:
     allowed = whole_url(f"http://h.example{target}", rung, "allow")
     open_, closed = engine_of(f"rules: [{allowed}]"), engine_of(f"rules: [{allowed}]", "rules: [h.example/bad/]")
@@ -413,7 +410,7 @@ def test_an_administrator_s_allow_beats_every_list() -> None:
 # -- every kind of rule ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "url", "blocks"),
     [
         ("a.example", "https://x.a.example/y", True),
@@ -452,8 +449,8 @@ def test_a_list_s_variant_is_what_its_hashed_uris_are_compared_by() -> None:
     assert engine_of(text).decide(asked).action is Action.PASS
 
 
-@pytest.mark.parametrize("variant", ["n", "p"])
-@pytest.mark.parametrize(
+@each_row("variant", ["n", "p"])
+@each_row(
     "url",
     [
         "http://Fred@WWW.Thus.net:0112/Test/index.html",
@@ -655,10 +652,8 @@ def test_a_url_that_looks_plain_is_decided_as_its_request(more: str, unparsable:
     compare()
 
 
-@pytest.mark.parametrize(
-    "url", [b"mailto:me@h.example", b"http:///x", b"http://h.example:65536/", b"", b"http://a b:x/"]
-)
-@pytest.mark.parametrize("unparsable", [Action.BLOCK, Action.PASS])
+@each_row("url", [b"mailto:me@h.example", b"http:///x", b"http://h.example:65536/", b"", b"http://a b:x/"])
+@each_row("unparsable", [Action.BLOCK, Action.PASS])
 def test_a_url_that_is_no_request_is_decided_by_the_policy(url: bytes, unparsable: Action) -> None:
     decision = engine_of("rules: [h.example]", unparsable=unparsable).decide_url(url)
     with pytest.raises(UrlError) as error:
@@ -861,8 +856,8 @@ def test_a_target_that_is_unblocked_does_not_open_a_host_that_is_not() -> None:
         assert engine.decide(request(*hosts), NOW, PUPIL).action is Action.BLOCK
 
 
-@pytest.mark.parametrize("rules", ["rules: [h.example]", "rules: [h.example/good, h.example/bad/]"])
-@pytest.mark.parametrize("target", [b"/bad/../good", b"/bad\\..\\good", b"/good/../good", b"/good#"])
+@each_row("rules", ["rules: [h.example]", "rules: [h.example/good, h.example/bad/]"])
+@each_row("target", [b"/bad/../good", b"/bad\\..\\good", b"/good/../good", b"/good#"])
 def test_a_url_that_is_unblocked_opens_no_other_reading(rules: str, target: bytes) -> None:
     engine = lifting(engine_of(rules), ("url", "http://h.example/good"))
     assert engine.decide(request(target=b"/good"), NOW, PUPIL).action is Action.ALLOW
@@ -1073,7 +1068,7 @@ WHOLE = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("hosts", "action"),
     [
         ((b"blocked.example",), Action.BLOCK),
@@ -1340,7 +1335,7 @@ def asked(url: str, told: Told | None = _SCRIPT) -> Request:
     return replace(request_of(url), told=told)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("lists", "url", "action"),
     [
         (["||ads.example/a.js$script,third-party"], "https://ads.example/a.js", Action.BLOCK),

@@ -11,6 +11,7 @@ from hushlist.match.filters.network_filter import parse_filter
 from hushlist.match.index_writer import index_of
 from hushlist.match.rule import Action, Rule, Terms
 from hushlist.url.request import Request, canonical_forms, request_of
+from unit.rows import each_row
 
 
 def seen(request: Request, filters: Iterable[str]) -> FilteredRequest:
@@ -65,8 +66,8 @@ def test_a_plain_request_has_the_same_urls_in_a_shorter_way(url: str) -> None:
     assert len(urls) == 1 + ("%" in url)
 
 
-@pytest.mark.parametrize("is_stopped", [False, True])
-@pytest.mark.parametrize("url", ["http://h.example/ads/x?u=1", "https://h.example/other", "http://h.example/ads/fine"])
+@each_row("is_stopped", [False, True])
+@each_row("url", ["http://h.example/ads/x?u=1", "https://h.example/other", "http://h.example/ads/fine"])
 def test_exceptions_are_looked_for_only_where_something_stops(url: str, is_stopped: bool) -> None:
     own = seen(request_of(url), ["/ads/", "||h.example/ads/x?", "@@/ads/fine", "@@||h.example/other"])
     assert bool(own.matches(url.encode(), b"h.example", is_named=True, is_stopped=is_stopped, only_named=False)) is (

@@ -13,6 +13,7 @@ from hushlist.fleet.proxy_records import GONE, KEPT, STALE, ProxyRecord, ProxyRe
 from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock.store import StoreError, open_store
 from unit.clock import Clock
+from unit.rows import each_row
 
 NOW = 1_000_000.0
 GOOD = ProxyRecord("gate:1", NOW, version="1", policy_digest="a", index_digest="b", mode="block", read=NOW)
@@ -107,7 +108,7 @@ def test_proxies_that_agree_have_no_troubles() -> None:
     assert others() == {"gate:1": (), "gate:2": ()}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("changed", "said"),
     [
         ({"policy_digest": 64 * "f"}, "another policy than the others: ffffffffffff, and not a"),
@@ -144,7 +145,7 @@ def test_one_that_is_gone_has_no_say() -> None:
     assert troubles([GOOD, *gone], NOW)["gate:1"] == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seconds", "said"),
     [(-3, "0 s"), (0.9, "0 s"), (60, "1 min"), (3600.5, "1 h"), (3661, "1 h 1 min"), (86400, "1 d")],
 )

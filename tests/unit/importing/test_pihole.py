@@ -15,6 +15,7 @@ from hushlist.importing import pihole
 from hushlist.importing.pihole import domains_of_regex, read_pihole
 from hushlist.system.files import LONGEST_DOCUMENT, LONGEST_WHOLE
 from unit.importing.deciding import Written
+from unit.rows import each_row
 
 #: of Pi-hole's own schema, as far as an import reads it
 SCHEMA = """
@@ -221,7 +222,7 @@ def test_blocking_that_is_off_stays_off(tmp_path: Path, name: str) -> None:
     assert read_pihole(path).everybody.settings == {"mode": "off"}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("regex", "domains"),
     [
         (r"(\.|^)a\.example$", (["a.example"], False)),

@@ -19,6 +19,7 @@ from hushlist.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedR
 from hushlist.url.request import Request
 from unit.hostile import octets, urls
 from unit.journal.samples import EVE, decided, record
+from unit.rows import each_row
 
 KEPT = Privacy()
 
@@ -88,7 +89,7 @@ def test_no_password_is_ever_recorded(noise: str, rest: bytes) -> None:
         assert b"s3cr3t" not in to_line(record(url).fields(KEPT))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "shown"),
     [
         (b"http://me:pw@h.example/", "http://h.example/"),
@@ -122,7 +123,7 @@ def test_queries_are_dropped_by_choice(url: str, shown: str, expression: str) ->
     assert (fields["url"], fields["expression"]) == (shown, expression)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("target", "kept", "dropped"),
     [
         (b"/%7Ex?q", "http://H.example:81/%7Ex?q", "http://H.example:81/%7Ex"),
@@ -189,7 +190,7 @@ def test_a_long_text_is_cut() -> None:
 PASSES, TAGS, BLOCKS = "http://pass.example/", "http://tagged.example/", "http://ads.example/"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("what", "made", "is_wanted"),
     [
         (LoggedRequests.BLOCKED, record(BLOCKS), True),
@@ -245,9 +246,7 @@ def test_a_reference_is_heard_as_it_was_said(number: int) -> None:
     assert parse_reference(f" {said[:5]}-{said[5:]} ") == reference
 
 
-@pytest.mark.parametrize(
-    "text", ["", "7K3M9QX2A", "7K3M9QX2ABC", "7K3M9QX2AU", "7K3M9QX2A\n", "７K3M9QX2AB", "../../../.."]
-)
+@each_row("text", ["", "7K3M9QX2A", "7K3M9QX2ABC", "7K3M9QX2AU", "7K3M9QX2A\n", "７K3M9QX2AB", "../../../.."])
 def test_what_is_no_reference_is_none(text: str) -> None:
     assert parse_reference(text) is None
 

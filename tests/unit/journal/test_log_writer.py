@@ -371,7 +371,7 @@ from unit.journal.samples import record
 journal = LogWriter(LogSettings(size=65536, files=1000, gzip=True), state=Path(sys.argv[1]))
 print("ready", flush=True)
 sys.stdin.readline()
-for number in range(1500):
+for number in range(600):
     journal.write(record("http://ads.example/" + "x" * (number % 400), int(sys.argv[2]) + number, moment=time.time()))
     if number % 50 == 0:
         time.sleep(0.01)
@@ -403,7 +403,7 @@ def test_processes_share_the_files_without_losing_or_tearing_a_line(tmp_path: Pa
     texts = [*(gzip.decompress(path.read_bytes()) for path in older), (tmp_path / CURRENT).read_bytes()]
     lines = [json.loads(line) for text in texts for line in text.split(b"\n")[:-1]]
     assert all(text.endswith(b"\n") for text in texts)
-    wanted = {record(number=start + number).reference for start in (0, 10_000) for number in range(1500)}
+    wanted = {record(number=start + number).reference for start in (0, 10_000) for number in range(600)}
     assert {line["reference"] for line in lines} == set(rows_of(tmp_path)) == wanted
     assert len(lines) == len(wanted)
     assert all(datetime.fromisoformat(line["time"]) for line in lines)

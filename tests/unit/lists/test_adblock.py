@@ -7,12 +7,13 @@ from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.match.rule import Action
 from unit.lists.reading import read
+from unit.rows import each_row
 
 TOO_SHORT = "a pattern that is too short: it would fit nearly every URL"
 HINT = "a host on a line of its own: the format 'adblock-hosts' takes it for that host"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "rules"),
     [
         ("[Adblock Plus 2.0]\n! Title: x\n! x\n\n||a.example^", ["5:a.example/"]),
@@ -31,7 +32,7 @@ def test_a_filter_for_a_whole_host_is_a_rule_for_it(text: str, rules: list[str])
     assert read(read_adblock, text) == (rules, [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "kind"),
     [
         ("##.ad", "cosmetic"),
@@ -70,7 +71,7 @@ def test_everything_else_is_left_out_by_kind(line: str, kind: str) -> None:
     assert warnings == [f"2: {line}: left out: {kind}"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         *("||x.example/y", "||x.example/", "|http://x.example^", "||x.example^$important", "||x.example^$document"),
@@ -142,7 +143,7 @@ def test_a_host_on_a_line_of_its_own_means_that_host_where_the_format_says_so() 
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "pattern", "reason"),
     [
         ("||x.example^$doc,reason=tracker", "||x.example^$doc", "tracker"),

@@ -4,6 +4,7 @@ import pytest
 
 from hushlist.lists.address_lists import read_addresses
 from unit.lists.reading import read
+from unit.rows import each_row
 
 _NONE = "it is no address, and no range of them"
 _EMBEDDED = "addresses that stand for IPv4 ones are compared as these: write the range as IPv4"
@@ -25,7 +26,7 @@ def test_addresses_and_ranges_are_rules(text: str, rules: list[str]) -> None:
     assert read(read_addresses, text) == (rules, [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "why"),
     [
         ("x.example", _NONE),

@@ -1,16 +1,15 @@
 """Chromium's filter format."""
 
-import pytest
-
 from hushlist.lists.filter_lists import read_chromium
 from unit.lists.reading import NO_WILDCARD, read
+from unit.rows import each_row
 
 _TOKENS = "a rule fits a query as a whole, not some of its tokens"
 _EVERY_SCHEME = "a rule fits every scheme, not one alone"
 _OTHER_SCHEME = "no request to a proxy has this scheme"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "rules"),
     [
         ("# x\r\na.example # why\r\n", ["2:a.example/"]),
@@ -27,7 +26,7 @@ def test_a_host_and_a_path_are_rules(text: str, rules: list[str]) -> None:
     assert read(read_chromium, text) == (rules, [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "why"),
     [
         ("*", "no rule fits every host"),

@@ -1,9 +1,8 @@
 """Tables with a column of URLs."""
 
-import pytest
-
 from hushlist.lists.csv_column import read_csv
 from unit.lists.reading import read
+from unit.rows import each_row
 
 _URLHAUS = (
     "################\n# abuse.ch URLhaus #\n#\n# id,dateadded,url,url_status,urlhaus_link\n"
@@ -17,7 +16,7 @@ _PHISHTANK = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "rules"),
     [
         (_URLHAUS, ["5:192.0.2.1/x", "6:a.example/a,b.exe"]),
@@ -49,7 +48,7 @@ def test_one_column_holds_the_rules(text: str, rules: list[str]) -> None:
     assert read(read_csv, text) == (rules, [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("record", "warning"),
     [
         ("2", "2: left out: column 2 is empty"),

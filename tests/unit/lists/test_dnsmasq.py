@@ -1,12 +1,11 @@
 """dnsmasq's configuration."""
 
-import pytest
-
 from hushlist.lists.dnsmasq import read_dnsmasq
 from unit.lists.reading import read
+from unit.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "rules"),
     [
         ("address=/a.example/0.0.0.0", ["1:a.example/"]),
@@ -27,7 +26,7 @@ def test_names_that_are_answered_with_nothing_are_rules(text: str, rules: list[s
     assert read(read_dnsmasq, text) == (rules, [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "warning"),
     [
         ("address=/x.example/192.0.2.1", "an address that is given to names: it blocks nothing"),

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hushlist.lists.list_formats import FOLDERS, FORMATS
 from hushlist.lists.list_source import LONGEST_LINE, MOST_SHOWN, ListDefaults, ProblemReport
 from unit.lists.reading import Reader, read
+from unit.rows import each_row
 
 STRICT = ("yaml", "hashed-uris")
 #: format -> an entry, and what it becomes
@@ -55,7 +56,7 @@ def test_every_format_of_other_people_is_tested_here() -> None:
     assert {*ENTRIES, *STRICT, "safebrowsing-raw"} == set(FORMATS)
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each_row("name", ENTRIES)
 def test_byte_order_mark_and_line_ends_do_not_matter(name: str) -> None:
     entry, pattern = ENTRIES[name]
     rules = ([f"1:{pattern}", f"3:{pattern}"], [])
@@ -63,7 +64,7 @@ def test_byte_order_mark_and_line_ends_do_not_matter(name: str) -> None:
     assert read(READERS[name], f"{entry}\n\n{entry}") == rules
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each_row("name", ENTRIES)
 def test_a_line_that_is_too_long_or_no_text_is_left_out(name: str) -> None:
     entry, pattern = ENTRIES[name]
     octets = b"\n".join((entry.encode(), b"x" * (LONGEST_LINE + 1), b"\xff" + entry.encode(), entry.encode()))
@@ -82,8 +83,8 @@ def test_a_line_of_64_kib_takes_no_time(name: str) -> None:
         assert rules[0] == f"1:{pattern}", unit
 
 
-@pytest.mark.parametrize("name", ENTRIES)
-@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
+@each_row("name", ENTRIES)
+@each_row("encoding", ["utf-16", "utf-16-le", "utf-16-be"])
 def test_text_in_utf_16_is_an_error(name: str, encoding: str) -> None:
     report = ProblemReport("f")
     assert list(READERS[name]("a.example".encode(encoding), ListDefaults(), report)) == []
@@ -135,7 +136,7 @@ def test_many_reasons_are_told_apart_only_up_to_a_number() -> None:
     assert warnings[-1] == "101: directive-100=x: left out: other reasons (the first of 4,900)"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "text"),
     [
         ("domains", "zip\n*.zip"),

@@ -12,6 +12,7 @@ from hushlist.lists.list_formats import FORMATS
 from hushlist.policy.policy_file import ListError, list_files
 from shared import SHARED
 from unit.hostile import rules_in, seconds
+from unit.rows import each_row
 
 DATA = SHARED / "data"
 
@@ -51,7 +52,7 @@ def test_content_tells_a_format(tmp_path: Path, text: str, form: str | None) -> 
     assert detect_format(tmp_path / "list.txt") == form
 
 
-@pytest.mark.parametrize("unit", [".", "a.", "a", "a ", " .", "#", ":", "1", '"', ",", "a/", "\x0b"])
+@each_row("unit", [".", "a.", "a", "a ", " .", "#", ":", "1", '"', ",", "a/", "\x0b"])
 def test_a_long_line_takes_no_longer_than_many_short_ones(unit: str) -> None:
     text = (unit * HEAD)[: HEAD - 1]
     assert seconds(lambda: format_of_text(text)) < 0.5
@@ -62,7 +63,7 @@ def test_a_line_that_is_cut_off_tells_nothing(tmp_path: Path) -> None:
     assert detect_format(tmp_path / "list.txt") == "domains"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("head", "expected"),
     [
         ("! Title: uBlock filters \u2013 Ads\na.example", True),

@@ -2,12 +2,11 @@
 
 from pathlib import PurePosixPath
 
-import pytest
-
 from hushlist.lists.list_formats import FOLDERS, FORMATS, list_format_of
+from unit.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "form"),
     [
         ("ads.yaml", "yaml"),

@@ -21,6 +21,7 @@ from hushlist.lists.list_source import (
     read_octets,
 )
 from hushlist.match.rule import Action, Rule
+from unit.rows import each_row
 
 
 def read(octets: bytes) -> tuple[list[tuple[int, str]], list[str]]:
@@ -29,7 +30,7 @@ def read(octets: bytes) -> tuple[list[tuple[int, str]], list[str]]:
     return lines, [str(problem) for problem in report.errors]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("octets", "lines"),
     [
         (b"a\nb", [(1, "a"), (2, "b")]),
@@ -45,7 +46,7 @@ def test_a_line_ends_in_lf_or_crlf_and_a_byte_order_mark_is_skipped(octets: byte
     assert read(octets) == (lines, [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("octets", "errors"),
     [
         ("a".encode("utf-16"), ["f:1: byte order mark: the file is in UTF-16; lists are in UTF-8"]),
@@ -72,7 +73,7 @@ def test_the_longest_line_is_read() -> None:
     assert read(b"a" * LONGEST_LINE) == ([(1, "a" * LONGEST_LINE)], [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "entry"),
     [
         ("a.example # why", ["a.example"]),
@@ -226,8 +227,8 @@ PAGES = (
 )
 
 
-@pytest.mark.parametrize("form", sorted(FORMATS.keys() - {"safebrowsing-raw"}))
-@pytest.mark.parametrize("page", PAGES)
+@each_row("form", sorted(FORMATS.keys() - {"safebrowsing-raw"}))
+@each_row("page", PAGES)
 def test_a_web_page_is_no_list_of_any_format(form: str, page: bytes) -> None:
     report = ProblemReport("f")
     assert list(FORMATS[form].read(page, ListDefaults(), report)) == []

@@ -19,9 +19,10 @@ from hushlist.lists.patterns import (
     run_of,
 )
 from shared import SHARED
+from unit.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expression"),
     [
         ("ads.example", "ads.example/"),
@@ -46,7 +47,7 @@ def test_an_expression_is_canonicalized_as_live_traffic_is(text: str, expression
     assert str(parse_expression(text)) == expression
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "reason"),
     [
         ("", "it names no host"),
@@ -165,7 +166,7 @@ def test_a_line_that_is_taken_as_it_stands_is_taken_so_alone(text: str) -> None:
         assert bool(run_of(pattern).fullmatch(text.encode() + b"\n")) == all(map(plain, lines))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "ads.example",
@@ -200,7 +201,7 @@ def test_a_hash_is_4_to_32_octets_in_hexadecimal(text: str) -> None:
     assert parse_expression_hash(text).value == bytes.fromhex(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "reason"),
     [
         ("ba7816", "expected 8 to 64 hexadecimal digits, not 6"),
@@ -219,7 +220,7 @@ def test_nothing_else_is_a_hash(text: str, reason: str) -> None:
         parse_expression_hash(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "network"),
     [
         ("10.0.0.0/8", "10.0.0.0/8"),
@@ -234,7 +235,7 @@ def test_an_address_range_is_in_cidr_notation(text: str, network: str) -> None:
     assert str(parse_address_range(text)) == network
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "reason"),
     [
         ("10.0.0.1/8", "10.0.0.1/8 has host bits set"),

@@ -13,6 +13,7 @@ from hushlist.lists.list_formats import FOLDERS, FORMATS, ListFormat
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.lists.plain_lists import read_domains, read_hosts, read_urls
 from hushlist.match.rule import Action, Rule, RuleBlock, each_rule
+from unit.rows import each_row
 
 Reader = Callable[[bytes, ListDefaults, ProblemReport], Iterator[Rule | RuleBlock]]
 
@@ -26,7 +27,7 @@ def read(
     return found, list(map(str, report.errors)), list(map(str, report.warnings))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reader", "text", "rules"),
     [
         (
@@ -69,7 +70,7 @@ def test_a_block_of_hosts_at_an_address_that_leads_somewhere_is_left_out() -> No
     assert (rules, warnings) == ([], [f"f:1: 192.0.2.7 a.example: left out: {what}"])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reader", "line", "warning"),
     [
         (read_domains, "a.example/x", "f:2: a.example/x: left out: a domain has neither user nor path"),
@@ -229,7 +230,7 @@ def test_lines_that_are_read_at_once_are_read_as_each_alone_is(
         assert found() == at_once
 
 
-@pytest.mark.parametrize("form", IN_BLOCKS, ids=lambda form: form.reader)
+@each_row("form", IN_BLOCKS, ids=lambda form: form.reader)
 def test_lines_that_are_as_they_should_be_are_read_at_once(form: ListFormat) -> None:
     line = {"read_hosts": b"0.0.0.0 a.example", "read_adblock": b"||a.example^"}.get(form.reader, b"a.example")
     octets = b"\n".join([b"# x", *[line] * 50, b"#", *[line] * 3])

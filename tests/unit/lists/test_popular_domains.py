@@ -11,6 +11,7 @@ from hushlist.match.overbroad import BreadthTest
 from hushlist.url.host import is_plain_name
 from shared import SHARED
 from unit.hostile import octets, seconds
+from unit.rows import each_row
 
 TOP = SHARED / "data" / "domains" / "opendns-top-10k.txt"
 
@@ -23,7 +24,7 @@ def read(text: str | bytes) -> tuple[list[bytes], list[str]]:
     return hosts, [str(warning).removeprefix("f:") for warning in report.warnings]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "hosts"),
     [
         ("google.com\nfacebook.com\n", [b"google.com", b"facebook.com"]),
@@ -40,7 +41,7 @@ def test_domains_are_read_in_their_order(text: str, hosts: list[bytes]) -> None:
     assert read(text) == (hosts, [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "warning"),
     [
         ("rank,domain", "rank,domain: left out: expected a domain, or its rank and a domain"),

@@ -6,11 +6,12 @@ from hushlist.lists.list_source import ListDefaults
 from hushlist.lists.rpz import read_rpz
 from hushlist.match.rule import Action
 from unit.lists.reading import read
+from unit.rows import each_row
 
 HEAD = "$TTL 2h;\n$ORIGIN rpz.example.\n@ SOA a.example. b.example. ( 1 12h ; serial\n 15m 3w 2h )\n  NS a.example.\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "rules"),
     [
         ("a.example CNAME .", ["6:a.example/"]),
@@ -63,7 +64,7 @@ def test_a_zone_s_name_is_that_of_its_soa_or_its_first_record_s_origin(head: str
     assert bool(warnings) == (not head.count("rpz.example"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "warning"),
     [
         ("x.example CNAME rpz-tcp-only.", "rpz-tcp-only: it blocks nothing"),

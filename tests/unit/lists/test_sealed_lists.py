@@ -13,6 +13,7 @@ from hushlist.lists.list_source import ListDefaults, ProblemReport, read_seal_ke
 from hushlist.match.rule import ExpressionHash
 from hushlist.match.seal import SealKey
 from hushlist.policy.policy_file import ListFile
+from unit.rows import each_row
 
 KEY, OTHER = SealKey(bytes(range(32))), SealKey(bytes(32))
 OWN, ITS = KEY.fingerprint, OTHER.fingerprint
@@ -32,7 +33,7 @@ def test_a_sealed_list_is_read_with_its_key_or_where_none_is_asked_for(form: str
     assert read(form, text, OWN) == read(form, text, None) == (["sealed:01020304"], [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("form", "text", "seal", "errors"),
     [
         ("yaml", YAML, "", [f"f:1: {NONE}"]),

@@ -12,6 +12,7 @@ from hushlist.lists import yaml_nodes
 from hushlist.lists.list_source import LONGEST_LINE, ProblemReport
 from hushlist.lists.yaml_nodes import MappingReader, YamlNode, read_document
 from unit.hostile import LONG, seconds
+from unit.rows import each_row
 
 
 def read(text: str | bytes) -> tuple[YamlNode | None, list[str]]:
@@ -273,7 +274,7 @@ def of(text: str, read_field: Callable[[MappingReader], object]) -> tuple[object
     return value, [str(problem) for problem in report.errors]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value", "errors"),
     [
         ("a: x", "x", []),
@@ -313,7 +314,7 @@ def test_a_choice_is_one_of_its_words(text: str, value: object, errors: list[str
     assert of(text, lambda fields: fields.choice("a", ("x", "y"))) == (value, errors)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value", "errors"),
     [
         ("a: 2026-12-31", date(2026, 12, 31), []),
@@ -329,7 +330,7 @@ def test_a_day_is_written_as_in_iso_8601(text: str, value: object, errors: list[
     assert of(text, lambda fields: fields.day("a")) == (value, errors)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value", "errors"),
     [
         ("a: [x, y]", ["x", "y"], []),
@@ -348,9 +349,7 @@ def test_a_field_knows_its_line() -> None:
     assert of("\na: x\nb:\n  y", lambda fields: [fields.line_of(key) for key in "abc"]) == ([2, 4, 2], [])
 
 
-@pytest.mark.parametrize(
-    ("text", "number"), [("4", 4), ("032", None), ("32", 32), ("3", None), ("33", None), ("-4", None)]
-)
+@each_row(("text", "number"), [("4", 4), ("032", None), ("32", 32), ("3", None), ("33", None), ("-4", None)])
 def test_a_number_lies_between_two_others(text: str, number: int | None) -> None:
     report = ProblemReport("f")
     node = read_document(f"length: {text}".encode(), report)

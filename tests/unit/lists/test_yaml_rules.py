@@ -11,6 +11,7 @@ from hushlist.lists.yaml_nodes import DEFAULTS_KEYS
 from hushlist.lists.yaml_rules import read_yaml
 from hushlist.match.rule import Action, ExpressionHash, Rule
 from unit.lists.test_yaml_nodes import yaml_octets
+from unit.rows import each_row
 
 PREFIX = "ba7816bf"
 FULL = PREFIX * 8
@@ -26,7 +27,7 @@ def read(text: str | bytes, defaults: ListDefaults | None = None) -> tuple[list[
     return rules, list(map(str, report.errors)), list(map(str, report.warnings))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "pattern"),
     [
         ("ads.example", "ads.example/"),
@@ -94,7 +95,7 @@ def test_a_list_says_how_its_hashed_uris_were_made(variant: str) -> None:
     assert rule.pattern.key.variant == variant  # type: ignore[union-attr]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "errors"),
     [
         # the file
@@ -194,8 +195,8 @@ def test_every_error_names_file_line_what_and_why(text: str, errors: list[str]) 
     assert read(text)[1] == errors
 
 
-@pytest.mark.parametrize("length", [8, 10, 62])
-@pytest.mark.parametrize("head", ["", "action: allow\n"])
+@each_row("length", [8, 10, 62])
+@each_row("head", ["", "action: allow\n"])
 def test_a_prefix_never_allows(length: int, head: str) -> None:
     own = "" if head else ", action: allow"
     _, errors, _ = read(f"{head}rules:\n- {{sha256: '{FULL[:length]}'{own}}}")
@@ -210,7 +211,7 @@ def test_a_prefix_never_allows_by_the_policy_s_action() -> None:
     assert errors == [f"f.yaml:3: {PREFIX}: only a full hash of 64 hexadecimal digits can allow, not a prefix of one"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "rung", "why"),
     [
         ("ads.example/x", "simple", "what 'match' compares is a whole URL; write http:// or https:// in front"),

@@ -18,6 +18,7 @@ from hushlist.match.rule import Action
 from hushlist.policy.policy_file import PolicyError
 from hushlist.url.request import Request, canonical_host, request_of
 from unit.hostile import octets
+from unit.rows import each_row
 
 SECRET = b"s3cr3t"
 _QUERY_OF_LONGEST_NAME = urlsafe_b64encode(
@@ -30,7 +31,7 @@ def asked(url: str) -> CheckedRequest:
     return CheckedRequest(request.scheme, request.hosts[0], request.port, request.target, request.userinfo)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("code", "url", "evidence"),
     [
         ("well-known-port", "http://h.example:25/", b"port 25"),
@@ -141,7 +142,7 @@ def test_a_check_finds_what_its_section_names(code: str, url: str, evidence: byt
     assert Check(code).find(asked(url)) == evidence
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("media", "target", "evidence"),
     [
         ([b"application/dns-message"], b"/x", b"application/dns-message"),
@@ -179,7 +180,7 @@ def test_no_request_makes_a_check_raise(
         assert isinstance(Check(code).find(CheckedRequest(scheme, host, port, target, userinfo)), bytes | None)
 
 
-@pytest.mark.parametrize("code", CHECKS)
+@each_row("code", CHECKS)
 def test_each_check_has_a_sentence(code: str) -> None:
     assert Check(code).sentence.endswith(".")
     assert str(Check(code)) == f"check:{code}"
@@ -306,7 +307,7 @@ def test_user_information_is_never_shown(tmp_path: Path) -> None:
     assert SECRET.decode() not in f"{decision} {decision.as_dict()}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("names", "evidence"),
     [
         ((), None),
@@ -332,7 +333,7 @@ def test_names_disagree_where_they_are_different_hosts(names: tuple[bytes, ...],
 NAME = b"\3www\7example\3com\0"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("message", "is_query"),
     [
         (b"\0\0\1\0" + b"\0\1" + bytes(6) + NAME + b"\0\1\0\1", True),

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from time import perf_counter
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.match.context import KINDS, Context, context_of, host_of_page
 from hushlist.url.request import Request, Told
+from unit.rows import each_row
 
 Fields = tuple[tuple[bytes, bytes], ...]
 
@@ -22,7 +22,7 @@ def asked(headers: str = "", target: bytes = b"/", told: Told | None = None, sch
     return context_of(request, b"cdn.example")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("headers", "page", "is_third_party"),
     [
         ("", "", None),
@@ -77,7 +77,7 @@ def test_headers_tell_the_page(headers: str, page: str, is_third_party: bool | N
     assert asked(headers)[::2] == (page, is_third_party)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("headers", "target", "kind"),
     [
         ("", b"/", ""),

@@ -2,7 +2,6 @@
 
 from itertools import pairwise
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -11,13 +10,14 @@ from hushlist.match.expressions import deepest_folder, expressions, host_suffixe
 from hushlist.url.parts import Parts
 from hushlist.url.safebrowsing import SAFEBROWSING
 from unit.hostile import urls
+from unit.rows import each_row
 
 
 def canonical(url: bytes | str) -> Parts:
     return SAFEBROWSING.apply(SAFEBROWSING.parse(url))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "expected"),
     [
         # Safe Browsing v4's three examples, the most specific first
@@ -57,7 +57,7 @@ def test_the_most_specific_comes_first(url: str, expected: list[str]) -> None:
     assert expressions(canonical(url)) == [text.encode() for text in expected]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "expected"),
     [
         (b"a.b.c.d.e", [b"a.b.c.d.e", b"b.c.d.e", b"c.d.e", b"d.e"]),

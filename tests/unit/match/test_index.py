@@ -21,6 +21,7 @@ from hushlist.url.hashed_uri import HashedUri
 from hushlist.url.parts import split_generic
 from unit.hostile import rules_of
 from unit.match.plain_index import SEAL, STEADY, Given, PlainIndex, canonical, given_rules, octets_of
+from unit.rows import each_row
 
 TERMS = Terms(Action.BLOCK, "list", "file")
 #: for tests of which each example makes an index of many rules
@@ -149,7 +150,7 @@ def test_terms_that_were_forgotten_are_read_again(monkeypatch: pytest.MonkeyPatc
             assert match.rule == own[number]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "url", "fits"),
     [
         # reading 16 of addon/README.md: everything below a rule in the clear, however deep
@@ -212,7 +213,7 @@ def test_a_whole_uri_is_above_every_expression_and_an_address_range_below() -> N
     assert [str(match.rule.pattern) for match in (address, *ranges)] == ["1.2.3.4/", "1.2.3.4/32", "1.2.0.0/16"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rules", "uris", "found"),
     [
         # draft-feather-hashed-uri-03, 4.4

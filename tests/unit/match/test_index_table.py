@@ -22,6 +22,7 @@ from hushlist.match.index_table import (
     filter_length,
 )
 from unit.match.plain_index import STEADY
+from unit.rows import each_row
 
 
 class Reads:
@@ -112,8 +113,8 @@ def test_finds_what_there_is_at_any_number_of_bits(key: int, bits: int) -> None:
     assert not any(table.find(sha256(b"no %d" % number).digest()) for number in range(200))
 
 
-@pytest.mark.parametrize("count", [1, 63, 64, 65, 128, 129, 1000])
-@pytest.mark.parametrize("alike", [0, 4, 8, 27])
+@each_row("count", [1, 63, 64, 65, 128, 129, 1000])
+@each_row("alike", [0, 4, 8, 27])
 def test_many_keys_that_begin_alike_are_searched_by_halves(count: int, alike: int) -> None:
     keys = [b"\x77" * alike + number.to_bytes(4, "big") + bytes(28 - alike) for number in range(0, 2 * count, 2)]
     rows = [TableRow(key, 0, number, 0) for number, key in enumerate(keys)]
@@ -154,8 +155,8 @@ def test_an_absent_key_is_hardly_ever_read_for() -> None:
     assert len(read.lengths) < 5
 
 
-@pytest.mark.parametrize("bits", [0, 8, 16])
-@pytest.mark.parametrize("key", [4, 32])
+@each_row("bits", [0, 8, 16])
+@each_row("key", [4, 32])
 def test_an_empty_table_has_nothing(key: int, bits: int) -> None:
     table, read = table_of([], key, bits)
     assert len(table) == 0
@@ -163,16 +164,14 @@ def test_an_empty_table_has_nothing(key: int, bits: int) -> None:
     assert read.lengths == []
 
 
-@pytest.mark.parametrize(
-    ("count", "bits"), [(0, 0), (1, 0), (3, 0), (4, 1), (7, 1), (8, 2), (1 << 25, 24), (1 << 26, 24)]
-)
+@each_row(("count", "bits"), [(0, 0), (1, 0), (3, 0), (4, 1), (7, 1), (8, 2), (1 << 25, 24), (1 << 26, 24)])
 def test_two_to_four_keys_share_their_first_bits(count: int, bits: int) -> None:
     assert bits_for(count) == bits
     if 4 <= count < 1 << MOST_BITS:
         assert 2 <= count / (1 << bits) <= 4
 
 
-@pytest.mark.parametrize("key", [4, 5, 6, 7, 16, 32])
+@each_row("key", [4, 5, 6, 7, 16, 32])
 def test_a_key_has_a_tail_behind_what_the_fan_out_knows(key: int) -> None:
     for bits in range(MOST_BITS + 1):
         shape = Shape(1, key, bits)

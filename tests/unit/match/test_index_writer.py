@@ -19,6 +19,7 @@ from hushlist.match.rule_collector import CollectedPart, RunCollector
 from hushlist.match.sorted_runs import load
 from unit.hostile import rules_of
 from unit.match.plain_index import STEADY, Given, PlainIndex, canonical, given_rules, octets_of
+from unit.rows import each_row
 
 TERMS = Terms(Action.BLOCK, "list", "file")
 OTHER = Terms(Action.BLOCK, "other", "file")
@@ -155,7 +156,7 @@ def test_equal_terms_are_the_same_list_s_whoever_made_them() -> None:
     assert len(index_of(rules)) == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     "other",
     [
         Terms(Action.TAG, "list", "file"),
@@ -217,7 +218,7 @@ def test_a_guide_is_no_rule() -> None:
     assert index.on_host(b"w.www.a.example").suffixes == [b"www.a.example"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expressions", "host", "path"),
     [
         ((), DEEPEST_HOST, DEEPEST_PATH),

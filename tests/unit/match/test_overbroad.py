@@ -5,7 +5,6 @@ from ipaddress import ip_network
 from pathlib import Path
 
 import publicsuffixlist
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -13,6 +12,7 @@ from hushlist.match.expressions import full_hash, host_suffixes
 from hushlist.match.overbroad import BreadthTest
 from hushlist.match.rule import Action, Expression, ExpressionHash, Rule, Terms
 from hushlist.match.seal import SealKey
+from unit.rows import each_row
 
 POPULAR = (
     *(b"www.popular.example", b"amazon.co.uk", b"b.popular.example", b"github.io", b"[2001:db8::1]", b"192.0.2.1"),
@@ -22,7 +22,7 @@ BREADTH = BreadthTest(POPULAR)
 BELOW = "the rule covers every site below it"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expression", "why"),
     [
         (b"org.uk/", f"it is a public suffix (ICANN section): {BELOW}"),
@@ -64,7 +64,7 @@ def test_a_rule_for_a_host_that_many_share_is_broad(expression: bytes, why: str)
     assert BREADTH.is_popular(expression) is ("popular domains" in why)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "expression",
     [
         *(b"ads.example/", b"example.co.uk/", b"me.github.io/", b"a.b.compute.amazonaws.com/"),
@@ -96,7 +96,7 @@ SEALED = KEY.sealer()(b"co.uk/")
 IT_IS = "the hash of co.uk/: it is a public suffix"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "key", "why"),
     [
         (ExpressionHash(full_hash(b"co.uk/")), None, f"it is {IT_IS}"),
@@ -190,7 +190,7 @@ def _seconds(expressions: list[bytes]) -> float:
     return time.process_time() - start
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("network", "covers"),
     [
         ("8.0.0.0/8", "16,777,216 addresses"),
@@ -224,7 +224,7 @@ def test_every_address_for_everything_is_the_broadest() -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     "network",
     [
         "8.0.0.0/9",

@@ -4,10 +4,9 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
-
 import hushlist
 from hushlist.match.public_suffixes import SuffixSection, parse_public_suffixes, public_suffixes
+from unit.rows import each_row
 
 TEXT = """\
 a.early
@@ -63,7 +62,7 @@ def test_importing_reads_no_list() -> None:
     subprocess.run([sys.executable, "-c", code], check=True, cwd=Path(hushlist.__file__).parents[1])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "domain"),
     [
         (b"www.a.co.uk", b"a.co.uk"),

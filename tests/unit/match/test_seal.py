@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.match.seal import SealKey
+from unit.rows import each_row
 
 
 @pytest.mark.parametrize(
@@ -37,7 +38,7 @@ def test_keys_differ_and_are_read_back_from_files_and_processes() -> None:
     assert pickle.loads(pickle.dumps(one)) == one
 
 
-@pytest.mark.parametrize("text", ["", "# no key", "00" * 31, "00" * 33, "zz" * 32, "00" * 32 + "\n" + "00" * 32])
+@each_row("text", ["", "# no key", "00" * 31, "00" * 33, "zz" * 32, "00" * 32 + "\n" + "00" * 32])
 def test_what_is_no_key_is_refused_and_not_quoted(text: str) -> None:
     with pytest.raises(ValueError, match="it is no key of sealed lists, 64 hexadecimal digits") as caught:
         SealKey.parse(text)

@@ -22,6 +22,7 @@ from hushlist.match.shadowed import Shadowed, find_shadowed
 from hushlist.url.parts import Parts
 from unit.hostile import rules_of
 from unit.match.plain_index import PlainIndex, canonical, without_duplicates
+from unit.rows import each_row
 
 
 def candidates_of(rules: Iterable[Rule], layer: str) -> list[Candidates]:
@@ -39,7 +40,7 @@ def covers(rules: Sequence[Rule], layer: str = "") -> list[tuple[str, str]]:
 HASH = full_hash(b"h.example/").hex()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rules", "expected"),
     [
         # a host below a host, a path below a host, a page in a folder, a query of a page

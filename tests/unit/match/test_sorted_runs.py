@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from hushlist.match.sorted_runs import FEW_ROWS, key_ranges, load, rows_in_range, sorted_run, store
+from unit.rows import each_row
 
 
 @pytest.mark.parametrize("stored", [b"", b"octets"])
@@ -30,7 +31,7 @@ def test_the_rows_of_several_runs_are_sorted_in_each_range(in_files: bool, tmp_p
     assert rows_in_range(runs, 2, 1, 2) == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("count", "pieces"),
     [(0, 1), (131_072, 1), (262_144, 2), (262_145, 2), (300_000, 4), (1 << 24, 128), (1 << 25, 256), (1 << 40, 256)],
 )

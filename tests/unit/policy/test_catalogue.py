@@ -9,6 +9,7 @@ from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.policy.catalogue import CatalogueEntry, read_catalogue, shipped_catalogue
 from shared import SHARED
+from unit.rows import each_row
 
 CATALOGUE = read_catalogue(shipped_catalogue())
 #: the beginning of a list of each format, as the publishers of the catalogue write it
@@ -27,7 +28,7 @@ def test_there_are_lists_for_every_subject() -> None:
     assert len({entry.url for entry in CATALOGUE.values()}) == len(CATALOGUE)
 
 
-@pytest.mark.parametrize("entry", CATALOGUE.values(), ids=CATALOGUE)
+@each_row("entry", CATALOGUE.values(), ids=CATALOGUE)
 def test_a_reader_takes_each_list(entry: CatalogueEntry) -> None:
     report = ProblemReport(entry.name)
     rules = FORMATS[entry.format].read(HEADS[entry.format].encode(), ListDefaults(category=entry.category), report)

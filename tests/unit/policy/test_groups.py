@@ -10,6 +10,7 @@ from hushlist.lists.yaml_nodes import MappingReader, read_document
 from hushlist.match.rule import Action
 from hushlist.policy.groups import NOBODY, Client, Group, GroupSettings, LayerUse, group_of, read_group, read_settings
 from hushlist.policy.schedule import read_schedules, read_timezone
+from unit.rows import each_row
 
 LAYERS = ("overrides", "lists")
 WHO = "clients, users, ports"
@@ -24,7 +25,7 @@ def group(*networks: str, users: set[str] | None = None, ports: set[int] | None 
     return Group("g", (), GroupSettings(), networks=found, users=named, ports=frozenset(ports or ()))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "client", "fits"),
     [
         (group(), NOBODY, True),
@@ -165,7 +166,7 @@ def test_a_group_has_its_own_layers_in_its_own_order() -> None:
     assert read("{name: g, ports: [1], layers: []}")[0].layers == ()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "errors"),
     [
         ("{ports: [1]}", ["p:1: group: it has no name"]),

@@ -6,6 +6,7 @@ from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import read_document
 from hushlist.policy.groups import Client, ClientConditions
 from hushlist.policy.proxy_settings import read_live
+from unit.rows import each_row
 
 
 def read(text: str) -> tuple[ClientConditions | None, list[str]]:
@@ -15,7 +16,7 @@ def read(text: str) -> tuple[ClientConditions | None, list[str]]:
     return read_live(node, report), [str(problem) for problem in report.errors]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "client", "may"),
     [
         ("on", Client("127.0.0.1"), True),

@@ -9,6 +9,7 @@ import pytest
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import read_document
 from hushlist.policy.proxy_settings import LoggedClients, LoggedQueries, LoggedRequests, LogSettings, read_log
+from unit.rows import each_row
 
 KEYS = "what, queries, clients, folder, size, files, days, rows, gzip, to, also"
 
@@ -66,7 +67,7 @@ PLACES = "expected stdout, syslog:/PATH, syslog+udp://HOST:PORT or syslog+tcp://
 SIZE = "expected a size from 64 KiB to 1 GiB such as 10 MiB (units: B, kB, KB, KiB, MB, MiB, GB, GiB)"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "error"),
     [
         ("maybe", f"2: log: 'maybe': expected on, off or a mapping with {KEYS}"),

@@ -7,6 +7,7 @@ import pytest
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import MappingReader, read_document
 from hushlist.policy.proxy_settings import FailureCause, OnFailure, read_on_failure
+from unit.rows import each_row
 
 ALL = {*FailureCause}
 
@@ -18,7 +19,7 @@ def read(text: str) -> tuple[OnFailure, list[str]]:
     return read_on_failure(MappingReader(document, ["on-failure", "layers"], report)), [*map(str, report.errors)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "opened"),
     [
         ("layers: []", set()),

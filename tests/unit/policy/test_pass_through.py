@@ -19,6 +19,7 @@ from hushlist.policy.pass_through import (
     read_pass_through,
 )
 from hushlist.policy.policy_reader import read_policy
+from unit.rows import each_row
 
 PASSED = PassThrough(
     frozenset([(b"bank.example", True), (b"localhost", True), (b"api.pinned.example", False)]),
@@ -26,7 +27,7 @@ PASSED = PassThrough(
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "is_covered"),
     [
         (b"bank.example", True),
@@ -100,7 +101,7 @@ EXPECTED = "expected a list of hosts, or a mapping with hosts, failed-handshakes
 HOST = "expected a host such as bank.example, or a network such as 192.0.2.0/24"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "errors"),
     [
         ("bank.example", [f"p:1: pass-through: {EXPECTED}, not text"]),

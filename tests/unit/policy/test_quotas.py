@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import MappingReader, read_document
 from hushlist.policy.quotas import Quota, read_quotas
+from unit.rows import each_row
 
 BERLIN = ZoneInfo("Europe/Berlin")
 
@@ -43,7 +44,7 @@ def test_quotas_are_read(value: str, quotas: tuple[Quota, ...]) -> None:
     assert read(value) == (quotas, [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "error"),
     [
         ("60", "p:1: quotas: expected a mapping, not text"),

@@ -20,6 +20,7 @@ from hushlist.policy.safe_search import (
     set_parameters,
 )
 from unit.hostile import LONG, octets
+from unit.rows import each_row
 
 ALL = dict.fromkeys(services(), "strict")
 NAMES = ", ".join(services())
@@ -48,8 +49,8 @@ def test_a_search_gets_the_service_s_parameter(host: bytes, level: str, expected
     assert (change.level, change.target, change.headers, change.host) == (level, expected, (), None)
 
 
-@pytest.mark.parametrize(("level", "value"), [("strict", b"Strict"), ("moderate", b"Moderate")])
-@pytest.mark.parametrize("host", [b"www.youtube.com", b"youtube.com", b"m.youtube.com", b"youtubei.googleapis.com"])
+@each_row(("level", "value"), [("strict", b"Strict"), ("moderate", b"Moderate")])
+@each_row("host", [b"www.youtube.com", b"youtube.com", b"m.youtube.com", b"youtubei.googleapis.com"])
 def test_youtube_gets_a_header(host: bytes, level: str, value: bytes) -> None:
     change = RequestRewrite("youtube", level, ((b"YouTube-Restrict", value),), None, None)
     assert rewrite_for_safe_search(host, b"/watch?v=1", {"youtube": level}) == change
@@ -72,7 +73,7 @@ def test_where_that_is_what_is_documented_another_host_is_asked(host: bytes, ask
     assert rewrite_for_safe_search(asked, b"/search?q=x", ALL) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "host",
     [b"google.com", b"www.google.com", b"google.de", b"www.google.co.uk", b"www.google.com.au", b"ipv6.google.com"],
 )
@@ -80,7 +81,7 @@ def test_google_is_google_in_every_country(host: bytes) -> None:
     assert target_of(host, b"/search?q=x") == b"/search?q=x&" + GOOGLE
 
 
-@pytest.mark.parametrize(
+@each_row(
     "host",
     [
         b"google.evil.example",
@@ -112,7 +113,7 @@ def test_google_s_search_pages_count(path: bytes) -> None:
     assert target_of(b"www.google.com", path) == path + b"?" + GOOGLE
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path", [b"/%73earch", b"//search", b"/x/../search", b"/./search", b"/search;x", b"/x/..%2fsearch", b"/\\search"]
 )
 def test_a_search_page_counts_in_every_spelling(path: bytes) -> None:
@@ -124,7 +125,7 @@ def test_what_is_no_search_at_google_is_left_alone(path: bytes) -> None:
     assert rewrite_for_safe_search(b"www.google.com", path + b"?q=x&safe=off", ALL) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "expected"),
     [
         (b"q=x&safe=off", b"q=x&safe=active"),
@@ -159,7 +160,7 @@ def test_the_parameter_is_set_whatever_the_client_gave(query: bytes, expected: b
     assert set_parameters(b"/search?" + query, SAFE) == b"/search?" + expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "query",
     [
         b"q=a+b%20c%2Bd&",
@@ -297,7 +298,7 @@ def read(text: str) -> tuple[dict[str, str], list[str]]:
     return dict(read_safe_search(document.value["safe-search"], report)), list(map(str, report.errors))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("safe-search: strict", ALL),
@@ -320,7 +321,7 @@ def test_a_policy_says_it_in_three_ways(text: str, expected: dict[str, str]) -> 
 FORMS = "expected one of strict, moderate, off, a list of services, or a mapping of services to levels"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "errors"),
     [
         ("safe-search: on", [f"policy.yaml:1: safe-search: on: {FORMS}"]),

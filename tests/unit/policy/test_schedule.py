@@ -32,6 +32,7 @@ from hushlist.policy.schedule import (
     read_timezone,
     rules_of_zone,
 )
+from unit.rows import each_row
 
 BERLIN = ZoneInfo("Europe/Berlin")
 MINUTE, TICK = timedelta(minutes=1), timedelta.resolution
@@ -100,7 +101,7 @@ def changes(schedule: Schedule, since: str, number: int) -> list[str]:
 
 
 # 2026-11-23 is a Monday.
-@pytest.mark.parametrize(
+@each_row(
     ("name", "moment", "is_on"),
     [
         ("lessons", "2026-11-23T07:59:59", False),
@@ -175,7 +176,7 @@ def test_an_exception_whose_days_lack_some_time_takes_away_times() -> None:
     assert changes(read(text)["a"], "2026-11-22T20:00", 2) == ["2026-11-23T11:00", "2026-11-23T12:00"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("written", "meant"),
     [
         ("{days: 'mon, Tuesday ,WED'}", "{days: [mon, tue, wed]}"),
@@ -220,7 +221,7 @@ def span_error(text: str) -> str:
     return f"p:1: times: {text}: expected {TIMES}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "errors"),
     [
         ("[]", ["p:1: schedules: expected a mapping of names to entries, not a list"]),
@@ -396,7 +397,7 @@ def test_a_machine_without_a_database_is_told_what_to_install() -> None:
 
 # Berlin's clock goes from 02:00 to 03:00 on 2026-03-29 and from 03:00 to 02:00 on 2026-10-25, both at 01:00 UTC;
 # Lord Howe's from 02:00 to 02:30 on 2026-10-04 (15:30 UTC) and from 02:00 to 01:30 on 2026-04-05 (15:00 UTC).
-@pytest.mark.parametrize(
+@each_row(
     ("zone", "times", "since", "expected"),
     [
         ("Europe/Berlin", "01:30-03:30", "2026-03-28T12:00", ["2026-03-29T00:30", "2026-03-29T01:30"]),
@@ -455,7 +456,7 @@ def test_a_moment_without_a_time_zone_is_refused() -> None:
         one("{days: mon}").next_change(datetime(2026, 1, 1))
 
 
-@pytest.mark.parametrize(
+@each_row(
     "entries",
     [
         "{days: mon-sun}",
@@ -760,7 +761,7 @@ def test_an_action_is_a_word_or_has_a_schedule(text: str, expected: ScheduledAct
 EXPECTED = "expected one of pass, block, warn, or a mapping with action, during, otherwise"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "errors"),
     [
         ("allow", [f"p:1: default: 'allow': {EXPECTED}"]),

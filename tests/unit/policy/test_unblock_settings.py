@@ -6,6 +6,7 @@ from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import read_document
 from hushlist.policy.groups import UnblockSettings, read_unblocking
 from hushlist.unblock.credentials import hash_passphrase
+from unit.rows import each_row
 
 
 def read(text: str) -> tuple[UnblockSettings | None, list[str]]:
@@ -36,7 +37,7 @@ def test_a_passphrase_is_taken_as_it_is_printed() -> None:
 EXPECTED = "expected on, off or a mapping with passphrase, codes, scopes, minutes, ask"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "errors"),
     [
         ("maybe", [f"p:1: unblock: 'maybe': {EXPECTED}"]),

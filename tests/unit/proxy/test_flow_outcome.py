@@ -12,6 +12,7 @@ from hushlist.match.rule import Action
 from hushlist.proxy.flow_outcome import BLOCKED, KEY, TAGGED, WOULD_BLOCK, annotate, refuse
 from hushlist.url.request import request_of
 from unit.hostile import engine_of, judgement_of
+from unit.rows import each_row
 
 ENGINE = engine_of(
     """
@@ -88,7 +89,7 @@ def test_metadata_is_of_plain_types() -> None:
     check(noted("blocked.example").metadata[KEY])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expression", "hosts"),
     [
         ("~meta hushlist", {"blocked.example", "tagged.example", "allowed.example"}),
@@ -138,7 +139,7 @@ def test_other_addons_metadata_stays() -> None:
     assert flow.metadata["other"] == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("limit", "version", "method", "headers", "is_answered"),
     [
         (None, "HTTP/1.1", "POST", {"transfer-encoding": "chunked"}, True),

@@ -23,6 +23,7 @@ from hushlist.proxy.flow_request import (
 from hushlist.url import http_head
 from hushlist.url.request import Request
 from unit.hostile import engine_of, octets
+from unit.rows import each_row
 
 
 def flow_of(
@@ -59,7 +60,7 @@ def test_a_flood_of_long_names_is_not_remembered() -> None:
     assert http_head._names.cache_info().currsize == remembered + 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("flow", "fault"),
     [
         (flow_of(headers=((b"Cookie", b"a" * (1 << 16)),)), "its headers have more than 65,536 octets"),
@@ -82,7 +83,7 @@ def test_what_is_too_long_is_a_fault_after_a_look_at_its_length(flow: http.HTTPF
     assert len(request.target) < 2000
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "value", "is_fault"),
     [
         (b"Connection", b"Host", True),
@@ -113,7 +114,7 @@ def test_a_name_that_no_database_takes_is_another() -> None:
     assert client_of_flow(flow).names[-1] == "user:a\N{REPLACEMENT CHARACTER}b"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mode", "port"),
     [
         *(
@@ -140,7 +141,7 @@ def test_raw_octets_are_not_decoded() -> None:
     assert request_of_flow(flow_of(path=b"/\xff%41?\x00")).target == b"/\xff%41?\x00"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("flow", "hosts"),
     [
         (flow_of(headers=((b"Host", b"other.example"),)), (b"target.example", b"other.example")),
@@ -190,7 +191,7 @@ def test_a_request_goes_by_target_authority_host_headers_and_server_name(
     assert request_of_flow(flow).hosts == hosts
 
 
-@pytest.mark.parametrize(
+@each_row(
     "host",
     [
         *(b"blocked.example", b"blocked.example:80", b"BLOCKED.example.", b"www.blocked.example"),
@@ -201,7 +202,7 @@ def test_a_request_goes_by_target_authority_host_headers_and_server_name(
         b":80",
     ],
 )
-@pytest.mark.parametrize("kind", ["host", "authority"])
+@each_row("kind", ["host", "authority"])
 def test_no_other_name_of_a_request_hides_a_blocked_host(host: bytes, kind: str) -> None:
     flow = flow_of(authority=host) if kind == "authority" else flow_of(headers=((b"Host", host),))
     decision = engine_of("rules: [blocked.example]").decide(request_of_flow(flow))
@@ -242,7 +243,7 @@ def test_a_header_that_a_server_takes_for_the_target_is_the_target(name: bytes) 
         assert [other.target for other in request_of_flow(flow).others] == [named]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "value",
     [
         *(b"/secret/x", b"http://target.example/secret/x", b" /a/%2e%2e/%73ecret/ ", b"secret/x", b"\\secret\\x"),
@@ -252,7 +253,7 @@ def test_a_header_that_a_server_takes_for_the_target_is_the_target(name: bytes) 
         *(b"http://me@other.example/", b"http://other.example:x@/"),
     ],
 )
-@pytest.mark.parametrize("name", [b"Destination", b"x-copy-from", b"X-Amz_Copy-Source", b"X-MS-Copy-Source"])
+@each_row("name", [b"Destination", b"x-copy-from", b"X-Amz_Copy-Source", b"X-MS-Copy-Source"])
 def test_a_place_to_copy_to_or_from_is_decided_too(name: bytes, value: bytes) -> None:
     engine = engine_of("rules: [target.example/secret/, blocked.example]")
     request = request_of_flow(flow_of(headers=((b"a", b"b"), (name, value))))
@@ -277,7 +278,7 @@ def test_more_places_than_a_client_could_mean_are_no_request() -> None:
     assert engine.decide(request_of_flow(flow_of(headers=long[:1]))).fault is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("method", "path", "fault"),
     [
         (b"GET", b"/", None),
@@ -302,7 +303,7 @@ def test_a_request_has_a_method_and_a_path(method: bytes, path: bytes, fault: st
 BODY = "it has a body, which its method does not have"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("method", "name", "value", "fault"),
     [
         (b"GET", b"Content-Length", b"1", BODY),
@@ -327,7 +328,7 @@ def test_a_body_behind_a_method_that_has_none_is_a_fault(
     assert request_of_flow(flow).fault == fault
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("version", "protocols"),
     [
         ("HTTP/1.1", {None, b"", b"http/1.1", b"h2", b"h3", b"h3-29", b"h2c"}),
@@ -388,7 +389,7 @@ CHANGES = {
 }
 
 
-@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@each_row("change", CHANGES.values(), ids=CHANGES)
 def test_what_makes_another_request_is_seen(change: Callable[[http.HTTPFlow], None]) -> None:
     flow = flow_of("https://target.example/p?q", headers=((b"Host", b"target.example"),))
     if change is change_a_list_in_the_place_of_fields:
@@ -411,7 +412,7 @@ def test_where_what_is_seen_is_equal_so_is_the_request(changes: list[str]) -> No
         assert request_of_flow(one) == request_of_flow(other)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "host",
     [
         *(b"a%00.example", b"a%0d%0a", b"a b", b"a, b", b"a%c0%aeb", b"a\xc0\xaeb", b"a\xff", b"b\xfccher.example"),
@@ -424,7 +425,7 @@ def test_a_host_that_stays_none_is_a_fault(host: bytes) -> None:
     assert request_of_flow(flow_of(authority=host)).fault == "there is an octet in its host that none has"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "host",
     [
         *(
@@ -447,7 +448,7 @@ def test_a_host_in_any_spelling_is_no_fault(host: bytes) -> None:
 # -- where no client has named the destination -------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mode", "url", "host", "sni", "hosts", "destination", "asked"),
     [
         ("regular", "https://192.0.2.7/", b"a.example", None, (b"192.0.2.7", b"a.example"), None, None),

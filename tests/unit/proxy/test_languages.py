@@ -7,7 +7,6 @@ import time
 from collections.abc import Mapping
 from pathlib import Path
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -16,11 +15,12 @@ from hushlist.match.rule import Action
 from hushlist.policy.notify_channels import LANGUAGES
 from hushlist.proxy import languages
 from hushlist.proxy.languages import DEFAULT_LANGUAGE, TEXTS, Texts, live_texts, load_texts, negotiate
+from unit.rows import each_row
 
 OFFERED = ["en", "de", "fr", "pt", "zh-hant"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "language"),
     [
         ("", "en"),
@@ -80,7 +80,7 @@ def test_the_language_is_the_one_that_the_reader_wants_most(header: str, languag
     assert negotiate(header, OFFERED, "en") == language
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("header", "language"),
     [
         ("nl-BE, en;q=0.5", "nl"),
@@ -111,7 +111,7 @@ def test_whatever_stands_in_the_header_there_is_a_language(header: str) -> None:
     assert negotiate(header) in TEXTS
 
 
-@pytest.mark.parametrize("part", ["a-", "de,", ",", ";", "de;q=0.5,", "q=", "-x", "*,", " "])
+@each_row("part", ["a-", "de,", ",", ";", "de;q=0.5,", "q=", "-x", "*,", " "])
 def test_a_long_header_costs_nothing(part: str) -> None:
     started = time.process_time()
     negotiate(part * (256 * 1024 // len(part)))
@@ -123,8 +123,8 @@ SETUP, LIVE = load_texts("dashboard/setup"), load_texts("dashboard/live_page")
 _NO_SENTENCES = ("thousands", "minutes", "hours")
 
 
-@pytest.mark.parametrize("language", TEXTS)
-@pytest.mark.parametrize("folder", [TEXTS, SETUP, LIVE], ids=["page", "setup", "live"])
+@each_row("language", TEXTS)
+@each_row("folder", [TEXTS, SETUP, LIVE], ids=["page", "setup", "live"])
 def test_every_language_is_whole(folder: Mapping[str, Texts], language: str) -> None:
     texts, english = folder[language], folder[DEFAULT_LANGUAGE]
     assert list(texts) == list(english)

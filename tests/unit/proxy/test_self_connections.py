@@ -8,6 +8,7 @@ from mitmproxy.proxy.mode_specs import ProxyMode
 from mitmproxy.proxy.server_hooks import ServerConnectionHookData
 
 from hushlist.proxy.flow_request import SelfConnections
+from unit.rows import each_row
 
 _HERE = ("127.0.0.1", 8080)
 #: a client, and the server of its connection
@@ -38,7 +39,7 @@ def made_from(own: SelfConnections, *name: str | int, to: connection.Address | N
     return server
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("ends", "is_own"),
     [
         (ends_from("127.0.0.1", 4000), True),

@@ -17,6 +17,7 @@ from hushlist.match.rule_match import Match
 from hushlist.proxy import statistics as module
 from hushlist.proxy.statistics import BOUNDS, MOST_RECENT, Asker, ListName, NameCounts, Outcome, Statistics
 from hushlist.url.request import Request, request_of
+from unit.rows import each_row
 
 GAMES = Terms(Action.BLOCK, "hrn://a.example/games", "lists/games.yaml", "hrn://a.example/web/games", title="Games")
 
@@ -97,7 +98,7 @@ def test_the_histogram_counts_each_duration_below_its_bound(durations: list[int]
     )
 
 
-@pytest.mark.parametrize("number", [0, 1, 255, 256, 257, 1000, 1300])
+@each_row("number", [0, 1, 255, 256, 257, 1000, 1300])
 def test_the_last_thousand_are_kept_with_their_numbers(number: int) -> None:
     statistics = Statistics()
     for duration in range(1, number + 1):

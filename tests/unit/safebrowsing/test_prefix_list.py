@@ -13,6 +13,7 @@ from hushlist.safebrowsing.prefix_list import PrefixList, PrefixUpdate, checksum
 from hushlist.safebrowsing.v4_messages import ListUpdateResponse, ThreatEntrySet, ThreatListDescriptor
 from hushlist.safebrowsing.v5_messages import HashList, RiceDeltaEncoded32Bit, RiceDeltaEncoded64Bit
 from hushlist.safebrowsing.wire_format import decode_message, encode_message
+from unit.rows import each_row
 
 MALWARE = ThreatListDescriptor(1, 6, 1)
 
@@ -50,7 +51,7 @@ def test_prefixes_of_many_lengths_in_one_list(old: set[bytes], new: set[bytes]) 
 KNOWN = PrefixList((b"aaaa", b"bbbb"), b"1", checksum_of([b"aaaa", b"bbbb"]))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("update", "why"),
     [
         (PrefixUpdate(b"2", removals=[2], is_partial=True), "outside of the list, which has 2 prefixes"),

@@ -30,6 +30,7 @@ from hushlist.safebrowsing.wire_format import (
     message_to_json,
     octets_of_base64,
 )
+from unit.rows import each_row
 
 MESSAGES = [
     of
@@ -106,7 +107,7 @@ def test_repeated_numbers_may_be_packed_or_not() -> None:
         assert decode_message(v5_messages.FullHashDetail, octets).attributes == (1, 2)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("octets", "why"),
     [
         ("0a05616161", "inside a field"),
@@ -151,7 +152,7 @@ def test_null_in_json_is_as_if_the_key_were_not_there() -> None:
     assert message_of_json(ListUpdateRequest, {"state": None, "unknown": 1}) == ListUpdateRequest()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("plain", "why"),
     [
         ([], "HashList is no object"),

@@ -14,6 +14,7 @@ import pytest
 import zstandard
 
 from hushlist.system.compression import decompressed, fault_of, is_compressed
+from unit.rows import each_row
 
 TEXT = b"http://h.example/\n" * 5000
 PACKED = {
@@ -33,8 +34,8 @@ def test_what_is_compressed_is_read_as_what_it_was(name: str) -> None:
     assert fault_of(stream) is None
 
 
-@pytest.mark.parametrize("name", PACKED)
-@pytest.mark.parametrize("missing", [1, 20])
+@each_row("name", PACKED)
+@each_row("missing", [1, 20])
 def test_of_what_is_cut_off_the_beginning_is_read_and_then_it_is_said_that_there_was_more(
     name: str, missing: int
 ) -> None:

@@ -19,6 +19,7 @@ from hushlist.system.files import (
     replace_file,
     write_private,
 )
+from unit.rows import each_row
 
 
 def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:
@@ -48,7 +49,7 @@ def test_what_becomes_a_pipe_while_it_is_opened_is_none_either(tmp_path: Path, m
         open_regular(path)
 
 
-@pytest.mark.parametrize("name", FORMATS)
+@each_row("name", FORMATS)
 def test_every_format_has_a_bound(name: str) -> None:
     expected = LONGEST_LIST if FORMATS[name].is_by_line else LONGEST_DOCUMENT if name == "yaml" else LONGEST_WHOLE
     assert FORMATS[name].longest == expected

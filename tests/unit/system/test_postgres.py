@@ -24,6 +24,7 @@ from hushlist.unblock.credentials import CodeError, CodeFault
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.store import SqliteStore, StoreError, open_store
 from postgres import GROUP, PASSWORD, Server
+from unit.rows import each_row
 
 PUPIL = "192.0.2.7"
 
@@ -38,7 +39,7 @@ def wait_for(is_so: Callable[[], object]) -> None:
 # -- addresses ---------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "shown"),
     [
         ("postgresql://db.example/filter", "postgresql://db.example/filter"),
@@ -62,7 +63,7 @@ def test_an_address_is_shown_without_what_may_be_secret(url: str, shown: str) ->
     assert "secret" not in repr(address)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "url",
     [
         *("", "secret", "mysql://jo:secret@db.example", "postgresql:jo:secret@db.example"),

@@ -3,6 +3,7 @@
 import pytest
 
 from hushlist.system.socket_address import parse_socket_address
+from unit.rows import each_row
 
 
 @pytest.mark.parametrize(
@@ -18,7 +19,7 @@ def test_an_address_or_a_name_and_a_port(text: str, found: tuple[str, int]) -> N
     assert parse_socket_address(text) == found
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         *("8081", ":8081", "127.0.0.1", "127.0.0.1:", "::1:8081", "[::1]", "[::1]8081", "[127.0.0.1]:80", "[g]:80"),

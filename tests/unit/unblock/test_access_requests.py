@@ -30,6 +30,7 @@ from hushlist.unblock.overrides import MOST_GRANTS, Overrides
 from hushlist.unblock.store import StoreError, open_store
 from postgres import IN_FILE
 from unit.clock import Clock
+from unit.rows import each_row
 
 PUPIL = "192.0.2.7"
 GAMES = "hrn://c.example/games"
@@ -224,7 +225,7 @@ def test_a_store_of_an_older_hushlist_gets_the_table(path: Path, clock: Clock) -
         assert opened.ask(wanted()).id == 1
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "line"),
     [
         ("", ""),

@@ -31,6 +31,7 @@ from hushlist.unblock.wrong_tries import DAY, FIRST_LOCK, HOUR, MINUTE, MOST_TRI
 from postgres import IN_FILE
 from unit.clock import Clock
 from unit.hostile import seconds
+from unit.rows import each_row
 
 PUPIL, OTHER = "192.0.2.7", "192.0.2.8"
 WANTED = {"host": "www.games.example", "url": "http://www.games.example/a?q", "category": "hrn://c.example/web/games"}
@@ -297,7 +298,7 @@ def test_whatever_a_client_asks_for_is_never_an_error(host: bytes, url: bytes, c
     assert GrantTable(made).find([category], host, url, [category], 1.0) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("scope", "text", "expected"),
     [
         ("host", "Games.Example", "games.example"),
@@ -316,7 +317,7 @@ def test_a_target_is_canonicalized_as_live_traffic_is(scope: str, text: str, exp
     assert canonical_target(scope, text) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("scope", "text", "reason"),
     [
         ("host", "games.example/a", "a host has no path"),

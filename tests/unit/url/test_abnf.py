@@ -14,6 +14,7 @@ from hushlist.url.hashed_uri import UnknownAlgorithmError, parse_hashed_uri
 from hushlist.url.hrn import parse_hrn
 from hushlist.url.parts import Parts, split_generic
 from unit.hostile import LONG, seconds
+from unit.rows import each_row
 
 # -- Appendix A, word by word, as an oracle: it backtracks, and knows no positions -----------------------------------
 
@@ -155,7 +156,7 @@ def parts_of(text: str, rule: str = "URI-reference") -> Parts:
 # -- what is accepted ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "parts"),
     [
         # 1.1.2: "The following example URIs illustrate several URI schemes and variations in their common syntax
@@ -249,7 +250,7 @@ SECTION_5 = (
 )
 
 
-@pytest.mark.parametrize("text", SECTION_5)
+@each_row("text", SECTION_5)
 def test_a_reference_may_be_relative(text: str) -> None:
     assert parts_of(text) == split_generic(text.encode())
     assert find_rule("URI").accepts(text) is bool(re.match("[a-z]+:", text))
@@ -286,7 +287,7 @@ def test_what_is_accepted_is_what_appendix_a_says(rule: str, text: str) -> None:
     assert find_rule(rule).accepts(text) is (fault(rule, text) is None) is bool(re.fullmatch(ORACLES[rule], text))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "rule"),
     [
         # 3.2.2: "If host matches the rule for IPv4address, then it should be considered an IPv4 address literal and not
@@ -328,8 +329,8 @@ def test_an_ipv6_address_is_one_of_the_nine_productions(address: str) -> None:
     assert find_rule("URI").accepts(f"x://[{address}]") is any(re.fullmatch(rule, address) for rule in IPV6_ADDRESSES)
 
 
-@pytest.mark.parametrize("before", range(9))
-@pytest.mark.parametrize("behind", range(9))
+@each_row("before", range(9))
+@each_row("behind", range(9))
 def test_beside_two_colons_there_are_at_most_seven_groups(before: int, behind: int) -> None:
     groups = ":".join("1" * before) + "::" + ":".join("1" * behind)
     assert find_rule("URI").accepts(f"x://[{groups}]") is (before + behind <= 7)
@@ -394,9 +395,7 @@ FAULTS = {
 }
 
 
-@pytest.mark.parametrize(
-    ("rule", "before", "behind"), [(rule, *texts) for rule, listed in FAULTS.items() for texts in listed]
-)
+@each_row(("rule", "before", "behind"), [(rule, *texts) for rule, listed in FAULTS.items() for texts in listed])
 def test_a_fault_is_named_with_its_place(rule: str, before: str, behind: str) -> None:
     error = fault(rule, before + behind)
     if before.endswith((":x", ":a")) and not behind:  # what is missing is the "@"
@@ -406,7 +405,7 @@ def test_a_fault_is_named_with_its_place(rule: str, before: str, behind: str) ->
     assert error.expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rule", "text", "reason"),
     [
         ("URI", "http", 'the text ends too early; expected ":" (URI), ALPHA or DIGIT or "+" or "-" or "." (scheme)'),

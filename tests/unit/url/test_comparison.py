@@ -14,6 +14,7 @@ from hushlist.url.iri import SCHEME
 from hushlist.url.parts import Parts, Profile, StepChange, to_bytes
 from hushlist.url.rfc3986 import split_generic
 from unit.hostile import octets, urls
+from unit.rows import each_row
 
 RUNGS = [profile.name for profile in LADDER]
 
@@ -44,7 +45,7 @@ def test_the_rungs_are_those_of_the_specification() -> None:
 THUS = "be96302a0468481aca954431cf293e05"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("a", "b", "rung"),
     [
         # RFC 3986, 6.2.1, and the draft, 4.1
@@ -117,7 +118,7 @@ def test_the_lowest_rung_decides(a: str, b: str, rung: str | None) -> None:
     assert compare(b, a).rung == rung
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("a", "b"),
     list(
         combinations(["http://example.com", "http://example.com/", "http://example.com:/", "http://example.com:80/"], 2)
@@ -166,7 +167,7 @@ def test_relative_references_are_resolved_before() -> None:
     assert compare("g", "./g", base="http://a/").rung == "simple"
 
 
-@pytest.mark.parametrize("reference", ["", "g", "/g", "//h.example/", "?q", "#f", "www.h.example/", "%61:b"])
+@each_row("reference", ["", "g", "/g", "//h.example/", "?q", "#f", "www.h.example/", "%61:b"])
 def test_a_relative_reference_is_not_compared_directly(reference: str) -> None:
     """The draft, 2: "applications should not directly compare relative references"."""
     for other in ("http://h.example/", reference):

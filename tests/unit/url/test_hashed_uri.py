@@ -31,6 +31,7 @@ from hushlist.url.host import is_plain_name
 from hushlist.url.parts import Parts, split_generic
 from unit.hostile import octets, urls
 from unit.match.plain_index import KEYS, plain_strings
+from unit.rows import each_row
 
 MD5 = HashKey("md5", "n", query=False, fragment=False)
 SHA1 = HashKey("sha1", "n", query=False, fragment=False)
@@ -38,7 +39,7 @@ THUS_MD5 = "be96302a0468481aca954431cf293e05"
 THUS_SHA1 = "87ed28009f511ed7ef630180a229ba257180a481"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "key", "expected"),
     [
         # draft-feather-hashed-uri-03, 4.4
@@ -61,13 +62,13 @@ def test_the_draft_s_examples_are_generated(url: str, key: HashKey, expected: st
     assert str(hash_uri(url, key)) == expected
 
 
-@pytest.mark.parametrize("vector", [*vectors("hashed-n"), *vectors("hashed-p")], ids=lambda vector: vector.url)
+@each_row("vector", [*vectors("hashed-n"), *vectors("hashed-p")], ids=lambda vector: vector.url)
 def test_the_variants_of_appendix_a(vector: Vector) -> None:
     profile = {"hashed-n": HASHED_N, "hashed-p": HASHED_P}[vector.profile]
     assert profile.canonicalize(vector.url) == vector.canonical
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "key"),
     [
         (f"hashed:sha1={THUS_SHA1}", SHA1),
@@ -84,7 +85,7 @@ def test_the_grammar_is_read_without_regard_to_case(text: str, key: HashKey) -> 
     assert uri.digest.hex() in text.lower()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "reason", "position"),
     [
         ("", "a hashed URI begins with 'hashed:'", 0),
@@ -161,7 +162,7 @@ def test_flags_keep_their_components() -> None:
     assert strings == [b"http://h/p", b"http://h/p#f", b"http://h/p?q", b"http://h/p?q#f"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("uri", "key", "expected"),
     [
         (b"http://h/", SHA1, {b"http://h", b"http://h/"}),

@@ -19,6 +19,7 @@ from hushlist.url.host import (
     to_ascii,
 )
 from unit.hostile import LONG, octets, seconds
+from unit.rows import each_row
 
 
 @given(st.text("az019xf.-_A", min_size=1).map(str.encode))
@@ -48,7 +49,7 @@ def test_no_other_octet_is_taken_for_a_dot(host: bytes) -> None:
     assert separate_labels(host) == host
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "expected"),
     [
         ("bücher.example", b"xn--bcher-kva.example"),
@@ -69,7 +70,7 @@ def test_names_become_a_labels_as_in_a_browser(host: str, expected: bytes) -> No
     assert to_ascii(host.encode()) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     "host",
     [
         b"plain.EXAMPLE",
@@ -108,7 +109,7 @@ def test_dots_are_single_and_between_labels(host: bytes, expected: bytes) -> Non
     assert collapse_dots(host) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "expected"),
     [
         (b"3279880203", "195.127.0.11"),
@@ -134,7 +135,7 @@ def test_every_form_of_inet_aton_is_an_address(host: bytes, expected: str) -> No
     assert parse_ipv4(host) == IPv4Address(expected)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "host",
     [
         *(b"276.2.3", b"4294967296", b"0x100000000", b"040000000000", b"1.16777216", b"1.2.65536", b"1.2.3.256"),
@@ -177,7 +178,7 @@ def test_ipv6_addresses_lose_their_zone(text: bytes, expected: str) -> None:
     assert parse_ipv6(text) == IPv6Address(expected)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [b"", b":", b":::", b"1", b"1:2", b"::g", b"::1.2.3", b"1:2:3:4:5:6:7:8:9", "::１".encode(), b"::1 ", b"\xff:"],
 )
@@ -185,7 +186,7 @@ def test_nothing_else_is_an_ipv6_address(text: bytes) -> None:
     assert parse_ipv6(text) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "expected"),
     [
         (b"0x7f.1", b"127.0.0.1"),
@@ -207,7 +208,7 @@ def test_an_address_has_one_spelling(host: bytes, expected: bytes) -> None:
     assert normalize_address(host) == normalize_address(expected) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "expected"),
     [(b"1.2.3.4", True), (b"[::1]", True), (b"a.1", False), (b"276.2.3", False), (b"a.example", False), (b"", False)],
 )

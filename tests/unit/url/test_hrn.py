@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from hushlist.errors import UrlError
 from hushlist.url import hrn as module
 from hushlist.url.hrn import Hrn, parse_hrn
+from unit.rows import each_row
 
 UUID = "f81d4fae-7dec-11d0-a765-00a0c91e6bf6"
 LONG = 64 * 1024
@@ -64,7 +65,7 @@ def parsed_or_refused(text: str) -> Hrn | UrlError:
         return error
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "user", "host", "uuid", "names"),
     [
         # draft-pstickler-hrn-00, 1: the examples
@@ -107,7 +108,7 @@ def test_a_name_is_parsed_into_its_levels_and_given_back(
     assert str(parse_hrn(text)) == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "normal"),
     [
         ("HRN://ABC.Com/Ads", "hrn://abc.com/Ads"),
@@ -136,7 +137,7 @@ def test_deviation_the_unreserved_characters_are_those_of_the_draft() -> None:
     assert str(parse_hrn("hrn://abc.com/%7euser")) == "hrn://abc.com/%7Euser"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other"),
     [
         ("hrn://abc.com/ads", "hrn://abc.com/Ads"),
@@ -178,7 +179,7 @@ NO_HOST = "an authority must name a host"
 IN_HOST = "has no place in a host: ASCII letters, digits, '-' and '.' only"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "reason", "position"),
     [
         ("", PREFIX, 0),
@@ -253,7 +254,7 @@ def test_a_fault_is_told_with_its_reason_and_its_position(text: str, reason: str
     assert (caught.value.value, caught.value.reason, caught.value.position) == (text, reason, position)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "implied"),
     [
         # draft-pstickler-hrn-00, 3: the example
@@ -283,7 +284,7 @@ def is_within(one: Hrn, other: Hrn) -> bool:
     return str(other) in one.levels()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "other", "within"),
     [
         ("hrn://abc.com/ads", "hrn://abc.com/ads", True),
@@ -363,7 +364,7 @@ def test_any_other_text_raises_only_our_error_with_a_position_inside_it(text: st
         assert 0 <= outcome.position <= len(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "repeated",
     [
         *(
@@ -390,7 +391,7 @@ def test_any_other_text_raises_only_our_error_with_a_position_inside_it(text: st
         *("a@b.c/%41", "abc.com/a/../"),
     ],
 )
-@pytest.mark.parametrize("before", ["", "hrn://", "hrn://abc.com/", f"hrn://-/{UUID}/", "hrn://-/", "hrn://1.2.3."])
+@each_row("before", ["", "hrn://", "hrn://abc.com/", f"hrn://-/{UUID}/", "hrn://-/", "hrn://1.2.3."])
 def test_long_input_takes_linear_time(before: str, repeated: str) -> None:
     for after in ("", "/a", "@abc.com", "\n"):
         started = time.process_time()

@@ -23,6 +23,7 @@ from hushlist.url.iri import (
 )
 from hushlist.url.rfc3986 import resolve, split_generic
 from unit.hostile import LONG, octets, seconds, urls
+from unit.rows import each_row
 
 COMPOSED = "http://www.example.org/r\u00e9sum\u00e9.html"
 DECOMPOSED = "http://www.example.org/re\u0301sume\u0301.html"
@@ -30,7 +31,7 @@ DECOMPOSED = "http://www.example.org/re\u0301sume\u0301.html"
 # -- 3: preparation ----------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("escape", ["&eacute;", "&#233;", "&#xE9;", "&#XE9;", "&#0233;", "&eacute", "&#233", "&#xe9"])
+@each_row("escape", ["&eacute;", "&#233;", "&#xE9;", "&#XE9;", "&#0233;", "&eacute", "&#233", "&#xe9"])
 def test_html_escapes_are_undone(escape: str) -> None:
     """The draft's three examples, and what else HTML reads so."""
     assert undo_html_escapes("http://example.org/ros" + escape) == "http://example.org/rosé"
@@ -41,7 +42,7 @@ def test_xml_escapes_are_undone(escape: str) -> None:
     assert undo_xml_escapes("http://example.org/ros" + escape) == "http://example.org/rosé"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "undone"),
     [
         ("?a&amp;b", "?a&b"),
@@ -74,7 +75,7 @@ def test_xml_escapes_are_those_of_xml_alone(text: str, undone: str) -> None:
     assert undo_xml_escapes(text) == undone
 
 
-@pytest.mark.parametrize("escape", ["&#0;", "&#xD800;", "&#x110000;", "&#8;", "&#xFFFF;", "&#" + "9" * 5000 + ";"])
+@each_row("escape", ["&#0;", "&#xD800;", "&#x110000;", "&#8;", "&#xFFFF;", "&#" + "9" * 5000 + ";"])
 def test_xml_escapes_of_no_character_are_refused(escape: str) -> None:
     with pytest.raises(UrlError) as raised:
         undo_xml_escapes("ab" + escape)
@@ -88,7 +89,7 @@ def test_text_in_another_encoding_is_converted_to_nfc() -> None:
     assert convert_to_ucs(octets_1258, "windows-1258") == "Vi\u1ec7t Nam"
 
 
-@pytest.mark.parametrize("encoding", ["utf-8", "UTF8", "utf-8-sig", "utf-16", "utf-16-le", "UTF-32", "utf-7"])
+@each_row("encoding", ["utf-8", "UTF8", "utf-8-sig", "utf-16", "utf-16-le", "UTF-32", "utf-7"])
 def test_text_already_in_unicode_is_not_normalized(encoding: str) -> None:
     """4.2.2: "IRIs already in Unicode MUST NOT be normalized before parsing or interpreting"."""
     assert convert_to_ucs(DECOMPOSED.encode(encoding), encoding) == DECOMPOSED
@@ -148,7 +149,7 @@ def test_texts_have_equal_octets_only_if_they_have_equal_characters(a: str, b: s
 # -- 4.2, 4.3: syntax and scheme ---------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("vector", vectors("syntax", "draft-ietf"), ids=lambda vector: vector.url)
+@each_row("vector", vectors("syntax", "draft-ietf"), ids=lambda vector: vector.url)
 def test_syntax_rung(vector: Vector) -> None:
     assert SYNTAX.canonicalize(vector.url) == vector.canonical
 
@@ -158,7 +159,7 @@ def test_octets_that_are_no_text_are_mapped_too() -> None:
     assert SCHEME.canonicalize(b"http://\xe9/") == b"http://%E9/"
 
 
-@pytest.mark.parametrize("vector", vectors("scheme", "draft-ietf"), ids=lambda vector: vector.url)
+@each_row("vector", vectors("scheme", "draft-ietf"), ids=lambda vector: vector.url)
 def test_scheme_rung(vector: Vector) -> None:
     assert SCHEME.canonicalize(vector.url) == vector.canonical
 

@@ -15,6 +15,7 @@ from hushlist.url.normalization import (
     unescape_once,
 )
 from unit.hostile import LONG, octets, seconds
+from unit.rows import each_row
 
 _ESCAPE = re.compile(rb"%([0-9A-Fa-f]{2})")
 
@@ -32,7 +33,7 @@ def escapes() -> st.SearchStrategy[bytes]:
     return st.lists(st.sampled_from([*b"%%%%0123456789abcdefABCDEFg"]), max_size=40).map(bytes)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "expected"),
     [
         # Safe Browsing v4, Canonicalization: the paths of its examples
@@ -110,7 +111,7 @@ def test_unescaping_undoes_escaping_where_no_escape_was(data: bytes) -> None:
     assert percent_decode_repeatedly(percent_encode(data)) == data
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "expected"),
     [
         (b"/a%62c", b"/abc"),

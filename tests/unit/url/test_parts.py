@@ -18,9 +18,10 @@ from hushlist.url.parts import (
     to_bytes,
 )
 from unit.hostile import LONG, octets, seconds, urls
+from unit.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("uri", "parts"),
     [
         (b"http://u:p@h:1/p?q#f", Parts(b"http", b"u:p", b"h", b"1", b"/p", b"q", b"f")),
@@ -50,7 +51,7 @@ def test_joining_gives_back_what_was_split(uri: bytes) -> None:
     assert split_generic(uri).join() == uri
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "host", "rest"),
     [
         (b"http://a.example", b"a.example", (b"http", None, None, b"/", None)),
@@ -86,7 +87,7 @@ def test_web_split_presumes_a_host(url: bytes, host: bytes, rest: tuple[bytes | 
     assert parts.fragment is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     "url",
     [
         *(b"", b"/", b"/blah", b"?q", b":", b":80", b"http://", b"http:///x", b"http://:80/", b"http://me@/", b"//"),
@@ -116,7 +117,7 @@ def test_web_split_raises_nothing_else_and_gives_a_rooted_path(url: bytes) -> No
     assert parts.path.startswith(b"/")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("authority", "expected"),
     [
         (b"h", (None, b"h", None)),
@@ -178,7 +179,7 @@ def test_a_path_is_rooted_once(path: bytes, expected: bytes) -> None:
 # -- what a person types -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "url"),
     [
         ("http://h.example/a b", b"http://h.example/a b"),
@@ -207,7 +208,7 @@ def test_what_is_typed_without_delimiters_stays(text: str) -> None:
         assert typed == text.encode()
 
 
-@pytest.mark.parametrize("repeated", [" ", "%", "\n", "a ", "<", '"', "URL:", "%://"])
+@each_row("repeated", [" ", "%", "\n", "a ", "<", '"', "URL:", "%://"])
 def test_what_is_typed_is_read_in_linear_time(repeated: str) -> None:
     def read() -> None:
         for text in (repeated * LONG, f"<{repeated * LONG}>", f'"a{repeated * LONG}"'):

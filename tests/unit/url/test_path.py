@@ -16,9 +16,10 @@ from hushlist.url.normalization import (
     unescape_unreserved,
 )
 from unit.hostile import LONG, rfc3986_5_2_4, seconds
+from unit.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "expected"),
     [
         (b"/a/b/c/./../../g", b"/a/g"),  # RFC 3986, 5.2.4
@@ -93,7 +94,7 @@ def test_utf_8_proper_is_never_overlong(text: str) -> None:
     assert not is_overlong(text.encode())
 
 
-@pytest.mark.parametrize("path", [b"/\xc0", b"/\xc0x", b"/\xc2\xaf", b"/\xe0\x82\xaf", b"/\xe0\xa4\x81", b"/\xff\xaf"])
+@each_row("path", [b"/\xc0", b"/\xc0x", b"/\xc2\xaf", b"/\xe0\x82\xaf", b"/\xe0\xa4\x81", b"/\xff\xaf"])
 def test_what_is_broken_but_no_character_in_too_many_octets_stays(path: bytes) -> None:
     assert not is_overlong(path)
     assert shorten_overlong(path) == path

@@ -13,9 +13,10 @@ from hushlist.url import normalization as paths
 from hushlist.url.path_interpretations import Readings, path_interpretations
 from hushlist.url.safebrowsing import canonicalize, parse
 from unit.hostile import urls
+from unit.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "expected"),
     [
         (b"/a/b", {b"/a/b"}),
@@ -58,7 +59,7 @@ def test_a_path_is_read_in_every_way_that_a_server_may(path: bytes, expected: se
     assert not found.is_cut
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         b"/a%252fb//..%2fsecret/x",
@@ -133,7 +134,7 @@ def test_the_first_reading_is_the_canonical_form_and_no_two_are_equal(url: bytes
 LONG = 1 << 16
 
 
-@pytest.mark.parametrize(
+@each_row(
     "path",
     [
         b"/" + b"%2f..%5c;x/.." * (LONG // 13),

@@ -13,6 +13,7 @@ from hushlist.url.comparison import LIFETIME, LONGEST_PATH, RedirectMemory
 from hushlist.url.request import Request
 from unit.clock import Clock
 from unit.hostile import engine_of
+from unit.rows import each_row
 
 ORIGIN = (b"http", b"h.example", 80)
 
@@ -113,7 +114,7 @@ def test_a_blocked_site_is_not_opened_by_what_it_tells() -> None:
     assert filled.decide(request(b"/bad")).action is Action.BLOCK
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("told_by", "location"),
     [
         (request(b"/data", b"h.example", b"other.example"), b"/data/"),

@@ -6,9 +6,10 @@ import pytest
 
 from hushlist.errors import UrlError
 from hushlist.url.comparison import LADDER, compare, is_slash_redirect, redirected_profile, slash_twin
+from unit.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("source", "location", "expected"),
     [
         # the draft's own example, 4.4
@@ -45,7 +46,7 @@ def test_twins(path: bytes, twin: bytes | None) -> None:
     assert slash_twin(path) == twin
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("a", "b", "rung"),
     [
         ("http://h.example/data", "http://h.example/data/", "protocol"),

@@ -22,11 +22,12 @@ from hushlist.url.request import (
 )
 from hushlist.url.safebrowsing import canonicalize, parse
 from unit.hostile import octets, urls
+from unit.rows import each_row
 
 # -- requests from URLs ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "expected"),
     [
         ("http://h.example", Request(b"http", (b"h.example",), 80, b"/")),
@@ -100,7 +101,7 @@ def test_the_first_form_of_a_url_s_request_is_the_canonical_url(url: bytes) -> N
 # -- hosts -------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "canonical"),
     [
         (b"h.example", b"h.example"),
@@ -124,7 +125,7 @@ def test_a_host_is_canonical_with_brackets_where_it_is_an_ipv6_address(host: byt
     assert canonical_host(canonical) == canonical
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "reason"),
     [
         (b"", "it names no host"),
@@ -179,21 +180,19 @@ def test_a_plain_target_is_what_its_readings_say(scheme: bytes, target: bytes) -
     assert target_forms(scheme, target).forms == plainly(scheme, target)
 
 
-@pytest.mark.parametrize("place", [b"/a%bc", b"/%b", b"/a/b%b", b"/a%b?q", b"/a?q%b", b"/%b/..", b"/.%b", b"%b/a"])
+@each_row("place", [b"/a%bc", b"/%b", b"/a/b%b", b"/a%b?q", b"/a?q%b", b"/%b/..", b"/.%b", b"%b/a"])
 def test_no_octet_anywhere_makes_a_target_seem_plain_that_is_not(place: bytes) -> None:
     for octet in range(256):
         target = place % bytes((octet,))
         assert target_forms(b"http", target).forms == plainly(b"http", target)
 
 
-@pytest.mark.parametrize(
-    "target", [b"/", b"/a", b"/a/", b"/a/b.c?q=/../x;y\\", b"/a..b", b"/.a/..b", b"/a?", b"/~!&'()*+,=:@|^`"]
-)
+@each_row("target", [b"/", b"/a", b"/a/", b"/a/b.c?q=/../x;y\\", b"/a..b", b"/.a/..b", b"/a?", b"/~!&'()*+,=:@|^`"])
 def test_a_target_like_nearly_every_one_is_plain(target: bytes) -> None:
     assert plain_target(target)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "target",
     [
         *(
@@ -233,7 +232,7 @@ def test_a_target_that_may_have_other_readings_is_not_plain(target: bytes) -> No
     assert plain_target(target) is None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("target", "paths"),
     [
         (b"/a?q#f", [(b"/a", b"q%23f"), (b"/a", b"q")]),

@@ -9,13 +9,14 @@ from hushlist.errors import UrlError
 from hushlist.url.iri import SCHEME, SIMPLE, SYNTAX
 from hushlist.url.rfc3986 import merge, remove_dot_segments, resolve, split_generic
 from unit.hostile import LONG, octets, rfc3986_5_2_4, seconds, urls
+from unit.rows import each_row
 
 # -- 5.2, 5.4: resolution ----------------------------------------------------------------------------------------
 
 BASE = "http://a/b/c/d;p?q"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reference", "target"),
     [
         # 5.4.1, normal examples
@@ -68,7 +69,7 @@ def test_references_resolve_as_in_the_specification(reference: str, target: str)
     assert resolve(reference, BASE) == target.encode()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("reference", "base", "target"),
     [
         # 5.2.1: the base's fragment plays no part; 5.2.2: the reference's is the target's
@@ -98,7 +99,7 @@ def test_references_resolve_against_any_base(reference: str, base: str, target: 
     assert resolve(reference, base) == target.encode()
 
 
-@pytest.mark.parametrize("base", ["", "a/b", "//h/p", "/p", "?q", "1a://h/"])
+@each_row("base", ["", "a/b", "//h/p", "/p", "?q", "1a://h/"])
 def test_a_relative_base_is_refused(base: str) -> None:
     with pytest.raises(UrlError, match="a base has a scheme"):
         resolve("g", base)
@@ -127,7 +128,7 @@ def test_dot_segments_are_removed_as_the_specification_says_of_any_path(path: by
     assert remove_dot_segments(path) == rfc3986_5_2_4(path)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "removed"),
     [
         (b"/a/b/c/./../../g", b"/a/g"),  # 5.2.4
@@ -169,7 +170,7 @@ def test_a_malformed_authority_is_not_repaired(uri: bytes, user: bytes | None, h
 # -- 6.2.2: the syntax rung --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("vector", vectors("syntax", "RFC 3986"), ids=lambda vector: vector.url)
+@each_row("vector", vectors("syntax", "RFC 3986"), ids=lambda vector: vector.url)
 def test_syntax_rung(vector: Vector) -> None:
     assert SYNTAX.canonicalize(vector.url) == vector.canonical
 
@@ -177,7 +178,7 @@ def test_syntax_rung(vector: Vector) -> None:
 # -- 6.2.3: the scheme rung --------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("vector", vectors("scheme", "RFC 3986"), ids=lambda vector: vector.url)
+@each_row("vector", vectors("scheme", "RFC 3986"), ids=lambda vector: vector.url)
 def test_scheme_rung(vector: Vector) -> None:
     assert SCHEME.canonicalize(vector.url) == vector.canonical
 

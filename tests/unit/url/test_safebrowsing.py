@@ -11,25 +11,24 @@ from hushlist.match.expressions import expressions
 from hushlist.url.request import canonical_forms, request_of
 from hushlist.url.safebrowsing import SAFEBROWSING, canonicalize, parse
 from unit.hostile import LONG, seconds, urls
+from unit.rows import each_row
 
 VECTORS = vectors("safebrowsing")
 PRINTED = [vector for vector in VECTORS if vector.source.startswith("Safe Browsing")]
 
 
-@pytest.mark.parametrize("vector", PRINTED, ids=lambda vector: vector.url)
+@each_row("vector", PRINTED, ids=lambda vector: vector.url)
 def test_the_specification_s_own_vectors_hold(vector: Vector) -> None:
     assert len(PRINTED) == 33
     assert canonicalize(vector.url) == vector.canonical
 
 
-@pytest.mark.parametrize(
-    "vector", [vector for vector in VECTORS if vector not in PRINTED], ids=lambda vector: vector.url
-)
+@each_row("vector", [vector for vector in VECTORS if vector not in PRINTED], ids=lambda vector: vector.url)
 def test_settled_readings_hold(vector: Vector) -> None:
     assert canonicalize(vector.url) == vector.canonical
 
 
-@pytest.mark.parametrize("url", ["", ".", "http://.../", "http://\u00ad/", "http://%2F/", "http://%40/", "a%3ab%2f"])
+@each_row("url", ["", ".", "http://.../", "http://\u00ad/", "http://%2F/", "http://%40/", "a%3ab%2f"])
 def test_a_url_of_which_no_host_is_left_is_refused(url: str) -> None:
     with pytest.raises(UrlError, match="it names no host"):
         canonicalize(url)

@@ -8,6 +8,7 @@ from hypothesis import strategies as st
 
 from hushlist.url.uri_extraction import Found, extract
 from unit.hostile import LONG, seconds
+from unit.rows import each_row
 
 
 def found_in(text: str) -> list[str]:
@@ -47,7 +48,7 @@ def test_the_prose_of_appendix_c_has_the_uris_that_it_quotes() -> None:
     assert found_in(text) == ["http://example.com/"] * 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         *("URL:http://h/a", "URL: http://h/a", "<URL:http://h/a>", "<URL: http://h/a>", '"URL:http://h/a"'),
@@ -70,7 +71,7 @@ def test_in_quotes_or_angle_brackets_nothing_is_the_sentence_s() -> None:
     assert found_in('<http://h/a.> "http://h/b)" <http://h/c?>') == ["http://h/a.", "http://h/b)", "http://h/c?"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "uris"),
     [
         ('say "go to http://h/a." now', ["http://h/a"]),
@@ -94,7 +95,7 @@ def test_what_is_not_one_uri_in_its_delimiters_is_read_as_text(text: str, uris: 
 # -- the hyphen rule -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "candidates"),
     [
         ("<http://h/a-\n  b>", ("http://h/a-b", "http://h/ab")),
@@ -115,15 +116,13 @@ def test_a_hyphen_at_a_line_s_end_may_or_may_not_be_part_of_the_uri(text: str, c
 # -- in a sentence ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "behind", [*".,;:!?')]", "...", "?!", "').", "),", "])", "';", '"', ">", "”", "»", "…", "。", "）"]
-)
+@each_row("behind", [*".,;:!?')]", "...", "?!", "').", "),", "])", "';", '"', ">", "”", "»", "…", "。", "）"])
 def test_punctuation_behind_a_uri_is_the_sentence_s(behind: str) -> None:
     for uri in ("http://h/a", "http://h", "www.h.example", "mailto:a@h"):
         assert found_in(f"see {uri}{behind} and") == found_in(f"see {uri}{behind}") == [uri]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "uris"),
     [
         ("http://h/a_(b)", ["http://h/a_(b)"]),
@@ -156,7 +155,7 @@ def test_where_a_uri_ends(text: str, uris: list[str]) -> None:
     assert found_in(text) == uris
 
 
-@pytest.mark.parametrize(
+@each_row(
     "uri",
     [
         # 1.1.2
@@ -175,7 +174,7 @@ def test_a_uri_is_found_whole_whatever_delimits_it(uri: str) -> None:
         assert found_in(around.format(uri)) == [uri], around
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "uris"),
     [
         # 4.5: "www.w3.org/Addressing/"
@@ -193,7 +192,7 @@ def test_a_name_that_begins_with_www_is_found_too(text: str, uris: list[str]) ->
     assert found_in(text) == uris
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         *(

@@ -19,12 +19,13 @@ from hushlist.audit.report_codec import encode
 from hushlist.match.expressions import full_hash
 from hushlist.match.rule import Action, Expression, ExpressionHash, Pattern
 from hushlist.url.hashed_uri import HashedUri, HashKey
+from unit.rows import each_row
 
 ALL = Grain(frozenset({4, 8}), frozenset({(4, 8), (4, 24), (6, 32)}))
 FULL = full_hash(b"h.example/")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "covers"),
     [
         (Expression(b"h.example/"), [f"sha256:{FULL[:8].hex()}", f"sha256:{FULL[:4].hex()}", "example/"]),

@@ -7,6 +7,7 @@ from hypothesis import strategies as st
 from hushlist.audit.lint.filter_findings import covers, why_never
 from hushlist.match.context import Context
 from hushlist.match.filters.network_filter import Asked, parse_filter
+from unit.rows import each_row
 
 FILTERS = st.builds(
     "{}{}".format,
@@ -59,7 +60,7 @@ def test_a_filter_that_never_fits_does_not_fit(own: str) -> None:
         assert not fits(own)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("wide", "own", "expected"),
     [
         ("/ads/x", "/ads/x$script", True),

@@ -1,11 +1,10 @@
 """Entries that are read as another rule than they look like."""
 
-import pytest
-
 from hushlist.audit.lint.findings import odd_lines, oddities
+from unit.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "rule", "why"),
     [
         ("ftp://h.example/a", "h.example/a", "'ftp:'"),
@@ -28,7 +27,7 @@ def test_what_is_in_no_request_is_found(line: str, rule: str, why: str) -> None:
     assert (str(found), why in reason) == (rule, True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "line",
     [
         *("h.example", "https://h.example:8443/x", "wss://h.example/", "h.example # see http://x.example/#a"),

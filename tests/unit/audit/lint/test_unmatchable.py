@@ -13,9 +13,10 @@ from hushlist.match.expressions import full_hash
 from hushlist.match.rule import Expression, ExpressionHash, WholeUrl
 from hushlist.url.hashed_uri import ALGORITHMS, HashedUri, HashKey
 from hushlist.url.request import canonical_host
+from unit.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "why"),
     [
         ("256.1.2.3", "ends in a number"),
@@ -33,7 +34,7 @@ def test_a_host_that_no_resolver_takes_is_dead(text: str, why: str) -> None:
     assert why in (why_unmatchable(WholeUrl(f"http://{text.removesuffix('/x')}/".encode(), "scheme")) or "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         *("h.example", "1.2.3.4", "1.2.3", "0x7f.1", "[2001:db8::1]/x", "_dmarc.h.example", "xn--a", "2024.example/a"),

@@ -27,6 +27,7 @@ from hushlist.policy.groups import Client
 from hushlist.url.request import Request
 from unit.audit import samples
 from unit.audit.samples import AT_NOW, NOW, RECORDS, tally_of
+from unit.rows import each_row
 
 POLICY = PolicyDigest("policy.yaml", "d1", (FileDigest("ads.yaml", "d2"),))
 FLOW = RecordedRequest(
@@ -150,7 +151,7 @@ def test_something_else_is_no_report(plain: dict[str, object]) -> None:
         read_report(octets_of(plain))
 
 
-@pytest.mark.parametrize("octets", [b"", b"{", b"[" * 100_000, b"\xff", b'{"format": "hushlist audit 1"}', b"1" * 5000])
+@each_row("octets", [b"", b"{", b"[" * 100_000, b"\xff", b'{"format": "hushlist audit 1"}', b"1" * 5000])
 def test_a_file_that_is_none_is_no_report(octets: bytes) -> None:
     with pytest.raises(ReportError):
         read_report(octets)

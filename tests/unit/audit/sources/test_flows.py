@@ -19,6 +19,7 @@ from hushlist.audit.sources.mitmproxy_flows import TnetstringError, read_flows, 
 from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest, ResourceType, SkippedRecord
 from hushlist.policy.groups import Client
 from hushlist.proxy.flow_request import client_of_flow, request_of_flow
+from unit.rows import each_row
 
 
 def written(*flows: object) -> bytes:
@@ -129,7 +130,7 @@ def test_flows_of_old_versions_may_have_text_in_place_of_octets() -> None:
     assert record.url == "http://h.example/é".encode()
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("octets", "why"),
     [
         (b"3:abc,", "it is no flow that can be read: TypeError('no dictionary')"),
@@ -229,7 +230,7 @@ def test_what_has_very_many_values_is_broken(short: bytes, monkeypatch: pytest.M
     assert last == first
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("place", "value"),
     [
         ("method", 1 << 62),

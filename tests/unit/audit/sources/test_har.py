@@ -11,6 +11,7 @@ import pytest
 from hushlist.audit.sources.browser_files import read_har
 from hushlist.audit.sources.recorded_request import BrokenRecord, ReadRecord, RecordedRequest, ResourceType
 from shared import SHARED
+from unit.rows import each_row
 
 HARS = sorted((SHARED / "data" / "har").glob("*.har"))
 
@@ -83,9 +84,7 @@ def test_chromium_s_own_type_counts_before_the_answer_s() -> None:
     assert record.kind is ResourceType.SCRIPT
 
 
-@pytest.mark.parametrize(
-    "broken", [1, None, {}, {"request": {}}, {"request": {"url": ""}}, {"request": {"url": 7}}, []]
-)
+@each_row("broken", [1, None, {}, {"request": {}}, {"request": {"url": ""}}, {"request": {"url": 7}}, []])
 def test_an_entry_without_a_url_is_broken_and_the_rest_is_read(broken: Any) -> None:
     first, bad, last = read(entry(), broken, entry())
     assert isinstance(first, RecordedRequest)
@@ -104,7 +103,7 @@ def test_what_is_not_as_it_should_be_is_not_known(own: dict[str, Any]) -> None:
     assert isinstance(record, RecordedRequest)
 
 
-@pytest.mark.parametrize("status", [True, -1, 1000, 10**4000, "200", 2.5, None])
+@each_row("status", [True, -1, 1000, 10**4000, "200", 2.5, None])
 def test_a_status_that_none_has_is_none(status: object) -> None:
     (record,) = read({**entry(), "response": {"status": status}})
     assert isinstance(record, RecordedRequest)

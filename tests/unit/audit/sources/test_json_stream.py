@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hushlist.audit.sources import json_stream
 from hushlist.audit.sources.json_stream import JsonError, elements
+from unit.rows import each_row
 
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(),
@@ -85,7 +86,7 @@ def test_an_element_may_have_as_many_values(monkeypatch: pytest.MonkeyPatch) -> 
     assert str(error) == "it has more than 100 values"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("octets", "count", "why"),
     [
         (b"", 0, "the document ends too early"),

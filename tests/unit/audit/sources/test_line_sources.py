@@ -21,6 +21,7 @@ from hushlist.decide.decision import Decision
 from hushlist.journal.log_record import LogRecord, Privacy, lost_record, to_line
 from hushlist.match.rule import Action
 from hushlist.policy.groups import Client
+from unit.rows import each_row
 
 
 def read(octets: bytes, how: ReadLine, first: int = 1) -> list[ReadRecord]:
@@ -61,7 +62,7 @@ def test_only_so_many_octets_are_read() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "kind", "page"),
     [
         (b"http://h.example/\thttp://p.example/\tscript\tghostery", ResourceType.SCRIPT, b"http://p.example/"),
@@ -139,7 +140,7 @@ def test_the_url_is_told_by_the_target_and_the_virtual_host(host: bytes, request
     assert one(line, read_common).asked == url
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "how", "why"),
     [
         (b"something", read_squid, "it is no line of Squid's access.log"),
@@ -187,7 +188,7 @@ def test_the_filters_own_log_is_read_as_it_is_written() -> None:
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "why"),
     [
         (b"nonsense", "it is no line of the decision log"),

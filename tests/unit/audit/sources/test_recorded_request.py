@@ -17,6 +17,7 @@ from hushlist.audit.sources.recorded_request import (
 )
 from hushlist.match.context import KINDS
 from hushlist.url.request import Request, Told
+from unit.rows import each_row
 
 
 @pytest.mark.parametrize(
@@ -56,7 +57,7 @@ def test_a_broken_record_is_named_by_its_place() -> None:
     assert str(BrokenRecord("s", 0, "why")) == "s: why"
 
 
-@pytest.mark.parametrize("value", [10**400, float("inf"), float("nan"), -1e18, 1e18, True, "1", None, [1]])
+@each_row("value", [10**400, float("inf"), float("nan"), -1e18, 1e18, True, "1", None, [1]])
 def test_what_no_clock_shows_is_no_time(value: object) -> None:
     assert time_of(value, 1e6) is None
 
@@ -69,7 +70,7 @@ def test_a_time_is_one_in_the_calendar_in_every_time_zone(value: float, parts: f
         assert all(moment.astimezone(timezone(timedelta(hours=hours))).year >= 999 for hours in (-23, 23))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "names"),
     [
         ("document", "document main_frame mainframe Document"),
@@ -92,7 +93,7 @@ def test_every_name_that_browsers_and_lists_use_is_known(kind: str, names: str) 
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("kind", "media_types"),
     [
         ("document", "text/html application/xhtml+xml"),

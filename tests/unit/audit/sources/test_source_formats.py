@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hushlist.audit.sources.source_formats import FORMATS, source_format_of
+from unit.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "head"),
     [
         ("history", b"SQLite format 3\0..."),

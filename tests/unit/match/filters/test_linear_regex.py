@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from hushlist.match.filters.linear_regex import linear_regex
+from unit.rows import each_row
 
 TAKEN = [
     r"^https?:\/\/[0-9a-z]{8,}\.xyz\/.*",
@@ -36,12 +37,12 @@ REFUSED = [
 ]
 
 
-@pytest.mark.parametrize("source", TAKEN)
+@each_row("source", TAKEN)
 def test_a_regular_expression_that_reads_each_place_a_few_times_is_taken(source: str) -> None:
     assert linear_regex(source, match_case=False)[0].pattern == source.encode()
 
 
-@pytest.mark.parametrize("source", REFUSED)
+@each_row("source", REFUSED)
 def test_one_that_may_take_long_is_refused(source: str) -> None:
     with pytest.raises(ValueError, match="a regular expression"):
         linear_regex(source, match_case=False)
@@ -53,7 +54,7 @@ def test_as_many_characters_are_taken_as_are_written_to_be() -> None:
         linear_regex("a{2048}b", match_case=False)
 
 
-@pytest.mark.parametrize("source", ["(", "a{2,1}", "[", "[[a]/", "é", "a" * 5000])
+@each_row("source", ["(", "a{2,1}", "[", "[[a]/", "é", "a" * 5000])
 def test_one_that_cannot_be_read_is_refused(source: str) -> None:
     with pytest.raises(ValueError, match="a regular expression that is"):
         linear_regex(source, match_case=False)

@@ -6,6 +6,7 @@ import pytest
 
 from hushlist.match.context import Context
 from hushlist.match.filters.network_filter import Asked, parse_filter
+from unit.rows import each_row
 
 URL = "https://cdn.ads.example/v1/Ad.js?u=1"
 HOST = "cdn.ads.example"
@@ -20,7 +21,7 @@ def fits(text: str, context: Context = CONTEXT, url: str = URL, *, may_guess: bo
     return parse_filter(text).fits(Asked(url.encode(), host.encode(), context, may_guess=may_guess))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("||ads.example^", True),
@@ -66,7 +67,7 @@ def test_a_pattern_fits_urls(text: str, expected: bool) -> None:
     assert fits(text) is expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "of_other", "of_own", "of_page"),
     [
         ("script", True, False, False),
@@ -122,7 +123,7 @@ def test_an_exception_for_pages_is_for_all_that_they_ask_for() -> None:
     assert not fits("||news.example^$document")
 
 
-@pytest.mark.parametrize("options", ["script", "~script", "3p", "~third-party", "domain=a.example", "domain=~a.example",
+@each_row("options", ["script", "~script", "3p", "~third-party", "domain=a.example", "domain=~a.example",
                                      "method=get", "method=~get"])  # fmt: skip
 def test_what_is_not_known_fits_an_option_only_by_a_guess(options: str) -> None:
     assert not fits(f"/v1/${options}", Context())
@@ -147,7 +148,7 @@ def test_an_address_is_no_domain_with_others_above_it() -> None:
     assert fits("/v1/$domain=192.0.2.1", Context("192.0.2.1", "script", True, "GET"))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("one", "other"),
     [
         ("||a.example^$script,3p", "||a.example^$third-party,~first-party,script"),
@@ -165,7 +166,7 @@ def test_two_that_mean_the_same_are_equal_and_one_takes_the_other_back(one: str,
     assert first.digest == second.digest != back.digest == first.badfilter_digest
 
 
-@pytest.mark.parametrize(
+@each_row(
     "other",
     [
         *("@@/Ad$script", "/Ad$script,important", "/Ad$script,match-case", "/Ad/$script", "/Ad$image", "/Ad$script,3p"),
@@ -186,7 +187,7 @@ def test_whom_an_option_names_is_told_from_whom_it_leaves_out() -> None:
     assert len({parse_filter(key).digest for key in keys}) == 4
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "words", "guide"),
     [
         ("||cdn.ads.example^*/banner/x", [b"cdn", b"ads", b"example", b"banner"], b"cdn.ads.example"),

@@ -13,6 +13,7 @@ from mitmproxy.test import tflow
 
 from hushlist.proxy.connections.alternative_services import ServiceRecord, keep_here, read_service_record
 from hushlist.proxy.runtime import Runtime
+from unit.rows import each_row
 
 #: RFC 9460, Appendix D: the test vectors in wire format, but for those with alpn h3
 VECTORS = [
@@ -27,7 +28,7 @@ VECTORS = [
 ]
 
 
-@pytest.mark.parametrize("vector", VECTORS)
+@each_row("vector", VECTORS)
 def test_the_vectors_of_the_specification_are_read_and_written(vector: str) -> None:
     octets = bytes.fromhex(vector)
     assert read_service_record(octets).to_bytes() == octets
@@ -45,7 +46,7 @@ def record(**params: bytes) -> bytes:
     return b"\0\1\0" + b"".join(struct.pack("!HH", key, len(value)) + value for key, value in values)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("before", "after"),
     [
         (record(alpn=b"\2h2", ech=b"x"), record(alpn=b"\2h2")),
@@ -63,7 +64,7 @@ def test_ech_and_http_3_are_taken_out(before: bytes, after: bytes | None) -> Non
     assert (None if filtered is None else filtered.to_bytes()) == after
 
 
-@pytest.mark.parametrize(
+@each_row(
     "broken",
     [
         b"",

@@ -17,9 +17,10 @@ from mitmproxy.test import tflow
 
 from hushlist.proxy.connections import client_connections
 from hushlist.proxy.connections.client_connections import MOST_UNREAD, end_connection, refuse_forged, until_read
+from unit.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mode", "address", "is_refused"),
     [
         ("wireguard", "127.0.0.1", True),

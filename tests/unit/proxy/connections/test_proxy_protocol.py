@@ -20,6 +20,7 @@ from hushlist.proxy.connections.proxy_protocol import (
     read_balancers,
     read_header,
 )
+from unit.rows import each_row
 
 _SIGNATURE = b"\r\n\r\n\x00\r\nQUIT\n"
 ENDS = ClientEnds(("10.0.0.7", 51000), ("192.0.2.1", 8080))
@@ -47,7 +48,7 @@ def read(octets: bytes) -> tuple[ClientEnds | None, bytes]:
     return asyncio.run(run())
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("octets", "ends"),
     [
         (TEXT, ENDS),
@@ -64,7 +65,7 @@ def test_a_header_is_read_and_nothing_behind_it(octets: bytes, ends: ClientEnds 
     assert read(octets + b"GET http://h.example/ HTTP/1.1\r\n\r\n") == (ends, b"GET http://h.example/ HTTP/1.1\r\n\r\n")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "octets",
     [
         b"GET http://h.example/ HTTP/1.1\r\n\r\n",
@@ -126,7 +127,7 @@ def client_at(address: str, protocol: str = "tcp") -> connection.Client:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("address", "protocol", "balancers", "is_believed"),
     [
         ("10.1.2.3", "tcp", ["10.0.0.0/8"], True),

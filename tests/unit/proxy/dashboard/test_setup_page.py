@@ -24,6 +24,7 @@ from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.proxy.dashboard.setup_page import SetupPage, device_of, is_direct, proxy_address
 from hushlist.proxy.languages import TEXTS
 from unit.mitmproxied import GUARDS, mitmproxied, own_answer
+from unit.rows import each_row
 
 PATHS = (
     "/setup",
@@ -112,7 +113,7 @@ def test_another_name_or_port_is_no_way_to_it(hushlist: Hushlist, url: str, host
     assert own_answer(hushlist, flow).status_code == 403
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "is_it"),
     [
         ("http://192.168.7.2:8080/setup", True),

@@ -12,6 +12,7 @@ from hushlist.proxy.languages import TEXTS
 from hushlist.proxy.page.access_form import AccessOffer
 from hushlist.proxy.page.pages import Explanation, Unblock, page
 from hushlist.unblock.access_requests import RequestState
+from unit.rows import each_row
 
 EXPLANATION = Explanation("http://h.example/")
 HOSTILE = "\"'><script>alert(1)</script>&amp;</title>"
@@ -24,7 +25,7 @@ def shown(offered: AccessOffer, language: str = "en", **more: bool) -> tuple[str
     return body.decode(), headers["Content-Security-Policy"]
 
 
-@pytest.mark.parametrize("language", TEXTS)
+@each_row("language", TEXTS)
 def test_somebody_who_has_not_asked_gets_a_form_that_needs_no_script(language: str) -> None:
     text, policy = shown(AccessOffer("ask token", "/answer"), language)
     assert TEXTS[language]["ask"] in text

@@ -20,6 +20,7 @@ from hushlist.proxy.page.block_response import (
 from hushlist.proxy.page.pages import Explanation, Unblock, Verdict, page
 from hushlist.url.request import Request, request_of
 from unit.hostile import engine_of, judgement_of
+from unit.rows import each_row
 
 
 def request(path: str = "/", method: str = "GET", **headers: str) -> http.Request:
@@ -27,7 +28,7 @@ def request(path: str = "/", method: str = "GET", **headers: str) -> http.Reques
     return http.Request.make(method, f"http://h.example{path}", headers=named)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "kind"),
     [
         # Sec-Fetch-Dest comes first
@@ -99,7 +100,7 @@ EXPLANATION = Explanation(
 UNBLOCK = Unblock("/.well-known/hushlist/unblock", "token", passphrase=True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("destination", "content_type", "beginning"),
     [
         ("document", "text/html; charset=utf-8", b"<!doctype html>"),
@@ -273,7 +274,7 @@ def test_a_head_gets_the_headers_of_the_page_without_the_page() -> None:
     assert head.headers["content-length"] == page.headers["content-length"] == str(len(page.content))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("explanation", "text"),
     [
         (Explanation("u", "Ads", kind=Verdict.FAILED), "Ads"),

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from hushlist.proxy.languages import TEXTS, local_time
 from hushlist.proxy.page.pages import Explanation, Unblock, Verdict, page
 from hushlist.proxy.page.template import MARKUP, VARIABLES, parse_template, shipped_template
+from unit.rows import each_row
 
 EXPLANATION = Explanation(
     url="http://h.example/",
@@ -100,7 +101,7 @@ HOSTILE = [
 ]
 
 
-@pytest.mark.parametrize("value", HOSTILE)
+@each_row("value", HOSTILE)
 def test_whatever_came_with_the_request_is_text_on_the_page(value: str) -> None:
     here, harmless = (seen(hostile(text)[0]) for text in (value, "harmless"))
     assert here.shape == harmless.shape
@@ -134,8 +135,8 @@ def test_octets_that_are_no_text_are_shown_as_such() -> None:
 # -- what a page says ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("language", TEXTS)
-@pytest.mark.parametrize("kind", Verdict)
+@each_row("language", TEXTS)
+@each_row("kind", Verdict)
 def test_the_page_says_in_the_readers_language_what_why_and_by_which_rule(language: str, kind: Verdict) -> None:
     body, headers = page(replace(EXPLANATION, kind=kind), language, UNBLOCK)
     found, texts = Seen(body.decode()), TEXTS[language]
@@ -150,7 +151,7 @@ def test_the_page_says_in_the_readers_language_what_why_and_by_which_rule(langua
         assert value in found.text
 
 
-@pytest.mark.parametrize("language", TEXTS)
+@each_row("language", TEXTS)
 def test_what_google_advises_is_told_with_doubt_and_a_link(language: str) -> None:
     asked = Explanation("http://h.example/", text="suspected_reason", is_by_google=True)
     for template in (None, OWN):
@@ -178,8 +179,8 @@ _VALUES = {
 }
 
 
-@pytest.mark.parametrize("language", ["en", "ar"])
-@pytest.mark.parametrize("kind", Verdict)
+@each_row("language", ["en", "ar"])
+@each_row("kind", Verdict)
 def test_a_page_has_elements_and_values_that_browsers_know(language: str, kind: Verdict) -> None:
     every = replace(EXPLANATION, kind=kind, fault="it names no host", original="http://H.example/")
     for unblock in (UNBLOCK, replace(UNBLOCK, message="wrong")):
@@ -340,8 +341,8 @@ def contrast(one: str, other: str) -> float:
     return (brighter + 0.05) / (darker + 0.05)
 
 
-@pytest.mark.parametrize("kind", Verdict)
-@pytest.mark.parametrize("dark", [False, True])
+@each_row("kind", Verdict)
+@each_row("dark", [False, True])
 def test_the_contrast_is_enough_in_both_schemes(dark: bool, kind: Verdict) -> None:
     found = colours(dark, kind)
     assert found != colours(not dark, kind)

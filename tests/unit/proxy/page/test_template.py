@@ -12,6 +12,7 @@ from hushlist.errors import SourceError
 from hushlist.proxy.page.pages import Explanation, Unblock, page
 from hushlist.proxy.page.template import NEEDED, VARIABLES, load_template, parse_template, shipped_template
 from unit.hostile import seconds
+from unit.rows import each_row
 
 NEEDS = '<html lang="$lang" dir="$dir">\n<h1>$heading</h1>\n$reason\n$form\n'
 
@@ -43,7 +44,7 @@ def test_every_placeholder_can_be_used_in_a_template() -> None:
     assert b"$" not in body
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("addition", "what"),
     [
         ("$nothing", "$nothing"),

@@ -1,0 +1,38 @@
+"""Tests of tables: all rows of a long one in one test, which costs a hundredth of what a test for each row does."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Iterable
+from functools import wraps
+from typing import Any
+
+
+def each_row(names: str | Iterable[str], rows: Iterable[Any], **_: object) -> Callable[[Callable[..., None]], Any]:
+    """As ``pytest.mark.parametrize``, in one test: that fails with the failures of all rows, each with its row.
+
+    For tests whose rows do not see each other; fixtures are made once for all.
+    """
+    given = [name.strip() for name in names.split(",")] if isinstance(names, str) else list(names)
+    table = [row if len(given) > 1 else (row,) for row in rows]
+
+    def decorate(test: Callable[..., None]) -> Callable[..., None]:
+        @wraps(test)
+        def whole(**others: object) -> None:
+            failures = []
+            for row in table:
+                own = dict(zip(given, row, strict=True))
+                try:
+                    test(**own, **others)
+                except Exception as error:
+                    error.add_note(f"row: {own!r}")
+                    failures.append(error)
+            if failures:
+                raise ExceptionGroup(f"{len(failures)} of {len(table)} rows", failures)
+
+        signature = inspect.signature(test)
+        left = [parameter for name, parameter in signature.parameters.items() if name not in given]
+        whole.__signature__ = signature.replace(parameters=left)  # type: ignore[attr-defined]
+        return whole
+
+    return decorate
