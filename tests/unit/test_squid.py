@@ -505,7 +505,7 @@ def test_a_failure_lets_nothing_pass_and_is_reported_without_the_request(
     assert re.fullmatch(r"failed at a request: RuntimeError at test_squid\.py:\d+", complaint)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "sent"),
     [
         (b"http://Blocked.example:8080/a%7eb", b"http%3A%2F%2FBlocked.example%3A8080%2Fa%257eb"),

@@ -110,7 +110,7 @@ def test_what_does_not_fit_is_named_with_its_place(change: dict[str, Any], why: 
     assert str(error.value) == why
 
 
-@pytest.mark.parametrize("plain", [None, [], "x", 1])
+@each_row("plain", [None, [], "x", 1])
 def test_a_report_is_an_object(plain: object) -> None:
     with pytest.raises(ReportError, match=r"^expected an object, found"):
         decode(Outer, plain)

@@ -14,6 +14,7 @@ from hushlist.journal.log_files import LineFiles
 from hushlist.journal.log_record import LogFields, time_text, to_line
 from hushlist.policy.proxy_settings import LogSettings
 from unit.compiling.test_gate import Lists, hosts, rules_of
+from unit.rows import each_row
 
 NOW = time.time()
 DAY = 86400
@@ -163,7 +164,7 @@ def test_records_are_taken_evenly(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert (numbers[0] < 50, numbers[-1] > 450) == (True, True)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "number"),
     [
         (ChangedRequests(100, 1, 100, 1), 0),

@@ -3,7 +3,6 @@
 import json
 from itertools import permutations
 
-import pytest
 from hypothesis import given
 
 from hushlist.decide.decision import Decision, decide, original_url, strictest
@@ -97,7 +96,7 @@ DECISIONS = [
 ]
 
 
-@pytest.mark.parametrize("count", [1, 2, 3, 4, 5])
+@each_row("count", [1, 2, 3, 4, 5])
 def test_of_several_names_the_strictest_decides(count: int) -> None:
     for chosen in permutations(range(5), count):
         assert strictest([DECISIONS[number] for number in chosen]) == DECISIONS[min(chosen)]

@@ -109,7 +109,7 @@ def test_otherwise_says_something_too() -> None:
     assert [done(view(now, **said).decide([match()])) for now in (NOON, TEN)] == [Action.TAG, Action.WARN]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "action"),
     [
         (PREFIX, Action.PASS),
@@ -166,7 +166,7 @@ def test_a_match_ends_with_its_layer() -> None:
 # -- where no rule decides ---------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("default", "at_noon", "at_night"),
     [
         (None, Action.PASS, Action.PASS),

@@ -243,7 +243,7 @@ def whole_url(text: str, rung: str, action: str = "block") -> str:
     return f"{{expression: '{text}', match: {rung}, action: {action}}}"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "rung", "fits", "fits_not"),
     [
         (
@@ -1124,7 +1124,7 @@ def test_a_destination_that_nobody_has_named_is_decided_by_rules_alone(
     assert engine.decide(named).action is Action.BLOCK
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rules", "lifted", "action"),
     [
         ("rules: [www.h.example, {expression: h.example, action: tag}]", "www.h.example", Action.ALLOW),

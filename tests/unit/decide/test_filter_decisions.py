@@ -75,7 +75,7 @@ def test_exceptions_are_looked_for_only_where_something_stops(url: str, is_stopp
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "fields"),
     [
         ("http://h.example:81/ads", ()),

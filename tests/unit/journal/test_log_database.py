@@ -30,6 +30,7 @@ from hushlist.journal.log_record import LogFields, host_of_record, lost_record, 
 from hushlist.policy.proxy_settings import LogSettings
 from hushlist.url.hrn import parse_hrn
 from unit.journal.samples import EVE
+from unit.rows import each_row
 
 _NAMES = st.sampled_from(["a", "A", "b", "%", "_", "ab", "hrn://c.example/a"])
 _HOSTS = ["h.example", "www.h.example", "xh.example", "[::1]", "%", "example", ""]
@@ -97,9 +98,7 @@ def test_a_host_includes_those_below() -> None:
     assert [host for host in _HOSTS if LogFilters(host="h.example").fits({"url": f"http://{host}/"})] == _HOSTS[:2]
 
 
-@pytest.mark.parametrize(
-    ("url", "host"), [("http://h:80/", "h"), ("http://[::1]:8/", "[::1]"), ("x", None), ("http:///x", None)]
-)
+@each_row(("url", "host"), [("http://h:80/", "h"), ("http://[::1]:8/", "[::1]"), ("x", None), ("http:///x", None)])
 def test_a_record_s_host_is_its_url_s(url: str, host: str | None) -> None:
     assert host_of_record({"url": url}) == host
 

@@ -1,7 +1,5 @@
 """Lists of addresses."""
 
-import pytest
-
 from hushlist.lists.address_lists import read_addresses
 from unit.lists.reading import read
 from unit.rows import each_row
@@ -11,7 +9,7 @@ _EMBEDDED = "addresses that stand for IPv4 ones are compared as these: write the
 _ORDER = "a range goes from a lower to a higher address of one kind"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "rules"),
     [
         ("192.0.2.1\n2001:DB8::1", ["1:192.0.2.1/32", "2:2001:db8::1/128"]),

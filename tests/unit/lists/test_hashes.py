@@ -2,12 +2,11 @@
 
 from hashlib import sha256
 
-import pytest
-
 from hushlist.lists.hash_lists import read_safebrowsing_raw, read_sha256
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.match.rule import Action
 from unit.lists.reading import read
+from unit.rows import each_row
 
 FULL = sha256(b"a.example/").hexdigest()
 
@@ -17,7 +16,7 @@ def test_hashes_and_prefixes_in_hexadecimal_are_rules() -> None:
     assert read(read_sha256, text) == ([f"2:sha256:{FULL}", f"3:sha256:{FULL[:8]}", f"4:sha256:{FULL[:62]}"], [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "why"),
     [
         ("x.example", "expected pairs of hexadecimal digits"),
@@ -42,7 +41,7 @@ def test_a_prefix_never_allows() -> None:
     assert read(read_safebrowsing_raw, b"abcd", raw) == ([], [f"1: 61626364: left out: {why}"])
 
 
-@pytest.mark.parametrize("length", [4, 5, 16, 32])
+@each_row("length", [4, 5, 16, 32])
 def test_raw_prefixes_are_rules_by_number(length: int) -> None:
     prefixes = sorted(sha256(b"%d" % number).digest()[:length] for number in range(9))
     rules, warnings = read(read_safebrowsing_raw, b"".join(prefixes), ListDefaults(prefix_length=length))
@@ -54,7 +53,7 @@ def test_an_empty_binary_list_has_no_rules() -> None:
     assert read(read_safebrowsing_raw, b"", ListDefaults(prefix_length=4)) == ([], [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("octets", "length", "error"),
     [
         (b"abcd", None, "f: prefix-length: a binary list needs the length of its prefixes, 4 to 32 octets"),

@@ -106,7 +106,7 @@ def test_lines_do_not_depend_on_how_many_are_read_at_once(text: str, block: int,
     assert lines == list(enumerate((line.removesuffix("\r") for line in text.split("\n")), first))
 
 
-@pytest.mark.parametrize("length", [LONGEST_LINE // 2 - 1, LONGEST_LINE // 2, LONGEST_LINE - 1, LONGEST_LINE])
+@each_row("length", [LONGEST_LINE // 2 - 1, LONGEST_LINE // 2, LONGEST_LINE - 1, LONGEST_LINE])
 def test_long_lines_are_read_wherever_they_stand(length: int) -> None:
     texts = ["x" * length, "a", "y" * length, "", "z" * (length - 1) + "\r", "b"]
     octets = "\n".join(texts).encode()

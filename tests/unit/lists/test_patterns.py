@@ -196,7 +196,7 @@ def test_real_entries_are_taken_as_they_stand_only_where_canonicalization_change
     assert [text for text, expression in plain if expression != canonicalize_expression(text)] == []
 
 
-@pytest.mark.parametrize("text", ["ba7816bf", "BA7816BF", "ba7816bf8f", "0" * 62, "0" * 64])
+@each_row("text", ["ba7816bf", "BA7816BF", "ba7816bf8f", "0" * 62, "0" * 64])
 def test_a_hash_is_4_to_32_octets_in_hexadecimal(text: str) -> None:
     assert parse_expression_hash(text).value == bytes.fromhex(text)
 

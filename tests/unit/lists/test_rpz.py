@@ -47,7 +47,7 @@ def test_names_without_an_answer_are_rules(text: str, rules: list[str]) -> None:
     assert read(read_rpz, (HEAD + text).replace("\n", "\r\n")) == (rules, [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     "head",
     [
         "",  # without a name
@@ -109,8 +109,8 @@ def test_a_parenthesis_that_stays_open_costs_a_bounded_part_of_the_list() -> Non
     assert warnings == [f"1: x.example CNAME ( .: {why}", f"83: y (: {why}"]
 
 
-@pytest.mark.parametrize(("passed", "blocked"), [("x.example", "*.x.example"), ("*.x.example", "x.example")])
-@pytest.mark.parametrize("passes_first", [True, False])
+@each_row(("passed", "blocked"), [("x.example", "*.x.example"), ("*.x.example", "x.example")])
+@each_row("passes_first", [True, False])
 def test_a_name_is_not_passed_where_the_zone_blocks_what_else_its_rule_fits(
     passed: str, blocked: str, passes_first: bool
 ) -> None:

@@ -12,9 +12,10 @@ from hushlist.lists.squidguard_lists import read_squidguard_domains, read_squidg
 from shared import SHARED
 from unit.hostile import rules_in
 from unit.lists.reading import Reader, read
+from unit.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "rules"),
     [
         ("a.example/x", ["1:a.example/x", "1:a.example/x/"]),

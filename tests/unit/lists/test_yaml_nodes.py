@@ -301,7 +301,7 @@ def test_text_of_white_space_is_refused() -> None:
     assert "not text" not in errors[0]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "value", "errors"),
     [
         ("a: y", "y", []),
@@ -359,7 +359,7 @@ def test_a_number_lies_between_two_others(text: str, number: int | None) -> None
     assert list(map(str, report.errors)) == expected
 
 
-@pytest.mark.parametrize("text", ["\u0664", "4.0", "x", "9999999999999999999999"])
+@each_row("text", ["\u0664", "4.0", "x", "9999999999999999999999"])
 def test_only_decimal_digits_are_a_number(text: str) -> None:
     report = ProblemReport("f")
     node = read_document(f"length: {text}".encode(), report)

@@ -254,9 +254,7 @@ def test_a_password_in_a_whole_url_is_not_shown() -> None:
     assert "s3cr3t" not in str(read("rules: [{expression: 'http://me:s3cr3t@ads.example/', match: scheme}]"))
 
 
-@pytest.mark.parametrize(
-    "pattern", [f"sha256: {FULL}", "address: 10.0.0.0/8", f"uri: 'hashed:sha1={'0' * 40}'", f"sha256: {PREFIX}"]
-)
+@each_row("pattern", [f"sha256: {FULL}", "address: 10.0.0.0/8", f"uri: 'hashed:sha1={'0' * 40}'", f"sha256: {PREFIX}"])
 def test_only_an_expression_has_a_rung(pattern: str) -> None:
     why = "only an expression can have it; what says how a hashed URI is compared is its variant"
     assert read(f"rules:\n- {pattern}\n  match: simple")[:2] == ([], [f"f.yaml:3: match: {why}"])
@@ -300,7 +298,7 @@ def test_what_can_be_used_but_not_as_written_is_a_warning(rule: str, warning: st
     assert warnings == [f"f.yaml:3: {rule}: {warning}"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "\ufeffrules: [a.example]",
@@ -315,7 +313,7 @@ def test_files_of_every_editor_are_read(text: str) -> None:
     assert errors == []
 
 
-@pytest.mark.parametrize("separator", ["\u2028", "\u2029", "\x85", "\r"])
+@each_row("separator", ["\u2028", "\u2029", "\x85", "\r"])
 def test_a_line_is_counted_as_an_editor_counts_it(separator: str) -> None:
     # Between quotes, YAML takes these for the ends of lines; LF alone ends one in a list.
     rules, errors, _ = read(f"reason: 'x{separator}y'\nrules:\n- a.example")

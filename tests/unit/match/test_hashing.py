@@ -1,11 +1,10 @@
 """Full hashes, and prefixes of them."""
 
-import pytest
-
 from hushlist.match.expressions import full_hash
+from unit.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "length", "prefix"),
     [
         # FIPS-180-2, B1 to B3, as Safe Browsing v4 prints them

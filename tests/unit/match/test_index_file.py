@@ -23,6 +23,7 @@ from hushlist.match.rule_match import Match
 from hushlist.url.parts import Parts
 from unit.hostile import octets, rules_of
 from unit.match.plain_index import STEADY, canonical, octets_of
+from unit.rows import each_row
 
 RULES = rules_of(
     """
@@ -157,7 +158,7 @@ def test_a_file_that_was_cut_anywhere_is_refused() -> None:
         refused(SMALL[:length])
 
 
-@pytest.mark.parametrize("more", [b"\0", b"}", bytes(64), SMALL])
+@each_row("more", [b"\0", b"}", bytes(64), SMALL])
 def test_a_file_with_more_behind_it_is_refused(more: bytes) -> None:
     assert "octets long, but says" in refused(SMALL + more)
 

@@ -129,7 +129,7 @@ def test_many_keys_that_begin_alike_are_searched_by_halves(count: int, alike: in
     assert max(read.lengths) <= 64 * width
 
 
-@pytest.mark.parametrize("alike", [1, 63, 64, 65, 200])
+@each_row("alike", [1, 63, 64, 65, 200])
 def test_all_rows_of_one_key_are_found_in_the_order_of_their_rules(alike: int) -> None:
     key, before, behind = b"\x10" * 32, b"\x10" * 31 + b"\x0f", b"\x10" * 31 + b"\x11"
     own = [TableRow(key, part, line, 1) for part in (0, 2, 1) for line in range(alike)]
@@ -180,7 +180,7 @@ def test_a_key_has_a_tail_behind_what_the_fan_out_knows(key: int) -> None:
         assert shape.tail_at + shape.tail <= key, shape
 
 
-@pytest.mark.parametrize(("bits", "key"), [(-1, 32), (MOST_BITS + 1, 32), (1 << 40, 32), (24, 3), (0, 0)])
+@each_row(("bits", "key"), [(-1, 32), (MOST_BITS + 1, 32), (1 << 40, 32), (24, 3), (0, 0)])
 def test_a_table_that_cannot_be_is_refused(bits: int, key: int) -> None:
     with pytest.raises(ValueError, match="bits for keys of"):
         IndexTable(bytes(64), Reads(bytes(64)), Shape(0, key, bits), (0, 0, 0))
@@ -192,7 +192,7 @@ def test_a_fan_out_that_does_not_count_the_keys_is_noticed(counts: tuple[int, in
     assert not IndexTable(octets, Reads(octets), Shape(1, 32, 0), (0, 8, 12)).is_consistent
 
 
-@pytest.mark.parametrize(("count", "length"), [(0, 1 << 12), (4095, 1 << 12), (4096, 1 << 13), (1 << 40, 1 << 29)])
+@each_row(("count", "length"), [(0, 1 << 12), (4095, 1 << 12), (4096, 1 << 13), (1 << 40, 1 << 29)])
 def test_a_filter_has_one_or_two_octets_for_each_key_and_4_kib_at_least(count: int, length: int) -> None:
     assert filter_length(count) == length
 

@@ -237,7 +237,7 @@ def test_the_deepest_host_and_path_are_told(expressions: tuple[bytes, ...], host
         assert (directory.deepest_host, directory.deepest_path) == (host, path)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("expressions", "has_top_level"),
     [
         ((b"a.b/", b"a.b/c", b"[::1]/", b"[::1]/x"), False),
@@ -259,7 +259,7 @@ def test_hashes_and_address_ranges_are_told() -> None:
     assert index_of([Rule(ExpressionHash(b"1234"), TERMS, 1)]).directory.has_hashes
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("actions", "mixed"),
     [((), ()), ((Action.BLOCK, Action.TAG), ()), ((Action.ALLOW,), ()), ((Action.BLOCK, Action.ALLOW), ("second",))],
 )

@@ -8,6 +8,7 @@ import pytest
 
 from hushlist.match.rule import Action, Expression, ExpressionHash, Pattern, Terms
 from hushlist.url.hashed_uri import parse_hashed_uri
+from unit.rows import each_row
 
 
 @pytest.mark.parametrize(
@@ -26,7 +27,7 @@ def test_a_rule_without_a_last_day_always_holds() -> None:
     assert Terms(Action.BLOCK, "list", "file").holds_at(datetime.max.replace(tzinfo=UTC))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "text"),
     [
         (Expression(b"h/x"), "h/x"),

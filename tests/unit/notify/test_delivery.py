@@ -19,6 +19,7 @@ from hushlist.notify.notifier import Notice
 from hushlist.policy.notify_channels import Channel, CommandChannel, MailChannel, WebhookChannel
 from unit.compiling.https_origin import write_chain
 from unit.notify.servers import LOOPBACK, HttpServer, SmtpServer, listening
+from unit.rows import each_row
 
 PLAIN = {"title": "jo asks", "message": "for \u00e9\u2028", "request": {"id": 1}}
 
@@ -101,7 +102,7 @@ def test_a_certificate_that_nobody_vouches_for_is_refused(
     assert server.head == b""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("answer", "why"),
     [
         (b"HTTP/1.1 403 secret\r\nContent-Length: 0\r\n\r\n", "the server answered 403"),

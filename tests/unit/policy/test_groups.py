@@ -3,8 +3,6 @@
 from datetime import UTC
 from ipaddress import ip_network
 
-import pytest
-
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import MappingReader, read_document
 from hushlist.match.rule import Action
@@ -76,7 +74,7 @@ def test_the_first_group_that_fits_is_used() -> None:
         assert group_of(some, Client(address)) is some[place]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("client", "names"),
     [
         (Client("10.0.0.7"), ("10.0.0.7",)),

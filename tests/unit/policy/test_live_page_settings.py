@@ -1,7 +1,5 @@
 """Who may see the live page."""
 
-import pytest
-
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import read_document
 from hushlist.policy.groups import Client, ClientConditions
@@ -47,7 +45,7 @@ def test_off_is_for_nobody() -> None:
     assert read("off") == (None, [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "why"),
     [
         ("maybe", "expected on, off or a mapping with clients, users"),
@@ -64,7 +62,7 @@ def test_what_is_wrong_is_told_with_its_line(text: str, why: str) -> None:
     assert why in errors[0]
 
 
-@pytest.mark.parametrize("text", ["{clients: [nonsense]}", "{users: ['']}", "{clients: []}", "{users: []}"])
+@each_row("text", ["{clients: [nonsense]}", "{users: ['']}", "{clients: []}", "{users: []}"])
 def test_what_is_wrong_opens_it_to_nobody_else(text: str) -> None:
     live, errors = read(text)
     assert errors

@@ -46,7 +46,7 @@ def test_every_key_is_read() -> None:
     assert read(text) == (expected, [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "octets"),
     [("64 KiB", 64 << 10), ("100kB", 100_000), ("1 GiB", 1 << 30), ("1000000", 10**6), ("2MB", 2 * 10**6)],
 )

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
-
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import MappingReader, read_document
 from hushlist.policy.proxy_settings import FailureCause, OnFailure, read_on_failure
@@ -41,7 +39,7 @@ def test_it_says_for_which_causes_requests_pass(text: str, opened: set[FailureCa
 EXPECTED = "expected closed, open or a mapping with default, start, index, error"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "problem"),
     [
         ("\non-failure: opne", f"policy.yaml:2: on-failure: 'opne': {EXPECTED}"),

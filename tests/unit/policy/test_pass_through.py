@@ -5,7 +5,6 @@ from ipaddress import ip_network
 from pathlib import Path
 from typing import TypeVar
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -159,7 +158,7 @@ def test_what_is_always_decrypted_has_hosts_and_categories() -> None:
     assert read_by(read_always_decrypted, "[a.example]")[0].covers(b"www.a.example")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "errors"),
     [
         (

@@ -25,7 +25,7 @@ def read(value: str) -> tuple[tuple[Quota, ...], list[str]]:
     return found, list(map(str, report.errors))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("value", "quotas"),
     [
         ("{}", ()),

@@ -33,7 +33,7 @@ def target_of(host: bytes, target: bytes, level: str = "strict") -> bytes | None
     return change.target if change else None
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "level", "expected"),
     [
         (b"www.google.com", "strict", b"/search?q=x&safe=active&ssui=on"),
@@ -56,7 +56,7 @@ def test_youtube_gets_a_header(host: bytes, level: str, value: bytes) -> None:
     assert rewrite_for_safe_search(host, b"/watch?v=1", {"youtube": level}) == change
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "asked"),
     [
         (b"search.brave.com", b"safe.search.brave.com"),
@@ -108,7 +108,7 @@ def test_a_host_that_only_looks_like_one_is_left_alone(host: bytes) -> None:
     assert rewrite_for_safe_search(host, b"/search?q=x", ALL) is None
 
 
-@pytest.mark.parametrize("path", [b"/", b"/webhp", b"/search", b"/imgres", b"/search/"])
+@each_row("path", [b"/", b"/webhp", b"/search", b"/imgres", b"/search/"])
 def test_google_s_search_pages_count(path: bytes) -> None:
     assert target_of(b"www.google.com", path) == path + b"?" + GOOGLE
 
@@ -120,7 +120,7 @@ def test_a_search_page_counts_in_every_spelling(path: bytes) -> None:
     assert target_of(b"www.google.com", path + b"?q=x") == path + b"?q=x&" + GOOGLE
 
 
-@pytest.mark.parametrize("path", [b"/maps", b"/complete/search", b"/searching", b"/gen_204", b"/maps/search/x"])
+@each_row("path", [b"/maps", b"/complete/search", b"/searching", b"/gen_204", b"/maps/search/x"])
 def test_what_is_no_search_at_google_is_left_alone(path: bytes) -> None:
     assert rewrite_for_safe_search(b"www.google.com", path + b"?q=x&safe=off", ALL) is None
 
@@ -179,14 +179,12 @@ def test_everything_else_stays_octet_for_octet(query: bytes) -> None:
     assert set_parameters(b"/search?" + query, SAFE) == b"/search?" + query + b"&safe=active"
 
 
-@pytest.mark.parametrize(
-    "query", [b"safe=active", b"safe=active&q=x", b"q=x&safe=active&y=1", b"q=x&safe=active", b"a;b&safe=active"]
-)
+@each_row("query", [b"safe=active", b"safe=active&q=x", b"q=x&safe=active&y=1", b"q=x&safe=active", b"a;b&safe=active"])
 def test_what_is_asked_for_already_is_left_where_it_is(query: bytes) -> None:
     assert set_parameters(b"/search?" + query, SAFE) == b"/search?" + query
 
 
-@pytest.mark.parametrize("target", [b"*", b"", b"www.google.com:443", b"http://www.google.com/search?q=x"])
+@each_row("target", [b"*", b"", b"www.google.com:443", b"http://www.google.com/search?q=x"])
 def test_a_target_that_is_no_path_is_left_alone(target: bytes) -> None:
     assert set_parameters(target, SAFE) == target
 

@@ -146,7 +146,7 @@ def test_a_schedule_is_on_when_its_entries_say(name: str, moment: str, is_on: bo
     assert read(POLICY)[name].is_on(at(moment)) is is_on
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("moment", "is_on"),
     [
         ("2026-12-24T02:00", True),  # began on the day before the exception
@@ -334,7 +334,7 @@ def timezone_of(text: str) -> tuple[str, list[str]]:
     return str(zone), list(map(str, report.errors))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "name"),
     [
         ("{}", "UTC"),
@@ -745,7 +745,7 @@ def timed_of(text: str) -> tuple[ScheduledAction | None, list[str]]:
     return read_scheduled_action(node, "default", DEFAULT_ACTIONS, SCHEDULES, report), list(map(str, report.errors))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("block", BLOCK),
@@ -798,12 +798,12 @@ def test_categories_go_by_their_names_in_normal_form() -> None:
     }
 
 
-@pytest.mark.parametrize("action", CATEGORY_ACTIONS)
+@each_row("action", CATEGORY_ACTIONS)
 def test_everything_can_be_done_with_a_category(action: Action) -> None:
     assert categories_of(f" hrn://c.example: {action.value}")[0]["hrn://c.example"].action is action
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "error"),
     [
         (" games: block", "p:2: games: an hrn: name must begin with 'hrn://'; for example 'hrn://p.example/games'"),

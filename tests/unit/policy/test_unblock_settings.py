@@ -1,7 +1,5 @@
 """What a policy says of temporary unblocks."""
 
-import pytest
-
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import read_document
 from hushlist.policy.groups import UnblockSettings, read_unblocking
@@ -16,7 +14,7 @@ def read(text: str) -> tuple[UnblockSettings | None, list[str]]:
     return read_unblocking(node, report), list(map(str, report.errors))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("on", UnblockSettings()),

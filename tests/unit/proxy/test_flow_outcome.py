@@ -36,7 +36,7 @@ def noted(host: str, *, would_block: bool = False, flow: http.HTTPFlow | None = 
     return flow
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "would_block", "marker", "comment"),
     [
         (

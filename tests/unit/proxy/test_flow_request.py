@@ -4,7 +4,6 @@ import re
 from collections.abc import Callable
 from time import process_time
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mitmproxy import dns, http
@@ -229,9 +228,7 @@ def test_every_octet_that_would_make_another_request_is_a_fault() -> None:
             assert (request_of_flow(flow).fault == HEADERS) is (one in b"\0\r\n")
 
 
-@pytest.mark.parametrize(
-    "name", [b"X-Original-URL", b"x-rewrite-url", b"X-Original-URI", b"X-Forwarded-Uri", b"X_Original.URL"]
-)
+@each_row("name", [b"X-Original-URL", b"x-rewrite-url", b"X-Original-URI", b"X-Forwarded-Uri", b"X_Original.URL"])
 def test_a_header_that_a_server_takes_for_the_target_is_the_target(name: bytes) -> None:
     fault = "a header in it names another target"
     for value, expected in ((b"/p?q", None), (b" /p?q ", None), (b"/p", fault), (b"http://other.example/", fault)):
@@ -513,7 +510,7 @@ def test_in_modes_led_by_addresses_the_name_is_asked(
     assert name_to_ask(request, sni) == asked
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "fault"),
     [
         ({}, None),

@@ -8,6 +8,7 @@ from hushlist.errors import SourceError
 from hushlist.match.rule import Action, ExpressionHash
 from hushlist.publish.hidden_list import HiddenRule, HiddenTerms
 from hushlist.publish.key_table import KeyEntry, parse_key_table, read_key_table, revealed, write_key_table
+from unit.rows import each_row
 
 TERMS = HiddenTerms(Action.BLOCK)
 RULES = [
@@ -41,7 +42,7 @@ def test_what_is_no_table_is_told_with_its_line(tmp_path: Path) -> None:
     assert read_key_table(None) == {}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         ("rule: sha256:00000000", "rule: sha256:00000000 (a.example/, f:1)"),

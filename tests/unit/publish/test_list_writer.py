@@ -12,6 +12,7 @@ from hushlist.match.rule import Action, ExpressionHash
 from hushlist.publish.hidden_list import HashKind, HiddenList, HiddenRule, HiddenTerms
 from hushlist.publish.list_writer import ListHead, as_plain, as_yaml, plain_rules
 from hushlist.url.hashed_uri import parse_hashed_uri
+from unit.rows import each_row
 
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), min_size=1).filter(str.strip)
 CATEGORIES = st.sampled_from([None, "hrn://c.example/a", "hrn://c.example/b"])
@@ -40,7 +41,7 @@ def test_yaml_is_read_again_with_all_terms(rules: list[HiddenRule], title: str |
     assert {rule.terms.title for rule in found} <= {title}
 
 
-@pytest.mark.parametrize("digits", ["12345678", "1e234567", "00000000", "0x".ljust(8, "0").replace("x", "0")])
+@each_row("digits", ["12345678", "1e234567", "00000000", "0x".ljust(8, "0").replace("x", "0")])
 def test_digits_alone_are_read_as_a_hash(digits: str) -> None:
     rule = HiddenRule(ExpressionHash(bytes.fromhex(digits)), HiddenTerms(Action.BLOCK), None, "f", 1)
     text = as_yaml(HiddenList(HashKind.PREFIX, [rule]), ListHead())

@@ -25,7 +25,7 @@ PACKED = {
 }
 
 
-@pytest.mark.parametrize("name", PACKED)
+@each_row("name", PACKED)
 def test_what_is_compressed_is_read_as_what_it_was(name: str) -> None:
     assert is_compressed(PACKED[name][:8])
     stream = decompressed(io.BufferedReader(io.BytesIO(PACKED[name])))
@@ -46,14 +46,14 @@ def test_of_what_is_cut_off_the_beginning_is_read_and_then_it_is_said_that_there
     assert fault_of(stream) == "its compression is broken: it ends too early"
 
 
-@pytest.mark.parametrize("name", PACKED)
+@each_row("name", PACKED)
 def test_what_is_damaged_ends_there(name: str) -> None:
     stream = decompressed(io.BufferedReader(io.BytesIO(PACKED[name][:20] + b"\xaa" * 30)))
     assert TEXT.startswith(stream.read())
     assert (fault_of(stream) or "").startswith("its compression is broken: ")
 
 
-@pytest.mark.parametrize("name", PACKED)
+@each_row("name", PACKED)
 def test_what_stands_behind_the_end_and_is_not_compressed_is_told(name: str) -> None:
     stream = decompressed(io.BufferedReader(io.BytesIO(PACKED[name] + b"garbage")))
     assert stream.read() == TEXT

@@ -6,7 +6,7 @@ from hushlist.system.socket_address import parse_socket_address
 from unit.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "found"),
     [
         ("127.0.0.1:65535", ("127.0.0.1", 65535)),

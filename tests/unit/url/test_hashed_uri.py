@@ -116,7 +116,7 @@ def test_a_fault_in_the_grammar_is_placed(text: str, reason: str, position: int)
     assert not isinstance(caught.value, UnknownAlgorithmError)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "kind"),
     [
         *(("sha256", "algorithm"), ("sha-1", "algorithm"), ("...", "algorithm"), ("x-sha512", "private identifier")),
@@ -150,7 +150,7 @@ def test_any_absolute_uri_can_be_hashed(uri: bytes, variant: str, query: bool, f
     assert len(hashed.digest) == 32
 
 
-@pytest.mark.parametrize("uri", ["", "www.thus.net", "/p", "//h/p", "1:x"])
+@each_row("uri", ["", "www.thus.net", "/p", "//h/p", "1:x"])
 def test_a_relative_uri_is_refused(uri: str) -> None:
     with pytest.raises(UrlError, match="it has no scheme"):
         hash_uri(uri, SHA1)

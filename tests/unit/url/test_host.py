@@ -32,9 +32,7 @@ def test_a_plain_name_is_canonical_as_it_stands(host: bytes) -> None:
     assert canonical == host or not is_plain_name(host)
 
 
-@pytest.mark.parametrize(
-    "host", [b"localhost", b"www.example.com", b"1.bp.example", b"_dmarc.a-b.xn--tda", b"276.2.a3"]
-)
+@each_row("host", [b"localhost", b"www.example.com", b"1.bp.example", b"_dmarc.a-b.xn--tda", b"276.2.a3"])
 def test_most_names_are_plain(host: bytes) -> None:
     assert is_plain_name(host)
 
@@ -95,7 +93,7 @@ def test_a_name_is_never_an_error(host: bytes) -> None:
     assert isinstance(to_ascii(host), bytes)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "expected"),
     [
         (b"google.com...", b"google.com"),
@@ -164,7 +162,7 @@ def test_agrees_with_inet_aton(text: str) -> None:
     assert parse_ipv4(text.encode()) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "expected"),
     [
         (b"::1", "::1"),

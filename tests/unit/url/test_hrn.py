@@ -162,7 +162,7 @@ def test_dots_are_names_like_any_other() -> None:
     assert parse_hrn("hrn://abc.com/a/../%2e/b").names == ("a", "..", ".", "b")
 
 
-@pytest.mark.parametrize("host", ["999.999.999.999", "0.0.0.0", "4294967296.1.1.1", "010.001.000.007"])
+@each_row("host", ["999.999.999.999", "0.0.0.0", "4294967296.1.1.1", "010.001.000.007"])
 def test_the_numbers_of_a_hostnumber_have_no_range(host: str) -> None:
     assert parse_hrn(f"hrn://{host}/a").host == host
 

@@ -62,7 +62,7 @@ def test_html_escapes_in_queries(text: str, undone: str) -> None:
     assert undo_html_escapes(text) == undone
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "undone"),
     [
         ("&amp;&lt;&gt;&quot;&apos;", "&<>\"'"),
@@ -95,7 +95,7 @@ def test_text_already_in_unicode_is_not_normalized(encoding: str) -> None:
     assert convert_to_ucs(DECOMPOSED.encode(encoding), encoding) == DECOMPOSED
 
 
-@pytest.mark.parametrize("encoding", ["no-such", "", "a\0b", "rot13"])
+@each_row("encoding", ["no-such", "", "a\0b", "rot13"])
 def test_unknown_encodings_are_refused(encoding: str) -> None:
     with pytest.raises(UrlError, match="no known character encoding"):
         convert_to_ucs(b"a", encoding)
@@ -134,7 +134,7 @@ def test_preparing_costs_linear_time(prepare) -> None:
 # -- 4.1: simple -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("iri", ["http://rosé/ros%c3%a9", COMPOSED, DECOMPOSED, "http://xn--rsum-bpad.example.org"])
+@each_row("iri", ["http://rosé/ros%c3%a9", COMPOSED, DECOMPOSED, "http://xn--rsum-bpad.example.org"])
 def test_a_simple_comparison_maps_nothing(iri: str) -> None:
     """4.1: "the comparison function MUST NOT map IRIs to URIs"."""
     assert SIMPLE.canonicalize(iri) == iri.encode()

@@ -2,7 +2,6 @@
 
 import re
 
-import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
@@ -74,7 +73,7 @@ def test_one_pass_does_what_all_passes_would(data: bytes) -> None:
     assert percent_decode_repeatedly(data) == until_no_more_percent_escapes(data)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "data",
     [b"%" + b"25" * (LONG // 2), b"%" * LONG, b"%25" * (LONG // 3), b"%2" * (LONG // 2) + b"5", b"%%32%35" * 9000],
     ids=["nested", "signs", "side by side", "halves", "mixed"],

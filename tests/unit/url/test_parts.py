@@ -133,7 +133,7 @@ def test_an_authority_is_user_host_and_port(authority: bytes, expected: object) 
     assert split_authority(authority) == expected
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("authority", "expected"),
     [
         (b"::1", (None, b"[::1]", None)),
@@ -152,7 +152,7 @@ def test_nothing_behind_a_closing_bracket_is_lost(authority: bytes) -> None:
     assert Parts(None, *split_authority(authority), b"").join() == b"//" + authority
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "expected"),
     [
         (b"\x80", b"\x80"),
@@ -171,7 +171,7 @@ def test_any_text_has_octets(text: str) -> None:
     assert isinstance(to_bytes(text), bytes)
 
 
-@pytest.mark.parametrize(("path", "expected"), [(b"", b"/"), (b"a", b"/a"), (b"/a", b"/a"), (b"\\a", b"/\\a")])
+@each_row(("path", "expected"), [(b"", b"/"), (b"a", b"/a"), (b"/a", b"/a"), (b"\\a", b"/\\a")])
 def test_a_path_is_rooted_once(path: bytes, expected: bytes) -> None:
     assert rooted(path) == rooted(rooted(path)) == expected
 

@@ -1,6 +1,5 @@
 """Paths."""
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -47,7 +46,7 @@ def test_agrees_with_the_rfc_word_for_word(path: bytes) -> None:
     assert resolve_dot_segments(path) == rfc3986_5_2_4(path)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "expected"), [(b"//a///b//", b"/a/b/"), (b"/a/b", b"/a/b"), (b"////", b"/"), (b"/a\\\\b", b"/a\\\\b")]
 )
 def test_runs_of_slashes_become_one(path: bytes, expected: bytes) -> None:
@@ -68,9 +67,7 @@ def test_a_backslash_may_be_taken_for_a_slash() -> None:
     assert backslashes_to_slashes(b"/a\\..\\b") == b"/a/../b"
 
 
-@pytest.mark.parametrize(
-    "path", [b"/.." * LONG, b"/a" * LONG + b"/.." * LONG, b"/a/.." * LONG, b"/" * LONG, b"/." * LONG]
-)
+@each_row("path", [b"/.." * LONG, b"/a" * LONG + b"/.." * LONG, b"/a/.." * LONG, b"/" * LONG, b"/." * LONG])
 def test_an_attack_costs_linear_time(path: bytes) -> None:
     assert seconds(lambda: merge_slashes(resolve_dot_segments(path))) < 1
 

@@ -153,7 +153,7 @@ def test_a_long_path_is_read_in_few_ways(path: bytes) -> None:
     assert len(path_interpretations(path, None).found) <= 17
 
 
-@pytest.mark.parametrize("odd", [b";x", b"\\", b"/./..", b"//a?"])
+@each_row("odd", [b";x", b"\\", b"/./..", b"//a?"])
 def test_a_path_that_is_longer_than_servers_take_has_one_reading_and_others_that_are_not_looked_for(odd: bytes) -> None:
     path = b"/secret/" + b"a" * (1 << 14)
     assert path_interpretations(path, None) == Readings(((path, None),), is_cut=False)

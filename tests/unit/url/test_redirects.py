@@ -39,9 +39,7 @@ def test_a_relative_source_is_refused() -> None:
         is_slash_redirect("/data", "/data/")
 
 
-@pytest.mark.parametrize(
-    ("path", "twin"), [(b"/a", b"/a/"), (b"/a/", b"/a"), (b"/a//", b"/a/"), (b"/", None), (b"", None)]
-)
+@each_row(("path", "twin"), [(b"/a", b"/a/"), (b"/a/", b"/a"), (b"/a//", b"/a/"), (b"/", None), (b"", None)])
 def test_twins(path: bytes, twin: bytes | None) -> None:
     assert slash_twin(path) == twin
 

@@ -58,7 +58,7 @@ def test_of_a_target_that_is_too_long_only_the_beginning_is_kept() -> None:
         assert len(request.url) < 1100
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "reason"),
     [
         ("mailto:me@h.example", "it names no host"),
@@ -73,7 +73,7 @@ def test_a_url_that_a_browser_could_not_ask_for_is_no_request(url: str, reason: 
         request_of(url)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("given_request", "url"),
     [
         (Request(b"http", (b"h", b"other"), 80, b"/p"), b"http://h/p"),

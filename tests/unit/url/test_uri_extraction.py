@@ -34,7 +34,7 @@ def test_the_example_of_appendix_c_has_its_three_uris() -> None:
     assert found_in(EXAMPLE) == [ADDRESSING, RFC, WARNING]
 
 
-@pytest.mark.parametrize("line_end", ["\r\n", "\r", " ", "\t\n "])
+@each_row("line_end", ["\r\n", "\r", " ", "\t\n "])
 def test_so_it_has_with_any_white_space_between_the_lines(line_end: str) -> None:
     assert found_in(EXAMPLE.replace("\n", line_end)) == [ADDRESSING, RFC, WARNING]
 
@@ -228,7 +228,7 @@ def test_what_is_no_uri_is_not_found(text: str) -> None:
     assert found_in(text) == []
 
 
-@pytest.mark.parametrize("text", ["URL:note:this", "<URL:note:this>", '"URL:note:this"', "<URL:note:\nth is>"])
+@each_row("text", ["URL:note:this", "<URL:note:this>", '"URL:note:this"', "<URL:note:\nth is>"])
 def test_behind_the_prefix_any_scheme_is_one(text: str) -> None:
     assert found_in(text) == ["note:this"]
 

@@ -3,8 +3,6 @@
 from datetime import date
 from ipaddress import ip_network
 
-import pytest
-
 from hushlist.audit.diff.rule_comparison import (
     ChangeKind,
     Grain,
@@ -57,7 +55,7 @@ def test_a_top_level_name_covers_what_is_below_it_and_its_hash_does_not() -> Non
     assert [str(own) for own in broader(Expression(b"192.0.2.1/"), Grain())] == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pattern", "grain"),
     [
         (ExpressionHash(FULL[:5]), Grain(prefixes=frozenset({5}))),

@@ -26,6 +26,7 @@ from hushlist.lists.list_source import ListDefaults
 from hushlist.match.expressions import full_hash
 from hushlist.policy.policy_file import list_files
 from hushlist.url.hashed_uri import HashKey, hash_uri
+from unit.rows import each_row
 
 NAMES = [f"n{number}.example" for number in range(300)]
 
@@ -174,7 +175,7 @@ def test_a_row_has_the_same_names_in_json_on_every_day() -> None:
     }
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("seconds", "words"),
     [(119, "119 seconds"), (120, "2.0 minutes"), (7_199, "120 minutes"), (7_200, "2.0 hours"), (172_800, "2.0 days")],
 )
@@ -190,7 +191,7 @@ def leak_of(hashes: int, recovered: int, *, octets: int = 32, tried: int = 1_000
     return Leak("l", rows, [Recovered(line, "x/", "") for line in range(recovered)])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("leak", "words"),
     [
         (leak_of(100, 80), "Half of the list or more can be read"),

@@ -1,6 +1,5 @@
 """Filters that lint finds: what it says of one holds for every request."""
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -80,7 +79,7 @@ def test_a_filter_covers_others_with_more_text_and_fewer_options(wide: str, own:
     assert covers(parse_filter(wide), parse_filter(own)) is expected
 
 
-@pytest.mark.parametrize("text", ["||a.example/x$script,~script", "|cdn.", "||A.example^$match-case,script",
+@each_row("text", ["||a.example/x$script,~script", "|cdn.", "||A.example^$match-case,script",
                                   "||a.example^$to=b.example", "/ads/x$domain=a.b|~a.b"])  # fmt: skip
 def test_a_filter_that_never_fits_is_told(text: str) -> None:
     assert why_never(parse_filter(text))

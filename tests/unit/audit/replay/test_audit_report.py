@@ -137,7 +137,7 @@ def test_a_list_without_a_hit_moves_those_behind_it(tmp_path: Path) -> None:
         assert [one.lists[place].key.list for place in one.overlaps[0].lists] == ["ads", "more"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     "plain",
     [
         {},

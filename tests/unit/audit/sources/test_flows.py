@@ -151,7 +151,7 @@ def test_a_flow_that_is_none_is_broken_and_the_rest_is_read(octets: bytes, why: 
     assert good.number == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("octets", "why"),
     [
         (b"10:abc", "ends too early"),
@@ -211,7 +211,7 @@ def test_any_octets_give_values_or_our_error(octets: bytes) -> None:
     assert len(found) <= len(octets)
 
 
-@pytest.mark.parametrize(("levels", "is_broken"), [(64, False), (65, False), (66, True), (200, True)])
+@each_row(("levels", "is_broken"), [(64, False), (65, False), (66, True), (200, True)])
 def test_what_is_nested_too_deep_is_broken(levels: int, is_broken: bool) -> None:
     octets = b""
     for _ in range(levels):

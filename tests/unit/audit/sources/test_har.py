@@ -58,7 +58,7 @@ def test_the_first_document_of_a_page_is_it_and_what_comes_behind_is_within_it()
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("own", "page"),
     [
         ({"_initiator": "http://wpt.example/"}, b"http://wpt.example/"),
@@ -94,7 +94,7 @@ def test_an_entry_without_a_url_is_broken_and_the_rest_is_read(broken: Any) -> N
     assert last.number == 3
 
 
-@pytest.mark.parametrize(
+@each_row(
     "own",
     [{"response": 1}, {"startedDateTime": "yesterday"}, {"startedDateTime": 1}, {"pageref": []}, {"_initiator": 1}],
 )

@@ -12,6 +12,7 @@ import pytest
 
 from hushlist.audit.sources.browser_files import read_history, read_takeout
 from hushlist.audit.sources.recorded_request import BrokenRecord, RecordedRequest, ResourceType
+from unit.rows import each_row
 
 # chromium components/history/core/browser/url_database.cc, visit_database.cc
 CHROMIUM = """
@@ -175,7 +176,7 @@ def test_a_takeout_that_is_none_is_broken() -> None:
     assert [*read_takeout(BytesIO(b"{}"), "h.json")] == [BrokenRecord("h.json", 0, "there is no 'Browser History'")]
 
 
-@pytest.mark.parametrize("time", ["1" * 400, "1e300", "NaN", "-1e18"])
+@each_row("time", ["1" * 400, "1e300", "NaN", "-1e18"])
 def test_a_time_that_is_none_is_not_known(time: str) -> None:
     document = f'{{"Browser History": [{{"url": "http://h.example/", "time_usec": {time}}}]}}'
     assert [*read_takeout(BytesIO(document.encode()), "h")] == [

@@ -126,7 +126,7 @@ def test_a_proxy_s_common_log_is_read() -> None:
     )  # fmt: skip
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "request_", "url"),
     [
         (b"h.example:443 ", b"GET /x HTTP/2.0", b"https://h.example:443/x"),

@@ -2,7 +2,6 @@
 
 from datetime import UTC, datetime, timedelta, timezone
 
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -20,7 +19,7 @@ from hushlist.url.request import Request, Told
 from unit.rows import each_row
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("asked", "url"),
     [
         (b"http://me:secret@h.example/@x", b"http://***@h.example/@x"),

@@ -131,7 +131,7 @@ def test_what_is_not_known_fits_an_option_only_by_a_guess(options: str) -> None:
     assert parse_filter(f"/v1/${options}").names_context
 
 
-@pytest.mark.parametrize("options", ["", "$important", "$match-case", "$to=ads.example", "$all"])
+@each_row("options", ["", "$important", "$match-case", "$to=ads.example", "$all"])
 def test_a_filter_that_names_no_context_needs_none(options: str) -> None:
     assert fits(f"/v1/{options}", Context())
     assert not parse_filter(f"/v1/{options}").names_context
@@ -206,7 +206,7 @@ def test_words_are_those_that_every_url_has_that_fits(text: str, words: list[byt
     assert (own.words, own.guide) == (words, guide)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "pairs"),
     [
         ("||cdn.ads.example^*/banner/x", [b"cdn ads", b"ads example"]),

@@ -12,6 +12,7 @@ from mitmproxy.test import tflow, tutils
 from hushlist.proxy.bounds.bounded_dns import MOST_QUESTIONS
 from hushlist.proxy.bounds.bounded_input import bound_input
 from unit.proxy.bounds.little_time import takes_little_time
+from unit.rows import each_row
 
 
 def question(name: bytes) -> bytes:
@@ -38,7 +39,7 @@ HOSTILE = {
 }
 
 
-@pytest.mark.parametrize("octets", HOSTILE.values(), ids=HOSTILE)
+@each_row("octets", HOSTILE.values(), ids=HOSTILE)
 def test_a_dns_message_is_not_read_further_than_is_sensible(octets: bytes) -> None:
     bound_input()
     with pytest.raises(struct.error, match=r"too long|cannot be read|illegal characters"):

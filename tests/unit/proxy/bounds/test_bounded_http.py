@@ -28,6 +28,7 @@ from hushlist.proxy.bounds.bounded_http import (
 from hushlist.proxy.bounds.bounded_input import bound_input
 from hushlist.proxy.bounds.bounded_names import LONGEST_HELLO
 from unit.proxy.bounds.little_time import takes_little_time
+from unit.rows import each_row
 
 
 def filled(*pieces: bytes) -> BoundedBuffer:
@@ -50,7 +51,7 @@ def test_a_head_that_does_not_end_becomes_one_that_nobody_can_read(pieces: list[
             read(lines)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("octets", "first"),
     [
         (b"HTTP/1.1 103 Early Hints\r\nA: b\r\n\r\nHTTP/1.0 100\r\n\r\nHTTP/1.1 200 OK\r\n\r\n", b"HTTP/1.1 200 OK"),
@@ -93,7 +94,7 @@ def test_white_space_in_a_chunk_s_size_takes_little_time() -> None:
     assert data.data == b"ab"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("octets", "host"),
     [
         (b"GET / HTTP/1.1\r\nX: y\r\nhost: \t good.test:80 \r\n", "good.test:80"),
@@ -119,9 +120,7 @@ def test_more_is_awaited_until_a_host_may_have_come() -> None:
     assert next_layer.NextLayer._get_host_header(context, begun + b"y" * (LONGEST_HELLO - len(begun)), b"") is None
 
 
-@pytest.mark.parametrize(
-    "octets", [b"A" * 60000, *(b"GET / HTTP/1.1\r\nHost:" + own * 9000 for own in (b" ", b" x", b" x\r\n\r"))]
-)
+@each_row("octets", [b"A" * 60000, *(b"GET / HTTP/1.1\r\nHost:" + own * 9000 for own in (b" ", b" x", b" x\r\n\r"))])
 def test_the_host_of_a_request_that_may_be_ignored_takes_little_time(octets: bytes) -> None:
     context = Context(tflow.tclient_conn(), Options())
     assert takes_little_time(lambda: next_layer.NextLayer._get_host_header(context, octets, b""))

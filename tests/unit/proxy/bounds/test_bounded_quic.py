@@ -26,6 +26,7 @@ from hushlist.proxy.bounds.bounded_quic import (
     BoundedReceiver,
 )
 from hushlist.url.http_head import LONGEST_HEADERS
+from unit.rows import each_row
 
 
 def fed(*events: tuple[int, bytes]) -> tuple[list[object], list[object]]:
@@ -47,7 +48,7 @@ _PIECES = [bytes(LONGEST_HEADERS // 8)] * 8
 _GREASE = encode_uint_var(0x21)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("stream", "begin"),
     [
         (0, encode_uint_var(FrameType.HEADERS) + _ENDLESS),

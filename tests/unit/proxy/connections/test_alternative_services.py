@@ -110,7 +110,7 @@ def test_no_octets_raise_anything_else_and_what_is_filtered_stays_so(octets: byt
 FIELDS = [(b"Alt-Svc", b'h3=":443"'), (b"ALT-SVC", b" clear "), (b"alt-svc", b""), (b"alt-svX", b"h3"), (b"a", b"h3")]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mode", "is_live", "kept"),
     [
         ("block", True, FIELDS[1:2] + FIELDS[3:]),

@@ -134,7 +134,7 @@ def test_a_device_that_does_not_use_the_proxy_asks_its_own_address(url: str, is_
     assert is_direct(flow_of(url)) is is_it
 
 
-@pytest.mark.parametrize("mode", ["transparent", "wireguard", "local", "reverse:http://192.168.7.2:8080", "socks5"])
+@each_row("mode", ["transparent", "wireguard", "local", "reverse:http://192.168.7.2:8080", "socks5"])
 def test_no_origin_that_the_network_leads_here_is_hidden(mode: str) -> None:
     # mitmproxy has the address of the origin as that of its own end
     assert is_direct(flow_of("http://192.168.7.2:8080/setup", mode)) is (mode == "socks5")

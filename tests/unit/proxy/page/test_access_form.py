@@ -80,7 +80,7 @@ def test_codes_stand_beside_it_where_they_are_taken(is_both: bool) -> None:
     assert ('name="code"' in text) is is_both
 
 
-@pytest.mark.parametrize("state", [None, *RequestState])
+@each_row("state", [None, *RequestState])
 def test_no_text_becomes_markup(state: RequestState | None) -> None:
     plain, _ = shown(AccessOffer("t", "/a", state, "word", "failed"))
     text, policy = shown(AccessOffer(HOSTILE, HOSTILE, state, HOSTILE, "failed"))

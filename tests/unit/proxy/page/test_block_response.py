@@ -171,8 +171,8 @@ def test_a_head_request_gets_the_headers_alone(method: str) -> None:
     assert list(head.headers.items()) == list(whole.headers.items())
 
 
-@pytest.mark.parametrize("text", ["\udcff", "a\ud800"])
-@pytest.mark.parametrize("destination", ["document", "empty"])
+@each_row("text", ["\udcff", "a\ud800"])
+@each_row("destination", ["document", "empty"])
 def test_octets_that_are_no_text_do_not_keep_the_answer_from_being_made(text: str, destination: str) -> None:
     assert block_response(request(sec_fetch_dest=destination), Explanation(*[text] * 7, reference=text)).content
 
@@ -244,7 +244,7 @@ def test_the_page_is_in_the_language_that_the_request_asks_for() -> None:
     assert "Diese Seite ist gesperrt" in response.text
 
 
-@pytest.mark.parametrize("reference", ["a\r\nSet-Cookie: x=1", "ü", "", "a b", "x" * 101])
+@each_row("reference", ["a\r\nSet-Cookie: x=1", "ü", "", "a b", "x" * 101])
 def test_a_reference_that_is_no_token_stays_out_of_the_headers(reference: str) -> None:
     response = block_response(request(), Explanation("http://h.example/", reference=reference))
     assert "x-hushlist-reference" not in response.headers
@@ -289,7 +289,7 @@ def test_programs_are_told_why_in_a_sentence(explanation: Explanation, text: str
     assert explanation.in_english() == explanation.as_dict()["reason"] == text
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("confirmed_by", "reason", "text", "is_by_google"),
     [
         ("https://safebrowsing.googleapis.com", None, "suspected_reason", True),

@@ -260,9 +260,7 @@ def test_a_single_secret_is_required(field: str) -> None:
     assert not found.of("fieldset")
 
 
-@pytest.mark.parametrize(
-    ("message", "key"), [("wrong", "wrong"), ("locked", "locked"), ("expired", "expired"), ("?", "failed")]
-)
+@each_row(("message", "key"), [("wrong", "wrong"), ("locked", "locked"), ("expired", "expired"), ("?", "failed")])
 def test_what_went_wrong_is_told_first_and_the_form_is_open(message: str, key: str) -> None:
     found = seen(EXPLANATION, "fr", replace(UNBLOCK, message=message))
     words = TEXTS["fr"][key]

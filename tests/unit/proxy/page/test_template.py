@@ -75,7 +75,7 @@ def test_what_a_template_may_not_do_is_told_with_its_line(addition: str, what: s
     assert (7, what) in problems(f"<!-- a\n comment -->{NEEDS}\n{addition}\n")
 
 
-@pytest.mark.parametrize("name", NEEDED)
+@each_row("name", NEEDED)
 def test_a_placeholder_that_is_needed_must_be_there(name: str) -> None:
     assert problems(NEEDS.replace(f"${name}", "")) == [(0, f"${name}")]
     assert problems(NEEDS.replace(f"${name}", f"<!-- ${name} -->")) == [(0, f"${name}")]
@@ -87,12 +87,12 @@ def test_a_comment_that_is_not_closed_goes_on_to_the_end() -> None:
     assert (0, "$lang") in problems(f"<!--{NEEDS}")
 
 
-@pytest.mark.parametrize("begun", ["<a", '<a b="', "</p", "<!doctype", "<?x"])
+@each_row("begun", ["<a", '<a b="', "</p", "<!doctype", "<?x"])
 def test_a_tag_that_is_not_closed_is_told_with_its_line(begun: str) -> None:
     assert (5, begun.split()[0]) in problems(f"{NEEDS}{begun} c\n <b")
 
 
-@pytest.mark.parametrize("declaration", ["<![x[ y ]]>", "<![-- x -->", "<!x>", "<![CDATA[ x ]]>", "<!>"])
+@each_row("declaration", ["<![x[ y ]]>", "<![-- x -->", "<!x>", "<![CDATA[ x ]]>", "<!>"])
 def test_a_declaration_is_told_or_harmless(declaration: str) -> None:
     # Versions of Python's parser differ in which of them they read as comments, which show nothing.
     assert set(problems(f"{declaration}{NEEDS}")) <= {(1, "<!")}
