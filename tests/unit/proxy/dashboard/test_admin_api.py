@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from time import time
-from typing import Any, ClassVar
+from typing import Any
 from urllib.parse import quote
 
 import pytest
@@ -76,13 +76,6 @@ def use(
     return use
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _loop() -> Iterator[None]:
-    with asyncio.Runner() as loop:
-        Browser.loops[:] = [loop]
-        yield
-
-
 def reload(hushlist: Hushlist, context: taddons.context, tmp_path: Path) -> None:
     context.configure(hushlist, hushlist_policy="")
     context.configure(hushlist, hushlist_policy=str(tmp_path / "policy.yaml"))
@@ -90,9 +83,6 @@ def reload(hushlist: Hushlist, context: taddons.context, tmp_path: Path) -> None
 
 class Browser:
     """A client of the page, which keeps cookies as browsers do."""
-
-    #: of all tests, as its thread for sign-ins takes longer to start than most requests
-    loops: ClassVar[list[asyncio.Runner]] = []
 
     def __init__(self, hushlist: Hushlist, address: str = "127.0.0.1", scheme: str = "http") -> None:
         self.hushlist, self.address, self.scheme = hushlist, address, scheme
@@ -122,7 +112,7 @@ class Browser:
             with pytest.raises(exceptions.AddonHalt):
                 await self._request(flow)
 
-        self.loops[0].run(whole())
+        asyncio.run(whole())
         assert flow.response is not None
         assert flow.response.headers["content-security-policy"] if path.startswith(BASE) else True
         for line in flow.response.headers.get_all("set-cookie"):
