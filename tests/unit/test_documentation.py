@@ -166,7 +166,7 @@ def promised(promise: str, number: float) -> list[str]:
     return [promise.replace("#", way) for way in ways if way and number == int(number)]
 
 
-@pytest.mark.parametrize("page", PROMISES)
+@each_row("page", PROMISES)
 def test_every_bound_is_as_promised(page: str) -> None:
     text, broken = " ".join((ROOT / page).read_text(encoding="utf-8").lower().split()), []
     for promise, place, unit in PROMISES[page]:

@@ -112,6 +112,6 @@ def test_a_response_s_media_type_tells_what_was_asked_for(kind: str, media_types
     assert found == dict.fromkeys(media_types.split(), ResourceType(kind))
 
 
-@pytest.mark.parametrize(("text", "octets"), [("a\udcff", b"a\xff"), ("\ud83d", b"\xed\xa0\xbd"), ("ä", b"\xc3\xa4")])
+@each_row(("text", "octets"), [("a\udcff", b"a\xff"), ("\ud83d", b"\xed\xa0\xbd"), ("ä", b"\xc3\xa4")])
 def test_a_surrogate_that_stands_alone_stays_one(text: str, octets: bytes) -> None:
     assert bytes_of(text) == octets
