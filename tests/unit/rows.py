@@ -1,4 +1,4 @@
-"""Tests of tables: all rows of a long one in one test, which costs a hundredth of what a test for each row does."""
+"""Tests of tables: all rows of a long one in one test, as pytest takes longer for a test than most rows do."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from functools import wraps
 from typing import Any
 
 
-def each_row(names: str | Iterable[str], rows: Iterable[Any], **_: object) -> Callable[[Callable[..., None]], Any]:
-    """As ``pytest.mark.parametrize``, in one test: that fails with the failures of all rows, each with its row.
+def each_row(names: str | Iterable[str], rows: Iterable[Any]) -> Callable[[Callable[..., None]], Any]:
+    """As ``pytest.mark.parametrize``, in one test: it fails with the failures of all rows, each with its row.
 
     For tests whose rows do not see each other; fixtures are made once for all.
     """

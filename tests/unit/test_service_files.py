@@ -104,7 +104,7 @@ def test_all_services_may_do_the_same() -> None:
         assert f"\n{line}\n" in only
 
 
-@each_row("unit", [*SERVICES, FLEET_SERVICE], ids=lambda unit: unit.name)
+@each_row("unit", [*SERVICES, FLEET_SERVICE])
 def test_no_service_opens_the_folders_that_all_share(unit: Path) -> None:
     """Each start gives them the mode that its unit says, or lets everybody read them."""
     lines = unit.read_text(encoding="utf-8").splitlines()

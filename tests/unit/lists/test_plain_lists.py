@@ -230,7 +230,7 @@ def test_lines_that_are_read_at_once_are_read_as_each_alone_is(
         assert found() == at_once
 
 
-@each_row("form", IN_BLOCKS, ids=lambda form: form.reader)
+@each_row("form", IN_BLOCKS)
 def test_lines_that_are_as_they_should_be_are_read_at_once(form: ListFormat) -> None:
     line = {"read_hosts": b"0.0.0.0 a.example", "read_adblock": b"||a.example^"}.get(form.reader, b"a.example")
     octets = b"\n".join([b"# x", *[line] * 50, b"#", *[line] * 3])

@@ -28,7 +28,7 @@ def test_there_are_lists_for_every_subject() -> None:
     assert len({entry.url for entry in CATALOGUE.values()}) == len(CATALOGUE)
 
 
-@each_row("entry", CATALOGUE.values(), ids=CATALOGUE)
+@each_row("entry", CATALOGUE.values())
 def test_a_reader_takes_each_list(entry: CatalogueEntry) -> None:
     report = ProblemReport(entry.name)
     rules = FORMATS[entry.format].read(HEADS[entry.format].encode(), ListDefaults(category=entry.category), report)

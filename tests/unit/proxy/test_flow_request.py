@@ -386,7 +386,7 @@ CHANGES = {
 }
 
 
-@each_row("change", CHANGES.values(), ids=CHANGES)
+@each_row("change", CHANGES.values())
 def test_what_makes_another_request_is_seen(change: Callable[[http.HTTPFlow], None]) -> None:
     flow = flow_of("https://target.example/p?q", headers=((b"Host", b"target.example"),))
     if change is change_a_list_in_the_place_of_fields:

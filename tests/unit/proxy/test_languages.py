@@ -124,7 +124,7 @@ _NO_SENTENCES = ("thousands", "minutes", "hours")
 
 
 @each_row("language", TEXTS)
-@each_row("folder", [TEXTS, SETUP, LIVE], ids=["page", "setup", "live"])
+@each_row("folder", [TEXTS, SETUP, LIVE])
 def test_every_language_is_whole(folder: Mapping[str, Texts], language: str) -> None:
     texts, english = folder[language], folder[DEFAULT_LANGUAGE]
     assert list(texts) == list(english)

@@ -17,13 +17,13 @@ VECTORS = vectors("safebrowsing")
 PRINTED = [vector for vector in VECTORS if vector.source.startswith("Safe Browsing")]
 
 
-@each_row("vector", PRINTED, ids=lambda vector: vector.url)
+@each_row("vector", PRINTED)
 def test_the_specification_s_own_vectors_hold(vector: Vector) -> None:
     assert len(PRINTED) == 33
     assert canonicalize(vector.url) == vector.canonical
 
 
-@each_row("vector", [vector for vector in VECTORS if vector not in PRINTED], ids=lambda vector: vector.url)
+@each_row("vector", [vector for vector in VECTORS if vector not in PRINTED])
 def test_settled_readings_hold(vector: Vector) -> None:
     assert canonicalize(vector.url) == vector.canonical
 

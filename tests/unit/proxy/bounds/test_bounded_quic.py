@@ -57,7 +57,6 @@ _GREASE = encode_uint_var(0x21)
         (2, b"\0" + encode_uint_var(FrameType.SETTINGS) + _ENDLESS),
         (2, b"\0" + encode_frame(FrameType.SETTINGS, b"") + _GREASE + _ENDLESS),
     ],
-    ids=["header fields", "an unknown frame", "trailers", "settings", "an unknown frame for all"],
 )
 def test_a_frame_of_http_3_that_does_not_end_ends_its_connection(stream: int, begin: bytes) -> None:
     assert fed((stream, begin), *((stream, piece) for piece in _PIECES[:-1]))[1] == []
