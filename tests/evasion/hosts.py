@@ -19,6 +19,12 @@ _IDN = "bücher.test"
 _ADDRESS = "10.0.0.0/8"
 _NETWORK = "2001:db8:bad::/48"
 
+#: 10.20.30.40 by 6to4, Teredo, NAT64 for local use, ISATAP, and as a translated and a compatible address
+_TUNNELLED = (
+    *("2002:a14:1e28::1", "2001:0:c000:201:0:f227:f5eb:e1d7", "64:ff9b:1::10.20.30.40", "64:ff9b:1:fffe::a14:1e28"),
+    *("fe80::5efe:10.20.30.40", "2001:db8::200:5efe:a14:1e28", "::ffff:0:10.20.30.40", "::10.20.30.40"),
+)
+
 #: family -> what is blocked -> spellings of it
 Spellings = dict[str, dict[str, list[bytes | str]]]
 
@@ -195,6 +201,11 @@ SPELLINGS: Spellings = {
             "[64:ff9b::10.20.30.40]",
             "[64:ff9b::a14:1e28]",
             "[0064:FF9B:0::0A14:1E28]",
+            # what leads there through a tunnel or a translator
+            *(f"[{address}]" for address in _TUNNELLED),
+            "2002:a14:1e28::1",
+            "[2002:0A14:1E28::1%25eth0]",
+            "[2002:a14:1e28:%3a1]",
         ],
         _NETWORK: [
             "[2001:db8:bad::1]",

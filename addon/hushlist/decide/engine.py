@@ -139,7 +139,7 @@ class Engine:
                 forms = target_forms(request.scheme, request.target)
                 if len(forms.forms) == 1 and forms.fault is None:
                     form = forms.forms[0]
-            if form is not None:
+            if form is not None and known.tunnelled is None:
                 decision = self._by_form(request, hosts[0], known, form, now, filtered)
                 return self._apply_grants(decision.of(request), known, client, now)
         every = forms or target_forms(request.scheme, request.target, len(set(hosts)))
@@ -187,6 +187,7 @@ class Engine:
         group_hosts = self._hosts.of_group(client, now)
         try:
             known = [group_hosts.known[host] for host in request.hosts]
+            known += [group_hosts.known[host.tunnelled] for host in known if host.tunnelled is not None]
         except UrlError as error:
             return f"it cannot be read: {error.reason}"
         decision = self.decide_host(request, now, client)
@@ -366,6 +367,10 @@ class Engine:
             for decision in decide(host, known):
                 granted = self._apply_grants(decision, known, client, now)
                 decisions.append(granted if host != request.destination else _of_rules(granted))
+            if known.tunnelled is not None:
+                beneath = group_hosts.known[known.tunnelled]
+                for decision in decide(known.tunnelled, beneath):
+                    decisions.append(_of_rules(self._apply_grants(decision, beneath, client, now)))
         if not 0 < len(hosts) <= MOST_HOSTS:
             number = f"more than {MOST_HOSTS} hosts" if hosts else "no host"
             decisions.append(self._unparsable(request, f"the request goes by {number}"))

@@ -22,7 +22,7 @@ from hushlist.policy.policy_file import Policy
 from hushlist.policy.safe_search import may_rewrite
 from hushlist.system.memory import BoundedCache
 from hushlist.unblock.admin_blocks import NO_BLOCKS
-from hushlist.url.host import is_plain_name
+from hushlist.url.host import is_plain_name, tunnelled_ipv4
 from hushlist.url.request import canonical_host
 
 if TYPE_CHECKING:
@@ -53,6 +53,8 @@ class KnownHost:
     is_stopped: bool
     #: whether only network filters may fit besides rules for the whole host
     has_only_filters: bool
+    #: the IPv4 address by which a tunnel or a translator reaches it, which is decided, too
+    tunnelled: bytes | None
 
     @property
     def has_pages(self) -> bool:
@@ -133,7 +135,8 @@ class KnownHosts:
             alone = None if any(map(may_change, found.matches)) else view.decide(found.matches)
         is_named = found.bits & FILTERED != 0
         has_filters = index.has_general_filters or is_named
-        decision = None if found.suffixes or has_filters or index.has_uris else alone
+        tunnelled = tunnelled_ipv4(canonical)
+        decision = None if found.suffixes or has_filters or index.has_uris or tunnelled else alone
         if decision is not None and view.blocks and view.blocks.touches(canonical, own_categories(decision)):
             decision = None
         return KnownHost(
@@ -146,7 +149,10 @@ class KnownHosts:
             has_filters=has_filters,
             is_named=is_named,
             is_stopped=bool(found.matches) and stops(found.matches),
-            has_only_filters=not (found.suffixes or index.has_uris or index.has_urls or self._may_redirect),
+            has_only_filters=not (
+                found.suffixes or index.has_uris or index.has_urls or self._may_redirect or tunnelled
+            ),
+            tunnelled=tunnelled,
         )
 
 

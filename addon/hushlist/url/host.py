@@ -147,6 +147,37 @@ def parse_address(host: bytes) -> IPv4Address | IPv6Address | None:
 EMBEDDING = (IPv6Network("::ffff:0:0/96"), IPv6Network("64:ff9b::/96"))
 
 
+#: an interface of ISATAP, but for the bit that says whether its IPv4 address is unique in the world (RFC 5214, 6.1)
+_ISATAP, _UNIQUE = 0x5EFE, 0x02000000
+#: IPv6 addresses whose last octets lead to an IPv4 address: NAT64 for local use, as prefixes of 96 bits (RFC 8215);
+#: translated (RFC 2765, 2.1); compatible (RFC 4291, 2.5.5.1)
+_LEADING = (IPv6Network("64:ff9b:1::/48"), IPv6Network("::ffff:0:0:0/96"), IPv6Network("::/96"))
+
+
+def tunnelled_ipv4(host: bytes) -> bytes | None:
+    """The IPv4 address that a tunnel or a translator sends to for a canonical host; ``None``: none is in it.
+
+    It may be that of another machine, which only passes packets on, so rules for either hold.
+
+    >>> tunnelled_ipv4(b"[2002:a14:1e28::1]"), tunnelled_ipv4(b"[2001:0:5db8:1::f5eb:e1d7]"), tunnelled_ipv4(b"[::1]")
+    (b'10.20.30.40', b'10.20.30.40', None)
+    """
+    address = parse_ipv6(host[1:-1]) if host.startswith(b"[") else None
+    if address is None:
+        return None
+    number = int(address)
+    low = number & 0xFFFFFFFF
+    found = None
+    if address.sixtofour is not None:  # RFC 3056
+        found = int(address.sixtofour)
+    elif address.teredo is not None:  # RFC 4380, 4: the server's, then the client's, whose bits are inverted
+        found = int(address.teredo[1])
+    elif number >> 32 & 0xFFFFFFFF & ~_UNIQUE == _ISATAP or any(address in network for network in _LEADING):
+        found = low
+    # no host has one of 0.0.0.0/8, and ``::1`` is none of these
+    return str(IPv4Address(found)).encode() if found is not None and found >> 24 else None
+
+
 def parse_ipv6(text: bytes) -> IPv6Address | None:
     """An IPv6 address from text without brackets, or ``None``; a zone is dropped."""
     if b":" not in text or not text.isascii():

@@ -186,6 +186,28 @@ def test_no_spelling_of_a_blocked_address_passes(host: bytes) -> None:
 
 
 @each_row(
+    "rule",
+    ["10.20.30.40", "address: 10.0.0.0/8", "10.20.30.40/bad/", sha1(b"http://10.20.30.40/bad/")],
+)
+def test_a_rule_for_an_address_holds_where_a_tunnel_leads_to_it(rule: str) -> None:
+    engine = engine_of(f"rules: [{rule}]")
+    for host in (b"[2002:a14:1e28::1]", b"2002:A14:1E28::1", b"[2001:0:c000:201::f5eb:e1d7]", b"[::10.20.30.40]"):
+        url = b"http://%b/bad/" % (host if host.startswith(b"[") else b"[%b]" % host)
+        assert engine.decide(request(host, target=b"/bad/")).action is Action.BLOCK
+        assert engine.decide_url(url).action is Action.BLOCK
+        assert engine.why_decrypt(request(b"h.example", host, scheme=b"https")) is not None
+    assert engine.decide(request(b"[2002:b14:1e28::1]", target=b"/bad/")).action is Action.PASS
+
+
+def test_the_address_that_a_tunnel_leads_to_allows_nothing_and_needs_no_rule() -> None:
+    settings = GroupSettings(default=ScheduledAction(Action.BLOCK, "policy.yaml", 1))
+    for address, action in (("2002::/16", Action.ALLOW), ("10.0.0.0/8", Action.BLOCK)):
+        engine = engine_of(f"rules: [{{address: '{address}', action: allow}}]")
+        engine = Engine(replace(engine.policy, settings=settings), engine.index)
+        assert engine.decide(request(b"[2002:a14:1e28::1]")).action is action
+
+
+@each_row(
     "target",
     [
         *(

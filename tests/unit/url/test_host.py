@@ -17,6 +17,7 @@ from hushlist.url.host import (
     parse_ipv6,
     separate_labels,
     to_ascii,
+    tunnelled_ipv4,
 )
 from unit.hostile import LONG, octets, seconds
 from unit.rows import each_row
@@ -212,6 +213,25 @@ def test_an_address_has_one_spelling(host: bytes, expected: bytes) -> None:
 )
 def test_an_address_is_told_from_a_name(host: bytes, expected: bool) -> None:
     assert is_address(host) is expected
+
+
+@each_row(
+    ("host", "expected"),
+    [
+        (b"[2002:a14:1e28::1]", b"10.20.30.40"),
+        (b"[2001:0:c000:201:0:f227:f5eb:e1d7]", b"10.20.30.40"),
+        (b"[64:ff9b:1::a14:1e28]", b"10.20.30.40"),
+        (b"[64:ff9b:1:fffe::a14:1e28]", b"10.20.30.40"),
+        (b"[fe80::5efe:a14:1e28]", b"10.20.30.40"),
+        (b"[2001:db8::200:5efe:a14:1e28]", b"10.20.30.40"),
+        (b"[::ffff:0:a14:1e28]", b"10.20.30.40"),
+        (b"[::a14:1e28]", b"10.20.30.40"),
+        *((host, None) for host in (b"[::]", b"[::1]", b"[64:ff9b:1::]", b"[2002::1]", b"[2001:db8::a14:1e28]")),
+        *((host, None) for host in (b"[2001:db8::100:5efe:a14:1e28]", b"10.20.30.40", b"2002:a14:1e28::1", b"[", b"")),
+    ],
+)
+def test_what_leads_to_an_ipv4_address_is_known(host: bytes, expected: bytes | None) -> None:
+    assert tunnelled_ipv4(host) == expected
 
 
 @given(octets())
