@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import gc
+import multiprocessing
 import os
 import re
 import shutil
 import sys
 import tempfile
 from collections.abc import Callable, Generator, Iterator
+from compileall import compile_file
+from contextlib import suppress
 from functools import partial
 from itertools import count
 from pathlib import Path
 from typing import Any
 
 import pytest
+from _pytest.assertion import assertstate_key, rewrite
 from _pytest.doctest import DoctestModule
 from hypothesis import HealthCheck, settings
 from xdist.scheduler import LoadGroupScheduling
@@ -60,9 +64,11 @@ if (
     os.environ["TMPDIR"] = tempfile.tempdir = str(_IN_MEMORY)
 
 _TESTS = Path(__file__).parent
+_PACKAGE = _TESTS.with_name("addon")
 #: folders whose tests start proxies, servers and browsers
 _SLOW = {"e2e", "evasion", "faults"}
 _NUMBERS = count()
+_FORK = multiprocessing.get_context("fork")
 #: reports that nothing is made of
 _UNTOLD = {("passed", "setup"), ("passed", "teardown")}
 #: of a parameter, what a test is named by; the name goes into the environment, and to a second run of what failed
@@ -94,6 +100,32 @@ class _Scheduling(LoadGroupScheduling):
             workload.clear()
             workload.update(pending)
         return super()._pending_of(workload)
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes(config: pytest.Config) -> None:
+    """Compile what a checkout has, once and on all cores: else each worker would, all at the same time."""
+    files = sorted(path for folder in (_TESTS, _PACKAGE) for path in folder.rglob("*.py"))
+    cores = os.cpu_count() or 1
+    compiling = [_FORK.Process(target=_compile, args=(files[core::cores], config)) for core in range(cores)]
+    for process in compiling:
+        process.start()
+    for process in compiling:
+        process.join()
+
+
+def _compile(files: list[Path], config: pytest.Config) -> None:
+    """Compile to where Python and, for tests, pytest look; what fails here is told where it is imported."""
+    for file in files:
+        with suppress(SyntaxError, OSError):
+            if not file.name.startswith(("test_", "conftest")):
+                compile_file(str(file), quiet=2)
+            elif not rewrite._read_pyc(
+                file, compiled := rewrite.get_cache_dir(file) / f"{file.stem}{rewrite.PYC_TAIL}"
+            ):
+                rewrite.try_makedirs(compiled.parent)
+                stat, code = rewrite._rewrite_test(file, config)
+                rewrite._write_pyc(config.stash[assertstate_key], code, stat, compiled)
 
 
 @pytest.hookimpl(optionalhook=True)

@@ -29,6 +29,7 @@ from hushlist.match.context import KINDS, context_of
 from hushlist.match.filters.network_filter import Asked as FilterAsked
 from hushlist.match.filters.network_filter import parse_filter, split_options
 from hushlist.url.request import request_of
+from unit.rows import each_row
 
 pytest.importorskip("adblock", reason="the package adblock (adblock-rust) is not installed")
 
@@ -223,7 +224,7 @@ READINGS = {
 }
 
 
-@pytest.mark.parametrize("reading", READINGS)
+@each_row("reading", READINGS)
 def test_a_filter_that_is_read_otherwise_is_listed_with_what_decides(reading: str, tmp_path: Path) -> None:
     text, asked, is_blocked = READINGS[reading]
     text = f"[Adblock Plus 2.0]\n{text}"

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from ipaddress import IPv4Address, IPv6Address
 
-import pytest
-
-from conformance.vectors import Row, by_input, needs, rows
+from conformance.vectors import Row, needs, rows
 from hushlist.errors import UrlError
 from hushlist.url.host import parse_address, parse_ipv6
 from hushlist.url.safebrowsing import SAFEBROWSING
+from unit.rows import each_row
 
 
 def address_of(url: str) -> str | None:
@@ -56,28 +55,26 @@ IPV6_EXCEPTIONS: dict[str, tuple[str, str | None]] = {
 
 
 @needs("ipv4_wpt")
-@pytest.mark.parametrize("row", [row for row in rows("ipv4_wpt") if row["input"] not in IPV4_EXCEPTIONS], ids=by_input)
+@each_row("row", [row for row in rows("ipv4_wpt") if row["input"] not in IPV4_EXCEPTIONS])
 def test_ipv4(row: Row) -> None:
     assert address_of(row["input"]) == expected_address(row)
 
 
 @needs("ipv6")
-@pytest.mark.parametrize(
-    "row", [row for row in rows("ipv6") if not is_bare(row) and row["input"] not in IPV6_EXCEPTIONS], ids=by_input
-)
+@each_row("row", [row for row in rows("ipv6") if not is_bare(row) and row["input"] not in IPV6_EXCEPTIONS])
 def test_ipv6(row: Row) -> None:
     assert address_of(row["input"]) == expected_address(row)
 
 
 @needs("ipv6")
-@pytest.mark.parametrize("row", list(filter(is_bare, rows("ipv6"))), ids=by_input)
+@each_row("row", list(filter(is_bare, rows("ipv6"))))
 def test_ipv6_text_form(row: Row) -> None:
     assert str(parse_ipv6(row["input"].encode())) == row["expected"]
 
 
 @needs("ipv4_wpt")
 @needs("ipv6")
-@pytest.mark.parametrize(
+@each_row(
     ("name", "url", "ours"),
     [
         *(("ipv4_wpt", url, ours) for url, (_, ours) in IPV4_EXCEPTIONS.items()),

@@ -12,6 +12,7 @@ from conformance.vectors import Row, needs
 from hushlist.errors import UrlError
 from hushlist.url.parts import to_bytes
 from hushlist.url.request import Request, canonical_forms, request_of
+from unit.rows import each_row
 
 pytestmark = [needs(file) for file in sorted({family.file for family in FAMILIES})]
 
@@ -68,10 +69,9 @@ def test_the_request_of_a_text_is_the_one_that_a_browser_makes() -> None:
         assert form(ours) == form(asked) == canonical(to_bytes(row["expected"])), row
 
 
-@pytest.mark.parametrize(
+@each_row(
     "row",
     [row for row in ASKED if DEMAND.differs(row) and "\\" in row["input"] and row["input"].startswith("http")],
-    ids=lambda row: ascii(row["input"]),
 )
 def test_a_backslash_in_the_path_is_read_as_a_slash_too(row: Row) -> None:
     # So a rule for what the browser asks for decides about the text as well.

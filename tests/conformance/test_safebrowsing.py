@@ -12,6 +12,7 @@ from hushlist.match.rule import Action, ExpressionHash, Rule, Terms
 from hushlist.url.normalization import percent_decode_repeatedly
 from hushlist.url.parts import Parts
 from hushlist.url.safebrowsing import SAFEBROWSING, canonicalize
+from unit.rows import each_row
 
 
 def parts_of(url: bytes) -> Parts | None:
@@ -40,15 +41,13 @@ CANONICALIZE_EXCEPTIONS: dict[str, tuple[str, str | None]] = {
 
 
 @needs("sb_canonicalize")
-@pytest.mark.parametrize(
-    "row", [row for row in rows("sb_canonicalize") if row["input"] not in CANONICALIZE_EXCEPTIONS], ids=by_input
-)
+@each_row("row", [row for row in rows("sb_canonicalize") if row["input"] not in CANONICALIZE_EXCEPTIONS])
 def test_canonicalize(row: Row) -> None:
     assert canonical(octets(row)) == row["expected"]
 
 
 @needs("sb_canonicalize")
-@pytest.mark.parametrize("url", CANONICALIZE_EXCEPTIONS)
+@each_row("url", CANONICALIZE_EXCEPTIONS)
 def test_canonicalize_by_a_settled_reading(url: str) -> None:
     contradicting = [row for row in rows("sb_canonicalize") if row["input"] == url]
     ours = CANONICALIZE_EXCEPTIONS[url][1]
@@ -57,7 +56,7 @@ def test_canonicalize_by_a_settled_reading(url: str) -> None:
 
 
 @needs("sb_expressions")
-@pytest.mark.parametrize("row", rows("sb_expressions"), ids=by_input)
+@each_row("row", rows("sb_expressions"))
 def test_expressions(row: Row) -> None:
     # Their order is not part of these vectors; that ours is the most specific first is tested elsewhere.
     parts = parts_of(octets(row))
@@ -105,9 +104,7 @@ PARTS_EXCEPTIONS: dict[tuple[str, str], tuple[str, object]] = {
 
 
 @needs("sb_parts")
-@pytest.mark.parametrize(
-    "row", [row for row in rows("sb_parts") if (row["kind"], row["input"]) not in PARTS_EXCEPTIONS], ids=by_input
-)
+@each_row("row", [row for row in rows("sb_parts") if (row["kind"], row["input"]) not in PARTS_EXCEPTIONS])
 def test_parts(row: Row) -> None:
     expected = sorted(row["expected"]) if row["kind"] == "lookup_paths" and row["expected"] else row["expected"]
     assert part(row["kind"], row["input"]) == expected

@@ -39,6 +39,7 @@ from hushlist.safebrowsing.wire_format import (
     octets_of_base64,
 )
 from shared import SHARED
+from unit.rows import each_row
 
 FOLDER = SHARED / "vectors" / "safebrowsing_api"
 
@@ -53,13 +54,12 @@ NOT_HERE = {
 
 
 def rows(*names: str) -> Iterator[Any]:
-    """The rows of files, each as a parameter with its own name."""
+    """The rows of files."""
     for name in names:
         path = FOLDER / f"{name}.json"
         if path.is_file():
             found = json.loads(path.read_text(encoding="utf-8"))["rows"]
-            used = [row for row in found if row["id"] not in NOT_HERE and row.get("kind") != "list_valid"]
-            yield from (pytest.param(row, id=f"{name}-{row['id']}") for row in used)
+            yield from (row for row in found if row["id"] not in NOT_HERE and row.get("kind") != "list_valid")
 
 
 def all_hex(texts: list[str] | None) -> list[bytes]:
@@ -72,9 +72,7 @@ def all_hex(texts: list[str] | None) -> list[bytes]:
 WRAPS = {"ff4-10"}
 
 
-@pytest.mark.parametrize(
-    "row", rows("rice_v4_chromium", "rice_v4_firefox", "rice_v4_google_go", "rice_v5_chromium", "rice_v5_docs")
-)
+@each_row("row", rows("rice_v4_chromium", "rice_v4_firefox", "rice_v4_google_go", "rice_v5_chromium", "rice_v5_docs"))
 def test_rice_coding(row: Any) -> None:
     bits, expect = row["width_bits"], row["expect"]
     parameters = range(1, 40) if row["version"] == "v4" else V5_PARAMETERS[bits]
@@ -93,14 +91,14 @@ def test_rice_coding(row: Any) -> None:
     assert list(rice_decode(rice_encode(numbers, parameters), bits, parameters)) == numbers
 
 
-@pytest.mark.parametrize("row", rows("rice_v4_docs"))
+@each_row("row", rows("rice_v4_docs"))
 def test_the_example_of_the_documentation(row: Any) -> None:
     coded = RiceCoded(row["first_value"], 2, row["entries_count"], bytes.fromhex(row["computed_stream_k2_hex"]))
     assert list(rice_decode(coded)) == row["expect"]["values_dec"]
     assert rice_encode(row["expect"]["values_dec"], V4_PARAMETERS) == coded
 
 
-@pytest.mark.parametrize("row", rows("rice_v5_hashlist_chromium"))
+@each_row("row", rows("rice_v5_hashlist_chromium"))
 def test_rice_coding_in_a_list_of_v5(row: Any) -> None:
     hash_list = decode_message(HashList, bytes.fromhex(row["hash_list_proto_hex"]))
     assert message_of_json(HashList, row["hash_list_json"]) == hash_list
@@ -142,7 +140,7 @@ def test_every_field_has_its_number(version: int) -> None:
     assert checked > 40
 
 
-@pytest.mark.parametrize("row", rows("constructed_wire_cases"))
+@each_row("row", rows("constructed_wire_cases"))
 def test_wire_format(row: Any) -> None:
     of = {"HashList": HashList, "SearchHashesResponse": SearchHashesResponse}[row["message"]]
     message = decode_message(of, bytes.fromhex(row["proto_hex"]))
@@ -161,7 +159,7 @@ def test_wire_format(row: Any) -> None:
     assert message.minimum_wait_duration == expect.get("minimum_wait_seconds")
 
 
-@pytest.mark.parametrize("row", rows("requests_chromium"))
+@each_row("row", rows("requests_chromium"))
 def test_requests_of_chromium(row: Any) -> None:
     octets = octets_of_base64(row["req_param_base64url"])
     assert octets.hex() == row["proto_hex"]
@@ -186,7 +184,7 @@ def test_requests_of_chromium(row: Any) -> None:
             assert list(wanted.constraints.supported_compressions) == decoded["supported_compressions"]
 
 
-@pytest.mark.parametrize("row", rows("observed_requests"))
+@each_row("row", rows("observed_requests"))
 def test_requests_of_real_clients(row: Any) -> None:
     of: Any = FindFullHashesRequest if "fullHashes" in row["target"] else FetchThreatListUpdatesRequest
     if not row["body"] and "req_proto_hex" not in row:  # its fields are in the query
@@ -202,12 +200,12 @@ def test_requests_of_real_clients(row: Any) -> None:
     assert decode_message(of, encode_message(message)) == message
 
 
-@pytest.mark.parametrize(
+@each_row(
     "row",
     [
         row
         for row in rows("v4_fullhashes_chromium", "v4_fullhashes_firefox", "v5_search_responses_chromium")
-        if "response_proto_hex" in row.values[0]  # the others are about caches
+        if "response_proto_hex" in row  # the others are about caches
     ],
 )
 def test_answers_about_full_hashes_read_the_same_in_both_formats(row: Any) -> None:
@@ -224,7 +222,7 @@ def test_answers_about_full_hashes_read_the_same_in_both_formats(row: Any) -> No
     assert message_of_json(of, message_to_json(message)) == message
 
 
-@pytest.mark.parametrize("row", rows("v5_batchget_responses_chromium"))
+@each_row("row", rows("v5_batchget_responses_chromium"))
 def test_batches(row: Any) -> None:
     octets, expect = bytes.fromhex(row["response_proto_hex"]), row["expect"]
     if expect.get("error") == "parse_error" and octets:
@@ -242,7 +240,7 @@ def test_batches(row: Any) -> None:
 # -- lists and updates -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("row", rows("v4_threat_entry_sets_google_go"))
+@each_row("row", rows("v4_threat_entry_sets_google_go"))
 def test_sets_of_entries(row: Any) -> None:
     sets = [decode_message(ThreatEntrySet, octets) for octets in all_hex(row["input_proto_hex"])]
     assert [encode_message(one) for one in sets] == all_hex(row["input_proto_hex"])
@@ -253,7 +251,7 @@ def test_sets_of_entries(row: Any) -> None:
     assert [prefix.hex() for prefix in found] == row["expect_prefixes_hex_sorted"]
 
 
-@pytest.mark.parametrize("row", rows("v4_updates_chromium", "v4_checksums_web2all"))
+@each_row("row", rows("v4_updates_chromium", "v4_checksums_web2all"))
 def test_updates_of_v4(row: Any) -> None:
     match row.get("kind"):
         case "additions_size":
@@ -289,7 +287,7 @@ def check_update(row: Any) -> None:
         assert [one.hex() for one in old.updated(read).prefixes] == row["expect"]["prefixes_hex_sorted"]
 
 
-@pytest.mark.parametrize("row", rows("v4_lists_google_go"))
+@each_row("row", rows("v4_lists_google_go"))
 def test_lists(row: Any) -> None:
     check_list(row)
 
@@ -306,7 +304,7 @@ def check_list(row: Any) -> None:
                 assert len(found or b"") == query["expect_match_length"]
 
 
-@pytest.mark.parametrize("row", rows("v5_updates_chromium"))
+@each_row("row", rows("v5_updates_chromium"))
 def test_updates_of_v5(row: Any) -> None:
     message = decode_message(HashList, bytes.fromhex(row["hash_list_proto_hex"]))
     if "hash_list_json" in row:

@@ -7,9 +7,8 @@ import unicodedata
 from hashlib import sha256
 from itertools import chain
 
-import pytest
-
 from hushlist.url.host import _NEWLY_NORMALIZED, to_ascii
+from unit.rows import each_row
 
 #: of the code points that Unicode 14 orders or composes
 UNICODE_14 = "bf4e52063f51976b9954c75cfaa3587f1218433a37bc80212b8b54fba8109df1"
@@ -35,7 +34,7 @@ def test_code_points_that_are_not_refused_are_normalized_as_by_unicode_14() -> N
     assert sha256("".join(rows).encode()).hexdigest() == UNICODE_14, rows[-20:]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("host", "expected"),
     [
         ("\U00031350.example", b"xn--8o8n.example"),  # Unicode 15: an ideograph, which nothing is composed with

@@ -7,6 +7,8 @@ from collections.abc import Callable, Iterable
 from functools import wraps
 from typing import Any
 
+import pytest
+
 
 def each_row(names: str | Iterable[str], rows: Iterable[Any]) -> Callable[[Callable[..., None]], Any]:
     """As ``pytest.mark.parametrize``, in one test: it fails with the failures of all rows, each with its row.
@@ -19,6 +21,8 @@ def each_row(names: str | Iterable[str], rows: Iterable[Any]) -> Callable[[Calla
     def decorate(test: Callable[..., None]) -> Callable[..., None]:
         @wraps(test)
         def whole(**others: object) -> None:
+            if not table:
+                pytest.skip("there are no rows")
             failures = []
             for row in table:
                 own = dict(zip(given, row, strict=True))

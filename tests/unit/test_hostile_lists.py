@@ -29,7 +29,7 @@ INCLUDES = [
 ]
 
 
-@pytest.mark.parametrize(("form", "text"), INCLUDES)
+@each_row(("form", "text"), INCLUDES)
 def test_what_would_include_another_file_is_left_out_and_reported(tmp_path: Path, form: str, text: str) -> None:
     secret = tmp_path / "secret"
     secret.write_text("0.0.0.0 secret.example\n")

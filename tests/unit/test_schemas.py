@@ -230,14 +230,14 @@ def told(pattern: re.Pattern[str], errors: list[str]) -> list[str]:
     return re.split(r", | or ", found[1])
 
 
-@pytest.mark.parametrize(("schema", "text", "pointer"), MAPPINGS)
+@each_row(("schema", "text", "pointer"), MAPPINGS)
 def test_a_mapping_has_the_same_keys_in_schema_and_code(tmp_path: Path, schema: str, text: str, pointer: str) -> None:
     part = at(schema, pointer)
     assert sorted(part["properties"]) == sorted(told(_UNKNOWN, LOADERS[schema](tmp_path, text)))
     assert part["additionalProperties"] is False
 
 
-@pytest.mark.parametrize(("schema", "text", "pointer"), WORDS)
+@each_row(("schema", "text", "pointer"), WORDS)
 def test_a_choice_has_the_same_words_in_schema_and_code(tmp_path: Path, schema: str, text: str, pointer: str) -> None:
     assert sorted(at(schema, pointer)["enum"]) == sorted(told(_EXPECTED, LOADERS[schema](tmp_path, text)))
 
@@ -659,20 +659,20 @@ WRONG = [
 ]
 
 
-@pytest.mark.parametrize(("schema", "text"), GOOD)
+@each_row(("schema", "text"), GOOD)
 def test_schema_and_loader_both_accept_what_is_good(tmp_path: Path, schema: str, text: str) -> None:
     told_by = map(partial(complaints, schema, text), (Yaml11, Yaml12))
     assert [LOADERS[schema](tmp_path, text), *told_by] == [[], [], []]
 
 
-@pytest.mark.parametrize(("schema", "text"), WRONG)
+@each_row(("schema", "text"), WRONG)
 def test_schema_and_loader_both_refuse_what_is_wrong(tmp_path: Path, schema: str, text: str) -> None:
     assert LOADERS[schema](tmp_path, text)
     assert complaints(schema, text, Yaml11)
     assert complaints(schema, text, Yaml12)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "text",
     [
         "layers: [{name: a}, {name: a}]",

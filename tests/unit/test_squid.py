@@ -72,7 +72,7 @@ ADS = (
 # -- as an access control list -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "answer"),
     [
         (b"http://other.example/ -", b"ERR"),
@@ -207,7 +207,7 @@ def test_a_value_in_a_redirect_is_no_longer_than_servers_read(redirector: SquidH
     assert location(redirector.answer(url.encode()))["u"] == url[:1000]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("line", "url", "client", "user"),
     [
         (b"http://blocked.example/a" + EXTRAS, "http://blocked.example/a", "192.0.2.7", "jo"),
@@ -421,8 +421,8 @@ def test_answers_that_are_kept_are_bounded_and_stay_right(monkeypatch: pytest.Mo
         assert helper.answers([*lines, b"http://path.example/live/ -"]).startswith(b"ERR\n" * 10 + b"OK ")
 
 
-@pytest.mark.parametrize("channel", [b"", b"17 "])
-@pytest.mark.parametrize("length", [LONGEST_LINE - 1, LONGEST_LINE, LONGEST_LINE + 1, 10 * LONGEST_LINE])
+@each_row("channel", [b"", b"17 "])
+@each_row("length", [LONGEST_LINE - 1, LONGEST_LINE, LONGEST_LINE + 1, 10 * LONGEST_LINE])
 def test_a_line_that_is_too_long_is_answered_and_the_next_ones_too(
     acl: SquidHelper, channel: bytes, length: int
 ) -> None:
@@ -450,7 +450,7 @@ def test_a_line_without_an_end_takes_no_more_memory_than_a_line() -> None:
     assert list(map(len, last)) == [LONGEST_LINE + 1]
 
 
-@pytest.mark.parametrize("part", [b"1/a b C ", b"1/a b C x=1 ", b"a ", b" ", b"1/", b"x=1 ", b"%5B"])
+@each_row("part", [b"1/a b C ", b"1/a b C x=1 ", b"a ", b" ", b"1/", b"x=1 ", b"%5B"])
 def test_a_hostile_line_takes_time_in_proportion_to_its_length(part: bytes) -> None:
     line = b"http://h.example/ " + part * (LONGEST_LINE // len(part) - 5)
     assert seconds(lambda: helper_module.read_rewrite(line)) < 0.2
@@ -459,7 +459,7 @@ def test_a_hostile_line_takes_time_in_proportion_to_its_length(part: bytes) -> N
     assert seconds(lambda: helper_module.url_to_decide(line)) < 0.2
 
 
-@pytest.mark.parametrize("part", [b"x", b"%", b"%25", b"25", b"%2525", b"@", b"%40"])
+@each_row("part", [b"x", b"%", b"%25", b"25", b"%2525", b"@", b"%40"])
 def test_what_cannot_be_read_is_answered_in_time_in_proportion_to_its_length(
     redirector: SquidHelper, part: bytes
 ) -> None:

@@ -144,8 +144,8 @@ def test_a_comment_says_who_and_why_where_the_rule_has_a_line_of_its_own() -> No
     assert rule_text(RULE) == ITEM
 
 
-@pytest.mark.parametrize(("text", "_"), EDITS)
-def test_every_rule_is_removed_by_its_text_and_brought_back_by_its_keys(text: str, _: str) -> None:
+@each_row("text", [text for text, _ in EDITS])
+def test_every_rule_is_removed_by_its_text_and_brought_back_by_its_keys(text: str) -> None:
     for own in written_rules(text):
         if text.startswith("? "):  # no line of its own
             with pytest.raises(ActionError, match="none can be removed from"):

@@ -11,6 +11,7 @@ import pytest
 
 from hushlist import cli
 from hushlist.cli.common import BAD, complain, parse_number, shown_progress
+from unit.rows import each_row
 
 
 class Terminal(io.StringIO):
@@ -69,7 +70,7 @@ def test_a_number_is_read(text: str, number: int) -> None:
     assert parse_number(text) == number
 
 
-@pytest.mark.parametrize("text", ["0", "-1", "1.5", "", "1000000000", "٣", "²"])
+@each_row("text", ["0", "-1", "1.5", "", "1000000000", "٣", "²"])
 def test_what_is_no_number_from_1_on_is_refused(text: str) -> None:
     with pytest.raises(argparse.ArgumentTypeError, match="is no number from 1 on"):
         parse_number(text)

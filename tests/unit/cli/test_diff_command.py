@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from unit.cli.running import Run
+from unit.rows import each_row
 
 
 @pytest.fixture(autouse=True)
@@ -67,7 +68,7 @@ def test_requests_are_decided_by_both(run: Run) -> None:
     assert run("diff", "old.hosts", "fetched", "--against", "urls") == (0, CHANGES + IMPACT, "")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("gate", "most", "code", "why"),
     [
         ("impact", "2", 0, ""),

@@ -11,6 +11,7 @@ import pytest
 
 from hushlist import __version__, cli
 from unit.cli.running import COMMAND, NO_HOST, environment, into_a_closed_pipe, process
+from unit.rows import each_row
 
 # -- usage -------------------------------------------------------------------------------------------------------------
 
@@ -31,7 +32,7 @@ def commands() -> dict[str, argparse.ArgumentParser]:
     return {"": parser, **subparsers.choices}
 
 
-@pytest.mark.parametrize("command", list(commands()))
+@each_row("command", list(commands()))
 def test_every_command_and_option_is_explained(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as caught:
         cli.main([*filter(None, [command]), "--help"])

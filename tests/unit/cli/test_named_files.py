@@ -12,6 +12,7 @@ from hushlist.cli.common import LONGEST_LINE
 from hushlist.minisign import SecretKey
 from hushlist.system.files import LONGEST_LIST
 from unit.cli.running import Run
+from unit.rows import each_row
 
 #: command, and the argument -> how it is called; "{}" is what is tried
 CALLS: dict[tuple[str, str], tuple[str, ...]] = {
@@ -137,8 +138,8 @@ def folder(policy: Path) -> Path:
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("name", ["pipe", "/dev/zero"])
-@pytest.mark.parametrize("call", CALLS.values(), ids=" ".join)
+@each_row("name", ["pipe", "/dev/zero"])
+@each_row("call", CALLS.values())
 def test_a_pipe_and_a_device_end_with_a_message(run: Run, call: tuple[str, ...], name: str) -> None:
     code, out, err = run(*(word.format(name) for word in call))
     assert code == 2

@@ -20,6 +20,7 @@ from hushlist.unblock import default_path
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.use_minutes import UseMinutes
 from unit.cli.running import NO_HOST, Run, copied, into_a_closed_pipe, process
+from unit.rows import each_row
 from unit.test_squid import ADS, EXTRAS, RULES
 
 # -- check -------------------------------------------------------------------------------------------------------------
@@ -58,7 +59,7 @@ def test_check_exits_with_what_it_found(run: Run, policy: Path, urls: list[str],
 _ADBLOCK = "||ads.example^$third-party\n/banner.$image\n@@/banner.$image,domain=fine.example\n"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "url", "action", "assumed"),
     [
         ((), "https://ads.example/", "pass", ""),
@@ -77,7 +78,7 @@ _ADBLOCK = "||ads.example^$third-party\n/banner.$image\n@@/banner.$image,domain=
         ),
     ],
 )
-@pytest.mark.parametrize("command", ["check", "explain"])
+@each_row("command", ["check", "explain"])
 def test_a_page_and_a_type_are_asked_for(
     run: Run, tmp_path: Path, command: str, options: tuple[str, ...], url: str, action: str, assumed: str
 ) -> None:

@@ -16,7 +16,6 @@ import pytest
 
 from hushlist import cli
 from hushlist.admin.admin_store import AdminStore
-from hushlist.errors import printable
 from hushlist.fleet.proxy_records import ProxyRecord, ProxyRecords
 from hushlist.journal.log_database import COUNTED
 from hushlist.journal.log_writer import LogWriter
@@ -31,6 +30,7 @@ from hushlist.url.comparison import PROFILES
 from unit.cli.running import PACKAGE_ROOT, Run, process
 from unit.hostile import engine_of
 from unit.journal.samples import fill, record
+from unit.rows import each_row
 
 #: C0, DEL, C1, marks, overrides and isolates of direction, ends of lines and of paragraphs
 FORGED = "x\nFORGED\r\tFORGED\x1b[2J\x07\x7f\x85FORGED\x9b31m\u200f\u202e\u2066\u2028FORGED\u2029FORGED"
@@ -251,7 +251,7 @@ STDIN = f"{URL}\n0 {URL} {ARGUMENT} -\n{ARGUMENT}".encode("utf-8", "surrogateesc
 
 
 @pytest.mark.usefixtures("folder")
-@pytest.mark.parametrize("call", calls(), ids=lambda call: printable(" ".join(call)))
+@each_row("call", calls())
 def test_what_a_command_prints_is_printable(run: Run, capsys: pytest.CaptureFixture[str], call: list[str]) -> None:
     if call[0] == "helper":  # it writes to the descriptor itself
         done = process(*call, stdin=STDIN)
@@ -277,7 +277,7 @@ def test_the_policy_of_these_tests_decides(run: Run) -> None:
     assert out.startswith("block  http://blocked.example/x")
 
 
-@pytest.mark.parametrize("command", [*COMMANDS, ""])
+@each_row("command", [*COMMANDS, ""])
 def test_wrong_usage_quotes_nothing_as_it_is(command: str, capsys: pytest.CaptureFixture[str]) -> None:
     for words in ([ARGUMENT], [f"--{ARGUMENT}"], [f"--j={ARGUMENT}"], [f"--for={ARGUMENT}", f"--at={ARGUMENT}"]):
         with pytest.raises(SystemExit):

@@ -13,6 +13,7 @@ import pytest
 from hushlist import __version__
 from unit.cli.running import Run
 from unit.cli.test_main import commands
+from unit.rows import each_row
 
 #: what was typed -> what the last word may become
 TYPED = [
@@ -45,7 +46,7 @@ def script_of(run: Run, shell: str, folder: Path) -> Path:
 
 
 @needs["bash"]
-@pytest.mark.parametrize(("words", "expected"), TYPED)
+@each_row(("words", "expected"), TYPED)
 def test_bash_completes(run: Run, tmp_path: Path, words: list[str], expected: set[str]) -> None:
     script = script_of(run, "bash", tmp_path)
     ask = 'source "$0"; COMP_WORDS=(hushlist "$@"); COMP_CWORD=$#; _hushlist; printf "%s\\n" "${COMPREPLY[@]}"'
@@ -69,7 +70,7 @@ def test_zsh_reads_its_script(run: Run, tmp_path: Path, monkeypatch: pytest.Monk
 
 
 @needs["fish"]
-@pytest.mark.parametrize(("words", "expected"), TYPED)
+@each_row(("words", "expected"), TYPED)
 def test_fish_completes(run: Run, tmp_path: Path, words: list[str], expected: set[str]) -> None:
     script = script_of(run, "fish", tmp_path)
     found = said_by("fish", "--no-config", "-c", f"source {script}; complete -C 'hushlist {' '.join(words)}'")

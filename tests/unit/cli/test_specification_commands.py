@@ -11,6 +11,7 @@ from hushlist.cli import specification_commands
 from hushlist.cli.specification_commands import vectors
 from hushlist.url.comparison import PROFILES
 from unit.cli.running import Run
+from unit.rows import each_row
 
 
 def test_parse_prints_each_rule_with_its_place_and_text(run: Run) -> None:
@@ -77,7 +78,7 @@ def test_json_has_the_same_as_text(run: Run) -> None:
     assert json.loads(out) == {"text": "a.b", "rule": "host", "valid": True, "parse": host, "faults": []}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("iri", "code", "place", "word"),
     [
         ("http://\u05d0a/", 0, 7, "in a right-to-left label"),

@@ -9,6 +9,7 @@ from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import ListDefaults, ProblemReport
 from hushlist.match.expressions import full_hash
 from unit.cli.running import NO_HOST, Run
+from unit.rows import each_row
 
 # -- canonicalize, expressions, hash -----------------------------------------------------------------------------------
 
@@ -96,7 +97,7 @@ def test_relative_references_are_resolved_against_a_base(run: Run) -> None:
     assert run("hash", "--uri", "--base", "/x", "y")[0] == 2
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("options", "text", "expected"),
     [
         (["--html"], b"http://h/ros&eacute;?a&amp;b&copy=1", "http://h/ros%C3%A9?a&b&copy=1"),
@@ -124,7 +125,7 @@ def test_extract_undoes_it_for_the_whole_text(run: Run) -> None:
     assert run("extract", "--xml", stdin=b"&#0;") == (2, "", "hushlist: -: the reference is to no character of XML\n")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "typed",
     [
         *("<http://h.example/>", "< http://h.example/ >", "<URL:http://h.example/>", "<url: http://h.example/>"),
@@ -137,7 +138,7 @@ def test_what_delimits_a_url_that_a_person_types_is_taken_off(run: Run, typed: s
     assert run("compare", typed, "http://h.example")[0] == (0 if "//" in typed else 2)
 
 
-@pytest.mark.parametrize("typed", ["<http://h.example", "http://h.example>", '"h.example', 'h.example"', '"', "<"])
+@each_row("typed", ["<http://h.example", "http://h.example>", '"h.example', 'h.example"', '"', "<"])
 def test_a_delimiter_on_one_side_is_an_error(run: Run, typed: str) -> None:
     code, out, err = run("canonicalize", typed)
     assert (code, out) == (2, "")
@@ -165,7 +166,7 @@ def test_a_host_may_be_called_url(run: Run) -> None:
 # -- profiles, compare -------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("profile", "expected"),
     [
         ("safebrowsing", "http://h.example/b/c.html"),
@@ -191,7 +192,7 @@ def test_profiles_are_listed_with_their_steps(run: Run, capsys: pytest.CaptureFi
     assert lines[2].startswith("syntax: split_generic, map_to_uri, lowercase_scheme, ")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("argv", "code", "rung"),
     [
         (["http://h.example/a", "http://h.example/a"], 0, "simple"),

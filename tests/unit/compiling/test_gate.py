@@ -24,6 +24,7 @@ from hushlist.match.expressions import full_hash
 from hushlist.policy.gate_limits import GateLimits
 from hushlist.policy.policy_file import PolicyError
 from hushlist.policy.policy_reader import read_policy
+from unit.rows import each_row
 
 BROAD, BELOW = "a new rule covers too much", "the rule covers every site below it"
 PAGE = "<!DOCTYPE html>\n<title>502 Bad Gateway</title>\n"
@@ -314,7 +315,7 @@ def test_a_rule_with_another_action_is_another_rule(lists: Lists) -> None:
 RULE = BroadRule(3, "co.uk/", "why")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("change", "bad", "is_written", "limits", "found"),
     [
         (ListChange(100, 50, 50, []), (0, 0), False, GateLimits(), 0),

@@ -8,6 +8,7 @@ import pytest
 from hushlist.compiling.compile_report import ineffective_schedules, unused_categories
 from hushlist.compiling.index_cache import IndexCache
 from hushlist.compiling.policy_compiler import Compiled, compile_policy
+from unit.rows import each_row
 
 LISTS = "name: a\n  lists: [{file: l.yaml, category: 'hrn://c.example/web/games'}]\n"
 HAVE = "the lists have hrn://c.example/ads, hrn://c.example/web/games"
@@ -46,7 +47,7 @@ NIGHT = "schedules: {night: {times: '20:00-06:00'}, day: {times: '06:00-20:00'}}
 GAMES = "hrn://c.example/web/games"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("action", "rules", "is_told"),
     [
         ("{action: block, during: night}", RULES, True),

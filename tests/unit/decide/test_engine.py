@@ -60,8 +60,8 @@ def sha1(text: bytes) -> str:
 # -- what is too long --------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("part", [b"a", b"%2e%2e/", b"%25%32%66", b"a\\%c0%af;", b"/", b"?&"])
-@pytest.mark.parametrize("unparsable", [Action.BLOCK, Action.PASS])
+@each_row("part", [b"a", b"%2e%2e/", b"%25%32%66", b"a\\%c0%af;", b"/", b"?&"])
+@each_row("unparsable", [Action.BLOCK, Action.PASS])
 def test_a_target_that_is_too_long_is_decided_by_its_length(part: bytes, unparsable: Action) -> None:
     engine = engine_of("rules: [bad.example, path.example/secret/]", unparsable=unparsable)
     target = b"/" + part * ((4 << 20) // len(part))
@@ -653,10 +653,8 @@ PLAIN_LOOKING_RULES = """
 """
 
 
-@pytest.mark.parametrize(
-    "more", ["", "\n      - hashed:md5=be96302a0468481aca954431cf293e05", f"\n      - {{sha256: {'00' * 4}}}"]
-)
-@pytest.mark.parametrize("unparsable", [Action.BLOCK, Action.PASS])
+@each_row("more", ["", "\n      - hashed:md5=be96302a0468481aca954431cf293e05", f"\n      - {{sha256: {'00' * 4}}}"])
+@each_row("unparsable", [Action.BLOCK, Action.PASS])
 def test_a_url_that_looks_plain_is_decided_as_its_request(more: str, unparsable: Action) -> None:
     text = PLAIN_LOOKING_RULES.rstrip() + more
     engine = engine_of(text, unparsable=unparsable)

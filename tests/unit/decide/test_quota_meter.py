@@ -21,6 +21,7 @@ from hushlist.policy.groups import Client
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.use_minutes import UseMinutes
 from hushlist.url.request import Request
+from unit.rows import each_row
 
 FUN, GAMES = "hrn://c.example/fun", "hrn://c.example/fun/games"
 NOON = datetime(2026, 12, 24, 12, tzinfo=UTC).timestamp()
@@ -377,7 +378,7 @@ def test_a_request_by_two_names_is_never_in_the_background(made: Made) -> None:
     assert not is_background(judgement._replace(request=request), quota, metered.engine)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("status", "content_type", "passive"),
     [
         (200, "image/png", True),

@@ -7,6 +7,7 @@ import pytest
 from hushlist.errors import SourceError
 from hushlist.importing.adguard_home import read_adguard_home
 from unit.importing.deciding import Written
+from unit.rows import each_row
 
 CONF = r"""http:
   address: 0.0.0.0:80
@@ -140,7 +141,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
 MON, SUN = "2026-11-23", "2026-11-22"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "client", "at", "action"),
     [
         ("ads.example", "", f"{MON}T12:00", "block"),
@@ -200,7 +201,7 @@ def lines_of(word: str) -> int:
     return next(at for at, line in enumerate(CONF.splitlines(), 1) if word in line)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("word", "why"),
     [
         ("- phone", "by its address"),

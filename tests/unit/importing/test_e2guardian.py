@@ -8,6 +8,7 @@ from hushlist.errors import SourceError
 from hushlist.importing import imported_policy
 from hushlist.importing.e2guardian import read_e2guardian
 from unit.importing.deciding import Written
+from unit.rows import each_row
 
 #: version 5: lists have names, and kinds
 FILES = {
@@ -81,7 +82,7 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
     return Written(read_e2guardian(configured(folder, FILES)), folder / "out")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "client", "user", "at", "action"),
     [
         ("bad.example", "", None, "2026-11-23T12:00", "block"),
@@ -123,7 +124,7 @@ def test_who_is_not_filtered_is_not(written: Written) -> None:
     assert (modes["exceptionclient"], modes["Teachers"], modes["Staff"]) == ("off", "off", "block")
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [
         ("filtergroupslist:3:", "nobody=x"),

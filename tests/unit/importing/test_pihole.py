@@ -114,7 +114,7 @@ def written(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFac
     return Written(read_pihole(make(folder)), folder / "out")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "client", "action"),
     [
         ("good.example", "", "allow"),
@@ -141,7 +141,7 @@ def test_decisions_are_those_of_pihole(written: Written, url: str, client: str, 
     assert written(url, client) == action
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [
         ("domainlist:1:", "good.example", "allows hosts below it, too, that no list names"),

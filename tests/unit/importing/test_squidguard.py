@@ -7,6 +7,7 @@ import pytest
 from hushlist.errors import SourceError
 from hushlist.importing.squidguard import read_squidguard
 from unit.importing.deciding import Written
+from unit.rows import each_row
 
 CONF = """\
 # as in squidGuard's documentation
@@ -88,7 +89,7 @@ def configured(folder: Path, conf: str) -> Path:
     return path
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "client", "at", "action"),
     [
         # default: in the order of its names, games while there is work
@@ -127,7 +128,7 @@ def test_a_source_needs_address_and_user_and_is_nobody_at_other_times(written: W
     assert written("adult.example", "10.0.0.5", EVENING, "root") == "block"
 
 
-@pytest.mark.parametrize(
+@each_row(
     "words",
     [
         ("squidGuard.conf:5:", "timezone"),
@@ -163,7 +164,7 @@ def test_a_group_passes_what_the_default_blocks(tmp_path: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("rest", "action"),
     [("all", "pass"), ("any", "pass"), ("!none", "pass"), ("none", "block"), ("!all", "block"), ("!any", "block")],
 )

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 from hushlist.jobs.line_workers import LineWorkers
+from unit.rows import each_row
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="workers are forks")
 
@@ -52,8 +53,8 @@ def answers_of(number: int, text: bytes, *options: str) -> tuple[list[bytes], by
     return done.stdout.splitlines(), done.stderr
 
 
-@pytest.mark.parametrize("number", [1, 2, 5])
-@pytest.mark.parametrize("has_end", [True, False])
+@each_row("number", [1, 2, 5])
+@each_row("has_end", [True, False])
 def test_answers_are_in_the_order_of_the_lines(number: int, has_end: bool) -> None:
     lines = [b"line %d" % place * (1 + place % 7) for place in range(30_000)]
     found, complaints = answers_of(number, b"\n".join(lines) + b"\n" * has_end)

@@ -13,13 +13,14 @@ from hushlist.jobs.worker_processes import Workers
 from hushlist.lists.list_formats import FORMATS
 from hushlist.lists.list_source import LONGEST_LINE, ListDefaults
 from hushlist.policy.policy_file import ListFile
+from unit.rows import each_row
 
 
 def listed(path: Path, form: str = "domains") -> ListFile:
     return ListFile(path, FORMATS[form], ListDefaults())
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@each_row("form", FORMATS)
 def test_a_file_beyond_the_bound_of_its_format_is_not_read(tmp_path: Path, form: str) -> None:
     path = tmp_path / "list"
     with path.open("wb") as file:
@@ -28,9 +29,9 @@ def test_a_file_beyond_the_bound_of_its_format_is_not_read(tmp_path: Path, form:
     assert str(error) == f"{path}: it is longer than {FORMATS[form].longest:,} octets, the most that are read"
 
 
-@pytest.mark.parametrize("before", [0, 1000, list_chunks.PIECE])
-@pytest.mark.parametrize("length", [LONGEST_LINE, LONGEST_LINE + 1, 3 * list_chunks.PIECE])
-@pytest.mark.parametrize("behind", [b"", b"\n", b"\nb.example\nc d\n"])
+@each_row("before", [0, 1000, list_chunks.PIECE])
+@each_row("length", [LONGEST_LINE, LONGEST_LINE + 1, 3 * list_chunks.PIECE])
+@each_row("behind", [b"", b"\n", b"\nb.example\nc d\n"])
 def test_no_more_of_a_line_is_read_than_tells_that_it_is_too_long(
     tmp_path: Path, before: int, length: int, behind: bytes
 ) -> None:

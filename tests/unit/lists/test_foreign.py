@@ -38,7 +38,7 @@ WRONG = {
 READERS: dict[str, Reader] = {name: FORMATS[name].read for name in ENTRIES}
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each_row("name", ENTRIES)
 def test_rules_are_read_one_after_the_other_and_have_their_terms_in_common(name: str) -> None:
     entry, pattern = ENTRIES[name]
     report = ProblemReport("f")
@@ -74,7 +74,7 @@ def test_a_line_that_is_too_long_or_no_text_is_left_out(name: str) -> None:
     )
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each_row("name", ENTRIES)
 def test_a_line_of_64_kib_takes_no_time(name: str) -> None:
     entry, pattern = ENTRIES[name]
     for unit in ("x", "/", ".", "$", "$=", "(", '"', "1", "-", "|", "^", "*", "#", "@", "%25", "ü", "\\", ","):
@@ -91,7 +91,7 @@ def test_text_in_utf_16_is_an_error(name: str, encoding: str) -> None:
     assert [problem.why for problem in report.errors] == ["the file is in UTF-16; lists are in UTF-8"]
 
 
-@pytest.mark.parametrize("name", ENTRIES)
+@each_row("name", ENTRIES)
 def test_of_many_faults_with_one_reason_the_first_are_shown(name: str) -> None:
     wrong = WRONG.get(name, "/ /")
     rules, warnings = read(READERS[name], f"{ENTRIES[name][0]}\n" + f"{wrong}\n" * 5000)

@@ -17,7 +17,7 @@ from unit.rows import each_row
 DATA = SHARED / "data"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "form"),
     [
         ("# x\n\n0.0.0.0 a.example\n::1 localhost\nfe80::1%lo0 localhost\n", "hosts"),

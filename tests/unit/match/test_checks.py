@@ -274,7 +274,7 @@ def test_every_host_of_a_request_is_checked(tmp_path: Path) -> None:
     assert engine(tmp_path, "    rare-ipv4: block\n").decide(request).action is Action.BLOCK
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("checks", "problem"),
     [
         (

@@ -275,7 +275,7 @@ WRONG_TERMS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "octets"), WRONG_TERMS, ids=range(len(WRONG_TERMS)))
+@each_row(("name", "octets"), WRONG_TERMS)
 def test_terms_that_cannot_be_are_told_as_that_and_nothing_is_read_behind_them(
     name: str, octets: bytes, tmp_path: Path
 ) -> None:

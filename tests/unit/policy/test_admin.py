@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import pytest
-
 from hushlist.lists.list_source import ProblemReport
 from hushlist.policy.admin import AdminPerson, Role
 from hushlist.policy.policy_reader import read_policy
+from unit.rows import each_row
 
 STORED = f"scrypt$n=32768,r=8,p=1${'A' * 43}${'A' * 43}"
 PERSON = f"{{name: a, passphrase: '{STORED}', role: view}}"
@@ -28,7 +27,7 @@ def test_people_have_a_name_a_passphrase_and_a_role(tmp_path: Path) -> None:
     assert errors == []
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("admin", "why"),
     [
         ("[]", "expected 1 to 1000 people"),

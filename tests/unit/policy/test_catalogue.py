@@ -54,7 +54,7 @@ GOOD = (
 )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "errors"),
     [
         (f"lists:\n- {GOOD}\n- {GOOD}", ["3: a: more than one list has this name"]),

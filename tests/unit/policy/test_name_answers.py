@@ -3,11 +3,10 @@
 from ipaddress import IPv4Address, IPv6Address
 from pathlib import Path
 
-import pytest
-
 from hushlist.lists.list_source import ProblemReport
 from hushlist.policy.policy_reader import read_policy
 from hushlist.policy.proxy_settings import NameAnswers
+from unit.rows import each_row
 
 IPV4, IPV6 = IPv4Address("192.0.2.80"), IPv6Address("2001:db8::80")
 
@@ -20,7 +19,7 @@ def read(folder: Path, dns: str) -> tuple[NameAnswers | None, list[str]]:
     return policy and policy.name_answers, [f"{one.line}: {one.what}: {one.why}" for one in report.errors]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("dns", "expected"),
     [
         ("", NameAnswers()),
@@ -40,7 +39,7 @@ def test_what_can_be_said(tmp_path: Path, dns: str, expected: NameAnswers) -> No
 _EXPECTED = "expected nxdomain, refused, an IPv4 address, an IPv6 address, or a list of one of each"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("dns", "error"),
     [
         ("dns: {blocked: drop}", f"2: blocked: 'drop': {_EXPECTED}"),

@@ -7,6 +7,7 @@ import pytest
 from hushlist.lists.list_source import ProblemReport
 from hushlist.policy.notify_channels import Channel, CommandChannel, MailChannel, WebhookChannel
 from hushlist.policy.policy_reader import read_policy
+from unit.rows import each_row
 
 MAIL = "mail: jo@a.example, from: filter@a.example, server: smtp.a.example"
 
@@ -21,7 +22,7 @@ def read(folder: Path, item: str) -> tuple[tuple[Channel, ...], list[str]]:
     return policy.notify, list(map(str, report.errors))
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("item", "channel"),
     [
         ("webhook: https://ntfy.example/x?y", WebhookChannel("https://ntfy.example/x?y", "ntfy.example")),
@@ -65,7 +66,7 @@ def test_secrets_are_in_files_beside_the_policy(tmp_path: Path) -> None:
     assert (mail.login, mail.port, errors) == (tmp_path / "token", 465, [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("item", "error"),
     [
         ("{}", "p:3: notify: expected a mapping with one of webhook, mail, command"),

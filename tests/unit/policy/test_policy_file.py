@@ -18,6 +18,7 @@ from hushlist.policy.policy_reader import POLICY_KEYS
 from hushlist.policy.subscription import SUBSCRIPTION_KEYS
 from hushlist.system.files import fingerprint, write_private
 from unit.hostile import rules_in
+from unit.rows import each_row
 
 KEYS = ", ".join(POLICY_KEYS)
 LAYER_KEYS = "name, during, checks, lists"
@@ -126,7 +127,7 @@ def test_a_list_s_file_is_found_beside_the_policy_wherever_one_stands(
 GAMES = "policy.yaml:2: games: an hrn: name must begin with 'hrn://'; for example 'hrn://policy.example/games'"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "errors"),
     [
         ("", [f"policy.yaml:1: nothing: expected a mapping with {KEYS}"]),

@@ -9,6 +9,7 @@ from hushlist.lists.list_source import ProblemReport
 from hushlist.policy.policy_file import Policy
 from hushlist.policy.policy_reader import read_policy
 from hushlist.policy.safe_browsing import GOOGLE, back_off
+from unit.rows import each_row
 
 SECRET = "AIzaSyNobodyMaySeeThis"
 SERVER = "server: 'https://lists.school.example'"
@@ -75,7 +76,7 @@ def test_without_a_server_it_is_google_s_which_needs_a_key(tmp_path: Path) -> No
     assert errors == ["4: api-key-file: Google's server answers nobody without one: name its file"]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("entry", "error"),
     [
         (f"lists: [mw-4b], {SERVER}", "safe-browsing: it has no version"),

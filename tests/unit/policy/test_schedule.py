@@ -348,7 +348,7 @@ def test_a_time_zone_is_read(text: str, name: str) -> None:
     assert timezone_of(text) == (name, [])
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "error"),
     [
         ("Europe/Berln", "unknown time zone (expected a name such as Europe/Berlin"),

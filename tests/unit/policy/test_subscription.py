@@ -10,6 +10,7 @@ from hushlist.minisign import PublicKey
 from hushlist.policy.policy_file import PolicyError
 from hushlist.policy.policy_reader import read_policy
 from hushlist.policy.subscription import SubscribedList
+from unit.rows import each_row
 
 URL = "https://lists.example/ads.hosts"
 HTTP = URL.replace("https", "http")
@@ -54,7 +55,7 @@ def test_without_a_copy_it_is_an_error_that_says_what_to_do(tmp_path: Path) -> N
     assert any(path.name == "versions.json" for path in raised.value.files)  # so that the proxy sees its first copy
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("entry", "error"),
     [
         ("url: 'ftp://a.example/l'", "url: ftp://a.example/l: expected an address with https:// or http://"),

@@ -13,6 +13,7 @@ from hushlist.match.index_file import IndexFileError
 from hushlist.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.proxy import failure_policy as module
 from hushlist.proxy.failure_policy import FailurePolicy
+from unit.rows import each_row
 
 ERRORS = [
     (RuntimeError("broken"), FailureCause.ERROR),
@@ -47,8 +48,8 @@ def flows() -> list[Flow]:
     return [tflow.tflow(), tflow.ttcpflow(), tflow.tudpflow(), tflow.tdnsflow()]
 
 
-@pytest.mark.parametrize(("error", "cause"), ERRORS)
-@pytest.mark.parametrize("kind", range(4))
+@each_row(("error", "cause"), ERRORS)
+@each_row("kind", range(4))
 def test_a_flow_of_any_kind_passes_where_the_policy_says_so_and_only_there(
     error: Exception, cause: FailureCause, kind: int
 ) -> None:

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hushlist.publish import list_history
 from hushlist.publish.list_history import MOST_VERSIONS, ListHistory, open_history, read_state
 from hushlist.safebrowsing.prefix_list import PrefixList, checksum_of
+from unit.rows import each_row
 
 SMALL = st.sets(st.integers(0, 40).map(lambda number: number.to_bytes(4, "big")))
 
@@ -84,7 +85,7 @@ def test_changes_longer_than_the_list_are_forgotten(tmp_path: Path) -> None:
     assert len(history.changes) == 2  # each is as long as two lists
 
 
-@pytest.mark.parametrize(
+@each_row(
     "change",
     [
         {"history": b"other..."},
@@ -114,7 +115,7 @@ def test_any_octets_are_a_state_or_none(octets: bytes) -> None:
     assert update.checksum == checksum_of([b"aaaa", b"bbbb"])
 
 
-@pytest.mark.parametrize("octets", [b"", b"{}", b"[]\n", b'{"history": "00"}\n', b"\xff\n", None])
+@each_row("octets", [b"", b"{}", b"[]\n", b'{"history": "00"}\n', b"\xff\n", None])
 def test_a_broken_file_is_a_new_history(tmp_path: Path, octets: bytes | None) -> None:
     history = ListHistory(tmp_path / "history", 1)
     history.add([b"aaaa"])

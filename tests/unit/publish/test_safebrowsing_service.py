@@ -38,6 +38,7 @@ from hushlist.safebrowsing.v5_messages import (
     SizeConstraints,
 )
 from hushlist.safebrowsing.wire_format import decode_json, decode_message, encode_message, message_to_json
+from unit.rows import each_row
 
 PROTOBUF = "application/x-protobuf"
 HASHES = sorted(full_hash(b"%d.example/" % number) for number in range(3000))
@@ -203,7 +204,7 @@ def test_lists_of_lists(service: SafeBrowsingService) -> None:
     assert rest.next_page_token == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "query", "status", "why"),
     [
         ("/", "", 404, "no such method"),

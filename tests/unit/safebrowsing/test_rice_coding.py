@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from hushlist.errors import MessageError
 from hushlist.safebrowsing.rice_coding import V4_PARAMETERS, V5_PARAMETERS, RiceCoded, rice_decode, rice_encode
+from unit.rows import each_row
 
 
 @pytest.mark.parametrize("bits", V5_PARAMETERS)
@@ -47,7 +48,7 @@ def test_what_is_written_leaves_less_than_an_octet_unread() -> None:
     assert coded.data.hex() == "c104"  # google/safebrowsing refuses eight bits more
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("coded", "why"),
     [
         (RiceCoded(0, 2, (1 << 23) - 1, b"\0" * 1000), "cannot hold"),

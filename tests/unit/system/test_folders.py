@@ -8,6 +8,7 @@ import pytest
 
 from hushlist.system.files import cache_folder, state_folder
 from hushlist.unblock import default_path
+from unit.rows import each_row
 
 On = Callable[[str, dict[str, str]], None]
 
@@ -27,7 +28,7 @@ def on(monkeypatch: pytest.MonkeyPatch) -> On:
     return on
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("platform", "variables", "folder"),
     [
         ("linux", {"XDG_CACHE_HOME": "/x/cache"}, "/x/cache/hushlist"),
@@ -48,7 +49,7 @@ def test_the_cache_is_where_the_platform_has_caches(
     assert cache_folder() == Path(folder)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("platform", "variables", "folder"),
     [
         ("linux", {"XDG_STATE_HOME": "/state"}, "/state/hushlist"),

@@ -9,6 +9,7 @@ import pytest
 
 from hushlist.unblock import credentials as module
 from hushlist.unblock.credentials import hash_passphrase, parse_stored, verify_passphrase
+from unit.rows import each_row
 
 SALT, HASH = "A" * 22, "A" * 43
 
@@ -18,7 +19,7 @@ def cheap(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "SCRYPT_N", 2)
 
 
-@pytest.mark.parametrize("text", ["correct horse", "é", "\U0001f98a fox", "x" * 1024, "a\0b", "\udc80", " "])
+@each_row("text", ["correct horse", "é", "\U0001f98a fox", "x" * 1024, "a\0b", "\udc80", " "])
 def test_a_passphrase_is_verified_by_its_stored_form(text: str) -> None:
     stored = hash_passphrase(text)
     assert verify_passphrase(text, stored)
@@ -58,7 +59,7 @@ def test_what_nobody_types_has_no_stored_form(text: str) -> None:
         hash_passphrase(text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("stored", "reason"),
     [
         ("", "expected scrypt"),

@@ -14,6 +14,7 @@ from hushlist.unblock import overrides as module
 from hushlist.unblock.credentials import LIFETIME, TokenError, TokenFault, Tokens
 from hushlist.unblock.overrides import Overrides
 from unit.clock import Clock
+from unit.rows import each_row
 
 CLIENT, URL, PURPOSE = "192.0.2.7", "http://h.example/a?q", "passphrase"
 START = 1_800_000_000.0
@@ -54,7 +55,7 @@ def test_a_token_can_stand_in_a_url_and_says_nothing(tokens: Tokens) -> None:
     assert made(tokens) != token
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("about", "fault"),
     [
         (("192.0.2.8", URL, PURPOSE), TokenFault.CLIENT),
@@ -94,7 +95,7 @@ def test_every_octet_of_a_token_is_authentic(tokens: Tokens) -> None:
         assert refused(tokens, base64.urlsafe_b64encode(changed).decode()) is TokenFault.FORGED
 
 
-@pytest.mark.parametrize(
+@each_row(
     "spoil",
     [
         lambda token: "",

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from conformance.vectors import Row, by_input, needs, rows
+from conformance.vectors import Row, needs, rows
 from hushlist.errors import UrlError
 from hushlist.url.abnf import Expected, Grammar, GrammarError, Parsed, find_rule, grammars
 from hushlist.url.hashed_uri import UnknownAlgorithmError, parse_hashed_uri
@@ -350,9 +350,7 @@ NOT_ABOUT_HOSTS = ("http:[61:27]/:foo", "non-special:cannot-be", "https://user:p
 
 
 @needs("ipv6")
-@pytest.mark.parametrize(
-    "row", [row for row in rows("ipv6") if not row["input"].startswith(NOT_ABOUT_HOSTS)], ids=by_input
-)
+@each_row("row", [row for row in rows("ipv6") if not row["input"].startswith(NOT_ABOUT_HOSTS)])
 def test_other_people_s_ipv6_addresses(row: Row) -> None:
     assert find_rule("URI").accepts(f"x://{literal(row)}") is (row["expected"] is not None)
 

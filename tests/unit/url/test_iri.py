@@ -114,7 +114,7 @@ def test_nfc_is_unicodes(text: str) -> None:
     assert normalize_nfc(text) == unicodedata.normalize("NFC", text)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "prepare",
     [
         lambda text: normalize_nfc("a" + "\u0300\u0316" * LONG),

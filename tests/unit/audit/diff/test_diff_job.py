@@ -26,6 +26,7 @@ from hushlist.lists.list_source import ListDefaults
 from hushlist.match.expressions import full_hash
 from hushlist.policy.policy_file import ListFile, Policy
 from hushlist.policy.policy_reader import policy_at
+from unit.rows import each_row
 
 ALL = DiffOptions(moved=True)
 
@@ -51,7 +52,7 @@ def lines(changes: Sequence[RuleChange], folder: Path) -> list[str]:
 SHORT, SHORTER = full_hash(b"h.example/").hex()[:16], full_hash(b"h.example/").hex()[:8]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("form", "old", "new", "line"),
     [
         ("urls", "", "a.example", "+ new:1: a.example/"),

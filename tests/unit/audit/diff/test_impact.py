@@ -4,7 +4,6 @@ from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -29,6 +28,7 @@ from hushlist.decide.engine import Engine
 from hushlist.lists.list_source import ListDefaults
 from hushlist.policy.groups import NOBODY, Client
 from unit.audit.samples import AT_NOW, NOW
+from unit.rows import each_row
 
 
 def engine(folder: Path, name: str, text: str) -> Engine:
@@ -56,7 +56,7 @@ HOST = "rules: [www.a.example]"
 NONE = "rules: []"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("old", "new", "effect", "change"),
     [
         (NONE, BLOCK, ImpactEffect.BLOCKED, "added"),

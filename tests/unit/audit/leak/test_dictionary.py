@@ -7,13 +7,14 @@ import pytest
 
 from hushlist.audit.leak import guesses
 from hushlist.audit.leak.guesses import blocks_of, dictionaries, entries_of
+from unit.rows import each_row
 
 
 def read(path: Path) -> list[str]:
     return [entry.decode() for block in blocks_of(path) for entry in entries_of(block)]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("name", "text", "expected"),
     [
         ("names.txt", "a.example\nB.example\r\n\n# c.example\n", ["a.example", "B.example"]),
@@ -29,7 +30,7 @@ def read(path: Path) -> list[str]:
         ("l.adblock", "||a.example^\n##.ad\n", ["a.example"]),
     ],
 )
-@pytest.mark.parametrize("is_packed", [False, True])
+@each_row("is_packed", [False, True])
 def test_entries_are_read_of_lists_and_of_texts(
     name: str, text: str, expected: list[str] | None, is_packed: bool, tmp_path: Path
 ) -> None:

@@ -12,6 +12,7 @@ from hushlist.match.expressions import expressions, full_hash
 from hushlist.url.hashed_uri import ALGORITHMS, VARIANTS, HashKey, hash_uri
 from hushlist.url.parts import split_web
 from hushlist.url.request import canonical_url
+from unit.rows import each_row
 
 
 def tried(entry: str, *sought: tuple[TargetKind, bytes], folder: Path) -> set[bytes]:
@@ -22,7 +23,7 @@ def tried(entry: str, *sought: tuple[TargetKind, bytes], folder: Path) -> set[by
     return {text for _, _, text in try_block(Block("f", None, 1, entry.encode(), 0), path).hits}
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("entry", "expression"),
     [
         ("a.example", "a.example/"),
@@ -36,7 +37,7 @@ def tried(entry: str, *sought: tuple[TargetKind, bytes], folder: Path) -> set[by
         ("http://0x7f.1/x", "127.0.0.1/"),
     ],
 )
-@pytest.mark.parametrize("octets", [4, 8, 32])
+@each_row("octets", [4, 8, 32])
 def test_an_expression_s_hash_falls_to_entries_that_have_it(
     entry: str, expression: str, octets: int, tmp_path: Path
 ) -> None:
@@ -65,12 +66,10 @@ def test_every_hashed_uri_of_a_url_is_tried(
         assert tried(url, (TargetKind(len(uri.digest), uri.key), uri.digest), folder=folder)
 
 
-@pytest.mark.parametrize("variant", VARIANTS)
-@pytest.mark.parametrize("algorithm", ALGORITHMS)
-@pytest.mark.parametrize(
-    "site", ["http://a.example", "https://a.example/", "http://www.a.example/", "http://a.example:80"]
-)
-@pytest.mark.parametrize("entry", ["a.example", "www.a.example", "http://a.example/some/page?q"])
+@each_row("variant", VARIANTS)
+@each_row("algorithm", ALGORITHMS)
+@each_row("site", ["http://a.example", "https://a.example/", "http://www.a.example/", "http://a.example:80"])
+@each_row("entry", ["a.example", "www.a.example", "http://a.example/some/page?q"])
 def test_a_site_s_hashed_uri_falls_to_its_name(
     variant: str, algorithm: str, site: str, entry: str, tmp_path: Path
 ) -> None:

@@ -157,8 +157,8 @@ def test_a_file_that_is_none_is_no_report(octets: bytes) -> None:
         read_report(octets)
 
 
-@pytest.mark.parametrize("value", [1e400, -1, "1", None, [], {}, True, 10**400])
-@pytest.mark.parametrize(
+@each_row("value", [1e400, -1, "1", None, [], {}, True, 10**400])
+@each_row(
     "path",
     [
         ("workers",),
@@ -190,7 +190,7 @@ def changed(made: AuditReport, path: tuple[str | int, ...], value: object) -> ob
     return plain
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("path", "value", "why"),
     [
         (("lists", 1, "fits"), "x", "lists[1].fits: expected a count, found 'x'"),

@@ -25,6 +25,7 @@ from hushlist.url.hashed_uri import HashedUri
 from hushlist.url.request import Request, request_of
 from unit.audit.samples import NOW, tally_of, write_policy
 from unit.match.plain_index import STEADY, Given, given_rules
+from unit.rows import each_row
 
 POLICY = """
 pass-through: [bank.example, 192.0.2.0/24]
@@ -46,7 +47,7 @@ def counts(engine: Engine, *records: RecordedRequest) -> dict[str, SettingCounts
     ).decryption
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("hosts", "use"),
     [
         ((b"good.example",), TlsUse.RELAYED),

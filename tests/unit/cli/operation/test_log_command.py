@@ -21,6 +21,7 @@ from hushlist.journal.log_identifiers import base32
 from hushlist.journal.log_writer import LogWriter
 from hushlist.policy.proxy_settings import LoggedClients, LoggedRequests, LogSettings
 from unit.journal.samples import fill, record
+from unit.rows import each_row
 
 Run = Callable[..., tuple[int, list[str], str]]
 NO_LOG = (
@@ -80,7 +81,7 @@ def test_tail_prints_aligned_columns(run: Run, folder: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("filters", "found"),
     [
         ("-n 2", [THIRD, FOURTH]),
@@ -207,7 +208,7 @@ def test_following_prints_what_is_there_and_what_comes_once_each(
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("argv", "error"),
     [
         ([], "COMMAND"),

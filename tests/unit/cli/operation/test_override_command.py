@@ -23,6 +23,7 @@ from hushlist.unblock.credentials import parse_stored, verify_passphrase
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.use_minutes import UseMinutes
 from unit.cli.running import started
+from unit.rows import each_row
 
 NOW = 1_800_000_000.0
 Run = Callable[..., tuple[int, str, str]]
@@ -228,7 +229,7 @@ def test_a_grant_or_code_says_in_which_store_it_is_and_whether_a_proxy_knows_it(
     assert b"which no proxy has open now" in done.stderr
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("arguments", "reason"),
     [
         (["h.example/a"], "a host has no path"),
@@ -238,7 +239,7 @@ def test_a_grant_or_code_says_in_which_store_it_is_and_whether_a_proxy_knows_it(
         (["--scope", "url", "http://h.example/" + "a" * 9000], "a target is 1 to 8192"),
     ],
 )
-@pytest.mark.parametrize("command", ["grant", "code"])
+@each_row("command", ["grant", "code"])
 def test_what_is_no_target_is_refused(run: Run, command: str, arguments: list[str], reason: str) -> None:
     code, out, err = run(command, "--for", "30m", *arguments)
     assert (code, out) == (2, "")
@@ -247,14 +248,14 @@ def test_what_is_no_target_is_refused(run: Run, command: str, arguments: list[st
     assert run("list")[1] == run("history")[1] == ""
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("text", "seconds"), [("30m", 1800), ("2h", 7200), ("1d", 86400), ("1h30m", 5400), ("1d2h3m4s", 93784), ("90s", 90)]
 )
 def test_a_time_is_read(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
 
 
-@pytest.mark.parametrize("text", ["", "30", "m", "0m", "-5m", "1.5h", "30m1h", "30 m", "367d", "٣٠m", "9" * 30 + "d"])
+@each_row("text", ["", "30", "m", "0m", "-5m", "1.5h", "30m1h", "30 m", "367d", "٣٠m", "9" * 30 + "d"])
 def test_what_is_no_time_is_wrong_usage(run: Run, text: str, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit) as raised:
         run("grant", f"--for={text}", "h.example")

@@ -74,7 +74,7 @@ def test_what_is_read_does_not_depend_on_what_becomes_of_warnings() -> None:
         linear_regex("[[a]/", match_case=False)
 
 
-@pytest.mark.parametrize("source", TAKEN)
+@each_row("source", TAKEN)
 def test_ten_times_the_text_takes_little_more_than_ten_times_as_long(source: str) -> None:
     search = linear_regex(source, match_case=False)[0].search
     pieces = (b"a", b"/a", b"0", b".a", b"https://a.", b"http://s3.", b"/0a", b".gsmarena.com/0.", b"http://104.1.1.")

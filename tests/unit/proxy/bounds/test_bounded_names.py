@@ -13,6 +13,7 @@ from hushlist.proxy.bounds.bounded_input import bound_input
 from hushlist.proxy.bounds.bounded_names import LONGEST_HELLO
 from unit.proxy.bounds.little_time import takes_little_time
 from unit.proxy.connections.test_tunnels import client_hello
+from unit.rows import each_row
 
 
 def test_a_hello_that_does_not_end_is_refused() -> None:
@@ -37,8 +38,8 @@ _LONG_HOSTS = {
 }
 
 
-@pytest.mark.parametrize("more", [b"", b".test", b":80"])
-@pytest.mark.parametrize("host", _LONG_HOSTS)
+@each_row("more", [b"", b".test", b":80"])
+@each_row("host", _LONG_HOSTS)
 def test_a_long_host_takes_little_time(host: str, more: bytes) -> None:
     octets = _LONG_HOSTS[host]() + more
     assert takes_little_time(lambda: read_request_head([b"GET http://%b/ HTTP/1.1" % octets]))

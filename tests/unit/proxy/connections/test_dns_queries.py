@@ -32,6 +32,7 @@ from hushlist.proxy.flow_outcome import BLOCKED, KEY, WOULD_BLOCK
 from hushlist.proxy.flow_request import hosts_of_name, request_of_question
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service.policy_watch import PolicyWatch
+from unit.rows import each_row
 
 RULES = """
 rules:
@@ -229,7 +230,7 @@ def test_an_answer_is_decided_by_the_names_that_have_records_too(
     assert (flow.response is not before) is is_blocked
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("mode", "address", "is_refused"),
     [
         ("transparent", "203.0.113.7", True),
@@ -408,7 +409,7 @@ HINT = b"\0\1\0" + b"\0\4\0\4\xcb\0\x71\7"
 ENCRYPTED = b"\0\1\0" + b"\0\5\0\2\xfe\x0d"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("record", "is_blocked"),
     [
         (record_of(dns.types.A, bytes((203, 0, 113, 7))), True),
@@ -422,7 +423,6 @@ ENCRYPTED = b"\0\1\0" + b"\0\5\0\2\xfe\x0d"
         (record_of(dns.types.HTTPS, ENCRYPTED), False),
         (record_of(dns.types.TXT, b"\7blocked"), False),
     ],
-    ids=lambda value: str(value)[:30],
 )
 def test_an_answer_is_decided_by_where_it_leads(runtime: Runtime, record: dns.ResourceRecord, is_blocked: bool) -> None:
     flow = flow_of("other.example", record.type)
@@ -433,7 +433,7 @@ def test_an_answer_is_decided_by_where_it_leads(runtime: Runtime, record: dns.Re
     assert (KEY in flow.metadata) is is_blocked
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("record", "kept"),
     [
         (record_of(dns.types.HTTPS, ENCRYPTED), [b"\0\1\0"]),
@@ -444,9 +444,8 @@ def test_an_answer_is_decided_by_where_it_leads(runtime: Runtime, record: dns.Re
         (record_of(dns.types.A, b"\1\2\3\4"), [b"\1\2\3\4"]),
         (record_of(dns.types.MX, b"\0"), [b"\0"]),
     ],
-    ids=lambda value: str(value)[:30],
 )
-@pytest.mark.parametrize("section", ["answers", "authorities", "additionals"])
+@each_row("section", ["answers", "authorities", "additionals"])
 def test_what_would_lead_past_the_filter_is_taken_out_and_the_answer_is_no_longer_called_authentic(
     runtime: Runtime, section: str, record: dns.ResourceRecord, kept: list[bytes]
 ) -> None:

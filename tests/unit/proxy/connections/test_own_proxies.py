@@ -18,6 +18,7 @@ from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.connections.own_proxies import OwnProxies
 from hushlist.proxy.connections.proxy_protocol import ProxyProtocol
 from unit.mitmproxied import mitmproxied
+from unit.rows import each_row
 
 OTHER, MORE, GONE_PORT, ELSEWHERE, OWN, FRONT = 8082, 8092, 8083, 8084, 8081, 8080
 
@@ -63,7 +64,7 @@ def is_ended(
     return bool(ended)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("to", "by"),
     [
         (("192.0.2.1", FRONT), "192.0.2.9"),
@@ -79,7 +80,7 @@ def test_what_leads_back_ends(proxies: OwnProxies, to: tuple[str, int], by: str)
     assert is_ended(proxies, to, by=by)
 
 
-@pytest.mark.parametrize(
+@each_row(
     "to",
     [
         *(("127.0.0.1", port) for port in (80, GONE_PORT, ELSEWHERE)),
