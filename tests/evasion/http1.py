@@ -153,6 +153,10 @@ REQUESTS: dict[str, dict[str, bytes]] = {
         )
     }
     | {
+        name.decode(): _asking(b"Host: path.test", name + b": /x", target=b"http://path.test/x/secret/")
+        for name in (b"SCRIPT_NAME", b"X-Script-Name", b"x-forwarded-prefix", b"X-Forwarded-Path")
+    }
+    | {
         "X-Original-URL of a URL": _asking(
             b"Host: path.test", b"X-Original-URL: http://path.test/secret/x", target=b"http://path.test/"
         ),

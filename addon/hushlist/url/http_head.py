@@ -14,6 +14,7 @@ from typing import Protocol
 
 from hushlist.errors import UrlError
 from hushlist.url.host import DELIMITERS, LONGEST_NAME, idna_2003, is_address, parse_address
+from hushlist.url.normalization import unescape_once
 from hushlist.url.parts import rooted, split_web_authority, to_bytes
 from hushlist.url.request import LONGEST_TARGET, MOST_HOSTS, Request, canonical_host, request_as_written
 
@@ -66,11 +67,14 @@ def request_of_head(head: HttpHead, server_name: str | None, naming: Naming, *, 
     scheme, fields = head.scheme.lower(), head.headers.fields
     if naming is Naming.CLIENT and scheme == b"http":
         server_name = None  # the request itself has no TLS, so this is the name of the proxy
-    listed, targets, others = _believed(fields)
+    listed, targets, prefixes, others = _believed(fields)
     host, authority, fault = head.host, head.authority, _fault(head)
-    if targets and naming is Naming.ADMINISTRATOR:
+    if naming is Naming.ADMINISTRATOR:
         others += targets
-    elif targets and any(target != head.path for target in targets):
+        if prefixes:
+            others += _below(head.path, prefixes)
+            fault = fault or (_TOO_MANY if len(prefixes) > MOST_HOSTS else None)
+    elif any(target != head.path for target in targets) or any(prefix.strip(b"/") for prefix in prefixes):
         fault = fault or "a header in it names another target"
     octets = sum(map(len, listed), len(host) + len(authority))
     if octets > _LONGEST_NAMES:
@@ -94,6 +98,7 @@ def request_of_head(head: HttpHead, server_name: str | None, naming: Naming, *, 
 # Spec: RFC 4918, 8.3: Simple-ref = absolute-URI | ( path-absolute [ "?" query ] ). Stores have paths without a slash.
 _REFERENCE = re.compile(rb"(?:(?:(?i:https?):|[A-Za-z][A-Za-z0-9+.-]*:(?=//))(?:[/\\]{2}([^/\\?#]*))?)?(.*)", re.DOTALL)
 
+_TOO_MANY = "its headers name too many other targets"
 #: octets of all references; by default, nginx and Apache take 8 KiB for a header field
 _LONGEST_REFERENCES = 1 << 13
 
@@ -111,10 +116,18 @@ def _others(request: Request, references: Iterable[bytes]) -> Iterator[Request]:
         authority, target = found.groups()
         hosts, fault = looked_up([*request.hosts, *(_listed(authority) if authority else ())])
         if number == MOST_HOSTS:
-            fault = fault or "its headers name too many other targets"
+            fault = fault or _TOO_MANY
         fault = fault or ("its headers name other targets that are too long" if is_long else None)
         names = tuple(dict.fromkeys(hosts))[: MOST_HOSTS + 1]
         yield replace(request, hosts=names, target=rooted(target), fault=request.fault or fault)
+
+
+def _below(path: bytes, prefixes: Sequence[bytes]) -> Iterator[bytes]:
+    """What is left of the path, as sent and unescaped, without a prefix; of the first prefixes, if there are many."""
+    for own in dict.fromkeys((path, unescape_once(path))):
+        for prefix in prefixes[:MOST_HOSTS]:
+            if own.startswith(prefix):
+                yield rooted(own[len(prefix) :])
 
 
 @lru_cache(1024)
@@ -227,16 +240,20 @@ _FORWARDED, _FORWARDED_HOST = b"forwarded", re.compile(rb"(?:^|[;,])[ \t]*(?i:ho
 # Some servers (IIS, Symfony, Zend) take these for the target. In front of a server, another may have set them: then
 # they are decided, too.
 _TARGETS = frozenset((b"x-original-url", b"x-rewrite-url", b"x-original-uri", b"x-forwarded-uri", b"x-override-url"))
+_TARGETS |= {b"x-forwarded-path"}
+# What gunicorn, and snippets for Flask and Django that many have copied, take from the beginning of the path.
+_PREFIXES = frozenset((b"script-name", b"x-script-name", b"x-forwarded-prefix"))
 # Where a server is to copy or move to (WebDAV), or to copy from: Swift, S3, and the stores of Google, Azure, Alibaba,
 # Tencent, Huawei, Baidu and Volcano Engine.
 _OTHERS = frozenset((b"destination", b"x-copy-from", b"x-amz-rename-source", b"x-ms-rename-source"))
 _OTHERS |= {b"x-%b-copy-source" % name for name in (b"amz", b"goog", b"ms", b"oss", b"cos", b"obs", b"bce", b"tos")}
-_BELIEVED = _OTHER_HOSTS | _TARGETS | _OTHERS | {_HOST, _FORWARDED}
+_BELIEVED = _OTHER_HOSTS | _TARGETS | _PREFIXES | _OTHERS | {_HOST, _FORWARDED}
 _BELIEVED_SIZES = frozenset(map(len, _BELIEVED))
 
 
-def _believed(fields: Sequence[Sequence[bytes]]) -> tuple[list[bytes], list[bytes], list[bytes]]:
-    """What header fields say that a server may take for its host, for the target, and for another one besides.
+def _believed(fields: Sequence[Sequence[bytes]]) -> tuple[list[bytes], list[bytes], list[bytes], list[bytes]]:
+    """What header fields say that a server may take for its host, for the target, for a prefix of it that does not
+    count, and for another one besides.
 
     Spec: RFC 9110, 7.2; RFC 7239, 5.3; RFC 4918, 10.3
     """
@@ -248,14 +265,16 @@ def _believed(fields: Sequence[Sequence[bytes]]) -> tuple[list[bytes], list[byte
     ]
     listed = [value for name, value in found if name == _HOST]
     if len(listed) == len(found):
-        return listed, [], []
+        return listed, [], [], []
     for name, value in found:
         if name in _OTHER_HOSTS:
             listed.append(value)
         elif name == _FORWARDED:
             listed += _FORWARDED_HOST.findall(value)
-    targets, others = ([value.strip() for name, value in found if name in names] for names in (_TARGETS, _OTHERS))
-    return listed, targets, others
+    targets, prefixes, others = (
+        [value.strip() for name, value in found if name in names] for names in (_TARGETS, _PREFIXES, _OTHERS)
+    )
+    return listed, targets, prefixes, others
 
 
 _LENGTH, _ENCODING = b"content-length", b"transfer-encoding"

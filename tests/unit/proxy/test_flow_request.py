@@ -21,7 +21,7 @@ from hushlist.proxy.flow_request import (
 )
 from hushlist.url import http_head
 from hushlist.url.request import Request
-from unit.hostile import engine_of, octets
+from unit.hostile import engine_of, octets, seconds
 from unit.rows import each_row
 
 
@@ -238,6 +238,23 @@ def test_a_header_that_a_server_takes_for_the_target_is_the_target(name: bytes) 
         assert request_of_flow(flow).fault is None  # a server in front of the proxy may have set it
         named = value.strip().removeprefix(b"http://other.example")
         assert [other.target for other in request_of_flow(flow).others] == [named]
+
+
+@each_row("name", [b"SCRIPT_NAME", b"x-script-name", b"X-Forwarded-Prefix"])
+def test_a_path_is_decided_without_the_beginning_that_a_server_leaves_out(name: bytes) -> None:
+    engine, fault = engine_of("rules: [target.example/secret/]"), "a header in it names another target"
+    for value, path in ((b"/x", b"/x/secret/"), (b"/x/", b"/x/secret/"), (b"/x", b"/%78/%73ecret/")):
+        flow = flow_of(path=path, headers=((name, value),))
+        assert request_of_flow(flow).fault == fault
+        flow.client_conn.proxy_mode = ProxyMode.parse("reverse:http://target.example")
+        request = request_of_flow(flow)  # a server in front of the proxy may have set it
+        assert (request.fault, engine.decide(request).action) == (None, Action.BLOCK)
+    for value in (b"", b"/"):
+        assert request_of_flow(flow_of(headers=((name, value),))).fault is None
+    flow = flow_of(path=b"/" + b"%61" * 20000, headers=((name, b"/a"),) * 3000)
+    flow.client_conn.proxy_mode = ProxyMode.parse("reverse:http://target.example")
+    assert request_of_flow(flow).fault == "its headers name too many other targets"
+    assert seconds(lambda: engine.decide(request_of_flow(flow))) < 0.25
 
 
 @each_row(
