@@ -259,7 +259,7 @@ class Hushlist:
             logger.info("hushlist: %s", Lines(words))
         ask_every_addon(ctx.master.addons)
         self._stop.close()
-        self._heartbeat.close()
+        self._heartbeat.leave()
         self._upkeep.close()
         self._health.close()
         self._relayed.close()
@@ -267,6 +267,7 @@ class Hushlist:
         self.policy_watch.close()
         self._dashboard.close()
         self.runtime.close()
+        self._heartbeat.close()  # waits at the same time
 
     # -- traffic -------------------------------------------------------------------------------------------------
 

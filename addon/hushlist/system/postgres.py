@@ -90,8 +90,9 @@ class _Translating:
             cursor.executemany(_translated(query).encode(), rows)
 
 
-def _limited(steps: Generator[Any, Any, _T]) -> Generator[Any, Any, _T]:
-    """psycopg's way to an answer, given up after some time: a server that was cut off never answers."""
+def _limited(steps: Generator[Any, Any, _T], is_left: Callable[[], bool]) -> Generator[Any, Any, _T]:
+    """psycopg's way to an answer, given up after some time, or when it is left: a server that was cut off never
+    answers."""
     import psycopg
 
     end = monotonic() + ANSWER
@@ -101,6 +102,8 @@ def _limited(steps: Generator[Any, Any, _T]) -> Generator[Any, Any, _T]:
             ready = yield wanted
             if monotonic() > end:
                 raise psycopg.OperationalError(f"it gave no answer for {ANSWER:g} seconds")
+            if is_left():
+                raise psycopg.OperationalError("it gave no answer, and is left")
             wanted = steps.send(ready)
     except StopIteration as done:
         answer: _T = done.value
@@ -115,8 +118,11 @@ def _connection_class() -> type[psycopg.Connection[Any]]:
         raise DatabaseError(f"PostgreSQL needs the extra 'fleet': pip install 'hushlist[fleet]' ({error})") from error
 
     class Connection(psycopg.Connection[Any]):
+        #: whether nobody waits for its answers any more
+        is_left = False
+
         def wait(self, gen: Any, *args: Any, **kwargs: Any) -> Any:
-            return super().wait(_limited(gen), *args, **kwargs)
+            return super().wait(_limited(gen, lambda: self.is_left), *args, **kwargs)
 
     return Connection
 
@@ -231,12 +237,14 @@ class PostgresDatabase:
             return id(raw), self._changes
 
     def close(self) -> None:
-        """Close the connection, unless a thread waits for an answer; who uses it then opens another."""
+        """Close the connection; a thread that waits for an answer gives it up. Who uses it then opens another."""
         if self._lock.acquire(timeout=_PAUSE):
             try:
                 self._let_go()
             finally:
                 self._lock.release()
+        elif (raw := self._raw) is not None:
+            raw.is_left = True  # type: ignore[attr-defined]  # a subclass, which is made when there is an address
 
     @contextmanager
     def _held(self, begin: str) -> Iterator[psycopg.Connection[Any]]:

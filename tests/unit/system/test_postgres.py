@@ -192,6 +192,27 @@ def test_an_answer_that_does_not_come_is_given_up(database: PostgresAddress, mon
 
 
 @GROUP
+def test_who_waits_for_an_answer_is_let_go_at_the_end(database: PostgresAddress) -> None:
+    opened = PostgresDatabase(database, "unblock")
+
+    def ask() -> None:
+        with opened.asking() as connection:
+            connection.execute("SELECT pg_sleep(600)")
+
+    with ThreadPoolExecutor(1) as threads:
+        opened.changes()
+        waiting = threads.submit(ask)
+        wait_for(opened._lock.locked)
+        start = time.monotonic()
+        opened.close()
+        with pytest.raises(DatabaseError, match="it gave no answer"):
+            waiting.result()
+        assert time.monotonic() - start < module.ANSWER / 2
+    opened.changes()
+    opened.close()
+
+
+@GROUP
 def test_writers_exclude_each_other_and_a_failed_one_leaves_nothing(database: PostgresAddress) -> None:
     stores = [open_store(database) for _ in range(4)]
     assert not any(isinstance(store, SqliteStore) for store in stores)

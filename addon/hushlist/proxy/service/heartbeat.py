@@ -11,7 +11,7 @@ import re
 import socket
 from contextlib import suppress
 from pathlib import Path
-from threading import Lock
+from threading import Lock, Thread
 from time import monotonic, time
 
 from mitmproxy import ctx
@@ -47,6 +47,8 @@ class Heartbeat:
         self._last: ProxyRecord | None = None
         self._beaten = self._looked = -BEAT
         self._lock, self._is_closed = Lock(), False
+        self._leaving: Thread | None = None
+        self._latest = 0.0
         #: why nothing is known of other proxies, if so
         self.fault: str | None = None
 
@@ -55,15 +57,21 @@ class Heartbeat:
         self._name = _own_name()
         self._task = asyncio.get_running_loop().create_task(self._keep(), name="hushlist: fleet")
 
-    def close(self) -> None:
-        """Stop, and take the record away."""
+    def leave(self) -> None:
+        """Stop, and begin to take the record away, in a thread: a database may give no answer."""
+        self._is_closed = True
         if self._task is not None:
             self._task.cancel()
             self._task = None
-        if self._lock.acquire(timeout=_PATIENCE):  # a thread may still write
-            self._is_closed = True
-            self._close_store()
-            self._lock.release()
+            self._leaving = Thread(target=self._leave, name="hushlist: leave the fleet", daemon=True)
+            self._leaving.start()
+            self._latest = monotonic() + _PATIENCE
+
+    def close(self) -> None:
+        """Wait a moment until the record is away."""
+        self.leave()
+        if self._leaving is not None:
+            self._leaving.join(max(0.0, self._latest - monotonic()))
 
     async def _keep(self) -> None:
         while True:
@@ -89,6 +97,15 @@ class Heartbeat:
         with self._lock:
             if not self._is_closed:
                 self._opened().beat(record)
+
+    def _leave(self) -> None:
+        if self._lock.acquire(timeout=_PATIENCE / 2):  # a thread may still write
+            try:
+                self._close_store()
+            finally:
+                self._lock.release()
+        elif (records := self._records) is not None:
+            records.close()  # then it ends
 
     def _look(self) -> tuple[ProxyRecord, ...]:
         with self._lock:
