@@ -227,7 +227,7 @@ class RequestHandler:
                 if change is None:
                     continue
                 for name, value in change.headers:
-                    flow.request.headers[name.decode("ascii")] = value.decode("ascii")
+                    _set_header(flow.request.headers, name.decode("ascii"), value.decode("ascii"))
                 data.path = data.path if change.target is None else change.target
                 if change.host is not None:
                     self._lead(flow, change.host.decode("ascii"))
@@ -248,3 +248,15 @@ class RequestHandler:
     def _keep(self, flow: http.HTTPFlow) -> None:
         """Keep the decision for the request as it was changed here."""
         self._decided[flow] = self._decided[flow]._replace(seen=seen_of_flow(flow))
+
+
+def _set_header(headers: http.Headers, name: str, value: str) -> None:
+    """Set a header; the client's Connection has no proxy behind this one remove it.
+
+    Spec: RFC 9110, 7.6.1
+    """
+    headers[name] = value
+    nominated = headers.get("connection", "").split(",")
+    kept = [one for one in nominated if one.strip().lower() != name.lower()]
+    if len(kept) < len(nominated):
+        headers["connection"] = ",".join(kept)

@@ -16,6 +16,7 @@ from hushlist.match.checks import Check
 from hushlist.match.expressions import full_hash
 from hushlist.match.index_writer import index_of
 from hushlist.match.rule import Action, ExpressionHash, Rule, Terms
+from hushlist.policy.groups import GroupSettings
 from hushlist.policy.policy_file import Layer, Policy
 from hushlist.policy.safe_browsing import SafeBrowsing, ThreatList
 from hushlist.proxy.addon import Hushlist
@@ -90,3 +91,15 @@ def test_a_request_whose_body_ends_under_another_policy_goes_by_that(hushlist: H
     hushlist.request(flow)
     assert flow.response is not None
     assert flow.response.status_code == 403
+
+
+@pytest.mark.usefixtures("context")
+@pytest.mark.parametrize("connection", ["close, youtube-Restrict", "YouTube-Restrict"])
+def test_a_client_has_nobody_remove_the_header_of_safe_search(hushlist: Hushlist, connection: str) -> None:
+    settings = GroupSettings(safe_search={"youtube": "strict"})
+    hushlist.runtime.use(Engine(Policy("policy.yaml", (), settings=settings), index_of([])), None)
+    headers = {"Host": "www.youtube.com", "Connection": connection, "YouTube-Restrict": "no"}
+    flow = tflow.tflow(req=http.Request.make("GET", "https://www.youtube.com/", b"", headers))
+    hushlist.requestheaders(flow)
+    assert flow.request.headers.get_all("youtube-restrict") == ["Strict"]
+    assert "restrict" not in flow.request.headers["connection"].lower()
