@@ -38,7 +38,7 @@ def test_check_says_what_is_done_and_why(run: Run, policy: Path) -> None:
     )
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("urls", "code"),
     [
         (["other.example"], 0),
@@ -237,7 +237,7 @@ def test_explain_names_what_cannot_be_read(run: Run, policy: Path) -> None:
     assert out.endswith("Decision     block (there is a delimiter in the host)\n")
 
 
-@pytest.mark.parametrize("url", ["http://me:secret@blocked.example/", "http:/\\me:secret@x.example/",
+@each_row("url", ["http://me:secret@blocked.example/", "http:/\\me:secret@x.example/",
                                  "me:secret@x.example", "http://me:se\tcret@x.example/", "http://me:secret@x.example:99999/",
                                  "http://me%3Asecret%40x.example/", "http://me:secret@a%2fb.example/"])  # fmt: skip
 def test_what_stands_before_the_host_is_a_password_and_not_shown(run: Run, policy: Path, url: str) -> None:
@@ -315,7 +315,7 @@ layers:
 PUPIL = ("--client", "10.0.0.7", "--port", "8080")
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("who", "at", "actions", "code"),
     [
         ((), "2026-12-21T09:00", ["pass", "warn"], 1),
@@ -368,7 +368,7 @@ def test_explain_shows_the_group_until_when_and_the_layers_to_the_one_that_decid
     ]
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("option", "text", "why"),
     [
         ("--at", "yesterday", "no time such as 2026-12-24T22:30"),

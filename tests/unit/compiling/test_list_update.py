@@ -28,6 +28,7 @@ from hushlist.policy.policy_reader import subscribed_lists
 from hushlist.system.list_store import ListStore
 from unit.compiling.https_origin import Handler, HttpsOrigin, Page
 from unit.compiling.test_logged_visits import record, write_log
+from unit.rows import each_row
 
 OLD, NEW = b"old.example\nboth.example\n", b"# a comment\nnew.example\nboth.example\nmore.example\n"
 HTML = b"<!DOCTYPE html>\n<html><head><title>Sorry</title></head>\n<body><p>Gone</p></body></html>\n"
@@ -580,7 +581,7 @@ def test_entries_that_share_a_copy_have_one_gate(tmp_path: Path, origin: HttpsOr
         load_engine(policy)
 
 
-@pytest.mark.parametrize("number", ["1" + 400 * "0", "Infinity", "-Infinity", "NaN", "1e308", "-1", "true", '"x"'])
+@each_row("number", ["1" + 400 * "0", "Infinity", "-Infinity", "NaN", "1e308", "-1", "true", '"x"'])
 def test_no_number_in_the_cache_stops_anything(policy: Path, number: str, capsys: pytest.CaptureFixture[str]) -> None:
     update(policy)
     store = store_of(policy)

@@ -25,6 +25,7 @@ from hushlist.url.parts import split_web
 from hushlist.url.request import canonical_forms, request_of
 from shared import SHARED
 from unit.hostile import rules_in
+from unit.rows import each_row
 
 UT1, HOSTS = SHARED / "data" / "ut1", SHARED / "data" / "hosts" / "anudeepND-adservers.hosts"
 POPULAR = SHARED / "data" / "domains" / "opendns-top-10k.txt"
@@ -155,7 +156,7 @@ def test_a_list_that_has_no_entry_yet_or_is_used_in_part_raises_no_doubt(
     assert "list" not in {problem.what for problem in compiled({"domains.list": text}).report.warnings}
 
 
-@pytest.mark.parametrize("form", FORMATS)
+@each_row("form", FORMATS)
 def test_every_entry_is_kept_or_a_duplicate_or_refused(form: str, compiled: Callable[..., Compiled]) -> None:
     text, expected = TEXTS[form]
     found = compiled({f"{form}.list": text})
@@ -524,7 +525,7 @@ def test_progress_is_told_in_growing_numbers(
 # -- as live traffic is ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("entry", "url"),
     [
         ("bücher.example", "http://xn--bcher-kva.example/"),
@@ -539,7 +540,7 @@ def test_progress_is_told_in_growing_numbers(
         ("☃.example", "http://xn--n3h.example/x"),
     ],
 )
-@pytest.mark.parametrize("form", ["urls", "yaml"])
+@each_row("form", ["urls", "yaml"])
 def test_an_entry_is_canonical_as_live_traffic_is(
     form: str, entry: str, url: str, compiled: Callable[..., Compiled]
 ) -> None:

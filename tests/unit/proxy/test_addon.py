@@ -28,6 +28,7 @@ from hushlist.proxy.service.graceful_stop import GracefulStop
 from hushlist.proxy.service.heartbeat import Heartbeat
 from hushlist.proxy.service.upkeep import Upkeep
 from hushlist.url.request import Request
+from unit.rows import each_row
 
 
 @pytest.fixture
@@ -98,7 +99,7 @@ def test_media_types_of_a_request_are_checked_where_the_policy_asks_for_them(
 _NEWS = "https://www.news.example/"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "headers", "is_blocked"),
     [
         ("https://ads.example/x", {"Referer": _NEWS}, True),

@@ -9,6 +9,7 @@ from mitmproxy.test import taddons, tflow
 
 from hushlist.proxy import flow_outcome
 from hushlist.proxy.flow_outcome import Bodies
+from unit.rows import each_row
 
 
 @pytest.fixture
@@ -127,7 +128,7 @@ def server_of(flow: http.HTTPFlow, alpn: bytes | None = None) -> connection.Serv
     return server
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("flow", "ends"),
     [
         (flow_of("HTTP/1.1", content_length="4"), True),
@@ -145,9 +146,9 @@ def test_a_request_with_a_body_is_the_last_of_its_connection(
     assert (flow.request.headers.get("connection") == "close") is ends
 
 
-@pytest.mark.parametrize("is_told", [True, False])
-@pytest.mark.parametrize("version", ["HTTP/2.0", "HTTP/3"])
-@pytest.mark.parametrize(("alpn", "ends"), [(None, True), (b"http/1.1", True), (b"h2", False), (b"h3", False)])
+@each_row("is_told", [True, False])
+@each_row("version", ["HTTP/2.0", "HTTP/3"])
+@each_row(("alpn", "ends"), [(None, True), (b"http/1.1", True), (b"h2", False), (b"h3", False)])
 def test_behind_tls_that_is_said_once_it_is_known_what_the_origin_speaks(
     mitmproxy_options: taddons.context, bodies: Bodies, version: str, is_told: bool, alpn: bytes | None, ends: bool
 ) -> None:

@@ -27,6 +27,7 @@ from unit.proxy.connections.test_tunnels import (
     offered,
     outcome,
 )
+from unit.rows import each_row
 
 
 @pytest.fixture
@@ -72,7 +73,7 @@ def page_of(hushlist: Hushlist, url: str) -> str:
 # -- the name that was decided -----------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("flow", "connected"),
     [
         (flow_of("http://198.51.100.1/", "good.example", "transparent"), "good.example"),
@@ -92,7 +93,7 @@ def test_a_request_goes_to_the_name_that_was_decided(hushlist: Hushlist, flow: h
     assert (flow.request.data.host, flow.request.headers.get("host")) == (connected, named)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("flow", "named"),
     [
         (flow_of("http://good.example/"), "good.example"),
@@ -104,7 +105,7 @@ def test_a_request_goes_to_the_name_that_was_decided(hushlist: Hushlist, flow: h
         (flow_of("http://good.example/", "Good.Example:80"), "Good.Example:80"),
     ],
 )
-@pytest.mark.parametrize("version", ["HTTP/1.0", "HTTP/1.1"])
+@each_row("version", ["HTTP/1.0", "HTTP/1.1"])
 def test_the_origin_is_told_who_was_decided(hushlist: Hushlist, flow: http.HTTPFlow, named: str, version: str) -> None:
     flow = flow.copy()
     flow.live, flow.request.http_version = True, version
@@ -202,7 +203,7 @@ def test_a_connection_to_a_server_is_looked_at_for_other_proxies_of_this_machine
 # -- tunnels -----------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("target", "is_refused"),
     [
         ("blocked.example:22", True),

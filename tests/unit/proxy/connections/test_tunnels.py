@@ -32,6 +32,7 @@ from hushlist.proxy.page.pages import Explanation
 from hushlist.proxy.page.template import Template
 from hushlist.proxy.runtime import Runtime
 from unit.mitmproxied import add_proxy_options, client_of
+from unit.rows import each_row
 
 POLICY = """
 layers:
@@ -101,7 +102,7 @@ def connect_to(target: str, *hosts: str, port: int = 8080) -> http.HTTPFlow:
     return flow
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("flow", "status"),
     [
         (connect_to("good.example:443"), None),
@@ -231,7 +232,7 @@ def refused(hushlist: Hushlist, context: Context) -> bool:
 ADDRESS = ("198.51.100.1", 443)
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "passed_to", "is_refused"),
     [
         (hello_to(("bank.example", 443), "bank.example"), "bank.example", False),
@@ -361,7 +362,7 @@ def is_relayed(hushlist: Hushlist, policy: Path, how: str, asked: tls.ClientHell
 REVERSE = "reverse:https://good.example"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "where_needed", "never"),
     [
         (hello_to(("good.example", 443), "good.example"), (True, False), (True, False)),
@@ -405,7 +406,7 @@ def test_what_need_not_be_decrypted_is_relayed_if_no_name_of_it_is_blocked(
     assert is_relayed(hushlist, policy, "all", data)[0] is is_passed
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("data", "without_pages"),
     [
         (hello_to(("good.example", 443), "good.example"), (True, False)),
@@ -433,7 +434,7 @@ def test_where_no_page_is_wanted_a_tunnel_is_refused_unless_a_part_of_its_host_i
     assert (flow.response and flow.response.status_code) == status
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("address", "mode", "protocols", "relayed"),
     [
         (ADDRESS, "transparent", [b"h2", b"http/1.1"], False),
@@ -607,7 +608,7 @@ HARMLESS, HARMFUL = client_hello(b"good.example"), client_hello(b"blocked.exampl
 GREETING = b"\x00\x01\x02"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pieces", "expected"),
     [
         ([HARMLESS], ["passed"]),
@@ -625,7 +626,7 @@ GREETING = b"\x00\x01\x02"
         ([GREETING], ["passed"]),
     ],
 )
-@pytest.mark.parametrize("is_shown", [False, True])
+@each_row("is_shown", [False, True])
 def test_what_a_client_begins_with_is_read_before_it_passes(
     hushlist: Hushlist, pieces: list[bytes], expected: list[str], is_shown: bool
 ) -> None:
@@ -682,7 +683,7 @@ def datagram_hello(name: bytes, cut: int = 0) -> bytes:
     return b"\x16\xfe\xfd" + bytes(8) + len(message).to_bytes(2, "big") + message
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("pieces", "expected"),
     [
         (datagrams("good.example")[:1], ["passed"]),
@@ -735,8 +736,8 @@ def datagrams(kind: type[UDPLayer | RawQuicLayer], mode: str, host: str, sni: st
     return nextlayer
 
 
-@pytest.mark.parametrize("kind", [UDPLayer, RawQuicLayer])
-@pytest.mark.parametrize(
+@each_row("kind", [UDPLayer, RawQuicLayer])
+@each_row(
     ("mode", "host", "sni", "udp_hosts", "passes"),
     [
         ("wireguard", "198.51.100.1", None, [], False),

@@ -30,6 +30,7 @@ from hushlist.unblock.credentials import CodeError
 from hushlist.unblock.grants import WARNING
 from hushlist.unblock.wrong_tries import LockedError
 from unit.clock import Clock
+from unit.rows import each_row
 
 PEOPLE = {"vera": "view", "anna": "approve", "max": "manage"}
 PASSPHRASE = "correct horse"
@@ -477,7 +478,7 @@ def path_of(call: ApiCall) -> str:
     return path + QUERIES.get(call.does, "")
 
 
-@pytest.mark.parametrize("call", [call for call in CALLS if call.role], ids=lambda call: f"{call.method} {call.path}")
+@each_row("call", [call for call in CALLS if call.role])
 def test_each_role_may_do_what_is_for_it_and_no_more(
     hushlist: Hushlist, use: Callable[..., Path], call: ApiCall
 ) -> None:
@@ -718,7 +719,7 @@ def test_a_body_that_is_no_object_is_refused(manager: Browser, body: bytes) -> N
     assert manager.call("POST", "/lists/update", body)[0] == 400
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("version", "headers", "is_long"),
     [
         ("HTTP/1.1", {"Content-Length": str(admin_api.LONGEST_BODY)}, False),
@@ -732,7 +733,7 @@ def test_a_body_that_is_no_object_is_refused(manager: Browser, body: bytes) -> N
         ("HTTP/2.0", {"Content-Length": "5"}, False),
     ],
 )
-@pytest.mark.parametrize("path", [f"{BASE}/lists/update", "/setup", "/data"])
+@each_row("path", [f"{BASE}/lists/update", "/setup", "/data"])
 def test_a_body_that_is_long_or_of_untold_length_is_not_waited_for(
     hushlist: Hushlist, use: Callable[..., Path], path: str, version: str, headers: dict[str, str], is_long: bool
 ) -> None:

@@ -23,6 +23,7 @@ from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.dashboard import dashboard_server
 from hushlist.proxy.languages import TEXTS, live_texts
 from unit.mitmproxied import GUARDS, own_answer
+from unit.rows import each_row
 
 DATA = {"X-Hushlist": "live"}
 
@@ -98,8 +99,8 @@ def test_it_says_how_the_proxy_is(hushlist: Hushlist, use: Callable[..., None]) 
         assert json.loads(response.content or b"")["ok"] is True
 
 
-@pytest.mark.parametrize("scheme", ["http", "https"])
-@pytest.mark.parametrize("mode", ["block", "tag", "off"])
+@each_row("scheme", ["http", "https"])
+@each_row("mode", ["block", "tag", "off"])
 def test_it_is_there_for_whoever_is_on_the_machine_itself(
     hushlist: Hushlist, use: Callable[..., None], scheme: str, mode: str
 ) -> None:
@@ -114,7 +115,7 @@ def test_it_is_there_for_whoever_is_on_the_machine_itself(
         assert not [name for name in response.headers if name.lower().startswith("access-control-")]
 
 
-@pytest.mark.parametrize("language", TEXTS)
+@each_row("language", TEXTS)
 def test_the_page_is_in_the_reader_s_language_and_its_texts_are_text(
     hushlist: Hushlist, use: Callable[..., None], language: str
 ) -> None:
@@ -149,8 +150,8 @@ ALL_PATHS = (
 )
 
 
-@pytest.mark.parametrize("path", ALL_PATHS)
-@pytest.mark.parametrize(
+@each_row("path", ALL_PATHS)
+@each_row(
     ("more", "client"),
     [("", "192.168.1.7"), ("live: off", "127.0.0.1"), ("live: {clients: [10.0.0.0/8]}", "127.0.0.1")],
 )
@@ -178,7 +179,7 @@ def test_a_user_of_the_proxy_may_be_asked_for(hushlist: Hushlist, use: Callable[
         assert asked(hushlist, flow).status_code == status
 
 
-@pytest.mark.parametrize(
+@each_row(
     "headers",
     [
         {"Origin": "http://evil.example"},
@@ -192,7 +193,7 @@ def test_a_user_of_the_proxy_may_be_asked_for(hushlist: Hushlist, use: Callable[
         {"Host": f"me@{dashboard_server.HOST}"},
     ],
 )
-@pytest.mark.parametrize("path", ["/", "/data", "/metrics", "/live.js"])
+@each_row("path", ["/", "/data", "/metrics", "/live.js"])
 def test_no_other_site_s_page_gets_anything(
     hushlist: Hushlist, use: Callable[..., None], headers: dict[str, str], path: str
 ) -> None:
@@ -216,7 +217,7 @@ def test_data_is_only_for_a_script_of_the_page_itself(hushlist: Hushlist, use: C
     assert get(hushlist, path, **DATA).status_code == 200
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("url", "headers", "status"),
     [
         (f"http://{dashboard_server.HOST}:8080/", {}, 403),
@@ -235,7 +236,7 @@ def test_it_goes_by_its_name_and_port_alone(
     assert asked(hushlist, flow_of(url, **headers)).status_code == status
 
 
-@pytest.mark.parametrize("method", ["POST", "PUT", "DELETE", "OPTIONS", "HEAD", "CONNECT"])
+@each_row("method", ["POST", "PUT", "DELETE", "OPTIONS", "HEAD", "CONNECT"])
 def test_it_can_only_be_read(hushlist: Hushlist, use: Callable[..., None], method: str) -> None:
     use()
     response = asked(hushlist, flow_of(f"http://{dashboard_server.HOST}/", method))
@@ -443,7 +444,7 @@ def test_what_delimits_a_typed_url_is_no_part_of_it(hushlist: Hushlist, use: Cal
     assert found["forms"][0]["expressions"][-1]["expression"] == "blocked.example/"
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("query", "why"),
     [
         ("url=%3Chttp://a.example", "< stands on one side alone"),

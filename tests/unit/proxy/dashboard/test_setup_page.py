@@ -83,8 +83,8 @@ def get(hushlist: Hushlist, path: str, host: str = HOST, **more: str) -> http.Re
 # -- who may see it ----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", PATHS)
-@pytest.mark.parametrize("host", [HOST, "192.168.7.2:8080"])
+@each_row("path", PATHS)
+@each_row("host", [HOST, "192.168.7.2:8080"])
 def test_whoever_may_use_the_proxy_may_see_it_under_every_policy(hushlist: Hushlist, path: str, host: str) -> None:
     assert get(hushlist, path, host).status_code == 200
     assert hushlist.runtime.statistics.total == 0
@@ -162,7 +162,7 @@ def test_a_request_of_the_proxy_to_itself_gets_nothing(hushlist: Hushlist, monke
 # -- what it tells -----------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("path", PATHS)
+@each_row("path", PATHS)
 def test_nothing_private_is_told(hushlist: Hushlist, path: str) -> None:
     content = get(hushlist, path).content or b""
     for secret in (b"PRIVATE", b"secret", PUPIL.encode(), b"policy.yaml", b"default"):
@@ -200,7 +200,7 @@ def test_where_the_network_leads_to_the_proxy_there_is_nothing_to_set(hushlist: 
         assert "192.168.7.2" not in page
 
 
-@pytest.mark.parametrize(
+@each_row(
     ("agent", "device"),
     [
         ("Mozilla/5.0 (Windows NT 10.0; Win64; x64) AppleWebKit/537.36 Chrome/140.0.0.0 Safari/537.36", "windows"),
@@ -320,8 +320,8 @@ def test_what_is_typed_or_looked_for_is_the_same_in_every_language() -> None:
     assert len({own["good"] for own in texts.values()}) == len(texts)
 
 
-@pytest.mark.parametrize("language", TEXTS)
-@pytest.mark.parametrize("mode", ["regular", "socks5", "transparent"])
+@each_row("language", TEXTS)
+@each_row("mode", ["regular", "socks5", "transparent"])
 def test_it_is_shown_in_each_language(hushlist: Hushlist, language: str, mode: str) -> None:
     answer = get(hushlist, "/setup", mode=mode, accept_language=language)
     assert answer.headers["Content-Language"] == language
