@@ -19,6 +19,7 @@ from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.proxy.dashboard.history_page import WHY_NONE, History, history, history_csv, history_page
 from hushlist.proxy.languages import live_texts
 from unit.mitmproxied import mitmproxied, own_answer
+from unit.proxy.outline import outline
 
 Start = Callable[..., Hushlist]
 
@@ -135,6 +136,101 @@ def test_on_the_page_every_value_is_text() -> None:
     assert "<script" not in page
     assert "1,234" in page
     assert "24 December 2026, 22:00" in page
+
+
+PAGE = """\
+html lang=en dir=$dir
+  head
+    meta charset=utf-8
+    meta name=viewport content=width=device-width, initial-scale=1
+    title | Hushlist: The last day
+    link rel=icon href=/icon.svg type=image/svg+xml
+    link rel=stylesheet href=/live.css
+  body
+    header
+      div
+        h1 | $last_day
+        nav aria-label=$history
+          a href=/history?of=day aria-current=page | $last_day
+          a href=/history?of=week | $last_week
+          a href=/history?of=month | $last_month
+          a href=/history.csv?of=day | CSV
+          a href=/ | $live_page
+    main
+      section class=panel
+        h2 | $over_time
+        p class=soft | $history_said
+        div class=scroll tabindex=0 role=group aria-label=$time
+          table
+            thead
+              tr
+                th scope=col | $time
+                th scope=col | $requests
+                th scope=col | $stopped
+                th scope=col | $chart
+            tbody
+              tr
+                th scope=row | 24 December 2026, 22:00
+                td class=number | 1,234
+                td class=number | 617
+                td
+                  svg class=history-bar aria-hidden=true
+                    rect class=all width=100.0% height=100%
+                    rect class=stopped width=50.0% height=100%
+              tr
+                th scope=row | 24 December 2026, 23:00
+                td class=number | 0
+                td class=number | 0
+                td
+                  svg class=history-bar aria-hidden=true
+                    rect class=all width=0.0% height=100%
+                    rect class=stopped width=0.0% height=100%
+      div class=grid
+        section class=panel counted
+          h2 | $stopped_list
+          div class=scroll tabindex=0 role=group aria-label=$name
+            table
+              thead
+                tr
+                  th scope=col | $name
+                  th scope=col | $stopped
+              tbody
+                tr
+                  td dir=auto | <script>
+                  td class=number | 4,000
+        section class=panel counted
+          h2 | $stopped_host
+          p class=soft | $nothing
+"""
+NONE = """\
+html lang=en dir=$dir
+  head
+    meta charset=utf-8
+    meta name=viewport content=width=device-width, initial-scale=1
+    title | Hushlist: History
+    link rel=icon href=/icon.svg type=image/svg+xml
+    link rel=stylesheet href=/live.css
+  body
+    header
+      div
+        h1 | $history
+        nav aria-label=$history
+          a href=/history?of=day | $last_day
+          a href=/history?of=week | $last_week
+          a href=/history?of=month | $last_month
+          a href=/ | $live_page
+    main
+      p class=soft | $no_log
+"""
+
+
+def test_the_page_has_a_chart_and_a_table_of_each_kind() -> None:
+    bars = [("2026-12-24 22:00", 1234, 617), ("2026-12-24 23:00", 0, 0)]
+    told = History("day", "Asia/Kathmandu", bars, {"list": [("<script>", 4000)], "host": []})
+    texts = dict(live_texts()["en"])
+    texts["history_said"] = texts["history_said"].format(zone="Asia/Kathmandu")
+    assert outline(history_page(told, "en"), texts) + "\n" == PAGE
+    assert outline(history_page("no_log", "en"), texts) + "\n" == NONE
 
 
 @pytest.mark.parametrize(

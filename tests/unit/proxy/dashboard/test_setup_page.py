@@ -24,6 +24,7 @@ from hushlist.proxy.dashboard.dashboard_server import HOST
 from hushlist.proxy.dashboard.setup_page import SetupPage, device_of, is_direct, proxy_address
 from hushlist.proxy.languages import TEXTS
 from unit.mitmproxied import GUARDS, mitmproxied, own_answer
+from unit.proxy.outline import outline
 from unit.rows import each_row
 
 PATHS = (
@@ -241,6 +242,132 @@ def test_the_next_device_gets_a_code_unless_it_could_not_reach_the_address(
     assert "works on this device only" in own_answer(hushlist, flow).text
 
 
+PAGE = """\
+html lang=en dir=ltr
+  head
+    meta charset=utf-8
+    meta name=viewport content=width=device-width, initial-scale=1
+    title | $title
+    link rel=stylesheet href=/setup.css
+    script src=/setup.js defer
+  body
+    main
+      h1 | $title
+      p | $lead
+      nav aria-label=$devices
+        ul
+          li
+            a href=?for=windows | Windows
+          li
+            a href=?for=macos | macOS
+          li
+            a href=?for=ios aria-current=true | iPhone, iPad
+          li
+            a href=?for=android | Android
+          li
+            a href=?for=chromeos | ChromeOS
+          li
+            a href=?for=linux | Linux
+          li
+            a href=?for=firefox | Firefox
+      section
+        h2 | $proxy
+        dl
+          div
+            dt | $kind
+            dd
+              code dir=ltr | HTTP
+          div
+            dt | $address
+            dd
+              code dir=ltr | 192.168.7.2
+          div
+            dt | $port
+            dd
+              code dir=ltr | 8080
+          div
+            dt | $pac
+            dd
+              code dir=ltr | http://192.168.7.2:8080/proxy.pac
+        p | $ios_proxy
+      section
+        h2 | $certificate
+        p | $why
+        a href=/ca.mobileconfig class=button | $download
+        p | $ios_trust
+        dl
+          div
+            dt | $fingerprint
+            dd
+              code dir=ltr | FINGERPRINT
+        p class=soft | $compare
+        p class=formats soft | $formats
+          a href=/ca.cer dir=ltr | ca.cer
+          a href=/ca.p12 dir=ltr | ca.p12
+          a href=/ca.pem dir=ltr | ca.pem
+      section
+        h2 | $test
+        p id=test role=status data-url=https://hushlist.internal/setup/trusted data-good=$good data-bad=$bad | $testing
+      section
+        h2 | $next
+        p | $next_words
+        p
+          a href=http://192.168.7.2:8080/setup dir=ltr | http://192.168.7.2:8080/setup
+        div class=qr role=img aria-label=$qr
+          svg viewbox=0 0 37 37 class=segno
+"""
+TEST_LATER = """\
+        h2 | $test
+        p | $test_later
+          a href=http://hushlist.internal/setup dir=ltr | http://hushlist.internal/setup
+"""
+NO_PROXY = """\
+        h2 | $proxy
+        p | $no_proxy
+"""
+BY_SOCKS = """\
+        h2 | $proxy
+        dl
+          div
+            dt | $kind
+            dd
+              code dir=ltr | SOCKS5
+          div
+            dt | $address
+            dd
+              code dir=ltr | 192.168.7.2
+          div
+            dt | $port
+            dd
+              code dir=ltr | 8080
+        p | $other_proxy
+"""
+THIS_DEVICE_ALONE = """\
+        h2 | $next
+        p | $next_local
+"""
+
+
+def test_the_page_has_a_part_for_each_step(hushlist: Hushlist, store: certs.CertStore) -> None:
+    pytest.importorskip("segno")
+    texts = SetupPage(HOST).texts["en"]
+    digest = x509.load_pem_x509_certificate(store.default_ca.to_pem()).fingerprint(SHA256()).hex(":").upper()
+
+    def parts(answer: http.Response) -> list[str]:
+        text = answer.text.replace("<wbr>", "").replace(digest, "FINGERPRINT")
+        return f"{outline(text, texts)}\n".split("      section\n")
+
+    in_use, local = parts(get(hushlist, "/setup?for=ios")), flow_of(f"http://{HOST}/setup")
+    assert in_use == PAGE.split("      section\n")
+    direct = parts(get(hushlist, "/setup?for=ios", "192.168.7.2:8080"))
+    head = in_use[0].replace("    script src=/setup.js defer\n", "")
+    assert direct == [head, *in_use[1:3], TEST_LATER, in_use[4]]
+    assert parts(get(hushlist, "/setup", mode="transparent"))[1::2] == [NO_PROXY, in_use[3]]
+    assert parts(get(hushlist, "/setup", mode="socks5"))[1::2] == [BY_SOCKS, in_use[3]]
+    local.client_conn.sockname = ("127.0.0.1", 8080)
+    assert parts(own_answer(hushlist, local))[3:] == [in_use[3], THIS_DEVICE_ALONE]
+
+
 def test_the_test_is_where_the_proxy_is_in_use(hushlist: Hushlist) -> None:
     page, direct = get(hushlist, "/setup").text, get(hushlist, "/setup", "192.168.7.2:8080").text
     assert f'data-url="https://{HOST}/setup/trusted"' in page
@@ -254,8 +381,12 @@ def test_other_sites_can_neither_frame_nor_read_it(hushlist: Hushlist) -> None:
     for path in PATHS:
         headers = get(hushlist, path).headers
         assert "frame-ancestors 'none'" in headers["Content-Security-Policy"]
+        assert headers["Content-Security-Policy"].startswith("default-src 'none'; ")
         assert "unsafe" not in headers["Content-Security-Policy"]
         assert {name: headers.get(name) for name in GUARDS} == GUARDS
+    headers = get(hushlist, "/setup").headers
+    assert "; style-src 'self'; script-src 'self'; " in headers["Content-Security-Policy"]
+    assert headers["Vary"] == "Accept-Language, User-Agent"
 
 
 # -- the certificate ---------------------------------------------------------------------------------------------------
