@@ -148,7 +148,6 @@ class LineWorkers:
                 worker.close()
             for worker in self._workers:
                 os.waitpid(worker.process, 0)
-            self._workers.clear()
 
     def _run(self, source: int, sink: int) -> None:
         begun, is_open = b"", True

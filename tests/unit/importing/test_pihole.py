@@ -179,6 +179,7 @@ def test_a_subscribed_list_is_fetched_from_now_on(written: Written) -> None:
     assert '- {url: "https://lists.example/hosts;x", format: adblock-hosts, title: Steven, action: block}' in text
     assert "optional" not in text
     assert "secret" not in text
+    assert 'layers: [overrides, {name: "allowed of Default + Kids", during: always}, ' in text
     assert len(written.told("adlist:4:")) == 1
     listed = {"hosts;x": "0.0.0.0 listed.example\n0.0.0.0 ad.good.example\n", "good": "0.0.0.0 bad.good.example\n"}
     written.fetched(**listed)
@@ -256,7 +257,9 @@ def test_a_regular_expression_means_so_many_domains_at_most() -> None:
 def bad(path: Path) -> str:
     with pytest.raises(SourceError) as caught:
         read_pihole(path)
-    return str(caught.value)
+    told = str(caught.value)
+    assert told.startswith(f"{path}: ")  # of no line
+    return told
 
 
 @pytest.mark.parametrize(

@@ -222,7 +222,9 @@ def test_a_time_that_no_clock_shows_is_left_out(tmp_path: Path) -> None:
 
 
 def test_braces_may_stand_in_lines_of_their_own(tmp_path: Path) -> None:
-    conf = "dbhome db\ndest adult\n{\ndomainlist adult/domains }\nacl\n{\ndefault\n{\npass !adult\n}\n}\n"
+    conf = (
+        "dbhome db\ndest adult\n{\ndomainlist adult/domains\nlog adult.log }\nacl\n{\ndefault\n{\npass !adult\n}\n}\n"
+    )
     written = Written(read_squidguard(configured(tmp_path, conf)), tmp_path / "o")
     assert (written("adult.example"), written.found) == ("block", [])
 

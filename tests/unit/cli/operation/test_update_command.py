@@ -1,6 +1,8 @@
 """``hushlist update`` and ``lists``."""
 
+import errno
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -124,6 +126,16 @@ def test_held_back_accepted_and_rolled_back(update: Run, lists: Run, origin: Htt
     assert (code, out.startswith("URL/ads.txt: rolled back to what came into force 20")) == (0, True)
     assert update("Ads") == (1, "held back  URL/ads.txt  a person has rolled it back\n", "")
     assert update("--accept") == (2, "", "hushlist: name the lists that are to be accepted or rolled back\n")
+
+
+def test_a_disk_that_keeps_nothing_is_said(update: Run, origin: HttpsOrigin, monkeypatch: pytest.MonkeyPatch) -> None:
+    update("Ads")
+
+    def fail(_store: ListStore) -> None:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(ListStore, "accept", fail)
+    assert update("--accept", "Ads") == (2, "", "hushlist: URL/ads.txt: No space left on device\n")
 
 
 def test_a_file_that_is_held_back_is_accepted_by_its_path(update: Run) -> None:
