@@ -12,7 +12,14 @@ from typing import Any
 
 from mitmproxy.proxy.layers.http import _http1
 
-from hushlist.proxy.bounds import bounded_dns, bounded_http, bounded_names, bounded_quic, bounded_websocket
+from hushlist.proxy.bounds import (
+    bounded_dns,
+    bounded_http,
+    bounded_log,
+    bounded_names,
+    bounded_quic,
+    bounded_websocket,
+)
 
 _REPLACED: tuple[tuple[Any, str, Any], ...] = (
     *bounded_http.REPLACED,
@@ -24,6 +31,7 @@ _WRAPPED: tuple[tuple[Any, tuple[str, ...], tuple[Any, ...]], ...] = (
     *bounded_http.WRAPPED,
     *bounded_dns.WRAPPED,
     *bounded_names.WRAPPED,
+    *bounded_log.WRAPPED,
 )
 
 

@@ -5,7 +5,14 @@ from mitmproxy.proxy.layers import tls
 from mitmproxy.proxy.layers.http import _http1
 
 from hushlist.proxy.addon import Hushlist
-from hushlist.proxy.bounds import bounded_dns, bounded_http, bounded_names, bounded_quic, bounded_websocket
+from hushlist.proxy.bounds import (
+    bounded_dns,
+    bounded_http,
+    bounded_log,
+    bounded_names,
+    bounded_quic,
+    bounded_websocket,
+)
 from hushlist.proxy.bounds.bounded_http import BoundedBuffer
 from hushlist.proxy.bounds.bounded_input import bound_input
 from unit.mitmproxied import mitmproxied
@@ -51,8 +58,9 @@ def test_the_bounds_are_those_that_were_measured() -> None:
         "MOST_ACKNOWLEDGED": 64,
         "LONGEST_MESSAGE": 16 * 1024 * 1024,
         "MOST_MESSAGES": 100,
+        "LONGEST_LOGGED": 1000,
     }
 
 
-_ROOMS = (bounded_dns, bounded_http, bounded_names, bounded_quic, bounded_websocket)
+_ROOMS = (bounded_dns, bounded_http, bounded_names, bounded_quic, bounded_websocket, bounded_log)
 _BOUNDS = ("MOST_", "LONGEST_", "LARGEST_")

@@ -1,0 +1,24 @@
+"""Mitmproxy's log: no peer's input makes it long."""
+
+import logging
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from mitmproxy.proxy.server import ConnectionHandler
+
+from hushlist.proxy.bounds.bounded_input import bound_input
+from hushlist.proxy.bounds.bounded_log import LONGEST_LOGGED
+
+
+def test_a_message_about_a_connection_is_cut(caplog: pytest.LogCaptureFixture) -> None:
+    bound_input()
+    handler: Any = SimpleNamespace(client=SimpleNamespace(peername=("192.0.2.7", 1)))
+    with caplog.at_level(logging.INFO):
+        ConnectionHandler.log(handler, "Bad HTTP request line: " + r"\x01" * (1 << 18))
+        ConnectionHandler.log(handler, "client connect")
+    long, short = (record.getMessage() for record in caplog.records)
+    assert short == "client connect"
+    assert len(long) < LONGEST_LOGGED + 50
+    assert long.startswith("Bad HTTP request line: ")
+    assert long.endswith("... (1,048,599 characters)")
