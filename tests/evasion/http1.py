@@ -149,7 +149,7 @@ REQUESTS: dict[str, dict[str, bytes]] = {
         name.decode(): _asking(b"Host: path.test", name + b": /secret/x", target=b"http://path.test/")
         for name in (
             *(b"X-Original-URL", b"x-rewrite-url", b"X-Original-URI", b"X-Forwarded-Uri", b"X-Override-URL"),
-            *(b"X_ORIGINAL_URL", b"x.rewrite.url"),
+            *(b"X_ORIGINAL_URL", b"x.rewrite.url", b"x-invoke-path", b"X-Matched-Path"),
         )
     }
     | {

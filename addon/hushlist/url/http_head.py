@@ -240,7 +240,7 @@ _FORWARDED, _FORWARDED_HOST = b"forwarded", re.compile(rb"(?:^|[;,])[ \t]*(?i:ho
 # Some servers (IIS, Symfony, Zend) take these for the target. In front of a server, another may have set them: then
 # they are decided, too.
 _TARGETS = frozenset((b"x-original-url", b"x-rewrite-url", b"x-original-uri", b"x-forwarded-uri", b"x-override-url"))
-_TARGETS |= {b"x-forwarded-path"}
+_TARGETS |= {b"x-forwarded-path", b"x-invoke-path", b"x-matched-path"}  # of these, Next.js takes the last two
 # What gunicorn, and snippets for Flask and Django that many have copied, take from the beginning of the path.
 _PREFIXES = frozenset((b"script-name", b"x-script-name", b"x-forwarded-prefix"))
 # Where a server is to copy or move to (WebDAV), or to copy from: Swift, S3, and the stores of Google, Azure, Alibaba,

@@ -228,7 +228,10 @@ def test_every_octet_that_would_make_another_request_is_a_fault() -> None:
             assert (request_of_flow(flow).fault == HEADERS) is (one in b"\0\r\n")
 
 
-@each_row("name", [b"X-Original-URL", b"x-rewrite-url", b"X-Original-URI", b"X-Forwarded-Uri", b"X_Original.URL"])
+@each_row(
+    "name",
+    [b"X-Original-URL", b"x-rewrite-url", b"X-Original-URI", b"X-Forwarded-Uri", b"X_Original.URL", b"X-Invoke-Path"],
+)
 def test_a_header_that_a_server_takes_for_the_target_is_the_target(name: bytes) -> None:
     fault = "a header in it names another target"
     for value, expected in ((b"/p?q", None), (b" /p?q ", None), (b"/p", fault), (b"http://other.example/", fault)):
