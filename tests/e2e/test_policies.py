@@ -39,6 +39,7 @@ from hushlist.compiling.stat_cache import load_engine
 from hushlist.lists.list_formats import FORMATS
 from hushlist.policy.groups import Client
 from hushlist.unblock.overrides import Overrides
+from unit.rows import each_row
 
 EXAMPLES = CHECKOUT / "examples"
 PASSPHRASE = "seventeen purple otters"
@@ -51,7 +52,6 @@ pytestmark = [
 ]
 
 
-each_row = pytest.mark.parametrize("row", ROWS, ids=map(str, ROWS))
 each_example = pytest.mark.parametrize("example", TABLES)
 
 
@@ -74,7 +74,7 @@ def answered(row: Row, action: str, category: str | None, until: str | None) -> 
 # -- as they stand -----------------------------------------------------------------------------------------------------
 
 
-@each_row
+@each_row("row", ROWS)
 def test_check_answers_for_another_moment_and_another_person(row: Row, capsys: pytest.CaptureFixture[str]) -> None:
     address, user, port = row.role
     who = ["--client", address, *(["--user", user] if user else []), *(["--port", str(port)] if port else [])]
@@ -232,7 +232,7 @@ def _htpasswd(user: str) -> str:
     return f"{user}:{{SHA}}{digest}\n"
 
 
-@each_row
+@each_row("row", ROWS)
 def test_the_proxy_does_what_check_says(row: Row, running: Callable[[str], Running], origin: Origin) -> None:
     example = running(row.example)
     example.set_clock(row)

@@ -101,7 +101,6 @@ def test_what_is_wrong_is_told_each_time_and_not_switched_to(update: Update, rep
     assert update() == (0, f"{before} is in force\n", "")
     for files, said in (
         ({"policy_yaml": POLICY + "log: maybe\n"}, "policy.yaml:2: log: 'maybe': expected on, off"),
-        ({"policy_yaml": "layers: [{name: lists, lists: [none.yaml]}]\n"}, "none.yaml"),
         ({"lists__games_yaml": "rules: ['mailto:x']\n"}, "games.yaml:1"),
         ({"must_pass_txt": "http://fine.test/\nhttp://games.test/a\n"}, "block  http://games.test/a"),
         ({"must_block_txt": "http://games.test/\nhttp://fine.test/a\n"}, "pass   http://fine.test/a"),
