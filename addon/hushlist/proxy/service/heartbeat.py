@@ -30,7 +30,7 @@ logger = logger_of(__name__)
 #: seconds between two looks whether something about this proxy has changed, and between two looks at the others
 _LOOK, _READ = 1.0, 5.0
 #: seconds that the end waits for a store
-_PATIENCE = 2.0
+PATIENCE = 2.0
 _LONGEST_FAULT = 300
 _DIGEST = re.compile("[0-9a-f]{64}")
 
@@ -65,7 +65,7 @@ class Heartbeat:
             self._task = None
             self._leaving = Thread(target=self._leave, name="hushlist: leave the fleet", daemon=True)
             self._leaving.start()
-            self._latest = monotonic() + _PATIENCE
+            self._latest = monotonic() + PATIENCE
 
     def close(self) -> None:
         """Wait a moment until the record is away."""
@@ -99,7 +99,7 @@ class Heartbeat:
                 self._opened().beat(record)
 
     def _leave(self) -> None:
-        if self._lock.acquire(timeout=_PATIENCE / 2):  # a thread may still write
+        if self._lock.acquire(timeout=PATIENCE / 2):  # a thread may still write
             try:
                 self._close_store()
             finally:

@@ -253,7 +253,7 @@ def test_at_its_end_it_takes_its_record_away_and_writes_no_other(proxies: Proxie
 def test_a_record_stays_where_its_end_comes_while_another_thread_writes(
     proxies: Proxies, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(heartbeat, "_PATIENCE", 0.2)
+    monkeypatch.setattr(heartbeat, "PATIENCE", 0.2)
     proxies.go()
     proxies.events.clear()
     with proxies.heartbeat._lock:
@@ -283,7 +283,7 @@ def test_its_end_ends_its_task(proxies: Proxies) -> None:
 @pytest.mark.parametrize("slow", ["beat", "leave"])
 def test_a_store_that_gives_no_answer_keeps_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, slow: str) -> None:
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    monkeypatch.setattr(heartbeat, "_PATIENCE", 0.2)
+    monkeypatch.setattr(heartbeat, "PATIENCE", 0.2)
     answered, has_beaten, closed = Event(), Event(), Event()
 
     def waits(name: str) -> None:
