@@ -21,7 +21,7 @@ from hushlist.proxy.begun_coroutine import begin
 from hushlist.proxy.bounds.bounded_input import bound_input
 from hushlist.proxy.bounds.bounded_websocket import keep_last
 from hushlist.proxy.commands import Commands
-from hushlist.proxy.connections.alternative_services import keep_here
+from hushlist.proxy.connections.alternative_services import hide_challenge, keep_here
 from hushlist.proxy.connections.certificate_pinning import CertificatePinning
 from hushlist.proxy.connections.client_connections import refuse_forged, until_read
 from hushlist.proxy.connections.dns_queries import DnsQueries, ask_filter_first
@@ -321,6 +321,7 @@ class Hushlist:
         """mitmproxy's hook: remove headers that lead past the filter, before a body that may be streamed."""
         assert flow.response is not None
         keep_here(flow, flow.response.headers, self.runtime)
+        hide_challenge(flow, self.runtime)
         self._metered.answered(flow)
         self._stop.answered(flow)
 

@@ -1,6 +1,7 @@
 """Removes from answers what would lead a browser past the filter.
 
-From headers: alternative services, and line ends, behind which they could hide. From HTTPS and SVCB records of DNS: ECH
+From headers: alternative services, and line ends, behind which they could hide; a question for the proxy's password,
+which only the proxy itself may ask. From HTTPS and SVCB records of DNS: ECH
 and HTTP/3. A redirect's target is decided when it is requested. An ALTSVC frame of HTTP/2 ends at mitmproxy.
 
 >>> text = b"\\x00\\x01\\x00" + b"\\x00\\x01\\x00\\x06\\x02h3\\x02h2" + b"\\x00\\x05\\x00\\x02\\xfe\\x0d"
@@ -12,13 +13,14 @@ Spec: RFC 9460, 2.2, and 7.1 for alpn; RFC 9849 for ech
 
 from __future__ import annotations
 
+from http import HTTPStatus
 from ipaddress import IPv4Address, IPv6Address
 from itertools import pairwise
 from struct import Struct
 from struct import error as StructError  # noqa: N812
 from typing import NamedTuple
 
-from mitmproxy import http
+from mitmproxy import ctx, http
 
 from hushlist.proxy.flow_request import client_of_flow
 from hushlist.proxy.runtime import Runtime
@@ -157,6 +159,25 @@ def keep_here(flow: http.HTTPFlow, headers: http.Headers | None, runtime: Runtim
         headers.fields = tuple([(name, value.translate(_AS_SPACES)) for name, value in kept]) if has_line_end else kept
         if flow.response is not None:
             flow.response.data.reason = reason.translate(_AS_SPACES)
+
+
+_CHALLENGE = HTTPStatus.PROXY_AUTHENTICATION_REQUIRED
+
+
+def hide_challenge(flow: http.HTTPFlow, runtime: Runtime) -> None:
+    """Make an origin's 407 a 502: by it, a browser would ask for a password in the name of the proxy, which has none,
+    and the origin would get it.
+
+    Spec: RFC 9110, 15.5.8 and 11.7.1: only a proxy asks so
+    """
+    response = flow.response
+    if response is None or response.status_code != _CHALLENGE or not flow.live or runtime.mode == "off":
+        return
+    own = ctx.master.addons.get("proxyauth")
+    has_passwords = (own is not None and own.validator is not None) or flow.server_conn.via is not None
+    if not has_passwords and runtime.settings(client_of_flow(flow)).mode != "off":
+        response.status_code, response.reason = HTTPStatus.BAD_GATEWAY, HTTPStatus.BAD_GATEWAY.phrase
+        response.headers.pop("proxy-authenticate", None)
 
 
 def _leads_away(name: bytes, value: bytes) -> bool:

@@ -9,9 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mitmproxy import http
-from mitmproxy.test import tflow
+from mitmproxy.addons.proxyauth import AcceptAll, ProxyAuth
+from mitmproxy.net.server_spec import ServerSpec
+from mitmproxy.test import taddons, tflow
 
-from hushlist.proxy.connections.alternative_services import ServiceRecord, keep_here, read_service_record
+from hushlist.proxy.connections.alternative_services import (
+    ServiceRecord,
+    hide_challenge,
+    keep_here,
+    read_service_record,
+)
 from hushlist.proxy.runtime import Runtime
 from unit.rows import each_row
 
@@ -141,3 +148,27 @@ def test_line_ends_become_spaces(mode: str) -> None:
     spaced = ((b"a", b'b Alt-Svc: h3=":443"'), (b"c", b'd   alt-svc: h3=":443"'), (b"e", b"f  "))
     assert headers.fields == (spaced if mode == "block" else tuple(HIDING))
     assert (b"\r" in flow.response.data.reason) is (mode == "off")
+
+
+@pytest.mark.parametrize(
+    ("mode", "has_passwords", "upstream", "status"),
+    [
+        ("block", False, None, 502),
+        ("tag", False, None, 502),
+        ("off", False, None, 407),
+        ("block", True, None, 407),
+        ("block", False, ("http", ("p.example", 80)), 407),
+    ],
+)
+def test_no_origin_asks_for_a_password_in_the_name_of_the_proxy(
+    context: taddons.context, mode: str, has_passwords: bool, upstream: ServerSpec | None, status: int
+) -> None:
+    answer = http.Response.make(407, b"", {"Proxy-Authenticate": "Basic realm=school"})
+    flow, runtime = tflow.tflow(resp=answer), Runtime()
+    flow.live, runtime.mode, flow.server_conn.via = True, mode, upstream
+    own = ProxyAuth()
+    own.validator = AcceptAll() if has_passwords else None
+    context.master.addons.add(own)
+    hide_challenge(flow, runtime)
+    assert answer.status_code == status
+    assert ("proxy-authenticate" in answer.headers) is (status == 407)
