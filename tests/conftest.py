@@ -76,9 +76,9 @@ _LONGEST_NAME = 200
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts other programs, so that ``-m "not slow"`` leaves it out."""
+    """Mark what starts other programs or is thorough, so that ``-m "not slow"`` leaves it out."""
     for item in items:
-        if _SLOW.intersection(item.path.parts):
+        if _SLOW.intersection(item.path.parts) or item.get_closest_marker("thorough"):
             item.add_marker("slow")
 
 

@@ -64,7 +64,7 @@ def folders(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
 
 
 @needs_lists
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.xdist_group("adblock")
 @pytest.mark.timeout(600)
 class TestLists:

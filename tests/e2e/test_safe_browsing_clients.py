@@ -21,7 +21,7 @@ from e2e.origin import PATIENCE, Origin, write_certificate
 from e2e.proxy import CHECKOUT
 from hushlist.cli import main
 
-pytestmark = [pytest.mark.slow, pytest.mark.xdist_group("safe browsing")]
+pytestmark = [pytest.mark.thorough, pytest.mark.xdist_group("safe browsing")]
 
 #: the title of Firefox's own page
 WARNING = "Visiting this website may harm your computer"

@@ -160,7 +160,7 @@ def stuffed(sample: bytes, unit: bytes, length: int) -> list[bytes]:
     return [many, sample[:middle] + many + sample[middle:]]
 
 
-@pytest.mark.slow
+@pytest.mark.thorough
 @pytest.mark.parametrize("parser", PARSERS.values(), ids=PARSERS)
 def test_a_long_text_takes_time_that_grows_as_its_length(parser: Parser) -> None:
     sample = next(iter(parser.samples()))[:2000]
