@@ -27,15 +27,13 @@ def is_patch(called: ast.expr) -> bool:
 def private_names_set(tree: ast.AST) -> Iterator[str]:
     """What is set on another object than ``self``: by an assignment or a patch, also in a program in a string."""
     for node in ast.walk(tree):
-        targets = getattr(node, "targets", None) or [getattr(node, "target", None)]
-        for target in (part for whole in filter(None, targets) for part in ast.walk(whole)):
-            is_set = isinstance(target, ast.Attribute) and isinstance(target.ctx, ast.Store)
-            if is_set and is_private(target.attr) and ast.unparse(target.value) not in ("self", "cls"):
-                yield ast.unparse(target)
-        if isinstance(node, ast.Call) and is_patch(node.func):
+        if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and is_private(node.attr):
+            if ast.unparse(node.value) not in ("self", "cls"):
+                yield ast.unparse(node)
+        elif isinstance(node, ast.Call) and is_patch(node.func):
             named = [own.value for own in node.args[:2] if isinstance(own, ast.Constant) and isinstance(own.value, str)]
             yield from (name for name in named if is_private(name.rpartition(".")[2]))
-        if isinstance(node, ast.Constant) and isinstance(node.value, str) and "import " in node.value:
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "import " in node.value:
             with suppress(SyntaxError):  # not a program
                 yield from private_names_set(ast.parse(node.value))
 
