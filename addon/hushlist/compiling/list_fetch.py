@@ -41,7 +41,7 @@ from urllib.request import (
 from hushlist import __version__
 from hushlist.errors import HushlistError, without_user
 from hushlist.system.compression import decompressed, fault_of
-from hushlist.url.host import EMBEDDING
+from hushlist.url.host import EMBEDDING, tunnelled_ipv4
 
 #: seconds that a server may say nothing; seconds that one fetch may take, whatever it says
 SILENCE, LONGEST_FETCH = 30.0, 600.0
@@ -257,6 +257,8 @@ def _is_outside(text: str) -> bool:
     if isinstance(address, IPv6Address) and any(address in network for network in EMBEDDING):
         address = IPv4Address(int(address) & 0xFFFFFFFF)
     if isinstance(address, IPv6Address) and (address not in _INTERNET or address in _SIX_TO_FOUR):
+        return False
+    if tunnelled_ipv4(b"[%s]" % str(address).encode()):  # an IPv4 address is none
         return False
     return address.is_global and not address.is_multicast
 

@@ -197,6 +197,7 @@ def test_a_redirect_leads_to_no_private_address_that_the_policy_does_not_name(
         *("127.0.0.1", "10.1.2.3", "100.64.0.1", "224.0.0.1", "fe80::1%lo", "fec0::1", "ff0e::1", "::ffff:192.168.0.1"),
         # through NAT64, 6to4, or as IPv6 once wrote an IPv4 address
         *("64:ff9b::a9fe:a9fe", "64:ff9b:1::a00:1", "2002:a00:1::1", "::7f00:1"),
+        *("2606:4700::5efe:10.0.0.1", "2606:4700::200:5efe:a00:1"),
     ],
 )
 def test_a_private_address_is_refused_before_anything_is_sent_there(
