@@ -5,11 +5,13 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
 
 from hushlist.cli import main
+from hushlist.compiling import prefix_service
 from hushlist.compiling.background_compiler import BackgroundCompiler
 from hushlist.compiling.list_outcome import ListUpdate, Outcome
 from hushlist.compiling.list_update import update_lists
@@ -21,6 +23,7 @@ from hushlist.lists.list_source import ProblemReport
 from hushlist.match.expressions import full_hash
 from hushlist.policy.policy_reader import read_policy, subscribed_lists
 from hushlist.policy.safe_browsing import SafeBrowsing
+from hushlist.safebrowsing.prefix_list import PrefixUpdate
 from hushlist.safebrowsing.v4_messages import (
     Checksum,
     FetchThreatListUpdatesResponse,
@@ -292,7 +295,7 @@ BOMB = HashList("mw-4b", b"9", False, RiceDeltaEncoded32Bit(0, 3, 2**31 - 1, byt
 RANGE = HashList(
     "mw-4b", b"9", True, compressed_removals=RiceDeltaEncoded32Bit(10**6, 3, 0, b""), sha256_checksum=bytes(32)
 )
-LONG = HashList("mw-4b", bytes(1 << 16), True, minimum_wait_duration=60.0)
+LONG = HashList("mw-4b", bytes((1 << 12) + 1), True, minimum_wait_duration=60.0)
 HOSTILE_V5 = {
     "a state that nobody could keep": encode_message(BatchGetHashListsResponse((LONG,))),
     "a checksum that lies": encode_message(BatchGetHashListsResponse((LIE,))),
@@ -316,6 +319,12 @@ def test_a_hostile_update_of_v5_leaves_the_last_good_list(tmp_path: Path, server
     server.bend = lambda _method, octets: (200, octets)
     server.put(MORE)
     assert (update(policy).outcome, copy_of(policy)) == (Outcome.UPDATED, prefixes(BAD, PATH, MORE))
+
+
+@pytest.mark.parametrize(("length", "is_kept"), [(1 << 12, True), ((1 << 12) + 1, False)])
+def test_a_state_has_so_many_octets_at_most(length: int, is_kept: bool) -> None:
+    update = PrefixUpdate(bytes(length), [], checksum=bytes(32))
+    assert (prefix_service._told(partial(lambda: update), 60.0) == (update, 60.0)) is is_kept
 
 
 @pytest.mark.parametrize("length", range(0, 60, 7))

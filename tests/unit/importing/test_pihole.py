@@ -317,7 +317,38 @@ def test_a_database_may_not_run_functions(tmp_path: Path) -> None:
     made = sqlite3.connect(tmp_path / "x.db")
     made.executescript('CREATE VIEW "group" AS SELECT hex(randomblob(9)) AS name;')
     made.close()
-    assert "it cannot be read" in bad(tmp_path / "x.db")
+    assert "not authorized" in bad(tmp_path / "x.db")
+
+
+def test_a_database_may_not_take_long(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pihole, "MOST_STEPS", 10)
+    tables, sum_of_all = (join.join(f"domainlist{own}" for own in range(9)) for join in (", ", ".id + "))
+    made = sqlite3.connect(database(tmp_path / "x.db"))
+    tables = tables.replace("domainlist", "domainlist AS domainlist")
+    made.executescript(f'DROP TABLE "group"; CREATE VIEW "group" AS SELECT 1 FROM {tables} WHERE {sum_of_all}.id < 0;')
+    made.close()
+    assert bad(tmp_path / "x.db").endswith("it cannot be read: interrupted")
+
+
+def test_so_much_of_a_database_is_read_at_most(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    rows = [row for table in ROWS.values() for row in table]
+    octets = 256 * len(rows) + sum(len(value) for row in rows for value in row if isinstance(value, str))
+    path = database(tmp_path / "x.db")
+    monkeypatch.setattr(pihole, "LONGEST_WHOLE", octets)
+    assert read_pihole(path)
+    monkeypatch.setattr(pihole, "LONGEST_WHOLE", octets - 1)
+    assert "longer than" in bad(path)
+
+
+def test_a_text_in_a_database_has_a_mebioctet_at_most(tmp_path: Path) -> None:
+    for length in (1 << 20, (1 << 20) + 1):
+        path = database(tmp_path / f"{length}.db")
+        made = sqlite3.connect(path)
+        made.execute("UPDATE domainlist SET comment = ? WHERE id = 1", ("x" * length,))
+        made.commit()
+        made.close()
+    assert read_pihole(tmp_path / f"{1 << 20}.db")
+    assert "too big" in bad(path)
 
 
 def test_a_link_in_an_archive_names_nothing(tmp_path: Path) -> None:

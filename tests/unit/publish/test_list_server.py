@@ -218,3 +218,9 @@ def test_who_does_not_take_an_answer_is_left(tmp_path: Path, monkeypatch: pytest
             sleep(0.1)
         else:
             pytest.fail("the update that nobody takes stands in the way of others")
+        deaf.settimeout(60)
+        received = 0
+        with suppress(ConnectionError):
+            while octets := deaf.recv(1 << 20):
+                received += len(octets)
+    assert received < 16_000_000

@@ -18,9 +18,11 @@ from hushlist.url.iri import (
     direction_faults,
     map_to_uri,
     normalize_nfc,
+    normalize_own_syntax,
     undo_html_escapes,
     undo_xml_escapes,
 )
+from hushlist.url.parts import Parts
 from hushlist.url.rfc3986 import resolve, split_generic
 from unit.hostile import LONG, octets, seconds, urls
 from unit.rows import each_row
@@ -197,3 +199,8 @@ def test_arabic_digits_alone_have_a_label_follow_the_bidi_rule() -> None:
     ((place, why),) = direction_faults(iri, find_rule("IRI").parse(iri))
     assert place == iri.index("ab")
     assert "RFC 5893" in why
+
+
+def test_a_name_with_other_octets_than_those_of_us_ascii_stays_as_it_is() -> None:
+    parts = Parts(b"hrn", None, b"c.example", None, b"/\xff")
+    assert normalize_own_syntax(parts) == parts

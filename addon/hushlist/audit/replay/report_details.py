@@ -98,7 +98,6 @@ def _list_facts(report: AuditReport, engine: Engine, most: int) -> dict[ListKey,
         rules[key] += 1
         if (terms.source, line, digest) in fired:
             hit[key] += 1
-            continue
         lines = unused.setdefault(key, [])
         # A line may have several rules; it is named if none of them fired.
         if (terms.source, line) in fired_lines or line in lines:

@@ -90,9 +90,9 @@ class _Structure:
                 at += 1
             elif character == '"':
                 self._is_string = not self._is_string
-            elif character in "{[":
+            elif character in ("{", "["):
                 self._depth += 1
-            elif self._depth and character in "}]":
+            elif self._depth and character in ("}", "]"):
                 self._depth -= 1
                 if not self._depth:
                     return at

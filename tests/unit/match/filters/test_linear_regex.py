@@ -48,6 +48,12 @@ def test_one_that_may_take_long_is_refused(source: str) -> None:
         linear_regex(source, match_case=False)
 
 
+def test_as_many_ways_are_taken_as_are_written_to_be() -> None:
+    assert linear_regex("(aa|bb)" * 8, match_case=False)
+    with pytest.raises(ValueError, match="a regular expression"):
+        linear_regex("(aa|bb)" * 8 + "c?", match_case=False)
+
+
 def test_as_many_characters_are_taken_as_are_written_to_be() -> None:
     assert linear_regex("a{2048}", match_case=False)
     with pytest.raises(ValueError, match="a regular expression"):

@@ -883,6 +883,7 @@ def test_a_host_is_added_for_a_client_that_trusts_the_proxy_and_refuses_twice(hu
     fail(hushlist, "closed.example", "connection closed")
     fail(hushlist, "closed.example", "connection closed")
     assert pinned.read_text() == before
+    assert hushlist.runtime.statistics.total == 12  # two that are blocked, and two that are no names
     fail(hushlist, "app.example")
     fail(hushlist, "app.example")
     added = pinned.read_text().removeprefix(before)

@@ -8,10 +8,12 @@ from types import SimpleNamespace
 from typing import cast
 
 import pytest
+from mitmproxy import http
+from mitmproxy.test import tflow
 
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service import graceful_stop
-from hushlist.proxy.service.graceful_stop import NOTICE, GracefulStop
+from hushlist.proxy.service.graceful_stop import LONGEST, NOTICE, GracefulStop
 
 
 @pytest.mark.parametrize(("is_balanced", "notice"), [(True, NOTICE), (False, 0.0)])
@@ -39,6 +41,46 @@ def test_who_asks_whether_it_is_ready_has_time_to_see_that_it_is_not(
 
     asyncio.run(stopped())
     assert steps == [notice, {"server": False}]
+
+
+def test_a_second_signal_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    ended: list[str] = []
+    master = SimpleNamespace(shutdown=lambda: ended.append("now"))
+    monkeypatch.setattr(graceful_stop, "ctx", SimpleNamespace(master=master))
+    monkeypatch.setattr(graceful_stop, "monotonic", lambda: 90.0)
+    runtime = cast(Runtime, SimpleNamespace(is_stopping=False))
+
+    async def stopped_twice() -> list[str]:
+        stop = GracefulStop(runtime)
+        stop.stop()
+        assert (ended, runtime.is_stopping, stop._latest) == ([], True, 90.0 + LONGEST)
+        stop.stop()
+        assert ended == ["now"]
+        return [task.get_name() for task in asyncio.all_tasks()]
+
+    assert asyncio.run(stopped_twice()).count("hushlist: stop") == 1
+
+
+def test_while_it_ends_an_answer_is_the_last_on_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+    announced: list[object] = []
+    monkeypatch.setattr(graceful_stop, "announce_end", lambda *told: announced.append(told))
+    stop = GracefulStop(cast(Runtime, SimpleNamespace(is_stopping=False)))
+
+    def answered(version: str, status: int = 200) -> str | None:
+        flow = tflow.tflow(resp=http.Response.make(status))
+        flow.request.http_version = version
+        stop.answered(flow)
+        assert flow.response is not None
+        assert announced == ([(flow.client_conn, 95.0)] if version == "HTTP/2.0" and stop._stopping else [])
+        return flow.response.headers.get("connection")
+
+    assert answered("HTTP/1.1") is None
+    stop._stopping, stop._latest = cast("asyncio.Task[None]", "it ends"), 90.0 + LONGEST
+    stop.answered(tflow.tflow())  # without an answer
+    versions = ("HTTP/1.0", "HTTP/1.1", "HTTP/2.0")
+    assert [answered(version) for version in versions] == ["close", "close", None]
+    announced.clear()
+    assert answered("HTTP/1.1", 101) is None
 
 
 def test_a_signal_that_is_ignored_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:

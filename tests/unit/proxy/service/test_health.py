@@ -6,8 +6,11 @@ import asyncio
 import json
 import socket
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from time import time
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 from mitmproxy.test import taddons
@@ -203,6 +206,31 @@ class TestPort:
                 port.close()
 
         asyncio.run(asyncio.wait_for(idle_and_asking(), 20))
+
+    def test_of_many_that_come_at_once_each_one_too_many_ends_the_oldest(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("hushlist.proxy.service.health.MOST_CONNECTIONS", 2)
+        ended: list[int] = []
+
+        class Writer:
+            def __init__(self, number: int) -> None:
+                self.transport = SimpleNamespace(abort=partial(ended.append, number))
+
+            def write(self, octets: bytes) -> None:
+                raise AssertionError(f"nobody has asked, and got {octets!r}")
+
+            def close(self) -> None:
+                pass
+
+        async def come_at_once() -> None:
+            port = HealthPort(Runtime())
+            for number in range(4):
+                serving = port._serve(asyncio.StreamReader(), cast(asyncio.StreamWriter, Writer(number)))
+                tasks.append(asyncio.create_task(serving))
+            await asyncio.sleep(0)
+
+        tasks: list[asyncio.Task[None]] = []
+        asyncio.run(come_at_once())
+        assert ended == [0, 1]
 
     def test_a_port_that_is_taken_is_an_error(self) -> None:
         async def open_twice() -> None:

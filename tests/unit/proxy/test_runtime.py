@@ -1,0 +1,80 @@
+"""What a runtime does when it takes another policy, and when it has none any more."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import cast
+
+import pytest
+
+from hushlist.decide.engine import Engine
+from hushlist.proxy import runtime as module
+from hushlist.proxy.runtime import Runtime
+
+EVENTS: list[tuple[str, tuple[str, ...]]] = []
+#: policies whose quotas are counted, and settings of logs
+OPENED: list[object] = []
+
+
+class Channels:
+    """In place of a notifier."""
+
+    def __init__(self, names: tuple[str, ...] = ()) -> None:
+        self.names = names
+        EVENTS.append(("opened", names))
+
+    def close(self) -> None:
+        EVENTS.append(("closed", self.names))
+
+
+@pytest.fixture
+def runtime(monkeypatch: pytest.MonkeyPatch) -> Runtime:
+    monkeypatch.setattr(module, "Notifier", Channels)
+    monkeypatch.setattr(Runtime, "open_quotas", lambda _, policy: OPENED.append(policy))
+    monkeypatch.setattr(Runtime, "_open_journal", lambda _, settings: OPENED.append(settings))
+    EVENTS.clear()
+    OPENED.clear()
+    return Runtime()
+
+
+def engine_of(*notify: str, log: str | None = None) -> Engine:
+    policy = SimpleNamespace(notify=notify, log=log, on_failure=f"as {notify} say")
+    return cast(Engine, SimpleNamespace(policy=policy))
+
+
+def test_channels_are_opened_anew_where_a_policy_names_others_and_closed(runtime: Runtime) -> None:
+    runtime.use(engine_of(), None)
+    assert EVENTS == [("opened", ())]
+    runtime.use(engine_of("a"), None)
+    runtime.use(engine_of("a"), None)
+    runtime.use(engine_of("b"), None)
+    runtime.close()
+    assert EVENTS[1:] == [
+        ("closed", ()),
+        ("opened", ("a",)),
+        ("closed", ("a",)),
+        ("opened", ("b",)),
+        ("closed", ("b",)),
+    ]
+
+
+def test_a_log_is_opened_anew_where_a_policy_says_something_else_of_it(runtime: Runtime) -> None:
+    engines = [engine_of(log=log) for log in (None, "a", "a", "b")]
+    for engine in engines:
+        runtime.use(engine, None)
+    none, first, same, other = (engine.policy for engine in engines)
+    assert [none, first, "a", same, other, "b"] == OPENED
+
+
+def test_who_keeps_what_a_policy_said_is_told_that_there_is_another_or_none(runtime: Runtime) -> None:
+    engine, numbers = engine_of("a"), [runtime.policies]
+    runtime.problem = "the last change has mistakes"
+    runtime.use(engine, None)
+    assert (runtime.engine, runtime.problem) == (engine, None)
+    assert runtime.failure_policy.on_failure == "as ('a',) say"  # type: ignore[comparison-overlap]
+    numbers.append(runtime.policies)
+    runtime.give_up("somebody has changed the index")
+    assert (runtime.engine, runtime.problem) == (None, "somebody has changed the index")
+    numbers.append(runtime.policies)
+    assert len({*numbers}) == 3
+    runtime.close()
