@@ -60,7 +60,7 @@ def examine_proxy(host: str, port: int, authority: Path) -> Iterator[Diagnosis]:
 
 def _ask(connection: HTTPConnection, target: str) -> _Answer:
     try:
-        connection.request("GET", target, headers={"Host": HOST})
+        connection.request("GET", target)
         response = connection.getresponse()
         return _Answer(response.status, response.read(_LONGEST))
     finally:

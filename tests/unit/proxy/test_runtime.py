@@ -27,11 +27,22 @@ class Channels:
         EVENTS.append(("closed", self.names))
 
 
+class Log:
+    """In place of what writes a log."""
+
+    def __init__(self, settings: str) -> None:
+        self.settings = settings
+        OPENED.append(settings)
+
+    def close(self) -> None:
+        OPENED.append(f"{self.settings} is closed")
+
+
 @pytest.fixture
 def runtime(monkeypatch: pytest.MonkeyPatch) -> Runtime:
     monkeypatch.setattr(module, "Notifier", Channels)
     monkeypatch.setattr(Runtime, "open_quotas", lambda _, policy: OPENED.append(policy))
-    monkeypatch.setattr(Runtime, "_open_journal", lambda _, settings: OPENED.append(settings))
+    monkeypatch.setattr(module, "LogWriter", Log)
     EVENTS.clear()
     OPENED.clear()
     return Runtime()
@@ -62,8 +73,10 @@ def test_a_log_is_opened_anew_where_a_policy_says_something_else_of_it(runtime: 
     engines = [engine_of(log=log) for log in (None, "a", "a", "b")]
     for engine in engines:
         runtime.use(engine, None)
+    runtime.close()
     none, first, same, other = (engine.policy for engine in engines)
-    assert [none, first, "a", same, other, "b"] == OPENED
+    told = [none, first, "a", same, other, "a is closed", "b", "b is closed"]
+    assert told == OPENED
 
 
 def test_who_keeps_what_a_policy_said_is_told_that_there_is_another_or_none(runtime: Runtime) -> None:

@@ -64,23 +64,27 @@ def test_a_second_signal_ends_it_at_once(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_while_it_ends_an_answer_is_the_last_on_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
     announced: list[object] = []
     monkeypatch.setattr(graceful_stop, "announce_end", lambda *told: announced.append(told))
+    monkeypatch.setattr(graceful_stop, "monotonic", lambda: 90.0)
+    monkeypatch.setattr(graceful_stop, "ctx", SimpleNamespace(master=SimpleNamespace(shutdown=lambda: None)))
     stop = GracefulStop(cast(Runtime, SimpleNamespace(is_stopping=False)))
 
-    def answered(version: str, status: int = 200) -> str | None:
+    def answered(version: str, status: int = 200) -> tuple[str | None, list[object]]:
         flow = tflow.tflow(resp=http.Response.make(status))
         flow.request.http_version = version
+        announced.clear()
         stop.answered(flow)
         assert flow.response is not None
-        assert announced == ([(flow.client_conn, 95.0)] if version == "HTTP/2.0" and stop._stopping else [])
-        return flow.response.headers.get("connection")
+        return flow.response.headers.get("connection"), [own == (flow.client_conn, 95.0) for own in announced]
 
-    assert answered("HTTP/1.1") is None
-    stop._stopping, stop._latest = cast("asyncio.Task[None]", "it ends"), 90.0 + LONGEST
-    stop.answered(tflow.tflow())  # without an answer
-    versions = ("HTTP/1.0", "HTTP/1.1", "HTTP/2.0")
-    assert [answered(version) for version in versions] == ["close", "close", None]
-    announced.clear()
-    assert answered("HTTP/1.1", 101) is None
+    async def stopped() -> None:
+        assert [answered(version) for version in ("HTTP/1.1", "HTTP/2.0")] == [(None, [])] * 2
+        stop.stop()
+        stop.answered(tflow.tflow())  # without an answer
+        assert [answered(version) for version in ("HTTP/1.0", "HTTP/1.1")] == [("close", [])] * 2
+        assert answered("HTTP/1.1", 101) == (None, [])  # a WebSocket goes on
+        assert answered("HTTP/2.0") == (None, [True])
+
+    asyncio.run(stopped())
 
 
 def test_a_signal_that_is_ignored_stays_so(monkeypatch: pytest.MonkeyPatch) -> None:
