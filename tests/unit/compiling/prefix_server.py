@@ -79,6 +79,9 @@ class PrefixServer:
                 self._answer(b"")
 
             def do_POST(self) -> None:
+                if self.headers["Content-Type"] != "application/x-protobuf":
+                    self.send_error(415)
+                    return
                 self._answer(self.rfile.read(int(self.headers["Content-Length"])))
 
             def _answer(self, body: bytes) -> None:

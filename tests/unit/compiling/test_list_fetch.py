@@ -15,6 +15,7 @@ import zstandard
 from hushlist.compiling import list_fetch
 from hushlist.compiling.list_fetch import Fetched, FetchError, fetch
 from unit.compiling.https_origin import Handler, HttpsOrigin, Page
+from unit.rows import each_row
 
 LIST = b"blocked.example\n" * 1000
 LONGEST = 1 << 20
@@ -369,3 +370,27 @@ def test_the_proxy_of_the_environment_is_asked_unless_it_is_the_filter_itself(
         assert file.getvalue() == LIST
         monkeypatch.setenv("no_proxy", "localhost")
         assert fetched(f"{origin.url}/list")[0] == LIST
+
+
+@each_row(
+    ("proxy", "is_own"),
+    [
+        ("http://127.0.0.1:3128", True),
+        ("127.0.0.1:3128", True),
+        ("http://127.0.0.1:3129", False),
+        ("http://127.0.0.1", False),
+        ("http://192.0.2.1:3128", False),
+        ("http://127.0.0.1:x", False),
+    ],
+)
+def test_a_proxy_is_this_one_by_its_port_and_an_address_of_this_machine(proxy: str, is_own: bool) -> None:
+    assert list_fetch._is_own(proxy, [1, 3128]) is is_own
+
+
+@pytest.mark.parametrize("name", ["SSL_CERT_FILE", "SSL_CERT_DIR"])
+def test_authorities_are_read_again_where_the_environment_names_others(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    before = list_fetch._authorities()
+    monkeypatch.setenv(name, "/elsewhere")
+    assert list_fetch._authorities() != before

@@ -194,6 +194,12 @@ def test_a_server_that_fails_is_left_alone_by_the_book(tmp_path: Path, server: P
     assert found.outcome is Outcome.UNCHANGED
     assert own.store.state().faults == 0
     assert copy_of(policy) == prefixes(BAD, PATH)
+    for status, faults in ((503, 1), (503, 2), (200, 0)):
+        server.bend = lambda _method, octets, status=status: (status, octets)  # type: ignore[misc]
+        update(policy)
+        (own,) = subscribed_lists(policy)
+        assert own.subscription.prefixes is not None
+        assert server_store(policy, own.subscription.prefixes.service).state().faults == faults
 
 
 # -- several lists of one server ---------------------------------------------------------------------------------------

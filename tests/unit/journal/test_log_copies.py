@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import re
+import select
 import socket
+import struct
 import subprocess
 import sys
 import threading
@@ -257,3 +259,20 @@ def test_the_head_of_a_message_has_no_more_than_it_may() -> None:
         message = syslog_message(fields, to_line(fields), host=host, process=1)
         assert MESSAGE.fullmatch(message)
         assert message.split(b" ")[2].decode() == shown
+
+
+def test_a_connection_has_ended_where_the_server_closed_or_broke_it() -> None:
+    for breaks in (False, True):
+        with socket.create_server(("127.0.0.1", 0)) as listener:
+            own = socket.create_connection(listener.getsockname())
+            server, _ = listener.accept()
+        with own, server:
+            assert not module._has_ended(own)
+            server.sendall(b"what a server says is not read")
+            select.select([own], [], [], 60)
+            assert not module._has_ended(own)
+            if breaks:
+                server.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
+            server.close()
+            select.select([own], [], [], 60)
+            assert module._has_ended(own)

@@ -255,3 +255,10 @@ def test_what_is_no_reference_is_none(text: str) -> None:
 def test_a_text_may_be_so_long(length: int, is_cut: bool) -> None:
     url = "http://ads.example/".ljust(length, "x")
     assert str(record(url).fields(KEPT)["url"]) == (url[:MOST_SHOWN] + "..." if is_cut else url)
+
+
+def test_a_key_that_vanishes_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("os.link", lambda *_: None)
+    with pytest.raises(FileNotFoundError, match=r"it vanished$"):
+        keep_key(tmp_path)
+    assert list(tmp_path.iterdir()) == []

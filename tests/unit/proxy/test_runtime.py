@@ -31,6 +31,8 @@ class Log:
     """In place of what writes a log."""
 
     def __init__(self, settings: str) -> None:
+        if settings == "broken":
+            raise RuntimeError("it cannot be written")
         self.settings = settings
         OPENED.append(settings)
 
@@ -77,6 +79,13 @@ def test_a_log_is_opened_anew_where_a_policy_says_something_else_of_it(runtime: 
     none, first, same, other = (engine.policy for engine in engines)
     told = [none, first, "a", same, other, "a is closed", "b", "b is closed"]
     assert told == OPENED
+
+
+def test_a_log_that_cannot_be_written_leaves_none(runtime: Runtime) -> None:
+    runtime.use(engine_of(log="a"), None)
+    assert isinstance(runtime.journal, Log)
+    runtime.use(engine_of(log="broken"), None)
+    assert runtime.journal is None
 
 
 def test_who_keeps_what_a_policy_said_is_told_that_there_is_another_or_none(runtime: Runtime) -> None:

@@ -289,3 +289,14 @@ def test_what_is_added_while_minutes_are_exchanged_counts_once(
     monkeypatch.setattr(store, "writing", written)
     first()
     assert minutes.extended(["user:jo"], GAMES, NOW - DAY, NOW + DAY) == 30
+
+
+@IN_FILE
+def test_what_is_read_is_no_change_any_more(made: Made, file: Path) -> None:
+    own, other = made(), made()
+    own.exchange()
+    other.note("user:jo", GAMES, NOW)
+    other.exchange()
+    own.exchange()
+    assert own.used("user:jo", GAMES, 0, NOW + 1) == 1
+    assert not own._is_changed()

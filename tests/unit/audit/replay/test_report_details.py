@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import sha256
 from pathlib import Path
 
+from hushlist.audit.replay import report_details
 from hushlist.audit.replay.audit_report import ListFacts, ReplayOptions, UnusedRule
 from hushlist.audit.replay.partition import tallied_report
 from hushlist.audit.replay.report_details import add_details, digest_policy, explain_record
@@ -15,6 +16,7 @@ from hushlist.decide.engine import Engine
 from hushlist.match.expressions import full_hash
 from hushlist.url.hashed_uri import HashedUri, HashKey
 from unit.audit.samples import AT_NOW, NOW, RECORDS, tally_of, write_policy
+from unit.rows import each_row
 
 
 def facts(engine: Engine, records: list[RecordedRequest], unused: int = 10) -> dict[str, ListFacts]:
@@ -91,3 +93,19 @@ def test_a_policy_s_digest_changes_with_each_of_its_files(tmp_path: Path) -> Non
     }
     write_policy(tmp_path, **{"more.domains": "other.example\n"})
     assert digest_policy(path, load_engine(path).policy).digest != before.digest
+
+
+@each_row(
+    ("rule", "digests"),
+    [
+        ("sha256:00ff", [bytes([0, 255])]),
+        ("sealed:00ff", [bytes([0, 255])]),
+        ("hashed:p:x-sha256=00ff+host", [bytes([0, 255])]),
+        ("http://h.example/a (match: string)", [full_hash(b"http://h.example/a")]),
+        ("h.example/a", [full_hash(b"h.example/a"), full_hash(b"h.example/a/")]),
+        ("h.example/a/", [full_hash(b"h.example/a/"), full_hash(b"h.example/a")]),
+        ("sha256", [full_hash(b"sha256"), full_hash(b"sha256/")]),
+    ],
+)
+def test_a_rule_has_the_keys_that_the_index_has_of_it(rule: str, digests: list[bytes]) -> None:
+    assert [*report_details._digests_of(rule)] == digests

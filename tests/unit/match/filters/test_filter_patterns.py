@@ -53,3 +53,26 @@ def test_ten_times_the_url_takes_little_more_than_ten_times_as_long(pattern: str
         return process_time() - start
 
     assert seconds(200_000) < 40 * max(seconds(20_000), 0.005)
+
+
+@each_row(
+    ("pattern", "urls"),
+    [
+        ("||b.a/|", ["http://b.a/", "http://x.b.a/"]),
+        ("||a/|", ["http://a/", "http://b.a/", "http://x.b.a/", "http://xb.a/"]),
+        ("|http://b.a/|", ["http://b.a/"]),
+        ("http://b.a/|", ["http://b.a/"]),
+        ("p://xb.a/|", ["http://xb.a/"]),
+        ("xhttp://b.a/|", []),
+        ("a/|", ["http://a/", "http://b.a/", "http://x.b.a/", "http://xb.a/", "http://c/?a/"]),
+        ("||*.a/|", ["http://b.a/", "http://x.b.a/", "http://xb.a/"]),
+        ("||c/?a^|", ["http://c/?a/"]),
+    ],
+)
+def test_a_pattern_that_ends_with_the_url_fits_at_its_end_alone(pattern: str, urls: list[str]) -> None:
+    test, fitting = pattern_test(shape_of(pattern.encode())), []
+    for url in ("http://a/", "http://b.a/", "http://x.b.a/", "http://xb.a/", "http://c/?a/", "http://c/?a/x"):
+        host = url[7:].partition("/")[0]
+        if test(text_of(url.encode()), 7, 7 + len(host)):
+            fitting.append(url)
+    assert fitting == urls
