@@ -57,6 +57,16 @@ def parsers(parser: argparse.ArgumentParser) -> Iterator[argparse.ArgumentParser
             yield from parsers(below)
 
 
+def test_every_option_is_called_as_in_scripts_that_use_it() -> None:
+    """Who changes a name on purpose changes the file, too: other people's scripts have it."""
+    found = [
+        " ".join((parser.prog, *(name for action in parser._actions for name in action.option_strings)))
+        for parser in parsers(cli.make_parser())
+    ]
+    published = Path(__file__).with_name("options.txt").read_text("utf-8")
+    assert [line.replace(" -h --help", "") for line in found] == published.splitlines()
+
+
 def test_what_the_help_calls_a_default_is_one() -> None:
     told = {
         f"{parser.prog} {action.option_strings[-1]}": (action, found[1])

@@ -102,7 +102,8 @@ def test_progress_goes_from_nothing_to_all(engine: Engine, sources: list[str], s
 
 
 def test_processes_count_as_one_does(engine: Engine, sources: list[str], small: None) -> None:
-    one, _ = audit(engine, ReplayWork(sources, AT_NOW))
+    one, jobs = audit(engine, ReplayWork(sources, AT_NOW))
+    assert jobs == 1
     steps: list[tuple[str, int, int]] = []
     several, jobs = audit(engine, ReplayWork(sources, AT_NOW, jobs=2), lambda *step: steps.append(step))
     assert jobs == 2

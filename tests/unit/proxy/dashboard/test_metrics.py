@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from hushlist.fleet.proxy_records import ProxyRecord
 from hushlist.journal.log_record import LogRecord
 from hushlist.policy.groups import Client
 from hushlist.proxy.dashboard.metrics import escaped, metrics, summary
@@ -172,3 +173,20 @@ def test_every_label_is_read_as_it_was(text: str) -> None:
     found = _SAMPLE.fullmatch(line)
     assert found
     assert unescaped(_LABEL.findall(found[2])[0][1]) == text.encode("utf-8", "backslashreplace").decode()
+
+
+def test_each_proxy_has_its_own_figures(runtime: Runtime) -> None:
+    runtime.fleet = (
+        ProxyRecord("a:1", 4e12, version="1", policy_digest="2e" * 32, index_digest="1f" * 32),
+        ProxyRecord("b:1", 7.0, version="1", policy_digest="2e" * 32, index_digest="1f" * 32),
+    )
+    lines = [line for line in metrics(runtime).splitlines() if line.startswith("hushlist_fleet")]
+    common = 'version="1",policy="2e2e2e2e2e2e",index="1f1f1f1f1f1f"'
+    assert lines == [
+        f'hushlist_fleet_proxy_info{{proxy="a:1",{common}}} 1',
+        f'hushlist_fleet_proxy_info{{proxy="b:1",{common}}} 1',
+        'hushlist_fleet_proxy_seen_timestamp_seconds{proxy="a:1"} 4000000000000',
+        'hushlist_fleet_proxy_seen_timestamp_seconds{proxy="b:1"} 7',
+        'hushlist_fleet_proxy_troubled{proxy="a:1"} 0',
+        'hushlist_fleet_proxy_troubled{proxy="b:1"} 1',
+    ]

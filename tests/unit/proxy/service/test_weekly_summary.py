@@ -16,7 +16,9 @@ from mitmproxy.test import taddons, tflow
 from hushlist.notify.notifier import Notice
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.dashboard.history_page import History
+from hushlist.proxy.languages import live_texts
 from hushlist.proxy.service.weekly_summary import send_weekly_summary, summary_of
+from unit.proxy.outline import outline
 
 MARKUP = "<img src=x>"
 BERLIN = ZoneInfo("Europe/Berlin")
@@ -121,6 +123,64 @@ def test_without_a_policy_or_a_store_nothing_is_raised(hushlist: Hushlist, use: 
     overrides, hushlist.runtime.overrides = hushlist.runtime.overrides, None
     send_weekly_summary(hushlist.runtime, a_monday())
     hushlist.runtime.overrides = overrides
+
+
+PAGE = """\
+html lang=en dir=$dir
+  head
+    meta charset=utf-8
+    title | Hushlist: the week to 28 December 2026
+  body style=font-family:sans-serif
+    h1 style=font-size:20px | Hushlist: the week to 28 December 2026
+    p | Requests in the log: 4. Stopped: 1. Times are by the clock of UTC.
+    table style=border-collapse:collapse
+      thead
+        tr
+          th scope=col CELL | $day
+          th scope=col CELL | $requests
+          th scope=col CELL | $stopped
+          th scope=col CELL
+      tbody
+        tr
+          td CELL | 21 December 2026
+          td CELL | 4
+          td CELL | 1
+          td CELL
+            span aria-hidden=true style=white-space:nowrap
+              span style=display:inline-block;height:12px;width:50px;background:#b3261e
+              span style=display:inline-block;height:12px;width:150px;background:#9db6ee
+        tr
+          td CELL | 22 December 2026
+          td CELL | 0
+          td CELL | 0
+          td CELL
+            span aria-hidden=true style=white-space:nowrap
+    h2 style=font-size:16px | $stopped_client
+    table style=border-collapse:collapse
+      thead
+        tr
+          th scope=col CELL | $name
+          th scope=col CELL | $stopped
+      tbody
+        tr
+          td CELL | jo
+          td CELL | 2
+    h2 style=font-size:16px | $stopped_host
+    p | $nothing
+"""
+
+
+def test_the_page_and_the_message_have_each_day_and_what_was_stopped_most() -> None:
+    bars = [("2026-12-21", 4, 1), ("2026-12-22", 0, 0)]
+    notice = summary_of(History("week", "UTC", bars, {"client": [("jo", 2)], "host": []}), date(2026, 12, 28), "en")
+    assert notice.html is not None
+    page = outline(notice.html, live_texts()["en"])
+    assert page.replace("style=padding:4px 6px;text-align:left;vertical-align:top", "CELL") + "\n" == PAGE
+    days = ["21 December 2026: 4, Stopped: 1", "22 December 2026: 0, Stopped: 0"]
+    most = ["", "Clients stopped most:", "jo: 2", "", "Sites stopped most:", "Nothing at present."]
+    assert notice.message.splitlines()[1:] == [*days, *most]
+    week = {"days": [list(bar) for bar in bars], "stopped": {"client": [("jo", 2)], "host": []}}
+    assert notice.details == {"week": week}
 
 
 def test_no_name_begins_a_line_of_its_own() -> None:
