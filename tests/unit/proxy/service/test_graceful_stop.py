@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import asyncio
 import signal
+from collections.abc import Callable
 from types import SimpleNamespace
-from typing import cast
+from typing import Any, cast
 
 import pytest
 from mitmproxy import http
@@ -96,3 +97,136 @@ def test_a_signal_that_is_ignored_stays_so(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(graceful_stop.signal, "getsignal", handlers.get)
     GracefulStop(cast(Runtime, SimpleNamespace(is_stopping=False))).run(is_balanced=False)
     assert taken == [signal.SIGTERM]
+
+
+class Program:
+    """One that ends, by a clock of its own; whoever waits moves that on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.now = self.start = 1000.0
+        self.connections: list[Any] = []
+        #: by name, when each was closed
+        self.closed: dict[str, float] = {}
+        self.stop = GracefulStop(cast(Runtime, SimpleNamespace(is_stopping=False)))
+        self._patch = monkeypatch
+        for name, own in {
+            "time": lambda: self.now,
+            "monotonic": lambda: self.now,
+            "all_connections": lambda: tuple(self.connections),
+            "end_connection": self._end,
+            "transport_of": lambda client: client.transport,
+        }.items():
+            monkeypatch.setattr(graceful_stop, name, own)
+
+    def connect(self, name: str, quiet: float, transport_protocol: str = "tcp") -> Any:
+        """A client on whose connection nothing has flowed for so many seconds."""
+        client = tflow.tclient_conn()
+        client.id, client.transport_protocol = name, transport_protocol  # type: ignore[assignment]
+        last = SimpleNamespace(last_activity=self.now - quiet)
+        self.connections.append(SimpleNamespace(client=client, timeout_watchdog=last))
+        return client
+
+    def ask(self, client: Any, **more: object) -> http.HTTPFlow:
+        flow = tflow.tflow(client_conn=client)
+        flow.live = True
+        vars(flow).update(more)
+        self.stop.note(flow)
+        return flow
+
+    def _end(self, client: Any) -> None:
+        self.closed.setdefault(client.id, round(self.now - self.start, 2))
+
+    def seconds(self, then: Callable[[float], None] = lambda _: None) -> float:
+        """How long it takes to end; ``then`` is called with the seconds at each of its looks."""
+
+        async def ends() -> None:
+            ended = asyncio.Event()
+
+            async def sleep(seconds: float) -> None:
+                self.now += seconds
+                then(self.now - self.start)
+
+            options, master = SimpleNamespace(update=lambda **_: None), SimpleNamespace(shutdown=ended.set)
+            self._patch.setattr(graceful_stop, "ctx", SimpleNamespace(options=options, master=master))
+            own = SimpleNamespace(sleep=sleep, get_running_loop=asyncio.get_running_loop)
+            self._patch.setattr(graceful_stop, "asyncio", own)
+            self.stop.stop()
+            await asyncio.wait_for(ended.wait(), 60)
+
+        asyncio.run(ends())
+        return round(self.now - self.start, 2)
+
+
+@pytest.fixture
+def program(monkeypatch: pytest.MonkeyPatch) -> Program:
+    return Program(monkeypatch)
+
+
+def test_where_nothing_is_open_it_ends_at_once(program: Program, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level("INFO"):
+        assert program.seconds() == 0
+    assert caplog.messages == ["hushlist: stopping: what is open has 10 seconds to end"]
+
+
+def test_a_request_is_waited_for_and_its_connection_is_then_closed(program: Program) -> None:
+    flow = program.ask(program.connect("asking", quiet=60))
+
+    def then(seconds: float) -> None:
+        if seconds > 2:
+            flow.live = False
+        if seconds > 3:
+            program.connections.clear()
+
+    assert program.seconds(then) == 3.05
+    assert program.closed == {"asking": 2.05}
+
+
+def test_a_request_that_never_ends_holds_nobody_and_is_told_of(
+    program: Program, caplog: pytest.LogCaptureFixture
+) -> None:
+    kept = program.ask(program.connect("asking", quiet=0))
+    assert program.seconds() == pytest.approx(LONGEST, abs=0.06)
+    assert (kept.live, program.closed) == (True, {})
+    assert caplog.messages == ["hushlist: 1 request ended unfinished"]
+
+
+@pytest.mark.parametrize(("quiet", "protocol", "closed"), [(1.0, "tcp", 0.0), (0.98, "tcp", 0.05), (60.0, "udp", None)])
+def test_a_connection_without_a_request_is_closed_once_it_is_quiet(
+    program: Program, quiet: float, protocol: str, closed: float | None
+) -> None:
+    program.connect("idle", quiet, protocol)
+
+    def then(seconds: float) -> None:
+        if program.closed:
+            program.connections.clear()
+
+    assert program.seconds(then) == (0.0 if closed is None else closed + 0.05)
+    assert program.closed == ({} if closed is None else {"idle": closed})
+
+
+def test_a_web_socket_is_no_request_that_is_waited_for(program: Program, caplog: pytest.LogCaptureFixture) -> None:
+    kept = program.ask(program.connect("talking", quiet=60), websocket=object())
+
+    def then(seconds: float) -> None:
+        if seconds > 0:
+            program.connections.clear()
+
+    assert program.seconds(then) == 0.05
+    assert (kept.live, program.closed, caplog.messages) == (True, {"talking": 0.0}, [])
+
+
+def test_what_is_still_to_be_written_is_waited_for(program: Program) -> None:
+    class Transport:
+        left = 5
+
+        def get_write_buffer_size(self) -> int:
+            return self.left
+
+    transport = Transport()
+    program.stop.connected(cast(Any, SimpleNamespace(transport=None)))
+    program.stop.connected(cast(Any, SimpleNamespace(transport=transport)))
+
+    def then(seconds: float) -> None:
+        transport.left = 0 if seconds > 0.5 else 1
+
+    assert program.seconds(then) == 0.55

@@ -6,7 +6,9 @@ import os
 import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
-from time import time
+from time import monotonic, time
+from types import SimpleNamespace
+from typing import Any, cast
 from urllib.parse import urlsplit
 
 import pytest
@@ -448,3 +450,90 @@ def test_while_there_is_no_policy_that_is_said_again_and_again(
 
     asyncio.run(running(hushlist, policy, steps))
     assert hushlist.runtime.engine is None
+
+
+class Fetching:
+    """A proxy with a list from elsewhere, while it runs; what fetching gives is as told."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *results: list[tuple[bool, str]] | Exception) -> None:
+        self.looks, self.asked, self.moments = 0, list[tuple[tuple[int, ...], Path]](), list[float]()
+        left = list(results)
+        state = SimpleNamespace(is_due=lambda now: bool(left) and now > 0)
+        own = SimpleNamespace(subscription=SimpleNamespace(url="https://h.example/list"), store=self)
+        engine = SimpleNamespace(policy=SimpleNamespace(subscribed=[own]), index=SimpleNamespace(is_as_opened=True))
+        self.state, self.runtime = (lambda: state), SimpleNamespace(engine=engine, own_ports=(), list_states={})
+
+        class Compiler:
+            is_stopped = True
+
+            def __init__(compiler, own_ports: tuple[int, ...] = ()) -> None:  # noqa: N805
+                compiler.ports = own_ports
+
+            def compile(self, *_: object, **__: object) -> None:
+                raise PolicyError([], {})
+
+            def update(compiler: Any, path: Path) -> list[tuple[bool, str]]:  # noqa: N805
+                self.asked.append((compiler.ports, path))
+                self.moments.append(monotonic())
+                result = left.pop(0)
+                if isinstance(result, Exception):
+                    raise result
+                return result
+
+            def stop(self) -> None:
+                """It does nothing in the background."""
+
+        def look(runtime: object, now: object) -> None:
+            assert runtime is self.runtime
+            self.looks += 1
+
+        monkeypatch.setattr(policy_watch, "BackgroundCompiler", Compiler)
+        monkeypatch.setattr(policy_watch, "send_weekly_summary", look)
+        monkeypatch.setattr(policy_watch, "DUE_INTERVAL", 0.001)
+
+    def run(self, policy: Path, until: Callable[[], bool]) -> None:
+        async def life() -> None:
+            watch = policy_watch.PolicyWatch(cast(Runtime, self.runtime))
+            watch.run()
+            watch.load(policy, [8080])
+            try:
+                async with asyncio.timeout(PATIENCE):
+                    while not until():
+                        await asyncio.sleep(0.001)
+            finally:
+                watch.close()
+
+        asyncio.run(life())
+
+
+def test_lists_that_are_due_are_fetched_and_what_became_of_them_is_told(
+    policy: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(policy_watch, "RETRY", 0.05)
+    wrong = PolicyError([Problem("policy.yaml", 7, "lists", "no such thing")], {})
+    fetching = Fetching(monkeypatch, [(True, "it is new"), (False, "it is held back")], wrong, RuntimeError("odd"))
+    caplog.set_level(logging.INFO)
+
+    def told() -> list[tuple[int, str]]:
+        changes = "hushlist: the change is not used"
+        return [(one.levelno, one.message) for one in caplog.records if not one.message.startswith(changes)]
+
+    fetching.run(policy, lambda: len(told()) == 4)
+    assert told()[:3] == [
+        (logging.INFO, "hushlist: it is new"),
+        (logging.WARNING, "hushlist: it is held back"),
+        (logging.ERROR, "hushlist: no list could be fetched:\npolicy.yaml:7: lists: no such thing"),
+    ]
+    level, words = told()[3]
+    assert level == logging.ERROR
+    assert words.startswith("hushlist: no list could be fetched\n")
+    assert words.endswith("RuntimeError: odd")
+    assert fetching.asked == [((8080,), policy)] * 3
+    assert [*fetching.runtime.list_states] == ["https://h.example/list"]
+    assert fetching.moments[2] - fetching.moments[0] >= 0.1  # what stays due, as on a full disk, waits for a while
+
+
+def test_no_list_is_fetched_before_it_is_due(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    fetching = Fetching(monkeypatch)
+    fetching.run(policy, lambda: fetching.looks == 5)
+    assert fetching.asked == []

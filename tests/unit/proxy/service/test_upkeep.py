@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Callable, Iterator
 from datetime import UTC, datetime, timedelta
+from types import SimpleNamespace
 
 import mitmproxy_rs
 import pytest
@@ -16,7 +18,8 @@ from mitmproxy.test import taddons
 
 from hushlist.notify.notifier import Notice
 from hushlist.proxy.addon import Hushlist
-from hushlist.proxy.service.upkeep import NOTICES, Upkeep, date_by_day, look_for_name_servers
+from hushlist.proxy.service import upkeep
+from hushlist.proxy.service.upkeep import INTERVAL, NOTICES, Upkeep, date_by_day, look_for_name_servers
 
 pytestmark = pytest.mark.usefixtures("own_folders")
 
@@ -72,7 +75,7 @@ def look(
 
 
 def test_the_authoritys_end_is_told_in_time_and_again_as_it_comes_nearer(
-    look: Callable[[float], None], notices: list[Notice], store: CertStore
+    look: Callable[[float], None], notices: list[Notice], store: CertStore, caplog: pytest.LogCaptureFixture
 ) -> None:
     for hour in range(120 * 24, -48, -1):
         look(hour / 24)
@@ -80,6 +83,8 @@ def test_the_authoritys_end_is_told_in_time_and_again_as_it_comes_nearer(
     assert str(store.default_ca.notafter.year) in notices[0].title
     assert notices[0].details == {"authority": {"ends": store.default_ca.notafter.isoformat()}}
     assert "mitmproxy-ca" in notices[0].message
+    assert caplog.messages[0].endswith(f"ends on {store.default_ca.notafter:%Y-%m-%d}: see hushlist doctor")
+    assert len(caplog.messages) == len(NOTICES)
 
 
 def test_a_proxy_that_starts_late_tells_it_once(look: Callable[[float], None], notices: list[Notice]) -> None:
@@ -122,6 +127,33 @@ def test_another_mitmproxy_stops_nothing(
     look(1)
     look(1)
     assert caplog.text.count("something that mitmproxy keeps cannot be renewed") == 1
+
+
+def test_it_looks_at_once_and_each_minute_until_it_is_closed(
+    hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    looks, pauses = list[datetime](), list[float]()
+
+    async def sleep(seconds: float) -> None:
+        pauses.append(seconds)
+        await asyncio.sleep(0)
+
+    async def some_minutes() -> list[str]:
+        own = Upkeep(hushlist.runtime)
+        own.close()  # before it began
+        monkeypatch.setattr(own, "look", looks.append)
+        own.run()
+        while len(looks) < 3:
+            await asyncio.sleep(0)
+        own.close()
+        await asyncio.sleep(0)
+        return [task.get_name() for task in asyncio.all_tasks()]
+
+    monkeypatch.setattr(upkeep, "asyncio", SimpleNamespace(sleep=sleep, get_running_loop=asyncio.get_running_loop))
+    assert "hushlist: upkeep" not in asyncio.run(some_minutes())
+    assert pauses == [INTERVAL] * len(pauses)
+    assert len(looks) - len(pauses) in (0, 1)
+    assert datetime.now(UTC) - looks[0] < timedelta(minutes=1)
 
 
 @pytest.fixture
