@@ -48,6 +48,8 @@ def test_sessions_that_are_over_are_removed_and_a_clock_that_was_set_back_opens_
     assert store.sessions() == []
     store.sign_in(MAX, "192.0.2.8", is_secure=True)
     assert [one.name for one in store.sessions()] == ["max"]
+    clock.now -= SESSION  # what was removed stays so
+    assert store.account(token, [ANNA], "", is_secure=True) is None
 
 
 @pytest.mark.parametrize("token", ["", "x", "\udcff", "\0", "hushlist_" + "a" * 43])
