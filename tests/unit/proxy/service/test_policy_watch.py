@@ -518,7 +518,7 @@ def test_lists_that_are_due_are_fetched_and_what_became_of_them_is_told(
         changes = "hushlist: the change is not used"
         return [(one.levelno, one.message) for one in caplog.records if not one.message.startswith(changes)]
 
-    fetching.run(policy, lambda: len(told()) == 4)
+    fetching.run(policy, lambda: len(told()) >= 4)
     assert told()[:3] == [
         (logging.INFO, "hushlist: it is new"),
         (logging.WARNING, "hushlist: it is held back"),
@@ -535,5 +535,5 @@ def test_lists_that_are_due_are_fetched_and_what_became_of_them_is_told(
 
 def test_no_list_is_fetched_before_it_is_due(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     fetching = Fetching(monkeypatch)
-    fetching.run(policy, lambda: fetching.looks == 5)
+    fetching.run(policy, lambda: fetching.looks >= 5)
     assert fetching.asked == []
