@@ -75,11 +75,20 @@ _UNTOLD = {("passed", "setup"), ("passed", "teardown")}
 _LONGEST_NAME = 200
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark what starts other programs or is thorough, so that ``-m "not slow"`` leaves it out."""
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what starts other programs or is thorough, so that ``-m "not slow"`` leaves it out.
+
+    Where processes share the work, such tests go among the others: while they wait for a program, those need a core.
+    """
     for item in items:
         if _SLOW.intersection(item.path.parts) or item.get_closest_marker("thorough"):
             item.add_marker("slow")
+    if hasattr(config, "workerinput"):
+        kinds: dict[bool, list[pytest.Item]] = {True: [], False: []}
+        for item in items:
+            kinds[item.get_closest_marker("slow") is not None].append(item)
+        places = {item: place / len(some) for some in kinds.values() for place, item in enumerate(some)}
+        items.sort(key=places.__getitem__)
 
 
 class _Scheduling(LoadGroupScheduling):
