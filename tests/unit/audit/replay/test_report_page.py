@@ -9,6 +9,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from hashlib import sha256
 from html.parser import HTMLParser
+from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
@@ -219,6 +220,13 @@ class TestSize:
     @pytest.fixture(scope="class")
     def shown(self, large: AuditReport) -> dict[str, Any]:
         return page_data(large, MADE)["records_shown"]
+
+    def test_the_scripts_read_what_the_page_has(self, large: AuditReport) -> None:
+        folder = files("hushlist.audit.replay").joinpath("web")
+        script = "".join(one.read_text(encoding="utf-8") for one in folder.iterdir() if one.name.endswith(".js"))
+        read, data = set(re.findall(r"\breport\.(\w+)", script)), page_data(large, MADE)
+        assert read == {*data}
+        assert set(re.findall(r"\breport\.left_out\.(\w+)", script)) >= {*data["left_out"]} - {"records_shown"}
 
     def test_a_page_stays_small_and_says_what_is_left_out(self, large: AuditReport) -> None:
         text = report_page(large, MADE)

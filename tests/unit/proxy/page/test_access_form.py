@@ -9,13 +9,49 @@ from hashlib import sha256
 import pytest
 
 from hushlist.proxy.languages import TEXTS
-from hushlist.proxy.page.access_form import AccessOffer
+from hushlist.proxy.page.access_form import AccessOffer, access_section
 from hushlist.proxy.page.pages import Explanation, Unblock, page
 from hushlist.unblock.access_requests import RequestState
+from unit.proxy.outline import outline
 from unit.rows import each_row
 
 EXPLANATION = Explanation("http://h.example/")
 HOSTILE = "\"'><script>alert(1)</script>&amp;</title>"
+
+
+FORM = """\
+section class=ask
+  form method=post action=/unblock autocomplete=off
+    p class=alert role=alert | $ask_often
+    input type=hidden name=token value=ask token
+    input type=hidden name=ask value=on
+    div class=field
+      label for=reason | $ask_reason
+      input type=text id=reason name=reason dir=auto maxlength=300 autocomplete=off
+    p class=note id=ask-seen | $ask_seen
+    button type=submit aria-describedby=ask-seen | $ask"""
+WAITING = """\
+section class=ask role=status
+  p class=alert id=asked data-answer=/answer data-granted=$ask_granted data-declined=$ask_declined | $ask_waiting
+  p class=word id=asked-note dir=auto data-opens=$ask_opens | $ask_reload
+"""
+DECLINED = """\
+section class=ask
+  p class=alert | $ask_declined"""
+
+
+@pytest.mark.parametrize(
+    ("state", "more", "expected"),
+    [
+        (None, {"message": "ask_often"}, FORM),
+        (RequestState.WAITING, {}, WAITING),
+        (RequestState.DECLINED, {}, DECLINED),
+        (RequestState.DECLINED, {"word": "after dinner"}, f"{DECLINED}\n  p class=word dir=auto | after dinner"),
+    ],
+)
+def test_it_has_these_elements(state: RequestState | None, more: dict[str, str], expected: str) -> None:
+    section = access_section(AccessOffer("ask token", "/answer", state, **more), "/unblock", TEXTS["en"])
+    assert outline(section, TEXTS["en"]).partition("script | ")[0] == expected
 
 
 def shown(offered: AccessOffer, language: str = "en", **more: bool) -> tuple[str, str]:
