@@ -38,6 +38,12 @@ def test_figures_a_verdict_and_the_first_rules_are_printed(run: Run) -> None:
     ]
 
 
+def test_lines_that_are_no_rules_are_told(run: Run, folder: Path) -> None:
+    (folder / "l.domains").write_text("h1.example\nno host\n")
+    code, _, err = run("leak", "l.domains", "--format", "domains", "--jobs", "1", "--dictionary", "words.txt")
+    assert (code, err) == (0, "warning: l.domains:2: no host: left out: there is white space in it\n")
+
+
 def test_show_prints_all(run: Run) -> None:
     _, out, _ = run("leak", "l.yaml", "--show", "--jobs", "1", "--dictionary", "words.txt")
     assert out.endswith("l.yaml:26: h24.example/\n")

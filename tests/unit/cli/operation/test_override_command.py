@@ -8,6 +8,7 @@ import json
 import re
 import sys
 import time
+from argparse import ArgumentTypeError
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from pathlib import Path
@@ -16,7 +17,7 @@ import pytest
 
 from hushlist import cli
 from hushlist.cli.operation import override_command
-from hushlist.cli.operation.override_command import parse_duration
+from hushlist.cli.operation.override_command import parse_duration, parse_sharer, parse_whom
 from hushlist.unblock import default_path
 from hushlist.unblock.access_requests import AccessRequest
 from hushlist.unblock.credentials import parse_stored, verify_passphrase
@@ -253,6 +254,22 @@ def test_what_is_no_target_is_refused(run: Run, command: str, arguments: list[st
 )
 def test_a_time_is_read(text: str, seconds: float) -> None:
     assert parse_duration(text) == seconds
+
+
+def test_a_client_is_an_address_a_person_or_for_a_quota_a_group() -> None:
+    assert [parse_whom("user:jo"), parse_sharer("user:jo"), parse_sharer("group:kids")] == [
+        *("user:jo", "user:jo", "group:kids"),
+    ]
+    assert parse_whom("::ffff:10.0.0.7") == parse_sharer("::ffff:10.0.0.7") == "10.0.0.7"
+
+
+@pytest.mark.parametrize(
+    ("parse", "text"),
+    [(parse_whom, "user:"), (parse_whom, "group:kids"), (parse_sharer, "user:"), (parse_sharer, "group:")],
+)
+def test_what_names_nobody_is_no_client(parse: Callable[[str], str], text: str) -> None:
+    with pytest.raises(ArgumentTypeError, match="a user is written user:NAME"):
+        parse(text)
 
 
 @each_row("text", ["", "30", "m", "0m", "-5m", "1.5h", "30m1h", "30 m", "367d", "٣٠m", "9" * 30 + "d"])
