@@ -68,7 +68,6 @@ _PACKAGE = _TESTS.with_name("addon")
 #: folders whose tests start proxies, servers and browsers
 _SLOW = {"e2e", "evasion", "faults"}
 _NUMBERS = count()
-_FORK = multiprocessing.get_context("fork")
 #: reports that nothing is made of
 _UNTOLD = {("passed", "setup"), ("passed", "teardown")}
 #: of a parameter, what a test is named by; the name goes into the environment, and to a second run of what failed
@@ -114,9 +113,12 @@ class _Scheduling(LoadGroupScheduling):
 @pytest.hookimpl(optionalhook=True)
 def pytest_xdist_setupnodes(config: pytest.Config) -> None:
     """Compile what a checkout has, once and on all cores: else each worker would, all at the same time."""
+    if not hasattr(os, "fork"):  # Windows
+        return
+    fork = multiprocessing.get_context("fork")
     files = sorted(path for folder in (_TESTS, _PACKAGE) for path in folder.rglob("*.py"))
     cores = os.cpu_count() or 1
-    compiling = [_FORK.Process(target=_compile, args=(files[core::cores], config)) for core in range(cores)]
+    compiling = [fork.Process(target=_compile, args=(files[core::cores], config)) for core in range(cores)]
     for process in compiling:
         process.start()
     for process in compiling:
