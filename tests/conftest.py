@@ -77,15 +77,14 @@ _LONGEST_NAME = 200
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark what starts other programs or is thorough, so that ``-m "not slow"`` leaves it out.
 
-    Where processes share the work, such tests go among the others: while they wait for a program, those need a core.
+    Where processes share the work, tests of programs go among the others: while they wait, those need a core.
     """
+    kinds: dict[bool, list[pytest.Item]] = {True: [], False: []}
     for item in items:
-        if _SLOW.intersection(item.path.parts) or item.get_closest_marker("thorough"):
+        kinds[starts_programs := not _SLOW.isdisjoint(item.path.parts)].append(item)
+        if starts_programs or item.get_closest_marker("thorough") or GROUP.mark in item.iter_markers():
             item.add_marker("slow")
     if hasattr(config, "workerinput"):
-        kinds: dict[bool, list[pytest.Item]] = {True: [], False: []}
-        for item in items:
-            kinds[item.get_closest_marker("slow") is not None].append(item)
         places = {item: place / len(some) for some in kinds.values() for place, item in enumerate(some)}
         items.sort(key=places.__getitem__)
 

@@ -41,13 +41,28 @@ def new_port() -> int:
     return port
 
 
+def _at_free_port(address: str, port: int) -> socket.socket:
+    """A socket for datagrams, at a port that is free for TCP too; of port 0, at any."""
+    for is_last in (False, False, True):
+        listening = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
+        listening.bind((address, port))
+        try:
+            socket.create_server(listening.getsockname()).close()
+        except OSError:
+            listening.close()
+            if is_last:
+                raise
+        else:
+            break
+    return listening
+
+
 class QuicOrigin(Origin):
     """The origin, which speaks HTTP/3 too, at the port of its TLS."""
 
     def __init__(self, folder: Path, address: str = LOOPBACK, ports: tuple[int, int] = (0, 0)) -> None:
-        super().__init__(folder, address=address, ports=ports)
-        listening = socket.socket(socket.AF_INET, socket.SOCK_DGRAM)
-        listening.bind((address, self.https_port))
+        listening = _at_free_port(address, ports[1])
+        super().__init__(folder, address=address, ports=(ports[0], listening.getsockname()[1]))
         listening.setblocking(False)
         self._config.listeners.quic_sockets.append(listening)
         self._config.quic_bind = [f"{address}:{self.https_port}"]

@@ -6,10 +6,11 @@
     python tests/mutation/run.py --only addon/hushlist/url --tests tests/unit/url     and what some tests see of it
 
 A comparison is turned, a condition negated, a constant changed, a statement dropped (``mutants.py``). First the unit
-tests of the changed module are run, then those of its room, then every other test that is not slow; each only if it
-calls the function that was changed, which a run of all tests has shown before (kept in ``.mutation_cache``). The first
-failure ends it. Tests that measure time are left out. What no test saw is printed, with file and line; the exit code is
-1 if less was seen than ``--at-least`` says. ``equivalent.txt`` names changes that no test can see, with the reason.
+tests of the changed module are run, then those of its room, then all others but those of whole programs; each only if
+it calls the function that was changed, which a run of all tests has shown before (kept in ``.mutation_cache``). The
+first failure ends it. Tests that measure time are left out. What no test saw is printed, with file and line; the exit
+code is 1 if less was seen than ``--at-least`` says. ``equivalent.txt`` names changes that no test can see, with the
+reason.
 
 The changes are made in copies of the tree, one for each of ``--jobs``. A process that has imported what the tests need
 of other packages forks for each change, so that one costs little more than its tests. mutmut was considered: it changes
@@ -46,13 +47,13 @@ from mutation.plugin import Chosen, Recorder
 
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGE = "addon/hushlist"
-#: folders of tests that are not slow
+#: folders of tests, but for those of whole programs
 _TESTS = ("tests/unit", "tests/conformance", PACKAGE)
 #: tests of the source's looks, which would see a change that no caller sees
 _OF_THE_SOURCE = ("tests/unit/test_addon_readme.py", "tests/unit/test_imports.py")
 _EQUIVALENT = Path(__file__).with_name("equivalent.txt")
 _CACHE = ROOT / ".mutation_cache"
-_PYTEST = ["-q", "-n0", "-p", "no:cacheprovider", "--no-header", "--timeout=0", "-m", "not slow"]
+_PYTEST = ["-q", "-n0", "-p", "no:cacheprovider", "--no-header", "--timeout=0", "-m", "not thorough"]
 _PYTEST += ["-W", "ignore::pytest.PytestAssertRewriteWarning"]  # hypothesis is there already
 #: a change may make tests this many times slower, and as many seconds on top, before it counts as seen
 _SLOWER, _PATIENCE = 5.0, 20.0
@@ -254,7 +255,7 @@ def _import_other_packages(copy: Path) -> None:
 
 
 def _baseline(processes: _Processes, folder: Path, only: list[str] | None) -> dict[str, list[KnownTest]]:
-    """Every test that is not slow, or those of some files, by file.
+    """Every test of the folders, or those of some files, by file.
 
     What a file of tests calls is known until it changes, or a module that it calls.
 

@@ -8,6 +8,8 @@ from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
 
+import pytest
+
 from documentation import ROOT
 from unit.sources import GROUP, MODULES, PACKAGE, imports_of, part_of, tree_of
 
@@ -60,6 +62,7 @@ def test_every_name_of_the_page_is_in_its_file() -> None:
     assert [f"{path}:{name}" for path, name in NAMED if name and not has(path, name)] == []
 
 
+@pytest.mark.slow
 def test_every_method_that_is_named_without_its_file_exists() -> None:
     assert set(re.findall(r"`([A-Z]\w+[a-z]\w*\.[a-z_]\w+)`", PAGE)) - set(methods()) == set()
 
@@ -107,6 +110,7 @@ def reached(rooms: dict[str, set[str]], room: str) -> set[str]:
     return {further for other in rooms.get(room, ()) for further in (other, *reached(rooms, other))}
 
 
+@pytest.mark.slow
 def test_the_arrows_of_the_drawing_are_the_imports() -> None:
     imports: dict[str, set[str]] = {}
     for module, path in MODULES.items():

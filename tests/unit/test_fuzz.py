@@ -102,6 +102,7 @@ def reads(parser: Parser, text: bytes) -> bool:
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("parser", PARSERS.values(), ids=PARSERS)
 def test_whatever_a_text_becomes_it_gives_a_result_or_our_own_error(parser: Parser) -> None:
     samples = list(parser.samples())

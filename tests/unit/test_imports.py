@@ -148,6 +148,7 @@ print(json.dumps({"events": events, "modules": sorted(sys.modules)}))
 _FACES = ("hushlist.__main__", *(name for name in MODULES if name.startswith("hushlist.cli")))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("modules", [("hushlist.decide.engine", *_FACES), ("hushlist.proxy.addon",)])
 def test_importing_reads_nothing_but_code_and_the_block_page_with_its_parts(modules: tuple[str, ...]) -> None:
     done = subprocess.run(
@@ -239,6 +240,7 @@ def test_asking_a_compiled_policy_imports_only_what_it_needs(
     assert {name for name in loaded if name.split(".")[0] == "hushlist"} - allowed == set()
 
 
+@pytest.mark.slow
 def test_temporary_unblocks_alone_need_no_protocol_of_safe_browsing(tmp_path: Path) -> None:
     Overrides(tmp_path / "hushlist" / "overrides.sqlite", time).close()
     loaded = _loaded_by(tmp_path, ["check", "http://h.example/a"])

@@ -7,6 +7,8 @@ import re
 from collections.abc import Iterator
 from contextlib import suppress
 
+import pytest
+
 from documentation import ROOT
 
 #: the text of a private name that is set, and of others; what has none need not be parsed
@@ -48,6 +50,7 @@ def setting(source: str) -> dict[str, list[str]]:
     return found
 
 
+@pytest.mark.slow
 def test_few_tests_set_private_names() -> None:
     sources = sorted((ROOT / "tests").rglob("*.py"))
     found = {

@@ -84,6 +84,7 @@ def parts(argument: object) -> Iterator[list[tuple[object, object]]]:
             yield from parts(own)
 
 
+@pytest.mark.slow
 def test_a_possessive_repetition_takes_back_what_it_tried_in_vain() -> None:
     compiled = {name: pattern for name, _, pattern in uses()}
     found = {name: list(unsafe(list(parser.parse(own.pattern, own.flags)))) for name, own in compiled.items()}

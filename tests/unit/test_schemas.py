@@ -264,6 +264,7 @@ def test_no_part_of_a_schema_is_left_out_above(keyword: str, table: list[tuple[s
 # -- in the reference's words ------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("schema", SCHEMAS)
 def test_every_key_is_described(schema: str) -> None:
     Draft202012Validator.check_schema(SCHEMAS[schema])
@@ -659,12 +660,14 @@ WRONG = [
 ]
 
 
+@pytest.mark.slow
 @each_row(("schema", "text"), GOOD)
 def test_schema_and_loader_both_accept_what_is_good(tmp_path: Path, schema: str, text: str) -> None:
     told_by = map(partial(complaints, schema, text), (Yaml11, Yaml12))
     assert [LOADERS[schema](tmp_path, text), *told_by] == [[], [], []]
 
 
+@pytest.mark.slow
 @each_row(("schema", "text"), WRONG)
 def test_schema_and_loader_both_refuse_what_is_wrong(tmp_path: Path, schema: str, text: str) -> None:
     assert LOADERS[schema](tmp_path, text)

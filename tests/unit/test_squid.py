@@ -450,6 +450,7 @@ def test_a_line_without_an_end_takes_no_more_memory_than_a_line() -> None:
     assert list(map(len, last)) == [LONGEST_LINE + 1]
 
 
+@pytest.mark.slow
 @each_row("part", [b"1/a b C ", b"1/a b C x=1 ", b"a ", b" ", b"1/", b"x=1 ", b"%5B"])
 def test_a_hostile_line_takes_time_in_proportion_to_its_length(part: bytes) -> None:
     line = b"http://h.example/ " + part * (LONGEST_LINE // len(part) - 5)

@@ -137,6 +137,7 @@ def folder(policy: Path) -> Path:
     return policy.parent
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("folder")
 @each_row("name", ["pipe", "/dev/zero"])
 @each_row("call", CALLS.values())

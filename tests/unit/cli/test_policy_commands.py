@@ -778,6 +778,7 @@ def test_wrong_usage_of_the_helper_exits_with_2(
     assert error in err
 
 
+@pytest.mark.slow
 def test_a_closed_pipe_ends_the_helper_quietly(squid_policy: Path) -> None:
     done = into_a_closed_pipe("helper", "--acl", "--policy", squid_policy)
     assert (done.returncode, done.stderr) == (0, b"")

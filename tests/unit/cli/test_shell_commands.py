@@ -114,6 +114,7 @@ def test_there_is_a_page_for_each_command(run: Run, tmp_path: Path, monkeypatch:
     assert "%(default)s" not in "".join(pages.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "command",
     [

@@ -21,6 +21,8 @@ from hushlist.system.files import fingerprint
 from hushlist.url.parts import split_web
 from unit.compiling.https_origin import HttpsOrigin, Page
 
+pytestmark = pytest.mark.slow  # most start a Python
+
 #: seconds within which a process that was stopped has to be gone
 PROMPTLY = 30
 

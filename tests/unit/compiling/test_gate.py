@@ -346,6 +346,7 @@ def test_the_boundaries(
     assert len(list(reasons(change, limits, bad, is_written=is_written))) == found
 
 
+@pytest.mark.slow
 @settings(max_examples=settings.default.max_examples // 2)
 @given(st.lists(st.sets(st.integers(0, 60), min_size=1), min_size=1, max_size=5), st.sampled_from([0, 20, 50, 99]))
 def test_what_is_in_force_is_never_worse_than_the_limit(
@@ -560,6 +561,7 @@ def test_a_list_that_allows_may_allow_more(lists: Lists) -> None:
     assert lists.why(hosts(*range(300))) is None
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("new", "why"),
     [

@@ -26,6 +26,7 @@ def test_lines_are_counted_but_comments(tmp_path: Path) -> None:
     assert count_changes(None, after) == (2500, 0)
 
 
+@pytest.mark.slow
 @pytest.mark.usefixtures("_compared")
 def test_of_lines_that_stay_some_are_looked_at_with_those_that_do_not(tmp_path: Path) -> None:
     before, after = written(tmp_path / "a", *range(9000)), written(tmp_path / "b", *range(100, 9050))

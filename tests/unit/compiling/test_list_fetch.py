@@ -268,6 +268,7 @@ def test_a_list_that_is_too_long_is_not_fetched(origin: HttpsOrigin) -> None:
     assert fetched(f"{origin.url}/list", longest=LONGEST + 1)[0] == b"x" * (LONGEST + 1)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pack", [gzip.compress, zstandard.compress])
 def test_a_bomb_is_stopped(origin: HttpsOrigin, pack: Callable[[bytes], bytes]) -> None:
     origin.pages["/list"] = Page(pack(bytes(50_000_000)))
@@ -284,6 +285,7 @@ def test_an_endless_answer_is_stopped(origin: HttpsOrigin) -> None:
     assert fault(f"{origin.url}/list") == "it is longer than 1,048,576 octets, the most that are read"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "page",
     [
@@ -299,6 +301,7 @@ def test_a_slow_drip_ends_after_a_time_in_all(origin: HttpsOrigin, page: Page) -
     assert time.monotonic() - start < 15
 
 
+@pytest.mark.slow
 def test_a_head_that_drips_ends_after_a_time_in_all(origin: HttpsOrigin) -> None:
     def write(handler: Handler) -> None:
         handler.wfile.write(b"HTTP/1.1 200 OK\r\n")
@@ -310,6 +313,7 @@ def test_a_head_that_drips_ends_after_a_time_in_all(origin: HttpsOrigin) -> None
     assert fault(f"{origin.url}/list", deadline=1.0) == "it was not done after 1 seconds"
 
 
+@pytest.mark.slow
 def test_silence_is_not_waited_for(origin: HttpsOrigin, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(list_fetch, "SILENCE", 0.5)
     origin.pages["/list"] = raw(b"Content-Length: 9999", b"x", pause=30)

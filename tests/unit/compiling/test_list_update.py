@@ -232,6 +232,7 @@ FAULTS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("page", "outcome", "why"), FAULTS)
 @pytest.mark.parametrize("is_first", [False, True])
 def test_a_fault_leaves_the_last_good_list_in_force(
@@ -364,6 +365,7 @@ def test_one_list_that_fails_keeps_no_other_waiting(tmp_path: Path, origin: Http
     assert [own.outcome for own in found] == [Outcome.FAILED, Outcome.UPDATED] * 5
 
 
+@pytest.mark.slow
 def test_two_processes_fetch_a_list_once(policy: Path, origin: HttpsOrigin) -> None:
     def slow(handler: Handler) -> None:
         time.sleep(1)
@@ -382,6 +384,7 @@ def test_two_processes_fetch_a_list_once(policy: Path, origin: HttpsOrigin) -> N
     assert in_force(policy) == OLD
 
 
+@pytest.mark.slow
 def test_a_kill_at_any_step_leaves_a_good_list_in_force(policy: Path, origin: HttpsOrigin) -> None:
     seen, step = set(), 0
     for step in range(1, 400, 9):
@@ -418,6 +421,7 @@ def test_a_kill_at_any_step_leaves_a_good_list_in_force(policy: Path, origin: Ht
     assert seen == {OLD, NEW}
 
 
+@pytest.mark.slow
 def test_a_full_disk_leaves_the_last_good_list_in_force(policy: Path, origin: HttpsOrigin) -> None:
     update(policy)
     origin.pages["/list"] = Page(b"".join(b"%d.example\n" % at for at in range(100_000)))
@@ -581,6 +585,7 @@ def test_entries_that_share_a_copy_have_one_gate(tmp_path: Path, origin: HttpsOr
         load_engine(policy)
 
 
+@pytest.mark.slow
 @each_row("number", ["1" + 400 * "0", "Infinity", "-Infinity", "NaN", "1e308", "-1", "true", '"x"'])
 def test_no_number_in_the_cache_stops_anything(policy: Path, number: str, capsys: pytest.CaptureFixture[str]) -> None:
     update(policy)

@@ -73,6 +73,7 @@ def test_a_list_that_stops_too_much_is_held_back(lists: Lists, tmp_path: Path) -
     assert lists.why(hosts(*range(198, 300))) is None
 
 
+@pytest.mark.slow
 def test_who_asks_for_a_site_again_and_again_keeps_no_list_from_stopping_it(lists: Lists, tmp_path: Path) -> None:
     flood = [record(f"{number}.game.example", "10.0.0.9", ago) for number in range(2000) for ago in (60, 2 * DAY)]
     write_log(tmp_path / "log", [*requests(*range(300)), *flood])

@@ -453,6 +453,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["fork", "spawn"])
 def test_several_processes_give_the_same_index_as_one(
     method: str, compiled: Callable[..., Compiled], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -494,6 +495,7 @@ except PolicyError as error:
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="what is set here goes to processes that are copies")
 def test_a_process_that_dies_is_an_error(tmp_path: Path) -> None:
     (tmp_path / "a.hosts").write_text("0.0.0.0 a.example\n")

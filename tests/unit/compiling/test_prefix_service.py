@@ -272,6 +272,7 @@ def test_a_failure_is_the_server_s_whatever_list_is_asked_for(
     assert {own.store.state().faults for own in subscribed_lists(policy)} == {1}
 
 
+@pytest.mark.slow
 def test_at_the_start_lists_with_a_copy_wait_for_up_to_a_minute(tmp_path: Path, server: PrefixServer) -> None:
     policy = policy_of(tmp_path, server, 5)
     updates(policy)
@@ -434,6 +435,7 @@ def test_a_hostile_answer_about_full_hashes_is_none(server: PrefixServer, what: 
     assert time.monotonic() - start < 60
 
 
+@pytest.mark.slow
 @VERSIONS
 def test_many_full_hashes_of_one_prefix_are_no_fault(server: PrefixServer, version: int) -> None:
     """Whoever gets pages onto a list could make them, and so stop all confirmations."""
@@ -481,6 +483,7 @@ def test_a_server_that_quotes_the_key_does_not_make_us_print_it(
     assert not [octets for octets in kept if SECRET.encode() in octets]
 
 
+@pytest.mark.slow
 def test_a_server_that_says_nothing_is_waited_for_so_long_at_most(server: PrefixServer) -> None:
     server.answers.clear()
     start = time.monotonic()

@@ -78,6 +78,7 @@ def test_a_group_that_says_so_for_everybodys_category_is_not_told(tmp_path: Path
     assert len(list(ineffective_schedules(compiled.policy, compiled.index))) == 1
 
 
+@pytest.mark.slow
 def test_many_deep_categories_are_looked_at_one_level_at_a_time(tmp_path: Path) -> None:
     deep = "".join("/" + "a" * 20 for _ in range(31))
     rules = "".join(f"- {{expression: h{n}.example, category: 'hrn://c.example/{n}{deep}'}}\n" for n in range(1000))

@@ -312,6 +312,7 @@ def test_the_clients_that_wait_are_bounded(known: Confirmations, server: Server)
     assert not wait(asked, PATIENT).not_done
 
 
+@pytest.mark.slow
 def test_a_server_is_not_asked_faster_than_it_takes(server: Server) -> None:
     """Whoever asks, so that nobody makes it refuse all of us."""
     now = [0.0]

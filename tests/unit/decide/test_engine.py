@@ -60,6 +60,7 @@ def sha1(text: bytes) -> str:
 # -- what is too long --------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @each_row("part", [b"a", b"%2e%2e/", b"%25%32%66", b"a\\%c0%af;", b"/", b"?&"])
 @each_row("unparsable", [Action.BLOCK, Action.PASS])
 def test_a_target_that_is_too_long_is_decided_by_its_length(part: bytes, unparsable: Action) -> None:
@@ -590,6 +591,7 @@ def spellings(parts: Parts) -> st.SearchStrategy[Request]:
     )
 
 
+@pytest.mark.slow
 @FEW
 @given(st.data(), given_rules(LAYERS), st.sets(st.sampled_from(CHECK_RULES)), st.booleans(), st.booleans())
 def test_an_engine_that_remembers_decides_as_one_that_does_not(
@@ -653,6 +655,7 @@ PLAIN_LOOKING_RULES = """
 """
 
 
+@pytest.mark.slow
 @each_row("more", ["", "\n      - hashed:md5=be96302a0468481aca954431cf293e05", f"\n      - {{sha256: {'00' * 4}}}"])
 @each_row("unparsable", [Action.BLOCK, Action.PASS])
 def test_a_url_that_looks_plain_is_decided_as_its_request(more: str, unparsable: Action) -> None:
@@ -822,6 +825,7 @@ def recategorized(rule: Rule, category: str | None, *, warns: bool) -> Rule:
     return rule._replace(terms=replace(rule.terms, category=category, action=action))
 
 
+@pytest.mark.slow
 @FEW
 @given(st.data(), given_rules(LAYERS), groups(), group_settings(), st.booleans())
 def test_groups_schedules_and_grants_are_as_if_nothing_were_remembered(
@@ -1025,6 +1029,7 @@ def engine_and_reads(rules: Iterable[Rule]) -> tuple[Engine, list[int]]:
     return Engine(Policy("policy.yaml", (Layer(""),)), Index(octets, read)), reads
 
 
+@pytest.mark.slow
 def test_a_host_with_100_000_paths_costs_no_more_than_one_with_one() -> None:
     rules = [Rule(Expression(b"h.example/%d" % number), TERMS, number) for number in range(1, 100_001)]
     costs = []
@@ -1185,6 +1190,7 @@ def connection(*hosts: bytes, port: int = 443, destination: bytes | None = None)
     return Request(b"https", hosts, port, b"/", destination=destination)
 
 
+@pytest.mark.slow
 @FEW
 @given(st.data(), given_rules(LAYERS), groups(), group_settings(), st.booleans(), st.booleans())
 def test_a_connection_that_need_not_be_decrypted_is_decided_as_each_request_in_it(
@@ -1473,6 +1479,7 @@ def test_a_grant_for_a_host_covers_its_filters() -> None:
     assert lifted.decide(asked("https://a.example/x"), NOW, PUPIL).grant is not None
 
 
+@pytest.mark.slow
 def test_a_url_that_too_many_filters_would_be_compared_with_cannot_be_read() -> None:
     words = [f"w{number}x" for number in range(4000)]
     engine = filtering("\n".join(f"/{word}/*a*b^$script" for word in words), "||b.example^\n@@||b.example/fine$script")

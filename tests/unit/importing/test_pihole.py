@@ -290,6 +290,7 @@ def test_an_archive_without_tables_is_an_error(tmp_path: Path) -> None:
     assert "no lists, domains or groups" in bad(tarred(tmp_path / "x.tar.gz", {"../group.json": "[]"}))
 
 
+@pytest.mark.slow
 def test_what_grows_when_it_is_unpacked_is_an_error(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "bomb.zip", "w", zipfile.ZIP_DEFLATED) as archive:
         archive.writestr("etc/pihole/gravity.db", bytes(LONGEST_WHOLE + 1))

@@ -53,6 +53,7 @@ def answers_of(number: int, text: bytes, *options: str) -> tuple[list[bytes], by
     return done.stdout.splitlines(), done.stderr
 
 
+@pytest.mark.slow
 @each_row("number", [1, 2, 5])
 @each_row("has_end", [True, False])
 def test_answers_are_in_the_order_of_the_lines(number: int, has_end: bool) -> None:
@@ -77,6 +78,7 @@ def test_a_line_without_an_end_is_kept_up_to_the_limit() -> None:
     assert [answer.rpartition(b" ")[2] for answer in found] == [b"1001>"]
 
 
+@pytest.mark.slow
 def test_a_line_that_kills_workers_is_answered_as_a_failure_and_all_others_as_ever() -> None:
     lines = [b"a", b"die", *(b"b%d" % place for place in range(20_000)), b"die", b"c"]
     found, complaints = answers_of(2, b"\n".join(lines) + b"\n")

@@ -29,6 +29,7 @@ def test_a_file_beyond_the_bound_of_its_format_is_not_read(tmp_path: Path, form:
     assert str(error) == f"{path}: it is longer than {FORMATS[form].longest:,} octets, the most that are read"
 
 
+@pytest.mark.slow
 @each_row("before", [0, 1000, list_chunks.PIECE])
 @each_row("length", [LONGEST_LINE, LONGEST_LINE + 1, 3 * list_chunks.PIECE])
 @each_row("behind", [b"", b"\n", b"\nb.example\nc d\n"])

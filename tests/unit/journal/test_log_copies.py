@@ -145,6 +145,7 @@ def test_a_server_that_comes_back_gets_the_rest_in_order(writer: Callable[..., L
     wait_for(lambda: journal.fault is None)
 
 
+@pytest.mark.slow
 def test_a_server_that_reads_nothing_delays_neither_files_nor_callers(
     tmp_path: Path, writer: Callable[..., LogWriter], monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -245,6 +246,7 @@ assert journal.close(60)
 """
 
 
+@pytest.mark.slow
 def test_standard_output_gets_the_lines_of_the_files(tmp_path: Path) -> None:
     command = [sys.executable, "-c", _PRINTS, str(tmp_path)]
     paths = ":".join(path for path in sys.path if path)

@@ -72,6 +72,7 @@ def keep(folder: Path, records: list[LogFields]) -> None:
     database.close()
 
 
+@pytest.mark.slow
 @settings(deadline=None)
 @given(st.lists(_RECORDS, max_size=15), _FILTERS, st.integers(1, 6))
 def test_sqlite_and_the_lines_answer_alike(

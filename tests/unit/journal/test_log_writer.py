@@ -123,6 +123,7 @@ def test_where_no_key_can_be_kept_no_address_is_written(tmp_path: Path, caplog: 
 # -- failures ----------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_full_disk_is_waited_out(
     folder: Path, journal: LogWriter, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -193,6 +194,7 @@ def test_a_read_only_folder_is_waited_out(folder: Path, journal: LogWriter, monk
     assert references_of(folder) == [record().reference]
 
 
+@pytest.mark.slow
 def test_a_locked_database_keeps_nobody_waiting(
     folder: Path, journal: LogWriter, caplog: pytest.LogCaptureFixture
 ) -> None:
@@ -224,6 +226,7 @@ def test_a_damaged_database_is_put_aside(folder: Path, journal: LogWriter) -> No
     assert (folder / f"{DATABASE}.broken").read_bytes().startswith(b"no database")
 
 
+@pytest.mark.slow
 def test_a_database_of_another_version_is_left_alone(folder: Path, journal: LogWriter) -> None:
     folder.mkdir()
     with closing(sqlite3.connect(folder / DATABASE)) as other:
@@ -380,6 +383,7 @@ sys.exit(not journal.close(30))
 """
 
 
+@pytest.mark.slow
 def test_processes_share_the_files_without_losing_or_tearing_a_line(tmp_path: Path) -> None:
     paths = os.pathsep.join([str(Path(hushlist.__file__).parents[1]), str(Path(__file__).parents[2])])
     environment = {**os.environ, "PYTHONPATH": paths}

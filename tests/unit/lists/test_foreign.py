@@ -74,6 +74,7 @@ def test_a_line_that_is_too_long_or_no_text_is_left_out(name: str) -> None:
     )
 
 
+@pytest.mark.slow
 @each_row("name", ENTRIES)
 def test_a_line_of_64_kib_takes_no_time(name: str) -> None:
     entry, pattern = ENTRIES[name]
@@ -91,6 +92,7 @@ def test_text_in_utf_16_is_an_error(name: str, encoding: str) -> None:
     assert [problem.why for problem in report.errors] == ["the file is in UTF-16; lists are in UTF-8"]
 
 
+@pytest.mark.slow
 @each_row("name", ENTRIES)
 def test_of_many_faults_with_one_reason_the_first_are_shown(name: str) -> None:
     wrong = WRONG.get(name, "/ /")

@@ -183,6 +183,7 @@ def test_what_lists_are_full_of_is_taken_as_it_stands(text: str) -> None:
     assert plain_expression(text) is not None
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (SHARED / "data" / "ut1").is_dir(), reason="no ../shared/data/ut1; see HUSHLIST_SHARED")
 @pytest.mark.parametrize("name", ["domains", "urls"])
 def test_real_entries_are_taken_as_they_stand_only_where_canonicalization_changes_nothing(name: str) -> None:

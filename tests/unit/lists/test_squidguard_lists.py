@@ -115,6 +115,7 @@ def test_a_folder_without_lists_is_an_error(tmp_path: Path, entry: str) -> None:
         folder_policy(tmp_path, entry)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not (SHARED / "data" / "ut1").is_dir(), reason="no ../shared/data/ut1; see HUSHLIST_SHARED")
 def test_every_entry_of_real_lists_is_a_rule() -> None:
     for path in sorted((SHARED / "data" / "ut1").glob("*/*")):

@@ -257,6 +257,7 @@ def test_an_attack_costs_little_time(text: str) -> None:
     assert seconds(lambda: read(text)) < 2
 
 
+@pytest.mark.slow
 def test_a_line_of_100_mb_costs_little_time() -> None:
     octets = bytes(100_000_000)
     assert seconds(lambda: read(b"a: b\n" + octets)) < 2

@@ -43,6 +43,7 @@ def host_of(match: Match) -> bytes:
 # -- answers are those of a plain search -------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @FEW
 @given(given_rules())
 def test_finds_what_a_plain_search_finds(given: Given) -> None:
@@ -54,6 +55,7 @@ def test_finds_what_a_plain_search_finds(given: Given) -> None:
     assert index.has_uris is any(isinstance(rule.pattern, HashedUri) for rule in given.rules)
 
 
+@pytest.mark.slow
 @FEW
 @given(given_rules())
 def test_finds_sealed_hashes_as_a_plain_search_does(given: Given) -> None:

@@ -163,6 +163,7 @@ def test_a_file_with_more_behind_it_is_refused(more: bytes) -> None:
     assert "octets long, but says" in refused(SMALL + more)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("flip", [0x01, 0x80, 0xFF])
 def test_no_octet_that_was_changed_changes_an_answer(flip: int) -> None:
     within = sorted((own[0], own[0] + own[1]) for own in directory_of(SMALL)["sections"].values())

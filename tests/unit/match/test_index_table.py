@@ -104,6 +104,7 @@ def test_finds_the_rows_whose_key_a_digest_begins_with(given: tuple[list[TableRo
     assert [table.find(digest) for digest in digests] == [plainly(rows, digest) for digest in digests]
 
 
+@pytest.mark.slow
 @each_row(("key", "bits"), [*product((4, 5, 16, 20, 31, 32), (0, 1, 7, 8, 9, 12)), (4, 16), (32, 16)])
 def test_finds_what_there_is_at_any_number_of_bits(key: int, bits: int) -> None:
     rows = [TableRow(sha256(b"%d" % number).digest()[:key], 0, number, 0) for number in range(200)]

@@ -76,6 +76,7 @@ def test_files_give_the_same_index_as_memory_does(cuts: int, tmp_path: Path) -> 
     Index(in_files).verify()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("few", [8, 9, 16, 100])
 @pytest.mark.parametrize("count", [10, 100, 600])
 def test_merging_in_pieces_gives_the_same_index_as_in_one(

@@ -192,6 +192,7 @@ def some_rules(dice: Random, final: Sequence[Action]) -> list[Rule]:
     return without_duplicates(rules)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "final", [(Action.BLOCK,), (Action.BLOCK, Action.ALLOW), (Action.BLOCK, Action.BLOCK, Action.BLOCK, Action.ALLOW)]
 )
@@ -286,6 +287,7 @@ def test_it_finds_what_a_search_that_asks_for_each_rule_finds(
 TERMS = Terms(Action.BLOCK, "list", "file")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "expressions",
     [

@@ -224,6 +224,7 @@ def test_a_command_that_reads_nothing_is_none_that_failed() -> None:
     deliver(command("pass"), Notice("", "", {"message": "x" * (1 << 20)}))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="there are process groups")
 def test_a_command_that_hangs_is_ended_with_what_it_started(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(delivery, "PATIENCE", 3.0)

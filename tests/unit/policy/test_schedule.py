@@ -481,6 +481,7 @@ def test_dates_in_the_far_future_are_found() -> None:
     assert changes(always_but, "2026-01-01T00:00", 3) == ["2400-02-28T23:00", "2400-02-29T23:00", "2800-02-28T23:00"]
 
 
+@pytest.mark.slow
 def test_the_search_is_short_where_dates_change_nothing() -> None:
     """Of three hundred years' first days; every day that is looked at costs some microseconds."""
     dates = ", ".join(f"{year}-01-01" for year in range(2027, 2327))
@@ -602,6 +603,7 @@ def watch(name: str, day: date) -> Watch:
     return Watch(zone, day.toordinal(), begin, walls)
 
 
+@pytest.mark.slow
 def test_the_clocks_that_are_watched_are_put() -> None:
     steps = {after - before for place in PLACES for before, after in pairwise(watch(*place).walls)}
     assert {1, 61, -59, 31, -29, A_DAY + 1} <= steps
@@ -664,6 +666,7 @@ def edges(marks: bytearray, places: range) -> Iterator[int]:
     return (place for place in places if marks[place] != marks[place - 1])
 
 
+@pytest.mark.slow
 @settings(max_examples=settings.default.max_examples // 2, deadline=None)
 @given(cases(), st.integers(0, 500))
 @example((watch("Europe/Berlin", date(2026, 10, 25)), Schedule("s", BERLIN, (RecurringSpans(spans=((60, 150),)),))), 0)

@@ -4,6 +4,7 @@ import re
 from collections.abc import Callable
 from time import process_time
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from mitmproxy import dns, http
@@ -214,6 +215,7 @@ METHOD, TARGET = "its method is none", "there is white space or a control charac
 HEADERS = "there is a line end or a NUL in its headers"
 
 
+@pytest.mark.slow
 def test_every_octet_that_would_make_another_request_is_a_fault() -> None:
     for one in (bytes((octet,)) for octet in range(256)):
         method, target = flow_of(), flow_of(path=b"/a" + one + b"b")

@@ -63,6 +63,7 @@ def _addons(chain: list, called: list[int]) -> AddonManager:
     return addons
 
 
+@pytest.mark.slow
 @given(st.lists(CHAINS, max_size=6))
 def test_the_same_addons_are_called_in_the_same_order(chain: list) -> None:
     called: list[int] = []

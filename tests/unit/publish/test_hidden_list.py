@@ -196,6 +196,7 @@ URLS = st.builds(
 )
 
 
+@pytest.mark.slow
 @given(st.lists(RULES, min_size=1, max_size=8), st.lists(URLS, min_size=1, max_size=8))
 def test_a_hidden_list_decides_as_the_list_in_the_clear(
     tmp_path_factory: pytest.TempPathFactory, rules: list[dict[str, str]], urls: list[str]

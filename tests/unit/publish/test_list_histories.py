@@ -16,6 +16,7 @@ from hushlist.safebrowsing.wire_format import encode_message
 from unit.publish.list_clients import Client, changed, follow, service_of
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("versions", "size", "most"), [(400, 60, 6), (6, 10_000, 1000)])
 def test_after_every_update_the_client_has_the_server_s_list(
     tmp_path: Path, versions: int, size: int, most: int, monkeypatch: pytest.MonkeyPatch
@@ -41,6 +42,7 @@ def damage(draw: random.Random, octets: bytes, earlier: list[bytes]) -> bytes:
             return octets + draw.randbytes(draw.randrange(1, 20))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("version", [4, 5])
 def test_damaged_answers_never_leave_a_wrong_list(
     tmp_path: Path, version: int, monkeypatch: pytest.MonkeyPatch
@@ -73,6 +75,7 @@ def bytes_of(sent: HashList, **change: Any) -> Callable[[], bytes]:
     return lambda: encode_message(replace(sent, **change))
 
 
+@pytest.mark.slow
 def test_hostile_answers_are_refused(tmp_path: Path) -> None:
     service = service_of(tmp_path)
     service.histories[1].add([b"aaaa", b"bbbb"])

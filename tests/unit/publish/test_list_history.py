@@ -76,6 +76,7 @@ def test_a_hundred_versions_are_kept(tmp_path: Path) -> None:
     assert is_partial == [False] * 20 + [True] * MOST_VERSIONS
 
 
+@pytest.mark.slow
 def test_changes_longer_than_the_list_are_forgotten(tmp_path: Path) -> None:
     draw = random.Random(1)
     history = ListHistory(tmp_path / "history", 1)

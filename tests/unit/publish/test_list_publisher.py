@@ -43,6 +43,7 @@ def policy(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return tmp_path / "policy.yaml"
 
 
+@pytest.mark.slow
 def test_all_lists_are_published_as_malware_or_chosen_ones_as_what_is_said(policy: Path) -> None:
     sizes = {threat: len(own) for threat, own in read_publication(policy, {}).lists.items()}
     assert sizes == {1: 3, 2: 0, 3: 0, 4: 0}
@@ -83,6 +84,7 @@ def published_while(
     return found, problems
 
 
+@pytest.mark.slow
 def test_a_changed_list_is_published(policy: Path) -> None:
     games = policy.parent / "games.domains"
     found, problems = published_while(
@@ -97,6 +99,7 @@ def spent() -> float:
     return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
 
 
+@pytest.mark.slow
 def test_a_changed_list_is_soon_a_new_version(policy: Path) -> None:
     """When it was seen twice, it takes what the processor has to do: less than a second, in one of six tries."""
     histories, least, begun = open_histories(policy, pytest.fail), 60.0, list[float]()
@@ -117,6 +120,7 @@ def test_a_changed_list_is_soon_a_new_version(policy: Path) -> None:
     pytest.fail(f"{least:.2f} s of processor time")
 
 
+@pytest.mark.slow
 def test_a_broken_list_is_complained_of_and_the_last_good_one_stays(policy: Path) -> None:
     policy_text = policy.read_text()
 
@@ -165,6 +169,7 @@ def test_what_the_machine_failed_at_is_tried_again(
     assert (used, told) == ([first], [error, error])
 
 
+@pytest.mark.slow
 def test_rules_expire_at_the_turn_of_a_day(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     first = read_publication(policy, {})
     days = []

@@ -153,6 +153,7 @@ def test_a_network_of_ipv6_is_one_client(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (taken, closed) == ([one for one in addresses if one != "2001:db8::2:3"], ["2001:db8::2:3"])
 
 
+@pytest.mark.slow
 def test_too_many_updates_at_one_time_are_turned_away(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(list_server, "MOST_UPDATES", 1)
     goes_on, is_in = Event(), Event()
@@ -175,6 +176,7 @@ def test_too_many_updates_at_one_time_are_turned_away(tmp_path: Path, monkeypatc
         assert first.result().status_code == 200
 
 
+@pytest.mark.slow
 def test_updates_of_callers_are_made_in_turn(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Who floods the server with requests that take long is bounded, and holds nobody back."""
     monkeypatch.setattr(list_server, "MOST_OF_CALLER", 2)
@@ -198,6 +200,7 @@ def test_updates_of_callers_are_made_in_turn(tmp_path: Path, monkeypatch: pytest
     assert made == ["key=a", "key=b", "key=a", "key=b"]
 
 
+@pytest.mark.slow
 def test_who_does_not_take_an_answer_is_left(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(list_server, "SENDING", 0.2)
     monkeypatch.setattr(list_server, "MOST_UPDATES", 1)

@@ -94,6 +94,7 @@ def test_a_plain_list_has_what_is_blocked_without_an_end() -> None:
     assert report.warnings == []
 
 
+@pytest.mark.slow
 @pytest.mark.timeout(30)  # a second; a hundred times that, if each rule looked at all others
 def test_a_long_list_takes_a_time_that_is_linear() -> None:
     terms = HiddenTerms(Action.BLOCK)

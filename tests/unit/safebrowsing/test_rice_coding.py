@@ -48,6 +48,7 @@ def test_what_is_written_leaves_less_than_an_octet_unread() -> None:
     assert coded.data.hex() == "c104"  # google/safebrowsing refuses eight bits more
 
 
+@pytest.mark.slow
 @each_row(
     ("coded", "why"),
     [

@@ -82,6 +82,7 @@ def test_a_file_that_asks_for_much_memory_to_be_unpacked_is_an_error_of_reading(
     assert fault_of(stream) == "its compression is broken: Memory usage limit exceeded"
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pack", [gzip.compress, bz2.compress, lzma.compress, zstandard.compress])
 def test_what_is_much_larger_unpacked_is_read_piece_by_piece(pack: Callable[[bytes], bytes]) -> None:
     stream = decompressed(io.BufferedReader(io.BytesIO(pack(bytes(1 << 24)))))

@@ -169,6 +169,7 @@ def silent() -> Iterator[int]:
         yield int(server.getsockname()[1])
 
 
+@pytest.mark.slow
 def test_a_server_that_says_nothing_is_given_up() -> None:
     with (
         silent() as port,

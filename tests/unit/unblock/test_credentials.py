@@ -89,6 +89,7 @@ def test_a_malformed_stored_form_is_refused_with_a_reason(stored: str, reason: s
         assert HASH not in str(raised.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("n", "r", "p"), [(2, 1, 1), (1 << 14, 8, 2), (1 << 16, 8, 1), (2, 1, 16), (1 << 17, 16, 1)])
 def test_whatever_cost_is_allowed_can_be_paid(n: int, r: int, p: int) -> None:
     assert not verify_passphrase("correct horse", f"scrypt$n={n},r={r},p={p}${SALT}${HASH}")

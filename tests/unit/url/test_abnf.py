@@ -270,11 +270,13 @@ def test_every_sentence_of_the_grammar_is_accepted_and_split_as_by_appendix_b(te
     assert parts_of(text, "URI") == parts_of(text) == split_generic(text.encode())
 
 
+@pytest.mark.slow
 @given(uris(fragment=False))
 def test_every_absolute_uri_is_accepted(text: str) -> None:
     assert parts_of(text, "absolute-URI") == split_generic(text.encode())
 
 
+@pytest.mark.slow
 @given(relative_refs())
 def test_every_relative_reference_is_accepted(text: str) -> None:
     assert re.fullmatch(RELATIVE_REF, text), "the sample is wrong"
@@ -523,6 +525,7 @@ def test_a_rule_is_found_whatever_its_case_and_in_a_grammar() -> None:
             find_rule(name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("grammar", grammars(), ids=lambda grammar: grammar.name)
 def test_every_line_of_a_grammar_is_read(grammar: Grammar) -> None:
     lines = (files("hushlist.url") / "grammars" / f"{grammar.name}.abnf").read_text("utf-8").splitlines()

@@ -211,6 +211,7 @@ def test_a_normal_form_is_split_as_it_was_joined(uri: bytes) -> None:
     assert (again._replace(userinfo=None, host=None, port=None)) == parts._replace(userinfo=None, host=None, port=None)
 
 
+@pytest.mark.slow
 @each_row(
     "uri",
     [

@@ -314,6 +314,7 @@ def test_a_uri_that_was_found_is_found_again_when_it_stands_alone(text: str) -> 
         assert found_in(f"<URL:{found.uri}>") == [found.uri]
 
 
+@pytest.mark.slow
 @given(texts(), texts())
 def test_a_blank_line_separates_texts(first: str, second: str) -> None:
     assert found_in(f"{first}\n\n>\n\n{second}") == [*found_in(f"{first}\n\n>\n\n"), *found_in(second)]

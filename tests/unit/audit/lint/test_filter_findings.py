@@ -1,5 +1,6 @@
 """Filters that lint finds: what it says of one holds for every request."""
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -45,6 +46,7 @@ def fits(text: str) -> set[tuple[str, Context]]:
     }
 
 
+@pytest.mark.slow
 @given(FILTERS, FILTERS)
 @settings(max_examples=400)
 def test_what_a_covered_filter_fits_the_one_that_covers_it_fits(wide: str, own: str) -> None:

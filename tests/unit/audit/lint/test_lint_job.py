@@ -274,6 +274,7 @@ def test_a_file_that_is_gone_is_an_error(files: Files) -> None:
         linted(own)
 
 
+@pytest.mark.slow
 def test_a_real_list_is_counted_as_its_own_lines_say(files: Files) -> None:
     path = SHARED / "data" / "hosts" / "anudeepND-adservers.hosts"
     if not path.exists():

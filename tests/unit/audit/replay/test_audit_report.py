@@ -157,6 +157,7 @@ def test_a_file_that_is_none_is_no_report(octets: bytes) -> None:
         read_report(octets)
 
 
+@pytest.mark.slow
 @each_row("value", [1e400, -1, "1", None, [], {}, True, 10**400])
 @each_row(
     "path",

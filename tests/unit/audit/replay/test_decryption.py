@@ -114,6 +114,7 @@ def test_what_is_decided_as_recorded_is_counted_so(tmp_path: Path) -> None:
     assert tally.tls_requests == {"relayed": 1, "page": 1}
 
 
+@pytest.mark.slow
 @STEADY
 @given(given_rules())
 def test_where_needed_loses_no_decision_of_rules_in_the_clear(some: Given) -> None:

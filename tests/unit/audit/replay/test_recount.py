@@ -41,6 +41,7 @@ def policy(tmp_path: Path) -> Path:
     return path
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not REQUESTS.is_file(), reason="no ../shared/data beside the checkout; see HUSHLIST_SHARED")
 def test_the_numbers_of_an_audit_are_those_of_a_plain_recount(policy: Path) -> None:
     chosen = [*urls()]

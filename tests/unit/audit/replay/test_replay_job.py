@@ -129,6 +129,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 def test_processes_that_are_started_anew_count_the_same(engine: Engine, sources: list[str], tmp_path: Path) -> None:
     script = tmp_path / "spawned.py"
     script.write_text(_SPAWNED)
@@ -223,6 +224,7 @@ def test_a_line_that_is_too_long_is_one_broken_record_however_it_is_cut(
         assert [own.number for own in tally.broken] == [10, 10]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("jobs", [1, 2])
 @pytest.mark.parametrize(("octets", "broken"), [(LINES, [0]), (HAR, [0, 1])])
 def test_a_damaged_file_is_read_to_where_it_breaks(
@@ -261,6 +263,7 @@ if __name__ == "__main__":
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="what a process does is read in /proc")
 def test_processes_end_with_the_one_that_has_started_them(tmp_path: Path) -> None:
     script = tmp_path / "started.py"

@@ -221,6 +221,7 @@ class TestSize:
     def shown(self, large: AuditReport) -> dict[str, Any]:
         return page_data(large, MADE)["records_shown"]
 
+    @pytest.mark.slow
     def test_the_scripts_read_what_the_page_has(self, large: AuditReport) -> None:
         folder = files("hushlist.audit.replay").joinpath("web")
         script = "".join(one.read_text(encoding="utf-8") for one in folder.iterdir() if one.name.endswith(".js"))
@@ -228,6 +229,7 @@ class TestSize:
         assert read == {*data}
         assert set(re.findall(r"\breport\.left_out\.(\w+)", script)) >= {*data["left_out"]} - {"records_shown"}
 
+    @pytest.mark.slow
     def test_a_page_stays_small_and_says_what_is_left_out(self, large: AuditReport) -> None:
         text = report_page(large, MADE)
         assert len(text) < 12 << 20
@@ -244,6 +246,7 @@ class TestSize:
         assert len(data["lists"][0]["unused_first"]) == 20
         assert {row[10] for row in data["rules"]} <= {None, *data["records_shown"]}
 
+    @pytest.mark.slow
     def test_long_texts_are_cut_and_say_how_long_they_were(self, shown: dict[str, Any]) -> None:
         urls = [own["url"] for own in shown.values()]
         cut = [url for url in urls if len(url) > 2000]
@@ -253,6 +256,7 @@ class TestSize:
     def test_what_breaks_pages_is_explained_before_all_else(self, large: AuditReport, shown: dict[str, Any]) -> None:
         assert {key for own in large.breaks.values() for key in own.examples} <= shown.keys()
 
+    @pytest.mark.slow
     def test_the_matrix_has_the_lists_that_overlap_most(self, large: AuditReport) -> None:
         overlaps = tuple(Overlap((place, place + 1), place) for place in range(0, 100, 2))
         assert page_data(replace(large, overlaps=overlaps), MADE)["matrix"] == list(range(70, 100))

@@ -216,6 +216,7 @@ def test_times_are_those_of_the_policy(run: Run, tmp_path: Path) -> None:
     assert run("list", "--policy", str(policy))[0] == 2
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="elsewhere nothing tells who has the store open")
 def test_a_grant_or_code_says_in_which_store_it_is_and_whether_a_proxy_knows_it(tmp_path: Path) -> None:
     store = tmp_path / "own.sqlite"

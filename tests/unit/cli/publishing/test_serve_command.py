@@ -69,6 +69,7 @@ def served(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Served:
     return own
 
 
+@pytest.mark.slow
 def test_what_a_full_disk_does_not_take_is_not_published(
     run: Run, served: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -121,6 +121,7 @@ def test_a_host_knows_whether_filters_are_below_it() -> None:
 _NAMES = "|".join(f"x{number}.example" for number in range(600))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("text", "number"), [("ads$image,domain=~d{}.example", 16_000),
                                               (f"/ads/x$image,domain=d{{}}.example|{_NAMES}", 200)],
                          ids=["many", "long"])  # fmt: skip
@@ -153,6 +154,7 @@ def test_a_broken_table_is_refused() -> None:
         index._open_filters({})
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not _EASYLIST.exists(), reason="no adblock/easylist.txt.gz in HUSHLIST_SHARED")
 def test_of_a_real_list_little_is_read_for_a_request() -> None:
     filters = []

@@ -38,6 +38,7 @@ _LONG_HOSTS = {
 }
 
 
+@pytest.mark.slow
 @each_row("more", [b"", b".test", b":80"])
 @each_row("host", _LONG_HOSTS)
 def test_a_long_host_takes_little_time(host: str, more: bytes) -> None:

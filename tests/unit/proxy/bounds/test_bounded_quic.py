@@ -127,6 +127,7 @@ def test_gaps_make_no_peer_keep_what_was_never_sent(tmp_path: Path) -> None:
     assert MOST_AHEAD < client._remote_max_data <= 4 * MOST_AHEAD
 
 
+@pytest.mark.slow
 def test_a_peer_has_only_so_many_streams_open_and_as_many_as_it_likes_in_turn(tmp_path: Path) -> None:
     client, server, exchange = connected(tmp_path)
 

@@ -909,6 +909,7 @@ def test_no_host_is_added_whose_requests_have_to_be_seen(policy: Path, request: 
     assert pinned.read_text() != before
 
 
+@pytest.mark.slow
 def test_no_more_than_a_hundred_hosts_are_added(
     hushlist: Hushlist, policy: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -478,6 +478,7 @@ def path_of(call: ApiCall) -> str:
     return path + QUERIES.get(call.does, "")
 
 
+@pytest.mark.slow
 @each_row("call", [call for call in CALLS if call.role])
 def test_each_role_may_do_what_is_for_it_and_no_more(
     hushlist: Hushlist, use: Callable[..., Path], call: ApiCall
@@ -1104,6 +1105,7 @@ def test_markup_that_others_wrote_stays_text(manager: Browser) -> None:
     assert json.loads(response.content or b"")["grants"][0]["client"] == f"user:{MARKUP}"
 
 
+@pytest.mark.slow
 def test_of_many_open_pages_few_wait_and_all_are_answered(
     manager: Browser, hushlist: Hushlist, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -45,6 +45,7 @@ def told(tmp_path_factory: pytest.TempPathFactory) -> set[str]:
     return {name + end for name, kind in families for end in ends.get(kind, ("",))}
 
 
+@pytest.mark.slow
 def test_every_metric_of_the_dashboard_exists(told: set[str]) -> None:
     for title, expression in panels():
         named = set(_METRIC.findall(expression)) - {"hushlist_"}
@@ -80,6 +81,7 @@ def test_the_panels_lie_beside_each_other() -> None:
     assert len({panel["id"] for panel in DASHBOARD["panels"]}) == len(places)
 
 
+@pytest.mark.slow
 @needs_promtool
 @pytest.mark.parametrize(
     "arguments",

@@ -201,6 +201,7 @@ def test_where_the_network_leads_to_the_proxy_there_is_nothing_to_set(hushlist: 
         assert "192.168.7.2" not in page
 
 
+@pytest.mark.slow
 @each_row(
     ("agent", "device"),
     [

@@ -98,6 +98,7 @@ def test_a_declaration_is_told_or_harmless(declaration: str) -> None:
     assert set(problems(f"{declaration}{NEEDS}")) <= {(1, "<!")}
 
 
+@pytest.mark.slow
 @each_row("unit", ["<!--", "<a ", '<a b="', "</", "<", "${", "$x", "<![CDATA[", "<?", "&#"])
 def test_time_grows_as_the_length_of_a_template_does(unit: str) -> None:
     assert seconds(lambda: problems(unit * (100_000 // len(unit)))) < 1.5

@@ -373,6 +373,7 @@ def test_a_store_that_could_not_be_used_at_the_start_is_used_once_it_can(
     assert caplog.text.count("nothing can be unblocked") == 1
 
 
+@pytest.mark.slow
 def test_a_store_is_used_with_its_policy_and_not_before(policy: Path) -> None:
     """Else the policy in use goes by a store that is closed, where nobody ends an unblock or blocks anything."""
     runtime = Runtime()
@@ -399,6 +400,7 @@ def test_a_reading_that_was_ended_for_another_says_nothing(policy: Path) -> None
     assert (runtime.problem, runtime.readings) == (None, {True: 0, False: 0})
 
 
+@pytest.mark.slow
 def test_what_takes_longer_than_the_next_try_is_not_begun_again(policy: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Compiling failed for lack of memory, and now takes minutes."""
     monkeypatch.setattr(policy_watch, "RETRY", 0.03)
