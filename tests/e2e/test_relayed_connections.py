@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from e2e.origin import LOOPBACK, Origin
-from e2e.policies import write_list, write_policy
+from e2e.policies import replace, write_list, write_policy
 from e2e.proxy import PATIENCE, Proxy
 from e2e.test_tunnels import is_the_origin_s, records, tls_over
 from hushlist.unblock.overrides import Overrides
@@ -150,6 +150,21 @@ def test_what_was_unblocked_ends_with_the_unblock(
             proxy.log.wait_for("no connection for .* to https://www.bank.test/")
             assert not is_open(revoked, "www.bank.test")
             assert is_open(other, "other.bank.test")
+
+
+def test_what_was_begun_while_the_filter_was_off_ends_where_it_is_blocked(
+    start: Callable[..., Proxy], tmp_path: Path
+) -> None:
+    policy = policy_of(tmp_path / "own", "new.bank.test")
+    text = policy.read_text(encoding="utf-8")
+    proxy = start(policy=replace(policy, f"{text}mode: 'off'\n"))
+    with relayed(proxy, "new.bank.test") as blocked, relayed(proxy, "other.bank.test") as other:
+        assert is_open(blocked, "new.bank.test")
+        assert is_open(other, "other.bank.test")
+        replace(policy, text)
+        proxy.log.wait_for("no connection for .* to https://new.bank.test/")
+        assert not is_open(blocked, "new.bank.test")
+        assert is_open(other, "other.bank.test")
 
 
 def test_datagrams_no_longer_arrive_when_a_schedule_begins(start: Callable[..., Proxy], tmp_path: Path) -> None:

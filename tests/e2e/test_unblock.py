@@ -116,6 +116,18 @@ def test_the_passphrase_opens_the_page_and_no_origin_sees_the_form(
     assert "Traceback" not in filtering.log.text()
 
 
+def test_a_form_goes_to_no_origin_once_the_filter_is_off(start: Start, folder: Path, origin: Origin) -> None:
+    proxy = start(policy=folder / "policy.yaml")
+    with origin.watch() as arrived, proxy.client() as client:
+        action, token = form_of(client.get("http://games.test/"))
+        begun = len(proxy.log)
+        replace(folder / "policy.yaml", f"{policy_text()}mode: 'off'\n")
+        proxy.log.wait_for("3 rules of 3 files", begun)
+        answer = client.post(action, data={"token": token, "passphrase": PASSPHRASE})
+        assert (answer.status_code, answer.headers["location"]) == (303, "/")
+    assert arrived.connections == 0
+
+
 def test_a_form_whose_length_is_not_told_is_taken(filtering: Proxy, origin: Origin) -> None:
     with origin.watch() as arrived, filtering.client() as client:
         action, token = form_of(client.get("http://path.test/secret/"))

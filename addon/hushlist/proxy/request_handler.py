@@ -72,8 +72,9 @@ class RequestHandler:
         self._metered = metered
         #: the decided request of each flow
         self._decided: WeakKeyDictionary[http.HTTPFlow, _DecidedRequest] = WeakKeyDictionary()
-        #: those that passed by a temporary unblock
+        #: those that passed by a temporary unblock, and those of whom the filter was off
         self._granted: WeakSet[http.HTTPFlow] = WeakSet()
+        self._undecided: WeakSet[http.HTTPFlow] = WeakSet()
         #: by client connection: host -> host to connect to instead
         self._led: WeakKeyDictionary[connection.Client, dict[str, str]] = WeakKeyDictionary()
 
@@ -90,6 +91,8 @@ class RequestHandler:
             if not again:
                 self._try(self._bodies.frame, flow)  # a body that was not announced is decided, too
             await self._filter(flow, again=again)
+        else:
+            self._leave(flow, is_form=self._unblocker.is_sealed(flow.request))
         if self._own.is_loop(flow.client_conn, flow.server_conn):
             refuse(flow, block_response.loop_response)
         if is_on and again:
@@ -108,7 +111,7 @@ class RequestHandler:
             before = None if again else self._decided.get(flow)
             seen, with_media = seen_of_flow(flow), self._runtime.asks_media
             if before is None or before.seen != seen or before.with_media != with_media:
-                request = self._request_of(flow)
+                request = self.request_of(flow)
                 is_same = before is not None and before.judgement.request == request
             else:
                 request, is_same = before.judgement.request, True
@@ -120,14 +123,14 @@ class RequestHandler:
                 if (seen_of_flow(flow), self._runtime.asks_media) != (seen, with_media):
                     # meanwhile another addon has changed it, or another policy asks for more of it
                     seen, with_media, is_same = seen_of_flow(flow), self._runtime.asks_media, False
-                    request = self._request_of(flow)
+                    request = self.request_of(flow)
                     judgement = self._runtime.judge(request, client_of_flow(flow), is_settled=True)
             if judgement is None:
+                self._leave(flow, is_form=is_form)
                 return
             is_blocked = is_blocked or judgement.stops
             self._decided[flow] = _DecidedRequest(seen, with_media, judgement, self._runtime.policies, monotonic())
-            if judgement.decision.grant is not None:
-                self._granted.add(flow)
+            self.note_grant(flow, judgement)
             if is_same and not is_blocked:
                 return  # unchanged: do not log it again
             recorded = self._runtime.record(judgement, flow.request.method, is_live=flow.live, is_counted=not is_form)
@@ -149,15 +152,34 @@ class RequestHandler:
         is_old = monotonic() - decided.moment > _LATE or decided.policy != self._runtime.policies
         return is_old and not flow.request.stream and is_open(flow)
 
-    def _request_of(self, flow: http.HTTPFlow) -> Request:
+    def _leave(self, flow: http.HTTPFlow, *, is_form: bool) -> None:
+        """Let a request pass of whom the filter is off; but the form of a block page is not for the origin."""
+        self._undecided.add(flow)
+        if is_form:
+            self._unblocker.lead_back(flow)
+
+    def note_grant(self, flow: http.HTTPFlow, judgement: Judgement) -> None:
+        """Note whether a request passes by a temporary unblock."""
+        if judgement.decision.grant is not None:
+            self._granted.add(flow)
+
+    def request_of(self, flow: http.HTTPFlow) -> Request:
+        """The request of a flow, with its fault if the proxy itself has made it."""
         request = request_of_flow(flow, with_media=self._runtime.asks_media)
         return replace(request, fault=LOOP) if self._own.is_loop(flow.client_conn, flow.server_conn) else request
 
-    def open_requests(self, *, by_grant: bool) -> list[tuple[http.HTTPFlow, Request]]:
-        """What was let through and is not over, such as a WebSocket or a download; ``by_grant``: by an unblock."""
+    def open_requests(self, *, by_grant: bool) -> list[tuple[http.HTTPFlow, Request | None]]:
+        """What was let through and is not over, such as a WebSocket or a download; ``by_grant``: by an unblock.
+
+        Of what was not decided, since the filter was off, there is no request.
+        """
         flows = list(self._granted if by_grant else self._decided)
-        decided = [(flow, own.judgement) for flow in flows if flow.live and (own := self._decided.get(flow))]
-        return [(flow, own.request) for flow, own in decided if not own.stops and not is_over(flow)]
+        known = ((flow, self._decided.get(flow)) for flow in flows)
+        found: list[tuple[http.HTTPFlow, Request | None]] = [
+            (flow, own.judgement.request) for flow, own in known if own is not None and not own.judgement.stops
+        ]
+        found += [] if by_grant else [(flow, None) for flow in self._undecided if flow not in self._decided]
+        return [(flow, request) for flow, request in found if flow.live and not is_over(flow)]
 
     def learn(self, flow: http.HTTPFlow) -> None:
         """Learn from a permanent redirect that the origin sent."""

@@ -22,6 +22,7 @@ from hushlist.errors import UrlError, logger_of
 from hushlist.match.rule import Action
 from hushlist.policy.groups import UnblockSettings
 from hushlist.proxy.ask_handler import ASK, access_offer, file_access_request
+from hushlist.proxy.flow_outcome import refuse
 from hushlist.proxy.page import block_response
 from hushlist.proxy.page.pages import Unblock, Verdict
 from hushlist.proxy.runtime import Runtime
@@ -31,7 +32,7 @@ from hushlist.unblock.grants import WARNING, is_target
 from hushlist.unblock.overrides import Overrides
 from hushlist.unblock.store import StoreError
 from hushlist.unblock.wrong_tries import LockedError
-from hushlist.url.request import LONGEST_TARGET, Request, request_of
+from hushlist.url.request import LONGEST_TARGET, request_of
 
 logger = logger_of(__name__)
 
@@ -99,29 +100,34 @@ class UnblockHandler:
 
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
-        self._stopped: WeakKeyDictionary[http.HTTPFlow, Judgement] = WeakKeyDictionary()
+        self._stopped: WeakKeyDictionary[http.HTTPFlow, Judgement | None] = WeakKeyDictionary()
         self._one_by_one = ThreadPoolExecutor(1, "hushlist: forms")
         self._forms = Counter[str]()
 
     def is_sealed(self, request: http.Request) -> bool:
         """Whether it is a form of a block page: the origin must not see what a person typed into it."""
-        tokens = self._runtime.tokens
-        return _is_form(request) and tokens is not None and tokens.is_ours(_one(_query(request), "seal"))
+        if not _is_form(request):
+            return False
+        tokens, seal = self._runtime.tokens, _one(_query(request), "seal")
+        return bool(seal) if tokens is None else tokens.is_ours(seal)
 
-    def remember(self, flow: http.HTTPFlow, stopped: Judgement) -> None:
+    def remember(self, flow: http.HTTPFlow, stopped: Judgement | None) -> None:
         """Remember that a request was answered in place of its origin."""
         if _is_form(flow.request):
             self._stopped[flow] = stopped
 
+    def lead_back(self, flow: http.HTTPFlow) -> None:
+        """Answer the form of a page that blocks nothing any longer, since the filter was turned off meanwhile."""
+        if refuse(flow, lambda request: _go_on(_target(request))):
+            self.remember(flow, None)
+
     def take(self, flow: http.HTTPFlow) -> Awaitable[None] | None:
         """Handle a form, and replace the block page that answers it by the result; ``None`` for other requests."""
-        if flow.response is None:
+        if flow.response is None or flow not in self._stopped:
             return None
-        stopped, content = self._stopped.pop(flow, None), flow.request.raw_content or b""
-        if stopped is None:
-            return None
+        stopped, content = self._stopped.pop(flow), flow.request.raw_content or b""
         flow.request.raw_content = b""  # what a person typed is in no flow that somebody looks at or saves
-        return None if len(content) > _LONGEST_FORM else self._take(flow, stopped, content)
+        return None if stopped is None or len(content) > _LONGEST_FORM else self._take(flow, stopped, content)
 
     async def _take(self, flow: http.HTTPFlow, stopped: Judgement, content: bytes) -> None:
         try:
@@ -131,24 +137,23 @@ class UnblockHandler:
 
     async def _take_form(self, flow: http.HTTPFlow, stopped: Judgement, content: bytes) -> None:
         overrides = self._runtime.overrides
-        asked = _one(_query(flow.request), "url").encode("utf-8", "surrogateescape")
         if self._runtime.engine is None or overrides is None:
             return
         try:
-            request = request_of(asked)
+            request = request_of(_asked(flow.request))
         except UrlError:
             return
         judgement = await self._runtime.confirmed(self._runtime.judge(request, stopped.client))
         if judgement is None or judgement.host is None or judgement.host != stopped.host:
             return
         if judgement.decision.action not in STOPPING:
-            flow.response = _go_on(request)  # the form was sent twice, or the site is no longer blocked
+            flow.response = _go_on(request.target)  # the form was sent twice, or the site is no longer blocked
             return
         form = parse_qs(content.decode("utf-8", "replace"))
         judgement = judgement.recorded(stopped.reference)
         message = await self._try_in_turn(overrides, judgement, form)
         if message is None:
-            flow.response = _go_on(request)
+            flow.response = _go_on(request.target)
         else:
             flow.response = respond(self._runtime, flow.request, judgement, message, is_asking=ASK in form)
 
@@ -225,14 +230,27 @@ def _wanted(stopped: Judgement) -> dict[str, str]:
 _PLAIN = "/?:@!$&'()*+,;=-._~%[]"
 
 
-def _go_on(request: Request) -> http.Response:
+def _go_on(target: bytes) -> http.Response:
     """Redirect to the page that was blocked, which passes now; always on the same origin."""
-    target = quote(request.target, safe=_PLAIN)
+    path = quote(target, safe=_PLAIN)
     # "//name" would be another origin; resolving the reference removes the dot segment.
     # Spec: RFC 3986, 4.2 and 5.2.4
-    location = f"/.{target}" if target.startswith("//") else target
+    location = f"/.{path}" if path.startswith("//") else path
     headers = {"Location": location, "Cache-Control": "no-store", "Referrer-Policy": "no-referrer"}
     return http.Response.make(303, b"", headers)
+
+
+def _asked(form: http.Request) -> bytes:
+    """The URL of the page that a form is on."""
+    return _one(_query(form), "url").encode("utf-8", "surrogateescape")
+
+
+def _target(form: http.Request) -> bytes:
+    """Where on its origin that page is."""
+    try:
+        return request_of(_asked(form)).target
+    except UrlError:
+        return b"/"
 
 
 def _is_form(request: http.Request) -> bool:

@@ -43,7 +43,7 @@ class Metered(ProxyConnections):
         request = Request(b"https", (host.encode(),), 443, b"/")
         judgement = self.hushlist.runtime.judge(request, Client("127.0.0.1"), is_connection=True)
         assert judgement is not None
-        self.hushlist._relayed.note(client, judgement)
+        self.hushlist._relayed.note(client, judgement.request, judgement)
         return client
 
     def ask(self, url: str = "http://game.example/", *, answer: str | None = None, **headers: str) -> http.HTTPFlow:
@@ -151,7 +151,7 @@ def test_a_connection_keeps_the_names_that_were_known_first(metered: Metered) ->
     request = Request(b"https", (b"other.example",), 443, b"/")
     judgement = metered.hushlist.runtime.judge(request, Client("127.0.0.1"), is_connection=True)
     assert judgement is not None
-    metered.hushlist._relayed.note(client, judgement)
+    metered.hushlist._relayed.note(client, judgement.request, judgement)
     for _ in range(2):
         metered.flow_on(client)
         metered.look(1)

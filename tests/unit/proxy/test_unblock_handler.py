@@ -386,6 +386,46 @@ def test_a_post_that_is_no_form_of_ours_goes_to_its_origin_untouched(pupil: Pers
     assert flow.request.get_state() == before
 
 
+def turn_off_group(context: taddons.context, hushlist: Hushlist, policy: Path) -> None:
+    policy.write_text(f"{policy.read_text()}mode: 'off'\n")
+    hushlist.policy_watch.load(policy)
+
+
+def turn_off(context: taddons.context, hushlist: Hushlist, policy: Path) -> None:
+    context.configure(hushlist, hushlist_mode="off")
+
+
+@pytest.mark.parametrize("turned_off", [turn_off_group, turn_off])
+@pytest.mark.parametrize("query", [None, "url=%2F%2F&"])
+def test_a_form_goes_to_no_origin_though_the_filter_is_off_by_now(
+    context: taddons.context,
+    hushlist: Hushlist,
+    policy: Path,
+    pupil: Person,
+    turned_off: Callable[[taddons.context, Hushlist, Path], None],
+    query: str | None,
+) -> None:
+    page = pupil.page("http://games.example/a?b")
+    turned_off(context, hushlist, policy)
+    assert pupil.passes("http://games.example/a?b")
+    assert page.action
+    url = urljoin(page.url, page.action).replace("?", f"?{query or ''}")
+    flow = pupil.flow(url, "POST", b"passphrase=open+sesame")
+    answer = pupil.ask(flow)
+    assert answer is not None
+    assert (answer.status_code, answer.headers["location"]) == (303, "/" if query else "/a?b")
+    assert flow.request.raw_content == b""
+
+
+@pytest.mark.parametrize("seal", ["", "A" * 140])
+def test_where_no_key_is_known_what_may_be_a_form_goes_to_no_origin(
+    hushlist: Hushlist, pupil: Person, monkeypatch: pytest.MonkeyPatch, seal: str
+) -> None:
+    monkeypatch.setattr(Overrides, "known_tokens", lambda _: None)
+    answer = pupil.post(f"http://path.example{PATH}?url=http://path.example/secret/&seal={seal}")
+    assert (answer is None) is not bool(seal)
+
+
 @pytest.mark.parametrize(
     ("method", "path"),
     [("GET", PATH), ("HEAD", PATH), ("PUT", PATH), ("post", PATH), ("POST", PATH + "x"), ("POST", "/")],

@@ -45,6 +45,10 @@ class _Relayed(NamedTuple):
     has_grant: bool
 
 
+#: what goes on, by what it was decided if that is known, and why it would be decrypted now
+_Open = tuple[connection.Client | http.HTTPFlow, Request | None, WhyDecrypt | None]
+
+
 class RelayedConnections:
     """The connections that pass undecrypted, and the requests that are open. Only the event loop uses it."""
 
@@ -55,11 +59,21 @@ class RelayedConnections:
         self._state: object = None
         self._watcher: asyncio.Task[None] | None = None
 
-    def note(self, client: connection.Client, judgement: Judgement, why_decrypt: WhyDecrypt | None = None) -> None:
-        """Note that a client's connection passes undecrypted; what is noted first has all its names."""
-        has_grant = judgement.decision.grant is not None
-        self._relayed.setdefault(client, _Relayed(judgement.request, why_decrypt, has_grant))
-        self._metered.begin(client, client, judgement)
+    def note(
+        self,
+        client: connection.Client,
+        request: Request,
+        judgement: Judgement | None,
+        why_decrypt: WhyDecrypt | None = None,
+    ) -> None:
+        """Note that a client's connection passes undecrypted; what is noted first has all its names.
+
+        Without a judgement, the filter is off for the client, and may not be so for as long as the connection lasts.
+        """
+        has_grant = judgement is not None and judgement.decision.grant is not None
+        self._relayed.setdefault(client, _Relayed(request, why_decrypt, has_grant))
+        if judgement is not None:
+            self._metered.begin(client, client, judgement)
 
     def run(self) -> None:
         """Begin to look at the policy; called in the event loop."""
@@ -89,7 +103,7 @@ class RelayedConnections:
             return
         state = engine.state(), self._runtime.mode
         is_other, failed = state != self._state, False
-        asked: list[tuple[connection.Client | http.HTTPFlow, Request, WhyDecrypt | None]] = [
+        asked: list[_Open] = [
             (client, own.request, own.why_decrypt) for client, own in self._relayed.items() if is_other or own.has_grant
         ]
         asked += [(flow, request, None) for flow, request in self._requests.open_requests(by_grant=not is_other)]
@@ -105,7 +119,7 @@ class RelayedConnections:
             self._state = state
 
     async def _ask(
-        self, used: connection.Client | http.HTTPFlow, request: Request, why_decrypt: WhyDecrypt | None
+        self, used: connection.Client | http.HTTPFlow, request: Request | None, why_decrypt: WhyDecrypt | None
     ) -> None:
         is_connection = isinstance(used, connection.Client)
         client = used if isinstance(used, connection.Client) else used.client_conn
@@ -113,6 +127,9 @@ class RelayedConnections:
             return
         who = client_of_connection(used) if isinstance(used, connection.Client) else client_of_flow(used)
         judgement, why = None, None
+        if request is None:
+            assert isinstance(used, http.HTTPFlow)
+            request = self._requests.request_of(used)
         try:
             settings = self._runtime.settings(who)
             if settings.relayed != END or settings.mode != "block":
@@ -127,7 +144,7 @@ class RelayedConnections:
             judgement = None
         if not stops and why is None:
             if judgement is not None:
-                self._metered.begin(used, client, judgement, goes_on=True)  # it may have a quota now
+                self._goes_on(used, client, judgement)
             return
         end_connection(client)
         self._relayed.pop(client, None)
@@ -137,3 +154,13 @@ class RelayedConnections:
             names = printable(b", ".join(request.hosts).decode("ascii", "backslashreplace"))
             reason = "the filter failed" if why is None else f"it would be decrypted now: {why}"
             logger.info("hushlist: ended the connection of %s to %s: %s", who.address, names, reason)
+
+    def _goes_on(
+        self, used: connection.Client | http.HTTPFlow, client: connection.Client, judgement: Judgement
+    ) -> None:
+        """Note what lets it go on: it may have a quota now, or pass by an unblock, where nothing stopped it before."""
+        self._metered.begin(used, client, judgement, goes_on=True)
+        if isinstance(used, http.HTTPFlow):
+            self._requests.note_grant(used, judgement)
+        elif (own := self._relayed.get(used)) is not None:
+            self._relayed[used] = own._replace(has_grant=judgement.decision.grant is not None)

@@ -177,9 +177,10 @@ class Tunnels:
         elif is_given or why_decrypt(context.client, settings) is None:
             data.ignore_connection = True
             _lead(context.server, request)
-        if judgement is not None and data.ignore_connection:
-            self._runtime.record_connection(judgement)
-            self._relayed.note(context.client, judgement, None if is_given else why_decrypt)
+        if data.ignore_connection:
+            if judgement is not None:
+                self._runtime.record_connection(judgement)
+            self._relayed.note(context.client, request, judgement, None if is_given else why_decrypt)
 
     def _why_decrypt(
         self,
@@ -232,8 +233,6 @@ class Tunnels:
             if self._own.is_loop(context.client, context.server):
                 nextlayer.layer = _Refused(context)
                 return
-            if self._runtime.mode == "off":
-                return
             decide = partial(self._layer_of_raw, chosen)
             decided = await decide(_sent(context.client, nextlayer.events))
             nextlayer.layer = decided or _Held(chosen, decide)
@@ -254,7 +253,7 @@ class Tunnels:
                 if is_blocked or _is_ignored(chosen):
                     self._runtime.record_connection(judgement)
                 if not is_blocked:
-                    self._relayed.note(context.client, judgement)
+                    self._relayed.note(context.client, judgement.request, judgement)
         except IncompleteError:
             return None
         except Exception as error:
@@ -266,7 +265,13 @@ class Tunnels:
         context, is_ignored, is_quic = chosen.context, _is_ignored(chosen), isinstance(chosen, RawQuicLayer)
         client, engine = client_of_connection(context.client), self._runtime.engine
         settings = self._runtime.settings(client)
-        if context.server.address is None or settings.mode == "off":
+        if context.server.address is None:
+            return None
+        names = _inner_name(context.client, context.server)
+        if settings.mode == "off":
+            protocol = context.client.transport_protocol.encode()
+            request = request_of_connection(protocol, context.server.address, names, context.client.proxy_mode)
+            self._relayed.note(context.client, request, None)
             return None
         try:
             hello = None if is_quic else read_hello(context, sent)
@@ -280,10 +285,10 @@ class Tunnels:
         if is_ignored and not sent:
             raise IncompleteError
         scheme = b"https" if hello is not None else context.client.transport_protocol.encode()
-        names = [*_inner_name(context.client, context.server), *_known(None if hello is None else hello.sni)]
+        names += _known(None if hello is None else hello.sni)
         host = _HOST_LINE.search(b"".join(sent)) if hello is None else None
         if host is not None:
-            names.append(host[1].strip().decode("utf-8", "surrogateescape"))
+            names += (host[1].strip().decode("utf-8", "surrogateescape"),)
         request = request_of_connection(scheme, context.server.address, names, context.client.proxy_mode)
         judgement = await self._judge(replace(request, fault=fault or request.fault), client)
         is_same = engine is self._runtime.engine  # else another policy came while somebody was asked
@@ -312,7 +317,7 @@ class Tunnels:
             flow_outcome.annotate(flow, self._runtime.record_connection(judgement))
             if not is_blocked:
                 _lead(server, request)
-                self._relayed.note(client, judgement)
+                self._relayed.note(client, request, judgement)
         except Exception as error:
             self._lets_pass(error, server, is_blocked=is_blocked)
 

@@ -51,7 +51,7 @@ class Proxied(ProxyConnections):
     def open(self, host: str, why: str | None = None, *, protocol: Any = "tcp") -> connection.Client:
         """A relayed connection that would now be decrypted for a reason."""
         client, judgement = self.client(protocol), self.judged(host)
-        self.hushlist._relayed.note(client, judgement, lambda *_: why)
+        self.hushlist._relayed.note(client, judgement.request, judgement, lambda *_: why)
         return client
 
     def judged(self, host: str) -> Judgement:
@@ -103,6 +103,29 @@ def test_what_the_policy_does_not_end_goes_on(proxied: Proxied, settings: dict[s
     groups = [{"name": "g", **own} for own in settings.pop("groups", [])]
     proxied.load("bad.example", groups=groups, **settings)
     assert proxied.ended(*clients) == [False, False]
+
+
+def test_what_an_unblock_has_let_go_on_ends_with_the_unblock(proxied: Proxied) -> None:
+    proxied.load()
+    client, flow = proxied.open("bad.example"), proxied.ask("http://bad.example/")
+    overrides = proxied.hushlist.runtime.overrides
+    assert overrides is not None
+    grant = overrides.grant("host", "bad.example", 600, how="command line", by="me")
+    proxied.load("bad.example")
+    assert proxied.ended(client, flow) == [False, False]
+    overrides.revoke(grant.id, by="me")
+    assert proxied.ended(client, flow) == [True, True]
+
+
+@pytest.mark.parametrize("by_option", [False, True])
+def test_what_was_begun_while_the_filter_was_off_ends_where_it_is_stopped(proxied: Proxied, by_option: bool) -> None:
+    proxied.load("bad.example", mode="off")
+    proxied.hushlist.runtime.mode = "off" if by_option else "block"
+    flows = proxied.ask("http://bad.example/"), proxied.ask("http://good.example/")
+    proxied.load("bad.example")
+    assert proxied.ended(*flows) == [not by_option, False]
+    proxied.hushlist.runtime.mode = "block"
+    assert proxied.ended(*flows) == [True, False]
 
 
 def test_nothing_is_asked_again_while_nothing_changes(proxied: Proxied, monkeypatch: pytest.MonkeyPatch) -> None:
