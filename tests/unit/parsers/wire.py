@@ -110,7 +110,7 @@ def _form(octets: bytes) -> None:
     judgement = judgement_of(engine().decide(sent, NOON))
     if judgement.host is not None:
         unblock_handler._wanted(judgement)
-        location = unblock_handler._go_on(sent).headers["Location"]
+        location = unblock_handler._go_on(sent.target).headers["Location"]
         assert location.startswith("/")
         assert not location.startswith("//")
         assert "\n" not in location
