@@ -107,6 +107,8 @@ def test_json_has_a_change_a_line_and_a_summary(run: Run) -> None:
     assert [change["kind"] for change in changes] == ["removed", "broadened", "moved"]
     summary = last["summary"]
     assert (summary["added"], summary["removed"], summary["rules"]) == (1, 2, {"old": 3, "new": 2})
+    kinds = ("unchanged", "moved", "narrowed", "broadened", "changed", "removed", "added")
+    assert summary["counts"] == dict(zip(kinds, (0, 1, 0, 1, 0, 1, 0), strict=True))
     assert summary["exceeded"] == ["2 requests change (50.00% of 4): more than --max-impact 0"]
     impact = summary["impact"]
     assert (impact["requests"], impact["changed"]) == (4, 2)

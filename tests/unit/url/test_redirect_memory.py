@@ -18,12 +18,13 @@ from unit.rows import each_row
 ORIGIN = (b"http", b"h.example", 80)
 
 
-def test_a_path_and_its_twin_are_known_once_one_is_learned() -> None:
+@each_row("path", [b"/data", b"/DATAX"])
+def test_a_path_and_its_twin_are_known_once_one_is_learned(path: bytes) -> None:
     redirect_memory = RedirectMemory()
-    redirect_memory.learn(ORIGIN, b"/data")
-    assert redirect_memory.knows(ORIGIN, b"/data")
-    assert redirect_memory.knows(ORIGIN, b"/data/")
-    assert not redirect_memory.knows(ORIGIN, b"/data/x")
+    redirect_memory.learn(ORIGIN, path)
+    assert redirect_memory.knows(ORIGIN, path)
+    assert redirect_memory.knows(ORIGIN, path + b"/")
+    assert not redirect_memory.knows(ORIGIN, path + b"/x")
 
 
 @pytest.mark.parametrize(

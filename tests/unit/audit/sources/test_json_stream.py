@@ -61,8 +61,9 @@ def test_an_element_that_is_nested_too_deep_does_not_stop_the_rest() -> None:
     assert read(f'{{"log": {{"entries": [1, {deep}, 2]}}}}'.encode())[::2] == [1, 2]
 
 
-def test_an_element_that_is_too_long_is_passed_over(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(json_stream, "CHUNK", 16)
+@pytest.mark.parametrize("chunk", [16, 1 << 16])
+def test_an_element_that_is_too_long_is_passed_over(chunk: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(json_stream, "CHUNK", chunk)
     monkeypatch.setattr(json_stream, "LONGEST_ELEMENT", 100)
     long = json.dumps({"a": 'x]}"\\' * 100})
     first, error, last = read(f'{{"log": {{"entries": [1, {long}, 3]}}}}'.encode())

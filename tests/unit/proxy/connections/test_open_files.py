@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import socket
+import sys
 from types import SimpleNamespace
 
 import pytest
@@ -114,3 +115,5 @@ def test_files_of_datagrams_are_counted(
 def test_what_the_system_allows_counts_up_to_a_bound(monkeypatch: pytest.MonkeyPatch, allowed: int, most: int) -> None:
     monkeypatch.setattr(resource, "getrlimit", lambda _: (allowed, allowed))
     assert most_files() == most
+    monkeypatch.setitem(sys.modules, "resource", None)
+    assert most_files() == 0

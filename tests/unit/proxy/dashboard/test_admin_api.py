@@ -961,6 +961,17 @@ def test_a_list_is_not_taken_back_where_another_version_came_since(browser: Brow
     assert store.current() == later
 
 
+def test_a_list_is_not_taken_back_where_the_version_before_is_gone(browser: Browser, store: ListStore) -> None:
+    first = store.current()
+    assert first is not None
+    held = browser.call("GET", f"/lists/held?url={quote(LIST)}")[1]
+    done = browser.call("POST", "/lists/accept", {"url": LIST, "digest": held["digest"]})[1]
+    first.path.unlink()
+    why = {"error": "there is no version to go back to"}
+    assert browser.call("POST", f"/record/{done['recorded']}/undo", {}) == (404, why)
+    assert browser.recorded() == ["accepted a list", "signed in"]
+
+
 def test_a_list_goes_back_to_the_version_before_and_forth_again(browser: Browser, store: ListStore) -> None:
     assert browser.call("POST", "/lists/rollback", {"url": LIST})[0] == 404
     with store.locked():

@@ -67,7 +67,9 @@ def runtime(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Runtime
     folder = tmp_path / 'odd "folder"'
     folder.mkdir()
     (folder / "games.yaml").write_text(
-        'title: "Ga\\"m\\\\e\\ns"\ncategory: hrn://a.example/web/games\nrules: [games.example]\n'
+        'title: "Ga\\"m\\\\e\\ns"\ncategory: hrn://a.example/web/games\nrules:\n'
+        "- games.example\n- {expression: odd.example, action: warn}\n- {expression: good.example, action: allow}\n"
+        "- {expression: seen.example, action: tag}\n"
     )
     (folder / "policy.yaml").write_text("layers:\n- {name: lists, lists: [games.yaml]}\n")
     runtime = Runtime()
@@ -117,7 +119,7 @@ def test_all_figures_can_be_read_and_count_what_was_decided(runtime: Runtime) ->
     assert of_list.value == 2
     assert of_list.labels["list"] == 'Ga"m\\e\ns'
     assert of_list.labels["file"].endswith('odd "folder"/games.yaml')
-    assert values["hushlist_rules", "lists"] == 1
+    assert values["hushlist_rules", "lists"] == 4
     assert values["hushlist_list_held_back", of_list.labels["file"]] == 0
     assert values["hushlist_readings_total", "used"] == 1
     assert values["hushlist_last_reading_used",] == 1
@@ -128,6 +130,14 @@ def test_where_nothing_was_decided_nothing_is_summed_up(runtime: Runtime) -> Non
     assert summary(runtime) == ""
     note(runtime, "http://fine.example/", 1000)
     assert summary(runtime).startswith("1 request decided: 1 passed without a rule\n")
+
+
+def test_the_summary_says_what_was_done_how_often(runtime: Runtime) -> None:
+    for host in ("games", "odd", "good", "good", "good", "seen", "seen", "fine"):
+        note(runtime, f"http://{host}.example/", 1000)
+    assert summary(runtime).partition("\n")[0] == (
+        "8 requests decided: 1 blocked, 1 warned of, 3 allowed, 2 tagged, 1 passed without a rule"
+    )
 
 
 def test_who_waits_for_decisions_waits_no_longer_when_the_proxy_ends() -> None:
