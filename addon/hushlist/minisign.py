@@ -59,8 +59,6 @@ class SignatureError(HushlistError):
 
 @dataclass(frozen=True, slots=True)
 class PublicKey:
-    """A public key."""
-
     #: 8 octets that tell keys apart
     number: bytes
     #: 32 octets
@@ -86,12 +84,10 @@ class PublicKey:
 
     @property
     def line(self) -> str:
-        """The line of base64."""
         return b64encode(_PUBLIC.pack(_ED25519, self.number, self.octets)).decode()
 
     @property
     def text(self) -> str:
-        """The text of its file."""
         return _armored(f"minisign public key {self.name}", self.line)
 
 
@@ -131,7 +127,6 @@ class SecretKey:
 
     @property
     def public(self) -> PublicKey:
-        """Its public key."""
         from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
         return PublicKey(self.number, Ed25519PrivateKey.from_private_bytes(self.seed).public_key().public_bytes_raw())

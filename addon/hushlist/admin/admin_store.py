@@ -108,7 +108,6 @@ class AdminStore:
         self.close()
 
     def close(self) -> None:
-        """Close the file."""
         self._store.close()
 
     # -- people --------------------------------------------------------------------------------------------------------
@@ -141,7 +140,6 @@ class AdminStore:
         return Account(person.name, person.role, client)
 
     def sign_out(self, token: str) -> None:
-        """End a session."""
         with self._store.writing() as database:
             database.execute("DELETE FROM sessions WHERE hash = ?", (_hash(token),))
 
@@ -271,7 +269,6 @@ class AdminStore:
             return [_recorded(row) for row in database.execute(query, (limit,))]
 
     def recorded_action(self, number: int) -> RecordedAction | None:
-        """One of them."""
         with self._store.reading() as database:
             row = database.execute("SELECT * FROM record WHERE id = ?", (number,)).fetchone()
         return None if row is None else _recorded(row)

@@ -106,7 +106,6 @@ class Administration:
         return Done(self.store.record(account, what, plain, Role.APPROVE, undo), plain)
 
     def revoke(self, account: Account, number: int) -> Done:
-        """End a grant."""
         found = [grant for grant in self.overrides.active(time()) if grant.id == number]
         if not found or not self.overrides.revoke(number, by=account.name):
             raise MissingError("there is no such grant, or it has ended")
@@ -141,7 +140,6 @@ class Administration:
         return Done(self.store.record(account, "blocked", plain, Role.MANAGE, undo), plain)
 
     def end_block(self, account: Account, number: int) -> Done:
-        """End a block."""
         found = self.overrides.end_block(number, by=account.name)
         if found is None:
             raise MissingError("there is no such block, or it has ended")
@@ -223,7 +221,6 @@ class Administration:
         return Done(recorded, {**plain, "id": made, "code": code})
 
     def withdraw_code(self, account: Account, identity: str) -> Done:
-        """Make a code worthless."""
         try:
             is_there = self.overrides.withdraw_hash(bytes.fromhex(identity), by=account.name)
         except ValueError:
@@ -328,7 +325,6 @@ class Administration:
     # -- who is signed in ----------------------------------------------------------------------------------------------
 
     def sessions(self) -> dict[str, object]:
-        """Who is signed in."""
         return {"sessions": [one._asdict() for one in self.store.sessions()]}
 
     def end_session(self, account: Account, number: int) -> Done:

@@ -52,7 +52,6 @@ _WIDTH = 100
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command."""
     text = "decide recorded requests by a policy, and report what would be stopped, by what, and what that breaks"
     formats = "; ".join(f"{own.name}: {own.text}" for own in FORMATS.values())
     parser = add_command(

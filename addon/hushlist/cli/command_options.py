@@ -66,7 +66,6 @@ def _port(text: str) -> int:
 
 
 def add_context(parser: argparse.ArgumentParser) -> None:
-    """Add the options for who asks, and what for."""
     context = parser.add_argument_group("the page that asks, and what for; filters of Adblock lists may depend on it")
     context.add_argument(
         "--page",
@@ -141,7 +140,6 @@ def add_popular(parser: argparse.ArgumentParser, why: str) -> None:
 
 
 def add_jobs(parser: argparse.ArgumentParser) -> None:
-    """Add the option for the number of processes."""
     from hushlist.jobs.worker_processes import default_jobs
 
     parser.add_argument(

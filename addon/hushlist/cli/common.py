@@ -41,7 +41,6 @@ class Parser(argparse.ArgumentParser):
 def add_command(
     commands: Commands, name: str, command: Command, text: str, epilog: str | None = None
 ) -> argparse.ArgumentParser:
-    """Add a command with its help."""
     parser = commands.add_parser(name, help=text, description=sentence(text), epilog=epilog)
     parser.set_defaults(command=command)
     return parser
@@ -72,7 +71,6 @@ def add_list(parser: argparse.ArgumentParser, name: str, lines: Iterable[str], t
 
 
 def add_policy(parser: argparse.ArgumentParser) -> None:
-    """Add the option that names a policy."""
     parser.add_argument(
         "--policy", type=Path, metavar="FILE", help="the policy file (default: the one that is shipped)"
     )
@@ -99,7 +97,6 @@ def checked(parse: Callable[[str], _Read], why: str | None = None) -> Callable[[
 
 @checked
 def parse_place(text: str) -> Path | PostgresAddress:
-    """A path, or the address of a database."""
     return parse_postgres_address(text) if text.startswith(("postgresql:", "postgres:")) else Path(text)
 
 
@@ -230,7 +227,6 @@ def print_line(*fields: object, is_bold: bool = False, word: str = "") -> None:
 
 
 def print_lines(lines: Iterable[object]) -> None:
-    """Print lines on standard output."""
     for line in lines:
         print_line(line)
 

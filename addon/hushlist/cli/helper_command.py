@@ -19,7 +19,6 @@ if TYPE_CHECKING:
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command."""
     text = "answer Squid: a line on standard output for each on standard input, until that ends"
     helper = add_command(commands, "helper", help_squid, text)
     add_policy(helper)

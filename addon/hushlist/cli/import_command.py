@@ -23,7 +23,6 @@ _READERS = {
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command."""
     text = "make a policy out of another filter's configuration, and say what it could not take over"
     epilog = "Exit codes: 0 everything was taken over; 1 something was not, or not exactly; 2 wrong usage or bad input."
     parser = add_command(commands, "import", import_policy, text, epilog)

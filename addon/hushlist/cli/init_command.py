@@ -46,7 +46,6 @@ _PLACES = {
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command."""
     text = "write a policy to start with, of public lists that fit a family, a school or a company"
     parser = add_command(commands, "init", init, text)
     help_ = f"where the filter runs: {', '.join(_PLACES)} (asked for at a terminal)"

@@ -39,7 +39,6 @@ _TINY = 1e-6
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command."""
     text = "measure how much of a list of hashes can be read by whoever has a dictionary of names and URLs"
     epilog = "Exit codes: 0 nothing was recovered; 1 something was; 2 wrong usage or bad input."
     parser = add_command(commands, "leak", leak, text, epilog)

@@ -67,7 +67,6 @@ from hushlist.publish.key_table import KeyEntry, read_key_table, revealed
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands."""
     _add_lint(commands)
     _add_diff(commands)
 
@@ -115,7 +114,6 @@ def _finding_as_json(table: Mapping[str, KeyEntry], source: str, finding: Findin
 
 
 def _lint_summary(linted: Linted) -> Iterator[str]:
-    """Lines for a person."""
     for own in linted.prefixes:
         yield f"{own.source}: {own}"
     counts = [f"{linted.counts[kind]:,} {kind}" for kind in FindingKind if linted.counts[kind]]
@@ -286,7 +284,6 @@ def _is_useless(arguments: argparse.Namespace, impact: Impact) -> bool:
 
 
 def _exceeded(arguments: argparse.Namespace, found: Diff, impact: Impact | None) -> Iterator[str]:
-    """The limits that are exceeded."""
     requests, changed = (0, 0) if impact is None else (impact.requests, impact.changed)
     numbers = [
         ("impact", changed, requests, "request changes", "requests change"),
@@ -302,7 +299,6 @@ def _exceeded(arguments: argparse.Namespace, found: Diff, impact: Impact | None)
 
 
 def _diff_summary(found: Diff, wanted: DiffOptions) -> Iterator[str]:
-    """Lines for a person."""
     listed = [
         kind
         for kind in ChangeKind

@@ -56,7 +56,6 @@ if TYPE_CHECKING:
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands."""
     text = "decide by a policy: what is done, with which URL, by which rule"
     check = _add_deciding(commands, "check", run_check, text)
     check.add_argument("--json", action="store_true", help="print one JSON object a line")

@@ -19,7 +19,6 @@ from hushlist.system.files import source_errors
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands."""
     parser = add_command(commands, "completion", print_completion, "print what makes a shell complete commands")
     parser.add_argument("shell", choices=_SHELLS, help="for bash and zsh, as in: source <(hushlist completion bash)")
     parser = add_command(commands, "man", write_pages, "write the manual pages, one for each command")
@@ -59,7 +58,6 @@ def _about(action: argparse.Action) -> str:
 
 
 def print_completion(arguments: argparse.Namespace) -> int:
-    """Print the shell's script."""
     print_lines(_SHELLS[arguments.shell]())
     return GOOD
 

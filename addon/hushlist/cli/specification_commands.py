@@ -31,7 +31,6 @@ from hushlist.url.iri import direction_faults
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands."""
     text = "read a text by a rule of the grammars of URIs, IRIs, hashed URIs and hrn names: its parts, or its fault"
     parser = add_command(commands, "parse", parse_text, text)
     parser.add_argument("text", metavar="TEXT", help="what is read, as it stands")

@@ -39,7 +39,6 @@ from hushlist.url.uri_extraction import extract
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands."""
     _add_canonicalize(commands)
     text = "print the expressions, the most specific first, one a line"
     add_urls_command(commands, "expressions", print_expressions, text)
@@ -181,7 +180,6 @@ def print_canonical(arguments: argparse.Namespace) -> int:
 
 
 def print_expressions(arguments: argparse.Namespace) -> int:
-    """Print the expressions of each URL."""
     return each(urls_of(arguments), lambda url: print_lines(_expressions(url)))
 
 

@@ -44,8 +44,6 @@ _BEGINNING = 60.0
 
 
 class IndexCache:
-    """Index files in a folder."""
-
     def __init__(self, folder: Path | None = None) -> None:
         """``folder``: by default the platform's. It is made when something is written.
 

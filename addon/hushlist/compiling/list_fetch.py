@@ -152,7 +152,6 @@ class _Watched:
         self._is_over.set()
 
     def connect(self, connection: HTTPConnection, connect: Callable[[], None], *, is_by_proxy: bool) -> None:
-        """Connect."""
         self._connections.append(connection)
         connect()
         self._sockets.append(connection.sock)  # urllib takes it from the connection

@@ -7,8 +7,6 @@ from enum import StrEnum
 
 
 class Outcome(StrEnum):
-    """What became of a list."""
-
     UNCHANGED = "unchanged"
     UPDATED = "updated"
     HELD = "held back"

@@ -92,7 +92,6 @@ class Decision(NamedTuple):
 
     @property
     def tags(self) -> tuple[Match, ...]:
-        """The matches that tag."""
         return tuple(found for found in self.matches if found.rule.terms.action is Action.TAG)
 
     def as_dict(self) -> dict[str, object]:

@@ -274,7 +274,6 @@ class Engine:
         return (now.date(), *(self._hosts.of_group(NOBODY, now, group).view for group in self.policy.all_groups))
 
     def group(self, client: Client) -> Group:
-        """The client's group."""
         return self._hosts.group(client)
 
     def _apply_grants(self, decision: Decision, known: KnownHost, client: Client, now: datetime | None) -> Decision:

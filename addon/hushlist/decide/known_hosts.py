@@ -100,7 +100,6 @@ class KnownHosts:
             self.only = only if only.view.is_timeless and not only.view.blocks else None
 
     def group(self, client: Client) -> Group:
-        """The client's group."""
         return self.only.view.group if self.only else self._groups[client]
 
     def of_group(self, client: Client, now: datetime | None, group: Group | None = None) -> GroupHosts:

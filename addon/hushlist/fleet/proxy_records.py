@@ -95,7 +95,6 @@ class ProxyRecords:
             )
 
     def leave(self, name: str) -> None:
-        """Remove a proxy that ends."""
         with self._store.writing() as database:
             database.execute("DELETE FROM proxies WHERE name = ?", (name,))
 
@@ -106,7 +105,6 @@ class ProxyRecords:
         return [_record(*row) for row in rows]
 
     def close(self) -> None:
-        """Close it."""
         self._store.close()
 
 

@@ -244,7 +244,6 @@ class ImportedPolicy:
         return name
 
     def all_addresses(self) -> ImportedList:
-        """The list of every address."""
         self.files[ADDRESSES] = b"0.0.0.0/0\n::/0\n"
         return ImportedList(ADDRESSES, "addresses", "Addresses in place of names")
 

@@ -314,7 +314,6 @@ class SpillByPart(Generic[Thing]):
         self.parts: set[int] = set()
 
     def add(self, part: int, *things: Thing) -> None:
-        """Add objects."""
         self._waiting.setdefault(part, []).extend(things)
         self.parts.add(part)
         self._number += len(things)

@@ -87,7 +87,6 @@ class Workers:
             connection.close()
 
     def show(self, what: str, done: int, total: int) -> None:
-        """Report progress."""
         if self._progress is not None:
             self._progress(what, done, total)
 

@@ -74,7 +74,6 @@ class CopySink:
         """Do nothing: who takes the records keeps them."""
 
     def close(self) -> None:
-        """Close the connection, if there is one."""
         if self._socket is not None:
             self._socket.close()
         self._socket = None

@@ -202,7 +202,6 @@ class LogFilters:
     until: str | None = None
 
     def fits(self, fields: LogFields) -> bool:
-        """Whether a record fits."""
         host, time = host_of_record(fields) or "", str(fields.get("time", ""))
         category = str(fields.get("category", ""))
         return all(
@@ -277,7 +276,6 @@ def _ask_server(address: PostgresAddress, question: str, values: Sequence[str | 
 
 
 def has_log(folder: LogPlace) -> bool:
-    """Whether there is a log."""
     if isinstance(folder, PostgresAddress):
         return bool(_ask_server(folder, "SELECT 'all', number FROM decisions LIMIT 1", []))
     return any((folder / name).exists() for name in (CURRENT, DATABASE)) or bool(older_files(folder))

@@ -93,7 +93,6 @@ def pseudonyms(key: bytes) -> Callable[[str, str], str]:
 
 
 def new_key() -> bytes:
-    """A random key."""
     return secrets.token_bytes(_KEY_LENGTH)
 
 

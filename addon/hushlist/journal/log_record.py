@@ -78,7 +78,6 @@ class LogRecord(NamedTuple):
         return len(asked.target) + sum([_OF_A_FIELD + len(name) + len(value) for name, value in asked.fields])
 
     def is_wanted(self, what: LoggedRequests) -> bool:
-        """Whether it is logged."""
         decision = self.decision
         if what is LoggedRequests.ALL or decision.action in STOPPING or self.would_block or self.grant is not None:
             return True
@@ -86,7 +85,6 @@ class LogRecord(NamedTuple):
         return what is LoggedRequests.NOTED and noted
 
     def fields(self, privacy: Privacy) -> LogFields:
-        """The fields to log."""
         decision = self.decision
         winner = decision.winner
         terms = None if winner is None else winner.rule.terms

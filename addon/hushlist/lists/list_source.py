@@ -45,7 +45,6 @@ class _ProblemCount:
     first: list[Problem] = field(default_factory=list)
 
     def add(self, source: str, line: int, what: str, why: str) -> None:
-        """Count a problem."""
         self.number += 1
         self.last = line
         if len(self.first) < self.most:

@@ -56,8 +56,6 @@ def read_yaml(octets: bytes, defaults: ListDefaults, report: ProblemReport) -> I
 
 @dataclass(frozen=True, slots=True)
 class _RuleListReader:
-    """Reads the rules of one list."""
-
     defaults: ListDefaults
     #: completes a rule's own terms; equal ones become one object
     terms: Callable[..., Terms]

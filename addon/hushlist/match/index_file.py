@@ -291,7 +291,6 @@ class IndexFile:
 
     @property
     def octets(self) -> int:
-        """The length of the file."""
         return len(self._octets)
 
     @property
@@ -301,7 +300,6 @@ class IndexFile:
         return tables + self.directory.sections["filter"].length
 
     def section(self, name: str) -> bytes:
-        """The octets of a section."""
         own = self.directory.sections[name]
         return self._read(own.offset, own.length)
 

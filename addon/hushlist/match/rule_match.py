@@ -35,7 +35,6 @@ class Match(NamedTuple):
 
     @property
     def text(self) -> str:
-        """The expression as text."""
         return self.expression.decode("utf-8", "backslashreplace")
 
     def as_dict(self) -> dict[str, str | int | None]:

@@ -32,8 +32,6 @@ FINGERPRINT = re.compile(r"[0-9a-f]{16}")
 
 @dataclass(frozen=True, slots=True, repr=False)
 class SealKey:
-    """A key."""
-
     octets: bytes
 
     @classmethod
@@ -51,7 +49,6 @@ class SealKey:
 
     @property
     def text(self) -> str:
-        """The text of its file."""
         return f"# Key {self.fingerprint} of sealed lists. Keep it secret.\n{self.octets.hex()}\n"
 
     @property

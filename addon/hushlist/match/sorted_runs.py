@@ -47,7 +47,6 @@ def spill(thing: Any, folder: Path | None) -> Stored:
 
 
 def unspill(stored: Stored) -> Any:
-    """The object that was stored."""
     return pickle.loads(load(stored))  # noqa: S301  we wrote it, into a folder of our own
 
 

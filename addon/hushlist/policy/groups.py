@@ -342,7 +342,6 @@ def read_group(
 
 
 def read_users(fields: MappingReader) -> Iterator[str]:
-    """The names in ``users``."""
     for node in fields.items("users"):
         if isinstance(node.value, str) and len(node.value) > LONGEST_USER:
             fields.report.error(node.line, "users", f"a name has at most {LONGEST_USER} characters")
@@ -353,7 +352,6 @@ def read_users(fields: MappingReader) -> Iterator[str]:
 
 
 def read_networks(fields: MappingReader) -> Iterator[IPv4Network | IPv6Network]:
-    """The networks in ``clients``."""
     for node in fields.items("clients"):
         text = node.value if isinstance(node.value, str) else ""
         try:

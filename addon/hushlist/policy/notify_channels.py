@@ -66,7 +66,6 @@ class MailChannel:
 
     @property
     def name(self) -> str:
-        """For people."""
         return f"mail from {self.server}"
 
 

@@ -58,12 +58,10 @@ class HostSet:
     networks: tuple[Network, ...] = ()
 
     def __len__(self) -> int:
-        """The number of hosts and networks."""
         return len(self.entries)
 
     @property
     def entries(self) -> frozenset[tuple[bytes, bool] | Network]:
-        """All hosts and networks."""
         return self.names.union(self.networks)
 
     def covers(self, host: bytes) -> bool:

@@ -42,8 +42,6 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class ListFile:
-    """A file of rules."""
-
     path: Path
     format: ListFormat
     defaults: ListDefaults
@@ -58,7 +56,6 @@ class ListFile:
 
     @property
     def read_from(self) -> Path:
-        """The file that is read."""
         return self.copy or self.path
 
     @property

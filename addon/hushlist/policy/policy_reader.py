@@ -179,7 +179,6 @@ class _PolicyReader:
             self._report.error(line, reserved, why)
 
     def _file(self, fields: MappingReader, key: str) -> Path | None:
-        """The file that a key names."""
         name = fields.text(key)
         path = None if name is None else self._named(name, fields.line_of(key))
         if name is not None and path is not None and path.is_dir():

@@ -139,8 +139,6 @@ def read_database(fields: MappingReader, key: str) -> PostgresAddress | None:
 
 
 class LoggedRequests(StrEnum):
-    """Which decisions are logged."""
-
     #: decisions that block, or would; and those that pass only by a temporary override
     BLOCKED = "blocked"
     #: also all others with a rule that fits
@@ -194,8 +192,6 @@ class LogCopy:
 
 @dataclass(frozen=True, slots=True)
 class LogSettings:
-    """The settings of the log; immutable."""
-
     what: LoggedRequests = LoggedRequests.NOTED
     queries: LoggedQueries = LoggedQueries.KEEP
     clients: LoggedClients = LoggedClients.KEEP

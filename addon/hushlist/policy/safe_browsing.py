@@ -84,7 +84,6 @@ class SafeBrowsing:
         return f"{self.server}/v5/hashList/{name}" if self.version == 5 else f"{self.server}/v4/{name}"
 
     def category_of(self, threat: str) -> str | None:
-        """The category of a threat type."""
         return dict(self.categories).get(threat)
 
 

@@ -244,7 +244,6 @@ class Runtime:
         self.policies += 1
 
     def was_read(self, reading: LoadedPolicy) -> None:
-        """Note a reading of the policy."""
         self.reading = reading
         self.readings[reading.problem is None] += 1
 

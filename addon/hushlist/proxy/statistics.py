@@ -59,7 +59,6 @@ class NameCounts(Generic[Key]):
         self.others = 0
 
     def add(self, counts: Mapping[Key, int]) -> None:
-        """Count more."""
         self._counts.update(counts)
         if len(self._counts) > self._most:
             kept = Counter(dict(self._counts.most_common(self._most // 2)))
@@ -140,7 +139,6 @@ class Statistics:
             self.wake()
 
     def wake(self) -> None:
-        """Wake all that wait for a decision."""
         for future in self._waiting:
             if not future.done():
                 future.set_result(None)
@@ -215,7 +213,6 @@ class Statistics:
 
     @property
     def slowest(self) -> NotedDecision | None:
-        """The slowest decision."""
         self.count()
         return self._slowest
 

@@ -96,8 +96,6 @@ def _address(judgement: Judgement) -> bytes:
 
 
 class UnblockHandler:
-    """Handles the forms."""
-
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         self._stopped: WeakKeyDictionary[http.HTTPFlow, Judgement | None] = WeakKeyDictionary()

@@ -207,7 +207,6 @@ class _Collector:
         self._changed: dict[str, tuple[Problem, int]] = {}
 
     def add(self, chunk: LoadedChunk) -> None:
-        """Add a chunk's rules."""
         if chunk.file.format.reader in ADBLOCK_READERS:
             self._of_filters.add(chunk.file.source)
         for some in chunk.rule_blocks:
@@ -254,7 +253,6 @@ class _Collector:
     def _clear(
         self, expressions: Sequence[bytes], lines: Sequence[int], terms: HiddenTerms, chunk: LoadedChunk
     ) -> None:
-        """Add rules in the clear."""
         source = chunk.file.source
         if terms.action in (Action.BLOCK, Action.WARN):
             self._test(expressions, lines, source)

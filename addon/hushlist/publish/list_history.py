@@ -66,7 +66,6 @@ class _Change:
 
 
 def unpacked(packed: bytes) -> tuple[bytes, ...]:
-    """Prefixes one by one."""
     return tuple(packed[at : at + SHORTEST] for at in range(0, len(packed), SHORTEST))
 
 
@@ -97,7 +96,6 @@ class ListHistory:
 
     @property
     def oldest(self) -> int:
-        """The oldest version that is known."""
         return self.number - len(self.changes)
 
     def add(self, prefixes: Sequence[bytes]) -> bool:

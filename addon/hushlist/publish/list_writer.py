@@ -35,7 +35,6 @@ class ListHead(NamedTuple):
 
 
 def as_yaml(hidden: HiddenList, head: ListHead) -> str:
-    """A list as YAML."""
     rules = [_under(rule, head) for rule in hidden.rules]
     same = _same(rule.terms for rule in rules)
     given = {

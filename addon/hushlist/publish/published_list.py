@@ -37,7 +37,6 @@ class PublishedList:
         return tuple(dict.fromkeys(packed[at : at + SHORTEST] for at in range(0, len(packed), FULL_LENGTH)))
 
     def hashes_with(self, prefix: bytes) -> Iterator[bytes]:
-        """The full hashes that begin with a prefix."""
         places = range(0, len(self.packed), FULL_LENGTH)
         begin = bisect_left(places, prefix, key=lambda at: self.packed[at : at + len(prefix)])
         end = bisect_right(places, prefix, begin, key=lambda at: self.packed[at : at + len(prefix)])

@@ -42,8 +42,6 @@ class PrefixUpdate:
 
 @dataclass(frozen=True, slots=True)
 class PrefixList:
-    """A client's list."""
-
     #: strictly ascending; 4 to 32 octets each
     prefixes: tuple[bytes, ...] = ()
     #: what the server called this state of the list; empty before the first update

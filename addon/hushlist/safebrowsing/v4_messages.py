@@ -22,8 +22,6 @@ class ThreatType(IntEnum):
 
 
 class PlatformType(IntEnum):
-    """The platform that a list is for."""
-
     PLATFORM_TYPE_UNSPECIFIED = 0
     WINDOWS = 1
     LINUX = 2
@@ -36,8 +34,6 @@ class PlatformType(IntEnum):
 
 
 class ThreatEntryType(IntEnum):
-    """What a list's entries are."""
-
     THREAT_ENTRY_TYPE_UNSPECIFIED = 0
     URL = 1
     EXECUTABLE = 2

@@ -52,8 +52,6 @@ class FullHashDetail:
 
 @dataclass(frozen=True, slots=True)
 class FullHash:
-    """A full hash, and the lists that it is on."""
-
     full_hash: bytes = wire(1, Kind.BYTES)
     full_hash_details: tuple[FullHashDetail, ...] = wire(2, Kind.MESSAGE, FullHashDetail, repeated=True)
 
@@ -110,8 +108,6 @@ class ListHashListsRequest:
 
 @dataclass(frozen=True, slots=True)
 class RiceDeltaEncoded32Bit:
-    """Rice-coded numbers of 32 bits."""
-
     first_value: int = wire(1, Kind.UINT32)
     rice_parameter: int = wire(2, Kind.INT32)
     entries_count: int = wire(3, Kind.INT32)
@@ -120,8 +116,6 @@ class RiceDeltaEncoded32Bit:
 
 @dataclass(frozen=True, slots=True)
 class RiceDeltaEncoded64Bit:
-    """Rice-coded numbers of 64 bits."""
-
     first_value: int = wire(1, Kind.UINT64)
     rice_parameter: int = wire(2, Kind.INT32)
     entries_count: int = wire(3, Kind.INT32)
@@ -130,8 +124,6 @@ class RiceDeltaEncoded64Bit:
 
 @dataclass(frozen=True, slots=True)
 class RiceDeltaEncoded128Bit:
-    """Rice-coded numbers of 128 bits."""
-
     first_value_hi: int = wire(1, Kind.UINT64)
     first_value_lo: int = wire(2, Kind.FIXED64)
     rice_parameter: int = wire(3, Kind.INT32)
@@ -141,8 +133,6 @@ class RiceDeltaEncoded128Bit:
 
 @dataclass(frozen=True, slots=True)
 class RiceDeltaEncoded256Bit:
-    """Rice-coded numbers of 256 bits."""
-
     first_value_first_part: int = wire(1, Kind.UINT64)
     first_value_second_part: int = wire(2, Kind.FIXED64)
     first_value_third_part: int = wire(3, Kind.FIXED64)

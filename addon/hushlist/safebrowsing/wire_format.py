@@ -118,7 +118,6 @@ def _weight(own: WireField) -> int:
 
 
 def encode_message(message: Any) -> bytes:
-    """A message as octets."""
     parts: list[bytes] = []
     for own in _wire_fields(type(message)).values():
         value = getattr(message, own.name)

@@ -107,7 +107,6 @@ class _Unpacked(io.RawIOBase):
         self.fault: str | None = None
 
     def readable(self) -> bool:
-        """It is."""
         return True
 
     def readinto(self, buffer: object) -> int:

@@ -15,8 +15,6 @@ _SHOWN = 500
 
 @dataclass(frozen=True, slots=True)
 class GrantEvent:
-    """One event."""
-
     #: seconds since the epoch
     at: float
     #: ``granted``, ``refused``, ``revoked``, ``locked``, ``code made``, ``code withdrawn``, ``blocked``,

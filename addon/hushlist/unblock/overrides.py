@@ -125,7 +125,6 @@ class Overrides:
         self._store.wait(seconds)
 
     def close(self) -> None:
-        """Close the store."""
         self._store.close()
 
     @contextmanager

@@ -156,7 +156,6 @@ class SqliteStore:
         """Wait for nothing: a file is read when it is looked at."""
 
     def close(self) -> None:
-        """Close the file."""
         self._patient.close()
         self._hasty.close()
 
@@ -212,7 +211,6 @@ class PostgresStore:
         self._listener.wait(seconds)
 
     def close(self) -> None:
-        """Close the connections."""
         self._listener.close()
         self._database.close()
 

@@ -362,7 +362,6 @@ class _DiffRun:
             found(RuleChange(kind, self._stand(old), self._stand(new), how, broad))
 
     def _why_broad(self, kind: ChangeKind, old: RulePlace | None, new: RulePlace | None) -> str | None:
-        """Why an added or changed rule is broad."""
         if new is None or kind in (ChangeKind.BROADENED, ChangeKind.MOVED):
             return None
         why = self._parts[new[0]].broad.get(new[1])

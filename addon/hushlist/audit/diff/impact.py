@@ -93,7 +93,6 @@ class Impact(SourceTally):
 
     @property
     def requests(self) -> int:
-        """The number of decided requests."""
         return sum(count.records for count in self.sources.values())
 
     @property
@@ -315,8 +314,6 @@ class EffectImpact(NamedTuple):
 
 
 class SourceRequests(NamedTuple):
-    """What was read from a source."""
-
     format: str
     requests: int
     broken: int
@@ -324,8 +321,6 @@ class SourceRequests(NamedTuple):
 
 
 class ImpactReport(NamedTuple):
-    """The impact of an update."""
-
     requests: int
     changed: int
     sources: dict[str, SourceRequests]
@@ -371,7 +366,6 @@ def _side(decision: Decision) -> SideDecision:
 
 
 def impact_text(report: ImpactReport) -> Iterator[str]:
-    """Lines for a person."""
     requests, changed = report.requests, report.changed
     asked = number_of(requests, "request", "requests")
     yield f"Another thing is done with {changed:,} of {asked}{_share(changed, requests)}"

@@ -62,7 +62,6 @@ class RuleMeaning(NamedTuple):
 
 
 def meaning_of(terms: Terms, *, is_clear: bool) -> RuleMeaning:
-    """The meaning of a rule with these terms."""
     return RuleMeaning(terms.action, terms.category, terms.reason, terms.expires, terms.layer, is_clear)
 
 
@@ -83,8 +82,6 @@ _SIGNS = {ChangeKind.REMOVED: "-", ChangeKind.ADDED: "+", ChangeKind.MOVED: "="}
 
 
 class RuleChange(NamedTuple):
-    """What became of one rule."""
-
     kind: ChangeKind
     old: RuleState | None
     new: RuleState | None
@@ -94,7 +91,6 @@ class RuleChange(NamedTuple):
     broad: str | None
 
     def __str__(self) -> str:
-        """A line for a person."""
         old, new = self.old, self.new
         place = " -> ".join(f"{stand.source}:{stand.line}" for stand in (old, new) if stand is not None)
         rules = " -> ".join(dict.fromkeys(stand.rule for stand in (old, new) if stand is not None))
@@ -139,7 +135,6 @@ class Grain(NamedTuple):
     ranges: frozenset[tuple[int, int]] = frozenset()
 
     def joined(self, other: Grain) -> Grain:
-        """The lengths of both."""
         return Grain(self.prefixes | other.prefixes, self.ranges | other.ranges)
 
 
@@ -206,7 +201,6 @@ KeptRule = tuple[int, Pattern | bytes, int]
 
 
 def pattern_of(kept: KeptRule) -> Pattern:
-    """The pattern of a rule."""
     return Expression(kept[1]) if isinstance(kept[1], bytes) else kept[1]
 
 
@@ -214,8 +208,6 @@ def pattern_of(kept: KeptRule) -> Pattern:
 
 
 class ReadChunk(NamedTuple):
-    """The result of reading a chunk."""
-
     run: SortedRun
     #: a list of ``KeptRule``, in the order of lines
     rules: Stored

@@ -175,7 +175,6 @@ class Targets:
         return tuple((table, frozenset(lines)) for table, lines in self.lines.items())
 
     def add(self, rules: Iterable[Rule]) -> None:
-        """Add the rules of a list."""
         for pattern, _, line in rules:
             if isinstance(pattern, ExpressionHash):
                 kind = TargetKind(len(pattern.value), seal=pattern.seal)

@@ -85,8 +85,6 @@ def lint(
 
 
 class _Lint:
-    """One run."""
-
     def __init__(self, lists: Sequence[ChunkedList], folder: Path, workers: Workers) -> None:
         self._lists, self._folder, self._workers = lists, folder, workers
         self._names = [own.file.source for own in lists]

@@ -67,8 +67,6 @@ class ReplayOptions:
 
 
 class PopularDomains(NamedTuple):
-    """The list of popular domains."""
-
     path: str
     digest: str
     domains: int
@@ -113,8 +111,6 @@ class ListFacts(NamedTuple):
 
 
 class ListUse(NamedTuple):
-    """What a list did."""
-
     key: Flat[ListKey]
     facts: Flat[ListFacts] = ListFacts()
     hits: Flat[Hits] = Hits()
@@ -138,8 +134,6 @@ class CategoryUse(NamedTuple):
 
 
 class RuleUse(NamedTuple):
-    """What a rule did."""
-
     key: Flat[RuleKey]
     category: str | None
     hits: Flat[Hits]
@@ -260,8 +254,6 @@ def recorded(shown: ShownRecord) -> RecordedRequest:
 
 @dataclass(frozen=True, slots=True)
 class AuditReport:
-    """See the module."""
-
     format: str
     policy: PolicyDigest
     asked: ReplayOptions
@@ -300,7 +292,6 @@ class AuditReport:
 
     @property
     def stopped(self) -> int:
-        """The number of stopped requests."""
         return sum(own.stopped for own in self.kinds.values())
 
     def keys(self, most_rules: int | None = None) -> Iterator[str]:

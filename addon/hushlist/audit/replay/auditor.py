@@ -68,7 +68,6 @@ class ReplayMoment:
     as_recorded: bool = False
 
     def of(self, record: RecordedRequest) -> tuple[datetime, Client]:
-        """Time and client for a record."""
         if not self.as_recorded:
             return self.at, self.client
         own = record.client
@@ -119,8 +118,6 @@ _Case: TypeAlias = "tuple[_SiteOfHost, _CountedDecision, ResourceType, bool, Tls
 
 
 class Auditor(RecordCounter[AuditTally]):
-    """See the module."""
-
     def __init__(self, engine: Engine, moment: ReplayMoment, popular: Mapping[bytes, int] | None = None) -> None:
         """``popular``: ranks of popular domains."""
         super().__init__(AuditTally())
@@ -284,7 +281,6 @@ class Auditor(RecordCounter[AuditTally]):
         return _SiteOfHost(_site_of_host(host), self._most_popular(host) if self._popular else None)
 
     def _effect(self, decision: Decision) -> _CountedDecision:
-        """The counters of a decision."""
         # Nearly all decisions share their matches, since a host's matches are cached. An effect holds them, so that
         # no other object can get their identity.
         key = id(decision.matches)
@@ -327,7 +323,6 @@ class Auditor(RecordCounter[AuditTally]):
 
 
 def rule_of(match: Match) -> RuleKey:
-    """The rule of a match."""
     pattern, terms, line = match.rule
     return RuleKey(terms.list, terms.source, line, str(pattern))
 

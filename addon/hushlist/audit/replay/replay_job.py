@@ -65,7 +65,6 @@ class _SourceChunk(NamedTuple):
 
 
 def _source_chunks(sources: Sequence[str], named: SourceFormat | None) -> Iterator[_SourceChunk]:
-    """All chunks of all sources."""
     for source in sources:
         size = _size(source)
         try:
@@ -90,7 +89,6 @@ class _Unbuffered(io.RawIOBase):
         self._stream = stream
 
     def readable(self) -> bool:
-        """It is."""
         return True
 
     def readinto(self, buffer: object) -> int:
@@ -161,7 +159,6 @@ def _read_range(source: str, read: ReadLine, start: int, first_line: int, length
 
 
 def _read_file(source: str, read: ReadStream) -> Iterator[ReadRecord]:
-    """The records of a whole file."""
     with _open(source) as file:
         yield from _read_stream(decompressed(file), source, read)
 
@@ -185,8 +182,6 @@ def _whole(records: Iterable[ReadRecord], source: str) -> Iterator[ReadRecord]:
 
 @dataclass(frozen=True, slots=True)
 class ReplayWork:
-    """The sources, and how to replay them."""
-
     sources: Sequence[str]
     moment: ReplayMoment
     #: the format of all sources; without one, each source shows its own
@@ -241,7 +236,6 @@ def count_in_processes(
 
 
 def _count(counter: RecordCounter[TallyT], chunk: _SourceChunk, tell: Tell) -> None:
-    """Count the records of a chunk."""
     with _rarely_collected():
         records = _whole(chunk.read(), chunk.source)
         counter.add(_told(records, chunk.octets, tell), chunk.source, chunk.format)

@@ -39,7 +39,6 @@ _SCRIPTS = ("elements.js", "explain.js", "report.js")
 
 
 def report_page(report: AuditReport, made: datetime) -> str:
-    """The page of a report, made at ``made``."""
     web = files("hushlist.audit.replay").joinpath("web")
     style = web.joinpath("page.css").read_text(encoding="utf-8")
     script = "\n".join(web.joinpath(name).read_text(encoding="utf-8") for name in _SCRIPTS)

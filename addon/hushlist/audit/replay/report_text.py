@@ -24,7 +24,6 @@ class Title(str):
 
 
 def report_text(report: AuditReport, width: int = 100) -> Iterator[str]:
-    """Lines for a person."""
     page = _Page(max(width, _NARROWEST), short_names(own.key.source for own in report.lists))
     yield from _summary(report)
     if len(report.sources) > 1:
@@ -228,7 +227,6 @@ class _Page:
         return file if name == PurePath(file).stem else f"{name} ({file})"
 
     def place(self, source: str, line: int) -> str:
-        """The list and the line of a rule."""
         return f"{self.name(source)}:{line}"
 
     def why(self, record: ShownRecord) -> str:

@@ -150,7 +150,6 @@ class HeavyHitters:
         self._error = error
 
     def add(self, name: str, number: int = 1) -> None:
-        """Count a name."""
         self._counts[name] += number
         if len(self._counts) > 2 * self.most:  # only now and then, since finding the largest counts costs a sort
             self._trim()
@@ -210,7 +209,6 @@ class RuleKey(NamedTuple):
 
     @property
     def of_list(self) -> ListKey:
-        """Its list."""
         return ListKey(self.list, self.source)
 
 
@@ -293,8 +291,6 @@ class SlowDecision(NamedTuple):
 
 @dataclass(slots=True)
 class AuditTally(SourceTally):
-    """See the module."""
-
     #: decisions by action
     actions: Counter[str] = field(default_factory=Counter)
     #: requests by resource type: all, and those that were stopped

@@ -69,7 +69,6 @@ _FIREFOX_KINDS = {4: ResourceType.FRAME, 7: ResourceType.OTHER, 8: ResourceType.
 
 
 def read_history(path: Path, source: str) -> Iterator[RecordedRequest | BrokenRecord]:
-    """The visits of a file."""
     number = 0
     log = path.with_name(f"{path.name}-wal")
     if log.exists() and log.stat().st_size:
@@ -127,7 +126,6 @@ _REDIRECTS = (301, 302, 303, 307, 308)
 
 
 def read_har(stream: BinaryIO, source: str) -> Iterator[RecordedRequest | BrokenRecord]:
-    """The requests of a file."""
     return json_records(stream, source, ("log", "entries"), partial(_record, source, {}))
 
 

@@ -42,8 +42,6 @@ Rank = tuple[int, bytes, str, int]
 
 
 class RecordedRequest(NamedTuple):
-    """One recorded request."""
-
     #: the URL as in the source, with its fragment; or a request, if the source keeps several names
     asked: bytes | Request
     #: name of the source, and the number of the line or record in it, from 1
@@ -92,8 +90,6 @@ _ADBLOCK_TYPES = {
 
 
 class BrokenRecord(NamedTuple):
-    """A record that cannot be read."""
-
     source: str
     #: number of the line or record, from 1; 0 for the source as a whole
     number: int

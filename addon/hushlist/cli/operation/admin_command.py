@@ -18,7 +18,6 @@ _LONGEST_NAME = 100
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command ``admin`` with its own commands."""
     text = "tokens for programs that use the interface of the live page"
     about = "Tokens for programs that use the interface of the live page, where the policy has 'admin'."
     admin = add_group(commands, "admin", text, about)
@@ -43,14 +42,12 @@ def add_to(commands: Commands) -> None:
 
 
 def parse_name(text: str) -> str:
-    """The name of a token."""
     if not (0 < len(text) <= _LONGEST_NAME and text.isprintable() and text.strip() == text):
         raise argparse.ArgumentTypeError(f"{text!r}: expected 1 to {_LONGEST_NAME} characters that can be shown")
     return text
 
 
 def make_token(arguments: argparse.Namespace) -> int:
-    """Print a new token."""
     place = store_of(arguments, default_path, may_be_new=True)
     with AdminStore(place, time.time) as store:
         print_line(store.make_bearer(arguments.name, arguments.role, arguments.seconds, by=acting_user()))
@@ -59,7 +56,6 @@ def make_token(arguments: argparse.Namespace) -> int:
 
 
 def list_tokens(arguments: argparse.Namespace) -> int:
-    """Print what is known of the tokens."""
     zone = clock_of(arguments)
     with AdminStore(store_of(arguments, default_path), time.time) as store:
         found = store.bearers()

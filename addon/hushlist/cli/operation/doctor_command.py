@@ -39,7 +39,6 @@ from hushlist.system.socket_address import parse_socket_address
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command."""
     text = "say what is wrong with this installation, and what to do"
     epilog = "Exit codes: 0 nothing is wrong; 1 something is; 2 wrong usage, or a policy that cannot be opened."
     parser = add_command(commands, "doctor", examine, text, epilog)

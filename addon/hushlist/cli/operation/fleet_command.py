@@ -12,7 +12,6 @@ from hushlist.fleet.proxy_records import SHOWN, ProxyRecord, ProxyRecords, age, 
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command ``fleet`` with its own command."""
     text = "the proxies that share a store, and which of them differ from the others"
     own = add_group(commands, "fleet", text, "The proxies that share a store.")
     codes = "Exit codes: 0 all agree; 1 something is wrong with one, or there is none; 2 wrong usage or bad input."

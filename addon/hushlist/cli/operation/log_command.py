@@ -58,7 +58,6 @@ _PAUSE = 0.5
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command ``log`` with its own commands."""
     text = "show what was decided, count it, and look a reference number up, in the decision log"
     own = add_group(commands, "log", text)
     tail = _add(own, "tail", show_tail, "print the last decisions, the newest last")

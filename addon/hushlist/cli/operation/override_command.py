@@ -79,7 +79,6 @@ def parse_sharer(text: str) -> str:
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command ``override`` with its own commands."""
     text = "unblock something for a while: grants, single-use codes, passphrases, answers to who asks"
     about = (
         "Unblock something for a while. A grant unblocks a target at once; a code does so when somebody enters it on a "
@@ -282,7 +281,6 @@ def _warn_of_suffix(scope: str, target: str | None) -> None:
 
 
 def list_grants(arguments: argparse.Namespace) -> int:
-    """Print what is unblocked."""
     zone = clock_of(arguments)
     with _overrides(arguments) as overrides:
         grants, blocks = overrides.active(time.time()), overrides.blocks()
@@ -331,7 +329,6 @@ def history(arguments: argparse.Namespace) -> int:
 
 
 def list_requests(arguments: argparse.Namespace) -> int:
-    """Print the requests for access."""
     zone = clock_of(arguments)
     with _overrides(arguments) as overrides:
         found = overrides.requests(waiting=not arguments.all)
@@ -356,7 +353,6 @@ def approve(arguments: argparse.Namespace) -> int:
 
 
 def decline(arguments: argparse.Namespace) -> int:
-    """Decline a request."""
     with _overrides(arguments) as overrides:
         overrides.decline(arguments.id, arguments.reason, by=acting_user())
     print_line(f"declined {arguments.id}")
@@ -384,7 +380,6 @@ def passphrase(_: argparse.Namespace) -> int:
 
 
 def acting_user() -> str:
-    """Who runs the command."""
     try:
         return getpass.getuser()
     except (KeyError, OSError, ImportError):  # in a container the user may have no name

@@ -14,7 +14,6 @@ from hushlist.system.postgres import DatabaseError, migrate
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command ``store`` with its own command."""
     about = "The databases that several machines share: 'store' and 'log' of the policy."
     own = add_group(commands, "store", "the databases that several machines share", about)
     text = "make their tables, or change those of an older Hushlist"

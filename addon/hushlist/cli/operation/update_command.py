@@ -38,7 +38,6 @@ _EPILOG = "Exit codes: 0 good; 1 a list failed, is held back, or has no copy; 2 
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands."""
     text = "fetch the lists of a policy that have a url, and say what became of each"
     parser = add_command(commands, "update", run_update, text, _EPILOG)
     add_policy(parser)

@@ -37,7 +37,6 @@ from hushlist.url.hrn import parse_hrn
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command."""
     text = "make a list of hashes out of lists, to publish it without what it blocks"
     epilog = (
         "Exit codes: 0 the list is written; 1 it is not, since a rule covers a public suffix or a popular domain; "
@@ -173,7 +172,6 @@ def _text_of(hidden: HiddenList, form: str, head: ListHead) -> str:
 
 
 def _summary(hidden: HiddenList, output: Path, form: str) -> Iterator[str]:
-    """Lines for a person."""
     left_out = f", {hidden.left_out:,} left out" if hidden.left_out else ""
     yield f"{output}: {number_of(len(hidden.rules), 'hash', 'hashes')}{left_out}"
     if hidden.prefix_length is not None:

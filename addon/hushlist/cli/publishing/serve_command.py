@@ -41,7 +41,6 @@ _LONGEST_KEYS = 1 << 20
 
 
 def add_to(commands: Commands) -> None:
-    """Add the command."""
     text = "publish lists of a policy as a Safe Browsing server, v4 and v5, which browsers can use"
     parser = add_command(commands, "serve-lists", serve_lists, text)
     add_policy(parser)

@@ -34,7 +34,6 @@ _PASSWORD = "its password is asked for at the terminal, or is the first line of 
 
 
 def add_to(commands: Commands) -> None:
-    """Add the commands."""
     text = "make a key pair to sign lists with, in the format of minisign"
     pair = add_command(commands, "keypair", make_pair, text)
     pair.add_argument("secret", type=Path, metavar="SECRET", help="a new file for the secret key, which is private")
@@ -100,7 +99,6 @@ def make_seal_key(arguments: argparse.Namespace) -> int:
 
 
 def _password(*, is_new: bool = False) -> bytes:
-    """The password for a secret key."""
     if sys.stdin.isatty():
         from getpass import getpass
 
@@ -159,7 +157,6 @@ def sign_file(path: Path, key: SecretKey, comment: str | None = None) -> None:
 
 
 def verify_files(arguments: argparse.Namespace) -> int:
-    """Verify each file."""
     if arguments.signature is not None and len(arguments.files) > 1:
         return complain("--signature is that of one file")
     key = public_key(arguments.key)

@@ -88,7 +88,6 @@ def worded(pattern: NetworkFilter) -> WordedFilter:
 
 
 def table_sections(filters: Iterable[WordedFilter]) -> dict[str, bytes]:
-    """The sections of a table of filters."""
     distinct = {own.key: own for own in filters}.values()
     hosts = Counter(own.host for own in distinct)
     counts = Counter(word for own in distinct for word in own.words)
@@ -152,7 +151,6 @@ class StoredFilter:
         self.rules: FilterRules | None = None
 
     def read(self) -> NetworkFilter:
-        """The filter."""
         if self._own is None:
             try:
                 self._own = parse_filter(self._text.decode())

@@ -119,7 +119,6 @@ class BoundedH2(BufferedH2Connection):
     """
 
     def receive_data(self, data: bytes) -> list[H2Event]:
-        """What has come."""
         found = super().receive_data(data)
         if len(self.remote_settings) > len(_SETTINGS):
             for unknown in {*self.remote_settings} - _SETTINGS:

@@ -33,7 +33,6 @@ class BoundedWebsocket(WebsocketConnection):
         self._frame = bytearray()
 
     def events(self) -> Generator[Event, None, None]:
-        """What has come."""
         last: dict[type, Event] = {}
         for event in super().events():
             if isinstance(event, Ping | Pong):

@@ -43,7 +43,6 @@ class ServiceRecord(NamedTuple):
 
     @property
     def addresses(self) -> tuple[IPv4Address | IPv6Address, ...]:
-        """The addresses in its hints."""
         ipv4, ipv6 = self.params.get(IPV4_HINT, b""), self.params.get(IPV6_HINT, b"")
         return (
             *(IPv4Address(ipv4[at : at + 4]) for at in range(0, len(ipv4), 4)),

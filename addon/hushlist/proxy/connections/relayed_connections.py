@@ -80,7 +80,6 @@ class RelayedConnections:
         self._watcher = asyncio.get_running_loop().create_task(self._watch(), name="hushlist: relayed connections")
 
     def close(self) -> None:
-        """Stop that."""
         if self._watcher is not None:
             self._watcher.cancel()
 

@@ -71,8 +71,6 @@ _NOBODY = f"scrypt$n=32768,r=8,p=1${'A' * 43}${'A' * 43}"
 
 
 class RefusedError(Exception):
-    """A call is refused."""
-
     def __init__(self, status: HTTPStatus, why: str, **headers: str) -> None:
         self.status, self.why, self.headers = status, why, headers
         super().__init__(why)
@@ -90,7 +88,6 @@ class AdminApi:
         self._turns = SignInTurns()
 
     def close(self) -> None:
-        """Close the file."""
         for threads in (self._one_by_one, self._threads):
             threads.shutdown(wait=False, cancel_futures=True)
         if self._does is not None:

@@ -26,8 +26,6 @@ from hushlist.system.memory import resident_octets
 
 @dataclass(frozen=True, slots=True)
 class ListStatus:
-    """A list in use."""
-
     file: str
     title: str | None
     format: str
@@ -50,8 +48,6 @@ class ListStatus:
 
 @dataclass(frozen=True, slots=True)
 class LogStatus:
-    """The state of the log."""
-
     is_on: bool
     folder: str | None
     #: records still to be written

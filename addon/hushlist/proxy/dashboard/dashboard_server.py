@@ -135,8 +135,6 @@ def hide_dashboard_flow(flow: http.HTTPFlow) -> None:
 
 
 class DashboardServer:
-    """Serves the page."""
-
     def __init__(self, runtime: Runtime, own: SelfConnections) -> None:
         #: one question to the log at a time
         self._asks_log = asyncio.Lock()
@@ -159,7 +157,6 @@ class DashboardServer:
         self._waiting: WeakSet[http.HTTPFlow] = WeakSet()
 
     def close(self) -> None:
-        """Close the administrators' file."""
         self._api.close()
 
     async def answer(self, flow: http.HTTPFlow) -> None:

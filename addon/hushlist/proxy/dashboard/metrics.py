@@ -56,7 +56,6 @@ _Sample = tuple[tuple[str, ...], float | None]
 
 
 def metrics(runtime: Runtime) -> str:
-    """All metrics."""
     runtime.statistics.count()
     lines = (*_decisions(runtime), *_durations(runtime.statistics), *_state(runtime))
     return "".join(f"{line}\n" for line in lines)

@@ -78,7 +78,6 @@ class GracefulStop:
             self._transports.add(transport)
 
     def note(self, flow: http.HTTPFlow) -> None:
-        """Note a request that has come."""
         self._requests.add(flow)
 
     def answered(self, flow: http.HTTPFlow) -> None:

@@ -113,7 +113,6 @@ class HealthPort:
         logger.info("hushlist: /healthz and /readyz at %s:%d", *self._listener.getsockname()[:2])
 
     def close(self) -> None:
-        """Stop that."""
         if self._server is not None and self._server.done():
             self._server.result().close()
         elif self._listener is not None:

@@ -52,7 +52,6 @@ UNREAD: Fingerprint = (-1, -1, -1, -1)
 
 
 def fingerprints_of(files: _Files) -> _Files:
-    """The current fingerprints of files."""
     return {path: fingerprint(path) for path in files}
 
 
@@ -187,7 +186,6 @@ class PolicyWatch:
         self._restart()
 
     def close(self) -> None:
-        """Stop watching."""
         for task in (self._watcher, self._guard, self._fetching):
             if task is not None:
                 task.cancel()

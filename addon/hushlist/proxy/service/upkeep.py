@@ -87,7 +87,6 @@ class Upkeep:
         self._task = asyncio.get_running_loop().create_task(self._watch(), name="hushlist: upkeep")
 
     def close(self) -> None:
-        """Stop."""
         if self._task is not None:
             self._task.cancel()
 
