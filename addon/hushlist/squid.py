@@ -78,8 +78,6 @@ def _write(sink: int, octets: bytes) -> None:
 
 
 class Question(NamedTuple):
-    """The fields of a line, undecoded."""
-
     url: bytes
     #: the client's address, and the user's name; empty if the line has none, ``-`` if Squid does not know it
     client: bytes = b""

@@ -248,7 +248,6 @@ def diff_sides(arguments: argparse.Namespace) -> int:
 
 
 def _impact(arguments: argparse.Namespace, sides: Sequence[DiffSide]) -> tuple[Impact, ImpactReport]:
-    """The changes for recorded requests."""
     with TemporaryDirectory() as name, ExitStack() as stack, shown_progress() as show:
         # Not the proxy's own cache, but for a policy in use: it keeps few indexes, and others may never be used again.
         cache = IndexCache(Path(name))

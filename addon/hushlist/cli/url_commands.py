@@ -192,7 +192,6 @@ def print_hashes(arguments: argparse.Namespace) -> int:
 
 
 def print_prefixes(arguments: argparse.Namespace) -> int:
-    """Print the expressions of each URL with the prefixes of their hashes."""
     return each(urls_of(arguments), partial(_print_with_hashes, length=arguments.length))
 
 

@@ -53,8 +53,6 @@ class ListReport:
 
 @dataclass(slots=True)
 class CompileReport:
-    """The counts of all lists, and all warnings."""
-
     lists: list[ListReport]
     warnings: list[Problem]
 

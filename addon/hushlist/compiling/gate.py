@@ -51,8 +51,6 @@ _AT_ONCE = 8
 
 @dataclass(slots=True)
 class Gate:
-    """The gate of one policy while that is compiled."""
-
     policy: Policy
     cache: IndexCache
     #: what the result depends on besides the lists and their limits

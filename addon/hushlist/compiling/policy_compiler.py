@@ -56,8 +56,6 @@ from hushlist.system.files import fingerprint
 
 @dataclass(frozen=True, slots=True)
 class Compiled:
-    """A policy, its index, and the report on its lists."""
-
     policy: Policy
     index: Index
     report: CompileReport

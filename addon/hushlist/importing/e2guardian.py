@@ -201,7 +201,6 @@ class _Reader:
     # -- groups --------------------------------------------------------------------------------------------------------
 
     def _group(self, path: Path, number: int) -> ImportedGroup:
-        """The layers and settings of a filter group."""
         self._listdir = str(path.parent / "lists" / f"group{number}")
         group, layers = ImportedGroup(f"filter{number}"), {name: list[str]() for name in _ORDER}
         for line, key, value in self._settings(path):

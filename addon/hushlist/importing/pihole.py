@@ -249,7 +249,6 @@ class _Reader:
         return layers
 
     def _expressions(self, row: _Row) -> list[str]:
-        """The domains of a record, as rules have them."""
         report, line, text = self._report("domainlist"), _number(row, "id"), _text(row, "domain").strip()
         kind = _number(row, "type", 9)
         if kind not in range(4):

@@ -188,7 +188,6 @@ class _Reader:
         self._sources.setdefault(block.name, (block.during, known))
 
     def _entries(self, file: Path, line: int) -> list[str]:
-        """The lines of a file of addresses or users."""
         try:
             lines = [text.partition("#")[0].strip() for _, text in self._policy.lines(file)]
         except SourceError as error:

@@ -106,7 +106,6 @@ class Spool:
             return sorted(self._sealed)
 
     def remove(self, path: Path) -> None:
-        """Remove a file that was sent."""
         with self._lock:
             path.unlink(missing_ok=True)
             os.close(self._sealed.pop(path))

@@ -59,7 +59,6 @@ class _Outlet:
 
     @property
     def is_done(self) -> bool:
-        """Whether no record waits."""
         return not self._waiting and not self._lost
 
     def due_in(self, now: float) -> float:

@@ -131,7 +131,6 @@ def _run(channel: CommandChannel, plain: Mapping[str, object]) -> None:
 
 
 def _secret(path: Path) -> list[str]:
-    """The lines of a private file."""
     try:
         lines = read_private(path, _LONGEST_SECRET).decode("ascii").splitlines()
     except (OSError, UnicodeDecodeError) as error:

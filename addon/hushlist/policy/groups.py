@@ -106,8 +106,6 @@ MOST_MINUTES = 24 * 60
 
 @dataclass(frozen=True, slots=True)
 class UnblockSettings:
-    """What a block page offers."""
-
     #: as ``hushlist override passphrase`` prints it; ``None``: no passphrase
     passphrase: str | None = None
     #: whether single-use codes are accepted
@@ -185,8 +183,6 @@ class ClientConditions:
 
 @dataclass(frozen=True, slots=True)
 class Group(ClientConditions):
-    """Some clients, and their settings."""
-
     name: str
     layers: tuple[LayerUse, ...]
     settings: GroupSettings

@@ -52,8 +52,6 @@ class WebhookChannel:
 
 @dataclass(frozen=True, slots=True)
 class MailChannel:
-    """A mail server and the people to write to."""
-
     to: tuple[str, ...]
     sender: str
     server: str

@@ -51,8 +51,6 @@ ReadFile = Callable[[str, int], tuple[Path, bytes] | None]
 
 @dataclass(frozen=True, slots=True)
 class HostSet:
-    """Hosts and networks that a policy names."""
-
     #: canonical names, and whether each covers its subdomains
     names: frozenset[tuple[bytes, bool]] = frozenset()
     networks: tuple[Network, ...] = ()

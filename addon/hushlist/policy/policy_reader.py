@@ -305,7 +305,6 @@ class _PolicyReader:
         return self._fetched(subscription, form, defaults, gate)
 
     def _prefix_lists(self, fields: MappingReader, layer: str) -> list[ListFile]:
-        """The copies of lists of Safe Browsing."""
         from hushlist.policy.safe_browsing import ThreatList, read_safe_browsing  # few policies need it
 
         report, line = self._report, fields.line_of("safe-browsing")

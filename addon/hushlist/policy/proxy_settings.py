@@ -148,8 +148,6 @@ class LoggedRequests(StrEnum):
 
 
 class LoggedQueries(StrEnum):
-    """How a URL's query is logged."""
-
     KEEP = "keep"
     DROP = "drop"
 

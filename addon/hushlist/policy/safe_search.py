@@ -56,8 +56,6 @@ class SafeSearchSetting:
 
 @dataclass(frozen=True, slots=True)
 class SafeSearchService:
-    """A service, its hosts, and how it is asked."""
-
     #: its name in a policy
     name: str
     #: its name for people

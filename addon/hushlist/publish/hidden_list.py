@@ -189,8 +189,6 @@ _OTHER_SEAL = "it is a hash already, and not sealed as this list is"
 
 
 class _Collector:
-    """The hashes of rules, in memory."""
-
     def __init__(self, kind: HashKind, popular: tuple[bytes, ...], key: SealKey | None) -> None:
         self._kind = kind
         self._digest = full_hash if key is None else key.sealer()
@@ -280,7 +278,6 @@ class _Collector:
         self._changed[why] = first, number + 1
 
     def _test(self, expressions: Sequence[bytes], lines: Sequence[int], source: str) -> None:
-        """Note broad rules."""
         suspects = self._breadth.suspects({value for value in expressions if value.find(b"/") == len(value) - 1})
         if not suspects or len(self._list.broad) >= MOST_KEPT:
             return

@@ -103,7 +103,6 @@ def _plain(rule: HiddenRule) -> str:
 
 
 def _written(rule: HiddenRule, same: HiddenTerms) -> str:
-    """A rule's line in YAML."""
     terms = "".join(_own_terms(rule.terms, same))
     key = "uri" if isinstance(rule.pattern, HashedUri) else str(rule.pattern).partition(":")[0]
     if not terms:

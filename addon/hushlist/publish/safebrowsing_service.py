@@ -137,8 +137,6 @@ def error_answer(status: int, why: str) -> ApiAnswer:
 
 @dataclass(slots=True)
 class SafeBrowsingService:
-    """What is published, and the answers about it."""
-
     histories: Mapping[int, ListHistory]
     #: seconds for which a client is to wait, and to keep an answer
     wait: float

@@ -122,8 +122,6 @@ class RiceDeltaEncoding:
 
 @dataclass(frozen=True, slots=True)
 class ThreatEntrySet:
-    """Prefixes, or places of prefixes."""
-
     compression_type: int = wire(1, Kind.ENUM, CompressionType)
     raw_hashes: RawHashes | None = wire(2, Kind.MESSAGE, RawHashes)
     raw_indices: RawIndices | None = wire(3, Kind.MESSAGE, RawIndices)
@@ -133,8 +131,6 @@ class ThreatEntrySet:
 
 @dataclass(frozen=True, slots=True)
 class Checksum:
-    """Of all entries, sorted and joined."""
-
     sha256: bytes = wire(1, Kind.BYTES)
 
 
@@ -171,8 +167,6 @@ class ThreatEntry:
 
 @dataclass(frozen=True, slots=True)
 class ThreatInfo:
-    """The prefixes that are asked for, and the lists."""
-
     threat_types: tuple[int, ...] = wire(1, Kind.ENUM, ThreatType, repeated=True)
     platform_types: tuple[int, ...] = wire(2, Kind.ENUM, PlatformType, repeated=True)
     threat_entries: tuple[ThreatEntry, ...] = wire(3, Kind.MESSAGE, ThreatEntry, repeated=True)
@@ -205,8 +199,6 @@ class ThreatEntryMetadata:
 
 @dataclass(frozen=True, slots=True)
 class ThreatMatch:
-    """One full hash on one list."""
-
     threat_type: int = wire(1, Kind.ENUM, ThreatType)
     platform_type: int = wire(2, Kind.ENUM, PlatformType)
     threat_entry_type: int = wire(6, Kind.ENUM, ThreatEntryType)

@@ -33,8 +33,6 @@ class LikelySafeType(IntEnum):
 
 
 class HashLength(IntEnum):
-    """The length of a list's entries."""
-
     HASH_LENGTH_UNSPECIFIED = 0
     FOUR_BYTES = 2
     EIGHT_BYTES = 3

@@ -248,8 +248,6 @@ class TokenError(HushlistError):
 
 
 class Tokens:
-    """Makes and checks tokens with a key."""
-
     def __init__(self, key: bytes, clock: Callable[[], float], spend: Callable[[bytes, float], bool]) -> None:
         """``key`` has 32 octets; ``spend`` stores a nonce until a time, behind ``OWNER_LENGTH`` octets that all of
         one client have, and returns whether it was new.

@@ -71,8 +71,6 @@ class ImpactCause(NamedTuple):
 
 
 class Changed(NamedTuple):
-    """The change for a request, and its cause."""
-
     effect: ImpactEffect
     cause: ImpactCause
     site: str
@@ -269,8 +267,6 @@ class DecidingRule(NamedTuple):
 
 
 class SideDecision(NamedTuple):
-    """What one of the two sides decides."""
-
     action: Action
     fault: str | None
     rule: DecidingRule | None
@@ -291,8 +287,6 @@ class ImpactExample(NamedTuple):
 
 
 class CauseImpact(NamedTuple):
-    """What one change of a rule does."""
-
     requests: int
     #: a ``ChangeKind``, or "policy" where no rule has changed that fits
     change: str

@@ -115,7 +115,6 @@ class _Lint:
         return self._linted
 
     def _compare(self) -> None:
-        """Find duplicate rules."""
         prefixes: Counter[tuple[int, int]] = Counter()
         lines: dict[tuple[int, int], int] = {}
         search = DuplicateSearch(self._parts, self._files, self._names)

@@ -85,8 +85,6 @@ class BrokenRecords:
 
 
 class KindCount(NamedTuple):
-    """The requests of one resource type."""
-
     requests: int
     stopped: int
 
@@ -164,8 +162,6 @@ class Breakage(NamedTuple):
 
 
 class SlowRecord(NamedTuple):
-    """A record whose decision took long."""
-
     microseconds: int
     record: str
 
@@ -181,8 +177,6 @@ class ExplainedExpression(NamedTuple):
 
 
 class ExplainedForm(NamedTuple):
-    """A canonical form of a URL, and its expressions."""
-
     canonical: str
     expressions: tuple[ExplainedExpression, ...]
 

@@ -137,7 +137,6 @@ class Auditor(RecordCounter[AuditTally]):
         self._took, self._quick = 0, 0
 
     def _count(self, record: RecordedRequest) -> bool:
-        """Count a record if a proxy would see it."""
         if self._moment.as_recorded or self._engine.index.filters is not None:
             verdict = self._decide(record.asked, *self._moment.of(record), record.told)
         else:
@@ -195,7 +194,6 @@ class Auditor(RecordCounter[AuditTally]):
     # -- counting --------------------------------------------------------------------------------------------------
 
     def _settle(self) -> None:
-        """Add all cases to the tally."""
         for case, number in self._cases.items():
             self._tally(*case, number)
         self._cases.clear()

@@ -114,7 +114,6 @@ class DistinctNames:
         self._hashes = hashes if len(hashes) <= MOST_DISTINCT else frozenset(sorted(hashes)[:MOST_DISTINCT])
 
     def result(self) -> Distinct:
-        """The number so far."""
         hashes = tuple(sorted(self._hashes))
         is_exact = len(hashes) < MOST_DISTINCT
         return Distinct(len(hashes) if is_exact else round((MOST_DISTINCT - 1) * _HASHES / hashes[-1]), hashes)

@@ -218,7 +218,6 @@ class _Page:
         self._width, self._names = width, names
 
     def name(self, source: str) -> str:
-        """A list's name, from its file."""
         return self._names.get(source, source)
 
     def called(self, own: ListUse) -> str:

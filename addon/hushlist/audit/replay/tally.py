@@ -85,7 +85,6 @@ class Examples:
         return own[-1][0][0] if len(own) == self.most_each else _LARGEST
 
     def merge(self, other: Examples) -> None:
-        """Add another's examples."""
         for name, theirs in other._by_name.items():
             for example in theirs:
                 self.add(name, example)
@@ -162,7 +161,6 @@ class HeavyHitters:
             self._trim()
 
     def result(self) -> FrequentNames:
-        """The counts so far."""
         self._trim()
         counts = sorted(self._counts.items(), key=lambda item: (-item[1], item[0]))
         return FrequentNames(self.most, self._error, tuple(counts))

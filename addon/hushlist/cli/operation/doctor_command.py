@@ -62,7 +62,6 @@ def add_to(commands: Commands) -> None:
 
 
 def examine(arguments: argparse.Namespace) -> int:
-    """Print how each thing is."""
     path: Path = arguments.policy or shipped_policy()
     try:
         open_regular(path).close()

@@ -259,7 +259,6 @@ def say_where(store: Path | PostgresAddress) -> None:
 
 
 def extend(arguments: argparse.Namespace) -> int:
-    """Add minutes to a quota."""
     minutes = math.ceil(arguments.seconds / 60)
     store = store_of(arguments, default_path, may_be_new=True)
     try:
@@ -317,7 +316,6 @@ def _revoke(overrides: Overrides, what: str) -> bool:
 
 
 def history(arguments: argparse.Namespace) -> int:
-    """Print the last events."""
     zone = clock_of(arguments)
     with _overrides(arguments) as overrides:
         events = overrides.history(max(0, arguments.limit))

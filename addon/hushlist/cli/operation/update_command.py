@@ -205,7 +205,6 @@ _HEADS = ("rules", "age", "next try", "versions")
 
 
 def _rules(path: Path) -> dict[str, int]:
-    """How many rules each list has."""
     from hushlist.compiling.compile_report import CompileReport
     from hushlist.compiling.stat_cache import load_policy
 

@@ -94,7 +94,6 @@ def _choice(text: str) -> tuple[str, str]:
 
 
 def serve_lists(arguments: argparse.Namespace) -> int:
-    """Serve until the process ends."""
     from hushlist.publish.list_server import ServerLimits
     from hushlist.publish.server_certificate import read_certificate
 

@@ -90,7 +90,6 @@ def make_pair(arguments: argparse.Namespace) -> int:
 
 
 def make_seal_key(arguments: argparse.Namespace) -> int:
-    """Write a key, and print its fingerprint."""
     key = SealKey.generate()
     with source_errors(arguments.key, "key"):
         write_private(arguments.key, key.text.encode())

@@ -53,8 +53,6 @@ class _BoundedCounter(OrderedDict[tuple[str, ...], int]):
 
 
 class CertificatePinning:
-    """Handles failed handshakes."""
-
     def __init__(self, runtime: Runtime) -> None:
         self._runtime = runtime
         #: clients that have accepted a certificate of the proxy

@@ -24,8 +24,6 @@ class InputError(HushlistError):
 
 
 class ApiCall(NamedTuple):
-    """Something that the interface does."""
-
     method: str
     path: str
     #: who may; ``None``: whoever may see the page

@@ -158,7 +158,6 @@ class SetupPage:
         }
 
     def respond(self, flow: http.HTTPFlow) -> http.Response:
-        """Answer a request for a path of the page."""
         if flow.request.method != "GET":
             return _plain(HTTPStatus.METHOD_NOT_ALLOWED, "it can only be read", {"Allow": "GET"})
         return self._paths[flow.request.path.partition("?")[0]](flow)
@@ -296,7 +295,6 @@ def _authority() -> x509.Certificate:
 
 
 def _certificate(flow: http.HTTPFlow) -> http.Response:
-    """The certificate in the form that a path names."""
     authority, name = _authority(), flow.request.path.partition("?")[0].removeprefix("/")
     saved = {"Content-Disposition": f"attachment; filename=hushlist-{name}"}
     match name:
