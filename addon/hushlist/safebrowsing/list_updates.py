@@ -11,7 +11,9 @@ from __future__ import annotations
 import sys
 from array import array
 from collections.abc import Iterable, Sequence
-from typing import Literal, TypeAlias
+from dataclasses import astuple, fields
+from functools import reduce
+from typing import Any, Literal, TypeAlias
 
 from hushlist.errors import MessageError
 from hushlist.safebrowsing.prefix_list import LONGEST, MOST_PREFIXES, SHORTEST, PrefixUpdate
@@ -134,15 +136,24 @@ def _coded_to_v4(numbers: Sequence[int]) -> RiceDeltaEncoding:
 
 # -- v5 ----------------------------------------------------------------------------------------------------------------
 
+#: octets of a prefix -> the field of a list with additions of that length, and its message: the words of a first value,
+#: and then the same for all
+_ADDITIONS: dict[int, tuple[str, type[Any]]] = {
+    4: ("additions_four_bytes", RiceDeltaEncoded32Bit),
+    8: ("additions_eight_bytes", RiceDeltaEncoded64Bit),
+    16: ("additions_sixteen_bytes", RiceDeltaEncoded128Bit),
+    32: ("additions_thirty_two_bytes", RiceDeltaEncoded256Bit),
+}
+
 
 def update_of_v5(sent: HashList) -> PrefixUpdate:
     """The update in a list of v5; ``MessageError`` if it cannot be read, or is too large."""
-    found = _coded_additions(sent)
+    found = [(size, part) for size, (name, _) in _ADDITIONS.items() if (part := getattr(sent, name)) is not None]
     additions: Sequence[bytes] = ()
     if len(found) > 1:
         raise MessageError("additions of two lengths in one list")
-    for size, coded in found:
-        numbers = rice_decode(coded, 8 * size, V5_PARAMETERS[8 * size])
+    for size, part in found:
+        numbers = rice_decode(_coded_of_v5(part), 8 * size, V5_PARAMETERS[8 * size])
         additions = _split(_octets_of(numbers, size, "big"), size)
     removals: Sequence[int] = ()
     if sent.compressed_removals is not None:
@@ -150,62 +161,35 @@ def update_of_v5(sent: HashList) -> PrefixUpdate:
     return PrefixUpdate(sent.version, additions, removals, sent.partial_update, sent.sha256_checksum)
 
 
-def _coded_of_v5(sent: RiceDeltaEncoded32Bit | RiceDeltaEncoded64Bit) -> RiceCoded:
-    return RiceCoded(sent.first_value, sent.rice_parameter, sent.entries_count, sent.encoded_data)
-
-
-def _coded_additions(sent: HashList) -> list[tuple[int, RiceCoded]]:
-    """The additions with the octets of a prefix; there should be one of them at most."""
-    found = list[tuple[int, RiceCoded]]()
-    if sent.additions_four_bytes is not None:
-        found.append((4, _coded_of_v5(sent.additions_four_bytes)))
-    if sent.additions_eight_bytes is not None:
-        found.append((8, _coded_of_v5(sent.additions_eight_bytes)))
-    if (long := sent.additions_sixteen_bytes) is not None:
-        first = long.first_value_hi << 64 | long.first_value_lo
-        found.append((16, RiceCoded(first, long.rice_parameter, long.entries_count, long.encoded_data)))
-    if (full := sent.additions_thirty_two_bytes) is not None:
-        first = full.first_value_first_part << 192 | full.first_value_second_part << 128
-        first |= full.first_value_third_part << 64 | full.first_value_fourth_part
-        found.append((32, RiceCoded(first, full.rice_parameter, full.entries_count, full.encoded_data)))
-    return found
+def _coded_of_v5(sent: Any) -> RiceCoded:
+    """What one of the messages for numbers of some length says; its first value may be in several words."""
+    *words, parameter, deltas, data = astuple(sent)
+    return RiceCoded(reduce(lambda value, word: value << 64 | word, words), parameter, deltas, data)
 
 
 def update_to_v5(update: PrefixUpdate, name: str, size: int, wait: float | None) -> HashList:
     """An update as a list of v5, whose prefixes all have ``size`` octets: 4, 8, 16 or 32."""
-    parts: dict[str, object] = {}
+    parts: dict[str, Any] = {}
     if update.additions:
         numbers = sorted(_numbers_of(b"".join(update.additions), "big", size))
-        coded = rice_encode(numbers, V5_PARAMETERS[8 * size])
-        key, part = _additions_to_v5(size, coded)
-        parts[key] = part
+        key, message = _ADDITIONS[size]
+        parts[key] = _coded_to_v5(message, rice_encode(numbers, V5_PARAMETERS[8 * size]))
     if update.removals:
         coded = rice_encode(update.removals, V5_PARAMETERS[32])
-        parts["compressed_removals"] = RiceDeltaEncoded32Bit(
-            coded.first_value, coded.parameter, coded.deltas, coded.data
-        )
+        parts["compressed_removals"] = _coded_to_v5(RiceDeltaEncoded32Bit, coded)
     return HashList(
         name=name,
         version=update.state,
         partial_update=update.is_partial,
         minimum_wait_duration=wait,
         sha256_checksum=update.checksum or b"",
-        **parts,  # type: ignore[arg-type]
+        **parts,
     )
 
 
-def _additions_to_v5(size: int, coded: RiceCoded) -> tuple[str, object]:
-    first, *rest = coded.first_value, coded.parameter, coded.deltas, coded.data
-    match size:
-        case 4:
-            return "additions_four_bytes", RiceDeltaEncoded32Bit(first, *rest)  # type: ignore[arg-type]
-        case 8:
-            return "additions_eight_bytes", RiceDeltaEncoded64Bit(first, *rest)  # type: ignore[arg-type]
-        case 16:
-            return "additions_sixteen_bytes", RiceDeltaEncoded128Bit(first >> 64, first & _WORD, *rest)  # type: ignore[arg-type]
-        case _:
-            words = (first >> 192, first >> 128 & _WORD, first >> 64 & _WORD, first & _WORD)
-            return "additions_thirty_two_bytes", RiceDeltaEncoded256Bit(*words, *rest)  # type: ignore[arg-type]
+def _coded_to_v5(message: type[Any], coded: RiceCoded) -> Any:
+    words = [coded.first_value >> 64 * place & _WORD for place in range(len(fields(message)) - 3)]
+    return message(*reversed(words), coded.parameter, coded.deltas, coded.data)
 
 
 # -- numbers and octets ------------------------------------------------------------------------------------------------
