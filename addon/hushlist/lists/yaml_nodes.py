@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass
 from datetime import date
 from functools import partial
@@ -296,15 +295,20 @@ class MappingReader:
         self.error(key, f"it has {len(text):,} characters, and {longest} are the most")
         return None
 
-    def converted(self, key: str, convert: Callable[[str], _Value | None], expected: str) -> _Value | None:
-        """A key's text, converted; ``None`` if it is absent, or cannot be converted."""
-        text = self.text(key)
+    def converted(self, key: str, convert: Callable[[str], _Value | None], expected: str = "") -> _Value | None:
+        """A key's text, converted; ``None`` if it is absent, or cannot be converted.
+
+        Without ``expected``, the converter's ``ValueError`` says why, and the text, which may be secret, is not quoted.
+        """
+        text, why = self.text(key), expected
         if text is None:
             return None
-        with suppress(ValueError):
+        try:
             if (value := convert(text)) is not None:
                 return value
-        self.error(key, expected, f"{key}: {text}")
+        except ValueError as error:
+            why = why or str(error)
+        self.error(key, why, f"{key}: {text}" if expected else None)
         return None
 
     def choice(self, key: str, choices: Iterable[_Choice]) -> _Choice | None:
@@ -353,14 +357,19 @@ class MappingReader:
             self.report.error(node.line, key, f"expected a mapping, not {node.kind}")
 
     def categories(self, key: str) -> Iterator[tuple[str, str, YamlNode]]:
-        """The entries whose keys are ``hrn:`` names: the normal form, the name as written, and the value."""
+        """The entries whose keys are ``hrn:`` names: the normal form, the name as written, and the value; each once."""
+        lines: dict[str, int] = {}
         for text, node in self.entries(key):
             try:
                 name = str(parse_hrn(text))
             except UrlError as error:
                 self.report.error(node.line, text, error.reason + _suggested_name(text, self.report.source))
-            else:
-                yield name, text, node
+                continue
+            if name in lines:
+                self.report.error(node.line, text, f"the category is given twice (first in line {lines[name]})")
+                continue
+            lines[name] = node.line
+            yield name, text, node
 
     def items(self, key: str) -> Iterator[YamlNode]:
         """The items of a list; none if it is absent."""

@@ -13,6 +13,7 @@ from pathlib import Path
 
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import MappingReader, YamlNode
+from hushlist.policy.subscription import WEB_URL, parts_of
 
 #: makes sure that a file is there which a line of the policy names
 FindFile = Callable[[MappingReader, str], Path | None]
@@ -27,7 +28,6 @@ _KEYS = {
 _TLS_PORTS = {"starttls": 587, "tls": 465, "none": 25}
 # Spec: what ntfy takes for a topic
 _TOPIC = re.compile("[-_A-Za-z0-9]{1,64}")
-_URL = re.compile(r"https?://[\x21-\x7e]{1,2000}", re.IGNORECASE)
 _ADDRESS = re.compile(r"[A-Za-z0-9.!#$%&'*+/=?^_`{|}~-]{1,64}@[A-Za-z0-9.-]{1,255}")
 _SERVER = re.compile(r"[A-Za-z0-9.:-]{1,255}")
 
@@ -97,37 +97,24 @@ def read_channel(node: YamlNode, report: ProblemReport, find_file: FindFile) -> 
 
 
 def _webhook(fields: MappingReader, find_file: FindFile) -> Channel | None:
-    url, topic, token = fields.text("webhook"), fields.text("topic"), find_file(fields, "token")
+    topic, token = fields.text("topic"), find_file(fields, "token")
     if topic is not None and not _TOPIC.fullmatch(topic):
-        why = "expected 1 to 64 letters, digits, - and _"
-        fields.error("topic", why)
-    if url is None:
-        return None
-    found = _host_of(url)
-    if isinstance(found, str):
-        return WebhookChannel(url, found, topic, token)
-    fields.error("webhook", found.args[0])  # what it quotes would be in the log
-    return None
+        fields.error("topic", "expected 1 to 64 letters, digits, - and _")
+    return fields.converted("webhook", lambda url: WebhookChannel(url, _host_of(url), topic, token))
 
 
-def _host_of(url: str) -> str | ValueError:
-    """The host of a webhook's URL, or why the URL cannot be used."""
-    if not _URL.fullmatch(url):
-        return ValueError("expected an address with https:// or http://")
-    from urllib.parse import urlsplit  # most policies start faster without it
-
-    try:
-        parts = urlsplit(url)
-        host, is_good = parts.hostname or "", parts.port != 0
-    except ValueError:
-        host, is_good = "", False
-    if not host or not is_good:
-        return ValueError("it names no host and port")
+def _host_of(url: str) -> str:
+    """The host of a webhook's URL; ``ValueError`` if the URL cannot be used."""
+    if not WEB_URL.fullmatch(url):
+        raise ValueError("expected an address with https:// or http://")
+    parts = parts_of(url)
+    if parts is None or parts.hostname is None:
+        raise ValueError("it names no host and port")
     if "@" in parts.netloc or parts.fragment:
-        return ValueError("it has a name, a password or a fragment, which are not sent: put a token into a file")
-    if parts.scheme.lower() == "http" and not is_near(host):
-        return ValueError("over http, anybody on the way can read it: use https, or a private or loopback address")
-    return host
+        raise ValueError("it has a name, a password or a fragment, which are not sent: put a token into a file")
+    if parts.scheme.lower() == "http" and not is_near(parts.hostname):
+        raise ValueError("over http, anybody on the way can read it: use https, or a private or loopback address")
+    return parts.hostname
 
 
 def is_near(host: str) -> bool:

@@ -130,12 +130,7 @@ def _address(node: YamlNode) -> IPv4Address | IPv6Address | None:
 
 def read_database(fields: MappingReader, key: str) -> PostgresAddress | None:
     """The database that a key names; an error quotes nothing of it, since it may have a password."""
-    text = fields.text(key)
-    try:
-        return None if text is None else parse_postgres_address(text)
-    except ValueError as error:
-        fields.error(key, str(error))
-        return None
+    return fields.converted(key, parse_postgres_address)
 
 
 class LoggedRequests(StrEnum):

@@ -66,15 +66,8 @@ class Quota:
 
 def read_quotas(fields: MappingReader, zone: tzinfo) -> tuple[Quota, ...]:
     """The value of ``quotas``: categories, each with its minutes a day, a mapping, or a list of mappings."""
-    found: dict[str, int] = {}
-    quotas: list[Quota] = []
-    for name, text, node in fields.categories("quotas"):
-        if name in found:
-            fields.report.error(node.line, text, f"the category is given twice (first in line {found[name]})")
-            continue
-        found[name] = node.line
-        quotas += _read_entries(name, node, zone, fields.report)
-    return tuple(quotas)
+    given = fields.categories("quotas")
+    return tuple(quota for name, _, node in given for quota in _read_entries(name, node, zone, fields.report))
 
 
 def _read_entries(category: str, node: YamlNode, zone: tzinfo, report: ProblemReport) -> Iterator[Quota]:

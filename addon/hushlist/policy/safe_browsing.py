@@ -19,6 +19,7 @@ from urllib.parse import urlsplit
 
 from hushlist.lists.list_source import ProblemReport
 from hushlist.lists.yaml_nodes import MappingReader, YamlNode
+from hushlist.policy.subscription import parts_of
 from hushlist.safebrowsing.v4_messages import PlatformType, ThreatEntryType, ThreatType
 
 SAFE_BROWSING_KEYS = ("version", "lists", "server", "api-key-file", "category", "no-answer")
@@ -191,20 +192,12 @@ def _fault_of_v4(name: str) -> str | None:
 
 
 def _fault_of(server: str) -> str | None:
-    try:
-        parts = urlsplit(server)
-        is_good = _SERVER.fullmatch(server) and parts.hostname and parts.port != 0
-    except ValueError:
-        is_good = False
-    if not is_good:
+    parts = parts_of(server)
+    if parts is None or not _SERVER.fullmatch(server):
         return "expected the address of a server, such as https://lists.example"
-    return (
-        None
-        if parts.scheme == "https" or _is_here(parts.hostname or "")
-        else (
-            "over http, anybody on the way could see and change what is asked: use https; only this machine needs none"
-        )
-    )
+    if parts.scheme == "https" or _is_here(parts.hostname or ""):
+        return None
+    return "over http, anybody on the way could see and change what is asked: use https; only this machine needs none"
 
 
 def _is_here(host: str) -> bool:

@@ -382,11 +382,8 @@ def read_during(fields: MappingReader, schedules: Mapping[str, Schedule]) -> Sch
 
 def read_categories(fields: MappingReader, schedules: Mapping[str, Schedule]) -> dict[str, ScheduledAction]:
     """The actions of categories, by their names in normal form."""
-    found: dict[str, ScheduledAction] = {}
-    for name, text, node in fields.categories("categories"):
-        timed = read_scheduled_action(node, text, CATEGORY_ACTIONS, schedules, fields.report)
-        if name in found:
-            fields.report.error(node.line, text, f"the category is given twice (first in line {found[name].line})")
-        elif timed is not None:
-            found[name] = timed
-    return found
+    timed = (
+        (name, read_scheduled_action(node, text, CATEGORY_ACTIONS, schedules, fields.report))
+        for name, text, node in fields.categories("categories")
+    )
+    return {name: action for name, action in timed if action is not None}

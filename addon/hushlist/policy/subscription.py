@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -22,6 +24,8 @@ from hushlist.policy.gate_limits import GateLimits
 from hushlist.policy.schedule import seconds_of
 
 if TYPE_CHECKING:
+    from urllib.parse import SplitResult
+
     from hushlist.minisign import PublicKey
     from hushlist.policy.safe_browsing import ThreatList
     from hushlist.system.list_store import ListStore
@@ -30,7 +34,7 @@ SUBSCRIPTION_KEYS = ("every", "sha256", "key", "signature", "optional", "max-age
 _LEAST, _MOST, _OLDEST = 15 * 60, 30 * 86400, 365 * 86400
 _SHA256 = re.compile("[0-9A-Fa-f]{64}")
 #: octets that a URL may have on the wire
-_URL = re.compile(r"https?://[\x21-\x7e]{1,2000}", re.IGNORECASE)
+WEB_URL = re.compile(r"https?://[\x21-\x7e]{1,2000}", re.IGNORECASE)
 #: what can only be the line of a public key
 _KEY = re.compile("RW[A-Za-z0-9+/]{54}")
 
@@ -80,7 +84,7 @@ def read_subscription(
 ) -> Subscription | None:
     """The subscription in the mapping of a list; ``None`` if it has no URL that can be fetched."""
     url, signature, text = (fields.text(key) for key in ("url", "signature", "sha256"))
-    every = fields.converted("every", _every, "expected a time from 15m to 30d, such as 12h or 1d12h")
+    every = fields.converted("every", partial(_span, _MOST), "expected a time from 15m to 30d, such as 12h or 1d12h")
     if text is not None and not _SHA256.fullmatch(text):
         fields.error("sha256", "expected 64 hexadecimal digits", f"sha256: {text}")
     key = _key(fields, read_beside)
@@ -90,7 +94,7 @@ def read_subscription(
         if own is not None and (why := _fault_of(own)):
             fields.error(name, why, f"{name}: {own}")
             return None
-    max_age = fields.converted("max-age", _max_age, "expected a time from 15m to 365d, such as 3d")
+    max_age = fields.converted("max-age", partial(_span, _OLDEST), "expected a time from 15m to 365d, such as 3d")
     is_optional = fields.choice("optional", ("true", "false")) == "true"
     if url is None:
         return None
@@ -102,28 +106,28 @@ def read_subscription(
     return Subscription(url, every, digest, key, signature, is_optional, max_age, fields.line_of("url"))
 
 
-def _every(text: str) -> int | None:
+def _span(most: int, text: str) -> int | None:
     seconds = seconds_of(text)
-    return seconds if seconds is not None and _LEAST <= seconds <= _MOST else None
+    return seconds if seconds is not None and _LEAST <= seconds <= most else None
 
 
-def _max_age(text: str) -> int | None:
-    seconds = seconds_of(text)
-    return seconds if seconds is not None and _LEAST <= seconds <= _OLDEST else None
+def parts_of(url: str) -> SplitResult | None:
+    """The parts of a URL that names a host, and a port that there can be or none; ``None`` for another."""
+    from urllib.parse import urlsplit  # most policies start faster without it
+
+    with suppress(ValueError):
+        parts = urlsplit(url)
+        if parts.hostname and parts.port != 0:
+            return parts
+    return None
 
 
 def _fault_of(url: str) -> str | None:
     """Why a URL cannot be fetched."""
-    if not _URL.fullmatch(url):
+    if not WEB_URL.fullmatch(url):
         return "expected an address with https:// or http://, as a browser sends it: A-labels, and escapes for the rest"
-    from urllib.parse import urlsplit  # most policies start faster without it
-
-    try:
-        parts = urlsplit(url)
-        is_good = bool(parts.hostname) and parts.port != 0
-    except ValueError:
-        is_good = False
-    if not is_good:
+    parts = parts_of(url)
+    if parts is None:
         return "it names no host and port"
     if "@" in parts.netloc:
         return "a name and a password in an address would be shown: they cannot be used"
