@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Callable
-from functools import wraps
 from typing import Any
 
 from mitmproxy import dns
@@ -33,15 +32,9 @@ class _LastQuestions(dict[int, dns.DNSFlow]):
             del self[next(iter(self))]
 
 
-def _with_last_questions(begin: Callable[..., None]) -> Callable[..., None]:
-    """What makes a layer of DNS."""
-
-    @wraps(begin)
-    def begun(own: DNSLayer, context: Context) -> None:
-        begin(own, context)
-        own.flows = _LastQuestions()
-
-    return begun
+def _begin_with_last_questions(begin: Callable[..., None], own: DNSLayer, context: Context) -> None:
+    begin(own, context)
+    own.flows = _LastQuestions()
 
 
 def _read_name(buffer: bytes, offset: int, cache: dict[int, Any]) -> tuple[str, int]:
@@ -89,4 +82,4 @@ def _spend(cache: dict[int, Any], octets: int) -> None:
 
 #: as in ``bounded_http``
 REPLACED = ((domain_names, "unpack_from_with_compression", _read_name),)
-WRAPPED = ((_with_last_questions, ("__init__",), (DNSLayer,)),)
+WRAPPED = ((_begin_with_last_questions, ("__init__",), (DNSLayer,)),)

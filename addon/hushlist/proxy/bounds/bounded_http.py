@@ -5,7 +5,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Generator
-from functools import wraps
 from typing import Any
 
 import h2.connection
@@ -132,27 +131,17 @@ class BoundedH2(BufferedH2Connection):
         ]
 
 
-def _with_few_folds(read_headers: Callable[..., http.Headers]) -> Callable[..., http.Headers]:
-    """What reads header fields: no field has many lines, each of which would copy those before it."""
-
-    @wraps(read_headers)
-    def bounded(lines: list[bytes]) -> http.Headers:
-        if sum(line[:1] in (b" ", b"\t") for line in lines) > MOST_FOLDS:
-            raise ValueError("too many folded lines")
-        return read_headers(lines)
-
-    return bounded
+def _read_few_folds(read_headers: Callable[..., http.Headers], lines: list[bytes]) -> http.Headers:
+    """Read header fields: no field has many lines, each of which would copy those before it."""
+    if sum(line[:1] in (b" ", b"\t") for line in lines) > MOST_FOLDS:
+        raise ValueError("too many folded lines")
+    return read_headers(lines)
 
 
-def _with_final_heads(make: Callable[..., None]) -> Callable[..., None]:
-    """What makes the reader of an origin: it reads no head but the final one."""
-
-    @wraps(make)
-    def made(client: _http1.Http1Client, context: Context) -> None:
-        make(client, context)
-        client.buf = FinalHeads()
-
-    return made
+def _begin_with_final_heads(begin: Callable[..., None], client: _http1.Http1Client, context: Context) -> None:
+    """Begin to read an origin: no head but the final one."""
+    begin(client, context)
+    client.buf = FinalHeads()
 
 
 _METHOD_AND_VERSION = re.compile(rb"[A-Z]{3,}+.*?HTTP/", re.IGNORECASE)
@@ -175,22 +164,20 @@ def _host_header(context: Context, data_client: bytes, data_server: bytes) -> st
     return host.strip().decode("utf-8", "surrogateescape") if host else None
 
 
-def _with_any_end(pass_on: Callable[..., Generator[Any, Any, None]]) -> Callable[..., Generator[Any, Any, None]]:
-    """What passes a tunnel's octets on: it ends however its stream ends, where mitmproxy fails, and has no trailers."""
-
-    @wraps(pass_on)
-    def passed_on(stream: HttpStream, event: Any) -> Generator[Any, Any, None]:
-        if isinstance(event, RequestProtocolError):
-            event = RequestEndOfMessage(event.stream_id)
-        elif isinstance(event, ResponseProtocolError):
-            event = ResponseEndOfMessage(event.stream_id)
-        if not isinstance(event, RequestTrailers):
-            yield from pass_on(stream, event)
-
-    return passed_on
+def _pass_on_any_end(
+    pass_on: Callable[..., Generator[Any, Any, None]], stream: HttpStream, event: Any
+) -> Generator[Any, Any, None]:
+    """Pass a tunnel's octets on: it ends however its stream ends, where mitmproxy fails, and has no trailers."""
+    if isinstance(event, RequestProtocolError):
+        event = RequestEndOfMessage(event.stream_id)
+    elif isinstance(event, ResponseProtocolError):
+        event = ResponseEndOfMessage(event.stream_id)
+    if not isinstance(event, RequestTrailers):
+        yield from pass_on(stream, event)
 
 
-#: what stands in the place of what mitmproxy reads with, and what bounds functions of it: names, modules
+#: what stands in the place of what mitmproxy reads with; and what is called in the place of functions of it, which it
+#: gets first: their names and modules
 REPLACED = (
     (_http1, "ReceiveBuffer", BoundedBuffer),
     (_http1, "ChunkedReader", ChunksAlone),
@@ -199,7 +186,7 @@ REPLACED = (
     (next_layer.NextLayer, "_get_host_header", staticmethod(_host_header)),
 )
 WRAPPED = (
-    (_with_few_folds, ("_read_headers",), (read,)),
-    (_with_any_end, ("passthrough",), (HttpStream,)),
-    (_with_final_heads, ("__init__",), (_http1.Http1Client,)),
+    (_read_few_folds, ("_read_headers",), (read,)),
+    (_pass_on_any_end, ("passthrough",), (HttpStream,)),
+    (_begin_with_final_heads, ("__init__",), (_http1.Http1Client,)),
 )

@@ -7,15 +7,17 @@ header fields, by pointers to names, or by compression. So one client could take
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import wraps
 from itertools import product
 from typing import Any
 
 from mitmproxy.proxy.layers.http import _http1
+from mitmproxy.proxy.server import ConnectionHandler
 
 from hushlist.proxy.bounds import (
     bounded_dns,
     bounded_http,
-    bounded_log,
     bounded_names,
     bounded_quic,
     bounded_websocket,
@@ -27,12 +29,22 @@ _REPLACED: tuple[tuple[Any, str, Any], ...] = (
     *bounded_websocket.REPLACED,
     *bounded_dns.REPLACED,
 )
-_WRAPPED: tuple[tuple[Any, tuple[str, ...], tuple[Any, ...]], ...] = (
+_WRAPPED: tuple[tuple[Callable[..., Any], tuple[str, ...], tuple[Any, ...]], ...] = (
     *bounded_http.WRAPPED,
     *bounded_dns.WRAPPED,
     *bounded_names.WRAPPED,
-    *bounded_log.WRAPPED,
 )
+#: characters of a message about a connection
+LONGEST_LOGGED = 1000
+
+
+def _log_in_short(
+    log: Callable[..., None], handler: ConnectionHandler, message: str, *arguments: object, **named: object
+) -> None:
+    """Log about a connection: a client that sends nonsense would fill the log with four times of it."""
+    if len(message) > LONGEST_LOGGED:
+        message = f"{message[:LONGEST_LOGGED]}... ({len(message):,} characters)"
+    log(handler, message, *arguments, **named)
 
 
 def bound_input() -> None:
@@ -41,7 +53,15 @@ def bound_input() -> None:
         return
     for module, name, bounded in _REPLACED:
         setattr(module, name, bounded)
-    for bound, names, modules in _WRAPPED:
+    for bound, names, modules in (*_WRAPPED, (_log_in_short, ("log",), (ConnectionHandler,))):
         for module, name in product(modules, names):
             if hasattr(module, name):
-                setattr(module, name, bound(getattr(module, name)))
+                setattr(module, name, _called_by(bound, getattr(module, name)))
+
+
+def _called_by(bound: Callable[..., Any], original: Callable[..., Any]) -> Callable[..., Any]:
+    @wraps(original)
+    def call(*arguments: Any, **named: Any) -> Any:
+        return bound(original, *arguments, **named)
+
+    return call

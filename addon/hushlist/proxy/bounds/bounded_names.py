@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from encodings.idna import dots
-from functools import wraps
 from typing import Any
 
 from mitmproxy.addons import next_layer
@@ -22,17 +21,12 @@ LONGEST_HELLO = 1 << 14
 _LONGEST_AUTHORITY, _LONGEST_LABEL = (own + len(":65535") for own in (LONGEST_DNS_NAME, 63))
 
 
-def _bounded(parse: Callable[[Any], Any]) -> Callable[[Any], Any]:
-    """A parser that refuses a ClientHello which is incomplete and too long already."""
-
-    @wraps(parse)
-    def bounded(data: bytes | list[bytes]) -> Any:
-        hello = parse(data)
-        if hello is None and (sum(map(len, data)) if isinstance(data, list) else len(data)) > LONGEST_HELLO:
-            raise ValueError("it is too long")
-        return hello
-
-    return bounded
+def _parse_hello(parse: Callable[[Any], Any], data: bytes | list[bytes]) -> Any:
+    """Parse a ClientHello; refuse one that is incomplete and too long already."""
+    hello = parse(data)
+    if hello is None and (sum(map(len, data)) if isinstance(data, list) else len(data)) > LONGEST_HELLO:
+        raise ValueError("it is too long")
+    return hello
 
 
 def _is_long(host: bytes | str) -> bool:
@@ -44,34 +38,23 @@ def _is_long(host: bytes | str) -> bool:
     return len(host) > _LONGEST_AUTHORITY or max(map(len, labels)) > _LONGEST_LABEL
 
 
-def _bounded_validity(is_valid: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    """What says whether a host is one."""
-
-    @wraps(is_valid)
-    def bounded(host: bytes | str) -> bool:
-        return not _is_long(host) and is_valid(host)
-
-    return bounded
+def _is_valid_host(is_valid: Callable[[Any], bool], host: bytes | str) -> bool:
+    return not _is_long(host) and is_valid(host)
 
 
-def _bounded_authority(parse: Callable[..., Any]) -> Callable[..., Any]:
-    """What reads host and port of an authority."""
-
-    @wraps(parse)
-    def bounded(authority: bytes | str, check: bool) -> Any:
-        if not _is_long(authority):
-            return parse(authority, check)
-        if check:
-            raise ValueError("its host is too long")
-        return always_str(authority, "utf-8", "surrogateescape"), None
-
-    return bounded
+def _parse_authority(parse: Callable[..., Any], authority: bytes | str, check: bool) -> Any:
+    """Host and port of an authority."""
+    if not _is_long(authority):
+        return parse(authority, check)
+    if check:
+        raise ValueError("its host is too long")
+    return always_str(authority, "utf-8", "surrogateescape"), None
 
 
 _HELLOS = ("parse_client_hello", "dtls_parse_client_hello", "quic_parse_client_hello_from_datagrams")
 #: as in ``bounded_http``
 WRAPPED = (
-    (_bounded, _HELLOS, (tls, next_layer, QUIC_LAYERS)),
-    (_bounded_validity, ("is_valid_host",), (check, url)),
-    (_bounded_authority, ("parse_authority",), (url,)),
+    (_parse_hello, _HELLOS, (tls, next_layer, QUIC_LAYERS)),
+    (_is_valid_host, ("is_valid_host",), (check, url)),
+    (_parse_authority, ("parse_authority",), (url,)),
 )

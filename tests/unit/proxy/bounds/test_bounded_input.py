@@ -1,20 +1,25 @@
 """mitmproxy is bounded, once."""
 
+import logging
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from mitmproxy.proxy.layers import tls
 from mitmproxy.proxy.layers.http import _http1
+from mitmproxy.proxy.server import ConnectionHandler
 
 from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.bounds import (
     bounded_dns,
     bounded_http,
-    bounded_log,
+    bounded_input,
     bounded_names,
     bounded_quic,
     bounded_websocket,
 )
 from hushlist.proxy.bounds.bounded_http import BoundedBuffer
-from hushlist.proxy.bounds.bounded_input import bound_input
+from hushlist.proxy.bounds.bounded_input import LONGEST_LOGGED, bound_input
 from unit.mitmproxied import mitmproxied
 
 
@@ -62,5 +67,18 @@ def test_the_bounds_are_those_that_were_measured() -> None:
     }
 
 
-_ROOMS = (bounded_dns, bounded_http, bounded_names, bounded_quic, bounded_websocket, bounded_log)
+_ROOMS = (bounded_dns, bounded_http, bounded_names, bounded_quic, bounded_websocket, bounded_input)
 _BOUNDS = ("MOST_", "LONGEST_", "LARGEST_")
+
+
+def test_a_message_about_a_connection_is_cut(caplog: pytest.LogCaptureFixture) -> None:
+    bound_input()
+    handler: Any = SimpleNamespace(client=SimpleNamespace(peername=("192.0.2.7", 1)))
+    with caplog.at_level(logging.INFO):
+        ConnectionHandler.log(handler, "Bad HTTP request line: " + r"\x01" * (1 << 18))
+        ConnectionHandler.log(handler, "client connect")
+    long, short = (record.getMessage() for record in caplog.records)
+    assert short == "client connect"
+    assert len(long) < LONGEST_LOGGED + 50
+    assert long.startswith("Bad HTTP request line: ")
+    assert long.endswith("... (1,048,599 characters)")
