@@ -300,8 +300,8 @@ def check_list(row: Any) -> None:
         case _:
             known = PrefixList(tuple(sorted(all_hex(row["prefixes_hex"]))))
             for query in row["queries"]:
-                found = known.longest_match(bytes.fromhex(query["hash_hex"]))
-                assert len(found or b"") == query["expect_match_length"]
+                fitting = filter(bytes.fromhex(query["hash_hex"]).startswith, known.prefixes)
+                assert max(map(len, fitting), default=0) == query["expect_match_length"]
 
 
 @each_row("row", rows("v5_updates_chromium"))

@@ -18,7 +18,7 @@ from hushlist.policy.admin import AdminPerson, Role
 from hushlist.system.files import state_folder
 from hushlist.system.postgres import SqlConnection
 from hushlist.system.postgres_address import PostgresAddress
-from hushlist.unblock.store import open_store
+from hushlist.unblock.store import keep_newest, open_store
 from hushlist.unblock.wrong_tries import HOUR, LockedError, check_unlocked, count_try, take_back
 
 #: seconds that a session lasts
@@ -121,11 +121,7 @@ class AdminStore:
             row = (_hash(token), person.name, _proof(person), int(is_secure), client, now, now + SESSION)
             names = "hash, name, proof, is_secure, client, made, until"
             database.execute(f"INSERT INTO sessions ({names}) VALUES (?, ?, ?, ?, ?, ?, ?)", row)  # noqa: S608
-            database.execute(
-                "DELETE FROM sessions WHERE name = ? AND id <="
-                " (SELECT id FROM sessions WHERE name = ? ORDER BY id DESC LIMIT 1 OFFSET ?)",
-                (person.name, person.name, MOST_SESSIONS),
-            )
+            keep_newest(database, "sessions", MOST_SESSIONS, "name = ?", person.name)
         return token
 
     def account(self, token: str, people: Iterable[AdminPerson], client: str, *, is_secure: bool) -> Account | None:
@@ -199,11 +195,7 @@ class AdminStore:
             database.execute("DELETE FROM devices WHERE hash = ? AND name = ?", (_hash(token), name))
             row = (_hash(token), name, client, now + DEVICE)
             database.execute("INSERT INTO devices (hash, name, client, until) VALUES (?, ?, ?, ?)", row)
-            database.execute(
-                "DELETE FROM devices WHERE name = ? AND id <="
-                " (SELECT id FROM devices WHERE name = ? ORDER BY id DESC LIMIT 1 OFFSET ?)",
-                (name, name, MOST_DEVICES),
-            )
+            keep_newest(database, "devices", MOST_DEVICES, "name = ?", name)
         return token
 
     # -- programs ------------------------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from hushlist.system.files import (
     cache_folder,
     check_private,
     check_status,
-    fingerprint,
+    fingerprints,
     lock_file,
     make_private,
 )
@@ -77,8 +77,7 @@ class IndexCache:
     def pointers(self, policy: Policy) -> dict[Path, Fingerprint]:
         """What changes when another copy of one of a policy's lists comes into force."""
         files = {file.path for layer in policy.layers for file in layer.lists if not (file.gate.is_off or file.url)}
-        pointers = [self.store_of(policy, file).pointer for file in sorted(files)]
-        return {pointer: fingerprint(pointer) for pointer in pointers}
+        return fingerprints(self.store_of(policy, file).pointer for file in sorted(files))
 
     def make(self) -> Path:
         """Make the folder if it is missing, and give its path; ``OSError`` if it cannot be made, or not be trusted."""

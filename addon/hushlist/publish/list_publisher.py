@@ -23,7 +23,7 @@ from hushlist.publish.list_history import ListHistory, open_history
 from hushlist.publish.published_list import PublishedList, publish
 from hushlist.publish.safebrowsing_service import LIST_NAMES
 from hushlist.safebrowsing.v4_messages import ThreatType
-from hushlist.system.files import Fingerprint, fingerprint, state_folder
+from hushlist.system.files import Fingerprint, fingerprints, state_folder
 
 #: seconds between two looks at the files; a change has to be seen twice
 INTERVAL = 0.25
@@ -125,7 +125,7 @@ async def keep_publishing(
     day, again = publication.day, math.inf
     while True:
         await asyncio.sleep(INTERVAL)
-        before, seen = seen, await loop.run_in_executor(None, _look, files)
+        before, seen = seen, await loop.run_in_executor(None, fingerprints, files)
         is_new_day = datetime.now(UTC).date() != day
         if seen != before or (seen == files and not is_new_day and loop.time() < again):
             continue
@@ -146,7 +146,3 @@ async def keep_publishing(
             complain(error)
             files, again = seen, loop.time() + RETRY
         day = datetime.now(UTC).date()
-
-
-def _look(files: _Files) -> _Files:
-    return {path: fingerprint(path) for path in files}

@@ -14,6 +14,7 @@ from collections import Counter
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
+from pathlib import Path
 from time import monotonic
 from typing import Any, NamedTuple, cast
 from urllib.parse import parse_qs, unquote
@@ -26,6 +27,7 @@ from tornado.web import Application, RequestHandler
 
 from hushlist.policy.groups import network_text
 from hushlist.publish.safebrowsing_service import ApiAnswer, ApiRequest, SafeBrowsingService, error_answer
+from hushlist.system.files import fingerprints, read_private, read_regular
 from hushlist.system.memory import BoundedCache
 
 #: octets of a request's body; 500 prefixes and the states of all lists take 40,000
@@ -215,3 +217,38 @@ class _BoundedServer(HTTPServer):
     def on_close(self, server_conn: Any) -> None:
         self._open -= Counter((network_text(server_conn.context.address[0]),))
         super().on_close(server_conn)
+
+
+# -- its certificate, which the next one takes the place of ---------------------------------
+
+#: octets of a file of certificates, or of a key
+_LONGEST_CERTIFICATE = 1 << 20
+#: seconds between two looks at the files
+_LOOKING = 60.0
+
+
+def read_certificate(certificate: Path, key: Path) -> ssl.SSLContext:
+    """What serves HTTPS with a certificate chain and its key, both in PEM; ``OSError`` if they cannot be used."""
+    context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+    read_regular(certificate, _LONGEST_CERTIFICATE)  # OpenSSL would wait for a pipe
+    read_private(key, _LONGEST_CERTIFICATE)
+    try:
+        context.load_cert_chain(certificate, key)
+    except ssl.SSLError as error:
+        raise OSError(error.errno, f"no certificate with its key: {error.reason}", str(certificate)) from error
+    return context
+
+
+async def keep_certificate(
+    certificate: Path, key: Path, use: Callable[[ssl.SSLContext], object], complain: Callable[[OSError], object]
+) -> None:
+    """Hand on the certificate whenever its files have changed; never ends. What cannot be used is complained of."""
+    seen = fingerprints((certificate, key))
+    while True:
+        await asyncio.sleep(_LOOKING)
+        before, seen = seen, fingerprints((certificate, key))
+        if seen != before:
+            try:
+                use(read_certificate(certificate, key))
+            except OSError as error:  # perhaps the key is not there yet, which is another change
+                complain(error)

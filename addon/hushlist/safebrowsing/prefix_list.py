@@ -11,7 +11,6 @@ Spec: Safe Browsing v4, Local Databases; Safe Browsing v5, HashList
 
 from __future__ import annotations
 
-from bisect import bisect_left
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from hashlib import sha256
@@ -74,14 +73,6 @@ class PrefixList:
         if expected is not None and checksum != expected:
             raise MessageError("the checksum is not that of the list")
         return PrefixList(prefixes, update.state, checksum)
-
-    def longest_match(self, full_hash: bytes) -> bytes | None:
-        """The longest prefix of a hash that is in the list."""
-        for size in range(len(full_hash), SHORTEST - 1, -1):
-            place = bisect_left(self.prefixes, full_hash[:size])
-            if place < len(self.prefixes) and self.prefixes[place] == full_hash[:size]:
-                return full_hash[:size]
-        return None
 
 
 def _without(prefixes: Sequence[bytes], removals: Sequence[int]) -> list[bytes]:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager, suppress
 from errno import EAGAIN, EFBIG, EINVAL, EISDIR, ELOOP, EPERM
 from io import BufferedReader
@@ -133,6 +133,11 @@ def fingerprint(path: Path) -> Fingerprint:
     except (OSError, ValueError):  # ValueError: the name is not valid for a file
         return None
     return stat.st_mtime_ns, stat.st_size, stat.st_ctime_ns, stat.st_ino
+
+
+def fingerprints(paths: Iterable[Path]) -> dict[Path, Fingerprint]:
+    """The present ``fingerprint`` of each file."""
+    return {path: fingerprint(path) for path in paths}
 
 
 def replace_file(path: Path, octets: bytes, *, is_private: bool = False) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
-from hushlist.url.host import is_address
+from hushlist.url.host import is_address, names_above
 from hushlist.url.hrn import category_levels
 
 
@@ -86,13 +86,8 @@ class BlockTable:
     def _on(self, host: bytes) -> Iterator[AdminBlock]:
         if not self._hosts:
             return
-        yield from self._hosts.get(host, ())
-        dot = -1 if is_address(host) else len(host)
-        for _ in range(self._deepest):
-            dot = host.rfind(b".", 0, max(0, dot))
-            if dot < 0:
-                return
-            yield from self._hosts.get(host[dot + 1 :], ())
+        for name in names_above(host, 0 if is_address(host) else self._deepest):
+            yield from self._hosts.get(name, ())
 
     def touches(self, host: bytes, categories: Iterable[str]) -> bool:
         """Whether a block, for whomever, may stop a request for a host of some categories."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from hushlist.system.postgres import SqlConnection
+from hushlist.unblock.store import keep_newest
 
 #: events that are kept; fewer of one client, so that it cannot push out those of others
 MOST_EVENTS = 10_000
@@ -43,11 +44,5 @@ def record_event(database: SqlConnection, event: GrantEvent) -> None:
     target = None if event.target is None else event.target[:_SHOWN]
     row = (event.at, event.what, event.client, event.scope, target, event.how, event.by, event.id)
     database.execute(_INSERT, row)
-    database.execute(
-        "DELETE FROM events WHERE client = ? AND id <="
-        " (SELECT id FROM events WHERE client = ? ORDER BY id DESC LIMIT 1 OFFSET ?)",
-        (event.client, event.client, MOST_EVENTS_OF_CLIENT),
-    )
-    database.execute(
-        "DELETE FROM events WHERE id <= (SELECT id FROM events ORDER BY id DESC LIMIT 1 OFFSET ?)", (MOST_EVENTS,)
-    )
+    keep_newest(database, "events", MOST_EVENTS_OF_CLIENT, "client = ?", event.client)
+    keep_newest(database, "events", MOST_EVENTS)

@@ -19,7 +19,7 @@ from hushlist.errors import UrlError
 from hushlist.lists.patterns import parse_expression
 from hushlist.match.public_suffixes import public_suffixes
 from hushlist.unblock import EVERYTHING, SCOPES
-from hushlist.url.host import is_address
+from hushlist.url.host import is_address, names_above
 from hushlist.url.hrn import category_levels, parse_hrn
 from hushlist.url.parts import as_typed
 from hushlist.url.request import canonical_url
@@ -108,7 +108,7 @@ class GrantTable:
     def _fitting(self, host: bytes, url: bytes, categories: Iterable[str]) -> Iterator[_ByClient]:
         hosts = self._found["host"]
         if hosts:
-            for name in _names_above(host, self._deepest):
+            for name in names_above(host, self._deepest):
                 if name in hosts and covers_host(name, host):
                     yield hosts[name]
         urls = self._found["url"]
@@ -126,17 +126,6 @@ class GrantTable:
 def _lasting(grant: Grant) -> tuple[float, int]:
     """Greatest for the grant that lasts longest; of two that last equally long, for the older one."""
     return grant.until, -grant.id
-
-
-def _names_above(host: bytes, labels: int) -> Iterator[bytes]:
-    """A host, and its suffixes after each of its last dots, with at most so many labels."""
-    yield host
-    dot = len(host)
-    for _ in range(labels):
-        dot = host.rfind(b".", 0, dot)
-        if dot < 0:
-            return
-        yield host[dot + 1 :]
 
 
 def covers_host(target: bytes, host: bytes) -> bool:

@@ -374,6 +374,12 @@ def rows_of(found: Iterable[tuple[Any, ...]], kinds: Sequence[Any]) -> Iterator[
         yield row
 
 
+def keep_newest(database: SqlConnection, table: str, most: int, which: str = "TRUE", *values: object) -> None:
+    """Remove the oldest rows of a table, of those that a condition fits, until there are ``most`` of them."""
+    newest = f"SELECT id FROM {table} WHERE {which} ORDER BY id DESC LIMIT 1 OFFSET ?"  # noqa: S608
+    database.execute(f"DELETE FROM {table} WHERE {which} AND id <= ({newest})", (*values, *values, most))  # noqa: S608
+
+
 def _is_busy(error: sqlite3.Error) -> bool:
     return getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_BUSY  # the other bits give details
 

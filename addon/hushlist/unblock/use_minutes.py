@@ -29,7 +29,7 @@ from hushlist.errors import logger_of
 from hushlist.system.postgres import SqlConnection
 from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock.grant_events import GrantEvent, record_event
-from hushlist.unblock.store import SAME_CLIENT, Store, StoreError, open_store
+from hushlist.unblock.store import SAME_CLIENT, Store, StoreError, keep_newest, open_store
 from hushlist.url.hrn import category_levels
 
 logger = logger_of(__name__)
@@ -54,10 +54,6 @@ _INSERT = "INSERT INTO use_minutes (client, category, minute) VALUES (?, ?, ?) O
 _TOO_MANY = (
     "DELETE FROM use_minutes WHERE id <= (SELECT id FROM use_minutes ORDER BY id DESC LIMIT 1 OFFSET ?)"
     " AND client NOT LIKE 'user:%' AND client NOT LIKE 'group:%'"
-)
-_TOO_MANY_OF_USERS = (
-    "DELETE FROM use_minutes WHERE client LIKE 'user:%' AND id <="
-    " (SELECT id FROM use_minutes WHERE client LIKE 'user:%' ORDER BY id DESC LIMIT 1 OFFSET ?)"
 )
 _Key = tuple[str, str]
 _USER, _GROUP = "user:", "group:"
@@ -222,8 +218,8 @@ class UseMinutes:
             with self._opened().writing() as database:
                 _prepare(database, self._clock())
                 database.executemany(_INSERT, sorted(waiting, key=itemgetter(2)))
-                for question in (_TOO_MANY, _TOO_MANY_OF_USERS):
-                    database.execute(question, (MOST_ROWS,))
+                database.execute(_TOO_MANY, (MOST_ROWS,))
+                keep_newest(database, "use_minutes", MOST_ROWS, "client LIKE 'user:%'")
                 (newest,) = database.execute("SELECT coalesce(max(id), 0) FROM use_minutes").fetchone()
                 since = self._last if newest >= self._last else 0  # the file is another one
                 rows = database.execute(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 from encodings.idna import dots, nameprep
 from ipaddress import AddressValueError, IPv4Address, IPv6Address, IPv6Network
 
@@ -131,6 +132,17 @@ def normalize_address(host: bytes) -> bytes:
 def is_address(host: bytes) -> bool:
     """Whether a canonical host is an address, which has no parent domain."""
     return host.startswith(b"[") or (host[-1:].isdigit() and parse_ipv4(host) is not None)
+
+
+def names_above(host: bytes, labels: int) -> Iterator[bytes]:
+    """A host, and its suffixes after each of its last dots, with at most so many labels."""
+    yield host
+    dot = len(host)
+    for _ in range(labels):
+        dot = host.rfind(b".", 0, dot)
+        if dot < 0:
+            return
+        yield host[dot + 1 :]
 
 
 def parse_address(host: bytes) -> IPv4Address | IPv6Address | None:

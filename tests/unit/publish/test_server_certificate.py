@@ -10,10 +10,9 @@ from pathlib import Path
 
 import pytest
 
-from hushlist.publish import server_certificate
-from hushlist.publish.list_server import ListServer, ServerLimits
+from hushlist.publish import list_server
+from hushlist.publish.list_server import ListServer, ServerLimits, keep_certificate, read_certificate
 from hushlist.publish.safebrowsing_service import SafeBrowsingService
-from hushlist.publish.server_certificate import keep_certificate, read_certificate
 from unit.compiling.https_origin import write_chain
 
 
@@ -32,7 +31,7 @@ def kept(
             raise _EndError
         waiting.pop(0)()
 
-    monkeypatch.setattr(server_certificate.asyncio, "sleep", wait)
+    monkeypatch.setattr(list_server.asyncio, "sleep", wait)
     with suppress(_EndError):
         asyncio.run(keep_certificate(*files, used.append, lambda error: complaints.append(str(error))))
     return used, complaints

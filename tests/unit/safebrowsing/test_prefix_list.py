@@ -112,10 +112,3 @@ def test_additions_of_two_lengths_are_refused() -> None:
     both = HashList(additions_four_bytes=RiceDeltaEncoded32Bit(), additions_eight_bytes=RiceDeltaEncoded64Bit())
     with pytest.raises(MessageError, match="two lengths"):
         update_of_v5(both)
-
-
-def test_the_longest_prefix_is_found() -> None:
-    known = PrefixList((b"aaaa", b"aaaaaa", b"bbbb"))
-    assert known.longest_match(b"a" * 32) == b"aaaaaa"
-    assert known.longest_match(b"bbbbb") == b"bbbb"
-    assert known.longest_match(b"c" * 32) is None

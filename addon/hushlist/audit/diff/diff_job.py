@@ -54,7 +54,7 @@ from hushlist.lists.list_source import ListDefaults
 from hushlist.match.seal import SealKey
 from hushlist.match.sorted_runs import unspill
 from hushlist.policy.policy_file import Layer, ListError, ListFile, Policy, list_files
-from hushlist.system.files import fingerprint, open_regular
+from hushlist.system.files import fingerprints, open_regular
 
 #: parts whose rules are kept in memory, to show the other rule of a change
 _MOST_PARTS_KEPT = 8
@@ -106,9 +106,13 @@ def side_of_list(path: Path, form: str | None, defaults: ListDefaults, key: Seal
         files = tuple(list_files(path, form, replace(defaults, layer=defaults.layer or _LAYER)))
     except ListError as error:
         raise SourceError([Problem(str(path), 0, "list", str(error))]) from error
-    seen = {file.path: fingerprint(file.path) for file in files}
     seals = {} if key is None else {key.fingerprint: key}
-    return _side(path, files, Policy(str(path), (Layer(_LAYER, lists=files),), seals=seals, files=seen))
+    looks = fingerprints(file.path for file in files)
+    return _side(
+        path,
+        files,
+        Policy(str(path), (Layer(_LAYER, lists=files),), seals=seals, files=looks),
+    )
 
 
 def _side(path: Path, files: Sequence[ListFile], policy: Policy) -> DiffSide:
@@ -139,7 +143,7 @@ def replaced(policy: Policy, old: Path, new: Path) -> tuple[DiffSide, DiffSide]:
     if not news:
         raise SourceError([Problem(str(new), 0, "list", f"nothing in it can stand in the place of {old}")])
     files = {path: seen for path, seen in policy.files.items() if not _is_of(path, old)}
-    files.update((file.path, fingerprint(file.path)) for file in news)
+    files |= fingerprints(file.path for file in news)
     return _side(old, olds, policy), _side(new, news, replace(policy, layers=tuple(layers), files=files))
 
 

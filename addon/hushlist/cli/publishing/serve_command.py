@@ -94,8 +94,7 @@ def _choice(text: str) -> tuple[str, str]:
 
 
 def serve_lists(arguments: argparse.Namespace) -> int:
-    from hushlist.publish.list_server import ServerLimits
-    from hushlist.publish.server_certificate import read_certificate
+    from hushlist.publish.list_server import ServerLimits, read_certificate
 
     if hasattr(sys.stdout, "reconfigure"):
         sys.stdout.reconfigure(line_buffering=True)  # somebody may read the log as it is written
@@ -125,9 +124,8 @@ def _keys(path: Path | None) -> tuple[str, ...]:
 
 async def _serve(arguments: argparse.Namespace, limits: ServerLimits, tls: ssl.SSLContext | None) -> None:
     from hushlist.publish.list_publisher import keep_publishing, make_versions, open_histories, read_publication
-    from hushlist.publish.list_server import ListServer
+    from hushlist.publish.list_server import ListServer, keep_certificate
     from hushlist.publish.safebrowsing_service import SafeBrowsingService
-    from hushlist.publish.server_certificate import keep_certificate
     from hushlist.safebrowsing.v4_messages import ThreatType
 
     policy = arguments.policy or shipped_policy()

@@ -32,7 +32,7 @@ from hushlist.policy.proxy_settings import FailureCause, OnFailure
 from hushlist.proxy.page.template import Template, load_template
 from hushlist.proxy.runtime import UNFILTERED, LoadedPolicy, Runtime
 from hushlist.proxy.service.weekly_summary import send_weekly_summary
-from hushlist.system.files import Fingerprint, fingerprint
+from hushlist.system.files import Fingerprint, fingerprints
 from hushlist.unblock.overrides import Overrides
 
 logger = logger_of(__name__)
@@ -49,10 +49,6 @@ RETRY = 60.0
 _Files = dict[Path, Fingerprint]
 #: stands for a file that has still to be read
 UNREAD: Fingerprint = (-1, -1, -1, -1)
-
-
-def fingerprints_of(files: _Files) -> _Files:
-    return {path: fingerprint(path) for path in files}
 
 
 class PolicyUpdate(NamedTuple):
@@ -93,7 +89,7 @@ class _Changes:
     def wait(self, is_over: Event) -> None:
         """Return once there is something to read, or at the end."""
         while not is_over.wait(INTERVAL):
-            before, self.seen = self.seen, fingerprints_of(self.read)
+            before, self.seen = self.seen, fingerprints(self.read)
             self._restless = 0 if self.seen == before else self._restless + 1
             if self.seen != self.read and not 0 < self._restless < PATIENCE:
                 return
@@ -111,7 +107,7 @@ async def watch(read: Callable[[], PolicyUpdate], files: _Files, swap: Callable[
         try:
             update = await asyncio.to_thread(read)
             files = update.engine.policy.watched
-            if await asyncio.to_thread(fingerprints_of, files) == files:
+            if await asyncio.to_thread(fingerprints, files) == files:
                 swap(update)
                 changes.read = changes.seen = files
             else:  # changed while it was read: that counts as another change

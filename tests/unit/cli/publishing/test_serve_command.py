@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from hushlist.publish import list_history, list_publisher, list_server, server_certificate
+from hushlist.publish import list_history, list_publisher, list_server
 from hushlist.publish.list_publisher import Publication, read_publication
 from hushlist.publish.list_server import RequestLog, ServerLimits
 from hushlist.publish.published_list import PublishedList
@@ -160,8 +160,8 @@ def test_with_a_certificate_it_is_https(run: Run, served: Served, monkeypatch: p
     async def keep(*own: object) -> None:
         given.append(own[:2])
 
-    monkeypatch.setattr(server_certificate, "read_certificate", lambda *files: files)
-    monkeypatch.setattr(server_certificate, "keep_certificate", keep)
+    monkeypatch.setattr(list_server, "read_certificate", lambda *files: files)
+    monkeypatch.setattr(list_server, "keep_certificate", keep)
     options = ["--certificate", "chain.pem", "--key", "key.pem", "--listen", "[::1]:8443"]
     code, out, _ = run("serve-lists", "--policy", "policy.yaml", *options)
     assert code == 0

@@ -27,7 +27,7 @@ from hushlist.proxy.addon import Hushlist
 from hushlist.proxy.runtime import Runtime
 from hushlist.proxy.service import policy_watch
 from hushlist.proxy.service.policy_watch import PolicyUpdate
-from hushlist.system.files import fingerprint
+from hushlist.system.files import fingerprint, fingerprints
 from hushlist.system.postgres_address import PostgresAddress
 from hushlist.unblock import default_path
 from hushlist.unblock.overrides import Overrides
@@ -256,7 +256,7 @@ def test_a_machine_that_has_no_thread_for_a_while_does_not_end_the_watch(
 
 def test_a_look_sees_what_is_there(policy: Path) -> None:
     missing = policy.with_name("none")
-    assert policy_watch.fingerprints_of({policy: None, missing: (0, 0, 0)}) == {
+    assert fingerprints({policy: None, missing: (0, 0, 0)}) == {
         policy: fingerprint(policy),
         missing: None,
     }

@@ -1,14 +1,17 @@
-"""``hushlist fleet``: the proxies that share a store, and which of them differ from the others."""
+"""``hushlist fleet`` and ``store``: the proxies that share a store, and the tables that a shared database needs."""
 
 from __future__ import annotations
 
 import argparse
 import time
 from contextlib import closing
+from pathlib import Path
 
-from hushlist.cli.common import FOUND, GOOD, Commands, add_command, add_group, print_json, print_line, remark
+from hushlist.cli.command_options import policy_of
+from hushlist.cli.common import FOUND, GOOD, Commands, add_command, add_group, complain, print_json, print_line, remark
 from hushlist.cli.operation.override_command import add_store, store_of
 from hushlist.fleet.proxy_records import SHOWN, ProxyRecord, ProxyRecords, age, default_path, troubles
+from hushlist.system.postgres import DatabaseError, migrate
 
 
 def add_to(commands: Commands) -> None:
@@ -19,6 +22,10 @@ def add_to(commands: Commands) -> None:
     status = add_command(own, "status", show_status, text, codes)
     status.add_argument("--json", action="store_true", help="print one JSON object a line; times in seconds since 1970")
     add_store(status)
+    about = "The databases that several machines share: 'store' and 'log' of the policy."
+    own = add_group(commands, "store", "the databases that several machines share", about)
+    migrated = add_command(own, "migrate", migrate_stores, "make their tables, or change those of an older Hushlist")
+    migrated.add_argument("--policy", type=Path, metavar="FILE", required=True, help="the policy that names them")
 
 
 def show_status(arguments: argparse.Namespace) -> int:
@@ -54,3 +61,21 @@ def _line(one: ProxyRecord, now: float) -> str:
         f"seen {age(now - one.at)} ago",
     )
     return "  ".join(parts)
+
+
+def migrate_stores(arguments: argparse.Namespace) -> int:
+    """Migrate each database once; the first that cannot be is the last that is tried."""
+    policy = policy_of(arguments)
+    assert policy is not None  # argparse saw to it
+    named = (policy.store, None if policy.log is None else policy.log.to)
+    addresses = {address: None for address in named if address is not None}
+    if not addresses:
+        return complain(f"{policy.source}: it names no database: see 'store' and 'to' of 'log'")
+    for address in addresses:
+        try:
+            before, after = migrate(address)
+        except DatabaseError as error:
+            return complain(f"{address}: {error}")
+        change = "as before" if before == after else f"it was {before or 'none'}"
+        print_line(f"{address}: version {after}; {change}")
+    return GOOD
