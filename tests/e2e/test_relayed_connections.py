@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.origin import LOOPBACK, Origin
+from e2e.origin import LOOPBACK, Origin, free_ports
 from e2e.policies import replace, write_list, write_policy
 from e2e.proxy import PATIENCE, Proxy
 from e2e.test_tunnels import is_the_origin_s, records, tls_over
@@ -101,6 +101,30 @@ def test_a_download_ends_when_a_schedule_begins_and_another_goes_on(
     proxy.stop()
     (ended,) = (one for one in records(policy) if one["method"] == "CONNECT" and one["action"] == "block")
     assert ended["url"] == f"https://{host}/"
+
+
+def test_what_a_client_only_reads_on_ends_when_a_schedule_begins(start: Callable[..., Proxy], tmp_path: Path) -> None:
+    with socket.create_server((LOOPBACK, 0)) as server:
+
+        def serve() -> None:
+            accepted, _ = server.accept()
+            with accepted, suppress(OSError):
+                while accepted.sendall(bytes(100)) is None:
+                    time.sleep(0.02)
+
+        threading.Thread(target=serve, daemon=True).start()
+        (port,) = free_ports(1)
+        more = f"reverse:tcp://{LOOPBACK}:{server.getsockname()[1]}@{LOOPBACK}:{port}"
+        options = {"upstream_others": "true"}
+        proxy = start(policy=policy_of(tmp_path / "own"), more_modes=[more], scripts=["clock.py"], options=options)
+        at(proxy, DAY)
+        with socket.create_connection((LOOPBACK, port), timeout=PATIENCE) as own:
+            own.sendall(b"begin")
+            own.shutdown(socket.SHUT_WR)
+            assert rest_of(own, 300)
+            at(proxy, NIGHT)
+            proxy.log.wait_for(r"no connection for .* to tcp://127\.0\.0\.1")
+            rest(own)
 
 
 def rest_of(connection: socket.socket, size: int) -> bool:

@@ -21,7 +21,7 @@ from hushlist.match.rule import TimeLimit
 from hushlist.policy.groups import Client
 from hushlist.policy.pass_through import KEEP
 from hushlist.policy.quotas import Quota
-from hushlist.proxy.connections.client_connections import end_connection, last_activity
+from hushlist.proxy.connections.client_connections import end_connection, is_gone, last_activity
 from hushlist.proxy.flow_request import client_of_connection
 from hushlist.proxy.runtime import Runtime
 from hushlist.url.request import Request
@@ -136,7 +136,7 @@ class MeteredUse:
 
 
 def _is_over(used: http.HTTPFlow | connection.Client, use: _Use) -> bool:
-    return not use.client_conn.connected or (isinstance(used, http.HTTPFlow) and is_over(used))
+    return is_gone(use.client_conn) or (isinstance(used, http.HTTPFlow) and is_over(used))
 
 
 def is_over(flow: http.HTTPFlow) -> bool:

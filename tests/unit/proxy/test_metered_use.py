@@ -170,6 +170,16 @@ def test_a_download_goes_on_when_a_page_would_warn_and_the_next_page_warns(meter
     assert warned.status_code == 403
 
 
+def test_what_a_client_only_reads_on_counts_and_ends(metered: Metered) -> None:
+    client = metered.relay()
+    client.state = connection.ConnectionState.CAN_WRITE
+    for used in (2, 2):
+        metered.flow_on(client)
+        metered.look(1)
+        assert metered.used == used
+    assert metered.is_closed(client)
+
+
 def test_a_datagram_connection_ends_too(metered: Metered) -> None:
     client = metered.relay(protocol="udp")
     metered.look(1)

@@ -139,6 +139,11 @@ def _layers(top: layer.Layer) -> list[layer.Layer]:
     return found
 
 
+def is_gone(client: connection.Client) -> bool:
+    """Whether a client's connection is over. A client that has ended its own side may read on."""
+    return client.state is connection.ConnectionState.CLOSED
+
+
 def servers_of(client: connection.Client) -> list[connection.Server]:
     """The servers that mitmproxy has a connection to for a client."""
     transports = getattr(handler_of(client), "transports", {})

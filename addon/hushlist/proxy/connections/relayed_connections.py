@@ -18,7 +18,7 @@ from hushlist.decide.decision import Judgement
 from hushlist.errors import logger_of, printable
 from hushlist.policy.groups import GroupSettings
 from hushlist.policy.pass_through import END
-from hushlist.proxy.connections.client_connections import end_connection
+from hushlist.proxy.connections.client_connections import end_connection, is_gone
 from hushlist.proxy.flow_request import client_of_connection, client_of_flow
 from hushlist.proxy.metered_use import MeteredUse
 from hushlist.proxy.request_handler import RequestHandler
@@ -122,7 +122,7 @@ class RelayedConnections:
     ) -> None:
         is_connection = isinstance(used, connection.Client)
         client = used if isinstance(used, connection.Client) else used.client_conn
-        if not client.connected:
+        if is_gone(client):
             return
         who = client_of_connection(used) if isinstance(used, connection.Client) else client_of_flow(used)
         judgement, why = None, None

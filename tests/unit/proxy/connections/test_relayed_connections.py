@@ -184,6 +184,13 @@ def test_a_client_s_datagrams_go_nowhere_since_later_ones_would_begin_anew(proxi
     assert list(handler.layer.handle_event(object())) == []
 
 
+def test_what_a_client_only_reads_on_ends(proxied: Proxied) -> None:
+    client = proxied.open("bad.example")
+    client.state = connection.ConnectionState.CAN_WRITE
+    proxied.load("bad.example")
+    assert proxied.ended(client) == [True]
+
+
 def test_what_has_ended_by_itself_is_not_ended_again(proxied: Proxied) -> None:
     gone, closed = proxied.open("bad.example"), proxied.open("bad.example")
     handlers = proxied.handlers.pop(gone.id), proxied.handlers[closed.id]
