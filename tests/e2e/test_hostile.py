@@ -54,6 +54,13 @@ def test_a_recorded_request_that_is_sent_again_is_decided_again(
     assert [request.target for request in arrived.requests] == [b"/last"]
 
 
+def test_what_somebody_without_a_password_asks_for_is_in_no_log(start: Callable[..., Proxy]) -> None:
+    proxy = start(options={"proxyauth": "jo:secret"})
+    assert [proxy.get(f"http://{host}/").status_code for host in ("good.test", "ads.test")] == [407, 407]
+    proxy.stop()
+    assert "decided" not in proxy.log.text()
+
+
 def test_an_origin_cannot_teach_the_filter_about_another(
     start: Callable[..., Proxy], origin: Origin, tmp_path: Path
 ) -> None:

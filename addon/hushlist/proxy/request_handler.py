@@ -118,7 +118,9 @@ class RequestHandler:
             if before is not None and is_same and not self._is_late(flow, before):
                 return
             judgement = self._runtime.judge(request, client_of_flow(flow))
-            if judgement is not None and judgement.decision.unconfirmed:
+            # as mitmproxy itself does with 407: the request goes nowhere, and nobody knows yet who asks
+            is_answered = flow.live and not is_open(flow)
+            if judgement is not None and judgement.decision.unconfirmed and not is_answered:
                 judgement = await self._runtime.confirmed(judgement)
                 if (seen_of_flow(flow), self._runtime.asks_media) != (seen, with_media):
                     # meanwhile another addon has changed it, or another policy asks for more of it
@@ -133,7 +135,11 @@ class RequestHandler:
             self.note_grant(flow, judgement)
             if is_same and not is_blocked:
                 return  # unchanged: do not log it again
-            recorded = self._runtime.record(judgement, flow.request.method, is_live=flow.live, is_counted=not is_form)
+            recorded = judgement
+            if not is_answered:
+                recorded = self._runtime.record(
+                    judgement, flow.request.method, is_live=flow.live, is_counted=not is_form
+                )
             flow_outcome.annotate(flow, recorded)
             if is_blocked:
                 if refuse(flow, lambda answered: respond(self._runtime, answered, recorded)):

@@ -232,6 +232,7 @@ def test_a_flow_that_is_over_is_noted_but_not_answered(hushlist: Hushlist, state
     assert flow.response is response
     assert flow.error is error
     assert flow.marked == BLOCKED
+    assert hushlist.runtime.statistics.total == (state == "not live")
 
 
 @pytest.mark.usefixtures("active")
